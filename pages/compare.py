@@ -4,18 +4,14 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.compare import session as compare_session
-from components.compare.about import about_area, label_words
-from components.compare.columns import column_controls
-from components.compare.compared import labels_of
-from components.compare.controls import look_controls, looking_controls
-from components.compare.keep import keep_area
-from components.compare.matrix import matrix_area, said_area
-from components.compare.results import compared_area
-from components.compare.search import search_area
-from components.compare.session import INPUT_KIND
-from components.compare.state import link_words
-from components.compare.styles import use_compare_styles
+from components.compare import state as compare_state
+from components.compare.comparison import class_labels
+from components.compare.controls import column_controls, example_controls, view_controls
+from components.compare.export import export_panel
+from components.compare.maps_html import use_compare_styles
+from components.compare.results import about_panel, comparison_panel, label_words, matrix_panel, verdict_panel
+from components.compare.search import search_panel
+from components.compare.state import INPUT_KIND, link_words
 from components.engine_room import explainers, warm_up
 from components.frame import COMPARE, guard, heading
 from components.styles import use_styles
@@ -31,26 +27,26 @@ kind = INPUT_KIND.chosen()
 INPUT_KIND.switch()
 methods = explainers(kind)
 models = list_models(kind)
-loaded, opened, said = compare_session.load(kind, models)
-if said:
-    say_error(link_words(said))
+loaded, source, errors = compare_state.load(kind, models)
+if errors:
+    say_error(link_words(errors))
 
-looking_controls(opened)
-state = compare_session.from_widgets(loaded, opened)
+example_controls(source)
+state = compare_state.from_widgets(loaded, source)
 column_controls(state, methods, models)
 with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"compare_options_{kind}"):
-    look_controls(state)
-compare_session.save(state, loaded)
+    view_controls(state)
+compare_state.save(state, loaded)
 
-told = st.container()
-compared = compared_area(state, methods)
-if compared is not None and compare_session.learned(kind, labels_of(compared.columns)):
+verdict = st.container()
+comparison = comparison_panel(state, methods)
+if comparison is not None and compare_state.remember_labels(kind, class_labels(comparison.columns)):
     st.rerun()  # the maps are there: only the list of classes is new
-if compared is not None:
-    with told:
-        said_area(compared, label_words(state, opened))
-    about_area(compared)
-    matrix_area(compared)
-    search_area(compared, opened)
-    keep_area(compared)
+if comparison is not None:
+    with verdict:
+        verdict_panel(comparison, label_words(state, source))
+    about_panel(comparison)
+    matrix_panel(comparison)
+    search_panel(comparison, source)
+    export_panel(comparison)
 warm_up()  # last: see components/engine_room.py

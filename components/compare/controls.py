@@ -1,71 +1,225 @@
-"""The Compare page's own controls: what is looked at, the class that is explained, how maps stand side by side."""
+"""The controls of the Compare page: the example, the columns, the class that is explained, and how maps are shown."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 import streamlit as st
 
 from components.browse.examples import neighbors
-from components.compare.look import LAYOUTS, PERCENTS, SCALES, SHOWN, UNITS
-from components.compare.session import LOOK, Opened, key, labels_known
-from components.compare.state import CompareState
+from components.compare.comparison import Methods, column_names
+from components.compare.state import (
+    LAYOUTS,
+    PERCENTS,
+    SCALES,
+    SHOWN,
+    UNITS,
+    VIEW,
+    CompareState,
+    OpenDataSet,
+    key,
+    pin,
+    put_columns,
+    remembered_labels,
+)
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts
 from components.kept import KEPT
 from components.map_controls import gamma_slider, seed_input
-from components.prediction_area import PREDICTED
+from components.parameters import changed_parameters, has_parameters, parameters
+from components.prediction_area import PREDICTED, PROBE
+from components.trouble import literal
 from components.widgets.patch_map.picker import MOST_OPACITY
-from engine.comparison.agreeing import ORDERS
+from engine.comparison.agreement import ORDERS
+from engine.comparison.plan import MOST, ModelMethodPair, sorted_params
+from engine.params import from_mapping
+from engine.registry import Explainer
 
+ADD = "Add a column"
+MODEL_HELP = "An embedded model, the folder of a saved checkpoint, or a hub id such as owner/name."
+FULL_HELP = f"{MOST} columns stand there: remove one first."
+PIN, UNPIN = "Pin as the reference", "Unpin"
 UNIT_TITLES = {"word": "Words", "token": "Tokens"}
 LAYOUT_TITLES = {"table": "Table", "text": "Text"}
 SHOWN_TITLES = {"scores": "Scores", "difference": "Difference", "moves": "Rank moves"}
 ORDER_TITLES = {"size": "By size", "sign": "With sign"}
 PINS_FIRST = "Both need a column pinned as the reference: open one above to pin it."
+UNIT_HELP = (
+    "Words: the scores of a word's tokens are summed. Tokens: where tokenizers cut otherwise, what overlaps is one "
+    "part."
+)
+SHOWN_HELP = (
+    "Difference: how much larger (+) or smaller (−) each part's share of the map is than in the reference. Rank moves: "
+    f"how many ranks it stands higher (↑) or lower (↓). {PINS_FIRST}"
+)
+SCALE_HELP = (
+    "Own: each map's largest score has the full colour. Common: scores are shares of the sum of all sizes in their "
+    "map, so that one scale fits methods of different units."
+)
+ORDER_HELP = (
+    "By what parts are ranked when maps are compared. With sign, as on Evaluate: a part that speaks strongly against "
+    "the class ranks last; maps without sign rank as they are. By size: it ranks high."
+)
 
 
-def looking_controls(opened: Opened) -> None:
-    """Which text or picture all columns look at, and the way to the one before and after."""
-    if not isinstance(opened, OpenTexts):
-        picture_focus_controls.draw_example_controls(opened)
+def example_controls(source: OpenDataSet) -> None:
+    """The text or picture of all columns, and the way to the one before and after."""
+    if not isinstance(source, OpenTexts):
+        picture_focus_controls.draw_example_controls(source)
         return
-    text_choice.draw_example_controls(opened)
-    if not opened.error:
-        focus = text_choice.read_controls(opened)
-        _neighbours(opened, focus.index)
+    text_choice.draw_example_controls(source)
+    if not source.error:
+        focus = text_choice.read_controls(source)
+        _step_buttons(source, focus.index)
     text_choice.draw_text_fields()
 
 
-def _neighbours(opened: OpenTexts, index: int | None) -> None:
-    """To the examples before and after."""
-    before, after = neighbors(range(len(opened.data)), index)
+def _step_buttons(source: OpenTexts, index: int | None) -> None:
+    """Buttons to the examples before and after."""
+    before, after = neighbors(range(len(source.data)), index)
     with st.container(horizontal=True, gap="small"):
         for label, icon, to in (
             ("Previous", ":material/arrow_back:", before), ("Next", ":material/arrow_forward:", after),
         ):  # fmt: skip
             st.button(
                 label, key=key("text", f"step.{label}"), icon=icon, disabled=to is None,
-                on_click=text_choice.show, args=(opened, to),
+                on_click=text_choice.show, args=(source, to),
             )  # fmt: skip
 
 
-def look_controls(state: CompareState) -> None:
-    """What is explained and how maps are shown."""
+def column_controls(state: CompareState, methods: Methods, models: Sequence[str]) -> None:
+    """A button a column that opens its controls, then those that add a column."""
+    full = len(state.columns) >= MOST
+    with st.container(
+        horizontal=True, gap="small", vertical_alignment="bottom", key=key(state.kind, "column_controls")
+    ):
+        for place, (pair, name) in enumerate(zip(state.columns, column_names(state.columns, methods), strict=True)):
+            pinned = state.pinned == place
+            icon = ":material/push_pin:" if pinned else None
+            with st.popover(literal(name), icon=icon, key=key(state.kind, f"column.{place}")):
+                _edit_column(state, place, pair, methods, models)
+        with st.popover(ADD, icon=":material/add:", type="primary", disabled=full, help=FULL_HELP if full else None):
+            _add_column(state, methods, models)
+        _random_button(state, full)
+
+
+def _random_button(state: CompareState, full: bool) -> None:
+    """The baseline that knows nothing, one click away."""
+    model = state.columns[0].model if state.columns else state.focus.model
+    baseline = ModelMethodPair(model, PROBE)
+    if model and baseline not in state.columns:
+        st.button(
+            "Add Random", key=key(state.kind, "add_random"), disabled=full, on_click=_put_pairs,
+            args=(state, [*state.columns, baseline]),
+            help="The baseline that knows nothing: two maps that agree no better than with it say different things.",
+        )  # fmt: skip
+
+
+def _edit_column(
+    state: CompareState, place: int, pair: ModelMethodPair, methods: Methods, models: Sequence[str]
+) -> None:
+    kind, name = state.kind, f"column.{place}"
+    with st.container(horizontal=True, gap="small"):
+        if state.pinned == place:
+            st.button(UNPIN, key=key(kind, f"{name}.pin"), icon=":material/push_pin:", on_click=pin, args=(kind, None))
+        else:
+            st.button(
+                PIN, key=key(kind, f"{name}.pin"), icon=":material/push_pin:", on_click=pin, args=(kind, pair),
+                help="Every other column then shows its agreement with this one.",
+            )  # fmt: skip
+        _move_button(state, place, "Move left", place - 1)
+        _move_button(state, place, "Move right", place + 1)
+        others = [other for other in state.columns if other != pair]
+        st.button(
+            "Remove", key=key(kind, f"{name}.remove"), icon=":material/close:", on_click=_put_pairs,
+            args=(state, others),
+        )  # fmt: skip
+
+    def change(changed: ModelMethodPair) -> list[ModelMethodPair]:
+        return [changed if other == pair else other for other in state.columns]
+
+    _pair_editor(state, f"change.{place}.{pair.code}.", pair, methods, models, "Change the column", change)
+
+
+def _move_button(state: CompareState, place: int, label: str, to: int) -> None:
+    moved = list(state.columns)
+    if 0 <= to < len(moved):
+        moved[place], moved[to] = moved[to], moved[place]
+        st.button(label, key=key(state.kind, f"column.{place}.{label}"), on_click=_put_pairs, args=(state, moved))
+
+
+def _add_column(state: CompareState, methods: Methods, models: Sequence[str]) -> None:
+    last = state.columns[-1].model if state.columns else state.focus.model
+    free = [id for id in methods if ModelMethodPair(last, id) not in state.columns]
+    start = ModelMethodPair(last, free[0] if free else next(iter(methods)))
+    _pair_editor(
+        state, f"add.{len(state.columns)}.", start, methods, models, "Add", lambda changed: [*state.columns, changed]
+    )
+
+
+def _pair_editor(
+    state: CompareState,
+    prefix: str,
+    start: ModelMethodPair,
+    methods: Methods,
+    models: Sequence[str],
+    label: str,
+    change: Callable[[ModelMethodPair], list[ModelMethodPair]],
+) -> None:
+    """Model, method and its parameters, and a button that takes them. `change`: returns the columns then."""
+    name = key(state.kind, prefix)
+    for part, value in {"model": start.model or None, "method": start.method}.items():
+        st.session_state.setdefault(f"{name}{part}", value)
+    for parameter, value in start.params:
+        _start_parameter(methods[start.method], f"{name}{start.method}.{parameter}", parameter, value)
+    options = list(dict.fromkeys([*models, *(pair.model for pair in state.columns), start.model]))
+    model = st.selectbox(
+        "Model", [one for one in options if one], key=f"{name}model", accept_new_options=True, help=MODEL_HELP,
+        placeholder="Pick one, or type a folder or hub id", persist_state="page",
+    )  # fmt: skip
+    method = methods[
+        st.selectbox(
+            "Method", list(methods), key=f"{name}method", format_func=lambda id: methods[id].title, persist_state="page"
+        )
+    ]
+    if has_parameters(method):
+        parameters(method, name)
+    changed = ModelMethodPair(str(model or "").strip(), method.id, sorted_params(changed_parameters(method, name)))
+    is_there = changed in state.columns
+    st.button(
+        label, key=f"{name}done", type="primary", disabled=is_there or not changed.model, on_click=_put_pairs,
+        args=(state, change(changed)), help="It stands there already." if is_there else None,
+    )  # fmt: skip
+
+
+def _start_parameter(method: Explainer, key: str, name: str, value: str) -> None:
+    st.session_state.setdefault(key, getattr(from_mapping(method.params, {name: value}, method.id), name))
+
+
+def _put_pairs(state: CompareState, columns: Sequence[ModelMethodPair]) -> None:
+    """Compare these columns. A reference that was changed stays one; one that was removed is dropped."""
+    put_columns(state.kind, columns)
+    if state.pinned is not None and state.reference not in columns:
+        changed = len(columns) == len(state.columns)
+        pin(state.kind, columns[state.pinned] if changed else None)
+
+
+def view_controls(state: CompareState) -> None:
+    """The class that is explained, and how maps are shown."""
     kind = state.kind
-    _class_control(state, labels_known(kind))
+    _class_control(state, remembered_labels(kind))
     if kind == "text":
-        _choice(kind, "Unit", "unit", UNITS, UNIT_TITLES, _UNIT_HELP)
-    _choice(kind, "Show", "shown", SHOWN, SHOWN_TITLES, _SHOWN_HELP)
+        _choice(kind, "Unit", "unit", UNITS, UNIT_TITLES, UNIT_HELP)
+    _choice(kind, "Show", "shown", SHOWN, SHOWN_TITLES, SHOWN_HELP)
     seed_input(partial(key, kind), 110)
     with st.popover("View", key=key(kind, "view")):
-        _view_controls(kind)
+        _more_view_controls(kind)
 
 
 def _class_control(state: CompareState, labels: Collection[str]) -> None:
-    """Which class is explained: each model's own, or one for all by its label."""
+    """The class that is explained: each model's own, or one for all by its label."""
     options = dict.fromkeys([PREDICTED, *labels, state.target or PREDICTED])
     st.selectbox(
         "Explained class",
@@ -78,43 +232,25 @@ def _class_control(state: CompareState, labels: Collection[str]) -> None:
     )
 
 
-def _view_controls(kind: str) -> None:
+def _more_view_controls(kind: str) -> None:
     if kind == "text":
         _choice(kind, "Layout", "layout", LAYOUTS, LAYOUT_TITLES, "Table: a row a word. Text: each map is the text.")
-    _choice(kind, "Scale", "scale", SCALES, {name: name.capitalize() for name in SCALES}, _SCALE_HELP)
-    gamma_slider(lambda name: key(kind, f"{LOOK}{name}"), "words" if kind == "text" else "patches")
+    _choice(kind, "Scale", "scale", SCALES, {name: name.capitalize() for name in SCALES}, SCALE_HELP)
+    gamma_slider(lambda name: key(kind, f"{VIEW}{name}"), "words" if kind == "text" else "patches")
     if kind == "image":
         st.slider(
-            "Opacity", 0, MOST_OPACITY, key=key(kind, f"{LOOK}opacity"), step=5, format="%d %%", persist_state=KEPT,
+            "Opacity", 0, MOST_OPACITY, key=key(kind, f"{VIEW}opacity"), step=5, format="%d %%", persist_state=KEPT,
             help="How much of the picture a map hides where its score is largest.",
         )  # fmt: skip
-    _choice(kind, "Order", "order", ORDERS, ORDER_TITLES, _ORDER_HELP)
+    _choice(kind, "Order", "order", ORDERS, ORDER_TITLES, ORDER_HELP)
     st.selectbox(
-        "Top", PERCENTS, key=key(kind, f"{LOOK}percent"), format_func=lambda percent: f"{percent} %",
+        "Top", PERCENTS, key=key(kind, f"{VIEW}percent"), format_func=lambda percent: f"{percent} %",
         persist_state=KEPT, help="The share of all parts that counts as the top of a map; at least one part.",
     )  # fmt: skip
 
 
-_UNIT_HELP = (
-    "Words: the scores of a word's tokens are summed. Tokens: where tokenizers cut otherwise, what overlaps is one "
-    "part."
-)
-_SHOWN_HELP = (
-    "Difference: how much larger (+) or smaller (−) each part's share of the map is than in the reference. Rank moves: "
-    f"how many ranks it stands higher (↑) or lower (↓). {PINS_FIRST}"
-)
-_SCALE_HELP = (
-    "Own: each map's largest score has the full colour. Common: scores are shares of the sum of all sizes in their "
-    "map, so that one scale fits methods of different units."
-)
-_ORDER_HELP = (
-    "By what parts are ranked when maps are compared. With sign, as on Evaluate: a part that speaks strongly against "
-    "the class ranks last; maps without sign rank as they are. By size: it ranks high."
-)
-
-
 def _choice(kind: str, label: str, name: str, options: Sequence[str], titles: Mapping[str, str], help: str) -> None:
     st.segmented_control(
-        label, options, key=key(kind, f"{LOOK}{name}"), required=True, format_func=titles.__getitem__, help=help,
+        label, options, key=key(kind, f"{VIEW}{name}"), required=True, format_func=titles.__getitem__, help=help,
         persist_state=KEPT,
     )  # fmt: skip

@@ -1,140 +1,145 @@
-"""A comparison as files to keep: a page that stands alone, tables, JSON, and how to cite and repeat it."""
+"""A comparison as files: a page that stands alone, tables, JSON, and how to cite and repeat it."""
 
 from __future__ import annotations
 
 import csv
 import io
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 
+import streamlit as st
+
 from components.citing import cited_html, origin_of, references
-from components.compare.about import about_html
-from components.compare.board import board_html
-from components.compare.cards import cards_html
-from components.compare.compared import Column, Compared, verdict
-from components.compare.matrix import MEASURE_TITLES, agreement_words, missing_words, parts_words
-from components.compare.state import LETTERS
-from components.compare.styles import compare_sheet
+from components.compare.comparison import ColumnMap, Comparison, class_verdict
+from components.compare.maps_html import about_html, compare_sheet, picture_maps_html, text_maps_html
+from components.compare.results import MEASURE_TITLES, agreement_words, missing_words, parts_words
+from components.compare.state import LETTERS, key
 from components.export_page import command_html, standing_page
 from components.inputs.picture_choice import PictureFocus
+from components.keeping import (
+    cite_box,
+    file_button,
+    how_to_repeat_picture,
+    how_to_repeat_text,
+    picture_button,
+    text_button,
+)
 from components.looked_at import command_line, picture_arguments, text_arguments
 from components.numbers import hundredths, percent
 from components.widgets.patch_map.picture import picture_sheet
-from engine.comparison.agreeing import ORDERS
+from engine.comparison.agreement import ORDERS
+from engine.comparison.experiment import comparison_to_json
 from engine.metrics.agreement import MEASURES, TOP_PERCENT
 from engine.request import Example
 from engine.table_io import escape_cell
 
 
-def html(compared: Compared) -> str:
+def comparison_html(comparison: Comparison) -> str:
     """The maps and the matrix as one file: style inside, no script, nothing fetched, light and dark."""
-    drawn = cards_html(compared) if compared.state.kind == "image" else board_html(compared)
-    told = filter(None, (verdict(compared.columns), parts_words(compared)))
+    maps = picture_maps_html(comparison) if comparison.state.kind == "image" else text_maps_html(comparison)
+    lines = filter(None, (class_verdict(comparison.columns), parts_words(comparison)))
     sections = [
-        f"{''.join(f'<p>{escape(line)}</p>' for line in told)}{drawn}{about_html(compared)}",
-        matrix_html(compared),
+        f"{''.join(f'<p>{escape(line)}</p>' for line in lines)}{maps}{about_html(comparison)}",
+        matrix_html(comparison),
     ]
-    sections.append(f"<h2>Cite this</h2>{cite_html(compared)}")
-    if compared.state.input is not None:
-        sections.append(command_html(compared.state.input, command(compared)))
+    sections.append(f"<h2>Cite this</h2>{cite_html(comparison)}")
+    if comparison.state.input is not None:
+        sections.append(command_html(comparison.state.input, command(comparison)))
     sheets = (sheet.removeprefix("<style>").removesuffix("</style>") for sheet in (picture_sheet(), compare_sheet()))
     return standing_page("Models and methods compared", sections, f"{''.join(sheets)}.xg-beside-box{{max-height:none}}")
 
 
-def matrix_html(compared: Compared) -> str:
+def matrix_html(comparison: Comparison) -> str:
     """The matrix as a table, with what it measures."""
-    found = compared.found
-    if found is None or len(compared.there) < 2:
+    agreement = comparison.agreement
+    if agreement is None or len(comparison.explained) < 2:
         return ""
-    heads = "".join(f"<th scope=col>{column.letter}</th>" for column in compared.there)
+    heads = "".join(f"<th scope=col>{column.letter}</th>" for column in comparison.explained)
     rows = "".join(
-        f"<tr><th scope=row>{escape(column.name)}</th>{_cells(row, found.measure)}</tr>"
-        for column, row in zip(compared.there, found.values.tolist(), strict=True)
+        f"<tr><th scope=row>{escape(column.name)}</th>{_cells(row, agreement.measure)}</tr>"
+        for column, row in zip(comparison.explained, agreement.values.tolist(), strict=True)
     )
-    words = " ".join(filter(None, (agreement_words(found, compared.look, compared.unit), missing_words(compared))))
+    words = " ".join(
+        filter(None, (agreement_words(agreement, comparison.view, comparison.unit), missing_words(comparison)))
+    )
     return (
-        f'<h2>{MEASURE_TITLES[found.measure]}</h2><table class="xg-beside-maps"><thead><tr><th></th>{heads}</tr>'
+        f'<h2>{MEASURE_TITLES[agreement.measure]}</h2><table class="xg-beside-maps"><thead><tr><th></th>{heads}</tr>'
         f'</thead><tbody>{rows}</tbody></table><p class="xg-small">{escape(words)}</p>'
     )
 
 
-def scores_csv(compared: Compared) -> str:
+def scores_csv(comparison: Comparison) -> str:
     """A row a part, a column a map: scores in full, empty where a model does not read the part."""
-    columns: list[object] = [
-        "part",
-        "start",
-        "end",
-        "segment",
-        *(escape_cell(_code(compared, column)) for column in compared.there),
-    ]
-    rows: list[list[object]] = []
-    if compared.sheet is not None:
-        for part, scores in zip(compared.sheet.parts, compared.sheet.scores.T.tolist(), strict=True):
+    codes = (escape_cell(_pair_code(comparison, column)) for column in comparison.explained)
+    rows: list[list[object]] = [["part", "start", "end", "segment", *codes]]
+    if comparison.maps is not None:
+        for part, scores in zip(comparison.maps.parts, comparison.maps.scores.T.tolist(), strict=True):
             place = [escape_cell(part.text), part.start, part.end, part.segment]
             rows.append([*place, *("" if score != score else repr(score) for score in scores)])
-    return _sheet([columns, *rows])
+    return _csv(rows)
 
 
-def matrix_csv(compared: Compared) -> str:
+def matrix_csv(comparison: Comparison) -> str:
     """A row for every two maps: both measures in full, empty where a map has no order."""
     rows: list[list[object]] = [["column", "other", "order", "top_percent", *MEASURES]]
-    found = {measure: compared.by(measure) for measure in MEASURES}
-    for i, one in enumerate(compared.there):
-        for j, other in enumerate(compared.there[: i + 1]):
-            values = [found[measure].values[i, j] for measure in MEASURES]
-            named = [escape_cell(_code(compared, column)) for column in (other, one)]
-            told = ("" if value != value else repr(float(value)) for value in values)
-            rows.append([*named, compared.look.order, compared.look.percent, *told])
-    return _sheet(rows)
+    agreements = [comparison.agreement_of(measure) for measure in MEASURES]
+    for i, one in enumerate(comparison.explained):
+        for j, other in enumerate(comparison.explained[: i + 1]):
+            values = [agreement.values[i, j] for agreement in agreements]
+            codes = [escape_cell(_pair_code(comparison, column)) for column in (other, one)]
+            cells = ("" if value != value else repr(float(value)) for value in values)
+            rows.append([*codes, comparison.view.order, comparison.view.percent, *cells])
+    return _csv(rows)
 
 
-def comparison_json(compared: Compared) -> str:
+def comparison_json(comparison: Comparison) -> str:
     """What `exegesis compare --json` prints."""
-    from engine.comparison.plain import as_plain
-
-    if compared.sheet is None:
+    if comparison.maps is None:
         return "{}\n"
-    failed = {_code(compared, column): column.said for column in compared.columns if column.made is None}
-    made = [column.made for column in compared.there if column.made is not None]
-    plain = as_plain([_code(compared, column) for column in compared.there], made, compared.sheet, compared.how, failed)
+    codes = [_pair_code(comparison, column) for column in comparison.explained]
+    failed = {_pair_code(comparison, one): one.message for one in comparison.columns if one.explanation is None}
+    plain = comparison_to_json(
+        codes, comparison.explanations, comparison.maps, comparison.agreement_options, failed
+    )  # fmt: skip
     return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
-def command(compared: Compared) -> str:
+def command(comparison: Comparison) -> str:
     """The command that makes the same numbers, quoted for a POSIX shell."""
-    example = compared.state.input
-    return command_line(_arguments(compared), example if isinstance(example, Example) else None)
+    example = comparison.state.input
+    return command_line(_arguments(comparison), example if isinstance(example, Example) else None)
 
 
-def cite_html(compared: Compared) -> str:
+def cite_html(comparison: Comparison) -> str:
     """Product, version, models and revisions, and a reference for each method. Everything foreign is escaped."""
-    shown = [(column, column.made) for column in compared.there if column.made is not None]
-    origins = [f"{column.letter}: {origin_of(made)}" for column, made in shown]
-    lines = (line for column, made in shown for line in references(((column.method, made),)))
+    explained = list(zip(comparison.explained, comparison.explanations, strict=True))
+    origins = [f"{column.letter}: {origin_of(explanation)}" for column, explanation in explained]
+    lines = (line for column, explanation in explained for line in references(((column.method, explanation),)))
     return cited_html(" ".join(origins[:1]), [*origins[1:], *dict.fromkeys(lines)])
 
 
-def _arguments(compared: Compared) -> list[str]:
-    state, look = compared.state, compared.look
-    given = ["compare", *(part for pair in state.columns for part in ("--column", pair.code))]
+def _arguments(comparison: Comparison) -> list[str]:
+    state, view = comparison.state, comparison.view
+    arguments = ["compare", *(part for pair in state.columns for part in ("--column", pair.code))]
     if isinstance(state.focus, PictureFocus):
-        given += picture_arguments(state.focus)
+        arguments += picture_arguments(state.focus)
     elif isinstance(state.input, Example):
-        given += text_arguments(state.input)
-    unusual = (
-        ("--target", state.target, None), ("--unit", look.unit, "word"), ("--measure", look.measure, MEASURES[0]),
-        ("--order", look.order, ORDERS[0]), ("--percent", look.percent, TOP_PERCENT), ("--seed", state.seed, 0),
+        arguments += text_arguments(state.input)
+    options = (
+        ("--target", state.target, None), ("--unit", view.unit, "word"), ("--measure", view.measure, MEASURES[0]),
+        ("--order", view.order, ORDERS[0]), ("--percent", view.percent, TOP_PERCENT), ("--seed", state.seed, 0),
     )  # fmt: skip
     return [
-        *given,
-        *(str(part) for name, value, usual in unusual if value != usual for part in (name, value)),
+        *arguments,
+        *(str(part) for name, value, default in options if value != default for part in (name, value)),
         "--json",
     ]
 
 
-def _code(compared: Compared, column: Column) -> str:
-    return compared.state.columns[LETTERS.index(column.letter)].code
+def _pair_code(comparison: Comparison, column: ColumnMap) -> str:
+    return comparison.state.columns[LETTERS.index(column.letter)].code
 
 
 def _cells(values: Sequence[float], measure: str) -> str:
@@ -147,7 +152,40 @@ def _cell(value: float, measure: str) -> str:
     return hundredths(value, sign=True) if measure == "spearman" else percent(value)
 
 
-def _sheet(rows: list[list[object]]) -> str:
-    sheet = io.StringIO(newline="")
-    csv.writer(sheet, lineterminator="\r\n").writerows(rows)
-    return sheet.getvalue()
+def _csv(rows: list[list[object]]) -> str:
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\r\n").writerows(rows)
+    return file.getvalue()
+
+
+def export_panel(comparison: Comparison) -> None:
+    """Files to download and how to cite. A file is built when its button is pressed, not before."""
+    if not comparison.explained:
+        return
+    state = comparison.state
+    st.subheader("Keep", anchor=False)
+    with st.container(horizontal=True, gap="small", key=key(state.kind, "keep")):
+        for label, name, kind, build, help in FILES:
+            file_button(label, name, kind, partial(build, comparison), help, key(state.kind, f"keep_{label}"))
+        if isinstance(state.input, Example):
+            text_button(state.input, key(state.kind, "keep_Text"))
+        elif isinstance(state.focus, PictureFocus) and state.focus.own:
+            picture_button(state.focus, key(state.kind, "keep_Picture"))
+    if len(comparison.columns) > 1:
+        if isinstance(state.focus, PictureFocus):
+            repeat = how_to_repeat_picture(state.focus)
+        else:
+            repeat = how_to_repeat_text(state.focus.example)
+        cite_box(cite_html(comparison), [(repeat, command(comparison))], f"compare_{state.kind}_cite")
+
+
+Builder = Callable[[Comparison], str | bytes]
+FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
+    (
+        "HTML", "exegesis-compare.html", "text/html", comparison_html,
+        "Maps and matrix as one page that needs no network.",
+    ),
+    ("CSV", "exegesis-compare.csv", "text/csv", scores_csv, "A row a part, a column a map. Scores in full."),
+    ("Matrix", "exegesis-agreement.csv", "text/csv", matrix_csv, "A row for every two maps, by both measures."),
+    ("JSON", "exegesis-compare.json", "application/json", comparison_json, "What the command below prints."),
+)  # fmt: skip

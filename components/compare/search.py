@@ -1,4 +1,4 @@
-"""Where they disagree most: a job makes the maps of many examples, the list shows those that differ most first."""
+"""Where they disagree most: a job explains many examples, and the list shows those that differ most first."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ import streamlit as st
 
 from components.browse.controls import Offer, draw_jobs, draw_walk
 from components.browse.results import JobStamp, count_losses, portable_name, portable_picture_name, related_jobs
-from components.compare.compared import Compared
-from components.compare.look import EXAMPLES, CompareLook
-from components.compare.session import LOOK, Opened, key
-from components.compare.state import LETTERS
+from components.compare.comparison import Comparison
+from components.compare.state import EXAMPLES, LETTERS, VIEW, CompareViewOptions, OpenDataSet, key
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts
@@ -22,95 +20,94 @@ from components.kept import KEPT
 from components.numbers import count, hundredths
 from components.row_choice import row_choice
 from components.trouble import say_error, sentence
+from engine.comparison.experiment import ExampleDisagreement, find_disagreements
+from engine.comparison.plan import ComparisonPlan
 from engine.home import home
 from engine.table_io import escape_cell
 
 if TYPE_CHECKING:
     import pandas
 
-    from engine.comparison.search import Disputed, Search
-
 TABLE = "disputed"
 MOST_IN_VIEW, MOST_CHARACTERS = 10, 160
-FEW = "Two columns with a map are needed: what cannot read this example is not asked for others."
+TOO_FEW = "Two columns with a map are needed: what cannot read this example is not asked for others."
 
 
-def search_area(compared: Compared, opened: Opened) -> None:
+def search_panel(comparison: Comparison, source: OpenDataSet) -> None:
     """Opened by its switch. Columns without a map of the example at hand are not searched."""
-    state = compared.state
+    state = comparison.state
     st.subheader("Where they disagree most", anchor=False)
     if not st.toggle(
         "Examples of the data set, most disagreement first", key=key(state.kind, "open.search"), persist_state=KEPT,
         help="Runs every column on many examples, as a job that goes on when you leave the page.",
     ):  # fmt: skip
         return
-    if opened.error:
+    if source.error:
         st.info("The data set cannot be read: above it says why. Pick another one.")
         return
-    if len(compared.there) < 2:
-        st.info(FEW)
+    if len(comparison.explained) < 2:
+        st.info(TOO_FEW)
         return
     st.selectbox(
-        "Examples", EXAMPLES, key=key(state.kind, f"{LOOK}examples"), width=150, persist_state=KEPT,
+        "Examples", EXAMPLES, key=key(state.kind, f"{VIEW}examples"), width=150, persist_state=KEPT,
         help="How many are compared, drawn by the seed.",
     )  # fmt: skip
     try:
-        _drawn(compared, opened)
+        _draw_search(comparison, source)
     except Exception as error:
         say_error(sentence(error))
 
 
-def search_of(compared: Compared, opened: Opened) -> Search:
-    """What is searched: the columns that have a map here, on the data set that is open."""
-    from engine.comparison.search import Search
-
-    state = compared.state
-    pairs = tuple(state.columns[LETTERS.index(column.letter)] for column in compared.there)
-    split = None if isinstance(opened, OpenTexts) else opened.split or None
-    return Search(
-        _portable(opened), pairs, state.kind, split, state.look.examples, state.seed, state.target
+def search_plan(comparison: Comparison, source: OpenDataSet) -> ComparisonPlan:
+    """The plan of the search: the columns that have a map here, on the data set that is open."""
+    state = comparison.state
+    pairs = tuple(state.columns[LETTERS.index(column.letter)] for column in comparison.explained)
+    split = None if isinstance(source, OpenTexts) else source.split or None
+    return ComparisonPlan(
+        _portable_name(source), pairs, state.kind, split, state.view.examples, state.seed, state.target
     )  # fmt: skip
 
 
-def _is_about(spec: Mapping[str, object], asked: Mapping[str, object]) -> bool:
-    """Whether a job makes the same maps, of however many examples."""
-    return {**spec, "examples": 0} == {**asked, "examples": 0}
+def _is_same_search(spec: Mapping[str, object], other: Mapping[str, object]) -> bool:
+    """Whether a job makes the same maps, of any number of examples."""
+    return {**spec, "examples": 0} == {**other, "examples": 0}
 
 
-def _portable(opened: Opened) -> str:
-    return portable_name(opened.name) if isinstance(opened, OpenTexts) else portable_picture_name(opened.name)
+def _portable_name(source: OpenDataSet) -> str:
+    return portable_name(source.name) if isinstance(source, OpenTexts) else portable_picture_name(source.name)
 
 
-def _drawn(compared: Compared, opened: Opened) -> None:
-    search = search_of(compared, opened)
-    spec = search.as_plain()
-    jobs = related_jobs("compare", lambda job: _is_about(job.spec, spec))
-    reference = None if compared.reference is None else compared.reference.row
-    found = _found(
-        search, compared.state.look, reference, opened.data.revision, jobs.stamp, count_losses(), str(home())
+def _draw_search(comparison: Comparison, source: OpenDataSet) -> None:
+    plan = search_plan(comparison, source)
+    spec = plan.as_plain()
+    jobs = related_jobs("compare", lambda job: _is_same_search(job.spec, spec))
+    reference = None if comparison.reference is None else comparison.reference.row
+    examples = _disagreements(
+        plan, comparison.state.view, reference, source.data.revision, jobs.stamp, count_losses(), str(home())
     )  # fmt: skip
-    wanted = min(search.examples, len(opened.data))
-    whole = [one for one in found if one.maps == len(search.pairs)]  # with fewer maps the number means something else
-    missing = wanted - len(whole)
-    label = f"Compare {count(wanted, 'example')}" if not whole else f"Compare the other {count(missing, 'example')}"
+    wanted = min(plan.examples, len(source.data))
+    # With fewer maps the number means something else.
+    complete = [one for one in examples if one.maps == len(plan.pairs)]
+    missing = wanted - len(complete)
+    label = f"Compare {count(wanted, 'example')}" if not complete else f"Compare the other {count(missing, 'example')}"
     offers = [Offer(label, "compare_columns", spec, kind="compare")] if missing else []
     draw_jobs(jobs, offers)
-    if whole:
-        _list(compared, opened, whole)
+    if complete:
+        _draw_list(comparison, source, complete)
     elif jobs.running is None:
         st.info(f"Nothing is compared yet. Press {label}.")
 
 
-def _list(compared: Compared, opened: Opened, found: Sequence[Disputed]) -> None:
-    state = compared.state
-    places = [one.index for one in found]
+def _draw_list(comparison: Comparison, source: OpenDataSet, examples: Sequence[ExampleDisagreement]) -> None:
+    state = comparison.state
+    places = [one.index for one in examples]
     current = state.focus.index if not isinstance(state.focus, PictureFocus) or not state.focus.own else None
-    draw_walk(places, current, partial(_show, opened), partial(key, state.kind))
+    draw_walk(places, current, partial(_show_example, source), partial(key, state.kind))
     row_choice(
-        frame(found, compared),
+        disagreement_frame(examples, comparison),
         key(state.kind, TABLE),
         places.index(current) if current in places else None,
-        lambda row: _show(opened, places[row]),
+        lambda row: _show_example(source, places[row]),
         {
             "#": st.column_config.NumberColumn(width=60, help="The place in the data set"),
             "Disagreement": st.column_config.NumberColumn(format="%.2f", width=110),
@@ -118,61 +115,59 @@ def _list(compared: Compared, opened: Opened, found: Sequence[Disputed]) -> None
         },
         MOST_IN_VIEW,
     )
-    st.caption(list_words(found, compared))
+    st.caption(list_words(examples, comparison))
 
 
-def frame(found: Sequence[Disputed], compared: Compared) -> pandas.DataFrame:
+def disagreement_frame(examples: Sequence[ExampleDisagreement], comparison: Comparison) -> pandas.DataFrame:
     """A row an example: place, disagreement, whether the predicted classes differ, what each model predicts, text."""
     import pandas
 
     columns: dict[str, list[object]] = {
-        "#": [one.index for one in found],
-        "Disagreement": [one.value for one in found],
-        "Example": [_cell(one.name) for one in found],
+        "#": [one.index for one in examples],
+        "Disagreement": [one.value for one in examples],
+        "Example": [_cell_text(one.name) for one in examples],
     }
     models: dict[str, int] = {}
-    for place, column in enumerate(compared.there):
+    for place, column in enumerate(comparison.explained):
         models.setdefault(column.model, place)
     if len(models) > 1:
-        columns["Classes"] = ["differ" if one.labels_differ else "same" for one in found]
-    columns |= {model: [_cell(one.predicted[place] or "") for one in found] for model, place in models.items()}
+        columns["Classes"] = ["differ" if one.labels_differ else "same" for one in examples]
+    columns |= {model: [_cell_text(one.predicted[place] or "") for one in examples] for model, place in models.items()}
     return pandas.DataFrame(columns)
 
 
-def list_words(found: Sequence[Disputed], compared: Compared) -> str:
-    """What the number is, and over how many examples."""
-    look = compared.look
-    name = "ρ" if look.measure == "spearman" else f"shared top {look.percent} %"
-    values = [one.value for one in found if one.value is not None]
+def list_words(examples: Sequence[ExampleDisagreement], comparison: Comparison) -> str:
+    """The meaning of the number, and over how many examples."""
+    view = comparison.view
+    name = "ρ" if view.measure == "spearman" else f"shared top {view.percent} %"
+    values = [one.value for one in examples if one.value is not None]
     mean = f" Mean {hundredths(sum(values) / len(values))}." if values else ""
-    left = len(found) - len(values)
-    none = f" {count(left, 'example')} without an order to compare, last." if left else ""
-    over = compared.apart_over
-    return f"{count(len(found), 'example')}. Disagreement is 1 minus the mean {name} over {over}.{mean}{none}"
+    unordered = len(examples) - len(values)
+    none = f" {count(unordered, 'example')} without an order to compare, last." if unordered else ""
+    over = comparison.disagreement_scope
+    return f"{count(len(examples), 'example')}. Disagreement is 1 minus the mean {name} over {over}.{mean}{none}"
 
 
 @st.cache_resource(max_entries=8, show_spinner="Reading the maps …")
-def _found(
-    search: Search,
-    look: CompareLook,
+def _disagreements(
+    plan: ComparisonPlan,
+    view: CompareViewOptions,
     reference: int | None,
     revision: str,
     stamp: JobStamp,
     losses: int,
     home: str,
-) -> list[Disputed]:
-    from engine.comparison.search import disputed
-
-    return disputed(search, look.how, look.unit, reference, made=False)
+) -> list[ExampleDisagreement]:
+    return find_disagreements(plan, view.agreement_options, view.unit, reference, compute=False)
 
 
-def _show(opened: Opened, index: int) -> None:
-    if isinstance(opened, OpenTexts):
-        text_choice.show(opened, index)
+def _show_example(source: OpenDataSet, index: int) -> None:
+    if isinstance(source, OpenTexts):
+        text_choice.show(source, index)
     else:
-        picture_focus_controls.show(opened, index)
+        picture_focus_controls.show(source, index)
 
 
-def _cell(text: str) -> str:
+def _cell_text(text: str) -> str:
     line = " ".join(text.split())
     return escape_cell(line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")

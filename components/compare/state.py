@@ -1,46 +1,104 @@
-"""What the Compare page shows, as plain values: read from the link, written back to it, remembered by the session."""
+"""The state of the Compare page: plain values that a link fills, the widgets hold, and a page change keeps.
+
+A text and a picture have a session of their own each, so that turning from one to the other loses nothing.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
+from typing import Any
 
-from components.compare.look import PLAIN_COMPARE, CompareLook, read_compare_look, write_compare_look
-from components.input_kind import PARAMETER
-from components.inputs.datasets import OpenPictures, OpenTexts
+from components.input_kind import PARAMETER, InputKind
+from components.inputs import picture_choice as picture_focus_controls
+from components.inputs import text_choice
+from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
 from components.inputs.link import Query
 from components.inputs.picture_choice import PictureFocus, read_picture_focus, write_picture_focus
 from components.inputs.text_choice import TextFocus, read_text_focus, write_text_focus
+from components.link_choice import choice, whole
+from components.page_session import PageSession, fields_of
+from components.question_words import MEASURES
 from components.request_link import last_values, read_opened, read_seed, write_places, write_unusual
-from engine.comparison.pairs import MOST, Pair, read_pair
+from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY
+from components.widgets.view_options import read_gamma
+from engine.comparison.agreement import ORDERS, AgreementOptions
+from engine.comparison.plan import MOST, ModelMethodPair, read_pair
 from engine.errors import UsageError, unknown
+from engine.metrics.agreement import TOP_PERCENT
 from engine.request import Input
 
+UNITS = ("word", "token")
+SHOWN = ("scores", "difference", "moves")
+"""Contents of the maps: scores; each part's share of the map against its share in the reference; or how far it has
+moved in rank from where the reference has it.
+"""
+SCALES = ("own", "common")
+PERCENTS = (5, 10, TOP_PERCENT, 25, 50)
+EXAMPLES = (10, 25, 50, 100, 250, 500)
+DEFAULT_EXAMPLES = 50
+LAYOUTS = ("table", "text")
 LETTERS = ascii_uppercase[:MOST]
-"""What columns are called, from the left."""
+"""Names of columns, from the left."""
 START = {
     "text": ("gradient_x_input", "attention_rollout", "occlusion", "random"),
     "image": ("gradient_x_input", "grad_cam", "attention_rollout", "random"),
 }
 """By kind of input, the methods of the columns that the page begins with."""
 SECTIONS = ("search",)
+LOOKINGS = {"text": text_choice.LOOKING, "image": picture_focus_controls.LOOKING}
+SESSIONS = {kind: PageSession(f"compare_{kind}", looking, ()) for kind, looking in LOOKINGS.items()}
+INPUT_KIND = InputKind("compare", LOOKINGS)
+VIEW = "look."
+"""Prefix of the widget keys of view options."""
+PLACE = ("data", "split", "index", "digest")
+"""Fields of a link that name an example's place."""
+OpenDataSet = OpenTexts | OpenPictures
+
+
+@dataclass(frozen=True)
+class CompareViewOptions:
+    """`percent`: of the parts that count as the top. `examples`: how many are searched for disagreement.
+
+    `scale`: "common" divides the scores of each map by the sum of their sizes, so that one scale fits all.
+    """
+
+    unit: str = UNITS[0]
+    layout: str = LAYOUTS[0]
+    shown: str = SHOWN[0]
+    scale: str = SCALES[0]
+    gamma: float = 1.0
+    measure: str = MEASURES[0]
+    order: str = ORDERS[0]
+    percent: int = TOP_PERCENT
+    opacity: int = OPACITY
+    examples: int = DEFAULT_EXAMPLES
+
+    @property
+    def agreement_options(self) -> AgreementOptions:
+        """How maps are compared."""
+        return AgreementOptions(self.measure, self.order, self.percent)
+
+
+DEFAULT_VIEW = CompareViewOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
 class CompareState:
-    """`columns` from the left; `reference`: the one that the others are held against. `target`: the label of the class
+    """`columns` from the left; `reference`: the one that the others are compared with. `target`: the label of the class
     that all explain, None for each model's own predicted class.
     """
 
     kind: str
     focus: TextFocus | PictureFocus
-    columns: tuple[Pair, ...]
-    reference: Pair | None = None
+    columns: tuple[ModelMethodPair, ...]
+    reference: ModelMethodPair | None = None
     target: str | None = None
     seed: int = 0
-    look: CompareLook = PLAIN_COMPARE
-    opened: tuple[str, ...] = ()
+    view: CompareViewOptions = DEFAULT_VIEW
+    open_sections: tuple[str, ...] = ()
 
     @property
     def input(self) -> Input | None:
@@ -53,18 +111,18 @@ class CompareState:
         return self.columns.index(self.reference) if self.reference in self.columns else None
 
 
-def read_text(query: Query, models: list[str], opened: OpenTexts) -> tuple[CompareState, list[str]]:
+def read_text(query: Query, models: list[str], source: OpenTexts) -> tuple[CompareState, list[str]]:
     """The state that a link to a text asks for, and a sentence for everything in it that is not known."""
-    said: list[str] = []
+    errors: list[str] = []
     last = last_values(query)
-    return _read("text", query, last, read_text_focus(last, models, opened, said), said), said
+    return _read_state("text", query, last, read_text_focus(last, models, source, errors), errors), errors
 
 
-def read_picture(query: Query, models: list[str], opened: OpenPictures) -> tuple[CompareState, list[str]]:
-    """The same of a link to a picture."""
-    said: list[str] = []
+def read_picture(query: Query, models: list[str], source: OpenPictures) -> tuple[CompareState, list[str]]:
+    """As `read_text`, of a link to a picture."""
+    errors: list[str] = []
     last = last_values(query)
-    return _read("image", query, last, read_picture_focus(last, models, opened, said), said), said
+    return _read_state("image", query, last, read_picture_focus(last, models, source, errors), errors), errors
 
 
 def write(state: CompareState) -> Query:
@@ -76,57 +134,224 @@ def write(state: CompareState) -> Query:
             ("reference", "" if state.pinned is None else LETTERS[state.pinned], ""),
             ("target", state.target, None),
             ("seed", state.seed, 0),
-            ("open", write_places(state.opened), ""),
+            ("open", write_places(state.open_sections), ""),
         )
     )
-    return {PARAMETER: [state.kind]} | focus | columns | others | write_compare_look(state.look)
+    return {PARAMETER: [state.kind]} | focus | columns | others | write_view_options(state.view)
 
 
-def read_columns(codes: Sequence[str], kind: str, said: list[str]) -> tuple[Pair, ...]:
-    """The columns of these codes, each once; a sentence is added to `said` for what cannot stand there."""
-    found: dict[Pair, None] = {}
+def read_columns(codes: Sequence[str], kind: str, errors: list[str]) -> tuple[ModelMethodPair, ...]:
+    """The columns of these codes, each once; a sentence is added to `errors` for what cannot stand there."""
+    pairs: dict[ModelMethodPair, None] = {}
     for code in codes:
         try:
-            found[read_pair(code, kind)] = None
+            pairs[read_pair(code, kind)] = None
         except UsageError as error:
-            said.append(f"{error} The column is left out.")
-    if len(found) > MOST:
-        said.append(f"column: at most {MOST} columns stand side by side, got {len(found)}. The first {MOST} are shown.")
-    return tuple(found)[:MOST]
+            errors.append(f"{error} The column is left out.")
+    if len(pairs) > MOST:
+        errors.append(
+            f"column: at most {MOST} columns stand side by side, got {len(pairs)}. The first {MOST} are shown."
+        )
+    return tuple(pairs)[:MOST]
 
 
-def link_words(said: Sequence[str]) -> str:
-    """All that was wrong in a link, as one text."""
-    return " ".join([*said, "The address now says what is shown."])
+def link_words(errors: Sequence[str]) -> str:
+    """The errors of a link as one text."""
+    return " ".join([*errors, "The address now says what is shown."])
 
 
-def usual_columns(kind: str, model: str) -> tuple[Pair, ...]:
-    """What the page begins with: a few methods on the model that was looked at."""
-    return tuple(Pair(model, method) for method in START[kind]) if model else ()
+def default_columns(kind: str, model: str) -> tuple[ModelMethodPair, ...]:
+    """The columns that the page begins with: a few methods on the model that was looked at."""
+    return tuple(ModelMethodPair(model, method) for method in START[kind]) if model else ()
 
 
-def _read(
-    kind: str, query: Query, last: Mapping[str, str], focus: TextFocus | PictureFocus, said: list[str]
+def _read_state(
+    kind: str, query: Query, last: Mapping[str, str], focus: TextFocus | PictureFocus, errors: list[str]
 ) -> CompareState:
     codes = query.get("column", [])
-    columns = read_columns([code for code in codes if code != "none"], kind, said) if codes else (
-        usual_columns(kind, focus.model)
-    )  # fmt: skip
+    columns = default_columns(kind, focus.model)
+    if codes:
+        columns = read_columns([code for code in codes if code != "none"], kind, errors)
     return CompareState(
         kind=kind,
         focus=focus,
         columns=columns,
-        reference=_reference(last, columns, said),
+        reference=_reference(last, columns, errors),
         target=last.get("target"),
-        seed=read_seed(last, said),
-        look=read_compare_look(last, said),
-        opened=read_opened(last, SECTIONS, said),
+        seed=read_seed(last, errors),
+        view=read_view_options(last, errors),
+        open_sections=read_opened(last, SECTIONS, errors),
     )
 
 
-def _reference(last: Mapping[str, str], columns: Sequence[Pair], said: list[str]) -> Pair | None:
-    given = last.get("reference", "")
-    known = dict(zip(LETTERS, columns, strict=False))
-    if given and given not in known:
-        said.append(str(unknown("reference", given[:40], known)))
-    return known.get(given)
+def _reference(
+    last: Mapping[str, str], columns: Sequence[ModelMethodPair], errors: list[str]
+) -> ModelMethodPair | None:
+    letter = last.get("reference", "")
+    by_letter = dict(zip(LETTERS, columns, strict=False))
+    if letter and letter not in by_letter:
+        errors.append(str(unknown("reference", letter[:40], by_letter)))
+    return by_letter.get(letter)
+
+
+def read_view_options(last: Mapping[str, str], errors: list[str]) -> CompareViewOptions:
+    """The options that a link asks for; a sentence is added to `errors` for each value that is not known."""
+    return CompareViewOptions(
+        unit=choice("unit", last, UNITS, errors),
+        layout=choice("layout", last, LAYOUTS, errors),
+        shown=choice("shown", last, SHOWN, errors),
+        scale=choice("scale", last, SCALES, errors),
+        gamma=read_gamma(last.get("gamma"), errors),
+        measure=choice("measure", last, MEASURES, errors),
+        order=choice("order", last, ORDERS, errors),
+        percent=_one_of("percent", last, PERCENTS, TOP_PERCENT, errors),
+        opacity=_opacity(last, errors),
+        examples=_one_of("examples", last, EXAMPLES, DEFAULT_EXAMPLES, errors),
+    )
+
+
+def write_view_options(view: CompareViewOptions) -> Query:
+    """The options in a link: only what differs from the default is written."""
+    names = ((name, getattr(view, name), default) for name, default in vars(DEFAULT_VIEW).items())
+    return write_unusual(
+        (name, f"{value:g}" if name == "gamma" else value, default)
+        for name, value, default in names
+        if value != default
+    )
+
+
+def _one_of(name: str, last: Mapping[str, str], choices: tuple[int, ...], default: int, errors: list[str]) -> int:
+    value = last.get(name, str(default))
+    if value in map(str, choices):
+        return int(value)
+    errors.append(f"{name}: must be one of {', '.join(map(str, choices))}, got {value[:40]!r}. {default} is used.")
+    return default
+
+
+def _opacity(last: Mapping[str, str], errors: list[str]) -> int:
+    value = last.get("opacity", str(OPACITY))
+    opacity = whole(value, MOST_OPACITY)
+    if opacity is None:
+        errors.append(
+            f"opacity: must be a whole number from 0 to {MOST_OPACITY}, got {value[:40]!r}. {OPACITY} is used."
+        )
+    return OPACITY if opacity is None else opacity
+
+
+def key(kind: str, name: str) -> str:
+    """The widget key of a control."""
+    return SESSIONS[kind].key(name)
+
+
+def load(kind: str, models: list[str]) -> tuple[CompareState, OpenDataSet, list[str]]:
+    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    session = SESSIONS[kind]
+    link, fresh = session.follow()
+    source, wrong = _open(kind, link), []
+    if fresh and source.error:
+        wrong = [source.error]
+        link = _without_place(link, source.name)
+        source = _open(kind, link)
+    state, errors = _read_link(kind, link, models, source)
+    errors = [*wrong, *errors]
+    session.fill(_values(state))
+    current = session.tell(errors, fresh)
+    if fresh and errors:
+        session.correct(write(state), [])  # what is wrong in a link is not passed on
+        LOOKINGS[kind].carry(write(state))  # at once, as in `follow`
+    return state, source, current
+
+
+def from_widgets(loaded: CompareState, source: OpenDataSet) -> CompareState:
+    """The state that the controls now show; what is not drawn stays as it was loaded."""
+    session = SESSIONS[loaded.kind]
+    seed = session.value("seed")
+    return dataclasses.replace(
+        loaded,
+        focus=_focus(source),
+        columns=_pairs(session.value("columns") or [], loaded.kind),
+        reference=next(iter(_pairs([session.value("reference") or ""], loaded.kind)), None),
+        target=session.value("target") or None,
+        seed=loaded.seed if seed is None else int(seed),
+        view=_view(session, loaded.view),
+        open_sections=tuple(name for name in SECTIONS if session.value(f"open.{name}")),
+    )
+
+
+def save(state: CompareState, loaded: CompareState) -> None:
+    """Remember the state and put it into the address, unless the address says it already."""
+    changed = state != loaded or INPUT_KIND.unsaid(state.kind)
+    SESSIONS[state.kind].save(write(state) if changed else {}, changed)
+
+
+def remember_labels(kind: str, labels: Sequence[str]) -> bool:
+    """Remember the classes that can be explained. Whether the control, which is drawn before, lacks any of them."""
+    new = not set(labels) <= set(remembered_labels(kind))
+    SESSIONS[kind].put("labels", list(labels))
+    return new
+
+
+def remembered_labels(kind: str) -> list[str]:
+    """The classes of the models of the last run."""
+    return list(SESSIONS[kind].value("labels") or ())
+
+
+def put_columns(kind: str, columns: Sequence[ModelMethodPair]) -> None:
+    """Compare these from now on: in a callback, or before the controls are drawn."""
+    SESSIONS[kind].put("columns", [pair.code for pair in columns])
+
+
+def pin(kind: str, pair: ModelMethodPair | None) -> None:
+    """Compare the other columns with this one, or against none."""
+    SESSIONS[kind].put("reference", "" if pair is None else pair.code)
+
+
+def _open(kind: str, link: Query) -> OpenDataSet:
+    if kind == "text":
+        return open_texts(text_choice.requested_dataset(link))
+    return open_pictures(*picture_focus_controls.requested_dataset(link))
+
+
+def _read_link(kind: str, link: Query, models: list[str], source: OpenDataSet) -> tuple[CompareState, list[str]]:
+    if isinstance(source, OpenTexts):
+        state, errors = read_text(link, models, source)
+        if isinstance(state.focus, TextFocus):
+            text_choice.fill_controls(state.focus, source)
+        return state, errors
+    state, errors = read_picture(link, models, source)
+    if isinstance(state.focus, PictureFocus):
+        picture_focus_controls.fill_controls(state.focus, source)
+    return state, errors
+
+
+def _without_place(link: Query, data: str) -> Query:
+    """The link with a data set that can be had, and no place that was meant in another."""
+    return {name: values for name, values in link.items() if name not in PLACE} | {"data": [data]}
+
+
+def _focus(source: OpenDataSet) -> TextFocus | PictureFocus:
+    if isinstance(source, OpenTexts):
+        return text_choice.read_controls(source)
+    return picture_focus_controls.read_controls(source)
+
+
+def _view(session: PageSession, loaded: CompareViewOptions) -> CompareViewOptions:
+    values = {field.name: session.value(f"{VIEW}{field.name}") for field in dataclasses.fields(CompareViewOptions)}
+    chosen: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
+    view = dataclasses.replace(loaded, **chosen)
+    return dataclasses.replace(view, gamma=round(view.gamma, 2))
+
+
+def _values(state: CompareState) -> dict[str, object]:
+    return {
+        "columns": [pair.code for pair in state.columns],  # as texts: a reload of the code replaces classes
+        "reference": "" if state.reference is None else state.reference.code,
+        "target": state.target or "",
+        "seed": state.seed,
+        **fields_of(VIEW, state.view),
+        **{f"open.{name}": name in state.open_sections for name in SECTIONS},
+    }
+
+
+def _pairs(codes: Sequence[str], kind: str) -> tuple[ModelMethodPair, ...]:
+    return read_columns([code for code in codes if code], kind, [])

@@ -1,10 +1,14 @@
-"""Claims on the page: all at a glance, and each with its verdict, what was declared, and its numbers on demand."""
+"""Claims on the page: all at a glance, and each with its verdict, what was declared, and its numbers on demand.
+
+Each verdict has a word, a sign and a color of its own.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from typing import Literal
 
 import streamlit as st
 
@@ -18,7 +22,6 @@ from components.frame import ADVERSARIAL, EVALUATE, RANDOMIZATION, SCAFFOLD, Pag
 from components.inputs.link import Query
 from components.randomization.view import RandomizationView
 from components.reproduction.state import OPEN, SCALE, key
-from components.reproduction.words import BADGES, NO_FINDINGS, SECTIONS, SIGNS
 from components.scaffold.state import state_of as students_state
 from components.scaffold.state import write_state as students_link
 from components.tables import draw_table
@@ -29,13 +32,58 @@ from engine.reproduction import words
 from engine.reproduction.claims import Claim
 from engine.reproduction.documents import Reasons, failure_text
 from engine.reproduction.measures import TASKS
+from engine.reproduction.papers import SIZES, scale_of
 from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import ClaimOutcome, ExperimentSummary, Reproduction
-from engine.reproduction.scales import SIZES, scale_of
 from engine.reproduction.smat import SmatQuery, student_keys
 from engine.reproduction.thesis import experiment_names
-from engine.reproduction.verdicts import FINDINGS, NON_FINDINGS, NOT_RUN, VERDICTS, Verdict
+from engine.reproduction.verdicts import (
+    CEILING,
+    CONSTRUCTION,
+    DUPLICATE,
+    FINDINGS,
+    NON_FINDINGS,
+    NOT_RUN,
+    UNLEARNED,
+    VERDICTS,
+    Verdict,
+)
 
+BadgeColor = Literal["blue", "orange", "violet", "gray"]
+BADGES: dict[Verdict, tuple[BadgeColor, str]] = {
+    "holds": ("blue", ":material/check:"),
+    "does not hold": ("orange", ":material/close:"),
+    "undecided": ("violet", ":material/question_mark:"),
+    CONSTRUCTION: ("gray", ":material/architecture:"),
+    CEILING: ("gray", ":material/vertical_align_top:"),
+    DUPLICATE: ("gray", ":material/link:"),
+    UNLEARNED: ("gray", ":material/school:"),
+    NOT_RUN: ("gray", ":material/hourglass_empty:"),
+}
+SIGNS: dict[Verdict, str] = {
+    "holds": "✓", "does not hold": "✗", "undecided": "?", CONSTRUCTION: "≡", CEILING: "⊤", DUPLICATE: "=",
+    UNLEARNED: "–", NOT_RUN: "–",
+}  # fmt: skip
+NO_FINDINGS = "Not counted as findings:"
+SECTIONS = {
+    "4.1.1": "One added word decides, T5 in four sizes",
+    "4.1.2": "Natural language inference, T5 in four sizes",
+    "4.1.3": "Natural language inference with highlights of people, T5 in four sizes",
+    "4.1.4": "Models made random, T5 in four sizes",
+    "4.1.5": "Ensembles, T5 in four sizes",
+    "4.1.6": "Attacks on explanations, T5 in four sizes",
+    "4.2.1": "One added word decides, four architectures",
+    "4.2.2": "Natural language inference, four architectures",
+    "4.2.3": "Natural language inference with highlights of people, four architectures",
+    "4.2.4": "Models made random, four architectures",
+    "4.2.5": "Ensembles, four architectures",
+    "4.2.6": "Attacks on explanations, four architectures",
+    "5.1": "Classification of texts",
+    "5.2": "Classification of pictures",
+    "5.3": "Scores of pairs of texts",
+    "6": "Which heads are weighed, and how",
+}
+"""Of the thesis, then of SMaT."""
 BELOW_THE_TOP = "scroll-margin-top:6.5rem"
 """So that a link shows the verdict above the words too, under the bar at the top of the page."""
 NO_NUMBER = "–"

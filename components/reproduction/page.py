@@ -11,8 +11,8 @@ from components.job_panel import JobPanel
 from components.keeping import file_button
 from components.kept import KEPT
 from components.reproduction import state as page_state
-from components.reproduction import words
 from components.reproduction.claim_view import (
+    SECTIONS,
     Outcomes,
     by_section,
     claim_card,
@@ -24,21 +24,66 @@ from components.reproduction.claim_view import (
     totals,
     verdict_of,
 )
-from components.reproduction.reports import TopicStatus, topic_status
-from components.reproduction.state import FEWEST_EXAMPLES, MOST_EXAMPLES, SCALE, SMAT, THESIS, ReproductionState
+from components.reproduction.state import (
+    FEWEST_EXAMPLES,
+    MOST_EXAMPLES,
+    SCALE,
+    SMAT,
+    THESIS,
+    ReproductionState,
+    TopicStatus,
+    topic_status,
+)
 from components.request_link import MOST_SEED
 from components.tables import table_styles
 from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.reproduction.claims import Claim
 from engine.reproduction.documents import failure_reasons, report_files
-from engine.reproduction.papers import NON_FINDING_RULES, PAPERS, TOPICS
+from engine.reproduction.papers import NON_FINDING_RULES, PAPERS, TOPICS, scale_of
 from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import Reproduction
-from engine.reproduction.scales import scale_of
 from engine.reproduction.verdicts import NOT_RUN, VERDICTS
 from engine.reproduction.words import accuracy_text, quantity_text, shared_data_text
 
+PAPER_TITLES = {"thesis": "Thesis on faithfulness", "smat": "SMaT: explanations that teach"}
+ABOUT = {
+    "thesis": "What a thesis found (*Assessing the Interpretability of Large Language Models*, chapter 4), claim by "
+    "claim in our own words, each with its statistic and its bounds as they were declared before a run was complete. A "
+    "run tries them on the small models that come with the project.",
+    "smat": "What the SMaT paper found (*Learning to Scaffold: Optimizing Model Explanations for Teaching*, Fernandes "
+    "et al., 2022, sections 5 and 6), claim by claim in our own words, each with its statistic and its bounds as they "
+    "were declared before a run. A run teaches students of the small models that come with the project, with each "
+    "explainer and several seeds, and compares them.",
+}
+FULL_SCALE = {
+    "thesis": "With the models and data sets of the thesis itself, which are fetched and fine-tuned first:",
+    "smat": "With the models and data sets of the paper itself, once their teachers are trained:",
+}
+JSON_HELP = {"thesis": "The same as plain values.", "smat": "As plain values."}
+RUN_LABELS = {"faithfulness": "Run", "sanity": "Run random models and attacks", "smat": "Teach and judge"}
+RUN_HERE_LABELS = {
+    "faithfulness": "Run it on this computer",
+    "sanity": "Run random models and attacks on this computer",
+    "smat": "Run it on this computer",
+}
+NOT_RUN_YET = {
+    "faithfulness": "Nothing has been run on the models that are here now. Press **Run**: explanations and "
+    "measurements are kept one by one, so that a run that is stopped goes on where it was, also while you are on other "
+    "pages.",
+    "sanity": "**Sections 4.1.4, 4.1.6, 4.2.4 and 4.2.6**, of random models and of attacks, are a run of their own. "
+    "Nothing has been run on the models that are here now. Press **Run random models and attacks**: explanations and "
+    "measurements are kept one by one, so that a run that is stopped goes on where it was, also while you are on other "
+    "pages.",
+    "smat": "Nothing has been judged yet with the teachers that are here now. A run teaches some 200 students, one by "
+    "one, which takes hours; what is finished is kept, so that a run that is stopped goes on where it was.",
+}
+FILE_SUFFIXES = {"faithfulness": "", "sanity": ", random models and attacks", "smat": ""}
+CHANGED = "Since then these models have changed, so that a run here may find something else: {}."
+DECLARED = "The SHA-256 of all that was declared{}. It changes with any word, bound or number of examples."
+ABSENT = "Not here, so that claims that need them will not be run:"
+SOME_MISSING = "Claims whose models are not here are not run. Once they are here, this page offers a run again."
+"""Of the thesis: of SMaT's claims some are never run."""
 JOBS = {id: JobPanel("_".join(filter(None, ("reproduction", topic.suffix)))) for id, topic in TOPICS.items()}
 FILES = {
     ".md": ("Report", "text/markdown", "All claims and numbers as Markdown, as the command writes it."),
@@ -56,10 +101,10 @@ def reproduction_page() -> None:
         say_error(error)
     st.segmented_control(
         "Whose claims", list(PAPERS), key=page_state.key("paper"), required=True,
-        format_func=words.PAPER_TITLES.__getitem__, label_visibility="collapsed", persist_state=KEPT,
+        format_func=PAPER_TITLES.__getitem__, label_visibility="collapsed", persist_state=KEPT,
     )  # fmt: skip
     paper = page_state.from_widgets(loaded).paper
-    st.markdown(words.ABOUT[paper])
+    st.markdown(ABOUT[paper])
     if paper == THESIS:
         _controls()
     state = page_state.from_widgets(loaded)
@@ -111,11 +156,11 @@ def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[
     _claims(state, listed, outcomes, reports)
     with st.expander("What was declared, and how to repeat it", key=f"{area}.declared"):
         for query in state.queries:
-            st.caption(f"{words.DECLARED.format(words.FILE_OF[query.topic_id])} {query.declaration.revised}")
+            st.caption(f"{DECLARED.format(FILE_SUFFIXES[query.topic_id])} {query.declaration.revised}")
             st.code(query.declaration.digest, language=None)
             st.caption("This command makes the same report:")
             st.code(query.command(), language="bash", wrap_lines=True)
-        st.caption(words.FULL[state.paper])
+        st.caption(FULL_SCALE[state.paper])
         st.code(f"exegesis reproduce {state.paper} --scale full", language="bash", wrap_lines=True)
 
 
@@ -126,15 +171,15 @@ def _run(query: ReproductionQuery, status: TopicStatus) -> None:
     if status.provenance:
         st.html(note_html(f"This report comes with the project. {status.provenance}"))
         if local.changed:
-            say_note(words.CHANGED.format(", ".join(local.changed)))
+            say_note(CHANGED.format(", ".join(local.changed)))
     if status.running is not None:
         area.progress(status.running.id)
     elif status.report is None:
         with st.container(border=True, key=f"{area.page}_to_do"):
-            st.markdown(words.NOTHING[topic])
+            st.markdown(NOT_RUN_YET[topic])
             _start(query, status)
     elif local.report is None or query.about.paper == SMAT:  # more students may be taught once they failed
-        with st.expander(words.HERE[topic], key=f"{area.page}.here"):
+        with st.expander(RUN_HERE_LABELS[topic], key=f"{area.page}.here"):
             _start(query, status)
 
 
@@ -142,15 +187,15 @@ def _start(query: ReproductionQuery, status: TopicStatus) -> None:
     if status.local.time:
         st.caption(status.local.time)
     if status.local.absent:
-        say_note(f"{words.ABSENT} {status.local.absent}")
-    JOBS[query.topic_id].start(words.RUN[query.topic_id], query.job, query.as_plain(), status.last)
+        say_note(f"{ABSENT} {status.local.absent}")
+    JOBS[query.topic_id].start(RUN_LABELS[query.topic_id], query.job, query.as_plain(), status.last)
 
 
 def _summary(
     state: ReproductionState, reports: Mapping[str, Reproduction], statuses: Mapping[str, TopicStatus]
 ) -> None:
     if state.paper == THESIS and any(report.counts[NOT_RUN] for report in reports.values()):
-        say_note(words.SOME_MISSING)
+        say_note(SOME_MISSING)
     for topic, report in reports.items():
         about = TOPICS[topic]
         texts = quantity_text(report, about), accuracy_text(report), shared_data_text(scale_of(report.scale), about)
@@ -171,8 +216,8 @@ def _files(query: ReproductionQuery, report: Reproduction, provenance: str) -> N
     for ending, build in files.items():
         label, mime, help = FILES[ending]
         file_button(
-            f"{label}{words.FILE_OF[query.topic_id]}", f"{query.about.stem}-{SCALE}{ending}", mime, build,
-            help or words.JSON_HELP[query.about.paper], f"{JOBS[query.topic_id].page}.{label.lower()}",
+            f"{label}{FILE_SUFFIXES[query.topic_id]}", f"{query.about.stem}-{SCALE}{ending}", mime, build,
+            help or JSON_HELP[query.about.paper], f"{JOBS[query.topic_id].page}.{label.lower()}",
         )  # fmt: skip
 
 
@@ -184,7 +229,7 @@ def _claims(
     queries = {claim.id: query for query in state.queries for claim in query.selected_claims}
     reasons = {query.topic_id: failure_reasons(query.about, query.declaration.digest) for query in state.queries}
     for section, claims in by_section(listed).items():
-        st.subheader(f"{section} {words.SECTIONS[section]}", anchor=f"section-{section}")
+        st.subheader(f"{section} {SECTIONS[section]}", anchor=f"section-{section}")
         for claim in claims:
             query = queries[claim.id]
             topic = query.topic_id

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from string import ascii_uppercase
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from engine.cli import options
 from engine.cli.inputs import InputOptions, read_input
-from engine.cli.options import Dataset, Image, Index, Seed, Split, Target, Text, TextPair
-from engine.errors import ExegesisError, UsageError
+from engine.cli.options import Dataset, Image, Index, Seed, Split, Target, Text, TextPair, read_whole
+from engine.cli.output import console, print_json, progress_bar, stdout_reserved, table, visible
+from engine.errors import Cancelled, ExegesisError, UsageError, unknown
 
 if TYPE_CHECKING:
-    from engine.comparison.agreeing import How
-    from engine.comparison.pairs import Pair
+    from engine.comparison.agreement import AgreementOptions
+    from engine.comparison.plan import ModelMethodPair
     from engine.request import Request
     from engine.result import Explanation
+
+LONGEST = 60
+"""Characters of a text that a cell shows."""
 
 
 def compare(
@@ -40,28 +45,28 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare models and methods: where their maps agree, and where they do not."""
-    from engine.comparison.agreeing import How
-    from engine.comparison.pairs import check_pairs
-    from engine.errors import unknown
+    # What runs models is imported when a command runs.
+    from engine.comparison.agreement import AgreementOptions
+    from engine.comparison.plan import check_pairs
     from engine.word_units import UNITS
 
     if unit not in UNITS:
         raise unknown("--unit", unit, UNITS)
-    number = options.read_whole("--seed", seed)
-    how = How(measure, order, options.read_whole("--percent", percent, 1))
+    number = read_whole("--seed", seed)
+    options = AgreementOptions(measure, order, read_whole("--percent", percent, 1))
     if examples is not None:
-        number_of = options.read_whole("--examples", examples, 1)
-        _search(column or [], dataset, number_of, split, target, unit, how, number, as_json)
+        size = read_whole("--examples", examples, 1)
+        _search(column or [], dataset, size, split, target, unit, options, number, as_json)
         return
     pairs = _pairs(column or [])
     check_pairs(pairs)
     asked = InputOptions("compare", pairs[0].model, text, text_pair, image, dataset, index, split, None)
-    _one(pairs, asked, target, unit, how, number, as_json)
+    _compare_one(pairs, asked, target, unit, options, number, as_json)
 
 
-def _pairs(codes: list[str]) -> tuple[Pair, ...]:
+def _pairs(codes: list[str]) -> tuple[ModelMethodPair, ...]:
     """Pairs for pictures where the first model reads those."""
-    from engine.comparison.pairs import SHAPE, read_pair
+    from engine.comparison.plan import SHAPE, read_pair
     from engine.input_kinds import kind_of_model
 
     if not codes:
@@ -71,63 +76,105 @@ def _pairs(codes: list[str]) -> tuple[Pair, ...]:
     return tuple(read_pair(code, kind) for code in codes)
 
 
-def _one(
-    pairs: tuple[Pair, ...], asked: InputOptions, target: str | None, unit: str, how: How, seed: int, as_json: bool
-) -> None:
-    from engine.cli import drawing_comparison, output
-    from engine.comparison.plain import as_plain
-    from engine.comparison.search import sheet_of
+def _compare_one(
+    pairs: tuple[ModelMethodPair, ...], asked: InputOptions, target: str | None, unit: str, options: AgreementOptions,
+    seed: int, as_json: bool,
+) -> None:  # fmt: skip
+    from engine.comparison.alignment import align_maps
+    from engine.comparison.experiment import comparison_to_json
 
-    with output.stdout_reserved():
+    with stdout_reserved():
         source = read_input(asked)
-        requests = {pair.code: pair.request(source.example, target, seed) for pair in pairs}
-        made, failed = _made(requests)
-    if len(made) < 2:
+        explanations, failed = _explain({pair.code: pair.request(source.example, target, seed) for pair in pairs})
+    if len(explanations) < 2:
         raise ExegesisError(f"compare: fewer than two columns have a map. {' '.join(failed.values())}")
-    sheet = sheet_of(list(made.values()), source.example, unit)
-    plain = as_plain(list(made), list(made.values()), sheet, how, failed)
-    output.print_json(plain) if as_json else drawing_comparison.draw(source.lines, plain, how.measure)
+    maps = list(explanations.values())
+    plain = comparison_to_json(
+        list(explanations), maps, align_maps(maps, source.example, unit), options, failed
+    )  # fmt: skip
+    print_json(plain) if as_json else _draw_comparison(source.lines, plain, options.measure)
 
 
-def _made(requests: dict[str, Request]) -> tuple[dict[str, Explanation], dict[str, str]]:
+def _explain(requests: dict[str, Request]) -> tuple[dict[str, Explanation], dict[str, str]]:
     """The maps that there are, and why others are not."""
-    from engine.cli.output import progress_bar
-    from engine.errors import Cancelled
     from engine.explain import explain
 
-    made: dict[str, Explanation] = {}
+    explanations: dict[str, Explanation] = {}
     failed: dict[str, str] = {}
     with progress_bar("explaining") as report:
         for done, (code, request) in enumerate(requests.items()):
             report(done, len(requests), code)
             try:
-                made[code] = explain(request)
+                explanations[code] = explain(request)
             except Cancelled:
                 raise
             except ExegesisError as error:
                 failed[code] = str(error)
-    return made, failed
+    return explanations, failed
 
 
 def _search(
-    codes: list[str], dataset: str | None, examples: int, split: str | None, target: str | None, unit: str, how: How,
-    seed: int, as_json: bool,
+    codes: list[str], dataset: str | None, examples: int, split: str | None, target: str | None, unit: str,
+    options: AgreementOptions, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
-    from engine.cli import drawing_comparison, output
-    from engine.cli.output import progress_bar
-    from engine.comparison.plain import search_as_plain
-    from engine.comparison.search import Left, Search, disputed
+    from engine.comparison.experiment import SkippedMap, find_disagreements, search_to_json
+    from engine.comparison.plan import ComparisonPlan
     from engine.input_kinds import kind_of_model
 
     if dataset is None:
         raise UsageError("--examples: belongs to --dataset, which is missing. Example: --dataset reviews.")
     pairs = _pairs(codes)
     kind = kind_of_model(pairs[0].model)
-    search = Search(dataset, pairs, kind, split, examples, seed, target)
-    left: list[Left] = []
-    with output.stdout_reserved(), progress_bar("comparing") as report:
-        found = disputed(search, how, unit, report=report, tell=left.append)
-    if left and not found:
-        raise ExegesisError(f"compare: no example has two maps. Example {left[0].index}: {left[0].why}")
-    plain: dict[str, Any] = search_as_plain(search, found, left)
-    output.print_json(plain) if as_json else drawing_comparison.draw_search(plain)
+    plan = ComparisonPlan(dataset, pairs, kind, split, examples, seed, target)
+    skipped: list[SkippedMap] = []
+    with stdout_reserved(), progress_bar("comparing") as report:
+        compared = find_disagreements(plan, options, unit, report=report, on_skip=skipped.append)
+    if skipped and not compared:
+        raise ExegesisError(f"compare: no example has two maps. Example {skipped[0].index}: {skipped[0].why}")
+    plain = search_to_json(plan, compared, skipped)
+    print_json(plain) if as_json else _draw_search(plain)
+
+
+def _draw_comparison(source: Sequence[str], plain: Mapping[str, Any], measure: str) -> None:
+    """What the input is, a letter a column, the scores by common parts, and how every two agree."""
+    out = console()
+    letters = ascii_uppercase[: len(plain["columns"])]
+    for line in source:
+        out.print(visible(line))
+    for letter, column in zip(letters, plain["columns"], strict=True):
+        out.print(visible(f"{letter}  {column['column']}: predicts {_predicted(column)}, explains {column['target']}"))
+    parts = table(["part", *letters], right=letters)
+    for part in plain["parts"]:
+        parts.add_row(visible(part["text"])[:LONGEST], *map(_number, part["scores"]))
+    agreement = plain["agreement"]
+    matrix = table([measure, *letters], right=letters)
+    for letter, row in zip(letters, agreement[measure], strict=True):
+        matrix.add_row(letter, *map(_number, row))
+    for rows in (parts, matrix):
+        out.print()
+        out.print(rows)
+    out.print(f"disagreement {_number(plain['disagreement'][measure])}, n {agreement['n']}, top {agreement['k']}")
+    for one in plain["failed"]:
+        out.print(visible(f"note: {one['column']} is left out: {one['error']}"))
+
+
+def _draw_search(plain: Mapping[str, Any]) -> None:
+    """The examples, most disagreement first."""
+    rows = table(["index", "disagreement", "predicted", "example"], right=["index", "disagreement"])
+    for one in plain["found"]:
+        predicted = ", ".join(dict.fromkeys(label for label in one["predicted"] if label is not None))
+        name = visible(one["example"])[:LONGEST]
+        rows.add_row(f"{one['index']}", _number(one["disagreement"]), visible(predicted), name)
+    console().print(rows)
+    for one in plain["left_out"]:
+        where = f"example {one['index']}" + (f", {one['column']}" if one["column"] else "")
+        console().print(visible(f"note: {where} is left out: {one['why']}"))
+
+
+def _predicted(column: Mapping[str, Any]) -> str:
+    prediction = column["prediction"]
+    return f"{prediction['score']:.4f}" if prediction["label"] is None else str(prediction["label"])
+
+
+def _number(value: float | None) -> str:
+    return "none" if value is None else f"{value:.4f}"

@@ -137,7 +137,7 @@ def _write(report: Reproduction, query: ReproductionQuery, folder: Path) -> None
 
 def _print(report: Reproduction, query: ReproductionQuery, folder: Path) -> None:
     from engine.cli.output import console, table, visible
-    from engine.reproduction.scales import scale_of
+    from engine.reproduction.papers import scale_of
     from engine.reproduction.words import decision_text, summary_sentence
 
     rows = table(["claim", "section", "verdict", "what decides"])

@@ -22,9 +22,9 @@ MODULES = {
     "explain": "engine.experiments.explain_many",
     "predict": "engine.experiments.predict",
     "evaluate": "engine.jobs.evaluating",
-    "reproduce": "engine.jobs.reproducing",
-    "reproduce_smat": "engine.jobs.reproducing",
-    "compare": "engine.jobs.comparing",
+    "reproduce": "engine.reproduction.run",
+    "reproduce_smat": "engine.reproduction.run",
+    "compare": "engine.comparison.experiment",
     "scaffold": "engine.scaffold.experiment",
 }
 """Where a kind is defined, so that a job can be resumed in a process that has not imported it yet."""

@@ -24,7 +24,7 @@ from engine.reproduction.measures import (
     Source,
     setting_name,
 )
-from engine.reproduction.papers import NON_FINDING_RULES, Topic
+from engine.reproduction.papers import NON_FINDING_RULES, Scale, Topic, scale_of
 from engine.reproduction.query import PLACES_FILE, ReproductionQuery
 from engine.reproduction.report import (
     ClaimNumber,
@@ -34,7 +34,6 @@ from engine.reproduction.report import (
     Reproduction,
     TableRow,
 )
-from engine.reproduction.scales import Scale, scale_of
 
 NOT_EXAMINED = "not examined"
 TABLES = {

@@ -12,9 +12,8 @@ from engine.errors import not_allowed
 from engine.metrics.results import Interval
 from engine.progress import Report, silent
 from engine.reproduction.claims import Claim, Contrast, Declaration, declaration
-from engine.reproduction.papers import TOPICS, Topic
+from engine.reproduction.papers import TOPICS, Topic, scale_of
 from engine.reproduction.report import ClaimNumber, ExperimentSummary, ModelSummary, TableRow
-from engine.reproduction.scales import scale_of
 from engine.reproduction.verdicts import Margin, margin
 
 PLACES_FILE = "places.json"

@@ -19,11 +19,10 @@ from engine.reproduction.claims import FOLDER, Contrast
 from engine.reproduction.estimates import entries_at
 from engine.reproduction.experiments import are_correct, predict_examples
 from engine.reproduction.measures import AUC, OVERLAP, SIMULABILITY, ceiling_measure
-from engine.reproduction.papers import TOPICS
+from engine.reproduction.papers import TOPICS, scale_of
 from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import ClaimOutcome, ExperimentSummary, ModelSummary, Reproduction
 from engine.reproduction.run import label_outcomes
-from engine.reproduction.scales import scale_of
 from engine.reproduction.shipped import default_query, shipped_report, write_shipped
 from engine.reproduction.smat import SmatQuery, teacher_summary
 from engine.reproduction.thesis import ThesisQuery

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.reproduction.claims import SPARSEMAX, Claim, Contrast, Sizes, StudentTerm
-from engine.reproduction.intervals import widened_interval, with_room
+from engine.reproduction.estimates import widened_interval, with_room
 from engine.reproduction.measures import ACTIVE, AUC, DEPTH, SIMULABILITY, TASKS, setting_name, size_name
 from engine.reproduction.query import NoNumber, interval_number
 from engine.reproduction.report import ClaimNumber, TableRow

@@ -23,10 +23,9 @@ from engine.reproduction.claims import Claim, Contrast, declaration
 from engine.reproduction.estimates import ExampleFindings, ValueKey
 from engine.reproduction.experiments import KINDS, ExperimentKind, ExperimentRequest
 from engine.reproduction.measures import Source, measure
-from engine.reproduction.papers import THESIS_TOPICS
+from engine.reproduction.papers import MARKED_SST, THESIS_TOPICS, Locations, Scale, TaskData, family_of, scale_of
 from engine.reproduction.query import Evidence, ReproductionQuery
 from engine.reproduction.report import ExperimentSummary, ModelSummary
-from engine.reproduction.scales import MARKED_SST, Locations, Scale, TaskData, family_of, scale_of
 from engine.training.config import TrainConfig
 
 VERSION = 4

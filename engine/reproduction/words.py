@@ -19,9 +19,8 @@ from engine.reproduction.measures import (
     setting_name,
     size_name,
 )
-from engine.reproduction.papers import Topic
+from engine.reproduction.papers import Scale, Topic
 from engine.reproduction.report import ClaimNumber, ClaimOutcome, Reproduction
-from engine.reproduction.scales import Scale
 from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.verdicts import (
     CONSTRUCTION,

@@ -14,10 +14,10 @@ from unittest.mock import patch
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import components.compare.keep as keep
-from components.compare.compared import Compared
-from components.compare.export import cite_html, command, comparison_json, html, matrix_csv, scores_csv
-from components.compare.session import INPUT_KIND, key
+from components.compare import export
+from components.compare.comparison import Comparison
+from components.compare.export import cite_html, command, comparison_html, comparison_json, matrix_csv, scores_csv
+from components.compare.state import INPUT_KIND, key
 from engine import jobs
 from tests.alerts import errors
 from tests.app.heads_page import SECONDS, link_of
@@ -222,19 +222,19 @@ def test_without_columns_or_text_the_page_says_what_to_do(two: list[str]) -> Non
 
 
 def test_files_hold_what_is_shown(two: list[str]) -> None:
-    with patch.object(keep, "cite_html", wraps=cite_html) as cited:
+    with patch.object(export, "cite_html", wraps=cite_html) as cited:
         opened(two)
-    compared: Compared = cited.call_args.args[0]
-    rows = list(csv.reader(io.StringIO(scores_csv(compared))))
-    answer = json.loads(comparison_json(compared))
+    comparison: Comparison = cited.call_args.args[0]
+    rows = list(csv.reader(io.StringIO(scores_csv(comparison))))
+    answer = json.loads(comparison_json(comparison))
     assert rows[0] == ["part", "start", "end", "segment", *two]
     assert [row[0] for row in rows[1:]] == [part["text"] for part in answer["parts"]]
     assert [[float(cell) for cell in row[4:]] for row in rows[1:]] == [part["scores"] for part in answer["parts"]]
-    pairs = list(csv.DictReader(io.StringIO(matrix_csv(compared))))
+    pairs = list(csv.DictReader(io.StringIO(matrix_csv(comparison))))
     assert len(pairs) == 3
     assert float(pairs[1]["spearman"]) == answer["agreement"]["spearman"][1][0]
-    alone = html(compared)
+    alone = comparison_html(comparison)
     assert "<script" not in alone
     assert alone.count("<h2>") == 2
     assert alone.count('xg-caution"') == 2
-    assert command(compared).startswith("exegesis compare --column ")
+    assert command(comparison).startswith("exegesis compare --column ")

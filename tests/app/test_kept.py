@@ -11,7 +11,7 @@ from streamlit.testing.v1.element_tree import Widget
 
 from components.attention.session import SESSIONS
 from components.attention.session import key as attention_key
-from components.compare.session import SESSIONS as COMPARE_SESSIONS
+from components.compare.state import SESSIONS as COMPARE_SESSIONS
 from components.kept import KEPT
 from components.picture.session import WIDGETS as PICTURE_WIDGETS
 from components.text.session import WIDGETS as TEXT_WIDGETS

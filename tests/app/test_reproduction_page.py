@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.frame import REPRODUCTION
-from components.reproduction.words import RUN, SOME_MISSING
+from components.reproduction.page import RUN_LABELS, SOME_MISSING
 from engine import jobs
 from engine.models import catalog
 from engine.reproduction import shipped
@@ -94,7 +94,7 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     assert any(EXAMPLE_LEVEL in one.value for one in page.markdown), "how verdicts are made, before any run"
     assert any("Assessing the Interpretability of Large Language Models" in one.value for one in page.markdown)
     assert button(page, "Run")
-    assert button(page, RUN["sanity"])
+    assert button(page, RUN_LABELS["sanity"])
     assert [one.value for one in page.code] == [
         declaration().digest,
         f"exegesis reproduce thesis --scale embedded --examples {COUNT} --seed 0",

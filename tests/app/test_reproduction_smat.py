@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from components.reproduction.words import NOTHING, RUN
+from components.reproduction.page import NOT_RUN_YET, RUN_LABELS
 from engine import jobs
 from engine.reproduction import shipped
 from engine.reproduction.smat import SmatQuery
@@ -30,8 +30,8 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     text = html_of(page)
     assert all(claim.says in text for claim in claims)
     assert any("Learning to Scaffold" in one.value for one in page.markdown)
-    assert any(one.value == NOTHING["smat"] for one in page.markdown)
-    assert button(page, RUN["smat"])
+    assert any(one.value == NOT_RUN_YET["smat"] for one in page.markdown)
+    assert button(page, RUN_LABELS["smat"])
     assert [one.value for one in page.code] == [
         SmatQuery().declaration.digest,
         SmatQuery().command(),
@@ -42,7 +42,7 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
 def test_a_run_is_a_job_that_is_followed_and_stopped() -> None:
     waiting = jobs.create("reproduce_smat", SmatQuery().as_plain())
     page = opened(paper="smat")
-    assert not button(page, RUN["smat"])
+    assert not button(page, RUN_LABELS["smat"])
     next(one for one in page.button if one.label == "Cancel").click().run()
     assert jobs.get(waiting.id).state == "cancelled"
     assert button(opened(paper="smat"), "Go on")

@@ -9,8 +9,8 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.compare.board import LABEL
-from components.compare.columns import ADD, PIN
+from components.compare.controls import ADD, PIN
+from components.compare.maps_html import LABEL
 from components.frame import COMPARE
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from components.frame import REPRODUCTION, SCAFFOLD
-from components.reproduction.words import PAPER_TITLES
+from components.reproduction.page import PAPER_TITLES
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.words import count_text
 from tests.browser.conftest import TIMEOUT_MS

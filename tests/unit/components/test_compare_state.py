@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import pytest
 
-from components.compare.look import PLAIN_COMPARE, CompareLook
-from components.compare.state import CompareState, read_text, usual_columns, write
+from components.compare.state import DEFAULT_VIEW, CompareState, CompareViewOptions, default_columns, read_text, write
 from components.inputs.datasets import open_texts
 from components.inputs.text_choice import TextFocus
-from engine.comparison.pairs import Pair
+from engine.comparison.plan import ModelMethodPair
 
 FOCUS = TextFocus("reviews-minilm", "good food", None, None, "reviews")
-PAIRS = (Pair("reviews-minilm", "gradient_l2"), Pair("/a folder/m@1", "occlusion", (("window", "2"),)))
-LOOK = CompareLook("token", "text", "moves", "common", 0.5, "top_k", "sign", 25, 40, 100)
+PAIRS = (
+    ModelMethodPair("reviews-minilm", "gradient_l2"),
+    ModelMethodPair("/a folder/m@1", "occlusion", (("window", "2"),)),
+)
+VIEW = CompareViewOptions("token", "text", "moves", "common", 0.5, "top_k", "sign", 25, 40, 100)
 STATE = CompareState(
     kind="text",
     focus=FOCUS,
@@ -20,8 +22,8 @@ STATE = CompareState(
     reference=PAIRS[1],
     target="positive",
     seed=7,
-    look=LOOK,
-    opened=("search",),
+    view=VIEW,
+    open_sections=("search",),
 )
 
 
@@ -43,11 +45,11 @@ def test_no_columns_are_kept_apart_from_nothing_said() -> None:
     none = CompareState(kind="text", focus=FOCUS, columns=())
     assert write(none)["column"] == ["none"]
     assert read(write(none))[0].columns == ()
-    assert read({})[0].columns == usual_columns("text", "reviews-minilm")
+    assert read({})[0].columns == default_columns("text", "reviews-minilm")
 
 
 @pytest.mark.parametrize(
-    ("name", "given", "told"),
+    ("name", "given", "message"),
     [
         ("unit", "letter", "unit: unknown name"),
         ("shown", "all", "shown: unknown name"),
@@ -60,16 +62,16 @@ def test_no_columns_are_kept_apart_from_nothing_said() -> None:
         ("column", "gradiant@m", "Did you mean 'gradient'"),
     ],
 )
-def test_what_is_not_known_is_said_and_the_usual_is_shown(name: str, given: str, told: str) -> None:
+def test_what_is_not_known_is_said_and_the_usual_is_shown(name: str, given: str, message: str) -> None:
     columns = [*write(STATE)["column"], *([given] if name == "column" else [])]
-    state, said = read({"text": ["good food"], name: [given], "column": columns})
-    assert told in " ".join(said)
-    assert state.look == PLAIN_COMPARE
+    state, errors = read({"text": ["good food"], name: [given], "column": columns})
+    assert message in " ".join(errors)
+    assert state.view == DEFAULT_VIEW
     assert state.columns == PAIRS
 
 
 def test_eight_columns_at_most_each_once() -> None:
-    codes = [Pair(f"m{number}", "random").code for number in range(10)]
-    state, said = read({"text": ["x"], "column": [codes[0], *codes]})
+    codes = [ModelMethodPair(f"m{number}", "random").code for number in range(10)]
+    state, errors = read({"text": ["x"], "column": [codes[0], *codes]})
     assert [pair.code for pair in state.columns] == codes[:8]
-    assert "at most 8 columns" in said[0]
+    assert "at most 8 columns" in errors[0]

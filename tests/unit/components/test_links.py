@@ -109,9 +109,9 @@ def pages() -> dict[str, tuple[Read, Callable[[Any], Query]]]:
     found: dict[str, tuple[Read, Callable[[Any], Query]]] = {
         "text": (partial(text.read, **of_texts), text.write),
         "images": (partial(picture.read, **of_pictures), picture.write),
-        "compare, text": (partial(compare.read_text, models=MODELS, opened=texts()), compare.write),
+        "compare, text": (partial(compare.read_text, models=MODELS, source=texts()), compare.write),
         "compare, image": (
-            partial(compare.read_picture, models=embedded_image_models(), opened=pictures()),
+            partial(compare.read_picture, models=embedded_image_models(), source=pictures()),
             compare.write,
         ),
         "reproduction": (reproduction.read, reproduction.write),

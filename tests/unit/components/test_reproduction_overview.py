@@ -7,14 +7,14 @@ from html import unescape
 
 from components.reproduction.claim_view import (
     NO_NUMBER,
+    SECTIONS,
     count_verdicts,
     decisive_number_text,
     overview_html,
     sections_html,
     totals,
 )
-from components.reproduction.reports import LocalReport, TopicStatus
-from components.reproduction.words import SECTIONS
+from components.reproduction.state import LocalReport, TopicStatus
 from engine.reproduction.claims import declaration, thesis_claims
 from engine.reproduction.report import Reproduction
 from engine.reproduction.shipped import ShippedReport

@@ -60,16 +60,16 @@ SAFE = {
     ("components/text/browse.py", "' '.join(notes)"): "numbers, and titles of methods",
     ("components/text/browse.py", "f'No example matches.{more} Change the search or what is shown.'"): "a number",
     ("components/browse/controls.py", "describe_place(listed, current)"): "numbers",
-    ("components/compare/matrix.py", "parts_words(compared)"): "numbers and our words",
-    ("components/compare/matrix.py", "agreement_words(compared.found, compared.look, compared.unit)"): (
+    ("components/compare/results.py", "parts_words(comparison)"): "numbers and our words",
+    ("components/compare/results.py", "agreement_words(comparison.agreement, comparison.view, comparison.unit)"): (
         "numbers and our words"
     ),
-    ("components/compare/matrix.py", "f'Left out, because all its scores are equal and have no order: {names}.'"): (
+    ("components/compare/results.py", "f'Left out, because all its scores are equal and have no order: {names}.'"): (
         "letters of columns"
     ),
-    ("components/compare/matrix.py", "apart_words(apart, compared)"): "numbers and our words",
+    ("components/compare/results.py", "disagreement_words(disagreement, comparison)"): "numbers and our words",
     ("components/compare/results.py", "missing"): "one of three sentences",
-    ("components/compare/search.py", "list_words(found, compared)"): "numbers and our words",
+    ("components/compare/search.py", "list_words(examples, comparison)"): "numbers and our words",
     ("components/compare/search.py", "f'Nothing is compared yet. Press {label}.'"): "a number",
     ("components/study/form.py", "COLOR_COSTS[field_value('colors')]"): "one of three sentences",
     ("components/text/edited.py", "trouble"): "one of three sentences",
@@ -147,15 +147,15 @@ SAFE = {
         "components/reproduction/page.py",
         "' '.join(filter(None, (topics[0].level, NON_FINDING_RULES, topics[0].note)))",
     ): "our words",
-    ("components/reproduction/page.py", "f'{section} {words.SECTIONS[section]}'"): "our words",
+    ("components/reproduction/page.py", "f'{section} {SECTIONS[section]}'"): "our words",
     (
         "components/reproduction/page.py",
-        "f'{words.DECLARED.format(words.FILE_OF[query.topic_id])} {query.declaration.revised}'",
+        "f'{DECLARED.format(FILE_SUFFIXES[query.topic_id])} {query.declaration.revised}'",
     ): "our words",
     ("components/reproduction/page.py", "status.local.time"): "a number and our words",
-    ("components/reproduction/page.py", "words.ABOUT[paper]"): "our words",
-    ("components/reproduction/page.py", "words.FULL[state.paper]"): "our words",
-    ("components/reproduction/page.py", "words.NOTHING[topic]"): "our words",
+    ("components/reproduction/page.py", "ABOUT[paper]"): "our words",
+    ("components/reproduction/page.py", "FULL_SCALE[state.paper]"): "our words",
+    ("components/reproduction/page.py", "NOT_RUN_YET[topic]"): "our words",
     ("components/results/sections.py", "summary.meanings['course']"): "our words",
     ("components/results/sections.py", "summary.meanings['needed']"): "numbers and our words",
     ("components/results/sections.py", "summary.meanings['spread']"): "a number and our words",

@@ -17,7 +17,7 @@ from engine.evaluation.plan import Plan
 from engine.evaluation.reasons import SAME
 from engine.metrics.results import MetricKey, MetricRow
 from engine.metrics.sensitivity import FLAT
-from engine.reproduction.scales import EMBEDDED
+from engine.reproduction.papers import EMBEDDED
 from engine.reproduction.thesis import ThesisQuery, findings_of
 from tests.explaining import checkpoint
 from tests.unit.evaluation.by_hand import by_hand

@@ -17,10 +17,10 @@ from engine.evaluation.plan import Plan
 from engine.jobs.evaluating import plan_of
 from engine.reproduction.claims import declaration
 from engine.reproduction.documents import markdown
-from engine.reproduction.intervals import widened_interval
+from engine.reproduction.estimates import widened_interval
+from engine.reproduction.papers import EMBEDDED
 from engine.reproduction.report import Reproduction, report_from_plain
 from engine.reproduction.run import cached_report, reproduce
-from engine.reproduction.scales import EMBEDDED
 from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.verdicts import DUPLICATE, FINDINGS, NON_FINDINGS, VERDICTS
 from engine.reproduction.words import decision_text

@@ -16,11 +16,11 @@ from engine.randomization.result import FINE, MEASURES, ModelRandomization, Rand
 from engine.randomization.stages import stages_of
 from engine.reproduction.claims import MethodTerm
 from engine.reproduction.documents import markdown
+from engine.reproduction.estimates import range_of_sum
 from engine.reproduction.experiments import attack_rows, curve_numbers, randomization_rows
-from engine.reproduction.intervals import range_of_sum
+from engine.reproduction.papers import EMBEDDED
 from engine.reproduction.report import ClaimOutcome, ExperimentSummary, ModelSummary, Reproduction
 from engine.reproduction.run import judge_claims
-from engine.reproduction.scales import EMBEDDED
 from engine.reproduction.thesis import Experiment, ThesisQuery, findings_of
 
 EXAMPLES = tuple(range(50))

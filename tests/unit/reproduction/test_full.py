@@ -9,8 +9,8 @@ import pytest
 
 from engine import jobs
 from engine.progress import CancelToken
+from engine.reproduction.papers import FULL
 from engine.reproduction.run import cached_report, reproduce
-from engine.reproduction.scales import FULL
 from engine.reproduction.thesis import ThesisQuery, write_marked_reviews
 from engine.training.config import TrainConfig
 from tests.unit.reproduction.stand_ins import without_models

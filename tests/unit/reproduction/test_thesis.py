@@ -14,16 +14,14 @@ from engine.attacks.experiment import attack_examples
 from engine.attacks.experiment_result import METRICS
 from engine.attacks.plan import METHODS, OBJECTIVES
 from engine.errors import UsageError
-from engine.jobs.reproducing import query_of
 from engine.randomization.experiment import randomize
 from engine.randomization.plan import MODES, THESIS_METHODS
 from engine.reproduction import experiments, query
 from engine.reproduction.claims import Declaration, declaration
 from engine.reproduction.experiments import GRADIENTS, RANDOMIZED
 from engine.reproduction.measures import ATTACKS, MEASURES
-from engine.reproduction.papers import THESIS_TOPICS
-from engine.reproduction.run import cached_report, reproduce
-from engine.reproduction.scales import EMBEDDED
+from engine.reproduction.papers import EMBEDDED, THESIS_TOPICS
+from engine.reproduction.run import cached_report, query_of, reproduce
 from engine.reproduction.thesis import ThesisQuery, split_topics
 from tests.unit.reproduction.stand_ins import take_as_learned, without_models
 

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import t
 
 from engine.reproduction.claims import MethodTerm
-from engine.reproduction.intervals import mean_interval
+from engine.reproduction.estimates import mean_interval
 from engine.reproduction.verdicts import (
     ERROR_RATE,
     Judgment,

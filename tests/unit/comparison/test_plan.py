@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import pytest
 
-from engine.comparison.pairs import Pair, check_pairs, read_pair
+from engine.comparison.plan import ModelMethodPair, check_pairs, read_pair
 from engine.errors import UsageError
 
 PAIRS = [
-    Pair("reviews-minilm", "gradient_l2"),
-    Pair("owner/name@1a2b", "occlusion", (("removal", "pad"), ("window", "2"))),
-    Pair("/a folder, with = and @/it", "integrated_gradients", (("n_steps", "20"), ("steps", "fixed"))),
+    ModelMethodPair("reviews-minilm", "gradient_l2"),
+    ModelMethodPair("owner/name@1a2b", "occlusion", (("removal", "pad"), ("window", "2"))),
+    ModelMethodPair("/a folder, with = and @/it", "integrated_gradients", (("n_steps", "20"), ("steps", "fixed"))),
 ]
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: pair.method)
-def test_a_pair_comes_back_from_its_code(pair: Pair) -> None:
+def test_a_pair_comes_back_from_its_code(pair: ModelMethodPair) -> None:
     assert read_pair(pair.code) == pair
 
 
@@ -49,7 +49,7 @@ def test_methods_of_pictures_are_others() -> None:
 
 def test_two_to_eight_different_pairs_are_compared() -> None:
     check_pairs(PAIRS)
-    for wrong in (PAIRS[:1], [Pair(str(number), "random") for number in range(9)]):
+    for wrong in (PAIRS[:1], [ModelMethodPair(str(number), "random") for number in range(9)]):
         with pytest.raises(UsageError, match="columns: must be 2 to 8 pairs"):
             check_pairs(wrong)
     with pytest.raises(UsageError, match="stands there twice"):
