@@ -17,7 +17,7 @@ from components.organizer import is_organizer
 from components.trouble import say_error, sentence
 from engine import jobs
 from engine.errors import ExegesisError
-from engine.jobs import Failure, Job
+from engine.jobs import Job, UnitFailure
 
 REFRESH_SECONDS = 1.0
 STOPS = "Stops after the part at hand. What is finished is kept."
@@ -93,7 +93,7 @@ def describe_end(job: Job) -> str:
     return f"{word} after {job.done:,} of {count(job.total, 'part')}." if job.total else f"{word} before it began."
 
 
-def failures_html(failures: Sequence[Failure]) -> str:
+def failures_html(failures: Sequence[UnitFailure]) -> str:
     """Which parts failed and why; of very many the first ones."""
     shown = failures[:FAILURES_SHOWN]
     rows = "".join(f"<dt>{escape(failure.label)}</dt><dd>{escape(failure.error)}</dd>" for failure in shown)

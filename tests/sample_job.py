@@ -16,12 +16,12 @@ import numpy as np
 from cache import key_for
 from engine import jobs
 from engine.errors import ExegesisError
-from engine.jobs import Unit, job_kind
+from engine.jobs import WorkUnit, job_kind
 from engine.store import result_store
 
 
 @job_kind("sample", title=lambda spec: f"Sample of {spec.get('units')}")
-def plan(spec: Any) -> Iterator[Unit]:
+def plan(spec: Any) -> Iterator[WorkUnit]:
     """`units`: how many, `log`: file, `seconds`: of each, `fail`?: numbers, `refuse`?: the plan itself fails,
     `together`?: a batch is offered."""
     if spec.get("refuse"):
@@ -30,10 +30,10 @@ def plan(spec: Any) -> Iterator[Unit]:
     for number in range(spec["units"]):
         key = key_for({"sample": spec.get("name", ""), "number": number})
         batch = partial(_together, spec) if spec.get("together") and number == 0 else batch
-        yield Unit(key, f"unit {number}", partial(_compute, spec, number), batch=batch)
+        yield WorkUnit(key, f"unit {number}", partial(_compute, spec, number), batch=batch)
 
 
-def _together(spec: Any, units: Sequence[Unit]) -> None:
+def _together(spec: Any, units: Sequence[WorkUnit]) -> None:
     with Path(spec["log"]).with_name("batches").open("a") as file:
         file.write(f"{len(units)}\n")
     for unit in units:

@@ -22,7 +22,7 @@ from components.trouble import say_error, say_note, sentence
 from engine import jobs
 from engine.errors import ExegesisError
 from engine.home import home
-from engine.jobs import Failure, Job
+from engine.jobs import Job, UnitFailure
 from engine.models import catalog
 from engine.scaffold.experiment import StudentStore, base_revision, load_result, passes_so_far
 from engine.scaffold.plan import ScaffoldPlan, StudentRun, base_of, check, plan_from_json
@@ -56,7 +56,7 @@ class ScaffoldStatus:
     store: StudentStore
     running: Job | None = None
     last: Job | None = None
-    failed: Sequence[Failure] = ()
+    failed: Sequence[UnitFailure] = ()
 
     @property
     def missing(self) -> tuple[StudentRun, ...]:
@@ -215,7 +215,7 @@ def seconds_of(result: ScaffoldResult, missing: tuple[StudentRun, ...]) -> float
     return sum(medians.get(run.setting, overall) * run.train_size for run in missing)
 
 
-def failure_rows(failures: Sequence[Failure]) -> list[tuple[str, str, str]]:
+def failure_rows(failures: Sequence[UnitFailure]) -> list[tuple[str, str, str]]:
     """Each reason once: the reason, how many students, and which."""
     labels: dict[str, list[str]] = {}
     for one in failures:

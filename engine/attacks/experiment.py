@@ -42,7 +42,7 @@ from engine.experiments.base import Units
 from engine.experiments.run import carry_out
 from engine.experiments.run import check as check_plan
 from engine.explain import method_key, versions_of
-from engine.jobs.kinds import Step, Unit, unreadable_key
+from engine.jobs.kinds import UnitStep, WorkUnit, unreadable_key
 from engine.models import catalog
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import explainer
@@ -172,7 +172,7 @@ class _MethodUnits:
     objective: str
     method: str
 
-    def units(self) -> Iterator[Unit]:
+    def units(self) -> Iterator[WorkUnit]:
         plan, model, indices = self.plan, self.model, self.sample.indices
         keys = {index: self._key(index) for index in indices}
         places = {key: index for index, key in keys.items()}
@@ -182,18 +182,18 @@ class _MethodUnits:
         steps = plan.attack_params(self.objective).steps  # at most: an attack that stands still ends sooner
         what = f"{self.method}, {self.objective}"
 
-        def attack_together(units: Sequence[Unit]) -> None:
+        def attack_together(units: Sequence[WorkUnit]) -> None:
             self._attack([places[unit.key] for unit in units])
 
         for place, (index, key) in enumerate(keys.items(), 1):
-            step = Step(f"Attack on {what}, {model}", place, len(keys), steps, "steps")
-            yield Unit(
+            step = UnitStep(f"Attack on {what}, {model}", place, len(keys), steps, "steps")
+            yield WorkUnit(
                 key, f"attack on {what}, example {index}, {model}", partial(self._attack, [index]), stores_itself=True,
                 batch=attack_together, step=step, group=groups[index],
             )  # fmt: skip
         for other in plan.transfer_methods(self.method):
             for index in indices:
-                yield Unit(
+                yield WorkUnit(
                     self._key(index, other), f"{other} on what fooled {what}, example {index}, {model}",
                     partial(self._transfer, index, other), stores_itself=True, group=groups[index],
                 )  # fmt: skip

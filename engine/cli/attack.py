@@ -22,7 +22,7 @@ from engine.cli import options
 from engine.cli.drawing_evaluation import NOTHING
 from engine.cli.experiments import given, run_experiment
 from engine.cli.inputs import read_methods, read_typed_params
-from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split
+from engine.cli.options import DEFAULT_MODEL, DtypeOption, ParamOption, SeedOption, SplitOption
 from engine.cli.output import console, table, visible
 from engine.errors import UsageError, not_allowed
 from engine.progress import CancelToken, Report
@@ -53,8 +53,8 @@ def attack(
     methods: Annotated[str, typer.Option(metavar="A,B", help="Methods to attack, between commas.")] = "",
     examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "16",
     index: Annotated[str | None, typer.Option(metavar="I", help="This one example instead, from 0.")] = None,
-    seed: Seed = "0",
-    split: Split = None,
+    seed: SeedOption = "0",
+    split: SplitOption = None,
     objective: Annotated[str, typer.Option(metavar="O", help="unconstrained, constrained or both.")] = BOTH,
     quantity: Annotated[
         str,
@@ -75,8 +75,8 @@ def attack(
     sign_steps: Annotated[bool, typer.Option("--sign-steps", help="Step by the sign of the gradient.")] = False,
     specials: Annotated[bool, typer.Option("--specials", help="Move special tokens too.")] = False,
     transfer: Annotated[str, typer.Option(metavar="A,B", help="Other methods to look at, or 'all'.")] = "",
-    param: Param = None,
-    dtype: Dtype = "float32",
+    param: ParamOption = None,
+    dtype: DtypeOption = "float32",
     job: Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")] = False,
     executor: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")] = "local",
     address: Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")] = None,

@@ -9,7 +9,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli.inputs import InputOptions, read_input
-from engine.cli.options import Dataset, Image, Index, Seed, Split, Target, Text, TextPair, read_whole
+from engine.cli.options import (
+    DatasetOption,
+    ImageOption,
+    IndexOption,
+    SeedOption,
+    SplitOption,
+    TargetOption,
+    TextOption,
+    TextPairOption,
+    read_whole,
+)
 from engine.cli.output import console, print_json, progress_bar, stdout_reserved, table, visible
 from engine.errors import Cancelled, ExegesisError, UsageError, unknown
 
@@ -27,21 +37,21 @@ def compare(
     column: Annotated[
         list[str] | None, typer.Option(metavar="METHOD@MODEL", help="A pair; METHOD,name=value@MODEL sets parameters.")
     ] = None,
-    text: Text = None,
-    text_pair: TextPair = None,
-    image: Image = None,
-    dataset: Dataset = None,
-    index: Index = None,
+    text: TextOption = None,
+    text_pair: TextPairOption = None,
+    image: ImageOption = None,
+    dataset: DatasetOption = None,
+    index: IndexOption = None,
     examples: Annotated[
         str | None, typer.Option(metavar="N", help="Search so many examples of --dataset for disagreement.")
     ] = None,
-    split: Split = None,
-    target: Target = None,
+    split: SplitOption = None,
+    target: TargetOption = None,
     unit: Annotated[str, typer.Option(metavar="U", help="What is compared in texts: word or token.")] = "word",
     measure: Annotated[str, typer.Option(metavar="M", help="spearman or top_k.")] = "spearman",
     order: Annotated[str, typer.Option(metavar="O", help="Rank scores with their sign, or by size.")] = "sign",
     percent: Annotated[str, typer.Option(metavar="P", help="Of the parts that count as the top.")] = "15",
-    seed: Seed = "0",
+    seed: SeedOption = "0",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare models and methods: where their maps agree, and where they do not."""

@@ -13,7 +13,7 @@ from engine.cli import options
 from engine.cli.experiments import check_job, given, rows_file, worked
 from engine.cli.guard import FAILED, fail
 from engine.cli.inputs import check_dtype, read_methods, read_typed_params
-from engine.cli.options import DEFAULT_MODEL, Dtype, Param, Seed, Split
+from engine.cli.options import DEFAULT_MODEL, DtypeOption, ParamOption, SeedOption, SplitOption
 from engine.cli.output import write_file
 
 if TYPE_CHECKING:
@@ -32,15 +32,15 @@ def evaluate(
         str, typer.Option(metavar="A,B", help="[default: all that suit but sensitivity and falls of the logit]")
     ] = "",
     examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "500",
-    seed: Seed = "0",
-    split: Split = None,
+    seed: SeedOption = "0",
+    split: SplitOption = None,
     unit: Annotated[str | None, typer.Option(metavar="U", help="What is ranked: token, word or patch.")] = None,
     removal: Annotated[str | None, typer.Option(metavar="O", help="How units are removed.")] = None,
     shares: Annotated[str, typer.Option(metavar="A,B", help="Percent removed for the means.")] = "5,10,20,50",
     k: Annotated[str, typer.Option("--k", metavar="K", help="Of recall_at_k.")] = "5",
     samples: Annotated[str, typer.Option(metavar="N", help="Changed inputs for sensitivity.")] = "10",
-    param: Param = None,
-    dtype: Dtype = "float32",
+    param: ParamOption = None,
+    dtype: DtypeOption = "float32",
     job: Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")] = False,
     executor: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")] = "local",
     address: Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")] = None,

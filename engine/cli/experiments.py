@@ -15,7 +15,7 @@ import typer
 from engine.cli.guard import FAILED, STOPPED, fail, note
 from engine.cli.inputs import check_dtype, read_methods, read_typed_params
 from engine.cli.jobs import exit_unless_done, run_with_progress
-from engine.cli.options import DEFAULT_MODEL, Dtype, Param, read_names, read_whole
+from engine.cli.options import DEFAULT_MODEL, DtypeOption, ParamOption, read_names, read_whole
 from engine.cli.output import (
     check_place,
     console,
@@ -41,8 +41,8 @@ Work = Callable[[Any, Report, CancelToken], Any]
 Draw = Callable[[Any, Path | None], object]
 """Prints a result for people; the second is the file to which rows went."""
 SHARED = {
-    "param": (Param, None),
-    "dtype": (Dtype, "float32"),
+    "param": (ParamOption, None),
+    "dtype": (DtypeOption, "float32"),
     "job": (Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")], False),
     "executor": (Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")], "local"),
     "address": (Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")], None),

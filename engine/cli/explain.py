@@ -12,25 +12,25 @@ import numpy as np
 import typer
 from rich.console import Console
 from rich.table import Table
-from rich.text import Text as StyledText
+from rich.text import Text
 
 from engine.cli.guard import note
 from engine.cli.inputs import InputOptions, check_dtype, check_model, read_heads, read_input, read_methods, read_params
 from engine.cli.options import (
     DEFAULT_MODEL,
-    Column,
-    Dataset,
-    Dtype,
-    Head,
-    Image,
-    Index,
-    Model,
-    Param,
-    Seed,
-    Split,
-    Target,
-    Text,
-    TextPair,
+    ColumnOption,
+    DatasetOption,
+    DtypeOption,
+    HeadOption,
+    ImageOption,
+    IndexOption,
+    ModelOption,
+    ParamOption,
+    SeedOption,
+    SplitOption,
+    TargetOption,
+    TextOption,
+    TextPairOption,
     read_whole,
 )
 from engine.cli.output import console, print_json, progress_bar, stdout_reserved, table, visible
@@ -51,20 +51,20 @@ COLUMN_GAP = 3
 
 
 def explain(
-    model: Model = DEFAULT_MODEL,
+    model: ModelOption = DEFAULT_MODEL,
     method: Annotated[str, typer.Option(metavar="A,B", help="Methods between commas, or 'all'.")] = "",
-    text: Text = None,
-    text_pair: TextPair = None,
-    image: Image = None,
-    dataset: Dataset = None,
-    index: Index = None,
-    split: Split = None,
-    column: Column = None,
-    target: Target = None,
-    param: Param = None,
-    head: Head = None,
-    seed: Seed = "0",
-    dtype: Dtype = "float32",
+    text: TextOption = None,
+    text_pair: TextPairOption = None,
+    image: ImageOption = None,
+    dataset: DatasetOption = None,
+    index: IndexOption = None,
+    split: SplitOption = None,
+    column: ColumnOption = None,
+    target: TargetOption = None,
+    param: ParamOption = None,
+    head: HeadOption = None,
+    seed: SeedOption = "0",
+    dtype: DtypeOption = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list, one object a method.")] = False,
 ) -> None:
     """Explain a prediction: one score a token or a patch, by one or more methods."""
@@ -115,13 +115,13 @@ def print_explanations(lines: Sequence[str], explanations: Sequence[Explanation]
         out.print(line)
 
 
-def header_lines(lines: Sequence[str], first: Explanation) -> Iterator[StyledText]:
+def header_lines(lines: Sequence[str], first: Explanation) -> Iterator[Text]:
     """The model and its device, the input, and the prediction."""
     origin = first.provenance
     model = f"{origin.model}, revision {origin.revision}, {origin.dtype} on {origin.device}"
-    yield StyledText(visible(model), style="dim")
-    yield from (StyledText(visible(line)) for line in lines)
-    yield StyledText(visible(_prediction_line(first)), style="bold")
+    yield Text(visible(model), style="dim")
+    yield from (Text(visible(line)) for line in lines)
+    yield Text(visible(_prediction_line(first)), style="bold")
 
 
 def _prediction_line(first: Explanation) -> str:
@@ -153,7 +153,7 @@ def _score_table(group: Sequence[Explanation]) -> Table:
     columns = [list(_score_cells(e)) for e in group]
     last = len(group[0].tokens) - 1
     for position, token in enumerate(group[0].tokens):
-        name = StyledText(visible(token.text)[:MAX_TOKEN_WIDTH], style="dim" if token.special else "")
+        name = Text(visible(token.text)[:MAX_TOKEN_WIDTH], style="dim" if token.special else "")
         rows.add_row(name, *(column[position] for column in columns), end_section=position == last)
     checks = [() if e.check is None else e.check.parts for e in group]
     rows.add_row("check", *(_check_cell(parts[0]) if parts else "none" for parts in checks))
@@ -164,7 +164,7 @@ def _score_table(group: Sequence[Explanation]) -> Table:
     return rows
 
 
-def _score_cells(explanation: Explanation) -> Iterator[StyledText]:
+def _score_cells(explanation: Explanation) -> Iterator[Text]:
     """One cell a token; the largest scores by absolute value are bold, special tokens are dim."""
     scores, features = explanation.scores, explanation.features
     order = features[np.argsort(-np.abs(scores[features]), kind="stable")]
@@ -173,14 +173,14 @@ def _score_cells(explanation: Explanation) -> Iterator[StyledText]:
     fixed = largest == 0 or 1e-2 <= largest < 1e4
     for position, (token, score) in enumerate(zip(explanation.tokens, scores, strict=True)):
         style = "dim" if token.special else "bold" if position in top else ""
-        yield StyledText(f"{score:.4f}" if fixed else f"{score:.3e}", style=style)
+        yield Text(f"{score:.4f}" if fixed else f"{score:.3e}", style=style)
 
 
 def _check_cell(check: Check) -> str:
     return f"{check.value:.1e} {'ok' if check.ok else 'too large'}"
 
 
-def _notes(explanations: Sequence[Explanation]) -> Iterator[StyledText]:
+def _notes(explanations: Sequence[Explanation]) -> Iterator[Text]:
     """Each note once, with the methods that it belongs to, unless that is all of them."""
     owners: dict[str, list[str]] = {}
     for explanation in explanations:
@@ -193,4 +193,4 @@ def _notes(explanations: Sequence[Explanation]) -> Iterator[StyledText]:
                 owners.setdefault(failure, []).append(name)
     for remark, names in owners.items():
         prefix = "" if len(names) == len(explanations) else f"{', '.join(names)}: "
-        yield StyledText(f"note: {prefix}{visible(remark)}")
+        yield Text(f"note: {prefix}{visible(remark)}")

@@ -7,37 +7,39 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
+import numpy as np
 import typer
+from rich.table import Table
+from rich.text import Text
 
 from engine.cli import options, output
-from engine.cli.inputs import InputOptions as Input
-from engine.cli.inputs import check_dtype, check_model, read_heads, read_input
+from engine.cli.explain import header_lines
+from engine.cli.guard import note
+from engine.cli.inputs import InputOptions, check_dtype, check_model, read_heads, read_input
 from engine.cli.options import (
     DEFAULT_MODEL,
-    Column,
-    Dataset,
-    Dtype,
-    Head,
-    Image,
-    Index,
-    Model,
-    Seed,
-    Split,
-    Target,
-    Text,
-    TextPair,
+    ColumnOption,
+    DatasetOption,
+    DtypeOption,
+    HeadOption,
+    ImageOption,
+    IndexOption,
+    ModelOption,
+    SeedOption,
+    SplitOption,
+    TargetOption,
+    TextOption,
+    TextPairOption,
 )
 from engine.errors import UsageError
-
-if TYPE_CHECKING:
-    import numpy as np
-    from rich import text as rich_text
-    from rich.table import Table
-
-    from engine.heads.table import HeadTable, HeadTableQuery
-    from engine.request import Request
+from engine.heads.scores import AGREEMENT
+from engine.heads.table import CAUTION, DEFAULT_SCORES, HeadTable, HeadTableQuery, head_table, head_table_to_json
+from engine.metrics.ablation import PROBE
+from engine.registry import explainer
+from engine.request import Request
+from engine.store import result_store
 
 EXAMPLE = "Example: --against integrated_gradients."
 EMPHASIZED = 3
@@ -46,42 +48,37 @@ NO_VALUE, FLIPS = "-", "flips"
 
 
 def heads(
-    model: Model = DEFAULT_MODEL,
-    text: Text = None,
-    text_pair: TextPair = None,
-    image: Image = None,
-    dataset: Dataset = None,
-    index: Index = None,
-    split: Split = None,
-    column: Column = None,
-    target: Target = None,
-    head: Head = None,
+    model: ModelOption = DEFAULT_MODEL,
+    text: TextOption = None,
+    text_pair: TextPairOption = None,
+    image: ImageOption = None,
+    dataset: DatasetOption = None,
+    index: IndexOption = None,
+    split: SplitOption = None,
+    column: ColumnOption = None,
+    target: TargetOption = None,
+    head: HeadOption = None,
     score: Annotated[str, typer.Option(metavar="A,B", help="Scores between commas. [default: all]")] = "",
     against: Annotated[str, typer.Option(metavar="METHOD", help="Compare maps with this attribution.")] = "",
     query: Annotated[str | None, typer.Option(metavar="N", help="Compare what position N attends to.")] = None,
     top: Annotated[str | None, typer.Option(metavar="N", help="Only the N heads largest by the first score.")] = None,
-    seed: Seed = "0",
-    dtype: Dtype = "float32",
+    seed: SeedOption = "0",
+    dtype: DtypeOption = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object, a row a head.")] = False,
 ) -> None:
     """See what each attention head looks at and if it matters."""
-    from engine.cli.guard import note
-    from engine.heads.table import head_table_to_json
-    from engine.metrics.ablation import PROBE
-    from engine.request import Request
-    from engine.store import result_store
-
     check_dtype(dtype)
     limit = None if top is None else options.read_whole("--top", top, 1)
     number = options.read_whole("--seed", seed)
     with output.stdout_reserved():
-        source = read_input(Input("heads", model, text, text_pair, image, dataset, index, split, column))
+        source = read_input(InputOptions("heads", model, text, text_pair, image, dataset, index, split, column))
         check_model(model, source.example.kind)
         table_query = read_query(score, against, query, source.example.kind)
         request = Request(model, PROBE, source.example, {}, target, number, dtype, read_heads(head))
-        table = _compute(request, table_query)
-    if trouble := result_store().status:
-        note(trouble)
+        with output.progress_bar("reading heads") as report:
+            table = head_table(request, table_query, report)
+    if status := result_store().status:
+        note(status)
     if as_json:
         output.print_json(head_table_to_json(table, limit))
     else:
@@ -90,10 +87,6 @@ def heads(
 
 def read_query(score: str, against: str, query: str | None, kind: str) -> HeadTableQuery:
     """The scores of the options; a method to compare with adds the agreement."""
-    from engine.heads.scores import AGREEMENT
-    from engine.heads.table import DEFAULT_SCORES, HeadTableQuery
-    from engine.registry import explainer
-
     names = options.read_names("--score", score) if score else list(DEFAULT_SCORES)
     if against:
         explainer(against, kind)
@@ -105,18 +98,8 @@ def read_query(score: str, against: str, query: str | None, kind: str) -> HeadTa
     return HeadTableQuery(tuple(names), against, None if query is None else options.read_whole("--query", query))
 
 
-def _compute(request: Request, query: HeadTableQuery) -> HeadTable:
-    from engine.cli.output import progress_bar
-    from engine.heads.table import head_table
-
-    with progress_bar("reading heads") as report:
-        return head_table(request, query, report)
-
-
 def draw(source: Sequence[str], table: HeadTable, limit: int | None = None) -> None:
     """Print lines that describe the input, the prediction, a row a head, and the meaning of the scores."""
-    from engine.cli.explain import header_lines
-
     out = output.console()
     for line in header_lines(source, table.reading.explanation):
         out.print(line)
@@ -127,8 +110,6 @@ def draw(source: Sequence[str], table: HeadTable, limit: int | None = None) -> N
 
 
 def _build_table(table: HeadTable, limit: int | None) -> Table:
-    from rich.text import Text
-
     names = list(table.columns)
     rows = output.table(["head", *names, *([FLIPS] if table.flipped is not None else [])], right=names)
     largest = {name: _largest_heads(column) for name, column in table.columns.items()}
@@ -147,20 +128,14 @@ def _build_table(table: HeadTable, limit: int | None) -> Table:
 
 def _largest_heads(column: np.ndarray) -> set[tuple[int, int]]:
     """The heads that stand out: the largest by absolute value, but for 0."""
-    import numpy as np
-
     sizes = np.nan_to_num(np.abs(column))
     order = np.argsort(-sizes, axis=None, kind="stable")[:EMPHASIZED]
     return {(int(at) // column.shape[1], int(at) % column.shape[1]) for at in order if sizes.flat[at]}
 
 
-def _describe_scores(table: HeadTable) -> Iterator[rich_text.Text]:
-    from rich.text import Text
-
-    from engine.heads.table import CAUTION
-
+def _describe_scores(table: HeadTable) -> Iterator[Text]:
     for name in table.columns:
         score = table.score(name)
         yield Text(f"{name}: {score.title}, {score.unit}. {score.about}", style="dim")
-    for note in (*table.reading.explanation.notes, CAUTION):
-        yield Text(f"note: {output.visible(note)}")
+    for line in (*table.reading.explanation.notes, CAUTION):
+        yield Text(f"note: {output.visible(line)}")

@@ -9,7 +9,7 @@ import typer
 
 from cache import Store
 from engine.cli.guard import FAILED, Commands
-from engine.cli.options import Json, Yes, read_size
+from engine.cli.options import JsonOption, YesOption, read_size
 from engine.cli.output import format_facts, is_interactive, print_json, stdout_reserved
 from engine.errors import UsageError
 from engine.format import size_text
@@ -19,7 +19,7 @@ from engine.store import result_store
 cache_commands = typer.Typer(cls=Commands, rich_markup_mode=None, help="Show, check and shrink the disk cache.")
 
 
-def doctor(as_json: Json = False) -> None:
+def doctor(as_json: JsonOption = False) -> None:
     """Check device, versions, embedded weights, cache, home folder and network."""
     findings: list[Finding] = []
     out = sys.stdout
@@ -41,7 +41,7 @@ def _finding_line(finding: Finding) -> str:
 
 
 @cache_commands.command()
-def stats(as_json: Json = False) -> None:
+def stats(as_json: JsonOption = False) -> None:
     """How many results are kept and how much room they take."""
     counts = result_store().stats()
     if as_json:
@@ -56,7 +56,7 @@ def stats(as_json: Json = False) -> None:
 
 
 @cache_commands.command()
-def check(as_json: Json = False) -> None:
+def check(as_json: JsonOption = False) -> None:
     """Read every entry; drop the damaged ones, which will be computed anew."""
     report = result_store().check()
     plain = {
@@ -77,7 +77,7 @@ def prune(
     max_bytes: Annotated[
         str | None, typer.Option(metavar="SIZE", help="As 500MB. [default: the cache's bound]")
     ] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Drop the least recently used results until the rest fits, and give the room back."""
     limit = None if max_bytes is None else read_size("--max-bytes", max_bytes)
@@ -87,7 +87,7 @@ def prune(
 
 
 @cache_commands.command()
-def clear(yes: Yes = False, as_json: Json = False) -> None:
+def clear(yes: YesOption = False, as_json: JsonOption = False) -> None:
     """Drop every result. Finished parts of interrupted work are lost too."""
     store = result_store()
     if not yes:

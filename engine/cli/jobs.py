@@ -9,7 +9,7 @@ import typer
 
 from engine import jobs
 from engine.cli.guard import FAILED, STOPPED, Commands, fail, note
-from engine.cli.options import Json, read_id, read_json_file
+from engine.cli.options import JsonOption, read_id, read_json_file
 from engine.cli.output import (
     console,
     format_facts,
@@ -38,7 +38,7 @@ app = typer.Typer(cls=JobCommands, rich_markup_mode=None, help="List, run, resum
 
 
 @app.command("list")
-def list_jobs(as_json: Json = False) -> None:
+def list_jobs(as_json: JsonOption = False) -> None:
     """All jobs, the newest first."""
     records = jobs.list_jobs()
     _warn(jobs.job_table().status)
@@ -53,7 +53,7 @@ def list_jobs(as_json: Json = False) -> None:
 
 
 @app.command()
-def show(number: Number, as_json: Json = False) -> None:
+def show(number: Number, as_json: JsonOption = False) -> None:
     """One job, with what failed in it and why."""
     job = jobs.get(read_id(number))
     failures = jobs.failures(job.id)
@@ -72,7 +72,7 @@ def show(number: Number, as_json: Json = False) -> None:
 def run(
     spec: Annotated[str, typer.Argument(metavar="FILE", help="What to do, as JSON; '-' reads stdin.")],
     kind: Annotated[str, typer.Option(metavar="KIND", help="What kind of work it is.")] = "explain",
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Do a job here and now. Stopped or killed, it goes on with 'exegesis jobs resume'."""
     content = read_json_file(spec)
@@ -82,7 +82,7 @@ def run(
 
 
 @app.command()
-def resume(number: Number, as_json: Json = False) -> None:
+def resume(number: Number, as_json: JsonOption = False) -> None:
     """Go on with a job here and now; what is finished is found, not computed again."""
     job = jobs.get(read_id(number))
     if not job.over:
@@ -93,7 +93,7 @@ def resume(number: Number, as_json: Json = False) -> None:
 
 
 @app.command()
-def cancel(number: Number, as_json: Json = False) -> None:
+def cancel(number: Number, as_json: JsonOption = False) -> None:
     """Stop a job of any process. What is finished is kept."""
     before = jobs.get(read_id(number))
     after = jobs.cancel(before.id)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from engine.cli.options import Column, Json, read_pairs
+from engine.cli.options import ColumnOption, JsonOption, read_pairs
 from engine.cli.output import console, format_facts, format_value, print_json, stdout_reserved, table
 from engine.data.datasets import dataset_card, dataset_names, load
 from engine.data.examples import Dataset, ImageDataset
@@ -19,7 +19,7 @@ from engine.models import catalog
 
 def models(
     name: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="Embedded model, folder or hub id.")] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """List the embedded models, or load one and check it."""
     if name is None:
@@ -74,8 +74,8 @@ def datasets(
         str | None, typer.Argument(metavar="[DATASET]", help="Name, file, folder, zip of pictures or hub:owner/name.")
     ] = None,
     split: Annotated[str | None, typer.Option(metavar="S", help="Which part of it.")] = None,
-    column: Column = None,
-    as_json: Json = False,
+    column: ColumnOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """List the data sets, or read one and describe it."""
     if name is None:

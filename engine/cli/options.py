@@ -22,21 +22,21 @@ DEFAULT_MODEL = "reviews-minilm"
 MAX_NUMBER, MAX_ID = 2**63 - 1, 2**31 - 1
 """What seeds and counts hold, and the numbers of studies and jobs in a database."""
 
-Model = Annotated[str, typer.Option(metavar="M", help="Embedded model, folder or hub id.")]
-Text = Annotated[str | None, typer.Option(metavar="T", help="The text; '-' reads stdin.")]
-TextPair = Annotated[str | None, typer.Option(metavar="T", help="The second text of a pair.")]
-Image = Annotated[str | None, typer.Option(metavar="F", help="A picture: PNG, JPEG, WebP or GIF.")]
-Dataset = Annotated[str | None, typer.Option(metavar="D", help="Take the text or picture from a data set.")]
-Index = Annotated[str | None, typer.Option(metavar="I", help="Which example of it, from 0.")]
-Split = Annotated[str | None, typer.Option(metavar="S", help="Which part of the data set.")]
-Column = Annotated[list[str] | None, typer.Option(metavar="ROLE=NAME", help="Columns, as text=review.")]
-Target = Annotated[str | None, typer.Option(metavar="L", help="Class to explain. [default: the predicted]")]
-Head = Annotated[list[str] | None, typer.Option(metavar="LAYER.HEAD=S", help="Scale a head; 0 is off.")]
-Param = Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="A parameter of a method.")]
-Seed = Annotated[str, typer.Option(metavar="N", help="Seed of what is random.")]
-Dtype = Annotated[str, typer.Option(metavar="D", help="Precision: float32, bfloat16, ...")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Yes = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+ModelOption = Annotated[str, typer.Option(metavar="M", help="Embedded model, folder or hub id.")]
+TextOption = Annotated[str | None, typer.Option(metavar="T", help="The text; '-' reads stdin.")]
+TextPairOption = Annotated[str | None, typer.Option(metavar="T", help="The second text of a pair.")]
+ImageOption = Annotated[str | None, typer.Option(metavar="F", help="A picture: PNG, JPEG, WebP or GIF.")]
+DatasetOption = Annotated[str | None, typer.Option(metavar="D", help="Take the text or picture from a data set.")]
+IndexOption = Annotated[str | None, typer.Option(metavar="I", help="Which example of it, from 0.")]
+SplitOption = Annotated[str | None, typer.Option(metavar="S", help="Which part of the data set.")]
+ColumnOption = Annotated[list[str] | None, typer.Option(metavar="ROLE=NAME", help="Columns, as text=review.")]
+TargetOption = Annotated[str | None, typer.Option(metavar="L", help="Class to explain. [default: the predicted]")]
+HeadOption = Annotated[list[str] | None, typer.Option(metavar="LAYER.HEAD=S", help="Scale a head; 0 is off.")]
+ParamOption = Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="A parameter of a method.")]
+SeedOption = Annotated[str, typer.Option(metavar="N", help="Seed of what is random.")]
+DtypeOption = Annotated[str, typer.Option(metavar="D", help="Precision: float32, bfloat16, ...")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 def read_whole(option: str, value: str, low: int = 0, high: int = MAX_NUMBER) -> int:

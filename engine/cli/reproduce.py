@@ -10,7 +10,7 @@ import typer
 
 from engine.cli import options
 from engine.cli.jobs import exit_unless_done, run_with_progress
-from engine.cli.options import Seed
+from engine.cli.options import SeedOption
 from engine.cli.output import write_file
 from engine.errors import Cancelled, UsageError, not_allowed, unknown
 
@@ -30,7 +30,7 @@ def reproduce(
     examples: Annotated[
         str | None, typer.Option(metavar="N", help="Of each data set. [default: as many as declared]")
     ] = None,
-    seed: Seed = "0",
+    seed: SeedOption = "0",
     topic: Annotated[
         str | None,
         typer.Option(metavar="faithfulness|sanity", help="Of the thesis, claims of one topic. [default: of both]"),

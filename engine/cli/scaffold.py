@@ -18,7 +18,7 @@ from engine.cli import options
 from engine.cli.drawing_evaluation import NOTHING
 from engine.cli.experiments import check_job, given, rows_file, worked
 from engine.cli.guard import FAILED, fail
-from engine.cli.options import DEFAULT_MODEL, ConfigOptions, Split
+from engine.cli.options import DEFAULT_MODEL, ConfigOptions, SplitOption
 from engine.cli.output import console, print_json, table, visible, write_file
 from engine.errors import UsageError, not_allowed
 from engine.models import catalog
@@ -68,7 +68,7 @@ def scaffold(
     base: Annotated[
         str | None, typer.Option(metavar="B", help="What students start from. [default: what the teacher was made of]")
     ] = None,
-    split: Split = None,
+    split: SplitOption = None,
     preset: Annotated[
         str | None, typer.Option(metavar="|".join(presets.PRESETS), help="Data and settings of the SMaT paper.")
     ] = None,

@@ -12,9 +12,9 @@ import typer
 
 from engine.cli.guard import STOPPED, Commands, fail
 from engine.cli.options import (
-    Json,
-    Seed,
-    Yes,
+    JsonOption,
+    SeedOption,
+    YesOption,
     read_id,
     read_json_file,
     read_names,
@@ -86,7 +86,7 @@ def create(
     setting: Annotated[
         list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="More of the design, as items.count=10.")
     ] = None,
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a draft. 'exegesis study show ID --json' prints a design that FILE may hold."""
     options = {"title": title, "model": model, "dataset": dataset, "kind": kind}
@@ -95,7 +95,7 @@ def create(
 
 
 @app.command("list")
-def list_studies(as_json: Json = False) -> None:
+def list_studies(as_json: JsonOption = False) -> None:
     """All studies, the newest first."""
     records, counts = studies.list_studies(), studies.count_answers()
     if as_json:
@@ -110,7 +110,7 @@ def list_studies(as_json: Json = False) -> None:
 
 
 @app.command()
-def show(number: Number, as_json: Json = False) -> None:
+def show(number: Number, as_json: JsonOption = False) -> None:
     """One study: its design, how far it is, and what happened to it."""
     study = studies.find(read_id(number))
     count, log = studies.count_answers().get(study.id, studies.NO_ANSWERS), studies.study_log(study.id)
@@ -131,7 +131,7 @@ def show(number: Number, as_json: Json = False) -> None:
 
 
 @app.command("open")
-def open_study(number: Number, as_json: Json = False) -> None:
+def open_study(number: Number, as_json: JsonOption = False) -> None:
     """Compute and freeze what people will see, then let them in. Stopped before the end, it stays a draft."""
     study = studies.find(read_id(number)).id
     with stdout_reserved(), stoppable() as cancel, progress_bar("explaining") as report:
@@ -144,28 +144,28 @@ def open_study(number: Number, as_json: Json = False) -> None:
 
 
 @app.command()
-def close(number: Number, as_json: Json = False) -> None:
+def close(number: Number, as_json: JsonOption = False) -> None:
     """Take no more votes. What was confirmed stays."""
     study = studies.close(read_id(number))
     _report(study, f"Study {study.id} is closed. See: exegesis study results {study.id}", as_json)
 
 
 @app.command()
-def archive(number: Number, as_json: Json = False) -> None:
+def archive(number: Number, as_json: JsonOption = False) -> None:
     """Put a closed study away; its votes and results stay."""
     study = studies.archive(read_id(number))
     _report(study, f"Study {study.id} is archived.", as_json)
 
 
 @app.command()
-def duplicate(number: Number, as_json: Json = False) -> None:
+def duplicate(number: Number, as_json: JsonOption = False) -> None:
     """Make a draft of the same design, with a link of its own."""
     copy = studies.duplicate(read_id(number))
     _report(copy, f"Study {copy.id} is a draft of the same design.", as_json)
 
 
 @app.command()
-def delete(number: Number, yes: Yes = False, as_json: Json = False) -> None:
+def delete(number: Number, yes: YesOption = False, as_json: JsonOption = False) -> None:
     """Delete a study with all of its votes. Nothing brings it back but a file exported before."""
     study = studies.find(read_id(number))
     answers = studies.count_answers().get(study.id, studies.NO_ANSWERS).answers
@@ -182,7 +182,7 @@ def delete(number: Number, yes: Yes = False, as_json: Json = False) -> None:
 
 
 @app.command()
-def results(number: Number, as_json: Json = False) -> None:
+def results(number: Number, as_json: JsonOption = False) -> None:
     """What a study found so far: ratings, agreement, and what its rules left out."""
     with stdout_reserved():
         current = study_results.results(read_id(number))
@@ -224,7 +224,7 @@ def export(
 @app.command("import")
 def import_file(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A study file; '-' reads stdin.")],
-    as_json: Json = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Make a study again from its file: with votes closed and with its results, without a draft ready to open."""
     study = study_file.import_study(_read_study_file(file))
@@ -247,8 +247,8 @@ def simulate(
     ties: Annotated[str, typer.Option(metavar="T", help="Two looks closer than this are a tie.")] = "0.25",
     studies: Annotated[str, typer.Option(metavar="K", help="Say in how many of K studies any methods differ.")] = "0",
     placebo: Placebo = "",
-    seed: Seed = "0",
-    as_json: Json = False,
+    seed: SeedOption = "0",
+    as_json: JsonOption = False,
 ) -> None:
     """Rate votes, or sum up guesses, of made-up annotators whose preferences or skills are known."""
     if mode not in MODES:
@@ -277,8 +277,8 @@ def rate(
     file: Annotated[str, typer.Argument(metavar="FILE", help="A CSV file: a row a vote.")],
     methods: Annotated[str, typer.Option(metavar="A,B", help="Methods, in the order of the rank strings.")] = "",
     placebo: Placebo = "",
-    seed: Seed = "0",
-    as_json: Json = False,
+    seed: SeedOption = "0",
+    as_json: JsonOption = False,
 ) -> None:
     """Rate the rankings of a file: rank strings such as 1,1,3,4 in a column 'ranks', or a column a method.
 

@@ -22,7 +22,7 @@ from engine.errors import Cancelled, ExegesisError
 from engine.evaluation.sample import drawn, reason
 from engine.experiments import explain_many as explaining
 from engine.explain import explain, explain_many, key_of
-from engine.jobs.kinds import Spec, Unit, job_kind, unreadable_key
+from engine.jobs.kinds import Spec, WorkUnit, job_kind, unreadable_key
 from engine.metrics.agreement import MEASURES
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.request import Example, Request
@@ -79,7 +79,7 @@ def _title(spec: Spec) -> str:
 
 
 @job_kind("compare", title=_title, check=plan_of)
-def units(spec: Spec) -> Iterator[Unit]:
+def units(spec: Spec) -> Iterator[WorkUnit]:
     """`dataset`: a name, a path or `hub:owner/name`, `pairs`: [method@model], `kind`?: text or image, `split`?,
     `examples`?, `seed`?, `target`?. A unit a map, pair by pair; a row that is no example is a unit that fails.
     """
@@ -105,10 +105,10 @@ def _length_error(source: ExampleSource, index: int) -> ExegesisError | None:
     return None
 
 
-def _failing_unit(plan: ComparisonPlan, source: ExampleSource, index: int, error: ExegesisError) -> Unit:
+def _failing_unit(plan: ComparisonPlan, source: ExampleSource, index: int, error: ExegesisError) -> WorkUnit:
     """One failed unit a row, not one a map: it is the row's fault."""
     key = unreadable_key("compare", {"dataset": plan.dataset, "index": index}, error)
-    return Unit(key, f"example {index}", lambda: source.read(index).input.check_length(), stores_itself=True)
+    return WorkUnit(key, f"example {index}", lambda: source.read(index).input.check_length(), stores_itself=True)
 
 
 def _explain_spec(plan: ComparisonPlan, pair: ModelMethodPair, examples: list[dict[str, Any]]) -> dict[str, Any]:

@@ -31,7 +31,7 @@ from engine.experiments.options import Spec, options_of, plan_from
 if TYPE_CHECKING:
     from cache.codec import Arrays, Meta
     from engine.evaluation.sample import Sample
-    from engine.jobs.kinds import Unit
+    from engine.jobs.kinds import WorkUnit
     from engine.progress import Report
 
 MODULES = {"attack": "engine.attacks.plan", "randomize": "engine.randomization.plan"}
@@ -42,7 +42,7 @@ MODULES = {"attack": "engine.attacks.plan", "randomize": "engine.randomization.p
 class Units:
     """The work on one model in its order. `finish`: what is to be done once all of it, or a group of it, is done."""
 
-    each: Iterable[Unit]
+    each: Iterable[WorkUnit]
     finish: Callable[[], object] = lambda: None
 
 

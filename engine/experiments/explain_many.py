@@ -15,7 +15,7 @@ from engine.data.hub import HUB_PREFIX
 from engine.data.image_datasets import load_images, registered_name
 from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
 from engine.explain import explain_many, key_of
-from engine.jobs.kinds import Spec, Unit, batched_units, job_kind, unreadable_key
+from engine.jobs.kinds import Spec, WorkUnit, batched_units, job_kind, unreadable_key
 from engine.models import catalog
 from engine.params import from_mapping
 from engine.registry import estimate_rows, explainer
@@ -55,7 +55,7 @@ def check(spec: Spec) -> None:
 
 
 @job_kind("explain", title=_title, check=check)
-def plan(spec: Spec) -> Iterator[Unit]:
+def plan(spec: Spec) -> Iterator[WorkUnit]:
     """`model`, `methods`: [id], `examples`: [{text, text_pair?}] or [{dataset, index, split?}] of pictures,
     `params`?: {method: {name: value}}, `target`?, `seed`?, `dtype`?. Method by method, so that examples which share a
     method follow each other.

@@ -17,7 +17,7 @@ from engine.data.hub import HUB_PREFIX
 from engine.data.image_datasets import load_images, registered_name
 from engine.errors import UsageError, not_allowed, shown, unknown
 from engine.image_predictions import picture_digests
-from engine.jobs.kinds import Spec, Unit, batched_units, job_kind
+from engine.jobs.kinds import Spec, WorkUnit, batched_units, job_kind
 from engine.metrics.agreement import check_methods, disagreement_keys, disagreements
 from engine.models import catalog
 from engine.request import DTYPES, Picture
@@ -48,7 +48,7 @@ def check(spec: Spec) -> None:
 
 
 @job_kind("predict", title=_title, check=check)
-def plan(spec: Spec) -> Iterator[Unit]:
+def plan(spec: Spec) -> Iterator[WorkUnit]:
     """`model`, `data`: a name, a path or `hub:owner/name`, `methods`?: [id], `dtype`?; for pictures `split`?.
 
     A unit an example, the short texts first; with methods then another one, which explains it by each of them.
@@ -66,7 +66,7 @@ def _is_of_pictures(spec: Spec) -> bool:
     return registered_name(spec["data"]) is not None or "split" in spec
 
 
-def _text_units(spec: Spec) -> Iterator[Unit]:
+def _text_units(spec: Spec) -> Iterator[WorkUnit]:
     model, dtype, methods = spec["model"], spec.get("dtype", DTYPES[0]), spec.get("methods", [])
     places = sorted(enumerate(load(spec["data"]).examples), key=lambda place: place[1].example.length)
     examples = [labelled.example for _, labelled in places]
@@ -85,7 +85,7 @@ def _text_units(spec: Spec) -> Iterator[Unit]:
         )
 
 
-def _picture_units(spec: Spec) -> Iterator[Unit]:
+def _picture_units(spec: Spec) -> Iterator[WorkUnit]:
     """A unit a picture, in the order of the set; one that cannot be read fails alone, with its own error."""
     model, dtype = spec["model"], spec.get("dtype", DTYPES[0])
     data = load_images(spec["data"], spec.get("split") or None)

@@ -22,7 +22,7 @@ from engine.experiments.base import CustomStorage, CustomTasks, Experiment, expe
 from engine.experiments.options import Option, Spec, options_of
 from engine.explain import method_key
 from engine.input_kinds import kind_of_model
-from engine.jobs.kinds import Kind, Unit
+from engine.jobs.kinds import JobKind, WorkUnit
 from engine.models import catalog
 from engine.params import allowed, from_mapping
 from engine.progress import CancelToken, Report, cancellable, silent
@@ -223,12 +223,12 @@ def _read(hint: Any, value: Any) -> Any:
     return value
 
 
-def job_kind(own: Experiment) -> Kind:
+def job_kind(own: Experiment) -> JobKind:
     """The experiment as a kind of job; what it leaves in the cache is what `finished` then reads without a model."""
-    return Kind(own.id, own.title_of, partial(_job_units, own), lambda spec: check(own.plan_of(spec)))
+    return JobKind(own.id, own.title_of, partial(_job_units, own), lambda spec: check(own.plan_of(spec)))
 
 
-def _job_units(own: Experiment, spec: Spec) -> Iterator[Unit]:
+def _job_units(own: Experiment, spec: Spec) -> Iterator[WorkUnit]:
     """Part by part the experiment's own units, and at the end the result of the part."""
     plan = own.plan_of(spec)
     check(plan)
@@ -237,7 +237,7 @@ def _job_units(own: Experiment, spec: Spec) -> Iterator[Unit]:
         work = own.steps.units(part, sample)
         yield from work.each
         label = "all together" if own.joint else f"all together, {part.models[0]}"
-        yield Unit(key_of(part, sample), label, partial(_assemble, part, work.finish), stores_itself=True)
+        yield WorkUnit(key_of(part, sample), label, partial(_assemble, part, work.finish), stores_itself=True)
 
 
 def _assemble(plan: Any, finish: Callable[[], object]) -> None:
@@ -289,7 +289,7 @@ def _narrow(part: Any, sample: Sample, group: Any) -> tuple[Any, Sample]:
     return steps.narrow(part, sample, group) if isinstance(steps, CustomTasks) else (part, sample)
 
 
-def _do(units: Iterable[Unit]) -> ExegesisError | None:
+def _do(units: Iterable[WorkUnit]) -> ExegesisError | None:
     """Neighbours with the same batch together, or one by one where that fails. Returns the first error."""
     first: ExegesisError | None = None
     for batch, neighbours in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):

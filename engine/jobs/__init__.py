@@ -6,7 +6,7 @@
 
 from __future__ import annotations
 
-from engine.jobs.kinds import Kind, Unit, job_kind, kind_of
+from engine.jobs.kinds import JobKind, WorkUnit, job_kind, kind_of
 from engine.jobs.runner import (
     cancel,
     count_ahead,
@@ -21,9 +21,9 @@ from engine.jobs.runner import (
     submit,
     wait,
 )
-from engine.jobs.table import Failure, Job
+from engine.jobs.table import Job, UnitFailure
 
 __all__ = [
-    "Failure", "Job", "Kind", "Unit", "cancel", "count_ahead", "create", "failures", "forget", "get", "job_kind",
-    "job_table", "kind_of", "list_jobs", "resume", "run_now", "submit", "wait",
+    "Job", "JobKind", "UnitFailure", "WorkUnit", "cancel", "count_ahead", "create", "failures", "forget", "get",
+    "job_kind", "job_table", "kind_of", "list_jobs", "resume", "run_now", "submit", "wait",
 ]  # fmt: skip

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from time import monotonic
 
-from engine.jobs.kinds import Unit
+from engine.jobs.kinds import WorkUnit
 
 MIN_SHARE = 0.03
 """Share of the evaluations ahead that must be done before the time for the others can be estimated."""
@@ -17,15 +17,15 @@ class RunEstimate:
     Units under way count in proportion to the evaluations that are done.
     """
 
-    def __init__(self, ahead: Iterable[Unit] = ()) -> None:
+    def __init__(self, ahead: Iterable[WorkUnit] = ()) -> None:
         self._whole = sum(map(_rows, ahead))
         self._done, self._seconds = 0, 0.0
-        self._current: Sequence[Unit] = ()
+        self._current: Sequence[WorkUnit] = ()
         self._evaluated = 0
         self._latest = (0, 0)
         self._begun = 0.0
 
-    def begin(self, units: Sequence[Unit]) -> None:
+    def begin(self, units: Sequence[WorkUnit]) -> None:
         """Start the clock for units that are computed together."""
         self._current, self._evaluated, self._latest, self._begun = units, 0, (0, 0), monotonic()
 
@@ -49,7 +49,7 @@ class RunEstimate:
         """Drop the current units: they are still to be done, one by one."""
         self._current = ()
 
-    def skip(self, units: Iterable[Unit]) -> None:
+    def skip(self, units: Iterable[WorkUnit]) -> None:
         """Leave out units that need not be computed."""
         self._whole -= sum(map(_rows, units))
 
@@ -78,7 +78,7 @@ class RunEstimate:
         return min(1.0, self._evaluated / max(1, sum(map(_rows, self._current))))
 
 
-def units_label(units: Sequence[Unit]) -> str:
+def units_label(units: Sequence[WorkUnit]) -> str:
     """The work of these units, and their places among all examples."""
     if not units:
         return ""
@@ -91,5 +91,5 @@ def units_label(units: Sequence[Unit]) -> str:
     return f"{first.step.title}, examples {first.step.place:,} to {last.step.place:,} {of}"
 
 
-def _rows(unit: Unit) -> int:
+def _rows(unit: WorkUnit) -> int:
     return 1 if unit.step is None else max(1, unit.step.rows)

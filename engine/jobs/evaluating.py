@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from cache import key_for
 from engine.errors import ExegesisError, UsageError, not_allowed, shown
-from engine.jobs.kinds import Batch, Spec, Step, Unit, job_kind, unreadable_key
+from engine.jobs.kinds import Batch, Spec, UnitStep, WorkUnit, job_kind, unreadable_key
 
 if TYPE_CHECKING:
     from engine.data.sources import SourceExample
@@ -54,7 +54,7 @@ def check(spec: Spec) -> None:
 
 
 @job_kind("evaluate", title=_title, check=check)
-def plan(spec: Spec) -> Iterator[Unit]:
+def plan(spec: Spec) -> Iterator[WorkUnit]:
     """The fields of `engine.evaluation.plan.Plan`. Model by model: a unit a map, then a unit an example for all its
     removal curves, which share their passes, then a unit a sensitivity where that is asked for; at the end the whole.
     """
@@ -75,7 +75,7 @@ class _OneModel:
     def __init__(self, plan: Plan, model: str, sample: Sample) -> None:
         self.plan, self.model, self.sample = plan, model, sample
 
-    def units(self) -> Iterator[Unit]:
+    def units(self) -> Iterator[WorkUnit]:
         from engine.evaluation.keeping import key_of
         from engine.registry import estimate_rows, explainer
 
@@ -97,16 +97,16 @@ class _OneModel:
                 work = partial(self._move, id, own)
                 yield from self._each(own, f"small changes, {id}", title, plan.samples * rows[id], work)
         whole = key_of(plan, self.model, self.sample)
-        yield Unit(whole, f"all together, {self.model}", self._put_together, stores_itself=True)
+        yield WorkUnit(whole, f"all together, {self.model}", self._put_together, stores_itself=True)
 
     def _each(
         self, own: Mapping[str, int], what: str, title: str, rows: int, work: Callable[[Sequence[int]], object]
-    ) -> Iterator[Unit]:
+    ) -> Iterator[WorkUnit]:
         batch = _together(work, own)
         for place, (key, index) in enumerate(own.items(), 1):
             label = f"{what}, example {index}, {self.model}"
-            step = Step(f"{title} on {self.model}", place, len(own), rows)
-            yield Unit(key, label, partial(work, [index]), stores_itself=True, batch=batch, step=step)
+            step = UnitStep(f"{title} on {self.model}", place, len(own), rows)
+            yield WorkUnit(key, label, partial(work, [index]), stores_itself=True, batch=batch, step=step)
 
     def _keys(self, index: int) -> list[str]:
         from engine.evaluation.maps import request_of

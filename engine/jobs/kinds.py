@@ -13,9 +13,9 @@ from engine.errors import ExegesisError, unknown
 from engine.experiments import base as experiments
 
 Spec = Mapping[str, Any]
-UnitPlan = Callable[[Spec], Iterable["Unit"]]
+UnitPlan = Callable[[Spec], Iterable["WorkUnit"]]
 SpecCheck = Callable[[Spec], object]
-Batch = Callable[[Sequence["Unit"]], object]
+Batch = Callable[[Sequence["WorkUnit"]], object]
 Item = TypeVar("Item")
 
 MODULES = {
@@ -31,7 +31,7 @@ MODULES = {
 
 
 @dataclass(frozen=True)
-class Step:
+class UnitStep:
     """The work that a unit is a piece of, for the progress sentence of a job and its time left.
 
     `place`: of its example among the job's, from 1; 0 where it has several, and its label is shown. `rows`: about how
@@ -46,7 +46,7 @@ class Step:
 
 
 @dataclass(frozen=True)
-class Unit:
+class WorkUnit:
     """One cached piece of work: it is done when the result store holds `key`.
 
     `compute` returns (meta, arrays), which the runner stores; a unit that `stores_itself` puts its result under
@@ -61,7 +61,7 @@ class Unit:
     compute: Callable[[], Any]
     stores_itself: bool = False
     batch: Batch | None = None
-    step: Step | None = None
+    step: UnitStep | None = None
     group: Any = None
 
 
@@ -72,19 +72,19 @@ def batched_units(
     work: Callable[[list[Item]], object],
     title: str = "",
     rows: int = 1,
-) -> Iterator[Unit]:
+) -> Iterator[WorkUnit]:
     """A unit an item, by its key. `work` computes and stores the results of the items that it is given.
 
-    `title`, `rows`: of the units' `Step`; without a title they have none.
+    `title`, `rows`: of the units' `UnitStep`; without a title they have none.
     """
     item_of = dict(zip(keys, items, strict=True))
 
-    def batch(units: Sequence[Unit]) -> object:
+    def batch(units: Sequence[WorkUnit]) -> object:
         return work([item_of[unit.key] for unit in units])
 
     for place, (key, item, label) in enumerate(zip(keys, items, labels, strict=True), 1):
-        step = Step(title, place, len(keys), rows) if title else None
-        yield Unit(key, label, partial(work, [item]), stores_itself=True, batch=batch, step=step)
+        step = UnitStep(title, place, len(keys), rows) if title else None
+        yield WorkUnit(key, label, partial(work, [item]), stores_itself=True, batch=batch, step=step)
 
 
 def unreadable_key(work: str, example: Mapping[str, Any], error: ExegesisError) -> str:
@@ -93,7 +93,7 @@ def unreadable_key(work: str, example: Mapping[str, Any], error: ExegesisError) 
 
 
 @dataclass(frozen=True)
-class Kind:
+class JobKind:
     """A kind of job. `title`: of a job, `plan`: its units, `check`: refuses a specification that has no plan."""
 
     id: str
@@ -114,13 +114,13 @@ def job_kind(
     def register(plan: UnitPlan) -> UnitPlan:
         if id in _kinds and _kinds[id].plan.__module__ != plan.__module__:
             raise ValueError(f"job kind {id!r} is registered twice")
-        _kinds[id] = Kind(id, (lambda _: title) if isinstance(title, str) else title, plan, check)
+        _kinds[id] = JobKind(id, (lambda _: title) if isinstance(title, str) else title, plan, check)
         return plan
 
     return register
 
 
-def kind_of(id: str) -> Kind:
+def kind_of(id: str) -> JobKind:
     """The kind of this id; each experiment is one. Errors: an unknown id, with all known ones."""
     if id not in _kinds and experiments.is_experiment(id):
         # Here and not above: it runs models, and its work is made of units.
@@ -134,4 +134,4 @@ def kind_of(id: str) -> Kind:
     return _kinds[id]
 
 
-_kinds: dict[str, Kind] = {}
+_kinds: dict[str, JobKind] = {}

@@ -23,9 +23,9 @@ from engine.device_queue import in_background
 from engine.errors import Cancelled, ExegesisError, UsageError, panics_told
 from engine.home import home
 from engine.jobs.eta import RunEstimate
-from engine.jobs.kinds import Batch, Unit, kind_of
+from engine.jobs.kinds import Batch, WorkUnit, kind_of
 from engine.jobs.process import HEARTBEAT_SECONDS, this_process
-from engine.jobs.table import Failure, Job, JobTable
+from engine.jobs.table import Job, JobTable, UnitFailure
 from engine.progress import CancelToken, Report, cancellable, reporting, silent
 from engine.store import result_store
 
@@ -116,7 +116,7 @@ def list_jobs() -> list[Job]:
     return job_table().all()
 
 
-def failures(id: int) -> list[Failure]:
+def failures(id: int) -> list[UnitFailure]:
     """Units of the job that failed in its latest run, with the reasons."""
     return job_table().failures(id)
 
@@ -288,7 +288,7 @@ class _Run:
         share = "All" if self.failed == self.total else f"{self.failed} of"
         return f"{share} {self.total} units failed. The first: {self.first_error}"
 
-    def _missing(self, units: list[Unit]) -> list[Unit]:
+    def _missing(self, units: list[WorkUnit]) -> list[WorkUnit]:
         missing = []
         for unit in units:
             self.cancel.check()
@@ -296,7 +296,7 @@ class _Run:
                 missing.append(unit)
         return missing
 
-    def _compute_together(self, group: list[Unit]) -> list[Unit]:
+    def _compute_together(self, group: list[WorkUnit]) -> list[WorkUnit]:
         """Give the group to its batch. Returns the units that still have to be computed one by one."""
         if group[0].batch is None or len(group) == 1:
             return group
@@ -306,7 +306,7 @@ class _Run:
         self.estimate.skip(unit for unit in group if unit not in left)
         return left if len(left) < 2 or not self._run_batch(left, group[0].batch) else []
 
-    def _run_batch(self, group: list[Unit], batch: Batch) -> bool:
+    def _run_batch(self, group: list[WorkUnit], batch: Batch) -> bool:
         self._begin(group)
         try:
             with reporting(self._note_progress), panics_told("a library"):
@@ -320,7 +320,7 @@ class _Run:
         self._end(group, computed=True)
         return True
 
-    def _compute_alone(self, unit: Unit) -> None:
+    def _compute_alone(self, unit: WorkUnit) -> None:
         self._begin([unit])
         computed = False
         try:
@@ -332,7 +332,7 @@ class _Run:
             self._note_failure(unit, error)
         self._end([unit], computed)
 
-    def _begin(self, units: list[Unit]) -> None:
+    def _begin(self, units: list[WorkUnit]) -> None:
         self.estimate.begin(units)
         self._report()
 
@@ -340,18 +340,18 @@ class _Run:
         self.estimate.report(done, total)
         self._report()
 
-    def _end(self, units: list[Unit], computed: bool) -> None:
+    def _end(self, units: list[WorkUnit], computed: bool) -> None:
         self.estimate.end(computed)
         self.computed += len(units) if computed else 0
         self.done += len(units)
 
-    def _note_failure(self, unit: Unit, error: Exception) -> None:
+    def _note_failure(self, unit: WorkUnit, error: Exception) -> None:
         if not isinstance(error, ExegesisError):
             _log.exception("job %s: unit %r failed", self.job.id, unit.label)
         self.failed += 1
         self.first_error = self.first_error or f"{unit.label}: {one_line(error)}"
         with contextlib.suppress(ExegesisError):
-            self.table.fail(self.job.id, Failure(unit.key, unit.label, one_line(error)))
+            self.table.fail(self.job.id, UnitFailure(unit.key, unit.label, one_line(error)))
 
     def _report(self, at_once: bool = False) -> None:
         under_way, label = self.estimate.units_under_way(), self.estimate.label()
@@ -364,7 +364,7 @@ class _Run:
                 self.table.move(self.job.id, ["running"], **values)
 
 
-def _groups(units: list[Unit]) -> Iterator[list[Unit]]:
+def _groups(units: list[WorkUnit]) -> Iterator[list[WorkUnit]]:
     """Neighbors with the same batch, a few at a time; a unit without one is a group of its own."""
     for _, neighbors in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):
         same = list(neighbors)
@@ -372,7 +372,7 @@ def _groups(units: list[Unit]) -> Iterator[list[Unit]]:
             yield same[start : start + BATCH_UNITS]
 
 
-def _compute(store: Store, unit: Unit, cancel: CancelToken) -> bool:
+def _compute(store: Store, unit: WorkUnit, cancel: CancelToken) -> bool:
     """Compute a unit. False where somebody else had computed it in the meantime."""
     if not unit.stores_itself:
         return not single_flight(store, unit.key, unit.compute, alone=(Cancelled,), check=cancel.check)[2]

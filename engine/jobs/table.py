@@ -135,7 +135,7 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Failure:
+class UnitFailure:
     """A unit that could not be computed."""
 
     key: str
@@ -231,12 +231,12 @@ class JobTable:
         with self._begin(reading=True) as connection:
             return bool(connection.execute(sa.select(jobs.c.cancel_requested).where(jobs.c.id == id)).scalar())
 
-    def fail(self, id: int, failure: Failure) -> None:
+    def fail(self, id: int, failure: UnitFailure) -> None:
         values = {"job": id, "key": failure.key, "label": failure.label, "error": failure.error}
         with self._begin() as connection:
             connection.execute(sa.insert(failures).prefix_with("OR REPLACE").values(**values))
 
-    def failures(self, id: int) -> list[Failure]:
+    def failures(self, id: int) -> list[UnitFailure]:
         """The units that failed in the latest run."""
         with self._begin(reading=True) as connection:
             rows = (
@@ -244,7 +244,7 @@ class JobTable:
                 .mappings()
                 .all()
             )
-        return [Failure(row["key"], row["label"], row["error"]) for row in rows]
+        return [UnitFailure(row["key"], row["label"], row["error"]) for row in rows]
 
     def forget(self, id: int) -> bool:
         """Take a job that is over off the list. Its results stay in the cache."""

@@ -11,7 +11,7 @@ from engine.errors import ExegesisError, UsageError
 from engine.evaluation.sample import Sample, drawn_sample
 from engine.experiments.base import Units
 from engine.experiments.run import carry_out
-from engine.jobs.kinds import Batch, Step, Unit
+from engine.jobs.kinds import Batch, UnitStep, WorkUnit
 from engine.params import from_mapping
 from engine.progress import CancelToken, Report, check_cancelled, silent
 from engine.randomization import work as chunk_work
@@ -86,22 +86,22 @@ def units(plan: RandomizationPlan, sample: Sample) -> Units:
     work = ModelWork(plan, model, sample)
     chunks = {chunk.key: chunk for chunk in work.all_chunks()}
 
-    def together(units: Sequence[Unit]) -> None:
+    def together(units: Sequence[WorkUnit]) -> None:
         _do(work, [chunks[unit.key] for unit in units])
 
     return Units((_unit(work, chunk, together) for chunk in chunks.values()), work.check_untouched)
 
 
-def _unit(work: ModelWork, chunk: Chunk, together: Batch) -> Unit:
+def _unit(work: ModelWork, chunk: Chunk, together: Batch) -> WorkUnit:
     plan, examples = work.plan, len(chunk.indices)
     what = f"{chunk.method or 'prediction'}, {examples} examples from {chunk.indices[0]}"
     label = f"{what}, {parts_words(chunk.parts)} randomized, {work.model}"
     cost = 1
     if chunk.method:
         cost = evaluations_of(explainer(chunk.method, plan.kind), plan.params_of(chunk.method))
-    return Unit(
+    return WorkUnit(
         chunk.key, label, partial(_do, work, [chunk]), stores_itself=True, batch=together,
-        step=Step("", 0, 0, examples * cost), group=[list(chunk.parts), chunk.seed],
+        step=UnitStep("", 0, 0, examples * cost), group=[list(chunk.parts), chunk.seed],
     )  # fmt: skip
 
 

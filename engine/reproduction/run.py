@@ -16,7 +16,7 @@ from typing import Any
 from cache import canonical, key_for
 from engine.errors import ExegesisError, UsageError, not_allowed, shown
 from engine.home import product_version
-from engine.jobs.kinds import Spec, Unit, job_kind, kind_of
+from engine.jobs.kinds import Spec, WorkUnit, job_kind, kind_of
 from engine.progress import CancelToken, Report, cancellable, silent
 from engine.reproduction.claims import Claim
 from engine.reproduction.query import Findings, NoNumber, ReproductionQuery
@@ -174,7 +174,7 @@ def _smat_title(spec: Spec) -> str:
 
 
 @job_kind(ThesisQuery.job, title=_thesis_title, check=partial(check, ThesisQuery.job))
-def plan_thesis(spec: Spec) -> Iterator[Unit]:
+def plan_thesis(spec: Spec) -> Iterator[WorkUnit]:
     """The fields of `ThesisQuery`. Fine-tunings that are to be made; then the units of each experiment, or one a model
     that is not there yet; then the verdicts.
     """
@@ -191,7 +191,7 @@ def plan_thesis(spec: Spec) -> Iterator[Unit]:
 
 
 @job_kind(SmatQuery.job, title=_smat_title, check=partial(check, SmatQuery.job))
-def plan_smat(spec: Spec) -> Iterator[Unit]:
+def plan_smat(spec: Spec) -> Iterator[WorkUnit]:
     """The fields of `SmatQuery`. A unit a student; then the verdicts on what is finished."""
     query: SmatQuery = check(SmatQuery.job, spec)
     for key in query.keys:
@@ -199,10 +199,10 @@ def plan_smat(spec: Spec) -> Iterator[Unit]:
         if not isinstance(training, str):
             yield from _units("scaffold", training)
     verdicts = key_for({"kind": "reproducing smat", "of": query.command()})
-    yield Unit(verdicts, "verdicts", partial(reproduce, query, compute=False), stores_itself=True)
+    yield WorkUnit(verdicts, "verdicts", partial(reproduce, query, compute=False), stores_itself=True)
 
 
-def _units(kind: str, plan: Any) -> Iterator[Unit]:
+def _units(kind: str, plan: Any) -> Iterator[WorkUnit]:
     """The units of an experiment; none where its plan cannot be carried out, which the report says."""
     try:
         yield from kind_of(kind).plan(json.loads(canonical(plan.as_plain())))
@@ -210,12 +210,12 @@ def _units(kind: str, plan: Any) -> Iterator[Unit]:
         return
 
 
-def _always(label: str, of: str, work: Callable[[], object]) -> Unit:
+def _always(label: str, of: str, work: Callable[[], object]) -> WorkUnit:
     """Work that looks up itself what is done of it; nothing is ever stored under its key."""
-    return Unit(key_for({"kind": "reproducing", "of": of, "label": label}), label, work, stores_itself=True)
+    return WorkUnit(key_for({"kind": "reproducing", "of": of, "label": label}), label, work, stores_itself=True)
 
 
-def _whole_models(experiment: Experiment) -> Iterator[Unit]:
+def _whole_models(experiment: Experiment) -> Iterator[WorkUnit]:
     """A unit a model: its parts cannot be named before it is there."""
     for role in experiment.roles:
         alone = replace(experiment, roles=(role,))

@@ -21,7 +21,7 @@ from engine.cluster import CacheEntries
 from engine.data.sources import ExampleSource
 from engine.errors import Cancelled, ExegesisError
 from engine.home import home
-from engine.jobs.kinds import Spec, Step, Unit, job_kind
+from engine.jobs.kinds import Spec, UnitStep, WorkUnit, job_kind
 from engine.models import catalog, weight_files
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent, tell
 from engine.scaffold.plan import (
@@ -258,15 +258,15 @@ def job_title(spec: Spec) -> str:
 
 
 @job_kind("scaffold", title=job_title, check=check_spec)
-def job_units(spec: Spec) -> Iterator[Unit]:
+def job_units(spec: Spec) -> Iterator[WorkUnit]:
     """A unit a student. `spec`: the fields of `ScaffoldPlan`."""
     plan = plan_from_json(spec)
     check(plan)
     trainer = StudentTrainer(plan)
     for run in plan.students:
-        step = Step("", 0, 0, _passes_ahead(trainer.store, run), "forward and backward passes")
+        step = UnitStep("", 0, 0, _passes_ahead(trainer.store, run), "forward and backward passes")
         compute = partial(_teach_unit, trainer, run)
-        yield Unit(trainer.store.key(run), str(run), compute, stores_itself=True, step=step)
+        yield WorkUnit(trainer.store.key(run), str(run), compute, stores_itself=True, step=step)
 
 
 def _teach_unit(trainer: StudentTrainer, run: StudentRun) -> None:

@@ -21,7 +21,7 @@ from components.trouble import sentence
 from engine.data.datasets import dataset_card
 from engine.errors import ExegesisError, UsageError
 from engine.format import size_text
-from engine.jobs import Failure, Job
+from engine.jobs import Job, UnitFailure
 from engine.jobs.process import Process
 from engine.jobs.table import STATES
 from engine.models import catalog
@@ -90,12 +90,12 @@ def test_names_are_drawn_as_text() -> None:
     assert shown in line_html("xg-title", MARKUP)
     assert shown in trouble_html(MARKUP)
     assert facts_html({MARKUP: MARKUP, "unknown": None, "empty": ""}).count(shown) == 2
-    assert failures_html([Failure("k", MARKUP, MARKUP)]).count(shown) == 2
+    assert failures_html([UnitFailure("k", MARKUP, MARKUP)]).count(shown) == 2
     assert looks_html([("broken", MARKUP, MARKUP, MARKUP)]).count(shown) == 3
 
 
 def test_of_very_many_failures_the_first_are_shown_and_the_others_counted() -> None:
-    html = failures_html([Failure(str(n), f"part {n}", "bad") for n in range(FAILURES_SHOWN + 1234)])
+    html = failures_html([UnitFailure(str(n), f"part {n}", "bad") for n in range(FAILURES_SHOWN + 1234)])
     assert html.count("<dt>") == FAILURES_SHOWN
     assert "and 1,234 more" in html
 

@@ -26,7 +26,7 @@ from components.scaffold.charts import (
     table_html,
 )
 from components.scaffold.runs import cost_words, failure_rows, seconds_of
-from engine.jobs import Failure
+from engine.jobs import UnitFailure
 from engine.scaffold.plan import NONE, SMAT, StudentRun
 from engine.scaffold.result import SimulabilityCell, TrainingPass
 from tests.unit.components.scaffolded import PASSES, PLAN, found
@@ -138,7 +138,7 @@ def test_the_cost_is_told_by_what_finished_students_took() -> None:
 
 
 def test_failures_for_the_same_reason_are_told_once() -> None:
-    failures = tuple(Failure(f"unit {at}", f"student {at}", "no memory") for at in range(2))
+    failures = tuple(UnitFailure(f"unit {at}", f"student {at}", "no memory") for at in range(2))
     assert failure_rows(failures) == [("no memory", "2 students", "student 0; student 1")]
 
 

@@ -13,7 +13,7 @@ from engine.experiments import options
 from engine.experiments.base import Experiment, ExperimentResult, Units, register
 from engine.experiments.options import ExperimentPlan
 from engine.experiments.run import plan_and_rows
-from engine.jobs.kinds import Unit
+from engine.jobs.kinds import WorkUnit
 from engine.params import Plain, option
 from engine.progress import Report
 from engine.store import result_store
@@ -66,7 +66,9 @@ def sample(plan: ToyPlan) -> Sample:
 
 def units(plan: ToyPlan, sample: Sample) -> Units:
     return Units(
-        Unit(_key(plan, sample, index), f"example {index}", partial(_measure, plan, sample, index), True, group=[index])
+        WorkUnit(
+            _key(plan, sample, index), f"example {index}", partial(_measure, plan, sample, index), True, group=[index]
+        )
         for index in sample.indices
     )
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 import pytest
 
 from engine.jobs.eta import RunEstimate, units_label
-from engine.jobs.kinds import Step, Unit
+from engine.jobs.kinds import UnitStep, WorkUnit
 
 
-def units(count: int, rows: int, title: str = "LIME on m", of: int = 40, first: int = 1) -> list[Unit]:
-    return [Unit(f"{title}{n}", f"unit {n}", print, step=Step(title, n, of, rows)) for n in range(first, first + count)]
+def units(count: int, rows: int, title: str = "LIME on m", of: int = 40, first: int = 1) -> list[WorkUnit]:
+    return [
+        WorkUnit(f"{title}{n}", f"unit {n}", print, step=UnitStep(title, n, of, rows))
+        for n in range(first, first + count)
+    ]
 
 
 class Clock:
@@ -97,16 +100,18 @@ def test_the_sentence_names_the_work_and_the_examples_of_how_many() -> None:
     estimate.report(400, 1600)
     assert estimate.label() == "LIME on m, examples 17 to 32 of 40, 400 of 1,600 model evaluations"
     assert units_label(group[:1]) == "LIME on m, example 17 of 40"
-    plain = [Unit(str(n), f"prediction, example {n}", print) for n in range(3)]
+    plain = [WorkUnit(str(n), f"prediction, example {n}", print) for n in range(3)]
     assert units_label(plain) == "prediction, example 0 and 2 more"
     assert units_label(plain[:1]) == "prediction, example 0"
 
 
 def test_units_that_tell_their_own_steps_and_units_of_several_examples() -> None:
-    attacks = [Unit(str(n), f"attack {n}", print, step=Step("Attack on m", n + 1, 4, 300, "steps")) for n in range(4)]
+    attacks = [
+        WorkUnit(str(n), f"attack {n}", print, step=UnitStep("Attack on m", n + 1, 4, 300, "steps")) for n in range(4)
+    ]
     estimate = RunEstimate(attacks)
     estimate.begin(attacks)
     estimate.report(150, 300)
     assert estimate.label() == "Attack on m, examples 1 to 4 of 4, 150 of 300 steps"
-    several = [Unit(str(n), f"gradient, 16 examples from {n}", print, step=Step("", 0, 0, 32)) for n in (0, 16)]
+    several = [WorkUnit(str(n), f"gradient, 16 examples from {n}", print, step=UnitStep("", 0, 0, 32)) for n in (0, 16)]
     assert units_label(several) == "gradient, 16 examples from 0 and 1 more"

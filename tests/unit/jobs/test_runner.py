@@ -237,7 +237,7 @@ def test_a_finished_job_is_taken_off_the_list_and_its_results_stay(tmp_path: Pat
 
 
 def test_a_kind_is_registered_once() -> None:
-    def other(spec: Any) -> list[jobs.Unit]:
+    def other(spec: Any) -> list[jobs.WorkUnit]:
         return []
 
     with pytest.raises(ValueError, match="'sample' is registered twice"):
