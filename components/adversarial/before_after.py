@@ -55,7 +55,7 @@ def build_map(result: AttackResult, scores: Scores, example: Input, signed: bool
 
 
 def share_scale(views: list[MapView]) -> list[MapView]:
-    """The same maps, their colors ending at the largest score of all."""
+    """The maps with colors that end at the largest score of all."""
     end = max((view.largest for view in views), default=0.0)
     return [replace(view, end=end, sharing=SHARING) for view in views]
 
@@ -69,7 +69,7 @@ def build_maps(results: list[AttackResult], method: Explainer, example: Input, s
 
 
 def describe_pale_map(views: list[MapView]) -> str:
-    """That the map before is hard to see on a scale that it shares; empty where it is not."""
+    """A note that the map before is hard to see on a scale that it shares; empty where it is not."""
     first, end = views[0].largest, views[0].scale
     if not 0 < first < PALE * end:
         return ""
@@ -80,7 +80,7 @@ def describe_pale_map(views: list[MapView]) -> str:
 
 
 def size_maps(results: list[AttackResult], example: Input) -> list[MapView]:
-    """How far each attack moved each token or patch: Euclidean lengths, on one scale."""
+    """Maps of the change of each token or patch by each attack: Euclidean lengths, on one scale."""
     views = [build_map(result, result.length.astype(np.float64), example, False) for result in results]
     end = max(view.largest for view in views)
     return [replace(view, end=end, sharing="both attacks" if len(views) > 1 else "") for view in views]
@@ -119,12 +119,12 @@ def rank_moves(features: Sequence[int], before: Order, after: Order) -> list[Ran
 
 
 def top_before(moves: Sequence[RankMove], k: int) -> list[RankMove]:
-    """Those that were the k highest."""
+    """Moves of the k features that were the highest."""
     return [move for move in moves if move.before <= k]
 
 
 def top_after(moves: Sequence[RankMove], k: int) -> list[RankMove]:
-    """Those that are the k highest now, the highest first."""
+    """Moves of the k features that are the highest now, the highest first."""
     return sorted((move for move in moves if move.after <= k), key=lambda move: move.after)
 
 
@@ -179,7 +179,7 @@ def _headline_html(result: AttackResult) -> str:
 
 
 def pictures_html(results: Sequence[AttackResult]) -> str:
-    """Of attacks on pixels: the picture before and after, and what was added, magnified."""
+    """The picture before and after attacks on pixels, and the magnified differences."""
     changed = [result for result in results if result.picture is not None]
     cells = [_picture_html("The picture", changed[0].picture.before, "", 20)] if changed and changed[0].picture else []
     for at, result in enumerate(changed):
@@ -196,7 +196,7 @@ def pictures_html(results: Sequence[AttackResult]) -> str:
 def sizes_html(
     results: Sequence[AttackResult], views: Sequence[MapView], picture: UInt8[np.ndarray, "h w 3"] | None
 ) -> str:
-    """How far each token or patch was moved, a map an attack."""
+    """The size of the change of each token or patch, a map an attack."""
     cells = []
     for at, (result, view) in enumerate(zip(results, views, strict=True)):
         title = result_title(result)
@@ -279,7 +279,7 @@ def _line(result: AttackResult, place: int, position: int, score: float, words: 
 
 
 def _arrow(move: RankMove, word: str, place: int) -> str:
-    """How it moved, and the other place."""
+    """The move, and the other place."""
     return "stays" if move.before == move.after else f"<b>{move.arrow}</b> {word} {place}"
 
 
@@ -293,7 +293,7 @@ def _numbers(result: AttackResult) -> str:
 
 
 def use_adversarial_styles() -> None:
-    """Puts the style sheets into the page; they take no room."""
+    """Put the style sheets into the page; they take no room."""
     use_picture_styles()
     st.html(adversarial_sheet())
 

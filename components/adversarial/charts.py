@@ -19,7 +19,7 @@ from engine.evaluation.reasons import counted
 
 CURVES = {"objective": "Objective", "rank_change": "Rank change", "probability": "Probability"}
 SCORE = "Score"
-"""What a regression head has instead of a probability."""
+"""The title for a regression head, which has no probability."""
 SHARES = ("rank_change", "probability")
 CURVE_HEIGHT = 220
 DIFFERENT = "another class"

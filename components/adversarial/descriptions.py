@@ -67,8 +67,6 @@ OWN_MAPS = "Each attacked method's own"
 MANY_ABOUT = "The attack above, with its settings and on its data set, on examples drawn by the seed."
 MANY_EMPTY = "Nothing is computed before you press **Attack them all**. It goes on while you are on other pages."
 MANY_FAILED = "Some attacks failed and are left out of the numbers. Below, the reasons are counted."
-
-
 NamedSentence = tuple[str, str]
 """A name and a sentence about it."""
 SIGN = "✗"
@@ -190,7 +188,7 @@ def _describe_run(result: AttackResult) -> str:
 
 
 def describe_starts(starts: int) -> str:
-    """How often each attack is made; empty where once."""
+    """The number of starts of each attack; empty where there is one."""
     return f" from {count(starts, 'start')} each" if starts > 1 else ""
 
 

@@ -156,7 +156,7 @@ def run_area(state: AdversarialState, place: DeltaGenerator) -> list[AttackResul
     return [result for result in results if result is not None]
 
 
-def describe_cost(state: AdversarialState, attacks: int) -> str:
+def describe_run_cost(state: AdversarialState, attacks: int) -> str:
     """The most that a run costs, in passes of the model."""
     params = parse_settings(state.kind, state.strength)
     nodes = state.points if state.method == PATH else 1
@@ -172,7 +172,7 @@ def describe_cost(state: AdversarialState, attacks: int) -> str:
 def _offer(state: AdversarialState, missing: Sequence[str]) -> None:
     with st.container(border=True, key="adversarial_to_do"):
         st.markdown(EMPTY)
-        st.caption(describe_cost(state, len(missing)))
+        st.caption(describe_run_cost(state, len(missing)))
         st.button(
             "Run the attack", key=key(state.kind, "run"), type="primary", on_click=partial(_request_run, list(missing))
         )  # fmt: skip
@@ -389,7 +389,7 @@ def attack_area(
 
 
 def _changes_area(results: list[AttackResult], example: object, picture: object) -> None:
-    """How far each token or patch was moved."""
+    """The changes of tokens or patches."""
     st.subheader("What was moved", anchor=False)
     if any(result.picture is not None for result in results):
         st.html(pictures_html(results))

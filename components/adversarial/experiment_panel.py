@@ -72,13 +72,13 @@ def experiment_area(state: AdversarialState, methods: Mapping[str, Explainer], o
     except Exception as error:
         say_error(sentence(error))
         return
-    work_area(PAGE, plan, status, describe_cost, MANY_FAILED, START, MANY_EMPTY)
+    work_area(PAGE, plan, status, describe_experiment_cost, MANY_FAILED, START, MANY_EMPTY)
     if status.results.found:
         _results_area(state, status.results.sample, status.results.found[0], methods, opened)
 
 
-def describe_cost(plan: AttackPlan, status: PlanStatus) -> str:
-    """How many attacks there are to compute."""
+def describe_experiment_cost(plan: AttackPlan, status: PlanStatus) -> str:
+    """The number of attacks to compute."""
     size = len(status.results.sample.indices)
     number = size * len(plan.models) * len(plan.methods) * len(plan.objectives)
     counts = [count(size, "example"), count(len(plan.methods), "method"), count(len(plan.objectives), "objective"),

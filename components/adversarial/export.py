@@ -37,9 +37,9 @@ from components.adversarial.descriptions import (
     titled_headline,
 )
 from components.adversarial.state import PATH, AdversarialState
-from components.charts.files import light_colors
+from components.charts.files import CaptionedChart, ChartCaption
 from components.citing import cited_html
-from components.experiment.export import TYPES
+from components.experiment.export import TYPES, summary_json
 from components.export_page import standing_page
 from components.inputs.picture_choice import PictureFocus
 from components.keeping import REPEATS, cite_box, file_button
@@ -49,7 +49,7 @@ from components.widgets.patch_map.card import PatchCard
 from components.widgets.patch_map.picture import picture_sheet
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.svg import maps_svg
-from engine.attacks.experiment_result import METRICS, to_json
+from engine.attacks.experiment_result import METRICS
 from engine.attacks.plan import EXAMPLES, AttackParams
 from engine.attacks.result import AttackResult, pack
 from engine.home import product_version
@@ -59,11 +59,21 @@ if TYPE_CHECKING:
     import altair as alt
     import pandas as pd
 
-    from components.charts.files import ChartCaption
     from components.charts.frame import ChartFrame
     from components.palette import Theme
     from engine.attacks.experiment_result import AttackExperimentResult, AttackScore
     from engine.attacks.plan import AttackPlan
+
+HTML_HELP = "Before and after as one page that needs no network and runs no script."
+MAPS_HELP = "The maps before and after, light, with what made them and references."
+CSV_HELP = (
+    "A row a token or patch and attack: scores and places before and after, how far it was moved, the attack's outcome."
+)
+JSON_HELP = "Everything but the change of each number: predictions, scores, curves, parameters, notes."
+NPY_HELP = "What is added to each number: an array of tokens or patches by numbers, as NumPy reads it."
+PNG_HELP = "The picture after the attack as the model sees it, rounded to 8 bits a colour."
+ROWS_HELP = "A row a model, example, method, objective and measure: what `exegesis attack --out` writes."
+SCORES_HELP = "Every mean with its interval: what `exegesis attack --json` prints."
 
 
 @dataclass(frozen=True, eq=False)
@@ -145,16 +155,6 @@ def example_command(state: AdversarialState) -> str:
 
 def _headlines(export: ExampleExport) -> list[str]:
     return [f"{name}: {sentence}." for name, sentence in map(titled_headline, export.results)]
-
-
-HTML_HELP = "Before and after as one page that needs no network and runs no script."
-MAPS_HELP = "The maps before and after, light, with what made them and references."
-CSV_HELP = (
-    "A row a token or patch and attack: scores and places before and after, how far it was moved, the attack's outcome."
-)
-JSON_HELP = "Everything but the change of each number: predictions, scores, curves, parameters, notes."
-NPY_HELP = "What is added to each number: an array of tokens or patches by numbers, as NumPy reads it."
-PNG_HELP = "The picture after the attack as the model sees it, rounded to 8 bits a colour."
 
 
 def example_export_area(export: ExampleExport) -> None:
@@ -258,12 +258,8 @@ def _result_json(result: AttackResult) -> dict[str, object]:
     }  # fmt: skip
 
 
-ROWS_HELP = "A row a model, example, method, objective and measure: what `exegesis attack --out` writes."
-SCORES_HELP = "Every mean with its interval: what `exegesis attack --json` prints."
-
-
 @dataclass(frozen=True)
-class ExperimentMeans:
+class ExperimentMeans(CaptionedChart):
     """The means of the chosen measure, of the maps that `ManyExamples.of` chooses."""
 
     state: AdversarialState
@@ -293,7 +289,7 @@ class ExperimentMeans:
 
     @property
     def models(self) -> list[str]:
-        """Those of which there is anything."""
+        """The models that have a mean."""
         return [model for model in self.plan.models if self.model_scores(model)]
 
     def model_scores(self, model: str) -> list[AttackScore]:
@@ -308,7 +304,7 @@ class ExperimentMeans:
         return means_table(self.scores, self.frame.titles)
 
     def key(self, kind: str) -> str:
-        """Of a widget."""
+        """The key of a widget."""
         return key(self.state.kind, f"many.keep.{kind}")
 
     def chart(self, theme: Theme | None = None) -> alt.LayerChart:
@@ -316,26 +312,8 @@ class ExperimentMeans:
         frame = replace(self.frame, theme=theme) if theme else self.frame
         return means_chart(self.scores, frame, self.company, self.plan.objectives, axis_span(self.scores), self.models)
 
-    def spec(self) -> str:
-        """The chart as the page has it."""
-        return self.chart().to_json()
-
-    def svg(self) -> str:
-        """In the light theme, whichever the page is seen in."""
-        from components.charts.files import chart_svg
-
-        return chart_svg(self.chart("light"), self.told(), self.table, light_colors())
-
-    def html(self) -> str:
-        """The same as a page."""
-        from components.charts.files import chart_html
-
-        return chart_html(self.chart("light"), self.told(), self.table, light_colors())
-
-    def told(self) -> ChartCaption:
-        """What the file says of it."""
-        from components.charts.files import ChartCaption
-
+    def caption(self) -> ChartCaption:
+        """The title, citation and command in the file."""
         what = f"{METRICS[self.state.many.measure].title} under attack"
         of = f" on {self.frame.title(self.attacked)}" if self.attacked else ""
         title = f"{what}{of}, {', '.join(self.models)}, {self.plan.dataset}"
@@ -354,7 +332,7 @@ def experiment_export_area(state: AdversarialState, result: AttackExperimentResu
                 key(state.kind, f"many.rows.{ending}"),
             )  # fmt: skip
         file_button(
-            "Means, JSON", "exegesis-attack-means.json", TYPES["json"], lambda: means_json(result), SCORES_HELP,
+            "Means, JSON", "exegesis-attack-means.json", TYPES["json"], partial(summary_json, result), SCORES_HELP,
             key(state.kind, "many.means"),
         )  # fmt: skip
     cite_box(
@@ -362,11 +340,6 @@ def experiment_export_area(state: AdversarialState, result: AttackExperimentResu
         [(f"{REPEATS}:", experiment_command(result.plan))],
         key(state.kind, "many.cite"),
     )
-
-
-def means_json(result: AttackExperimentResult) -> str:
-    """The output of the command with `--json`."""
-    return json.dumps(to_json(result), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 def experiment_command(plan: AttackPlan, index: int | None = None) -> str:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
-from typing import TYPE_CHECKING
 
 from components.adversarial.descriptions import BOTH
 from components.experiment.state import read_models
@@ -15,25 +14,49 @@ from components.inputs.picture_choice import PictureFocus, read_picture_focus, w
 from components.inputs.text_choice import TextFocus, read_text_focus, write_text_focus
 from components.link_choice import choice, whole
 from components.request_link import last_values, read_methods, read_opened, read_seed, write_places, write_unusual
-from engine.attacks.plan import METHODS, OBJECTIVES, PATH_STEPS, PIXELS, PLACES, AttackParams
+from engine.attacks.plan import (
+    METHODS,
+    OBJECTIVES,
+    PATH_STEPS,
+    PIXELS,
+    PLACES,
+    AttackParams,
+    AttackPlan,
+    AttackRequest,
+    check_method,
+)
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.params import Plain, from_mapping
 from engine.registry import Explainer
 from engine.request import Input
 
-if TYPE_CHECKING:
-    from engine.attacks.plan import AttackPlan, AttackRequest
-
-
 NAMES = tuple(field.name for field in dataclasses.fields(AttackParams) if field.name != "objective")
 HELP = {field.name: field.metadata["help"] for field in dataclasses.fields(AttackParams)}
 DEFAULT_PLACE = {"text": PLACES[0], "image": PIXELS}
-"""Of pictures the pixels: the attacked one can be looked at."""
+"""Pixels for pictures: the attacked picture can be shown."""
 DEFAULT_STEPS = 100
 """So many change most maps, and take a fifth of the time of the thesis's 500."""
 EPSILON_TEXTS = {PLACES[0]: "2", PIXELS: "8/255"}
 SettingTexts = dict[str, str]
 """The settings that are not at their defaults, as texts."""
+METHOD = "gradient_x_input"
+CHOICES = (BOTH, *OBJECTIVES)
+OTHERS = {"text": ("gradient_l2", "attention_rollout", "occlusion"), "image": ("gradient_l2", "attention_rollout")}
+"""Methods whose maps of the attacked input are looked at."""
+PATH = "integrated_gradients"
+"""The method that goes along a path: it alone has parameters of its own here."""
+MANY_METHODS = ("gradient_l2",)
+MANY_OTHERS = ("gradient_x_input", "attention_rollout")
+EXAMPLES, MOST_EXAMPLES = 4, 1000
+"""So few that the page waits for nobody: `engine.shipped.experiments` has them."""
+SECTIONS = ("others",)
+SCALES = {"one": "One scale", "own": "Each its own"}
+"""Scales of the colors of the maps before and after."""
+MEASURES = ("rank_change", "top_k_sum_change_normalised", "top_k_sum_change", "probability_change",
+            "probability_distance", "class_kept", "constraint_kept", "fooled")  # fmt: skip
+MOST_POINTS = 1024
+"""Most points of a path."""
+WHICH = {"all": "All", "right": "Predicted right", "wrong": "Predicted wrong"}
 
 
 def default_settings(kind: str) -> dict[str, object]:
@@ -66,7 +89,7 @@ def parse_settings(kind: str, strength: SettingTexts, objective: str | None = No
 
 
 def engine_settings(params: AttackParams) -> dict[str, Plain]:
-    """As `exegesis attack` gives them, so that what the command has computed is found."""
+    """The settings as `exegesis attack` gives them, so that its results are in the cache."""
     plain = {name: getattr(params, name) for name in NAMES}
     return {name: value for name, value in plain.items() if name != "epsilon" or value is not None}
 
@@ -84,37 +107,17 @@ def read_settings(kind: str, last: Mapping[str, str], errors: list[str]) -> Sett
     return settings_as_text(kind, widget_settings(kind, settings))
 
 
-def parse_number(name: str, given: str) -> float:
+def parse_number(name: str, text: str) -> float:
     """A number, or a fraction such as 8/255."""
-    over, _, under = given.partition("/")
+    over, _, under = text.partition("/")
     try:
         return float(over) / float(under or 1)
     except (ValueError, ZeroDivisionError):
-        raise not_allowed(name, "a number, or a fraction such as 8/255", given[:40]) from None
+        raise not_allowed(name, "a number, or a fraction such as 8/255", text[:40]) from None
 
 
 def _as_text(value: object) -> str:
     return f"{value:.12g}" if isinstance(value, float) else str(value)
-
-
-METHOD = "gradient_x_input"
-CHOICES = (BOTH, *OBJECTIVES)
-OTHERS = {"text": ("gradient_l2", "attention_rollout", "occlusion"), "image": ("gradient_l2", "attention_rollout")}
-"""Methods whose maps of the attacked input are looked at."""
-PATH = "integrated_gradients"
-"""The method that goes along a path: it alone has parameters of its own here."""
-MANY_METHODS = ("gradient_l2",)
-MANY_OTHERS = ("gradient_x_input", "attention_rollout")
-EXAMPLES, MOST_EXAMPLES = 4, 1000
-"""So few that the page waits for nobody: `engine.shipped.experiments` has them."""
-SECTIONS = ("others",)
-SCALES = {"one": "One scale", "own": "Each its own"}
-"""Of the colours of the maps before and after."""
-MEASURES = ("rank_change", "top_k_sum_change_normalised", "top_k_sum_change", "probability_change",
-            "probability_distance", "class_kept", "constraint_kept", "fooled")  # fmt: skip
-MOST_POINTS = 1024
-"""Of a path."""
-WHICH = {"all": "All", "right": "Predicted right", "wrong": "Predicted wrong"}
 
 
 @dataclass(frozen=True)
@@ -171,19 +174,15 @@ class AdversarialState:
         return points | ({"baseline": self.start} if self.start else {})
 
     def request(self, objective: str) -> AttackRequest:
-        """What is asked of the engine. Errors: in words, of a picture or a parameter."""
-        from engine.attacks.plan import AttackRequest
-
+        """The request for one attack. Errors: a picture that is missing, a parameter."""
         if self.input is None:
             raise UsageError("picture: there is none to read. Pick one above.")
-        given = {**engine_settings(parse_settings(self.kind, self.strength, objective)), "objective": objective}
+        attack = {**engine_settings(parse_settings(self.kind, self.strength, objective)), "objective": objective}
         params = self.path if self.method == PATH else {}
-        return AttackRequest(self.focus.model, self.method, self.input, given, params, self.seed)
+        return AttackRequest(self.focus.model, self.method, self.input, attack, params, self.seed)
 
     def plan(self) -> AttackPlan:
-        """The same on many examples, as `exegesis attack` asks for it."""
-        from engine.attacks.plan import AttackPlan
-
+        """The plan of attacks on many examples, the same as that of `exegesis attack`."""
         split = self.focus.split if isinstance(self.focus, PictureFocus) else ""
         return AttackPlan(
             models=self.many.models or (self.focus.model,),
@@ -202,7 +201,7 @@ class AdversarialState:
 def read_text(
     query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenTexts
 ) -> tuple[AdversarialState, list[str]]:
-    """The state that a link to a text asks for, and a sentence for everything in it that is not known."""
+    """The state that a link to a text asks for, and a sentence for each error in it."""
     errors: list[str] = []
     return _read("text", read_text_focus(last_values(query), models, opened, errors), query, methods, errors), errors
 
@@ -210,7 +209,7 @@ def read_text(
 def read_picture(
     query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenPictures
 ) -> tuple[AdversarialState, list[str]]:
-    """The same of a link to a picture."""
+    """The state that a link to a picture asks for, and its errors."""
     errors: list[str] = []
     return _read(
         "image", read_picture_focus(last_values(query), models, opened, errors), query, methods, errors
@@ -240,9 +239,7 @@ def write(state: AdversarialState) -> Query:
         ("other", state.others, OTHERS[state.kind]), ("on", many.models, ()), ("attacked", many.methods, MANY_METHODS),
         ("bar", many.picked, ()), ("asked", many.transfer, MANY_OTHERS),
     )  # fmt: skip
-    several: Query = {
-        name: list(value) or ["none"] for name, value, default_settings in lists if value != default_settings
-    }
+    several: Query = {name: list(value) or ["none"] for name, value, usual in lists if value != usual}
     strength: Query = {name: [value] for name, value in state.strength.items()}
     return {"input": [state.kind]} | focus | unusual | strength | several
 
@@ -271,15 +268,12 @@ def _read(
 def _method(
     last: Mapping[str, str], attackable: Mapping[str, Explainer], methods: Mapping[str, Explainer], errors: list[str]
 ) -> str:
-    """One that cannot be attacked is said to be so, as the engine says it."""
-    from engine.attacks.plan import check_method
-    from engine.errors import ExegesisError
-
-    asked = last.get("method", METHOD)
-    if asked in attackable:
-        return asked
+    """The attacked method of a link; one that cannot be attacked gets the error of the engine."""
+    method = last.get("method", METHOD)
+    if method in attackable:
+        return method
     try:
-        check_method(asked, next(iter(methods.values())).kind)
+        check_method(method, next(iter(methods.values())).kind)
     except ExegesisError as error:
         errors.append(str(error))
     return METHOD
@@ -287,16 +281,18 @@ def _method(
 
 def baselines(methods: Mapping[str, Explainer]) -> tuple[str, ...]:
     """Where the path of integrated gradients may start, the usual place first."""
-    found = next((field for field in fields(methods[PATH].params) if field.name == "baseline"), None)
-    return () if found is None else tuple(sorted(found.metadata["choices"], key=lambda one: one != found.default))
+    baseline = next((field for field in fields(methods[PATH].params) if field.name == "baseline"), None)
+    if baseline is None:
+        return ()
+    return tuple(sorted(baseline.metadata["choices"], key=lambda one: one != baseline.default))
 
 
 def _points(last: Mapping[str, str], errors: list[str]) -> int:
-    given = last.get("points", str(PATH_STEPS))
-    if found := whole(given, MOST_POINTS):
-        return found
+    text = last.get("points", str(PATH_STEPS))
+    if points := whole(text, MOST_POINTS):
+        return points
     allowed = f"a whole number from 1 to {MOST_POINTS}"
-    errors.append(str(not_allowed("points", allowed, given[:40], f"{PATH_STEPS} are used.")))
+    errors.append(str(not_allowed("points", allowed, text[:40], f"{PATH_STEPS} are used.")))
     return PATH_STEPS
 
 
@@ -304,16 +300,11 @@ def _many(
     query: Query, attackable: Mapping[str, Explainer], methods: Mapping[str, Explainer], errors: list[str]
 ) -> ManyExamples:
     last, start = last_values(query), ManyExamples()
-    given = last.get("examples", str(EXAMPLES))
-    examples = whole(given, MOST_EXAMPLES)
+    text = last.get("examples", str(EXAMPLES))
+    examples = whole(text, MOST_EXAMPLES)
     if not examples:
-        errors.append(
-            str(
-                not_allowed(
-                    "examples", f"a whole number from 1 to {MOST_EXAMPLES}", given[:40], f"{EXAMPLES} are used."
-                )
-            )
-        )
+        allowed = f"a whole number from 1 to {MOST_EXAMPLES}"
+        errors.append(str(not_allowed("examples", allowed, text[:40], f"{EXAMPLES} are used.")))
     picked = tuple(query.get("bar", []))
     return replace(
         start,
@@ -338,8 +329,3 @@ def state_of_plan(plan: AttackPlan, measure: str) -> AdversarialState:
         seed=plan.seed,
         many=ManyExamples(plan.models, plan.methods, plan.examples, measure, transfer=plan.transfer),
     )
-
-
-def several(state: AdversarialState) -> Sequence[str]:
-    """The models that are attacked on many examples."""
-    return state.many.models or (state.focus.model,)

@@ -225,7 +225,7 @@ def _count_features(n: int, noun: str) -> str:
 
 
 def describe_epsilon(params: AttackParams, relative: float | None) -> str:
-    """How far epsilon lets a position move, as a multiple of what is there; empty where that is not known."""
+    """The change that epsilon allows, as a multiple of the length of the embeddings; empty where that is unknown."""
     if relative is None:
         return ""
     if params.place == PIXELS:

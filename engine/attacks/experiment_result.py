@@ -68,11 +68,11 @@ PROBLEMS = {
 }
 """Outcomes of attacks whose maps do not count in means, and why. A failed attack counts in no other mean either."""
 EXCLUDED = {outcome: f"the attack {words}" for outcome, words in PROBLEMS.items()}
-"""The same as reasons of observations that do not count."""
+"""The reasons of observations that do not count."""
 ATTACK_COLUMNS = ("outcome", "class_kept", "constraint_kept", "start", "relative_epsilon")
 """Columns of an attack beside each of its numbers."""
 TRANSFERRED = ("rank_change", "top_k_sum_change", "top_k_sum_change_normalised")
-"""Those that another method's maps have too."""
+"""Metrics that another method's maps have too."""
 ZERO = "a map is zero everywhere, so that it cannot be divided by its sum"
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "objective": str,
@@ -322,7 +322,7 @@ def _score_json(score: AttackScore) -> dict[str, Any]:
 
 
 def epsilon_notes(outcomes: Sequence[AttackOutcome], params: AttackParams) -> Iterator[str]:
-    """How far epsilon lets a position move, a sentence a model; of the examples' multiples the median and the range."""
+    """The change that epsilon allows, a sentence a model: median and range of the examples' multiples."""
     for model in dict.fromkeys(one.model for one in outcomes):
         own = [one.relative_epsilon for one in outcomes if one.model == model and one.relative_epsilon is not None]
         if not own:

@@ -1,4 +1,4 @@
-"""What is to be attacked and how: the parameters of an attack, and the declaration of the experiment `attack`."""
+"""The parameters of an attack, and the declaration of the experiment `attack`."""
 
 from __future__ import annotations
 
@@ -21,18 +21,17 @@ PIXELS = "pixels"
 PLACES = (EMBEDDING, PIXELS)
 OBJECTIVES = ("unconstrained", "constrained")
 METHODS = ("gradient", "gradient_l2", "gradient_x_input", "integrated_gradients")
-"""Those whose map can be differentiated once more."""
+"""Methods whose map can be differentiated once more."""
 MIXED = "mixed"
 QUANTITIES = (LOGIT, PROBABILITY, MIXED)
-"""What the map is of, and what the penalty keeps: one of both, or a map of the logit with a penalty on the probability.
+"""The quantity of the map and of the penalty: one of both, or a map of the logit with a penalty on the probability.
 By the logit constrained attacks keep the probability, as in the thesis, and else they do not (docs/attacks.md).
 """
 TOLERANCE = 0.05
-"""By how much a constrained attack may change the probability of the predicted class and still keep its constraint; by
-how much the score, of a regression head."""
+"""The largest change of the predicted class's probability, or of a regression head's score, within the constraint."""
 STARTS = 3
 EPSILON = {EMBEDDING: 2.0, PIXELS: 8 / 255}
-"""How far each number may move: of an embedding, or of a pixel's color from 0 to 1."""
+"""The largest change of each number: of an embedding, or of a pixel's color from 0 to 1."""
 PATH_STEPS = 9
 """Nodes of integrated gradients during an attack, where none are named: each is a pass in each step."""
 EXAMPLES = 16
@@ -78,7 +77,7 @@ class AttackParams:
         return EPSILON[self.place] if self.epsilon is None else self.epsilon
 
     def k_of(self, n: int) -> int:
-        """How many of n features are attacked: the share rounded down, at least one and at most all."""
+        """The number of attacked features of n: the share rounded down, at least one and at most all."""
         # 0.29 * 100 is 28.999999999999996.
         wanted = math.floor(self.top_k * n + 1e-9) if self.top_k < 1 else int(self.top_k)
         return min(n, max(1, wanted))

@@ -19,7 +19,7 @@ from engine.serialization import unpack_prediction
 FOOLED, ROBUST, CLASS_CHANGED, BROKEN, FAILED = OUTCOMES = (
     "fooled", "robust", "class changed", "constraint broken", "failed"
 )  # fmt: skip
-"""What an attack can come to: see `AttackResult.outcome`."""
+"""The outcomes of an attack: see `AttackResult.outcome`."""
 MOST_POINTS = 101
 """About how many steps of a trajectory are kept."""
 NearestWords = tuple[tuple[str, float], ...]
@@ -121,12 +121,12 @@ class AttackResult:
 
     @property
     def top_k_sum_change(self) -> float:
-        """By how much the scores of the top fell, in the unit of the map."""
+        """The fall of the scores of the top together, in the unit of the map."""
         return sum_change(self.before, self.after, self.top)
 
     @property
     def top_k_sum_change_normalised(self) -> float | None:
-        """The same, each map divided by its sum of absolute values; None where one is all zero."""
+        """The fall of maps divided by their sums of absolute values; None where one is all zero."""
         features = self.features
         return normalized_sum_change(self.before[features], self.after[features], self.order_before[: self.k].tolist())
 
@@ -233,13 +233,13 @@ def rank_change(before: Int[np.ndarray, "feature"], after: Int[np.ndarray, "feat
 
 
 def sum_change(before: Float[np.ndarray, "feature"], after: Float[np.ndarray, "feature"], top: Sequence[int]) -> float:
-    """By how much the sum of the scores fell at the features that were the top, in the unit of the map."""
+    """The fall of the sum of the scores at the features that were the top, in the unit of the map."""
     return float((before[list(top)] - after[list(top)]).sum())
 
 
 def normalized_sum_change(
     before: Float[np.ndarray, "feature"], after: Float[np.ndarray, "feature"], top: Sequence[int]
 ) -> float | None:
-    """The same of maps divided by their sum of absolute values, from -2 to 2; None where a map is all zero."""
+    """The fall of maps divided by their sums of absolute values, from -2 to 2; None where a map is all zero."""
     sizes = np.abs(before).sum(), np.abs(after).sum()
     return None if 0 in sizes else sum_change(before / sizes[0], after / sizes[1], top)

@@ -108,7 +108,7 @@ def _movable(items: Sequence[Item], width: int, specials: bool) -> np.ndarray:
 
 
 def color_scale(model: ImageClassifier) -> Float[torch.Tensor, "pixel"]:
-    """By how much the number of a pixel grows from black to full color, pixel by pixel of a patch."""
+    """The difference of a pixel's number between black and full color, pixel by pixel of a patch."""
     read = model.preprocessing
     return _by_pixel(model, 255 * read.scale / np.array(read.std))
 
@@ -125,14 +125,14 @@ def _by_pixel(model: ImageClassifier, by_channel: np.ndarray) -> Float[torch.Ten
 
 
 TWICE = 3
-"""How many times the memory of one pass forward and back a second pass back takes, about."""
+"""The memory of a second pass back, in passes forward and back, about."""
 
 Score = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
 """Score of a gradient: (step from the baseline or the point, gradient) `[row seq width]` to `[row seq]`."""
 
 
 def _length(x: torch.Tensor, g: torch.Tensor) -> torch.Tensor:
-    """Of the gradient. Its own derivative is 0 at 0, where that of torch's norm is not a number."""
+    """The length of the gradient. Its derivative is 0 at 0, where that of torch's norm is not a number."""
     square = (g * g).sum(-1)
     return torch.where(square > 0, square.clamp(min=torch.finfo(square.dtype).tiny).sqrt(), square)
 

@@ -55,12 +55,12 @@ class TransferResult:
 
     @property
     def top_k_sum_change(self) -> float:
-        """By how much the scores of its own top fell, in the unit of its map."""
+        """The fall of the scores of its own top together, in the unit of its map."""
         return sum_change(self.before[self.features], self.after[self.features], self._top)
 
     @property
     def top_k_sum_change_normalised(self) -> float | None:
-        """The same, each map divided by its sum of absolute values; None where one is all zero."""
+        """The fall of maps divided by their sums of absolute values; None where one is all zero."""
         return normalized_sum_change(self.before[self.features], self.after[self.features], self._top)
 
     @property
@@ -119,7 +119,7 @@ def _maps(
 
 
 def moved_model(model: AnyClassifier, item: Item, delta: Float[np.ndarray, "seq width"], place: str) -> AnyClassifier:
-    """The same model, shared as it is, to which that one input looks moved: every method runs on it unchanged.
+    """A view of the shared model to which that one input looks moved: every method runs on it unchanged.
 
     What it remembers is its own. Features that a method removes are as if nothing had moved them.
     """

@@ -275,12 +275,14 @@ def missing_tasks(plan: Any, sample: Sample) -> list[cluster.ClusterTask]:
     return cluster.pending([task for part in parts for task in _tasks(part, sample)])
 
 
-def _tasks(part: Any, sample: Sample) -> Iterator[ClusterTask]:
+def _tasks(part: Any, sample: Sample) -> list[ClusterTask]:
+    """A task for each group, whose units need not be neighbors."""
     own, of = experiment_of(part), key_of(part, sample)
     groups = (unit.group for unit in own.steps.units(part, sample).each if unit.group is not None)
-    for at, _ in itertools.groupby(groups):
-        key = key_for({"kind": own.participle, "what": "task", "of": of, "at": at})
-        yield ClusterTask(part, at, len(_narrow(part, sample, at)[1].indices), key)
+    by_key = {
+        key_for({"kind": own.participle, "what": "task", "of": of, "at": at}): at for at, _ in itertools.groupby(groups)
+    }
+    return [ClusterTask(part, at, len(_narrow(part, sample, at)[1].indices), key) for key, at in by_key.items()]
 
 
 def _narrow(part: Any, sample: Sample, group: Any) -> tuple[Any, Sample]:

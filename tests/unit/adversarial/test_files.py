@@ -123,7 +123,7 @@ def test_a_file_holds_the_bars_of_all_models() -> None:
         ("a, unconstrained", "gradient_l2", 0.1), ("a, unconstrained", "gradient_x_input", 0.2),
         ("b, unconstrained", "gradient_l2", 0.5), ("b, unconstrained", "gradient_x_input", 0.6),
     ]  # fmt: skip
-    assert "a, b, reviews" in means().told().title
+    assert "a, b, reviews" in means().caption().title
 
 
 def test_bars_of_methods_that_were_asked_are_those_after_one_attack() -> None:

@@ -15,6 +15,7 @@ from engine.attacks.attack import FLAT, NOTHING_MOVES
 from engine.attacks.experiment import attack_examples
 from engine.attacks.experiment_result import COLUMNS, METRICS, ZERO, AttackExperimentResult, summarize_notes
 from engine.attacks.plan import AttackPlan
+from engine.attacks.transfer import transfer_key
 from engine.errors import UsageError
 from engine.experiments.run import FORMATS, carry_out, check, finished, missing_tasks, sample_of
 from engine.metrics.results import ONE, interval
@@ -136,13 +137,16 @@ def test_files_hold_the_rows(found: AttackExperimentResult) -> None:
     assert FORMATS["parquet"](found)[:4] == b"PAR1"
 
 
-def test_a_worker_hands_over_what_opens_here(model: str, reviews: str, home: Path) -> None:
-    plan = AttackPlan((model,), reviews, ("gradient_l2",), ("constrained",), examples=2, attack=QUICK)
+def test_workers_hand_over_what_opens_here(
+    model: str, reviews: str, home: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("engine.attacks.experiment.EXAMPLES_AT_ONCE", 1)
+    plan = AttackPlan((model,), reviews, ("gradient_l2",), ("constrained",), 2, attack=QUICK, transfer=("occlusion",))
     sample = sample_of(plan)
-    [task] = missing_tasks(plan, sample)
-    entries = task.run()
-    examples = [sample.source.read(index) for index in sample.indices]
-    keys = {attack_module.attack_key(plan.request(model, "constrained", "gradient_l2", one)) for one in examples}
-    assert keys <= entries.keys()
+    tasks = missing_tasks(plan, sample)
+    assert [task.size for task in tasks] == [1, 1]
+    for task, index in zip(tasks, sample.indices, strict=True):
+        request = plan.request(model, "constrained", "gradient_l2", sample.source.read(index))
+        assert {attack_module.attack_key(request), transfer_key(request, "occlusion", {})} <= task.run().keys()
     with pytest.raises(UsageError, match="address: belongs to executor ray"):
         carry_out(plan, silent, address="host:1")

@@ -47,7 +47,7 @@ SAFE = {
     ("components/scaffold/head_weights.py", "whose_words(outcome)"): "numbers",
     ("components/scaffold/runs.py", "cost_words(seen.found, seen.missing)"): "numbers",
     ("components/adversarial/example_panel.py", "pale"): "numbers and our words",
-    ("components/adversarial/example_panel.py", "describe_cost(state, len(missing))"): "numbers",
+    ("components/adversarial/example_panel.py", "describe_run_cost(state, len(missing))"): "numbers",
     (
         "components/adversarial/experiment_panel.py",
         "describe_experiment(result, len(sample.indices))",
