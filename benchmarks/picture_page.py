@@ -17,7 +17,7 @@ from benchmarks.harness import Limit, benchmark_parser, judge, load_average, scr
 from benchmarks.served_pages import open_session, run_rows, visit_page
 from benchmarks.watched_server import Run, runs, troubles, watched
 from components.frame import IMAGES
-from components.picture.state import START
+from components.images.state import START
 from tests.browser.server import Server
 
 MODEL, DATA = "scenes-vit", "scenes"

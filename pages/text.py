@@ -6,15 +6,12 @@ from components.engine_room import explainers, warm_up
 from components.frame import TEXT, guard, heading
 from components.inputs.text_choice import draw_focus_controls, draw_text_fields
 from components.styles import use_styles
-from components.text import session as text_session
-from components.text.browse import draw_browser
-from components.text.controls import method_controls
-from components.text.edited import edited_area
-from components.text.keep import keep_area
-from components.text.pins import pin_area, widened
-from components.text.questions import question_area
-from components.text.results import method_rows, prediction_area
-from components.text.without import without_area
+from components.text.browse import draw_browse
+from components.text.controls import draw_method_controls, draw_pins, draw_view_controls, widen_pins
+from components.text.edited import draw_edit
+from components.text.export import draw_export
+from components.text.results import draw_ablation, draw_methods, draw_prediction, draw_questions
+from components.text.state import load_state, read_controls, save_state
 from components.trouble import say_error
 from components.widgets.token_map.rationale import rationale_rows
 from engine.input_kinds import list_models
@@ -24,25 +21,26 @@ use_styles()
 heading(TEXT)
 
 methods, models = explainers(), list_models("text")
-loaded, opened, said = text_session.load(models, methods)
-for sentence in said:
-    say_error(sentence)
+loaded, opened, notes = load_state(models, methods)
+for note in notes:
+    say_error(note)
 
 draw_focus_controls(models, opened)
-draw_browser(opened)
+draw_browse(opened)
 draw_text_fields()
-method_controls(methods)
-state = text_session.from_widgets(loaded, methods, opened)
-text_session.save(state, loaded)
+draw_method_controls(methods)
+draw_view_controls(methods)
+state = read_controls(loaded, methods, opened)
+save_state(state, loaded)
 
-probe = prediction_area(state)
+probe = draw_prediction(state)
 if probe is not None:
-    pin_area(state, probe)
-    above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.look)
-    made = method_rows(state, methods, probe, above)
-    asked = widened(state, probe)
-    without_area(asked, methods, made, probe)
-    edited_area(asked, methods, made, probe)
-    question_area(state, methods, made, probe)
-    keep_area(state, methods, made, above)
+    draw_pins(state, probe)
+    above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.view)
+    explanations = draw_methods(state, methods, probe, above)
+    widened = widen_pins(state, probe)
+    draw_ablation(widened, methods, explanations, probe)
+    draw_edit(widened, methods, explanations, probe)
+    draw_questions(state, methods, explanations, probe)
+    draw_export(state, methods, explanations, above)
 warm_up()  # last: see components/engine_room.py

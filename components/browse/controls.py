@@ -7,8 +7,10 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.browse.examples import CONFIDENT, UNSURE, describe_place, neighbors
+from components.browse.listing import DEFAULT_LISTING, Listing
 from components.browse.results import ExampleResults, RelatedJobs
 from components.job_panel import JobPanel
 from components.kept import KEPT
@@ -71,11 +73,22 @@ def draw_framed(frame: str, read: Callable[[], ExampleResults], draw: Callable[[
         draw(results)
 
 
-def draw_listing_choice(label: str, name: str, names: Mapping[str, str], barred: Collection[str], key: Key) -> None:
-    """Draw one choice of what is listed. What is barred is left out, unless a link has already chosen it."""
-    widget = key(f"browse.{name}")
-    options = [option for option in names if option not in barred or option == st.session_state.get(widget)]
-    st.selectbox(label, options, key=widget, format_func=names.__getitem__, persist_state=KEPT)
+def draw_listing_controls(
+    places: Sequence[DeltaGenerator], barred: Collection[str], labels: Sequence[str], key: Key
+) -> Listing:
+    """Draw the filter, the label and the order in these places; return the listing of all controls.
+
+    A filter or order that is barred is left out, unless a link has already chosen it.
+    """
+    chosen = st.session_state.get(key("browse.label"))
+    label_names = {"": "Any", **{name: name for name in filter(None, [*labels, chosen])}}
+    choices = (("Show", SHOW_NAMES, barred), ("Label", label_names, ()), ("Sort", SORT_NAMES, barred))
+    for place, (title, names, left_out) in zip(places, choices, strict=True):
+        widget = key(f"browse.{title.lower()}")
+        options = [option for option in names if option not in left_out or option == st.session_state.get(widget)]
+        place.selectbox(title, options, key=widget, format_func=names.__getitem__, persist_state=KEPT)
+    values = {name: st.session_state.get(key(f"browse.{name}")) for name in vars(DEFAULT_LISTING)}
+    return Listing(**{name: values[name] or default for name, default in vars(DEFAULT_LISTING).items()})
 
 
 def draw_walk(listed: Sequence[int], current: int | None, show: Callable[[int], None], key: Key) -> None:

@@ -71,7 +71,7 @@ class ExampleTable:
     rows: tuple[ExampleRow, ...]
     label_names: tuple[str, ...]
     regression: bool | None = None
-    said: str = ""
+    note: str = ""
     """How labels and predictions were compared, or why they could not be."""
 
     @property
@@ -313,7 +313,7 @@ def describe_examples(table: ExampleTable) -> str:
     parts = [count(len(table.rows), "example")]
     if table.predicted < len(table.rows):
         parts.append(f"{table.predicted:,} predicted" if table.predicted else "none predicted yet")
-    return " ".join(filter(None, [f"{', '.join(parts)}.", _accuracy(table), table.said]))
+    return " ".join(filter(None, [f"{', '.join(parts)}.", _accuracy(table), table.note]))
 
 
 def _accuracy(table: ExampleTable) -> str:
@@ -339,7 +339,7 @@ def explain_missing(table: ExampleTable, listing: Listing) -> str:
         return "Not compared yet: press Compare methods above."
     if needs & PREDICTING and not table.predicted:
         return "Not predicted yet: press Predict above."
-    return table.said if needs & JUDGING and not table.judged else ""
+    return table.note if needs & JUDGING and not table.judged else ""
 
 
 def describe_left_out(table: ExampleTable, titles: dict[str, str]) -> str:

@@ -16,11 +16,11 @@ export default function ({ data, parentElement, setTriggerValue }) {
 }
 
 function fill(grid, cells) {
-  const buttons = cells.map(({ index, url, name, label, said, wrong }) => {
+  const buttons = cells.map(({ index, url, name, label, verdict, wrong }) => {
     const button = element("button", { type: "button", value: index, title: name, "aria-label": name });
     const picture = url ? element("img", { src: url, alt: "" }) : element("i", {}, "not readable");
     button.append(picture, element("b", {}, label));
-    if (said) button.append(element("span", { class: wrong ? "xg-wrong" : "" }, said));
+    if (verdict) button.append(element("span", { class: wrong ? "xg-wrong" : "" }, verdict));
     return button;
   });
   grid.replaceChildren(...buttons);

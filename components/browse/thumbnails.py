@@ -90,7 +90,7 @@ def grid_cell(row: ExampleRow, url: str) -> Cell:
         "url": url,
         "name": describe_row(row),
         "label": label,
-        "said": _verdict(row),
+        "verdict": _verdict(row),
         "wrong": row.right is False,
     }
 
@@ -112,7 +112,7 @@ def take_click(key: str, places: frozenset[int], show: Callable[[int], object]) 
 
 
 def _verdict(row: ExampleRow) -> str:
-    """Sign, predicted class unless it is the label, and confidence: a sign is never told by a colour alone."""
+    """Sign, predicted class unless it is the label, and confidence: color alone never shows it."""
     if row.predicted is None or row.confidence is None:
         return ""
     sure = f"{100 * row.confidence:.0f}\u00a0%"

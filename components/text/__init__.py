@@ -1,1 +1,1 @@
-"""Texts: what is looked at, maps of tokens, the Text page."""
+"""The Text page: one text, its prediction, and the tokens that many methods explain it by."""

@@ -10,13 +10,11 @@ from typing import Any
 import streamlit as st
 
 from components.browse.controls import (
-    SHOW_NAMES,
-    SORT_NAMES,
     Offer,
     draw_browse_switch,
     draw_framed,
     draw_jobs,
-    draw_listing_choice,
+    draw_listing_controls,
     draw_walk,
 )
 from components.browse.examples import (
@@ -28,14 +26,14 @@ from components.browse.examples import (
     explain_missing,
     list_examples,
 )
-from components.browse.listing import DEFAULT_LISTING, LONGEST_SEARCH, Listing
+from components.browse.listing import LONGEST_SEARCH, Listing
 from components.browse.results import ExampleResults, predict_spec, text_results
 from components.engine_room import explainers
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts
 from components.numbers import count
 from components.row_choice import row_choice
-from components.text.session import key, value
+from components.text.state import key
 from components.trouble import say_note
 
 CLASSES_ONLY = {"right", "wrong", "confident_wrong", "unsure", "mistakes", "confident", "doubtful"}
@@ -44,7 +42,7 @@ TABLE = "browse_table"
 MOST_IN_VIEW = 8
 
 
-def draw_browser(opened: OpenTexts) -> None:
+def draw_browse(opened: OpenTexts) -> None:
     """Draw the list and the buttons that walk through it, if its switch is on.
 
     Stands below the choice of the example.
@@ -94,16 +92,9 @@ def _offers(model: str, opened: OpenTexts, table: ExampleTable) -> list[Offer]:
 
 def _draw_controls(table: ExampleTable, scores: bool) -> Listing:
     barred = SCORES_ONLY if not (scores if table.regression is None else table.regression) else CLASSES_ONLY
-    search, show, label, sort = st.columns([4, 5, 3, 4], gap="small")
+    search, *places = st.columns([4, 5, 3, 4], gap="small")
     search.text_input("Search", key=key("browse.search"), max_chars=LONGEST_SEARCH, placeholder="words in the text")
-    with show:
-        draw_listing_choice("Show", "show", SHOW_NAMES, barred, key)
-    with label:
-        labels = dict.fromkeys(filter(None, [*(() if scores else table.label_names), value("browse.label")]))
-        draw_listing_choice("Label", "label", {"": "Any", **{name: name for name in labels}}, set(), key)
-    with sort:
-        draw_listing_choice("Sort", "sort", SORT_NAMES, barred, key)
-    return Listing(*(value(f"browse.{name}") or default for name, default in vars(DEFAULT_LISTING).items()))
+    return draw_listing_controls(places, barred, () if scores else table.label_names, key)
 
 
 def _draw_table(opened: OpenTexts, table: ExampleTable, listed: Sequence[int], current: int | None) -> None:

@@ -1,4 +1,4 @@
-"""A text edited: the controls that edit it, and what the edit did to the prediction and to each map."""
+"""An edited text: the controls that edit it, and how the edit changes the prediction and each map."""
 
 from __future__ import annotations
 
@@ -15,9 +15,7 @@ from components.kept import KEPT
 from components.prediction_area import PROBE
 from components.question_styles import use_question_styles
 from components.replacing import Span, replaceable, replaceable_in, with_replaced
-from components.text.results import request_for
-from components.text.session import key, put, value
-from components.text.state import TextState
+from components.text.state import TextState, key, put, value
 from components.trouble import literal, say_error, say_note, sentence
 from components.widgets.token_map.edited import edited_map, edited_map_html, how_to_read_html, predictions_html
 from engine.registry import Explainer
@@ -25,23 +23,28 @@ from engine.request import Example, Request
 from engine.result import Explanation
 
 REPLACE = "replace."
-NAMED_CHARACTERS = 40
-Made = Mapping[str, Explanation]
+MOST_CHARACTERS = 40
+"""Characters of the replaced text in a label."""
 
 
-def edited_area(state: TextState, methods: Mapping[str, Explainer], made: Made, probe: Explanation) -> None:
-    """Below the maps: the text can be edited, and the edited one stands beside its parent."""
+def draw_edit(
+    state: TextState, methods: Mapping[str, Explainer], explanations: Mapping[str, Explanation], probe: Explanation
+) -> None:
+    """Draw the controls of the edit below the maps, and the edited text beside its parent."""
     child = edited_example(state)
-    beside = _controls(state, child)
-    edited = _read(state, child, probe)
-    with beside:
-        _replace_control(state, child or state.example, probe, edited)
+    switch_row = _draw_controls(state, child)
+    edited = _explain_edit(state, child, probe)
+    with switch_row:
+        _draw_replacement(state, child or state.example, probe, edited)
     if edited is None or child is None or child == state.example:
         return
     use_question_styles()
-    _predictions(probe, edited)
-    if made:
-        _maps(state, child, edited.provenance.target, methods, made)
+    st.html(predictions_html(probe.prediction, edited.prediction, edited.provenance.target))
+    for note in edited.notes:
+        if note not in probe.notes:
+            say_note(f"The edited text: {note}")
+    if explanations:
+        _draw_maps(state, child, edited.provenance.target, methods, explanations)
 
 
 def edited_example(state: TextState) -> Example | None:
@@ -51,100 +54,98 @@ def edited_example(state: TextState) -> Example | None:
     return Example(state.edit, state.example.text_pair if state.edit_pair is None else state.edit_pair)
 
 
-def _controls(state: TextState, child: Example | None) -> DeltaGenerator:
-    """The switch, and what is edited once it is on; where more fits beside the switch."""
+def _draw_controls(state: TextState, child: Example | None) -> DeltaGenerator:
+    """Draw the switch, and the fields once it is on; return the row of the switch, which has room for more."""
     st.subheader("Edit the text", anchor=False)
     put("editing", state.edit is not None)
-    beside = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key=key("edit_controls"))
-    beside.toggle(
-        "Edit this text", key=key("editing"), on_change=_switch, args=(state.example,), width=220,
+    row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key=key("edit_controls"))
+    row.toggle(
+        "Edit this text", key=key("editing"), on_change=_take_switch, args=(state.example,), width=220,
         help="The edited text stands beside this one: what becomes of the prediction and of each map?",
     )  # fmt: skip
     if child is not None:
-        _fields(state.example, child)
-    return beside
+        _draw_fields(state.example, child)
+    return row
 
 
-def _fields(parent: Example, child: Example) -> None:
+def _draw_fields(parent: Example, child: Example) -> None:
     st.text_area("Edited text", key=key("edit"), height=90, persist_state=KEPT)
     if parent.text_pair is not None:
         st.text_area("Edited second text", key=key("edit_pair"), height=68, persist_state=KEPT)
     with st.container(horizontal=True, gap="small"):
         st.button(
-            "Go on from here", key=key("edit_go_on"), on_click=_go_on, args=(child,),
+            "Go on from here", key=key("edit_go_on"), on_click=_take_as_text, args=(child,),
             help="The edited text becomes the text of the page.",
         )  # fmt: skip
-        st.button("Drop the edit", key=key("edit_drop"), on_click=_take, args=(None,))
+        st.button("Drop the edit", key=key("edit_drop"), on_click=_set_edit, args=(None,))
 
 
-def _read(state: TextState, child: Example | None, probe: Explanation) -> Explanation | None:
-    """How the model reads the edited text, or the parent where they are the same; None after saying why it does not.
+def _explain_edit(state: TextState, child: Example | None, probe: Explanation) -> Explanation | None:
+    """The prediction of the edited text, or of the parent where they are the same; None after saying why there is none.
 
     The class is the one that is explained in the parent.
     """
     if child is None:
         return probe
-    if trouble := _unfit(child, state.example):
-        st.info(trouble)
+    if hint := _explain_missing(child, state.example):
+        st.info(hint)
         return probe if child == state.example else None
     try:
-        target = explain(request_for(state, PROBE)).provenance.target
-        return explain(_request(state, PROBE, child, target))
+        target = explain(state.request(PROBE)).provenance.target
+        return explain(_edit_request(state, PROBE, child, target))
     except Exception as error:
         say_error(sentence(error))
         return None
 
 
-def _replace_control(state: TextState, child: Example, probe: Explanation, edited: Explanation | None) -> None:
-    """Offers to replace what is pinned, in the text as it is edited so far."""
+def _draw_replacement(state: TextState, child: Example, probe: Explanation, edited: Explanation | None) -> None:
+    """Draw a field that replaces the pinned tokens, in the text as it is edited so far."""
     span = replaceable(probe.tokens, state.pins)
     if span is None or edited is None:
         return
-    now, name = replaceable_in(edited.tokens, probe.tokens, state.pins), REPLACE + ".".join(map(str, span))
-    if now is None:
+    edited_span, name = replaceable_in(edited.tokens, probe.tokens, state.pins), REPLACE + ".".join(map(str, span))
+    if edited_span is None:
         st.caption("What is pinned no longer stands in the edited text.")
         return
     segment, start, end = span
     old = ((state.example.text, state.example.text_pair)[segment] or "")[start:end]
     st.text_input(
-        f"Replace «{_named(old)}» with", key=key(name), on_change=_replace, args=(child, now, name), width=320,
-        help="Press Enter to see the edited text beside this one. A space alone deletes.",
+        f"Replace «{_shorten(old)}» with", key=key(name), on_change=_replace, args=(child, edited_span, name),
+        width=320, help="Press Enter to see the edited text beside this one. A space alone deletes.",
     )  # fmt: skip
 
 
-def _named(text: str) -> str:
+def _shorten(text: str) -> str:
     """A short text that a label shows as it is, whatever Markdown would make of it."""
     short = " ".join(text.split())
-    short = short if len(short) <= NAMED_CHARACTERS else f"{short[: NAMED_CHARACTERS - 1]}…"
-    return literal(short)
+    return literal(short if len(short) <= MOST_CHARACTERS else f"{short[: MOST_CHARACTERS - 1]}…")
 
 
-def _switch(example: Example) -> None:
-    _take(example if value("editing") else None)
+def _take_switch(example: Example) -> None:
+    _set_edit(example if value("editing") else None)
 
 
 def _replace(example: Example, span: Span, name: str) -> None:
-    new = value(name)
-    if new:
-        _take(with_replaced(example, span, new))
+    if new := value(name):
+        _set_edit(with_replaced(example, span, new))
 
 
-def _take(edited: Example | None) -> None:
+def _set_edit(edited: Example | None) -> None:
     if edited is None:
-        # Else the same word could not be typed again: a field tells only what differs from what it holds.
+        # Else the same word could not be typed again: a field sends only what differs from its value.
         for name in [name for name in st.session_state if str(name).startswith(key(REPLACE))]:
             st.session_state[name] = ""
     put("edit", None if edited is None else edited.text)
     put("edit_pair", None if edited is None else edited.text_pair)
 
 
-def _go_on(edited: Example) -> None:
+def _take_as_text(edited: Example) -> None:
     own = {"index": None, "text": edited.text, "has_pair": edited.text_pair is not None, "pair": edited.text_pair or ""}
     for name, new in own.items():
         st.session_state[text_choice.key(name)] = new
 
 
-def _unfit(child: Example, parent: Example) -> str:
+def _explain_missing(child: Example, parent: Example) -> str:
     """Why there is nothing to compare yet; empty when there is."""
     if not child.text.strip():
         return "The edited text is empty. Type what the model should read instead, or drop the edit."
@@ -155,25 +156,24 @@ def _unfit(child: Example, parent: Example) -> str:
     return ""
 
 
-def _predictions(probe: Explanation, edited: Explanation) -> None:
-    st.html(predictions_html(probe.prediction, edited.prediction, edited.provenance.target))
-    for note in edited.notes:
-        if note not in probe.notes:
-            say_note(f"The edited text: {note}")
-
-
-def _maps(state: TextState, child: Example, target: int, methods: Mapping[str, Explainer], made: Made) -> None:
-    st.html(how_to_read_html(next(iter(made.values())), state.unit))
-    progress, stack = st.empty(), st.container(gap=None, key="edited_rows")
-    places = [Place(methods[id], _request(state, id, child, target), stack.empty()) for id in made]
+def _draw_maps(
+    state: TextState,
+    child: Example,
+    target: int,
+    methods: Mapping[str, Explainer],
+    explanations: Mapping[str, Explanation],
+) -> None:
+    st.html(how_to_read_html(next(iter(explanations.values())), state.unit))
+    progress, rows = st.empty(), st.container(gap=None, key="edited_rows")
+    places = [Place(methods[id], _edit_request(state, id, child, target), rows.empty()) for id in explanations]
 
     def draw(method: Explainer, after: Explanation) -> str:
-        before = made[method.id]
-        return edited_map_html(edited_map(method, before, after, state.example, child, state.unit, state.look))
+        before = explanations[method.id]
+        return edited_map_html(edited_map(method, before, after, state.example, child, state.unit, state.view))
 
     fill(places, draw, progress)
 
 
-def _request(state: TextState, method: str, child: Example, target: int) -> Request:
-    """What is asked of the edited text: the class that is explained in the parent, so that the maps compare."""
-    return replace(request_for(state, method), example=child, target=target)
+def _edit_request(state: TextState, method: str, child: Example, target: int) -> Request:
+    """The request for the edited text: the class that is explained in the parent, so that the maps compare."""
+    return replace(state.request(method), example=child, target=target)

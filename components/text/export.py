@@ -1,19 +1,25 @@
-"""Explanations as files to keep: a page that stands alone, a table, JSON, and how to cite and repeat them."""
+"""The export of the Text page: maps and scores as files, and how to cite and repeat them."""
 
 from __future__ import annotations
 
 import csv
 import io
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
+
+import streamlit as st
 
 from components.citing import Shown, arguments_of, cite, cite_html, json_of, references
 from components.export_page import command_html, standing_page
+from components.keeping import cite_box, file_button, how_to_repeat_text, text_button
 from components.looked_at import command_line, text_arguments
 from components.method_row import MethodRow, method_row, method_row_html, token_map
+from components.png_button import png_button
 from components.prediction import prediction_html
 from components.scales import ends_of
-from components.text.aligned_map import aligned_html, line_html
+from components.text.state import TextState
+from components.widgets.token_map.aligned import aligned_html, line_html
 from components.widgets.token_map.html import STACK, unit_selector
 from components.widgets.token_map.picker import to_units
 from components.widgets.token_map.svg import maps_svg
@@ -25,25 +31,26 @@ from engine.table_io import escape_cell
 
 
 @dataclass(frozen=True)
-class Kept:
-    """What is kept: the example, its unit, each method shown with its explanation, rows above them.
+class TextExport:
+    """The content of the files: the example, its unit, the methods with their explanations, rows above them.
 
     `pins`: positions of tokens whose units are ringed.
     """
 
     example: Example
     unit: str
-    shown: Shown
+    methods: Shown
     above: tuple[MethodRow, ...] = ()
-    look: ViewOptions = DEFAULT_VIEW
+    view: ViewOptions = DEFAULT_VIEW
     pins: tuple[int, ...] = ()
 
     @cached_property
     def rows(self) -> tuple[MethodRow, ...]:
-        """Those above, then a row a method."""
+        """The rows above, then a row a method."""
+        ends = ends_of(self.methods, self._extent) if self.view.shared else {}
         return self.above + tuple(
-            method_row(method, made, self.example, self.unit, look=self.look, ends=self._ends)
-            for method, made in self.shown
+            method_row(method, explanation, self.example, self.unit, look=self.view, ends=ends)
+            for method, explanation in self.methods
         )
 
     @property
@@ -51,17 +58,12 @@ class Kept:
         """The positions of the units that are ringed."""
         return frozenset(to_units(self.rows[-1].view.units, self.pins))
 
-    @property
-    def _ends(self) -> dict[str, float]:
-        """Where the scales end that maps share, if they are to share any."""
-        return ends_of(self.shown, self._extent) if self.look.shared else {}
-
-    def _extent(self, method: Explainer, made: Explanation) -> float:
-        return token_map(method, made, self.example, self.unit).largest
+    def _extent(self, method: Explainer, explanation: Explanation) -> float:
+        return token_map(method, explanation, self.example, self.unit).largest
 
     @property
     def first(self) -> Explanation:
-        return self.shown[0][1]
+        return self.methods[0][1]
 
     @property
     def tokens(self) -> tuple[Token, ...]:
@@ -69,68 +71,106 @@ class Kept:
         return self.first.tokens
 
 
-def html(kept: Kept) -> str:
+def export_html(export: TextExport) -> str:
     """The prediction and the maps as one file: style inside, no script, nothing fetched, light and dark."""
-    origin = kept.first.provenance
+    origin = export.first.provenance
     sections = (
-        prediction_html(kept.first.prediction, origin.target),
-        f'<div class="{STACK.removeprefix(".")}">{_maps(kept)}</div>',
-        f"<h2>Cite this</h2>{cite_html(kept.shown)}{command_html(kept.example, command(kept))}",
+        prediction_html(export.first.prediction, origin.target),
+        f'<div class="{STACK.removeprefix(".")}">{_maps(export)}</div>',
+        f"<h2>Cite this</h2>{cite_html(export.methods)}{command_html(export.example, command(export))}",
     )
-    return standing_page(f"Explanations of one prediction of {origin.model}", sections, _rings(kept))
+    return standing_page(f"Explanations of one prediction of {origin.model}", sections, _rings(export))
 
 
-def svg(kept: Kept, dark: bool = True) -> str:
+def export_svg(export: TextExport, dark: bool = True) -> str:
     """One picture of all maps, with scales and references; light, and `dark` where the reader prefers it."""
-    rows = [(row.title, row.view) for row in kept.rows]
-    return maps_svg(rows, [cite(kept.shown), *references(kept.shown)], dark, kept.pinned)
+    rows = [(row.title, row.view) for row in export.rows]
+    return maps_svg(rows, [cite(export.methods), *references(export.methods)], dark, export.pinned)
 
 
-def csv_table(kept: Kept) -> str:
-    """A row a token, a column a method, before them what stands above the maps, such as a rationale.
+def csv_table(export: TextExport) -> str:
+    """A row a token, a column a method, before them the rows above the maps, such as a rationale.
 
-    Numbers are written in full; text that a spreadsheet would run is defused.
+    Numbers are written in full; text that a spreadsheet would run is escaped.
     """
     sheet = io.StringIO(newline="")
     writer = csv.writer(sheet, lineterminator="\r\n")
-    names = [*(row.title.lower() for row in kept.above), *(made.provenance.method for _, made in kept.shown)]
+    names = [
+        *(row.title.lower() for row in export.above),
+        *(explanation.provenance.method for _, explanation in export.methods),
+    ]
     writer.writerow(["token", "start", "end", "segment", "special", *map(escape_cell, names)])
-    scores = [*(_of_tokens(row) for row in kept.above), *(made.scores.tolist() for _, made in kept.shown)]
-    for position, token in enumerate(kept.tokens):
+    scores = [
+        *(_token_scores(row) for row in export.above),
+        *(explanation.scores.tolist() for _, explanation in export.methods),
+    ]
+    for position, token in enumerate(export.tokens):
         segment = "" if token.special else token.segment
         place = [token.start, token.end, segment, "true" if token.special else "false"]
         writer.writerow([escape_cell(token.text), *place, *(repr(one[position]) for one in scores)])
     return sheet.getvalue()
 
 
-def _of_tokens(row: MethodRow) -> list[float]:
-    """What a row says of each token: what it says of the token's unit."""
-    found = {position: unit.score for unit in row.view.units for position in unit.tokens}
-    return [found[position] for position in range(len(found))]
+def _token_scores(row: MethodRow) -> list[float]:
+    """The score of each token: that of its unit."""
+    scores = {position: unit.score for unit in row.view.units for position in unit.tokens}
+    return [scores[position] for position in range(len(scores))]
 
 
-def json_list(kept: Kept) -> str:
-    """What `exegesis explain --json` prints: a list, one object a method."""
-    return json_of(kept.shown)
+def json_list(export: TextExport) -> str:
+    """The output of `exegesis explain --json`: a list, one object a method."""
+    return json_of(export.methods)
 
 
-def command(kept: Kept) -> str:
+def command(export: TextExport) -> str:
     """The command that makes the same numbers, quoted for a POSIX shell."""
-    return command_line(arguments(kept), kept.example)
+    return command_line(command_arguments(export), export.example)
 
 
-def arguments(kept: Kept) -> list[str]:
+def command_arguments(export: TextExport) -> list[str]:
     """The command's arguments."""
-    return arguments_of(kept.shown, text_arguments(kept.example))
+    return arguments_of(export.methods, text_arguments(export.example))
 
 
-def _maps(kept: Kept) -> str:
+def _maps(export: TextExport) -> str:
     """The maps in the layout of the page."""
-    if not kept.look.aligned:
-        return "".join(map(method_row_html, kept.rows))
-    return aligned_html(kept.rows[0].view, [line_html(row) for row in kept.rows], kept.rows)
+    if not export.view.aligned:
+        return "".join(map(method_row_html, export.rows))
+    return aligned_html(export.rows[0].view, [line_html(row) for row in export.rows], export.rows)
 
 
-def _rings(kept: Kept) -> str:
-    units = ",".join(f"{STACK} {unit_selector(position)}" for position in sorted(kept.pinned))
+def _rings(export: TextExport) -> str:
+    units = ",".join(f"{STACK} {unit_selector(position)}" for position in sorted(export.pinned))
     return f"{units}{{outline:2px solid var(--xg-text)}}" if units else ""
+
+
+FILES: tuple[tuple[str, str, str, Callable[[TextExport], str | bytes], str], ...] = (
+    ("HTML", "exegesis-maps.html", "text/html", export_html,
+     "The maps as one page that needs no network and runs no script."),
+    ("SVG", "exegesis-maps.svg", "image/svg+xml", export_svg, "The maps as a picture for papers and slides."),
+    ("CSV", "exegesis-scores.csv", "text/csv", csv_table, "A row a token, a column a method. Scores in full."),
+    ("JSON", "exegesis-scores.json", "application/json", json_list, "What the command below prints."),
+)  # fmt: skip
+PNG_FILE = "exegesis-maps.png"
+PNG_HELP = "The same picture in pixels, light, drawn by this browser."
+
+
+def draw_export(
+    state: TextState,
+    methods: Mapping[str, Explainer],
+    explanations: Mapping[str, Explanation],
+    above: Sequence[MethodRow] = (),
+) -> None:
+    """Draw files to download and how to cite. A file is built when its button is pressed, not before."""
+    if not explanations:
+        return
+    explained = tuple((methods[id], explanation) for id, explanation in explanations.items())
+    export = TextExport(state.example, state.unit, explained, tuple(above), state.view, state.pins)
+    st.subheader("Keep", anchor=False)
+    with st.container(horizontal=True, gap="small", key="text_keep"):
+        for label, name, kind, build, help in FILES:
+            file_button(label, name, kind, partial(build, export), help, f"text_keep_{label}")
+        text_button(state.example, "text_keep_Text")
+        # Last: its element is as wide as the rest of the line.
+        png_button("PNG", PNG_FILE, partial(export_svg, export, dark=False), PNG_HELP, key="text_keep_PNG")
+    cite_box(cite_html(explained), [(how_to_repeat_text(state.example), command(export))], "text_cite")

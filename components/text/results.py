@@ -1,72 +1,184 @@
-"""The Text page's answer: the prediction, then a row a method, the quick ones first, each as soon as it is there."""
+"""The Text page's answer: the prediction, a row a method as soon as it is there, and questions to the maps.
+
+The maps stand one below the other, or as one table with a column for each unit.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
+from typing import Protocol, runtime_checkable
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from components.filling import Place, fill
+from components.filling import Place, Slot, fill
 from components.inputs.text_choice import write_text_focus
-from components.method_row import MethodRow, method_row, token_map
+from components.method_row import MethodRow, Quiet, method_row, method_row_html, quiet_html, token_map
 from components.prediction_area import PROBE
-from components.prediction_area import prediction_area as draw_prediction
+from components.prediction_area import prediction_area as draw_probe
+from components.question_words import TEXT_WORDS
+from components.questions import Questioned, questions
 from components.scales import Ends, share_scales
-from components.text.map_stack import Flow, Stack, Table
-from components.text.session import key
-from components.text.state import TextState
+from components.text.controls import pinned_names
+from components.text.state import TextState, key
 from components.trouble import say_note
 from components.widgets.heads_link import heads_link
+from components.widgets.token_map import TokenMap
+from components.widgets.token_map.aligned import aligned_html, line_html, quiet_line_html
+from components.without import without_pinned
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
 from engine.store import result_store
+from engine.word_units import unit_scores
+
+Explanations = Mapping[str, Explanation]
 
 
-def request_for(state: TextState, method: str) -> Request:
-    """What is asked of the engine for one row."""
-    params = state.params.get(method, {})
-    return Request(state.model, method, state.example, dict(params), state.target, state.seed)
+@runtime_checkable
+class Layout(Protocol):
+    """Takes methods in the order in which they stand, then the HTML of each."""
+
+    def slot(self, title: str) -> Slot:
+        """The next method's place."""
+
+    def draw(self, row: MethodRow) -> str:
+        """The HTML in a method's place."""
+
+    def quiet(self, row: Quiet) -> str:
+        """The HTML while there is no map."""
+
+    def show(self) -> None:
+        """Bring everything drawn so far into sight."""
 
 
-def prediction_area(state: TextState) -> Explanation | None:
-    """The prediction as bars beside the choice of the class; None after saying why there is none."""
-    missing = _missing(state)
-    if missing:
+class FlowLayout:
+    """A row for each method, in sight as soon as it is drawn."""
+
+    def __init__(self, place: DeltaGenerator, above: Sequence[MethodRow]) -> None:
+        self._place = place
+        for row in above:
+            place.html(method_row_html(row))
+
+    def slot(self, title: str) -> Slot:
+        place: Slot = self._place.empty()
+        return place
+
+    def draw(self, row: MethodRow) -> str:
+        return method_row_html(row)
+
+    def quiet(self, row: Quiet) -> str:
+        return quiet_html(row)
+
+    def show(self) -> None:
+        pass
+
+
+class AlignedLayout:
+    """One table, drawn whole: its columns are as wide as their widest cell."""
+
+    def __init__(self, place: DeltaGenerator, above: Sequence[MethodRow], head: TokenMap) -> None:
+        self._place, self._head = place.empty(), head
+        self._rows: dict[str, MethodRow] = {}
+        self.lines: list[str] = []
+        self._titles = [row.title for row in above]
+        for row in above:
+            self.lines.append(self.draw(row))
+
+    def slot(self, title: str) -> Slot:
+        self.lines.append("")
+        self._titles.append(title)
+        return _Line(self, len(self.lines) - 1)
+
+    def draw(self, row: MethodRow) -> str:
+        self._rows[row.title] = row
+        return line_html(row)
+
+    def quiet(self, row: Quiet) -> str:
+        self._rows.pop(row.title, None)
+        return quiet_line_html(row, len(self._head.units))
+
+    def show(self) -> None:
+        described = [self._rows[title] for title in self._titles if title in self._rows]
+        self._place.html(aligned_html(self._head, self.lines, described))
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A line of the table as a method's place."""
+
+    table: AlignedLayout
+    number: int
+
+    def html(self, body: str) -> None:
+        self.table.lines[self.number] = body
+
+
+def draw_prediction(state: TextState) -> Explanation | None:
+    """Draw the prediction as bars beside the choice of the class; None after saying why there is none."""
+    if missing := _explain_missing(state):
         st.info(missing)
         return None
     probe = Request(state.model, PROBE, state.example, {}, None, state.seed)
-    see = partial(heads_link, "text", write_text_focus(state.focus), state.target, key("heads"))
-    return draw_prediction(probe, state.target, key("target"), "text", beside=see)
+    draw_link = partial(heads_link, "text", write_text_focus(state.focus), state.target, key("heads"))
+    return draw_probe(probe, state.target, key("target"), "text", beside=draw_link)
 
 
-def method_rows(
+def draw_methods(
     state: TextState, methods: Mapping[str, Explainer], probe: Explanation, above: Sequence[MethodRow] = ()
 ) -> dict[str, Explanation]:
-    """A row for each chosen method in the order chosen, the costly last, `above` them all; what succeeded."""
+    """Draw a row for each chosen method, `above` before them; return the explanations that succeeded.
+
+    The rows stand in the order chosen, the costly ones last.
+    """
     if not state.methods:
         st.info("Pick at least one method above.")
         return {}
-    progress, stack = st.empty(), _stack(state, methods, probe, above)
+    progress, place = st.empty(), st.container(gap=None, key="text_rows")
+    layout: Layout = FlowLayout(place, above)
+    if state.view.aligned:
+        layout = AlignedLayout(place, above, token_map(methods[PROBE], probe, state.example, state.unit))
     places = [
-        Place(methods[id], request_for(state, id), stack.slot(methods[id].title), quiet=stack.quiet)
+        Place(methods[id], state.request(id), layout.slot(methods[id].title), quiet=layout.quiet)
         for id in state.methods
     ]
-    fill(places, lambda method, made: stack.draw(_row(method, made, state, probe, {})), progress, stack.show)
-    if state.look.shared:
-        share_scales(
-            places,
-            lambda method, made: _extent(method, made, state),
-            lambda method, made, ends: stack.draw(_row(method, made, state, probe, ends)),
-        )
-    stack.show()
-    if trouble := result_store().status:
-        say_note(trouble)
+
+    def draw(method: Explainer, explanation: Explanation, ends: Ends) -> str:
+        return layout.draw(method_row(method, explanation, state.example, state.unit, probe.notes, state.view, ends))
+
+    def extent(method: Explainer, explanation: Explanation) -> float:
+        return token_map(method, explanation, state.example, state.unit).largest
+
+    fill(places, lambda method, explanation: draw(method, explanation, {}), progress, layout.show)
+    if state.view.shared:
+        share_scales(places, extent, draw)
+    layout.show()
+    if status := result_store().status:
+        say_note(status)
     return {place.method.id: place.made for place in places if place.made is not None}
 
 
-def _missing(state: TextState) -> str:
+def draw_questions(
+    state: TextState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
+) -> None:
+    """Draw removal curves or the agreement of the maps, computed on request."""
+    scores = partial(unit_scores, example=state.example, kind=state.unit)
+    page = Questioned("text", state, TEXT_WORDS, state.unit, state.request, key, scores)
+    questions(page, methods, explanations, probe)
+
+
+def draw_ablation(
+    state: TextState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
+) -> None:
+    """Draw the prediction without the pinned tokens, or how to pin one."""
+    names = pinned_names(state, probe)
+    without_pinned(state.request(PROBE), state.pins, names, TEXT_WORDS, methods, explanations, probe)
+
+
+def _explain_missing(state: TextState) -> str:
+    """Why there is no prediction yet; empty when there is one."""
     if not state.model:
         return "Pick a model above, or type the folder of a checkpoint or a hub id."
     if not state.example.text.strip():
@@ -74,19 +186,3 @@ def _missing(state: TextState) -> str:
     if state.example.text_pair is not None and not state.example.text_pair.strip():
         return "Type the second text, or switch it off."
     return ""
-
-
-def _stack(state: TextState, methods: Mapping[str, Explainer], probe: Explanation, above: Sequence[MethodRow]) -> Stack:
-    place = st.container(gap=None, key="text_rows")
-    if not state.look.aligned:
-        return Flow(place, above)
-    return Table(place, above, token_map(methods[PROBE], probe, state.example, state.unit))
-
-
-def _row(method: Explainer, made: Explanation, state: TextState, probe: Explanation, ends: Ends) -> MethodRow:
-    return method_row(method, made, state.example, state.unit, probe.notes, state.look, ends)
-
-
-def _extent(method: Explainer, made: Explanation, state: TextState) -> float:
-    """The largest score that its map shows."""
-    return token_map(method, made, state.example, state.unit).largest

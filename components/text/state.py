@@ -1,4 +1,4 @@
-"""What the Text page shows, as plain values: read from the link, written back to it, remembered by the session."""
+"""The state of the Text page as plain values: in a link, in the widgets, and in the session between runs."""
 
 from __future__ import annotations
 
@@ -6,23 +6,29 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from components.inputs.datasets import OpenTexts
+import streamlit as st
+
+from components.inputs import text_choice
+from components.inputs.datasets import OpenTexts, open_texts
 from components.inputs.link import Query, read_text, write_text
 from components.inputs.text_choice import TextFocus, is_other_text, read_text_focus, write_text_focus
 from components.link_choice import choice
+from components.page_session import PageSession, fields_of
 from components.page_state import Offered, PageState, read_shared, write_shared
 from components.request_link import last_values, write_unusual
 from components.widgets.view_options import DEFAULT_VIEW, ViewOptions, read_view_options, write_view_options
 from engine.registry import Explainer
 from engine.removal_operators import OPERATORS
-from engine.request import Example
+from engine.request import Example, Request
 from engine.word_units import UNITS
 
 START = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout", "occlusion", "integrated_gradients",
          "kernel_shap", "random")  # fmt: skip
 OFFERED = Offered(START, ("browse", "questions"), OPERATORS, "tokens")
 OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
-"""What a link says of one text and of no other."""
+"""The fields of a link that belong to one text and to no other."""
+SESSION = PageSession("text", text_choice.LOOKING, (*OF_A_TEXT, "target"))
+WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -33,7 +39,7 @@ class TextState(PageState):
     unit: str = "token"
     edit: str | None = None
     edit_pair: str | None = None
-    look: ViewOptions = DEFAULT_VIEW
+    view: ViewOptions = DEFAULT_VIEW
     removal: str = OPERATORS[0]
 
     @property
@@ -44,36 +50,81 @@ class TextState(PageState):
     def example(self) -> Example:
         return self.focus.example
 
+    def request(self, method: str) -> Request:
+        """The engine's request for one method."""
+        params = self.params.get(method, {})
+        return Request(self.model, method, self.example, dict(params), self.target, self.seed)
 
-def read(
+
+def read_state(
     query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenTexts
 ) -> tuple[TextState, list[str]]:
-    """The state that a link asks for, and a sentence for everything in it that is not known."""
-    said: list[str] = []
+    """The state of a link, and a sentence for everything in it that is not known."""
+    notes: list[str] = []
     last = last_values(query)
-    focus = read_text_focus(last, models, opened, said)
+    focus = read_text_focus(last, models, opened, notes)
     if is_other_text(last, focus, opened):
-        last = {name: given for name, given in last.items() if name not in OF_A_TEXT}
+        last = {name: field for name, field in last.items() if name not in OF_A_TEXT}
     return TextState(
         focus=focus,
-        unit=choice("unit", last, UNITS, said),
-        **_edits(last, focus.example, said),
-        look=read_view_options(last, said),
-        **read_shared(query, last, methods, OFFERED, said),
-    ), said
+        unit=choice("unit", last, UNITS, notes),
+        **_read_edits(last, focus.example, notes),
+        view=read_view_options(last, notes),
+        **read_shared(query, last, methods, OFFERED, notes),
+    ), notes
 
 
-def write(state: TextState) -> Query:
-    """The link that reopens the state: only what differs from the usual is written."""
-    query = (
-        write_text_focus(state.focus) | write_shared(state, OFFERED) | write_unusual([("unit", state.unit, UNITS[0])])
-    )
+def write_state(state: TextState) -> Query:
+    """The link that reopens the state: only what differs from the default is written."""
+    query = write_text_focus(state.focus) | write_shared(state, OFFERED)
+    query |= write_unusual([("unit", state.unit, UNITS[0])])
     for name, text in (("edit", state.edit), ("edit_pair", state.edit_pair)):
         query |= {} if text is None else write_text(name, text)
-    return query | write_view_options(state.look)
+    return query | write_view_options(state.view)
 
 
-def _edits(last: Mapping[str, str], parent: Example, said: list[str]) -> dict[str, Any]:
+def _read_edits(last: Mapping[str, str], parent: Example, notes: list[str]) -> dict[str, Any]:
     """Both texts of the edit; a link may name the first alone."""
-    edit, pair = (read_text(last, name, said) for name in ("edit", "edit_pair"))
+    edit, pair = (read_text(last, name, notes) for name in ("edit", "edit_pair"))
     return {"edit": edit, "edit_pair": parent.text_pair if pair is None and edit is not None else pair}
+
+
+def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[TextState, OpenTexts, list[str]]:
+    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    link, fresh = SESSION.follow()
+    opened = open_texts(text_choice.requested_dataset(link))
+    state, notes = read_state(link, models, methods, opened)
+    text_choice.fill_controls(state.focus, opened)
+    own = {"unit": state.unit, "edit": state.edit, "edit_pair": state.edit_pair}
+    SESSION.fill(own | fields_of("", state.view))
+    SESSION.fill_shared(state, methods, OFFERED)
+    return state, opened, SESSION.tell(notes, fresh)
+
+
+def save_state(state: TextState, loaded: TextState) -> None:
+    """Remember the state and put it into the address, unless the address says it already."""
+    changed = state != loaded
+    SESSION.save(write_state(state) if changed else {}, changed)
+
+
+def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: OpenTexts) -> TextState:
+    """The state of the controls. Pins, the edit and the class go with the text that they belong to."""
+    if value("unit") is None:  # never a choice: a run that a click cut short gave the controls back empty
+        SESSION.clear()
+        st.rerun()
+    focus = text_choice.read_controls(opened)
+    if focus.model != loaded.model:
+        put("target", "")
+    if focus.model != loaded.model or focus.example != loaded.example:
+        put("pins", [])
+    if focus.example != loaded.example:
+        put("edit", None)
+        put("edit_pair", None)
+    return TextState(
+        focus=focus,
+        unit=value("unit"),
+        edit=value("edit"),
+        edit_pair=value("edit_pair"),
+        view=SESSION.held("", ViewOptions),
+        **SESSION.shared(methods, OFFERED),
+    )

@@ -19,7 +19,7 @@ FAMILIES_WITHOUT_UNIT = ("baseline", "ensemble")
 
 @dataclass(frozen=True)
 class ViewOptions:
-    """`gamma`: the colour is this power of the score's share of the scale. `values`: numbers under the units.
+    """`gamma`: the color is this power of the score's share of the scale. `values`: numbers under the units.
 
     `layout`: "flow" draws each map as its text, "aligned" all maps as one table with a column for each unit.
     """

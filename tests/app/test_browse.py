@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 from components.browse.examples import MOST_SHOWN
 from components.inputs import text_choice
 from components.job_panel import describe_end
-from components.text.session import key
+from components.text.state import key
 from engine import jobs
 from engine.data.datasets import load
 from engine.predictions import cached_predictions, predictions

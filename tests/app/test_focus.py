@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.inputs import text_choice
 from components.inputs.text_choice import CARRIED, TextFocus, write_text_focus
-from components.text.session import key
+from components.text.state import key
 from engine.data.datasets import load
 from tests.alerts import errors
 from tests.project import ROOT

@@ -9,9 +9,9 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components.frame import ATTENTION
+from components.images import state as picture_session
 from components.inputs.link import Query
-from components.picture import session as picture_session
-from components.text import session as text_session
+from components.text import state as text_session
 from components.widgets.heads_link import LABEL
 from tests.project import ROOT
 from tests.tiny import save_checkpoint

@@ -13,10 +13,9 @@ import pytest
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
+from components.images.export import FILES
+from components.images.state import START, key
 from components.inputs import picture_choice as picture_focus_controls
-from components.picture.keep import FILES
-from components.picture.session import key
-from components.picture.state import START
 from engine.blob_store import store_picture
 from engine.data.image_datasets import load_images
 from engine.explain import explain

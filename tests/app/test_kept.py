@@ -12,10 +12,10 @@ from streamlit.testing.v1.element_tree import Widget
 from components.attention.session import SESSIONS
 from components.attention.session import key as attention_key
 from components.compare.state import SESSIONS as COMPARE_SESSIONS
+from components.images.state import WIDGETS as PICTURE_WIDGETS
 from components.kept import KEPT
-from components.picture.session import WIDGETS as PICTURE_WIDGETS
-from components.text.session import WIDGETS as TEXT_WIDGETS
-from components.text.session import key as text_key
+from components.text.state import WIDGETS as TEXT_WIDGETS
+from components.text.state import key as text_key
 from tests.app.heads_page import link_of
 from tests.app.test_attention_page import TEXT, opened
 from tests.tiny import save_checkpoint

@@ -8,8 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.method_axes import ANY
-from components.text.session import key
-from components.text.state import START
+from components.text.state import START, key
 from engine.registry import all_explainers, explainer
 from tests.project import ROOT
 from tests.tiny import save_checkpoint

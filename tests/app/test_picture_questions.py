@@ -12,8 +12,8 @@ from streamlit.testing.v1 import AppTest
 
 import engine.metrics.ablation as ablation
 import engine.metrics.faithfulness as faithfulness
-from components.picture.session import key
-from components.picture.truth import CHANCE
+from components.images.state import key
+from components.images.truth import CHANCE
 from components.question_words import PICTURE_WORDS
 from engine.registry import explainer
 from tests.alerts import errors

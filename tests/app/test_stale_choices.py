@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from components import stale_choices
 from components.inputs import text_choice
-from components.text.session import key
+from components.text.state import key
 from tests.project import ROOT
 
 SECONDS = 120

@@ -16,7 +16,7 @@ from components.compact import compact_css
 from components.inputs import text_choice
 from components.question_styles import LAYOUT
 from components.question_words import TEXT_WORDS
-from components.text.session import key
+from components.text.state import key
 from engine.registry import explainer
 from tests.alerts import errors
 from tests.project import ROOT

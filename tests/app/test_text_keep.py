@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.text.keep import FILES
+from components.text.export import FILES
 from engine.home import product_version
 from engine.registry import explainer
 from tests.project import ROOT

@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from components.inputs import text_choice
 from components.inputs.datasets import DEFAULT_TEXTS
 from components.palette import STEPS
-from components.text.session import key
+from components.text.state import key
 from components.widgets.token_map.rationale import TITLE
 from engine.data.datasets import load
 from engine.errors import ExegesisError

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.inputs import text_choice
-from components.text import session as text_session
+from components.text import state as text_state
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -50,7 +50,7 @@ def test_a_link_pins_its_tokens_again(model: str) -> None:
 def test_what_a_click_pins_stands_in_the_link(model: str) -> None:
     page = opened(model=model, method="random", text=TEXT)
     assert pins(page) == []
-    page.session_state[text_session.key("pins")] = [1, 3]
+    page.session_state[text_state.key("pins")] = [1, 3]
     assert pins(page.run()) == [1, 3]
     assert page.query_params["pin"] == "1,3"
 
@@ -69,9 +69,9 @@ def test_another_text_has_nothing_pinned(model: str) -> None:
 def test_a_pin_in_a_word_pins_the_word_and_comes_back_with_the_tokens(model: str) -> None:
     page = opened(model=model, method="random", text="unbelievably warm", pin="2")
     before = told(page)
-    page.segmented_control(text_session.key("unit")).set_value("word").run()
+    page.segmented_control(text_state.key("unit")).set_value("word").run()
     assert pins(page) == [1]
-    page.segmented_control(text_session.key("unit")).set_value("token").run()
+    page.segmented_control(text_state.key("unit")).set_value("token").run()
     assert told(page) == before
 
 

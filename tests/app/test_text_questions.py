@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 import components.questions as questions
 import engine.metrics.faithfulness as faithfulness
 from components.numbers import plain
-from components.text.session import key
+from components.text.state import key
 from engine.errors import ExegesisError
 from engine.registry import explainer
 from engine.request import Example, Request

@@ -16,7 +16,7 @@ from components import computing, stopping
 from components.engine_room import key_of
 from components.inputs import text_choice
 from components.prediction_area import PROBE
-from components.text.session import key
+from components.text.state import key
 from engine.progress import CancelToken
 from engine.request import Example, Request
 from engine.result import Explanation

@@ -5,12 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from components.browse.listing import Listing, read_listing, write_listing
+from components.images.browse import draw_browse
+from components.images.results import describe_picture
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs.datasets import open_pictures
 from components.inputs.picture_choice import read_picture_focus, write_picture_focus
 from components.page_session import PageSession, fields_of
-from components.picture.browse import picture_browse_area
-from components.picture.seen import seen_lines
 from components.request_link import last_values
 from components.styles import use_styles
 from components.trouble import literal, say_error, sentence
@@ -28,12 +28,12 @@ session.fill({**fields_of("browse.", loaded[1]), "open.browse": last.get("open")
 for told in session.tell(said, fresh):
     say_error(told)
 picture_focus_controls.draw_focus_controls(embedded_image_models(), opened)
-picture_browse_area(opened, session.widgets)
+draw_browse(opened, session.widgets)
 focus, browse = picture_focus_controls.read_controls(opened), session.held("browse.", Listing)
 opens = {"open": ["browse"]} if session.value("open.browse") else {}
 session.save(write_picture_focus(focus) | write_listing(browse) | opens, (focus, browse) != loaded or bool(opens))
 try:
-    for line in seen_lines(focus, opened):
+    for line in describe_picture(focus, opened):
         st.caption(literal(line))
 except Exception as error:
     say_error(sentence(error))

@@ -9,8 +9,8 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from components.frame import IMAGES
+from components.images.truth import CHANCE
 from components.palette import PALETTES, Theme, contrast
-from components.picture.truth import CHANCE
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server

@@ -22,8 +22,8 @@ from components.attention import state as attention
 from components.compare import state as compare
 from components.evaluate import state as evaluate
 from components.experiment import state as experiment
+from components.images import state as picture_page
 from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
-from components.picture import state as picture_page
 from components.randomization.view import SESSION as RANDOMIZATION
 from components.reproduction import state as reproduction
 from components.scaffold import state as scaffold
@@ -159,10 +159,12 @@ def pages() -> dict[str, Page]:
     """By name and kind of input, the pages whose state stands in their link."""
     texts, pictures = catalog.embedded_models(), catalog.embedded_image_models()
     found = {
-        "text": Page(lambda query: text.read(query, texts, _methods("text"), _data(query)), text.write, _seen),
+        "text": Page(
+            lambda query: text.read_state(query, texts, _methods("text"), _data(query)), text.write_state, _seen
+        ),
         "images": Page(
-            lambda query: picture_page.read(query, pictures, _methods("image"), _pictures(query)),
-            picture_page.write,
+            lambda query: picture_page.read_state(query, pictures, _methods("image"), _pictures(query)),
+            picture_page.write_state,
             _seen,
         ),
         "compare, text": Page(lambda query: compare.read_text(query, texts, _data(query)), compare.write, _seen),

@@ -15,7 +15,7 @@ import pytest
 
 from cache import codec
 from components.evaluate.state import plan_of, usual
-from components.picture import state as picture_state
+from components.images import state as picture_state
 from components.text.state import START
 from engine import runtime, shipped
 from engine.evaluation.keeping import finished

@@ -29,21 +29,21 @@ def use_picture_styles() -> None:
 
 @cache
 def picture_sheet() -> str:
-    """The style sheet of cards and maps: layout, the layers of a map, and lines that are seen on any picture."""
+    """The style sheet of cards and maps: layout, the layers of a map, and lines that show on any picture."""
     return f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>"
 
 
 def picture_style(
-    seen: UInt8[np.ndarray, "h w 3"], truth: Bool[np.ndarray, "rows columns"] | None = None, scope: str = ":root"
+    pixels: UInt8[np.ndarray, "h w 3"], truth: Bool[np.ndarray, "rows columns"] | None = None, scope: str = ":root"
 ) -> str:
-    """A `<style>` element that puts the picture into the page once, and the outline of its truth if it is to be seen.
+    """A `<style>` element that puts the picture into the page once, and the outline of its truth, if there is one.
 
-    `seen` is what the model sees after its preprocessing has cropped and resized; `truth` is a mask of those pixels,
-    or of patches. `scope`: the selector of what shows it.
+    `pixels`: the picture as the model sees it, cropped and resized by its preprocessing. `truth`: a mask of those
+    pixels, or of patches. `scope`: the selector of what shows it.
     """
-    height, width = seen.shape[:2]
+    height, width = pixels.shape[:2]
     crisp = "pixelated" if max(height, width) <= CRISP else "auto"
-    picture = f"--xg-picture:url({data_url(seen)});--xg-crisp:{crisp};--xg-aspect:{width}/{height}"
+    picture = f"--xg-picture:url({data_url(pixels)});--xg-crisp:{crisp};--xg-aspect:{width}/{height}"
     return f"<style>{scope}{{{picture}{'' if truth is None else _outline(truth)}}}</style>"
 
 

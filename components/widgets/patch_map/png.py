@@ -41,7 +41,7 @@ class Sheet:
     `truth` is a mask of pixels or of patches, `pins` are numbers of patches; `opacity` from 0, the picture, to 1.
     """
 
-    seen: UInt8[np.ndarray, "h w 3"]
+    picture: UInt8[np.ndarray, "h w 3"]
     cards: tuple[PatchCard, ...]
     head: tuple[str, ...]
     foot: tuple[str, ...] = ()
@@ -59,7 +59,7 @@ class _Words:
 
 
 def sheet_png(sheet: Sheet, theme: Theme) -> bytes:
-    """The picture and the cards side by side, each with its scale, its check and what the truth says of it."""
+    """The picture and the cards side by side, each with its scale, its check and its agreement with the truth."""
     cards = (None, *sheet.cards)
     rows = [_row(sheet, cards[at : at + MOST_COLUMNS], theme) for at in range(0, len(cards), MOST_COLUMNS)]
     width = max(row.width for row in rows)
@@ -73,38 +73,38 @@ def sheet_png(sheet: Sheet, theme: Theme) -> bytes:
 
 
 def overlay_png(
-    seen: UInt8[np.ndarray, "h w 3"], view: PatchMap, theme: Theme, opacity: int | float = OPACITY
+    picture: UInt8[np.ndarray, "h w 3"], view: PatchMap, theme: Theme, opacity: int | float = OPACITY
 ) -> bytes:
     """The map over the picture, and nothing else."""
-    return _png(Image.fromarray(blended(seen, view, theme, opacity)))
+    return _png(Image.fromarray(blended(picture, view, theme, opacity)))
 
 
 def blended(
-    seen: UInt8[np.ndarray, "h w 3"], view: PatchMap, theme: Theme, opacity: int | float = OPACITY
+    picture: UInt8[np.ndarray, "h w 3"], view: PatchMap, theme: Theme, opacity: int | float = OPACITY
 ) -> UInt8[np.ndarray, "H W 3"]:
     """The enlarged picture under the map, layer by layer as patch_map.css draws them."""
-    picture = enlarged(seen).astype(float)
-    grey = (picture @ LUMINANCE)[..., None]
-    faded = np.clip(grey + max(0.0, 1 - 1.4 * opacity) * (picture - grey), 0, 255)
+    large = enlarged(picture).astype(float)
+    grey = (large @ LUMINANCE)[..., None]
+    faded = np.clip(grey + max(0.0, 1 - 1.4 * opacity) * (large - grey), 0, 255)
     veiled = faded + opacity**3 * (np.array(_rgb(PALETTES[theme].ground)) - faded)
-    drawn = _stretched(overlay(view, theme), *veiled.shape[:2]).astype(float)
-    return np.rint(veiled + opacity * drawn[..., 3:] / 255 * (drawn[..., :3] - veiled)).astype(np.uint8)
+    colors = _stretched(overlay(view, theme), *veiled.shape[:2]).astype(float)
+    return np.rint(veiled + opacity * colors[..., 3:] / 255 * (colors[..., :3] - veiled)).astype(np.uint8)
 
 
-def enlarged(seen: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "H W 3"]:
-    """Each pixel as a square of pixels, so that small pictures can be seen."""
-    times = max(1, round(LEAST_SIDE / max(seen.shape[:2])))
-    return seen.repeat(times, axis=0).repeat(times, axis=1)
+def enlarged(picture: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "H W 3"]:
+    """Each pixel as a square of pixels, so that small pictures are visible."""
+    times = max(1, round(LEAST_SIDE / max(picture.shape[:2])))
+    return picture.repeat(times, axis=0).repeat(times, axis=1)
 
 
 def outlined(
     pixels: UInt8[np.ndarray, "h w 3"], mask: Bool[np.ndarray, "rows columns"], line: str, halo: str
 ) -> UInt8[np.ndarray, "h w 3"]:
     """With a line of two pixels along the edges of the mask, in the color `line` within `halo`."""
-    inside, drawn = _stretched(mask, *pixels.shape[:2]), pixels.copy()
-    drawn[_near_edges(inside, 2)] = _rgb(halo)
-    drawn[_near_edges(inside, 1)] = _rgb(line)
-    return drawn
+    inside, result = _stretched(mask, *pixels.shape[:2]), pixels.copy()
+    result[_near_edges(inside, 2)] = _rgb(halo)
+    result[_near_edges(inside, 1)] = _rgb(line)
+    return result
 
 
 def _row(sheet: Sheet, cards: Sequence[PatchCard | None], theme: Theme) -> Image.Image:
@@ -117,14 +117,14 @@ def _row(sheet: Sheet, cards: Sequence[PatchCard | None], theme: Theme) -> Image
 
 
 def _picture(sheet: Sheet, card: PatchCard | None, theme: Theme) -> UInt8[np.ndarray, "H W 3"]:
-    drawn = enlarged(sheet.seen) if card is None else blended(sheet.seen, card.view, theme, sheet.opacity)
+    pixels = enlarged(sheet.picture) if card is None else blended(sheet.picture, card.view, theme, sheet.opacity)
     ground, text = PALETTES[theme].ground, PALETTES[theme].text
     if sheet.truth is not None:
-        drawn = outlined(drawn, sheet.truth, ground, text)
+        pixels = outlined(pixels, sheet.truth, ground, text)
     if card is not None and sheet.pins:
         pinned = np.isin(np.arange(card.view.scores.size), sheet.pins).reshape(card.view.grid)
-        drawn = outlined(drawn, pinned, text, ground)
-    return drawn
+        pixels = outlined(pixels, pinned, text, ground)
+    return pixels
 
 
 def _head(card: PatchCard | None) -> list[_Words]:
@@ -226,11 +226,11 @@ def _font(size: int, bold: bool) -> Font:
 
 
 def _stacked(images: Sequence[Image.Image], gap: int, theme: Theme) -> Image.Image:
-    shown = [image for image in images if image.height]
-    height = sum(image.height for image in shown) + gap * max(0, len(shown) - 1)
-    page = Image.new("RGB", (max((image.width for image in shown), default=1), height), PALETTES[theme].ground)
+    parts = [image for image in images if image.height]
+    height = sum(image.height for image in parts) + gap * max(0, len(parts) - 1)
+    page = Image.new("RGB", (max((image.width for image in parts), default=1), height), PALETTES[theme].ground)
     y = 0
-    for image in shown:
+    for image in parts:
         page.paste(image, (0, y))
         y += image.height + gap
     return page

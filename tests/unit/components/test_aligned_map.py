@@ -10,9 +10,9 @@ import pytest
 from streamlit.delta_generator import DeltaGenerator
 
 from components.method_row import MethodRow, Quiet, method_row, method_row_html, waiting
-from components.text.aligned_map import aligned_html, line_html, quiet_line_html
-from components.text.map_stack import Table
+from components.text.results import AlignedLayout
 from components.widgets.token_map import token_map_html
+from components.widgets.token_map.aligned import aligned_html, line_html, quiet_line_html
 from components.widgets.view_options import ViewOptions
 from engine.registry import explainer
 from engine.request import Example
@@ -151,7 +151,7 @@ class Recorder(DeltaGenerator):
 
 def test_the_table_is_drawn_whole_each_time_it_is_shown() -> None:
     page, (above, one, two) = Recorder(), (row(method) for method in METHODS)
-    grid = Table(page, [above], one.view)
+    grid = AlignedLayout(page, [above], one.view)
     slots = [grid.slot(one.title), grid.slot(two.title)]
     slots[0].html(grid.draw(one))
     slots[1].html(grid.quiet(waiting(two.title, now=True)))

@@ -71,7 +71,7 @@ def test_each_row_says_what_the_model_says_and_whether_it_is_right(found: Exampl
     assert [row.label for row in found.rows] == ["positive", "negative", "negative", "positive", None]
     assert found.rows[2].marked == "Soup · cold"
     assert [row.length for row in found.rows] == [len(example.text) for example in EXAMPLES]
-    assert (found.predicted, found.compared, found.regression, found.said) == (5, 4, False, "")
+    assert (found.predicted, found.compared, found.regression, found.note) == (5, 4, False, "")
     assert found.rows[3].left_out == ("occlusion",)
 
 
@@ -157,14 +157,14 @@ def test_the_same_class_in_another_order_is_the_same_class() -> None:
 def test_other_classes_are_neither_right_nor_wrong_and_that_is_said() -> None:
     other = example_table(data(*EXAMPLES), [said(0.9, ("cat", "dog"))] * 5)
     assert not other.judged
-    assert "(negative, positive) are not the model's (cat, dog)" in other.said
+    assert "(negative, positive) are not the model's (cat, dog)" in other.note
     assert list_examples(other, Listing(show="wrong")) == []
 
 
 def test_without_labels_nothing_is_right_or_wrong() -> None:
     bare = example_table(data(LabeledExample("a"), LabeledExample("b"), names=()), [said(0.9), said(0.2)])
     assert not bare.judged
-    assert bare.said.startswith("This data set has no labels")
+    assert bare.note.startswith("This data set has no labels")
     assert bare.label_names == ()
 
 
@@ -191,7 +191,7 @@ def test_scores_and_classes_are_not_compared(task: DatasetTask, predicted: Predi
     names = NAMES if task == "classification" else ()
     found = example_table(data(LabeledExample("a", label=1), names=names, task=task), [predicted])
     assert not found.judged
-    assert told in found.said
+    assert told in found.note
 
 
 def test_the_top_quarter_is_rounded_up_and_of_equal_values_the_first_count() -> None:

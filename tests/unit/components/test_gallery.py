@@ -10,7 +10,7 @@ import pytest
 
 from components.gallery import card_html, link, reading_html
 from components.inputs.datasets import DEFAULT_TEXTS, OpenTexts
-from components.text.state import START, read
+from components.text.state import START, read_state
 from engine import shipped
 from engine.data.datasets import load
 from engine.explain import key_of, shipped_explanation
@@ -65,7 +65,9 @@ def test_a_card_without_a_current_result_shows_the_text_alone_and_escapes_it() -
 @pytest.mark.parametrize("piece", GALLERY, ids=lambda piece: piece.title)
 def test_a_link_opens_what_is_shipped(piece: GalleryCard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.runtime.device_type", lambda: "cpu")
-    state, said = read(link(piece), embedded_models(), all_explainers(), OpenTexts(DEFAULT_TEXTS, load(DEFAULT_TEXTS)))
+    state, said = read_state(
+        link(piece), embedded_models(), all_explainers(), OpenTexts(DEFAULT_TEXTS, load(DEFAULT_TEXTS))
+    )
     assert not said
     assert state.example == piece.example
     assert state.methods == START

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from components.images.state import PictureViewOptions, read_state
 from components.inputs.datasets import OpenPictures, open_pictures
-from components.picture.look import PictureLook
-from components.picture.state import read
 from components.request_link import MOST_SEED
 from engine.registry import all_explainers
 
@@ -39,14 +38,14 @@ def opened() -> OpenPictures:
     ],
 )
 def test_a_number_too_large_is_one_short_sentence(opened: OpenPictures, name: str, given: str, usual: str) -> None:
-    state, [sentence] = read({name: [given], "method": ["random"]}, MODELS, METHODS, opened)
+    state, [sentence] = read_state({name: [given], "method": ["random"]}, MODELS, METHODS, opened)
     assert name.partition(".")[0] in sentence
     assert sentence.endswith(usual)
     assert len(sentence) < 250
-    assert (state.seed, state.pins, state.look, state.focus.index) == (0, (), PictureLook(), 0)
+    assert (state.seed, state.pins, state.view, state.focus.index) == (0, (), PictureViewOptions(), 0)
 
 
 def test_zeros_before_a_number_change_nothing(opened: OpenPictures) -> None:
     link = {"seed": ["007"], "pin": ["00,0012"], "opacity": ["0055"], "index": ["0" * 5000 + "3"], "method": ["random"]}
-    state, said = read(link, MODELS, METHODS, opened)
-    assert (state.seed, state.pins, state.look.opacity, state.focus.index, said) == (7, (0, 12), 55, 3, [])
+    state, said = read_state(link, MODELS, METHODS, opened)
+    assert (state.seed, state.pins, state.view.opacity, state.focus.index, said) == (7, (0, 12), 55, 3, [])

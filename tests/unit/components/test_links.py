@@ -15,8 +15,8 @@ from components.attention import state as attention
 from components.compare import state as compare
 from components.evaluate import state as evaluate
 from components.experiment.state import read_state, write_state
+from components.images import state as picture
 from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
-from components.picture import state as picture
 from components.randomization.view import RandomizationView
 from components.reproduction import state as reproduction
 from components.scaffold import state as scaffold
@@ -107,8 +107,8 @@ def pages() -> dict[str, tuple[Read, Callable[[Any], Query]]]:
     of_texts: dict[str, Any] = {"models": MODELS, "methods": of_text, "opened": texts()}
     of_pictures: dict[str, Any] = {"models": embedded_image_models(), "methods": of_image, "opened": pictures()}
     found: dict[str, tuple[Read, Callable[[Any], Query]]] = {
-        "text": (partial(text.read, **of_texts), text.write),
-        "images": (partial(picture.read, **of_pictures), picture.write),
+        "text": (partial(text.read_state, **of_texts), text.write_state),
+        "images": (partial(picture.read_state, **of_pictures), picture.write_state),
         "compare, text": (partial(compare.read_text, models=MODELS, source=texts()), compare.write),
         "compare, image": (
             partial(compare.read_picture, models=embedded_image_models(), source=pictures()),

@@ -12,7 +12,7 @@ from components.inputs.link import LONGEST_IN_LINK, text_digest
 from components.inputs.text_choice import TextFocus, write_text_focus
 from components.question_words import MEASURES
 from components.request_link import differing
-from components.text.state import START, TextState, read, write
+from components.text.state import START, TextState, read_state, write_state
 from components.widgets.view_options import ViewOptions
 from engine.data.datasets import load
 from engine.metrics import agreement
@@ -41,7 +41,7 @@ def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str
         replace(own((), ""), unit="word", seed=3),
         own(("random",), " \n 这 \u200d ש ", ""),
         own(("random",), "x" * (LONGEST_IN_LINK + 1), "y" * (LONGEST_IN_LINK + 1)),
-        replace(own(("random",), "t"), look=ViewOptions(0.6, "shared", "underline", True)),
+        replace(own(("random",), "t"), view=ViewOptions(0.6, "shared", "underline", True)),
         replace(own(("occlusion",), "t"), params={"occlusion": {"window": "2", "removal": "pad"}}),
         replace(own(("random",), "t"), pins=(3, 14), edit="an edited text", edit_pair="z" * (LONGEST_IN_LINK + 1)),
         replace(own(("random",), "t"), opened=("browse", "questions"), removal="delete"),
@@ -54,7 +54,7 @@ def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str
         "empty",
         "spaces",
         "long",
-        "look",
+        "view",
         "parameters",
         "pins and edit",
         "curves",
@@ -63,15 +63,15 @@ def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str
     ],
 )
 def test_a_link_reopens_what_it_was_written_from(state: TextState, opened: OpenTexts) -> None:
-    assert read(write(state), MODELS, METHODS, opened) == (state, [])
+    assert read_state(write_state(state), MODELS, METHODS, opened) == (state, [])
 
 
 def test_a_review_is_named_by_its_index(opened: OpenTexts) -> None:
     state = TextState(focus=TextFocus("model-a", opened.data[7].text, index=7), methods=("random",))
-    link = write(state)
+    link = write_state(state)
     assert link["index"] == ["7"]
     assert "text" not in link
-    assert read(link, MODELS, METHODS, opened) == (state, [])
+    assert read_state(link, MODELS, METHODS, opened) == (state, [])
 
 
 def test_an_example_of_a_file_is_known_again_by_its_texts() -> None:
@@ -85,7 +85,7 @@ def test_an_example_of_a_file_is_known_again_by_its_texts() -> None:
 
 
 def test_a_bare_link_opens_the_first_model_and_review_with_the_usual_methods(opened: OpenTexts) -> None:
-    state, said = read({}, MODELS, METHODS, opened)
+    state, said = read_state({}, MODELS, METHODS, opened)
     assert not said
     assert state.focus == TextFocus("model-a", opened.data[0].text, index=0)
     assert state.methods == START
@@ -97,7 +97,7 @@ def test_every_usual_method_is_registered() -> None:
 
 
 def test_long_texts_keep_links_short() -> None:
-    link = write(own(("random",), "x" * 100_000))
+    link = write_state(own(("random",), "x" * 100_000))
     assert max(len(value) for values in link.values() for value in values) <= 64
 
 
@@ -111,7 +111,7 @@ def test_each_mistake_is_said_once_and_the_rest_is_kept(opened: OpenTexts) -> No
         "other.thing": ["1"], "pin": ["a"], "open": ["all"], "removal": ["burn"], "measure": ["r"], "question": ["why"],
         "show": ["x"],
     }  # fmt: skip
-    state, said = read(link, MODELS, METHODS, opened)
+    state, said = read_state(link, MODELS, METHODS, opened)
     assert [sentence.partition(":")[0] for sentence in said] == [
         "index", "unit", "method", "seed", "pin", "show", "open", "question", "removal", "measure", "occlusion.window",
     ]  # fmt: skip

@@ -72,7 +72,7 @@ SAFE = {
     ("components/compare/search.py", "list_words(examples, comparison)"): "numbers and our words",
     ("components/compare/search.py", "f'Nothing is compared yet. Press {label}.'"): "a number",
     ("components/study/form.py", "COLOR_COSTS[field_value('colors')]"): "one of three sentences",
-    ("components/text/edited.py", "trouble"): "one of three sentences",
+    ("components/text/edited.py", "hint"): "one of three sentences",
     ("components/engine_room.py", "f'Computing: {words}'"): "numbers, and what is counted",
     ("components/attention/flow.py", "' '.join(filter(None, words))"): "numbers and our words",
     (
@@ -116,10 +116,10 @@ SAFE = {
     ("components/stopping.py", "sentence"): "what was stopped, in our words",
     ("components/keeping.py", "how"): "one of our sentences",
     (
-        "components/picture/browse.py",
-        "f'{page * A_PAGE + 1:,} to {min(total, (page + 1) * A_PAGE):,} of {total:,} pictures'",
+        "components/images/browse.py",
+        "f'{page * PAGE_SIZE + 1:,} to {min(total, (page + 1) * PAGE_SIZE):,} of {total:,} pictures'",
     ): "numbers",
-    ("components/picture/truth.py", "meaning(chance)"): "numbers and our words",
+    ("components/images/truth.py", "explain_agreement(chance)"): "numbers and our words",
     ("components/questions.py", "f'{page.words.curves} and agreement of these methods'"): "our words",
     ("components/questions.py", "_of_agreement(found.measure, found.k, found.n, page.unit)"): "numbers and our words",
     (

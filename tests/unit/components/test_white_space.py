@@ -9,9 +9,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from components.text.aligned_map import grid_html
-from components.text.export import Kept, html, svg
+from components.text.export import TextExport, export_html, export_svg
 from components.widgets.token_map import TokenMap, token_map_html
+from components.widgets.token_map.aligned import grid_html
 from components.widgets.token_map.picker import browser_data
 from engine.explain import explain
 from engine.models.text_classifier import EncodedText
@@ -31,9 +31,9 @@ def drawn(family: str, text: str, unit: str) -> TokenMap:
     return TokenMap(units(encoded.tokens, scores, Example(text), unit), (text,), True, "good")
 
 
-def text_of(html: str) -> str:
+def text_of(markup: str) -> str:
     """What a browser has as text, without the special tokens and the space that sets them off."""
-    without_last = re.sub(r"<bdi[^>]*xg-hang[^>]*>[^<]*</bdi>", "", html)
+    without_last = re.sub(r"<bdi[^>]*xg-hang[^>]*>[^<]*</bdi>", "", markup)
     return unescape(re.sub(r"<[^>]*>", "", re.sub(r" ?<bdi[^>]*>[^<]*</bdi> ", "", without_last)))
 
 
@@ -42,9 +42,9 @@ def text_of(html: str) -> str:
 @pytest.mark.parametrize("family", FAMILIES)
 def test_the_map_is_the_text(family: str, text: str, unit: str) -> None:
     view = drawn(family, text, unit)
-    html = token_map_html(view)
-    assert text_of(html) == text
-    assert len(re.findall(r"<b[ >]", html)) == view.ranked
+    markup = token_map_html(view)
+    assert text_of(markup) == text
+    assert len(re.findall(r"<b[ >]", markup)) == view.ranked
 
 
 @pytest.mark.parametrize("text", TEXTS)
@@ -71,6 +71,6 @@ def test_the_mark_of_a_line_break_stands_before_it() -> None:
 def test_files_are_free_of_them_too(family: str) -> None:
     example = Example("good  \n\tfood")
     made = explain(Request(str(checkpoint(family, 2)), "random", example))
-    kept = Kept(example, "token", ((explainer("random"), made),))
-    assert not MARKERS.search(html(kept).partition("</section>")[2].partition("Cite this")[0])
-    assert not MARKERS.search("".join(ElementTree.fromstring(svg(kept)).itertext()))
+    kept = TextExport(example, "token", ((explainer("random"), made),))
+    assert not MARKERS.search(export_html(kept).partition("</section>")[2].partition("Cite this")[0])
+    assert not MARKERS.search("".join(ElementTree.fromstring(export_svg(kept)).itertext()))

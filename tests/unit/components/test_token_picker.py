@@ -122,7 +122,7 @@ def page() -> None:
     import streamlit as st
 
     from components.widgets.token_map.picker import draw_token_picker
-    from tests.unit.components.test_token_pick import WORDS
+    from tests.unit.components.test_token_picker import WORDS
 
     draw_token_picker(WORDS, (4,), "pick", lambda pins: st.session_state.update(pins=pins))
     st.text("below")

@@ -1,6 +1,6 @@
-"""All maps as one table: a column a unit, a row a method, so that one unit's colours stand below each other.
+"""All maps as one table: a column a unit, a row a method, so that one unit's colors stand below each other.
 
-The table scrolls sideways in a box of its own. The words about each method stand in a list below it.
+The table scrolls sideways in a box of its own. A list below it describes each method.
 """
 
 from __future__ import annotations
@@ -16,20 +16,21 @@ from components.widgets.token_map.html import class_of, direction, facts_of, mod
 LABEL = "Maps, one column for each unit"
 
 
-def aligned_html(head: TokenMap, rows: Sequence[str], told: Sequence[MethodRow]) -> str:
+def aligned_html(head: TokenMap, lines: Sequence[str], described: Sequence[MethodRow]) -> str:
     """The table and the list below it. `head` is any map of the example: it names the columns.
 
-    `rows`: what `line_html` and `quiet_line_html` make. `told`: the methods that the list says more about.
+    `lines`: of `line_html` and `quiet_line_html`. `described`: the methods of the list below.
     """
-    return f'<div class="xg">{grid_html(head, rows)}<div class="xg-list">{"".join(map(_item, told))}</div></div>'
+    return f'<div class="xg">{grid_html(head, lines)}<div class="xg-list">{"".join(map(_item, described))}</div></div>'
 
 
-def grid_html(head: TokenMap, rows: Sequence[str]) -> str:
+def grid_html(head: TokenMap, lines: Sequence[str]) -> str:
     """The table in its box, which the keyboard can scroll. It runs in the direction of the first text."""
     return (
         f'<div class="xg-map xg-scroll" tabindex="0" role="region" aria-label="{LABEL}">'
         f'<table class="xg-grid" dir="{direction(head.texts[0])}">'
-        f'<thead><tr><th scope="col">Method</th>{_heads(head)}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
+        f'<thead><tr><th scope="col">Method</th>{_heads(head)}</tr></thead>'
+        f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
 
 
@@ -37,7 +38,7 @@ def line_html(row: MethodRow) -> str:
     """A method's line in the table."""
     view = row.view
     cells = "".join(
-        f"<td{class_of(_colour(view, position), *place_classes(position))}{facts_of(view, position)}></td>"
+        f"<td{class_of(_color(view, position), *place_classes(position))}{facts_of(view, position)}></td>"
         for position in range(len(view.units))
     )
     return f"<tr{class_of(*modes(view).split())} style=\"--n:'{view.ranked}'\">{_name(row)}{cells}</tr>"
@@ -60,7 +61,7 @@ def _heads(view: TokenMap) -> str:
 
 
 def _way(view: TokenMap, position: int) -> str:
-    """The direction of a head that is read otherwise than the table."""
+    """The direction of a head whose direction differs from the table's."""
     own = unit_direction(view, position)
     return "" if own == direction(view.texts[0]) else f" dir={own}"
 
@@ -74,15 +75,15 @@ def _kind(view: TokenMap, position: int) -> str:
     return "xg-inside" if inside else ""
 
 
-def _colour(view: TokenMap, position: int) -> str:
+def _color(view: TokenMap, position: int) -> str:
     return "xg-special" if view.units[position].special else tone(view, position)
 
 
 def _name(row: MethodRow) -> str:
     mark = "" if row.check is None else "✓" if row.check.ok else "✗"
     cost = row.cost.rpartition(" · ")[2].replace("from the cache", "cached")
-    said = " · ".join(filter(None, (" ".join(filter(None, (mark, _ends(row.view)))), cost)))
-    return f'<th scope="row"><p class="xg-title">{escape(row.title)}</p><p class="xg-small">{escape(said)}</p></th>'
+    summary = " · ".join(filter(None, (" ".join(filter(None, (mark, _ends(row.view)))), cost)))
+    return f'<th scope="row"><p class="xg-title">{escape(row.title)}</p><p class="xg-small">{escape(summary)}</p></th>'
 
 
 def _ends(view: TokenMap) -> str:

@@ -10,7 +10,7 @@ import pytest
 from components.browse.examples import ExampleRow, describe_examples, explain_missing, list_examples, picture_table
 from components.browse.listing import Listing
 from components.browse.thumbnails import describe_row, grid_cell, thumbnail_url
-from components.picture.browse import A_PAGE, QUALITY, SIDE
+from components.images.browse import PAGE_SIZE, QUALITY, SIDE
 from engine.data.examples import ImageDataset, ImageExample
 from engine.data.image_datasets import load_images
 from engine.data.registry import external_card
@@ -51,19 +51,19 @@ def test_verdicts_and_failure_cases_first_without_reading_a_picture() -> None:
 
 def test_without_labels_or_with_other_classes_nothing_is_right_or_wrong() -> None:
     none = picture_table(pictures((None, None), ()), [said(0.7), said(0.2)])
-    assert none.said == "This data set has no labels, so what is right cannot be told."
+    assert none.note == "This data set has no labels, so what is right cannot be told."
     others = picture_table(pictures((0, 1), ("owl", "eel")), [said(0.7), said(0.2)])
-    assert "(owl, eel) are not the model's (cat, dog)" in others.said
+    assert "(owl, eel) are not the model's (cat, dog)" in others.note
     for found in (none, others):
         assert [row.right for row in found.rows] == [None, None]
-        assert explain_missing(found, Listing(sort="mistakes")) == found.said
+        assert explain_missing(found, Listing(sort="mistakes")) == found.note
         assert list_examples(found, Listing(sort="mistakes")) == [0, 1]
 
 
 def test_pictures_of_a_class_that_the_model_has_not_are_neither_right_nor_wrong() -> None:
     found = picture_table(pictures((0, 1, 1, 0), ("owl", "Dog")), [said(0.7), said(0.2), said(0.9), said(0.1)])
     assert [row.right for row in found.rows] == [None, True, False, None]
-    assert found.said.startswith("The model has no such class as owl, ")
+    assert found.note.startswith("The model has no such class as owl, ")
     assert "1 of 2 right, 1 wrong" in describe_examples(found)
 
 
@@ -89,13 +89,13 @@ def test_before_there_are_predictions_that_is_said() -> None:
 def test_a_small_picture_says_all_in_words_and_the_verdict_by_a_sign(row: ExampleRow, name: str, shown: str) -> None:
     assert describe_row(row) == name
     made = grid_cell(row, "data:x")
-    assert (made["said"], made["wrong"], made["label"]) == (shown, row.right is False, row.label or "#3")
+    assert (made["verdict"], made["wrong"], made["label"]) == (shown, row.right is False, row.label or "#3")
 
 
 @pytest.mark.parametrize("name", ["scenes", "digits", "photos"])
 def test_a_page_of_small_pictures_is_light(name: str) -> None:
     data = load_images(name)
-    count = min(A_PAGE, len(data))
+    count = min(PAGE_SIZE, len(data))
     rows = [ExampleRow(i, "", None, "umbrella", "", 0, "umbrella", 0.973, right=True) for i in range(count)]
     cells = [grid_cell(row, thumbnail_url(data[row.index].pixels, SIDE, QUALITY)) for row in rows]
-    assert 1000 * count / A_PAGE < len(json.dumps(cells)) * A_PAGE / count < 100_000
+    assert 1000 * count / PAGE_SIZE < len(json.dumps(cells)) * PAGE_SIZE / count < 100_000

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from components.images.results import describe_name, describe_picture, describe_preprocessing
 from components.inputs.datasets import ChosenPicture, open_pictures, read_picture
 from components.inputs.picture_choice import PictureFocus
-from components.picture.seen import name_words, seen_lines, view_words
 from engine.request import Picture
 from engine.vision.view import ModelView, Preprocessing
 
@@ -32,7 +32,7 @@ def view(resize: tuple[int, ...], crop: tuple[int, int] | None, size: tuple[int,
     ],
 )  # fmt: skip
 def test_it_is_said_what_the_model_sees(seeing: ModelView, size: tuple[int, int], words: str) -> None:
-    assert view_words(seeing, size) == words
+    assert describe_preprocessing(seeing, size) == words
     white = np.full((*size, 3), 255, dtype=np.uint8)
     seen = seeing.transform(white)
     assert seen.shape == (64, 64, 3)
@@ -41,22 +41,25 @@ def test_it_is_said_what_the_model_sees(seeing: ModelView, size: tuple[int, int]
 
 def test_name_label_and_what_the_model_makes_of_them_are_lines_of_their_own() -> None:
     opened = open_pictures("scenes")
-    assert seen_lines(PictureFocus("scenes-vit", chosen=read_picture(opened, 0)), opened) == ("Validation 0: car.",)
-    of_digits = seen_lines(PictureFocus("digits-vit", chosen=read_picture(opened, 0)), opened)
+    assert describe_picture(PictureFocus("scenes-vit", chosen=read_picture(opened, 0)), opened) == (
+        "Validation 0: car.",
+    )
+    of_digits = describe_picture(PictureFocus("digits-vit", chosen=read_picture(opened, 0)), opened)
     assert of_digits[0] == "Validation 0: car."
     assert "so what is right cannot be told" in of_digits[1]
     assert of_digits[2] == "64 × 64 pixels, shrunk to 32 × 32."
-    assert seen_lines(PictureFocus("scenes-vit"), opened) == ()
+    assert describe_picture(PictureFocus("scenes-vit"), opened) == ()
 
 
 def test_the_name_of_a_file_stays_as_it_is_written() -> None:
     assert (
-        name_words(PictureFocus("m", chosen=ChosenPicture(None, name="set/cat/0.png")), "cat") == "set/cat/0.png: cat."
+        describe_name(PictureFocus("m", chosen=ChosenPicture(None, name="set/cat/0.png")), "cat")
+        == "set/cat/0.png: cat."
     )
-    assert name_words(PictureFocus("m", index=3), "") == "Example 3."
+    assert describe_name(PictureFocus("m", index=3), "") == "Example 3."
 
 
 def test_an_own_picture_has_a_name_and_no_label() -> None:
     own = ChosenPicture(Picture(np.zeros((64, 64, 3), dtype=np.uint8)), name="your picture")
     focus = PictureFocus("scenes-vit", picture_sha="a" * 64, chosen=own)
-    assert seen_lines(focus, open_pictures("scenes")) == ("Your picture.",)
+    assert describe_picture(focus, open_pictures("scenes")) == ("Your picture.",)

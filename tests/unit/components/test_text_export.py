@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 from components.looked_at import from_stdin, stdin_file
 from components.palette import STEPS
 from components.svg_sheet import CELLS, Piece, cells, lines
-from components.text.export import Kept, arguments, command, csv_table, html, json_list, svg
+from components.text.export import TextExport, command, command_arguments, csv_table, export_html, export_svg, json_list
 from components.widgets.token_map.rationale import rationale_rows
 from components.widgets.token_map.svg import in_sight
 from components.widgets.view_options import ViewOptions
@@ -50,13 +50,13 @@ HARD = {
 class Reader(HTMLParser):
     """Tags in balance, the text between them, and every attribute."""
 
-    def __init__(self, html: str) -> None:
+    def __init__(self, page: str) -> None:
         super().__init__()
         self.open: list[str] = []
         self.tags: set[str] = set()
         self.attributes: list[tuple[str, str]] = []
         self.text = ""
-        self.feed(html)
+        self.feed(page)
         self.close()
         assert self.open == []
 
@@ -73,16 +73,16 @@ class Reader(HTMLParser):
         self.text += data
 
 
-def kept(text: str, pair: str | None = None, unit: str = "token", **made: object) -> Kept:
+def kept(text: str, pair: str | None = None, unit: str = "token", **made: object) -> TextExport:
     example = Example(text, pair)
     names = ("occlusion", "attention_mean")
     found = [explanation(example, method=name, pieces=r"\S+", **made) for name in names]  # type: ignore[arg-type]
-    return Kept(example, unit, tuple((explainer(name), one) for name, one in zip(names, found, strict=True)))
+    return TextExport(example, unit, tuple((explainer(name), one) for name, one in zip(names, found, strict=True)))
 
 
 @pytest.mark.parametrize("text", HARD.values(), ids=HARD)
 def test_the_page_stands_alone_and_text_stays_text(text: str) -> None:
-    page = html(kept(text, pair=text, labels=("a", "<u>c</u>"), notes=("<i>note</i>",)))
+    page = export_html(kept(text, pair=text, labels=("a", "<u>c</u>"), notes=("<i>note</i>",)))
     seen = Reader(page)
     assert not seen.tags & {"script", "img", "link", "iframe", "object", "u", "base", "a"}
     assert not any(name.startswith("on") or name in ("src", "href", "srcset", "action") for name, _ in seen.attributes)
@@ -97,10 +97,10 @@ def test_the_page_stands_alone_and_text_stays_text(text: str) -> None:
 def test_the_page_holds_each_map_and_rows_above_them() -> None:
     one = kept("a warm film")
     marked = replace(one.rows[0], title="marked by people", view=replace(one.rows[0].view, marks=True))
-    page = html(replace(one, above=(marked,)))
+    page = export_html(replace(one, above=(marked,)))
     assert page.count('class="xg-map') == 3
     assert page.index("marked by people") < page.index('class="xg-map')
-    assert "marked by people" in svg(replace(one, above=(marked,)))
+    assert "marked by people" in export_svg(replace(one, above=(marked,)))
     assert page.index("Cite this") > page.rindex('class="xg-map')
     assert f"Exegesis {product_version()}. Model model-a, revision 0123abcd" in page
     assert explainer("occlusion").citation.split(";")[0] in Reader(page).text
@@ -109,7 +109,7 @@ def test_the_page_holds_each_map_and_rows_above_them() -> None:
 @pytest.mark.parametrize("text", HARD.values(), ids=HARD)
 @pytest.mark.parametrize("unit", ["token", "word"])
 def test_the_picture_is_well_formed_and_nothing_leaves_its_ground(text: str, unit: str) -> None:
-    picture = svg(kept(text, pair=text, unit=unit, labels=("a", "<u>c</u>")))
+    picture = export_svg(kept(text, pair=text, unit=unit, labels=("a", "<u>c</u>")))
     root = ElementTree.fromstring(picture.encode())
     width, height = (float(root.attrib[name]) for name in ("width", "height"))
     assert {e.tag for e in root.iter()} == {
@@ -128,10 +128,10 @@ def test_the_picture_is_well_formed_and_nothing_leaves_its_ground(text: str, uni
 def test_files_are_drawn_as_the_page_is() -> None:
     one = kept("a warm film", scores=[1.0, -4.0, 2.0])
     example = one.example
-    shown = (one.shown[0], (explainer("occlusion"), explanation(example, [8.0, 1.0, 1.0], pieces=r"\S+")))
+    shown = (one.methods[0], (explainer("occlusion"), explanation(example, [8.0, 1.0, 1.0], pieces=r"\S+")))
     look = ViewOptions(gamma=0.5, scale="shared", style="underline", values=True)
-    bent = Kept(example, "token", shown, (), look)
-    page, picture = html(bent), svg(bent)
+    bent = TextExport(example, "token", shown, (), look)
+    page, picture = export_html(bent), export_svg(bent)
     assert page.count('class="xg-map xg-under xg-values"') == 2
     for drawn in (Reader(page).text, picture):
         assert drawn.count("\u22128 against, +8 for positive") == 2
@@ -145,7 +145,7 @@ def test_files_are_drawn_as_the_page_is() -> None:
 
 def test_a_right_to_left_line_starts_at_the_right() -> None:
     def first_and_last(text: str) -> tuple[float, float]:
-        root = ElementTree.fromstring(svg(kept(text)).encode())
+        root = ElementTree.fromstring(export_svg(kept(text)).encode())
         chips = [g.find(SVG + "rect") for g in root.iter(SVG + "g")]
         return float(chips[1].attrib["x"]), float(chips[3].attrib["x"])  # type: ignore[union-attr]
 
@@ -185,14 +185,14 @@ def test_a_phrase_of_the_other_direction_is_turned_around(words: str, rightwards
 
 
 def test_a_line_end_between_units_starts_a_line() -> None:
-    root = ElementTree.fromstring(svg(kept("one two\nthree")).encode())
+    root = ElementTree.fromstring(export_svg(kept("one two\nthree")).encode())
     heights = [float(g.find(SVG + "rect").attrib["y"]) for g in root.iter(SVG + "g")][1:4]  # type: ignore[union-attr]
     assert heights[0] == heights[1] < heights[2]
 
 
 def test_a_long_text_wraps_and_keeps_every_character() -> None:
     text = "verylongword " * 60
-    root = ElementTree.fromstring(svg(kept(text)).encode())
+    root = ElementTree.fromstring(export_svg(kept(text)).encode())
     chips = list(root.iter(SVG + "g"))
     drawn = "".join(g.find(SVG + "text").text or "" for g in chips)  # type: ignore[union-attr]
     assert drawn.count("verylongword") == 120
@@ -213,7 +213,7 @@ def test_the_table_holds_every_token_and_its_numbers_exactly() -> None:
     assert rows[0] == ["token", "start", "end", "segment", "special", "occlusion", "attention_mean"]
     assert [row[0] for row in rows[1:]] == ["[CLS]", "'=SUM(A1)", 'say,"it"', "fine", "[SEP]"]
     assert [row[1:5] for row in rows[1:3]] == [["0", "0", "", "true"], ["0", "8", "0", "false"]]
-    for column, (_, made) in enumerate(one.shown, start=5):
+    for column, (_, made) in enumerate(one.methods, start=5):
         assert [float(row[column]) for row in rows[1:]] == made.scores.tolist()
     assert rows[3][5] == "-0.3333333333333333", "a number is no formula"
 
@@ -223,7 +223,7 @@ def test_the_table_holds_the_rationale_before_the_methods(unit: str) -> None:
     labelled = LabeledExample("a warm, funny film", label=1, rationale=((2, 6), (8, 13)))
     data = replace(load("reviews"), examples=(labelled,))
     one = kept(labelled.text, unit=unit)
-    above = tuple(rationale_rows(data, 0, one.shown[0][1], unit))
+    above = tuple(rationale_rows(data, 0, one.methods[0][1], unit))
     rows = list(csv.reader(io.StringIO(csv_table(replace(one, above=above)), newline="")))
     assert rows[0][5:] == ["rationale", "occlusion", "attention_mean"]
     assert {row[0]: float(row[5]) for row in rows[1:]} == {
@@ -236,7 +236,7 @@ def test_json_and_table_survive_hard_texts(text: str) -> None:
     one = kept(text, pair="a pair")
     found = json.loads(json_list(one))
     assert [f["text"] for f in found[0]["features"]] == [token.text for token in one.tokens]
-    assert [[f["score"] for f in method["features"]] for method in found] == [m.scores.tolist() for _, m in one.shown]
+    assert [[f["score"] for f in method["features"]] for method in found] == [m.scores.tolist() for _, m in one.methods]
     rows = list(csv.reader(io.StringIO(csv_table(one), newline="")))
     assert [row[0].removeprefix("'") for row in rows[1:]] == [token.text.removeprefix("'") for token in one.tokens]
 
@@ -265,10 +265,10 @@ def test_the_command_makes_the_same_numbers(
     target = other.labels[1 - other.index]
     asked = {"occlusion": {"window": "2"}, "smoothgrad": {"n_samples": "3"}, "random": {}}
     made = {id: explain(Request(model, id, example, given, target, 7)) for id, given in asked.items()}
-    one = Kept(example, "token", tuple((explainer(id), answer) for id, answer in made.items()))
+    one = TextExport(example, "token", tuple((explainer(id), answer) for id, answer in made.items()))
     line, _, file = command(one).partition(" < ") if from_stdin(one.example) else (command(one), "", "")
     words = shlex.split(line)
-    assert words == ["exegesis", *arguments(one)]
+    assert words == ["exegesis", *command_arguments(one)]
     assert bool(file) == (from_stdin(one.example) is not None)
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "elsewhere"))
     done = CliRunner().invoke(app, words[1:], input=stdin_file(one.example) if file else b"")
@@ -282,31 +282,31 @@ def test_the_command_makes_the_same_numbers(
 
 def test_the_picture_prints_values_and_stays_within_its_lines() -> None:
     scores = [1.0, -4.0, 2.0]
-    one = replace(kept("a warm film", scores=scores), look=ViewOptions(values=True))
-    root = ElementTree.fromstring(svg(one).encode())
+    one = replace(kept("a warm film", scores=scores), view=ViewOptions(values=True))
+    root = ElementTree.fromstring(export_svg(one).encode())
     printed = [[text.text for text in g.iter(SVG + "text")][1:] for g in root.iter(SVG + "g")]
     assert printed[:5] == [[], ["+1.0"], ["\u22124.0"], ["+2.0"], []]
     boxes = [g.find(SVG + "rect").attrib for g in root.iter(SVG + "g")][1:4]  # type: ignore[union-attr]
     ends = [float(box["x"]) + float(box["width"]) for box in boxes]
     assert all(end <= float(after["x"]) for end, after in zip(ends, boxes[1:], strict=False))
-    assert "+1.0" not in svg(replace(one, look=ViewOptions()))
+    assert "+1.0" not in export_svg(replace(one, view=ViewOptions()))
 
 
 @pytest.mark.parametrize(("unit", "ringed"), [("token", ["wa"]), ("word", ["warm"])])
 def test_pinned_units_are_ringed_in_files(unit: str, ringed: list[str]) -> None:
     example = Example("a warm film")
     made = explanation(example, pieces=r"a\b|wa|rm|film")
-    one = Kept(example, unit, ((explainer("occlusion"), made),), pins=(2,))
-    root = ElementTree.fromstring(svg(one).encode())
+    one = TextExport(example, unit, ((explainer("occlusion"), made),), pins=(2,))
+    root = ElementTree.fromstring(export_svg(one).encode())
     found = [g for g in root.iter(SVG + "g") if "stroke" in g.find(SVG + "rect").attrib]  # type: ignore[union-attr]
     assert [g.find(SVG + "text").text for g in found] == ringed  # type: ignore[union-attr]
-    assert ".st-key-text_rows :is(.xi0 .j2, .xi0.j2){outline:2px solid" in html(one)
-    assert 'stroke="' not in svg(replace(one, pins=()))
+    assert ".st-key-text_rows :is(.xi0 .j2, .xi0.j2){outline:2px solid" in export_html(one)
+    assert 'stroke="' not in export_svg(replace(one, pins=()))
 
 
 def test_the_page_has_the_layout_of_the_maps_and_the_picture_may_be_light_only() -> None:
     one = kept("a warm film")
-    assert "<table" in html(replace(one, look=ViewOptions(layout="aligned")))
-    assert "<table" not in html(one)
-    assert "prefers-color-scheme" in svg(one)
-    assert "prefers-color-scheme" not in svg(one, dark=False)
+    assert "<table" in export_html(replace(one, view=ViewOptions(layout="aligned")))
+    assert "<table" not in export_html(one)
+    assert "prefers-color-scheme" in export_svg(one)
+    assert "prefers-color-scheme" not in export_svg(one, dark=False)

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from components.picture.truth import CHANCE, meaning, true_patches, truth_lines, truth_table_html
+from components.images.truth import CHANCE, describe_agreement, explain_agreement, true_patches, truth_table_html
 from engine.metrics.plausibility import expected_truth_scores, truth_scores
 from engine.request import Example
 from engine.result import Explanation
@@ -39,31 +39,31 @@ def grid(*rows: str) -> np.ndarray:
     ],
 )
 def test_lines_say_what_a_map_finds(truth: tuple[str, str], lines: list[str]) -> None:
-    assert truth_lines(on(SCORES), grid(*truth), 0) == lines
+    assert describe_agreement(on(SCORES), grid(*truth), 0) == lines
 
 
 def test_what_chance_gets_is_said_once_for_all_maps() -> None:
-    said = meaning(expected_truth_scores(64, 14))
+    said = explain_agreement(expected_truth_scores(64, 14))
     assert said.startswith("Of 64 patches 14 are true: ")
-    assert meaning(expected_truth_scores(64, 1)).startswith("Of 64 patches 1 is true: ")
+    assert explain_agreement(expected_truth_scores(64, 1)).startswith("Of 64 patches 1 is true: ")
     assert "overlap 21.9\u00a0%, a hit in 21.9\u00a0%, all true within the top 60.7; the best is 14." in said
 
 
 def test_where_nothing_can_be_measured_there_are_words_and_no_numbers() -> None:
     made = on(SCORES)
-    assert truth_lines(made, None, 0) == []
-    assert truth_lines(made, grid("...", "..."), 0) == [
+    assert describe_agreement(made, None, 0) == []
+    assert describe_agreement(made, grid("...", "..."), 0) == [
         "Not held against the truth: no patch is true, so there is nothing to find."
     ]
-    assert truth_lines(made, grid("xxx", "xxx"), 0) == [
+    assert describe_agreement(made, grid("xxx", "xxx"), 0) == [
         "Not held against the truth: every patch is true, so any map finds them."
     ]
 
 
 def test_a_map_of_equal_scores_is_said_to_be_judged_by_chance() -> None:
-    said = truth_lines(on(np.ones((2, 3))), grid("x..", "..."), 4)
+    said = describe_agreement(on(np.ones((2, 3))), grid("x..", "..."), 4)
     assert said[2:] == ["All scores are equal, so this is chance."]
-    assert said == truth_lines(on(np.ones((2, 3))), grid("x..", "..."), 4)
+    assert said == describe_agreement(on(np.ones((2, 3))), grid("x..", "..."), 4)
 
 
 def cells(table: str) -> list[list[str]]:

@@ -11,10 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as some
 
 from components.browse.listing import FILTERS, SORTS, Listing
+from components.images.state import START, PictureState, PictureViewOptions, read_state, write_state
 from components.inputs.datasets import OpenPictures, open_pictures, read_picture, read_uploaded_picture
 from components.inputs.picture_choice import PictureFocus
-from components.picture.look import PictureLook
-from components.picture.state import START, PictureState, read, write
 from components.question_words import MEASURES, QUESTIONS
 from components.request_link import MOST_SEED
 from components.widgets.patch_map.picker import MOST_OPACITY
@@ -40,7 +39,7 @@ def at(pictures: OpenPictures, index: int = 0, **others: Any) -> PictureState:
 
 
 looks = some.builds(
-    PictureLook,
+    PictureViewOptions,
     opacity=some.integers(0, MOST_OPACITY),
     outline=some.booleans(),
     gamma=some.sampled_from([0.3, 0.5, 1.0, 1.7, 2.0]),
@@ -59,7 +58,7 @@ choices = some.fixed_dictionaries(
         "target": some.none() | some.text(min_size=1, max_size=12),
         "seed": some.integers(0, MOST_SEED),
         "pins": some.sets(some.integers(0, 999_999), max_size=9).map(lambda found: tuple(sorted(found))),
-        "look": looks,
+        "view": looks,
         "browse": browses,
         "opened": some.sampled_from([(), ("browse",), ("questions",), ("browse", "questions")]),
         "question": some.sampled_from(QUESTIONS),
@@ -73,14 +72,14 @@ choices = some.fixed_dictionaries(
 @given(chosen=choices, index=some.integers(0, 3))
 def test_a_link_reopens_what_it_was_written_from(opened: OpenPictures, chosen: dict[str, object], index: int) -> None:
     state = at(opened, index, **chosen)
-    assert read(write(state), MODELS, METHODS, opened) == (state, [])
+    assert read_state(write_state(state), MODELS, METHODS, opened) == (state, [])
 
 
 def test_parameters_come_back(opened: OpenPictures) -> None:
     state = at(opened, methods=("occlusion", "random"), params={"occlusion": {"removal": "blur"}})
-    link = write(state)
+    link = write_state(state)
     assert link["occlusion.removal"] == ["blur"]
-    assert read(link, MODELS, METHODS, opened) == (state, [])
+    assert read_state(link, MODELS, METHODS, opened) == (state, [])
 
 
 def test_a_picture_of_ones_own_is_named_by_its_hash(opened: OpenPictures) -> None:
@@ -88,20 +87,20 @@ def test_a_picture_of_ones_own_is_named_by_its_hash(opened: OpenPictures) -> Non
     shown = read_uploaded_picture(digest)
     assert shown is not None
     state = replace(at(opened), focus=PictureFocus("model-a", opened.name, picture_sha=digest, chosen=shown), pins=(2,))
-    link = write(state)
+    link = write_state(state)
     assert link["picture_sha"] == [digest]
-    assert read(link, MODELS, METHODS, opened) == (state, [])
+    assert read_state(link, MODELS, METHODS, opened) == (state, [])
 
 
 def test_a_picture_that_is_gone_is_said_and_takes_its_pins_with_it(opened: OpenPictures) -> None:
     link = {"picture_sha": ["0" * 64], "pin": ["3"], "method": ["random"]}
-    state, [sentence] = read(link, MODELS, METHODS, opened)
+    state, [sentence] = read_state(link, MODELS, METHODS, opened)
     assert sentence.startswith("picture_sha: ")
     assert (state.pins, state.focus.own, state.focus.index) == ((), False, 0)
 
 
 def test_a_bare_link_opens_the_embedded_scenes_with_the_usual_methods(opened: OpenPictures) -> None:
-    state, said = read({}, MODELS, METHODS, opened)
+    state, said = read_state({}, MODELS, METHODS, opened)
     assert not said
     assert (state.model, state.focus.data, state.focus.index) == ("scenes-vit", "scenes", 0)
     assert state.methods == START
@@ -118,9 +117,9 @@ def test_each_mistake_is_said_once_and_the_rest_is_kept(opened: OpenPictures) ->
         "pin": ["a"], "open": ["all"], "removal": ["mask"], "measure": ["r"], "question": ["why"], "show": ["x"],
         "opacity": ["101"], "outline": ["maybe"], "gamma": ["9"], "scale": ["log"],
     }  # fmt: skip
-    state, said = read(link, MODELS, METHODS, opened)
+    state, said = read_state(link, MODELS, METHODS, opened)
     assert [sentence.partition(":")[0] for sentence in said] == [
         "index", "opacity", "outline", "gamma", "scale", "method", "seed", "pin", "show", "open", "question",
         "removal", "measure", "occlusion.window",
     ]  # fmt: skip
-    assert (state.methods, state.seed, state.focus.index, state.look) == (("random",), 0, 0, PictureLook())
+    assert (state.methods, state.seed, state.focus.index, state.view) == (("random",), 0, 0, PictureViewOptions())

@@ -1,0 +1,146 @@
+"""The export of the Images page: maps and scores as files, and how to cite and repeat them."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import streamlit as st
+
+from components.citing import Shown, arguments_of, cite, cite_html, json_of, references
+from components.images.state import DEFAULT_PICTURE_VIEW, PictureState, PictureViewOptions
+from components.images.truth import PatchMask, describe_agreement
+from components.inputs.picture_choice import PictureFocus
+from components.keeping import cite_box, file_button, how_to_repeat_picture, picture_button
+from components.looked_at import command_line, picture_arguments
+from components.numbers import percent
+from components.scales import ends_of
+from components.widgets.patch_map.card import extent, patch_card, patch_map
+from components.widgets.patch_map.png import Sheet, sheet_png
+from engine.errors import UsageError
+from engine.registry import Explainer
+from engine.result import Explanation
+from engine.table_io import escape_cell
+from engine.vision.view import read_view
+
+COLUMNS = ("method", "row", "column", "score", "rank", "in_mask", "pinned")
+
+
+@dataclass(frozen=True)
+class PictureExport:
+    """The content of the files: the picture, the methods with their explanations, the true patches, the pinned ones.
+
+    `pins` are numbers of patches, row by row from 0. `seed` breaks ties where maps are compared with the truth.
+    """
+
+    focus: PictureFocus
+    methods: Shown
+    truth: PatchMask | None = None
+    pins: tuple[int, ...] = ()
+    view: PictureViewOptions = DEFAULT_PICTURE_VIEW
+    seed: int = 0
+
+    @property
+    def first(self) -> Explanation:
+        return self.methods[0][1]
+
+
+def export_png(export: PictureExport) -> bytes:
+    """The picture and its maps side by side as the page shows them, in its light theme, with references."""
+    return sheet_png(picture_sheet(export), "light")
+
+
+def picture_sheet(export: PictureExport) -> Sheet:
+    """The content of the picture of all maps."""
+    model_view, view, picture = read_view(export.focus.model), export.view, export.focus.picture
+    if picture is None:
+        raise UsageError(f"picture: {export.focus.error}")
+    ends = ends_of(export.methods, extent) if view.maps.shared else {}
+    cards = (
+        patch_card(method, one, (), view.maps, ends, tuple(describe_agreement(one, export.truth, export.seed)))
+        for method, one in export.methods
+    )
+    mask = export.focus.mask if view.outline else None
+    return Sheet(
+        picture=model_view.transform(picture.pixels),
+        cards=tuple(cards),
+        head=_head(export),
+        foot=(cite(export.methods), *references(export.methods)),
+        truth=None if mask is None else model_view.transform_mask(mask),
+        pins=export.pins,
+        opacity=view.opacity / 100,
+    )
+
+
+def csv_table(export: PictureExport) -> str:
+    """A row a patch a method. Rows and columns count from 1, as ranks do: 1 is the largest score whatever its sign.
+
+    `in_mask` is empty where the truth is not known. Scores are written in full.
+    """
+    sheet = io.StringIO(newline="")
+    writer = csv.writer(sheet, lineterminator="\r\n")
+    writer.writerow(COLUMNS)
+    for method, explanation in export.methods:
+        drawn = patch_map(method, explanation)
+        for patch, score in enumerate(drawn.scores.ravel().tolist()):
+            row, column = divmod(patch, drawn.grid[1])
+            place = [row + 1, column + 1, repr(score), drawn.ranks[patch]]
+            in_mask = "" if export.truth is None else _flag(bool(export.truth.flat[patch]))
+            writer.writerow([escape_cell(method.id), *place, in_mask, _flag(patch in export.pins)])
+    return sheet.getvalue()
+
+
+def json_list(export: PictureExport) -> str:
+    """The output of `exegesis explain --json`: a list, one object a method."""
+    return json_of(export.methods)
+
+
+def command(export: PictureExport) -> str:
+    """The command that makes the same numbers, quoted for a POSIX shell."""
+    return command_line(command_arguments(export))
+
+
+def command_arguments(export: PictureExport) -> list[str]:
+    """The command's arguments."""
+    return arguments_of(export.methods, picture_arguments(export.focus))
+
+
+def _head(export: PictureExport) -> tuple[str, str]:
+    origin, prediction = export.first.provenance, export.first.prediction
+    share = percent(prediction.probabilities[prediction.index])
+    explained = "" if origin.target == prediction.index else f" Explained: {origin.target_label}."
+    return f"Explanations of one prediction of {origin.model}", f"Predicted: {prediction.label}, {share}.{explained}"
+
+
+def _flag(yes: bool) -> str:
+    return "true" if yes else "false"
+
+
+FILES: tuple[tuple[str, str, str, Callable[[PictureExport], str | bytes], str], ...] = (
+    ("PNG", "exegesis-maps.png", "image/png", export_png,
+     "The picture and its maps side by side, light, with references."),
+    ("CSV", "exegesis-patches.csv", "text/csv", csv_table, "A row a patch a method: place, score, rank, truth."),
+    ("JSON", "exegesis-patches.json", "application/json", json_list, "What the command below prints."),
+)  # fmt: skip
+
+
+def draw_export(
+    state: PictureState,
+    methods: Mapping[str, Explainer],
+    explanations: Mapping[str, Explanation],
+    truth: PatchMask | None,
+) -> None:
+    """Draw files to download and how to cite. A file is built when its button is pressed, not before."""
+    if not explanations:
+        return
+    explained = tuple((methods[id], explanation) for id, explanation in explanations.items())
+    export = PictureExport(state.focus, explained, truth, state.pins, state.view, state.seed)
+    st.subheader("Keep", anchor=False)
+    with st.container(horizontal=True, gap="small", key="picture_keep"):
+        for label, name, kind, build, help in FILES:
+            file_button(label, name, kind, partial(build, export), help, f"picture_keep_{label}")
+        picture_button(state.focus, "picture_keep_Picture")
+    cite_box(cite_html(explained), [(how_to_repeat_picture(state.focus), command(export))], "picture_cite")

@@ -1,0 +1,167 @@
+"""The Images page's answer: the prediction, a card a method as soon as it is there, and questions to the maps."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+
+import numpy as np
+import streamlit as st
+from jaxtyping import Float
+from streamlit.delta_generator import DeltaGenerator
+
+from components.filling import Place, fill
+from components.images.state import PictureState, key
+from components.images.truth import PatchMask, describe_agreement
+from components.inputs.datasets import OpenPictures
+from components.inputs.picture_choice import PictureFocus, true_class, write_picture_focus
+from components.prediction_area import PROBE
+from components.prediction_area import prediction_area as draw_probe
+from components.question_words import PICTURE_WORDS
+from components.questions import Questioned, questions
+from components.scales import Ends, share_scales
+from components.trouble import say_note
+from components.widgets.heads_link import heads_link
+from components.widgets.patch_map.card import (
+    MOST_CLASSES,
+    extent,
+    patch_card,
+    patch_card_html,
+    picture_card_html,
+    quiet_card_html,
+)
+from components.widgets.patch_map.picture import CARDS_KEY, picture_style
+from components.without import pinned, without_pinned
+from engine.registry import Explainer
+from engine.request import Request
+from engine.result import Explanation
+from engine.store import result_store
+from engine.vision.view import ModelView, read_view
+
+Explanations = Mapping[str, Explanation]
+EVEN = 0.02
+"""Proportions that differ by less are called the same: sides are whole pixels."""
+Size = tuple[int, int]
+"""Height and width in pixels."""
+
+
+def draw_prediction(state: PictureState) -> Explanation | None:
+    """Draw the prediction as bars beside the choice of the class; None after saying why there is none."""
+    if state.picture is None:  # its controls have said why
+        return None
+    if not state.model:
+        st.info("Pick a model above, or type the folder of a checkpoint or a hub id.")
+        return None
+    probe = Request(state.model, PROBE, state.picture, {}, None, state.seed)
+    draw_link = partial(heads_link, "image", write_picture_focus(state.focus), state.target, key("heads"))
+    return draw_probe(probe, state.target, key("target"), "picture", MOST_CLASSES, stacked=True, beside=draw_link)
+
+
+def draw_methods(
+    state: PictureState,
+    methods: Mapping[str, Explainer],
+    probe: Explanation,
+    truth: PatchMask | None,
+    lines: Sequence[str],
+) -> dict[str, Explanation]:
+    """Draw the picture with `lines` below it, then a card for each chosen method; return what succeeded."""
+    progress, cards = st.empty(), st.container(gap=None, key=CARDS_KEY)
+    _draw_picture(state, cards, lines)
+    if not state.methods:
+        st.info("Pick at least one method above.")
+        return {}
+    places = [Place(methods[id], state.request(id), cards.empty(), quiet=quiet_card_html) for id in state.methods]
+
+    def draw(method: Explainer, explanation: Explanation, ends: Ends | None) -> str:
+        agreement = tuple(describe_agreement(explanation, truth, state.seed))
+        return patch_card_html(patch_card(method, explanation, probe.notes, state.view.maps, ends, agreement))
+
+    fill(places, lambda method, explanation: draw(method, explanation, None), progress)
+    if state.view.maps.shared:
+        share_scales(places, extent, draw)
+    if status := result_store().status:
+        say_note(status)
+    return {place.method.id: place.made for place in places if place.made is not None}
+
+
+def _draw_picture(state: PictureState, cards: DeltaGenerator, lines: Sequence[str]) -> None:
+    """Draw the picture once for all cards, and as a card of its own: as the model sees it."""
+    if state.picture is None:
+        return
+    view, mask = read_view(state.model), state.focus.mask if state.view.outline else None
+    outlined = None if mask is None else view.transform_mask(mask)
+    cards.html(picture_style(view.transform(state.picture.pixels), outlined))
+    cards.html(picture_card_html("As the model sees it", tuple(lines)))
+
+
+def draw_questions(
+    state: PictureState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
+) -> None:
+    """Draw curves of deletion and insertion or the agreement of the maps, computed on request."""
+    page = Questioned("picture", state, PICTURE_WORDS, "patch", state.request, key, _patch_scores)
+    questions(page, methods, explanations, probe)
+
+
+def draw_ablation(
+    state: PictureState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
+) -> None:
+    """Draw the prediction without the pinned patches, or how to pin one."""
+    # Pins number the patches; what is beyond them is beyond the positions too, and no patch.
+    positions = [int(probe.features[0]) + patch for patch in state.pins]
+    names = [probe.tokens[position].text for position in pinned(positions, probe.tokens)]
+    without_pinned(state.request(PROBE), positions, names, PICTURE_WORDS, methods, explanations, probe)
+
+
+def _patch_scores(explanation: Explanation) -> Float[np.ndarray, "patch"]:
+    return explanation.scores[explanation.features]
+
+
+def describe_picture(focus: PictureFocus, opened: OpenPictures) -> tuple[str, ...]:
+    """Lines of text: name and true class, how that fits the model's classes, its preprocessing. Loads nothing.
+
+    Errors: those of a model whose files cannot be read.
+    """
+    if focus.picture is None:
+        return ()
+    view = read_view(focus.model)
+    truth = true_class(focus, opened, view.labels)
+    height, width, _ = focus.picture.pixels.shape
+    return tuple(
+        filter(None, (describe_name(focus, truth.label), truth.note, describe_preprocessing(view, (height, width))))
+    )
+
+
+def describe_name(focus: PictureFocus, label: str) -> str:
+    """The name of the picture, and its label where that is known."""
+    name = focus.name or f"example {focus.index}"
+    if not {".", "/"} & set(name):  # the name of a file stays as it is written
+        name = f"{name[:1].upper()}{name[1:]}"
+    return f"{name}: {label}." if label else f"{name}."
+
+
+def describe_preprocessing(view: ModelView, size: Size) -> str:
+    """How the model's view differs from a picture of that size; empty where it sees every pixel as it is."""
+    resized = replace(view.preprocessing, crop=None).output_size(*size)
+    steps = [*_describe_resize(size, resized), *_describe_crop(resized, view.size)]
+    return f"{_describe_size(size)} pixels, {' and '.join(steps)}." if steps else ""
+
+
+def _describe_resize(size: Size, resized: Size) -> list[str]:
+    if size == resized:
+        return []
+    way = "shrunk" if resized[0] * resized[1] < size[0] * size[1] else "enlarged"
+    stretched = abs(size[1] * resized[0] / (size[0] * resized[1]) - 1) > EVEN
+    return [f"{way} to {_describe_size(resized)}{' out of its proportions' if stretched else ''}"]
+
+
+def _describe_crop(resized: Size, view: Size) -> list[str]:
+    if resized == view:
+        return []
+    if resized[0] >= view[0] and resized[1] >= view[1]:
+        return [f"cut to the {_describe_size(view)} in its middle"]
+    return [f"set in the middle of {_describe_size(view)} with black around it"]
+
+
+def _describe_size(size: Size) -> str:
+    return f"{size[1]:,} × {size[0]:,}"

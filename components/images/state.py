@@ -1,0 +1,154 @@
+"""The state of the Images page as plain values: in a link, in the widgets, and in the session between runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from components.inputs import picture_choice
+from components.inputs.datasets import OpenPictures, open_pictures
+from components.inputs.link import Query
+from components.inputs.picture_choice import PictureFocus, is_other_picture, read_picture_focus, write_picture_focus
+from components.link_choice import choice, whole
+from components.page_session import PageSession, fields_of
+from components.page_state import Offered, PageState, read_shared, write_shared
+from components.request_link import last_values
+from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY
+from components.widgets.view_options import DEFAULT_VIEW, SCALES, SWITCH, ViewOptions, read_gamma
+from engine.errors import UsageError
+from engine.registry import Explainer
+from engine.removal_operators import PATCH_OPERATORS
+from engine.request import Picture, Request
+
+START = ("gradient_x_input", "grad_cam", "attention_rollout", "occlusion", "integrated_gradients", "random")
+OFFERED = Offered(START, ("browse", "truth", "questions"), PATCH_OPERATORS, "patches")
+OF_A_PICTURE = ("pin",)
+"""The fields of a link that belong to one picture and to no other."""
+SESSION = PageSession("picture", picture_choice.LOOKING, (*OF_A_PICTURE, "target"))
+WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
+
+
+@dataclass(frozen=True)
+class PictureViewOptions:
+    """`opacity`: how much of the picture a map hides where its score is largest, in percent.
+
+    `outline`: whether the known truth is drawn. `gamma` and `scale` as in `ViewOptions`.
+    """
+
+    opacity: int = OPACITY
+    outline: bool = True
+    gamma: float = DEFAULT_VIEW.gamma
+    scale: str = SCALES[0]
+
+    @property
+    def maps(self) -> ViewOptions:
+        """The options of the maps themselves."""
+        return ViewOptions(gamma=self.gamma, scale=self.scale)
+
+
+DEFAULT_PICTURE_VIEW = PictureViewOptions()
+
+
+def read_picture_view_options(last: Mapping[str, str], notes: list[str]) -> PictureViewOptions:
+    """The options of a link; a sentence is added to `notes` for each value that is not known."""
+    opacity = whole(text := last.get("opacity", str(OPACITY)), MOST_OPACITY)
+    if opacity is None:
+        opacity = OPACITY
+        notes.append(f"opacity: must be a whole number from 0 to {MOST_OPACITY}, got {text[:40]!r}. {OPACITY} is used.")
+    return PictureViewOptions(
+        opacity=opacity,
+        outline=choice("outline", last, SWITCH[::-1], notes) == "on",
+        gamma=read_gamma(last.get("gamma"), notes),
+        scale=choice("scale", last, SCALES, notes),
+    )
+
+
+def write_picture_view_options(options: PictureViewOptions) -> Query:
+    """The fields of a link: only what differs from the default."""
+    fields, defaults = _fields(options), _fields(DEFAULT_PICTURE_VIEW)
+    return {name: [value] for name, value in fields.items() if value != defaults[name]}
+
+
+def _fields(options: PictureViewOptions) -> dict[str, str]:
+    return {
+        "opacity": str(options.opacity), "outline": SWITCH[options.outline], "gamma": f"{options.gamma:g}",
+        "scale": options.scale,
+    }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True)
+class PictureState(PageState):
+    """`pins` are patches, row by row."""
+
+    focus: PictureFocus
+    view: PictureViewOptions = DEFAULT_PICTURE_VIEW
+    removal: str = PATCH_OPERATORS[0]
+
+    @property
+    def model(self) -> str:
+        return self.focus.model
+
+    @property
+    def picture(self) -> Picture | None:
+        return self.focus.picture
+
+    def request(self, method: str) -> Request:
+        """The engine's request for one method. Errors: no picture can be read."""
+        if self.picture is None:
+            raise UsageError(f"picture: {self.focus.error}")
+        params = self.params.get(method, {})
+        return Request(self.model, method, self.picture, dict(params), self.target, self.seed)
+
+
+def read_state(
+    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenPictures
+) -> tuple[PictureState, list[str]]:
+    """The state of a link, and a sentence for everything in it that is not known."""
+    notes: list[str] = []
+    last = last_values(query)
+    focus = read_picture_focus(last, models, opened, notes)
+    if is_other_picture(last, focus, opened):
+        last = {name: field for name, field in last.items() if name not in OF_A_PICTURE}
+    return PictureState(
+        focus=focus,
+        view=read_picture_view_options(last, notes),
+        **read_shared(query, last, methods, OFFERED, notes),
+    ), notes
+
+
+def write_state(state: PictureState) -> Query:
+    """The link that reopens the state: only what differs from the default is written."""
+    query = write_picture_focus(state.focus) | write_shared(state, OFFERED)
+    return query | write_picture_view_options(state.view)
+
+
+def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[PictureState, OpenPictures, list[str]]:
+    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    link, fresh = SESSION.follow()
+    opened = open_pictures(*picture_choice.requested_dataset(link))
+    state, notes = read_state(link, models, methods, opened)
+    picture_choice.fill_controls(state.focus, opened)
+    SESSION.fill(fields_of("", state.view))
+    SESSION.fill_shared(state, methods, OFFERED)
+    return state, opened, SESSION.tell(notes, fresh)
+
+
+def save_state(state: PictureState, loaded: PictureState) -> None:
+    """Remember the state and put it into the address, unless the address says it already."""
+    changed = state != loaded
+    SESSION.save(write_state(state) if changed else {}, changed)
+
+
+def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened: OpenPictures) -> PictureState:
+    """The state of the controls. Pins and the class go with the picture or the model that they belong to."""
+    if value("seed") is None:  # never empty: a run that a click cut short gave the controls back without values
+        SESSION.clear()
+        st.rerun()
+    focus = picture_choice.read_controls(opened)
+    if focus.model != loaded.model:
+        put("target", "")
+    if focus.model != loaded.model or focus.picture != loaded.picture:
+        put("pins", [])
+    return PictureState(focus=focus, view=SESSION.held("", PictureViewOptions), **SESSION.shared(methods, OFFERED))

@@ -1,1 +1,0 @@
-"""Pictures: what is looked at, maps of patches, the Images page."""
