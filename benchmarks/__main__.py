@@ -7,9 +7,9 @@ import sys
 
 NAMES = (
     "model_work", "evaluation_work", "whole_evaluation", "picture_work", "relevance_work", "heads_work", "attack",
-    "randomization", "scaffold", "picture_memory", "path_evaluations", "shapley_error", "cache_hits", "explain_hit",
-    "study_claims", "study_placebo", "study_guesses", "study_votes", "page_script", "picture_page", "attention_page",
-    "page_bytes", "sessions", "page_memory", "first_heatmap",
+    "randomization", "scaffold", "picture_memory", "path_evaluations", "shapley_error", "captum", "cache_hits",
+    "explain_hit", "study_claims", "study_placebo", "study_guesses", "study_votes", "page_script", "picture_page",
+    "attention_page", "page_bytes", "sessions", "page_memory", "first_heatmap",
 )  # fmt: skip
 
 

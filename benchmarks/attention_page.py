@@ -37,34 +37,34 @@ UNTIL_DRAWN = """(button) => new Promise((resolve) => {
 })"""
 
 
-def opened(browser: Browser, url: str) -> Page:
+def open_page(browser: Browser, url: str) -> Page:
     """A fresh page that shows nothing yet."""
     page = browser.new_page()
-    begin(page, url)
+    open_noise(page, url)
     return page
 
 
-def begin(page: Page, url: str) -> None:
+def open_noise(page: Page, url: str) -> None:
     page.goto(f"{url}/?of=noise&view=matrix&detail=matrix")
     page.get_by_text("Nothing yet").wait_for(timeout=TIMEOUT_MS)
 
 
-def next_one(page: Page) -> float:
+def draw_next(page: Page) -> float:
     """Seconds until the next tensor is drawn."""
     return float(page.get_by_role("button", name="Next").evaluate(UNTIL_DRAWN))
 
 
-def again(page: Page, runs: int) -> None:
+def run_again(page: Page, runs: int) -> None:
     page.get_by_role("button", name="Run again").click()
     page.get_by_text(f"after {runs} runs").wait_for(timeout=TIMEOUT_MS)
 
 
-def times(browser: Browser, url: str, rounds: int) -> list[float]:
+def draw_times(browser: Browser, url: str, rounds: int) -> list[float]:
     """Of a page that finds everything in the cache, after one that has filled it."""
     taken: list[float] = []
     for _ in ("filled", "found"):
-        page = opened(browser, url)
-        taken = [next_one(page) for _ in range(rounds)]
+        page = open_page(browser, url)
+        taken = [draw_next(page) for _ in range(rounds)]
         page.close()
     return taken
 
@@ -73,20 +73,20 @@ def bytes_sent(browser: Browser, url: str, rounds: int) -> list[dict[str, float]
     """On a page of its own: to read along takes longer than all that is measured."""
     page = browser.new_page()
     traffic, rows = Traffic(page), []
-    begin(page, url)
+    open_noise(page, url)
     for turn in range(rounds):
         traffic.take()
-        next_one(page)
+        draw_next(page)
         page.get_by_text(f"after {2 * turn + 2} runs").wait_for(timeout=TIMEOUT_MS)
         sent = traffic.take()
-        again(page, 2 * turn + 3)
+        run_again(page, 2 * turn + 3)
         rows.append({"MB": sent["kB"] / 1e3, "again, kB": traffic.take()["kB"]})
     page.close()
     return rows
 
 
 def measure(browser: Browser, url: str, rounds: int) -> list[dict[str, Any]]:
-    seconds, sent = times(browser, url, rounds), bytes_sent(browser, url, rounds)
+    seconds, sent = draw_times(browser, url, rounds), bytes_sent(browser, url, rounds)
     return [{"round": turn + 1, "s": seconds[turn], **sent[turn]} for turn in range(rounds)]
 
 

@@ -59,20 +59,24 @@ def empty_home() -> Iterator[Path]:
 
 
 def time_in_turn(
-    work: Mapping[str, Callable[[], object]], rounds: int, before: Callable[[], object] = lambda: None
+    work: Mapping[str, Callable[[], object]],
+    rounds: int,
+    before: Callable[[], object] = lambda: None,
+    clock: Callable[[], float] = time.perf_counter,
 ) -> dict[str, np.ndarray]:
     """Seconds of each round, A B C A B C ..., so that a drift of the machine hits all alike.
 
-    One round to warm up is not counted, nor is `before`, which runs before each.
+    One round to warm up is not counted, nor is `before`, which runs before each. `clock`: `time.process_time` counts
+    the processor's time alone, whatever else runs.
     """
     times: dict[str, list[float]] = {name: [] for name in work}
     for turn in range(rounds + 1):
         for name, run in work.items():
             before()
-            started = time.perf_counter()
+            started = clock()
             run()
             if turn:
-                times[name].append(time.perf_counter() - started)
+                times[name].append(clock() - started)
     return {name: np.array(seconds) for name, seconds in times.items()}
 
 

@@ -36,18 +36,18 @@ MOST_SLOPE_KB = 100
 UNIT = "kB an example"
 
 
-def look_at(server: Server, indexes: Sequence[int]) -> list[int]:
+def visit_examples(server: Server, indexes: Sequence[int]) -> list[int]:
     """Resident bytes after each example. Sessions take turns; after some visits all leave and others come."""
     before = len(runs(server.log))
     for start in range(0, len(indexes), VISITS):
         with ExitStack() as stack:
             sessions = [stack.enter_context(served_pages.open_session(server)) for _ in range(SESSIONS)]
             for turn, index in enumerate(indexes[start : start + VISITS]):
-                _look_at_one(sessions[turn % SESSIONS], index)
+                _visit_example(sessions[turn % SESSIONS], index)
     return [run.resident for run in runs(server.log)[before:]]
 
 
-def _look_at_one(session: ClientConnection, index: int) -> None:
+def _visit_example(session: ClientConnection, index: int) -> None:
     html = served_pages.visit_page(
         session, served_pages.query(served_pages.example(index), budgets=served_pages.SMALL_BUDGETS)
     )
@@ -70,8 +70,8 @@ def row(name: str, resident: Sequence[int]) -> dict[str, Any]:
 def main() -> int:
     options = benchmark_parser(__doc__, examples=EXAMPLES).parse_args()
     with scratch_folder() as folder, watched(folder) as server:
-        computed = look_at(server, range(options.examples))
-        cached = look_at(server, range(options.examples))
+        computed = visit_examples(server, range(options.examples))
+        cached = visit_examples(server, range(options.examples))
         errors = troubles(server.log)
     show("Memory of the server, nine methods", [row("computed", computed), row("cached", cached)], options.json)
     limits = [

@@ -30,11 +30,11 @@ def measure(server: Server, rounds: int) -> dict[str, list[Run]]:
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
         page = browser.new_page()
         taken: dict[str, list[Run]] = {"first visit": [], "unit": [], "example": []}
-        taken["first visit"] += _runs_of(server, partial(_open, page, server))
+        taken["first visit"] += _record_runs(server, partial(_open, page, server))
         for turn in range(rounds):
             unit, index = ("word", "token")[turn % 2], EXAMPLES[(turn + 1) % len(EXAMPLES)]
-            taken["unit"] += _runs_of(server, partial(served_pages.change_unit, page, unit))
-            taken["example"] += _runs_of(server, partial(served_pages.change_example, page, index))
+            taken["unit"] += _record_runs(server, partial(served_pages.change_unit, page, unit))
+            taken["example"] += _record_runs(server, partial(served_pages.change_example, page, index))
         browser.close()
     return taken
 
@@ -44,7 +44,7 @@ def _open(page: Page, server: Server) -> None:
     served_pages.wait_for_maps(page)
 
 
-def _runs_of(server: Server, act: Callable[[], None]) -> list[Run]:
+def _record_runs(server: Server, act: Callable[[], None]) -> list[Run]:
     before = len(runs(server.log))
     act()
     return runs(server.log)[before:]

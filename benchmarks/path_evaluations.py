@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import benchmark_parser, show
-from benchmarks.peers import captum_ig, ends, logit_of_embeddings
+from benchmarks.peers import captum_ig, logit_of_embeddings, path_ends
 from benchmarks.workloads import run_method, text_task
 from engine import runtime
 from engine.data.datasets import load
@@ -34,7 +34,7 @@ def scores(task: Task, steps: int, rule: str = RULES[0]) -> np.ndarray:
 
 
 def errors(task: Task, made: np.ndarray, exact: np.ndarray) -> Errors:
-    forward, (x, baseline) = logit_of_embeddings(task), ends(task)
+    forward, (x, baseline) = logit_of_embeddings(task), path_ends(task)
     change = float((forward(x) - forward(baseline)).detach())
     gap = abs(made.sum() - change) / max(abs(change), 1e-3)
     return float(gap), float(np.abs(made - exact).max() / np.abs(exact).max())

@@ -19,6 +19,8 @@ from engine.models.text_classifier import TextClassifier
 from engine.task import Task
 
 BATCH = 64
+Evaluate = Callable[[np.ndarray], np.ndarray]
+"""m of rows of 0/1 features."""
 
 
 def logit_of_embeddings(task: Task) -> Callable[[Tensor], Tensor]:
@@ -48,46 +50,48 @@ def probability_of_masks(task: Task) -> Callable[[np.ndarray], np.ndarray]:
     return evaluate
 
 
-def ends(task: Task) -> tuple[Tensor, Tensor]:
-    """The embeddings of the input and of its [MASK] baseline, `[1 seq d_model]` each."""
+def path_ends(task: Task, baseline: str = "mask") -> tuple[Tensor, Tensor]:
+    """The embeddings of the input and of its baseline, `[1 seq d_model]` each."""
     batch = task.batch()
     x = task.model.embed(batch).detach()
-    baseline = x.clone()
-    baseline[:, task.examples[0].features] = task.model.removal_embedding(batch, "mask")
-    return x, baseline
+    start = x.clone()
+    start[:, task.examples[0].features] = task.model.removal_embedding(batch, baseline)
+    return x, start
 
 
-def captum_ig(task: Task, steps: int, rule: str = "gausslegendre") -> Callable[[], Any]:
+def captum_ig(task: Task, steps: int, rule: str = "gausslegendre", baseline: str = "mask") -> Callable[[], Tensor]:
     from captum.attr import IntegratedGradients
 
-    method, (x, baseline) = IntegratedGradients(logit_of_embeddings(task)), ends(task)
-    return lambda: method.attribute(x, baseline, n_steps=steps, method=rule, internal_batch_size=BATCH)
+    method, (x, start) = IntegratedGradients(logit_of_embeddings(task)), path_ends(task, baseline)
+    return lambda: method.attribute(x, start, n_steps=steps, method=rule, internal_batch_size=BATCH)
 
 
-def captum_gradient(task: Task) -> Callable[[], Any]:
+def captum_gradient(task: Task) -> Callable[[], Tensor]:
     from captum.attr import Saliency
 
-    method, (x, _) = Saliency(logit_of_embeddings(task)), ends(task)
+    method, (x, _) = Saliency(logit_of_embeddings(task)), path_ends(task)
     return lambda: method.attribute(x.clone().requires_grad_(), abs=False)
 
 
-def captum_lime(task: Task, samples: int) -> Callable[[], Any]:
-    """With its own kernel and its own linear model."""
+def captum_lime(task: Task, samples: int, evaluate: Evaluate | None = None) -> Callable[[], Tensor]:
+    """With its own kernel and its own linear model. `evaluate`: m of 0/1 features, in place of the model's."""
     from captum.attr import Lime
 
-    evaluate, n = probability_of_masks(task), len(task.examples[0].features)
-    method = Lime(lambda z: torch.from_numpy(evaluate(z.numpy())))
-    ends = {"inputs": torch.ones(1, n), "baselines": torch.zeros(1, n)}
-    return lambda: method.attribute(**ends, n_samples=samples, perturbations_per_eval=BATCH)
+    return _sampling(Lime, task, samples, evaluate)
 
 
-def captum_kernel_shap(task: Task, samples: int) -> Callable[[], Any]:
+def captum_kernel_shap(task: Task, samples: int, evaluate: Evaluate | None = None) -> Callable[[], Tensor]:
+    """`evaluate`: m of 0/1 features, in place of the model's."""
     from captum.attr import KernelShap
 
-    evaluate, n = probability_of_masks(task), len(task.examples[0].features)
-    method = KernelShap(lambda z: torch.from_numpy(evaluate(z.numpy())))
-    ones = torch.ones(1, n)
-    return lambda: method.attribute(ones, baselines=torch.zeros(1, n), n_samples=samples, perturbations_per_eval=BATCH)
+    return _sampling(KernelShap, task, samples, evaluate)
+
+
+def _sampling(method: type, task: Task, samples: int, evaluate: Evaluate | None) -> Callable[[], Tensor]:
+    evaluate, n = evaluate or probability_of_masks(task), len(task.examples[0].features)
+    made = method(lambda z: torch.from_numpy(evaluate(z.numpy())))
+    ends = {"inputs": torch.ones(1, n), "baselines": torch.zeros(1, n)}
+    return lambda: made.attribute(**ends, n_samples=samples, perturbations_per_eval=BATCH)
 
 
 def shap_kernel(task: Task, samples: int) -> Callable[[], Any]:
