@@ -13,7 +13,7 @@ from typing import TypeVar
 import streamlit as st
 
 from components.experiment.controls import Places, data_control
-from components.experiment.session import Apart, as_widget, strip_names, widget_values
+from components.experiment.session import Apart, as_widget, widget_values
 from components.input_kind import KINDS, InputKind
 from components.kept import KEPT
 from components.page_session import PageSession
@@ -81,11 +81,11 @@ def from_widgets(loaded: ScaffoldState) -> ScaffoldState:
     view = dataclasses.replace(
         loaded.view, **widget_values(session, VIEW, [one.name for one in dataclasses.fields(ScaffoldView)])
     )
-    given = strip_names(widget_values(session, "", FIELDS))
-    given |= {name: str(given[name]).strip() for name in FIELDS if name in given and name != "settings"}
-    given |= {"settings": tuple(one for one in SETTINGS if one in given.get("settings", loaded.settings))}
+    values = widget_values(session, "", FIELDS)
+    fields = {name: str(value).strip() for name, value in values.items() if name != "settings"}
+    settings = tuple(one for one in SETTINGS if one in values.get("settings", loaded.settings))
     recipe = changed_recipe(widget_values(session, PREFIX, list(DEFAULT_RECIPE)) or loaded.recipe)
-    return dataclasses.replace(loaded, **given, recipe=recipe, view=view)
+    return dataclasses.replace(loaded, **fields, settings=settings, recipe=recipe, view=view)
 
 
 def save(state: ScaffoldState, loaded: ScaffoldState) -> None:
@@ -245,11 +245,11 @@ def _more(kind: str) -> None:
 
 
 def _name_box(
-    label: str, kind: str, name: str, known: Sequence[str], help: str, empty: str = ""
+    label: str, kind: str, name: str, names: Sequence[str], help: str, empty: str = ""
 ) -> None:  # fmt: skip
     widget = key(kind, name)
     chosen = str(st.session_state[widget] or "")
-    options = list(dict.fromkeys([*known, *([chosen] if chosen else [])]))
+    options = list(dict.fromkeys([*names, *([chosen] if chosen else [])]))
     st.selectbox(
         label, options, key=widget, accept_new_options=True, help=help, persist_state=KEPT,
         format_func=lambda one: one or empty,

@@ -5,12 +5,12 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import streamlit as st
 
 from components.experiment.results import skip_reasons_html
+from components.experiment.runs import spec_of
 from components.inputs.datasets import FileStamp, file_stamp
 from components.job_panel import FINDS, JobPanel
 from components.library_html import duration
@@ -99,12 +99,6 @@ def students_in_training(store: StudentStore) -> dict[StudentRun, tuple[Training
     """The passes so far of students that have begun and are not finished."""
     passes = {run: passes_so_far(store, run) for run in store.plan.students}
     return {run: own for run, own in passes.items() if own}
-
-
-def spec_of(plan: ScaffoldPlan) -> dict[str, Any]:
-    """The specification of a job that teaches: plain JSON."""
-    spec: dict[str, Any] = json.loads(_json(plan))
-    return spec
 
 
 def error_of(plan: ScaffoldPlan) -> str:

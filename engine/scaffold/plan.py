@@ -117,27 +117,27 @@ class ScaffoldPlan:
 
 def plan_from_json(values: Mapping[str, object]) -> ScaffoldPlan:
     """The plan of a job (`ScaffoldPlan.as_plain`). Errors: a field that is missing, unknown or wrong."""
-    known = {field.name for field in dataclasses.fields(ScaffoldPlan)}
-    if values.keys() - known or {"teacher", "dataset"} - values.keys():
+    names = {field.name for field in dataclasses.fields(ScaffoldPlan)}
+    if values.keys() - names or {"teacher", "dataset"} - values.keys():
         raise UsageError(
             f"plan of a scaffold: must have teacher and dataset, and may have "
-            f"{', '.join(sorted(known - {'teacher', 'dataset'}))}, got {', '.join(sorted(map(str, values)))}."
+            f"{', '.join(sorted(names - {'teacher', 'dataset'}))}, got {', '.join(sorted(map(str, values)))}."
         )
-    given = dict(values)
+    fields = dict(values)
     for name in LIST_FIELDS:
-        if name in given:
-            listed = given[name]
+        if name in fields:
+            listed = fields[name]
             if not isinstance(listed, Sequence) or isinstance(listed, str):
                 raise not_allowed(name, "a list", listed)
-            given[name] = tuple(listed)
+            fields[name] = tuple(listed)
     for name in ("teacher", "dataset", "base", "split"):
         needed = name in ("teacher", "dataset")
-        if not isinstance(given.get(name), str) and (needed or given.get(name) is not None):
-            raise not_allowed(name, "a text" if needed else "a text or nothing", given[name])
-    recipe = given.pop("recipe", {})
+        if not isinstance(fields.get(name), str) and (needed or fields.get(name) is not None):
+            raise not_allowed(name, "a text" if needed else "a text or nothing", fields[name])
+    recipe = fields.pop("recipe", {})
     if not isinstance(recipe, Mapping):
         raise not_allowed("recipe", "an object of settings", recipe)
-    return ScaffoldPlan(**given, recipe=from_mapping(Recipe, recipe, "recipe"))  # type: ignore[arg-type]
+    return ScaffoldPlan(**fields, recipe=from_mapping(Recipe, recipe, "recipe"))  # type: ignore[arg-type]
 
 
 def check(plan: ScaffoldPlan) -> None:
@@ -210,15 +210,15 @@ def command_line(plan: ScaffoldPlan) -> str:
 
     It names all train sizes: the splits depend on the largest.
     """
-    given = ["exegesis", "scaffold", "--teacher", plan.teacher, "--dataset", plan.dataset]
+    words = ["exegesis", "scaffold", "--teacher", plan.teacher, "--dataset", plan.dataset]
     for name, value, default in (
         ("settings", plan.settings, SETTINGS), ("train-sizes", plan.train_sizes, DEFAULT_TRAIN_SIZES),
         ("seeds", plan.seeds, SEEDS),
     ):  # fmt: skip
-        given += [] if value == default else [f"--{name}", ",".join(map(str, value))]
+        words += [] if value == default else [f"--{name}", ",".join(map(str, value))]
     for name, text in (("base", plan.base), ("split", plan.split)):
-        given += [f"--{name}", text] if text else []
+        words += [f"--{name}", text] if text else []
     defaults = dataclasses.asdict(Recipe())
     for name, number in dataclasses.asdict(plan.recipe).items():
-        given += [] if number == defaults[name] else [f"--{name.replace('_', '-')}", str(number).lower()]
-    return shlex.join(given)
+        words += [] if number == defaults[name] else [f"--{name.replace('_', '-')}", str(number).lower()]
+    return shlex.join(words)

@@ -27,10 +27,9 @@ def simulability(
         return None
     if not regression:
         return float((student.argmax(1) == teacher.argmax(1)).mean())
-    ours, theirs = student[:, 0], teacher[:, 0]
-    if is_constant(ours) or is_constant(theirs):
+    if is_constant(student[:, 0]) or is_constant(teacher[:, 0]):
         return None
-    return float(np.corrcoef(ours, theirs)[0, 1])
+    return float(np.corrcoef(student[:, 0], teacher[:, 0])[0, 1])
 
 
 def is_constant(scores: Float[np.ndarray, "example"]) -> bool:
@@ -193,8 +192,8 @@ class ScaffoldResult:
 
     def improves(self, setting: str, train_size: int) -> bool:
         """Whether a setting is above no explainer, quartile against quartile."""
-        mine, baseline = self.cell(setting, train_size), self.cell(NONE, train_size)
-        return mine is not None and baseline is not None and setting != NONE and mine.above(baseline)
+        cell, baseline = self.cell(setting, train_size), self.cell(NONE, train_size)
+        return cell is not None and baseline is not None and setting != NONE and cell.above(baseline)
 
     def median_student(self, train_size: int, setting: str = SMAT) -> StudentResult | None:
         """The student in the middle by simulability (of an even number the lower one): its explainer stands for all."""

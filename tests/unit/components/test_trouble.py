@@ -14,17 +14,17 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
-    ("components/scaffold/page.py", "' '.join([MARKS if has_base else NO_BASELINE, *few, CAUTION])"): "our words",
-    ("components/scaffold/page.py", "' '.join([METRIC_HELP[found.metric], READS, SOURCE])"): "our words",
+    ("components/scaffold/page.py", "' '.join([MARKS if has_baseline else NO_BASELINE, *few, CAUTION])"): "our words",
+    ("components/scaffold/page.py", "' '.join([METRIC_HELP[result.metric], READS, SOURCE])"): "our words",
     ("components/scaffold/head_weights.py", "active_words(weights)"): "numbers",
-    ("components/scaffold/runs.py", "now_words(pupil, passes)"): "numbers and our words",
+    ("components/scaffold/runs.py", "training_words(run, passes)"): "numbers and our words",
     (
         "components/scaffold/comparison.py",
         "MAPS.format('patches' if kind == 'image' else 'tokens, drawn by word with their sums')",
     ): "our words",
     (
         "components/scaffold/comparison.py",
-        "said_words(made, candidate, asked.dataset)",
+        "example_words(comparison, candidate, sample.dataset)",
     ): "all that is not ours is a literal",
     (
         "components/scaffold/sections.py",
@@ -32,20 +32,20 @@ SAFE = {
     ): "names of normalisations",
     (
         "components/scaffold/plausibility.py",
-        "ACTIVE_ALL if made.contrast is None else contrast_words(made.contrast)",
+        "ACTIVE_ALL if measured.contrast is None else contrast_words(measured.contrast)",
     ): "ours",
-    ("components/scaffold/plausibility.py", "PLAUSIBILITY.format(unit, MARKED[made.exact])"): "our words",
+    ("components/scaffold/plausibility.py", "PLAUSIBILITY.format(unit, MARKED[measured.exact])"): "our words",
     (
         "components/scaffold/plausibility.py",
-        "f\"**{TITLES_OF_SIDES[side.name].removeprefix(', ').capitalize()}**\"",
+        "f\"**{SIDE_TITLES[side.name].removeprefix(', ').capitalize()}**\"",
     ): "ours",
     (
         "components/scaffold/sections.py",
-        "f'{literal(skipped_words(made))} In brackets 95 % intervals over examples.{note}'",
+        "f'{literal(skipped_words(protocols))} In brackets 95 % intervals over examples.{note}'",
     ): "a literal and our words",
-    ("components/scaffold/sections.py", "verdict(made)"): "numbers and our words",
-    ("components/scaffold/head_weights.py", "whose_words(outcome)"): "numbers",
-    ("components/scaffold/runs.py", "cost_words(seen.found, seen.missing)"): "numbers",
+    ("components/scaffold/sections.py", "verdict(protocols)"): "numbers and our words",
+    ("components/scaffold/head_weights.py", "student_words(student)"): "numbers",
+    ("components/scaffold/runs.py", "cost_words(status.result, status.missing)"): "numbers",
     ("components/adversarial/example_panel.py", "pale"): "numbers and our words",
     ("components/adversarial/example_panel.py", "describe_run_cost(state, len(missing))"): "numbers",
     (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,8 @@ from engine.scaffold.plan import NORMALIZATIONS, Recipe, check, plan_from_json
 from tests.tiny import save_checkpoint
 from tests.unit.scaffold.plans import plan, saved, texts
 
+pytestmark = pytest.mark.usefixtures("home")
+
 
 @pytest.mark.parametrize("name", NORMALIZATIONS)
 def test_every_normalisation_can_be_asked_for(name: str) -> None:
@@ -26,15 +29,13 @@ def test_where_none_is_no_choice_it_is_refused() -> None:
         from_mapping(Recipe, {"epochs": "none"}, "recipe")
 
 
-pytestmark = pytest.mark.usefixtures("home")
-
-
 def test_a_teacher_with_one_head_has_nothing_to_choose(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = plan(tmp_path)  # before the patch: its checkpoints are kept for other tests
     for name in ("num_hidden_layers", "num_attention_heads"):
         monkeypatch.setitem(tests.tiny.SIZE, name, 1)
     teacher = str(save_checkpoint("bert", tmp_path / "one"))
     with pytest.raises(UsageError, match=r"has 1 attention head; .* needs at least 2\. Choose another model\."):
-        scaffold(plan(tmp_path, teacher=teacher))
+        scaffold(replace(whole, teacher=teacher))
 
 
 @pytest.mark.parametrize(("family", "labels", "same"), [("bert", 2, "the same class"), ("bert", 1, "the same score")])
