@@ -55,7 +55,7 @@ def comparison_panel(state: CompareState, methods: Methods) -> Comparison | None
     """The maps, drawn as explanations come, the costly last; None after saying why there are none."""
     if missing := _missing_input(state):
         st.info(missing)
-    if missing or state.input is None:  # the controls of pictures have said why
+    if missing or state.input is None:  # the controls of pictures show why
         return None
     progress, panel = st.empty(), st.empty()
     slots = [_ColumnSlot() for _ in state.columns]

@@ -79,8 +79,8 @@ def read(query: Query) -> tuple[ReproductionState, list[str]]:
     state = ReproductionState(
         examples=_examples(last.get("examples"), errors),
         seed=read_seed(last, errors),
-        show=_known("show", [FORMER_NAMES.get(one, one) for one in query.get("show", [])], VERDICTS, errors),
-        opened=_known("claim", query.get("claim", []), claim_ids(), errors),
+        show=_choices("show", [FORMER_NAMES.get(one, one) for one in query.get("show", [])], VERDICTS, errors),
+        opened=_choices("claim", query.get("claim", []), claim_ids(), errors),
         paper=_paper(last.get("paper"), errors),
     )
     return state, errors
@@ -101,26 +101,26 @@ def claim_ids() -> tuple[str, ...]:
     return (*(claim.id for claim in thesis_claims()), *declaration(SMAT).ids)
 
 
-def _paper(given: str | None, errors: list[str]) -> str:
-    if given is None or given in PAPERS:
-        return given or THESIS
-    errors.append(str(unknown("paper", given[:40], tuple(PAPERS))))
+def _paper(requested: str | None, errors: list[str]) -> str:
+    if requested is None or requested in PAPERS:
+        return requested or THESIS
+    errors.append(str(unknown("paper", requested[:40], tuple(PAPERS))))
     return THESIS
 
 
-def _examples(given: str | None, errors: list[str]) -> int:
+def _examples(requested: str | None, errors: list[str]) -> int:
     start = default_state().examples
-    number = start if given is None else whole(given, MOST_EXAMPLES)
+    number = start if requested is None else whole(requested, MOST_EXAMPLES)
     if number is not None and number >= FEWEST_EXAMPLES:
         return number
     allowed = f"a whole number from {FEWEST_EXAMPLES} to {MOST_EXAMPLES}"
-    errors.append(str(not_allowed("examples", allowed, (given or "")[:40], f"{start} is used.")))
+    errors.append(str(not_allowed("examples", allowed, (requested or "")[:40], f"{start} is used.")))
     return start
 
 
-def _known(name: str, given: Sequence[str], known: Sequence[str], errors: list[str]) -> tuple[str, ...]:
-    errors += [str(unknown(name, one[:40], known)) for one in given if one not in known]
-    return tuple(one for one in known if one in given)
+def _choices(name: str, requested: Sequence[str], choices: Sequence[str], errors: list[str]) -> tuple[str, ...]:
+    errors += [str(unknown(name, one[:40], choices)) for one in requested if one not in choices]
+    return tuple(one for one in choices if one in requested)
 
 
 def load() -> tuple[ReproductionState, list[str]]:

@@ -70,8 +70,8 @@ def compare(
         return
     pairs = _pairs(column or [])
     check_pairs(pairs)
-    asked = InputOptions("compare", pairs[0].model, text, text_pair, image, dataset, index, split, None)
-    _compare_one(pairs, asked, target, unit, options, number, as_json)
+    input_options = InputOptions("compare", pairs[0].model, text, text_pair, image, dataset, index, split, None)
+    _compare_one(pairs, input_options, target, unit, options, number, as_json)
 
 
 def _pairs(codes: list[str]) -> tuple[ModelMethodPair, ...]:
@@ -87,14 +87,14 @@ def _pairs(codes: list[str]) -> tuple[ModelMethodPair, ...]:
 
 
 def _compare_one(
-    pairs: tuple[ModelMethodPair, ...], asked: InputOptions, target: str | None, unit: str, options: AgreementOptions,
-    seed: int, as_json: bool,
+    pairs: tuple[ModelMethodPair, ...], input_options: InputOptions, target: str | None, unit: str,
+    options: AgreementOptions, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     from engine.comparison.alignment import align_maps
     from engine.comparison.experiment import comparison_to_json
 
     with stdout_reserved():
-        source = read_input(asked)
+        source = read_input(input_options)
         explanations, failed = _explain({pair.code: pair.request(source.example, target, seed) for pair in pairs})
     if len(explanations) < 2:
         raise ExegesisError(f"compare: fewer than two columns have a map. {' '.join(failed.values())}")

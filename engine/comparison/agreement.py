@@ -109,7 +109,7 @@ def rank_moves(reference: PartScores, other: PartScores, options: AgreementOptio
 def share_differences(reference: PartScores, other: PartScores, options: AgreementOptions) -> PartScores:
     """Each part's share of the whole map minus its share in the reference, from -2 to 2.
 
-    A share is the score over the sum of all sizes, so that methods of different units can be held against each other.
+    A share is the score over the sum of all sizes, so that methods of different units can be compared.
     Over the parts that both have; NaN where there is nothing to share.
     """
     both = np.isfinite(reference) & np.isfinite(other)

@@ -145,9 +145,9 @@ def chance_text(model: ModelSummary) -> str:
 
 def query_of(kind: str, spec: Spec) -> Any:
     """The query of a specification. Errors: a field that is unknown or of another shape."""
-    known = {field.name for field in fields(QUERIES[kind])}
-    if strange := sorted(spec.keys() - known):
-        raise UsageError(f"spec of a {kind} job: may have {', '.join(sorted(known))}, got {shown(strange)}.")
+    names = {field.name for field in fields(QUERIES[kind])}
+    if unknown_names := sorted(spec.keys() - names):
+        raise UsageError(f"spec of a {kind} job: may have {', '.join(sorted(names))}, got {shown(unknown_names)}.")
     claims, places = spec.get("claims", []), spec.get("places", {})
     if not isinstance(claims, list):
         raise not_allowed(f"claims of a {kind} job", "a list", claims)

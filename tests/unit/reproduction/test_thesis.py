@@ -117,7 +117,7 @@ def test_a_run_finds_what_both_engines_find(small: dict[str, str], monkeypatch: 
     assert random.numbers[0].value == pytest.approx(by_hand)
     moved = attack_examples(*given, GRADIENTS, examples=3, attack={"steps": STEPS})
     wanted = ("probability_distance", "unconstrained")
-    own = [row.value for row in moved.rows if (row.of.metric, row.of.objective) == wanted]
+    own = [row.value for row in moved.rows if (row.key.metric, row.key.objective) == wanted]
     assert attack.numbers[0].value == pytest.approx(sum(own) / len(own))
     without_models(monkeypatch)
     for module in (engine.attacks.attack, engine.randomization.work):
