@@ -5,10 +5,10 @@ from __future__ import annotations
 import streamlit as st
 
 from components.annotate.api import study_routes
-from components.frame import ICON, navigation
+from components.controls import begin_run, end_run
+from components.navigation import ICON, navigation
 from components.organizer import admit_visitor, is_stranger
-from components.serving import ask_no_network, base_path, middleware, opening_a_browser, send_no_path
-from components.stale_choices import run_begins, run_ended
+from components.server import base_path, disable_address_lookup, hide_script_path, middleware, open_browser
 from engine.access import restrict
 from engine.models import sandbox
 
@@ -21,12 +21,12 @@ if __name__ == "__main__":
         layout="wide",
         menu_items={"About": "Exegesis: see, compare and judge explanations of transformer classifiers."},
     )
-    if entry.alone or entry.organiser or admit_visitor(entry):
-        run_begins()
+    if entry.alone or entry.organizer or admit_visitor(entry):
+        begin_run()
         page.run()
-        run_ended()
+        end_run()
 else:
-    ask_no_network()
-    send_no_path()
+    disable_address_lookup()
+    hide_script_path()
     sandbox.enable()
-    app = st.App(__file__, routes=study_routes(base_path()), middleware=middleware(), lifespan=opening_a_browser)
+    app = st.App(__file__, routes=study_routes(base_path()), middleware=middleware(), lifespan=open_browser)

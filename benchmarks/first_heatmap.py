@@ -63,7 +63,7 @@ def _all_maps(page: Page) -> None:
 
 def _cpu_seconds() -> float:
     """Of this process's children that run the server, so far."""
-    servers = [child for child in psutil.Process().children() if "components.launcher" in child.cmdline()]
+    servers = [child for child in psutil.Process().children() if "components.server" in child.cmdline()]
     return sum(sum(server.cpu_times()[:2]) for server in servers)
 
 

@@ -16,8 +16,8 @@ import numpy as np
 from benchmarks.harness import Limit, benchmark_parser, judge, load_average, scratch_folder, show
 from benchmarks.served_pages import open_session, run_rows, visit_page
 from benchmarks.watched_server import Run, runs, troubles, watched
-from components.frame import IMAGES
 from components.images.state import START
+from components.navigation import IMAGES
 from tests.browser.server import Server
 
 MODEL, DATA = "scenes-vit", "scenes"

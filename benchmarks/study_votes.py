@@ -21,7 +21,7 @@ import numpy as np
 import psutil
 
 from benchmarks.harness import Limit, benchmark_parser, judge, load_average, scratch_folder, show
-from components.launcher import QUIET_SECONDS
+from components.server import QUIET_SECONDS
 from engine.study.database import ADDRESS
 from tests.browser.server import running
 from tests.unit.study.polls import open_study

@@ -22,7 +22,7 @@ from typing import Any
 
 import psutil
 
-from components import launcher
+from components.server import main as start_dashboard
 from tests.browser.server import Server, running
 
 MARK = "RUN "
@@ -125,7 +125,7 @@ def main(argv: Sequence[str] | None = None) -> None:
             profiler.dump_stats(given.profile)
 
     watch(said, profiler)
-    launcher.main(others)
+    start_dashboard(others)
 
 
 if __name__ == "__main__":

@@ -1,21 +1,19 @@
-"""What a participant of a study sees: the input, and explanations that show nothing but colors.
+"""The input and the explanations of a ballot, drawn in colors alone.
 
-All maps have one scale and no numbers: the digits of a score would tell how it was made. No name of a method is known
-here.
+All maps have one scale and no numbers: the digits of a score would reveal its method. This module knows no name of a
+method.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from html import escape
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
-from components.compact import compact_css
+from components.styles import use_sheet
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map.html import LAYERS, place
 from components.widgets.patch_map.picture import picture_style, use_picture_styles
@@ -26,9 +24,8 @@ from engine.study.ballots import BallotMap
 from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE
 from engine.word_units import units
 
-LAYOUT = Path(__file__).resolve().parent / "assets" / "ballot.css"
 TOP = 3
-"""Parts that the words about a map name, for those who cannot see its colors."""
+"""The number of parts in the description of a map for those who cannot see its colors."""
 COLOR_MEANINGS = {
     BY_RANK: "The stronger the color, the more a part matters compared with the others, by whatever amount.",
     BY_SIZE: "The stronger the color, the more a part matters, for the answer or against it.",
@@ -36,7 +33,7 @@ COLOR_MEANINGS = {
 }
 """The meaning of the colors, by the rule of the study."""
 END = 1.0
-"""Where every scale ends: scores of a ballot are shares of the largest."""
+"""The end of every scale: scores of a ballot are shares of the largest."""
 
 
 def explanation_html(model_input: Input, one: BallotMap) -> str:
@@ -58,15 +55,15 @@ def input_html(model_input: Input) -> str:
 
 
 def scale_html(target: str | None, colors: str) -> str:
-    """How the colors of all maps are read. `target`: the class that is explained; None where it must not be told.
+    """The legend of the colors of all maps. `target`: the explained class; None where it must not be revealed.
 
-    `colors`: what they show, as in the study's design.
+    `colors`: their meaning, as in the study's design.
     """
-    of = "the model's answer" if target is None else f"<bdi>{escape(target)}</bdi>"
+    answer = "the model's answer" if target is None else f"<bdi>{escape(target)}</bdi>"
     if colors == BY_SIGN:
-        scale = f'<i class="xg-scale xg-signed"></i><b>against {of}</b><span>for {of}</span>'
+        scale = f'<i class="xg-scale xg-signed"></i><b>against {answer}</b><span>for {answer}</span>'
     else:
-        scale = f'<i class="xg-scale xg-amount"></i><b>matters least for {of}</b><span>matters most</span>'
+        scale = f'<i class="xg-scale xg-amount"></i><b>matters least for {answer}</b><span>matters most</span>'
     return f'<div class="xg xg-key"><p class="xg-ends">{scale}</p><p class=xg-small>{COLOR_MEANINGS[colors]}</p></div>'
 
 
@@ -81,7 +78,7 @@ def draw_input(model_input: Input) -> None:
 def use_ballot_styles() -> None:
     """Put the style sheets into the page; they take no room. Colors come with `styles.use_styles`."""
     use_picture_styles()
-    st.html(_sheet())
+    use_sheet("ballot")
 
 
 def _text_map(example: Example, one: BallotMap) -> str:
@@ -89,27 +86,24 @@ def _text_map(example: Example, one: BallotMap) -> str:
     parts = tuple(unit for unit in units(one.tokens, one.scores, example) if not unit.special)
     signed = one.colors == BY_SIGN
     view = TokenMap(parts, texts, signed, "", one.truncated, bare=True, end=END)
-    words = _strongest([unit.text for unit in parts], np.array([unit.score for unit in parts]), signed)
-    return f'<div class="xg xg-unnamed" role="group" aria-description="{escape(words)}">{token_map_html(view)}</div>'
+    strongest = _strongest([unit.text for unit in parts], np.array([unit.score for unit in parts]), signed)
+    return (
+        f'<div class="xg xg-unnamed" role="group" aria-description="{escape(strongest)}">{token_map_html(view)}</div>'
+    )
 
 
 def _picture_map(scores: Float[np.ndarray, "gh gw"], signed: bool) -> str:
     view = PatchMap(scores, signed, "", end=END)
-    words = _strongest([place(at, scores.shape[1]) for at in range(scores.size)], scores.ravel(), signed)
-    picture = f'<div class="xg-patches" role="img" aria-label="{escape(words)}">{layers_html(view)}</div>'
+    strongest = _strongest([place(at, scores.shape[1]) for at in range(scores.size)], scores.ravel(), signed)
+    picture = f'<div class="xg-patches" role="img" aria-label="{escape(strongest)}">{layers_html(view)}</div>'
     return f'<div class="xg xg-unnamed">{picture}</div>'
 
 
 def _strongest(names: Sequence[str], scores: Float[np.ndarray, "part"], signed: bool) -> str:
-    """The largest parts by name, without a number; parts that are not colored are none."""
+    """The names of the largest parts, without numbers and parts that have no color."""
     order = [at for at in np.argsort(-np.abs(scores), kind="stable")[:TOP].tolist() if scores[at]]
     if not order:
         return "Nothing is coloured."
     side = {True: " (for)", False: " (against)"} if signed else {True: ""}
     parts = [names[at] + side[bool(scores[at] > 0)] for at in order]
     return f"Strongest: {', '.join(parts)}."
-
-
-@cache
-def _sheet() -> str:
-    return f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>"

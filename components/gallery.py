@@ -1,53 +1,51 @@
-"""The gallery: examples that are explained already, each a card with one method's map and what to see in it."""
+"""The gallery: cards of examples with shipped explanations, each with the map of a method and a sentence about it."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 from html import escape
-from pathlib import Path
 
 import streamlit as st
 
-from components.compact import compact_css
-from components.frame import TEXT
-from components.inputs.link import Query
 from components.inputs.text_choice import TextFocus, write_text_focus
+from components.links import Query
 from components.method_row import token_map
+from components.navigation import TEXT
 from components.numbers import percent
+from components.styles import use_sheet
 from components.widgets.token_map import TokenMap, token_map_html
 from engine.explain import shipped_explanation
 from engine.registry import explainer
 from engine.result import Explanation, Prediction
 from engine.shipped.gallery import DATASET, GALLERY, MODEL, GalleryCard
 
-LAYOUT = Path(__file__).resolve().parent / "assets" / "gallery.css"
 COLUMNS = 3
 
 
-def gallery() -> None:
-    """How to read a map, then a card for each example; each opens the Text page with all its methods."""
-    st.html(f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>")
+def draw_gallery() -> None:
+    """Draw a card on how to read a map, then a card for each example; each opens the Text page with all its methods."""
+    use_sheet("gallery")
     cards = [None, *GALLERY]
     with st.container(key="gallery", gap="small"):
         for start in range(0, len(cards), COLUMNS):
-            for place, piece in zip(st.columns(COLUMNS, gap="small"), cards[start : start + COLUMNS], strict=False):
+            for place, card in zip(st.columns(COLUMNS, gap="small"), cards[start : start + COLUMNS], strict=False):
                 with place.container(border=True, height="stretch", gap="xxsmall"):
-                    _draw(piece)
+                    _draw(card)
 
 
-def link(piece: GalleryCard) -> Query:
-    """What the Text page is asked for: this example, and its usual methods."""
-    return write_text_focus(TextFocus(MODEL, piece.example.text, None, piece.index, DATASET))
+def link(card: GalleryCard) -> Query:
+    """The link to the Text page with this example and its usual methods."""
+    return write_text_focus(TextFocus(MODEL, card.example.text, None, card.index, DATASET))
 
 
-def card_html(piece: GalleryCard, made: Explanation | None) -> str:
+def card_html(card: GalleryCard, made: Explanation | None) -> str:
     """Prediction, map and sentence. Without a current result (None) the text stands alone."""
-    parts = _bare(piece) if made is None else _explained(piece, made)
-    return f'<div class="xg"><div class="xg-card">{parts}<p>{escape(piece.see)}</p></div></div>'
+    parts = _bare(card) if made is None else _explained(card, made)
+    return f'<div class="xg"><div class="xg-card">{parts}<p>{escape(card.see)}</p></div></div>'
 
 
 def reading_html() -> str:
-    """The card that says how to read the others."""
+    """The card on how to read the others."""
     return (
         '<div class="xg"><div class="xg-card"><p class="xg-title">How to read a map</p>'
         "<p>A method gives every token one number, drawn as a colour. With sign: against the explained class"
@@ -59,34 +57,34 @@ def reading_html() -> str:
     )
 
 
-def _draw(piece: GalleryCard | None) -> None:
-    if piece is None:
+def _draw(card: GalleryCard | None) -> None:
+    if card is None:
         st.html(reading_html())
         return
     icon = ":material/arrow_forward:"
-    st.page_link(TEXT.file, label=f"**{piece.title}**", icon=icon, icon_position="right", query_params=link(piece))
-    st.html(card_html(piece, shipped_explanation(piece.request(piece.method))))
+    st.page_link(TEXT.file, label=f"**{card.title}**", icon=icon, icon_position="right", query_params=link(card))
+    st.html(card_html(card, shipped_explanation(card.request(card.method))))
 
 
-def _bare(piece: GalleryCard) -> str:
-    return f'<p class="xg-text">{escape(piece.example.text)}</p><p class="xg-small">Computed when you open it.</p>'
+def _bare(card: GalleryCard) -> str:
+    return f'<p class="xg-text">{escape(card.example.text)}</p><p class="xg-small">Computed when you open it.</p>'
 
 
-def _explained(piece: GalleryCard, made: Explanation) -> str:
-    method = explainer(piece.method)
-    whole = token_map(method, made, piece.example, "token")
+def _explained(card: GalleryCard, made: Explanation) -> str:
+    method = explainer(card.method)
+    whole = token_map(method, made, card.example, "token")
     view = replace(whole, units=tuple(unit for unit in whole.units if not unit.special))
     return (
-        f'<p class="xg-small">{_verdict(piece, made.prediction)}</p>{token_map_html(view)}'
+        f'<p class="xg-small">{_verdict(card, made.prediction)}</p>{token_map_html(view)}'
         f'<p class="xg-small">{escape(method.title)}:{_scale(view)}</p>'
     )
 
 
-def _verdict(piece: GalleryCard, prediction: Prediction) -> str:
-    """The prediction, and what the reviewer meant where that is another."""
+def _verdict(card: GalleryCard, prediction: Prediction) -> str:
+    """The prediction, and the reviewer's label where that is another."""
     share = escape(percent(max(prediction.probabilities)))
-    meant = f", meant {escape(piece.label)}" if piece.label not in (None, prediction.label) else ""
-    return f"Predicted <b>{escape(prediction.label)}</b> ({share}){meant}"
+    label = f", meant {escape(card.label)}" if card.label not in (None, prediction.label) else ""
+    return f"Predicted <b>{escape(prediction.label)}</b> ({share}){label}"
 
 
 def _scale(view: TokenMap) -> str:

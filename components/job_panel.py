@@ -1,4 +1,4 @@
-"""A job as pages show it: its state in words, how far it is with a way to stop it, how it ended with a way to go on."""
+"""A job on pages: its state in words, its progress with a way to stop it, its end with a way to go on."""
 
 from __future__ import annotations
 
@@ -11,10 +11,9 @@ from typing import Literal
 
 import streamlit as st
 
-from components.library_html import duration
-from components.numbers import count
+from components.errors import describe_error, show_error
+from components.numbers import count, duration
 from components.organizer import is_organizer
-from components.trouble import say_error, sentence
 from engine import jobs
 from engine.errors import ExegesisError
 from engine.jobs import Job, UnitFailure
@@ -47,7 +46,7 @@ PARTS = {
     "reproduce_smat": "A part is one student; the last judges the claims.",
     "reproduce": "A part is one map, what is measured on one example, or a model that is made.",
 }
-"""The parts that a job of a kind counts."""
+"""The parts of a job, by its kind."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +68,7 @@ class JobView:
 
 
 def job_view(job: Job, ahead: int) -> JobView:
-    """The job in words. `ahead`: how many jobs of its queue come before it."""
+    """The job in words. `ahead`: the number of jobs before it in its queue."""
     stopping = not job.over and job.cancel_requested
     return JobView(
         id=job.id,
@@ -88,13 +87,13 @@ def job_view(job: Job, ahead: int) -> JobView:
 
 
 def describe_end(job: Job) -> str:
-    """How far a job came that did not end well, in our words and numbers."""
+    """The progress of a job that did not finish, in words and numbers."""
     word = job.state.capitalize()
     return f"{word} after {job.done:,} of {count(job.total, 'part')}." if job.total else f"{word} before it began."
 
 
 def failures_html(failures: Sequence[UnitFailure]) -> str:
-    """Which parts failed and why; of very many the first ones."""
+    """The failed parts with their errors; of very many the first ones."""
     shown = failures[:FAILURES_SHOWN]
     rows = "".join(f"<dt>{escape(failure.label)}</dt><dd>{escape(failure.error)}</dd>" for failure in shown)
     left = len(failures) - len(shown)
@@ -134,7 +133,7 @@ def _counts(job: Job) -> str:
 
 
 def now_html(kind: str, label: str) -> str:
-    """The part at hand of a job, and what its parts are."""
+    """The part at hand of a job, and the meaning of its parts."""
     now = [f"Now: {label}."] if label else []
     return f'<div class="xg"><p class="xg-small">{escape(" ".join([*now, PARTS.get(kind, "")]))}</p></div>'
 
@@ -146,9 +145,9 @@ class JobPanel:
         self.page, self.failure_key = page, f"{page}_jobs_said"
 
     def trouble(self) -> None:
-        """Draw what the last press of a button could not do."""
+        """Draw the error of the last press of a button."""
         if st.session_state.get(self.failure_key):
-            say_error(st.session_state[self.failure_key])
+            show_error(st.session_state[self.failure_key])
 
     def progress(self, id: int) -> None:
         """Follow a job; the page is drawn again when it is over."""
@@ -176,7 +175,7 @@ class JobPanel:
         if last is None or last.state not in RESUMABLE:
             return False
         if last.error:
-            say_error(last.error)
+            show_error(last.error)
         else:
             st.caption(describe_end(last))
         self._button(label, "resume", partial(jobs.resume, last.id), primary, FINDS)
@@ -187,7 +186,7 @@ class JobPanel:
             job = jobs.get(id)
             view = job_view(job, jobs.count_ahead(job))
         except ExegesisError as error:
-            say_error(sentence(error))
+            show_error(describe_error(error))
             return
         if job.over:
             st.rerun()  # the whole page, which now has what the job has made
@@ -208,4 +207,4 @@ class JobPanel:
         try:
             action()
         except ExegesisError as error:
-            st.session_state[self.failure_key] = sentence(error)
+            st.session_state[self.failure_key] = describe_error(error)

@@ -1,52 +1,130 @@
-"""Which methods, with which parameters: the chosen ones on the page, all of them on their three axes in a dialog.
+"""The choice of methods and their parameters: the chosen ones on the page, all of them by three axes in a dialog.
+
+The axes are those of Covert et al. (2021): how a method removes features, what behavior it explains, how it summarizes.
+Everything is read from the registry, so a method that is added there is listed, filtered and preset here.
 
 Every key of a page's picker starts with the page's `prefix`. The parameters are the values under `prefix` and their
-name in a link ("occlusion.window"); they are kept while the dialog is closed.
+name in a link ("occlusion.window"); they stay while the dialog is closed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 
 import streamlit as st
 
-from components.kept import KEPT
-from components.method_axes import (
-    ANY,
-    TRAITS,
-    columns_html,
-    fits,
-    in_words,
-    kinds,
-    lacking_on,
-    picker_style,
-    presets,
-    traits,
-    traits_html,
-)
-from components.parameters import (
+from components.controls import (
+    PERSIST,
     changed_parameters,
+    current_parameters,
     has_parameters,
-    held_parameters,
-    parameters,
+    parameter_widgets,
     reset_parameters,
 )
-from components.trouble import literal
+from components.errors import escape_label
+from components.styles import use_sheet
 from engine.registry import Explainer
 
+TRAITS = {
+    "removal": "Removed by",
+    "behaviour": "Explains",
+    "summary": "Summarised as",
+    "scores": "Scores",
+    "cost": "Cost",
+}
+"""The titles of the traits of methods, the three axes first."""
+SCORES = {True: "signed", False: "unsigned"}
+COSTS = {True: "quick", False: "many evaluations"}
+ANY, BASELINE = "any", "baseline"
 COLUMNS = (2, 8)
-"""Width of a method's name and of what is told of it."""
+"""Relative widths of a method's name and its description."""
 Methods = Mapping[str, Explainer]
+PRESETS: dict[str, Callable[[Explainer], bool]] = {
+    "Quick": lambda method: method.cheap,
+    "Path methods": lambda method: kind(method.axes.summary) == "path integral",
+    "Attention": lambda method: method.family == "attention",
+    "Removal-based": lambda method: kind(method.axes.removal) == "chosen operator",
+    "All": lambda method: True,
+}
+
+
+def kind(text: str) -> str:
+    """The kind in a text of an axis: what stands before a colon or a comma."""
+    return re.split("[:,]", text, maxsplit=1)[0].strip()
+
+
+def method_traits(method: Explainer, params: Mapping[str, object]) -> dict[str, str]:
+    """The method's kind by each of `TRAITS`. A parameter may change whether its scores are signed."""
+    axes = method.axes_at(params)
+    return {
+        "removal": kind(axes.removal),
+        "behaviour": kind(axes.behaviour),
+        "summary": kind(axes.summary),
+        "scores": SCORES[method.is_signed(params)],
+        "cost": COSTS[method.cheap],
+    }
+
+
+def kinds_by_trait(traits_of_methods: Iterable[Mapping[str, str]]) -> dict[str, tuple[str, ...]]:
+    """The kinds by trait, in the order of the methods."""
+    methods = list(traits_of_methods)
+    return {trait: tuple(dict.fromkeys(traits[trait] for traits in methods)) for trait in TRAITS}
+
+
+def matches(traits: Mapping[str, str], wanted: Mapping[str, str]) -> bool:
+    """Whether a method has the wanted traits, each a kind or any."""
+    return all(kind in (ANY, traits[trait]) for trait, kind in wanted.items())
+
+
+def presets(methods: Mapping[str, Explainer], usual: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Sets of methods by name, each with the baseline for comparison."""
+    sets = {"Default": tuple(id for id in usual if id in methods)}
+    for name, rule in PRESETS.items():
+        fitting = [id for id, method in methods.items() if rule(method) and method.family != BASELINE]
+        if fitting:
+            sets[name] = tuple(id for id in methods if id in fitting or methods[id].family == BASELINE)
+    return sets
+
+
+def unavailable_methods(methods: Iterable[Explainer], models: Iterable[str]) -> dict[str, str]:
+    """The methods that do not work on one of these models, with the reason and a remedy."""
+    names = list(models)
+    reasons = {method.id: next(filter(None, map(method.why_not, names)), "") for method in methods}
+    return {id: reason for id, reason in reasons.items() if reason}
+
+
+def describe_params(changed: Mapping[str, str]) -> str:
+    """Parameters by the names of links: "n_steps 20, baseline zero"."""
+    return ", ".join(f"{name} {value}" for name, value in changed.items())
+
+
+def columns_html() -> str:
+    """The heads of the columns of traits. A narrow row names its own."""
+    heads = "".join(f"<span>{name}</span>" for name in TRAITS.values())
+    return f'<div class="xa"><div class="xa-axes xa-heads" aria-hidden="true">{heads}</div></div>'
+
+
+def traits_html(method: Explainer, params: Mapping[str, object]) -> str:
+    """The traits in full, then the caution with its source."""
+    axes = method.axes_at(params)
+    texts = method_traits(method, params) | {name: getattr(axes, name) for name in ("removal", "behaviour", "summary")}
+    cells = "".join(f"<div><dt>{TRAITS[name]}</dt><dd>{escape(texts[name])}</dd></div>" for name in TRAITS)
+    return (
+        f'<div class="xa"><dl class="xa-axes">{cells}</dl>'
+        f'<p class="xa-caution">{escape(method.caution)} <cite>{escape(method.citation)}</cite></p></div>'
+    )
 
 
 def chosen_methods(methods: Methods, prefix: str) -> None:
-    """The methods under the key `prefix` + "methods", in the order chosen, and which are not at their defaults."""
+    """Draw the choice of methods under the key `prefix` + "methods", and the changed parameters of the chosen ones."""
     st.multiselect(
         "Methods",
         list(methods),
         key=f"{prefix}methods",
         format_func=lambda id: methods[id].title,
-        persist_state=KEPT,
+        persist_state=PERSIST,
         placeholder="Pick at least one",
         help="random is the baseline that knows nothing: a map that looks no better says nothing.",
         wrap=True,
@@ -56,8 +134,11 @@ def chosen_methods(methods: Methods, prefix: str) -> None:
 
 
 def all_methods(methods: Methods, usual: Sequence[str], prefix: str, models: Sequence[str] = ()) -> None:
-    """A button that opens the list of all methods. `usual`: those of the preset "Default". `models`: what is explained;
-    of a method that one of them has not, it is said why."""
+    """Draw a button that opens the list of all methods.
+
+    `usual`: the methods of the preset "Default". `models`: the explained models; the list says why a method does not
+    work on one of them.
+    """
     if st.button("All methods and parameters", key=f"{prefix}all"):
         _choose(prefix, st.session_state[f"{prefix}methods"])
         for trait in TRAITS:
@@ -66,13 +147,13 @@ def all_methods(methods: Methods, usual: Sequence[str], prefix: str, models: Seq
 
 
 def picker_body(methods: Methods, usual: Sequence[str], prefix: str, models: Sequence[str] = ()) -> None:
-    """What the dialog shows: sets of methods, filters, then a row a method."""
-    st.html(picker_style())
-    lacking = lacking_on(methods.values(), models)
-    _presets({id: method for id, method in methods.items() if id not in lacking}, usual, prefix)
-    told = {id: traits(method, held_parameters(method, prefix)) for id, method in methods.items()}
-    wanted = _filters(kinds(told.values()), prefix)
-    listed = [id for id in methods if fits(told[id], wanted)]
+    """Draw the content of the dialog: sets of methods, filters, then a row a method."""
+    use_sheet("picker")
+    unavailable = unavailable_methods(methods.values(), models)
+    _presets({id: method for id, method in methods.items() if id not in unavailable}, usual, prefix)
+    traits = {id: method_traits(method, current_parameters(method, prefix)) for id, method in methods.items()}
+    wanted = _filters(kinds_by_trait(traits.values()), prefix)
+    listed = [id for id in methods if matches(traits[id], wanted)]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"{len(listed)} of {len(methods)} methods listed, {len(_chosen(prefix))} chosen.", width="stretch")
         _done(prefix, "above")
@@ -82,7 +163,7 @@ def picker_body(methods: Methods, usual: Sequence[str], prefix: str, models: Seq
         st.info("No method is of this kind. Set a filter back to Any.")
     with st.container(gap=None, key="method_list"):
         for id in listed:
-            _row(methods[id], prefix, lacking.get(id, ""))
+            _row(methods[id], prefix, unavailable.get(id, ""))
     _done(prefix, "below")
 
 
@@ -101,15 +182,15 @@ def _done(prefix: str, place: str) -> None:
 
 
 def _changed_line(methods: Sequence[Explainer], prefix: str) -> None:
-    """The chosen methods that do not run at their defaults."""
-    words = {method.title: in_words(changed_parameters(method, prefix)) for method in methods}
-    if said := "; ".join(f"{title} with {changed}" for title, changed in words.items() if changed):
-        _said_with_reset(said, methods, prefix, "reset")
+    """Draw the chosen methods that do not run at their defaults."""
+    changes = {method.title: describe_params(changed_parameters(method, prefix)) for method in methods}
+    if text := "; ".join(f"{title} with {changed}" for title, changed in changes.items() if changed):
+        _changes_with_reset(text, methods, prefix, "reset")
 
 
-def _said_with_reset(said: str, methods: Sequence[Explainer], prefix: str, name: str) -> None:
+def _changes_with_reset(changes: str, methods: Sequence[Explainer], prefix: str, name: str) -> None:
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
-        st.caption(f"Changed: {said}", width="content")
+        st.caption(f"Changed: {changes}", width="content")
         st.button("Reset", key=f"{prefix}{name}", type="tertiary", on_click=_reset, args=(methods, prefix))
 
 
@@ -140,24 +221,24 @@ def _filter(trait: str, kinds: Sequence[str], prefix: str) -> str:
     )
 
 
-def _row(method: Explainer, prefix: str, lacking: str) -> None:
-    name, told = st.columns(COLUMNS, gap="small")
+def _row(method: Explainer, prefix: str, unavailable: str) -> None:
+    name, description = st.columns(COLUMNS, gap="small")
     pick = f"{prefix}pick.{method.id}"
     st.session_state[pick] = method.id in _chosen(prefix)
     name.checkbox(method.title, key=pick, on_change=_toggle, args=(prefix, method.id))
-    with told.container(gap=None):
-        st.html(traits_html(method, held_parameters(method, prefix)))
-        if lacking:
-            st.caption(f"Not for this model. {literal(lacking)}")
+    with description.container(gap=None):
+        st.html(traits_html(method, current_parameters(method, prefix)))
+        if unavailable:
+            st.caption(f"Not for this model. {escape_label(unavailable)}")
         if has_parameters(method):
             _parameters(method, prefix)
 
 
 def _parameters(method: Explainer, prefix: str) -> None:
-    if words := in_words(changed_parameters(method, prefix)):
-        _said_with_reset(words, [method], prefix, f"reset.{method.id}")
+    if changes := describe_params(changed_parameters(method, prefix)):
+        _changes_with_reset(changes, [method], prefix, f"reset.{method.id}")
     with st.expander("Parameters", key=f"{prefix}parameters.{method.id}", type="compact"):
-        parameters(method, prefix)
+        parameter_widgets(method, prefix)
 
 
 def _chosen(prefix: str) -> tuple[str, ...]:
@@ -165,7 +246,7 @@ def _chosen(prefix: str) -> tuple[str, ...]:
 
 
 def _choose(prefix: str, ids: Sequence[str]) -> None:
-    """The dialog's own list: the page takes it over when the dialog closes, so that it computes once."""
+    """Set the dialog's own list: the page takes it over when the dialog closes, so that it computes once."""
     st.session_state[f"{prefix}draft"] = list(ids)
 
 

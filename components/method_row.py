@@ -1,4 +1,4 @@
-"""One method in the stack: its map, its check and cost beside it, its caution below, its provenance on a click."""
+"""The row of a method: its map, its check and cost beside it, its caution below, its provenance on a click."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Facts = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True)
 class MethodRow:
-    """What a row shows, in plain values."""
+    """The content of a row, in plain values."""
 
     title: str
     view: TokenMap
@@ -32,8 +32,8 @@ class MethodRow:
 
 
 @dataclass(frozen=True)
-class Quiet:
-    """A method without a map: its numbers are still to come, or an error stands in their place."""
+class Placeholder:
+    """The row of a method without a map: its numbers are still to come, or there is an error."""
 
     title: str
     sentence: str
@@ -71,7 +71,7 @@ def token_map(method: Explainer, made: Explanation, example: Example, unit: str)
 
 
 def facts(method: Explainer, made: Explanation) -> Facts:
-    """Everything that the numbers depend on, name and value."""
+    """Everything that the numbers depend on: names and values."""
     origin, axes = made.provenance, method.axes_at(made.provenance.params)
     chosen = ", ".join(f"{name} = {value}" for name, value in origin.params.items()) or "none"
     return (
@@ -90,18 +90,18 @@ def facts(method: Explainer, made: Explanation) -> Facts:
 
 
 def _shares(made: Explanation) -> Facts:
-    """Where the logit went, for a method that hands all of it back: not all of it reaches the input."""
+    """The shares of the logit, for a method that distributes all of it: not all of it reaches the input."""
     parts = made.extras.get("relevance")
     if parts is None:
         return ()
     input = "tokens" if made.grid is None else "patches and special tokens"
     named = {"tokens": input, "biases": "biases", "positions": "positions", "softmax": "softmax of attention"}
-    told = " + ".join(f"{plain(parts[part])} ({name})" for part, name in named.items())
-    return (("score" if made.prediction.regression else "logit", f"{plain(parts['logit'])} = {told}"),)
+    terms = " + ".join(f"{plain(parts[part])} ({name})" for part, name in named.items())
+    return (("score" if made.prediction.regression else "logit", f"{plain(parts['logit'])} = {terms}"),)
 
 
 def cost_line(made: Explanation) -> str:
-    """What the numbers took to be here."""
+    """The cost of the numbers in a line."""
     source = "from the cache" if made.cached else seconds(made.seconds)
     return f"{count(made.evaluations, 'evaluation')} · {source}"
 
@@ -111,12 +111,12 @@ def method_row_html(row: MethodRow) -> str:
     return (
         f'<div class="xg"><div class="xg-row"><div class="xg-side"><p class="xg-title">{escape(row.title)}</p>'
         f'{check_html(row.check)}<p class="xg-small">{escape(row.cost)}</p></div>'
-        f"<div>{token_map_html(row.view)}{foot_html(row)}</div></div></div>"
+        f"<div>{token_map_html(row.view)}{footer_html(row)}</div></div></div>"
     )
 
 
-def foot_html(row: MethodRow) -> str:
-    """What stands below a map: its scale, its caution, its notes, and the rest on a click."""
+def footer_html(row: MethodRow) -> str:
+    """The lines below a map: its scale, its caution, its notes, and the rest on a click."""
     notes = "".join(f'<p class="xg-note">{escape(note)}</p>' for note in row.notes)
     return (
         f'<div class="xg-small xg-foot">{legend_html(row.view)}{details_html(row.facts)}'
@@ -125,11 +125,11 @@ def foot_html(row: MethodRow) -> str:
 
 
 def check_html(check: Check | None) -> str:
-    """The method's own check in words: name, value, good or not, a line for each number."""
-    return "" if check is None else "".join(map(_part_html, check.parts))
+    """The method's own check: name, value, good or not, a line for each number."""
+    return "" if check is None else "".join(map(_check_part_html, check.parts))
 
 
-def _part_html(part: Check) -> str:
+def _check_part_html(part: Check) -> str:
     name, value, limit = escape(part.name), escape(small(part.value)), plain(part.limit)
     if part.ok:
         return f'<p class="xg-small" title="good: at most {limit}">✓ {name}: {value}</p>'
@@ -137,17 +137,17 @@ def _part_html(part: Check) -> str:
 
 
 def details_html(facts: Facts) -> str:
-    """What the numbers depend on, on a click."""
+    """The facts that the numbers depend on, on a click."""
     rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts)
     return f'<details class="xg-details"><summary>Details</summary><dl class="xg-facts">{rows}</dl></details>'
 
 
-def waiting(title: str, now: bool) -> Quiet:
-    """A method whose numbers are still to come."""
-    return Quiet(title, "being computed …" if now else "waiting …")
+def waiting_placeholder(title: str, now: bool) -> Placeholder:
+    """The row of a method whose numbers are still to come. `now`: they are being computed."""
+    return Placeholder(title, "being computed …" if now else "waiting …")
 
 
-def quiet_html(row: Quiet) -> str:
+def placeholder_html(row: Placeholder) -> str:
     """The row of a method without a map."""
     kind = " xg-error" if row.failed else ""
     return (

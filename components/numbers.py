@@ -1,8 +1,12 @@
-"""Numbers as people read them."""
+"""Numbers, durations and counts as people read them, and the time zone of the browser."""
 
 from __future__ import annotations
 
 import math
+from datetime import UTC, tzinfo
+from zoneinfo import ZoneInfo
+
+import streamlit as st
 
 MINUS = "\u2212"
 MOST_DECIMALS = 4
@@ -19,18 +23,18 @@ def plain(value: float) -> str:
 
 
 def decimals_of(largest: float) -> int:
-    """As many as three significant digits of `largest`, the largest of its column, need."""
+    """Decimals for three significant digits of `largest`, the largest of a column."""
     return max(0, 2 - math.floor(math.log10(largest))) if largest > 0 else 0
 
 
 def even(value: float, largest: float) -> str:
-    """With the decimals of its column: 0.489, 0.007."""
+    """The decimals of its column: 0.489, 0.007."""
     decimals = decimals_of(largest)
     return _minus(f"{round(value, decimals) + 0.0:.{decimals}f}")  # adding 0 takes the sign from what rounds to it
 
 
 def fixed(value: float, decimals: int, sign: bool) -> str:
-    """With so many decimals; what would read 0 without being 0 is held against the least that does not: <0.001."""
+    """A number of decimals; a value that would read 0 but is not is compared with the least that does not: <0.001."""
     text = f"{value + 0.0:{'+' if sign and value else ''}.{decimals}f}"
     if value == 0 or text.strip("+-0."):
         return _minus(text)
@@ -38,7 +42,7 @@ def fixed(value: float, decimals: int, sign: bool) -> str:
 
 
 def small(value: float) -> str:
-    """An error that should be 0: three significant digits, and nothing of rounding noise."""
+    """An error that should be 0: three significant digits, and no rounding noise."""
     return plain(value) if value >= 1e-6 or value == 0 else _minus("<\u00a01e-6")
 
 
@@ -53,12 +57,12 @@ def brief(value: float, largest: float, sign: bool) -> str:
 
 
 def hundredths(value: float, sign: bool = False) -> str:
-    """Two decimals, as correlations and their means have: +0.08, 0.95."""
+    """Two decimals, for correlations and their means: +0.08, 0.95."""
     return _minus(format(round(value, 2) + 0.0, "+.2f" if sign else ".2f"))
 
 
 def percent(share: float) -> str:
-    """A probability: 97.3 %; what would round to 0 or 100 without being it is said to be near it."""
+    """A probability: 97.3 %; <0.1 % and >99.9 % for one that would round to 0 or 100 but is not."""
     if 0 < share < 0.0005:
         return "<\u00a00.1\u00a0%"
     if 0.9995 < share < 1:
@@ -84,6 +88,29 @@ def count(number: int, noun: str) -> str:
     if number == 0:
         return f"no {noun}s"
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
+def duration(seconds: float) -> str:
+    """A waiting time: 12 s, 3 min 5 s, 2 h 10 min."""
+    whole = max(0, round(seconds))
+    if whole < 60:
+        return f"{whole} s"
+    if whole < 3600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3600} h {whole % 3600 // 60} min"
+
+
+def plural(unit: str) -> str:
+    """The plural of a unit: tokens, words, patches."""
+    return f"{unit}es" if unit.endswith("ch") else f"{unit}s"
+
+
+def browser_zone() -> tzinfo:
+    """The time zone of the browser; UTC where it sends none, or one that this machine does not have."""
+    try:
+        return ZoneInfo(st.context.timezone or "UTC")
+    except (OSError, ValueError):
+        return UTC
 
 
 def _minus(text: str) -> str:

@@ -14,9 +14,9 @@ from urllib.parse import urlsplit
 import streamlit as st
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
-from components.frame import PageEntry, heading
+from components.errors import describe_error, show_error, show_note
+from components.navigation import PageEntry, heading
 from components.styles import use_styles
-from components.trouble import say_error, say_note, sentence
 from engine.access import ADMINS, OPEN, PASSWORD
 from engine.errors import ExegesisError
 from engine.study import access
@@ -84,7 +84,7 @@ def admit_visitor(entry: PageEntry) -> bool:
     heading(entry)
     if locked:
         return admit_organizer()
-    say_error(NOT_OPEN)
+    show_error(NOT_OPEN)
     return False
 
 
@@ -93,9 +93,9 @@ def admit_organizer() -> bool:
     user = _user()
     if not has_password() and user is None:
         if not is_local(current_visit()):
-            say_error(CLOSED)
+            show_error(CLOSED)
             return False
-        say_note(OPEN_HERE)
+        show_note(OPEN_HERE)
         return True
     if not is_organizer():
         _draw_log_in(user)
@@ -123,7 +123,7 @@ def _draw_log_in(user: Mapping[str, object] | None) -> None:
                 )
                 st.form_submit_button("Log in", type="primary", on_click=_check_password)
         if user is not None and user.get("is_logged_in"):
-            say_error(NOT_LISTED)
+            show_error(NOT_LISTED)
             _draw_log_out(st.logout)
         elif user is not None:
             for label, name in providers(st.secrets["auth"]).items():
@@ -131,7 +131,7 @@ def _draw_log_in(user: Mapping[str, object] | None) -> None:
                     _log_in_with(name)
             st.caption(BACK)
         if failure := st.session_state.pop(FAILURE_KEY, ""):
-            say_error(failure)
+            show_error(failure)
 
 
 def _check_password() -> None:
@@ -141,14 +141,14 @@ def _check_password() -> None:
         if not st.session_state[UNLOCKED_KEY]:
             st.session_state[FAILURE_KEY] = f"This is not the password. It is what {PASSWORD} is on the server."
     except ExegesisError as error:
-        st.session_state[FAILURE_KEY] = sentence(error)
+        st.session_state[FAILURE_KEY] = describe_error(error)
 
 
 def _log_in_with(provider: str | None) -> None:
     try:
         st.login(provider)
     except Exception as error:
-        say_error(f"Logging in is set up wrongly: {error}. It needs the packages of exegesis[login] too.")
+        show_error(f"Logging in is set up wrongly: {error}. It needs the packages of exegesis[login] too.")
 
 
 def _draw_log_out(action: Callable[[], None]) -> None:

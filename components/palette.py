@@ -1,17 +1,23 @@
-"""Colours of maps: perceptually even steps from the ground, safe for colour-blind readers, legible in both themes.
+"""Colors of maps: perceptually even steps from the ground, safe for color-blind readers, legible in both themes.
 
 Blue speaks for the class, orange against it, teal says how much without a sign. At the same distance from zero blue
-and orange have the same lightness, and the theme's one text colour is legible on every step.
+and orange have the same lightness, and the theme's one text color is legible on every step.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal
+from html import escape
+from typing import Literal, Protocol, runtime_checkable
+
+import streamlit as st
+
+from components.numbers import plain
+from components.widgets.view_options import ViewOptions
 
 STEPS = 20
-"""Steps of colour between zero and the largest score, on each side."""
+"""Steps of color between zero and the largest score, on each side."""
 
 Theme = Literal["light", "dark"]
 Side = Literal["for", "against", "amount"]
@@ -33,7 +39,7 @@ class Palette:
     chroma: float
 
 
-# Hues in degrees: Okabe and Ito's blue, their vermilion moved towards orange, and a teal between their blue and green.
+# Hues in degrees: Okabe and Ito's blue, their vermilion moved toward orange, and a teal between their blue and green.
 HUES: dict[Side, float] = {"for": 248.0, "against": 56.0, "amount": 182.0}
 PALETTES: dict[Theme, Palette] = {
     "light": Palette("#fcfcfb", "#1b222b", "#596370", "#e9ecef", "#d9dee4", 0.66, 0.14),
@@ -41,7 +47,7 @@ PALETTES: dict[Theme, Palette] = {
 }
 
 
-def colour(theme: Theme, side: Side, step: int) -> str:
+def color(theme: Theme, side: Side, step: int) -> str:
     """The background of a step from 0 (the ground) to `STEPS` (the largest score), as #rrggbb."""
     palette = PALETTES[theme]
     ground, share = _to_oklab(_parse(palette.ground)), step / STEPS
@@ -50,49 +56,88 @@ def colour(theme: Theme, side: Side, step: int) -> str:
     return _format(_from_oklab((lightness, a, b)))
 
 
-def see_through(theme: Theme, side: Side, step: int) -> tuple[int, int, int, int]:
-    """Red, green, blue and alpha of 255: what is `colour` over the ground, and the less opaque the smaller the step."""
+def translucent_color(theme: Theme, side: Side, step: int) -> tuple[int, int, int, int]:
+    """Red, green, blue and alpha of 255 that give `color` over the ground, less opaque for smaller steps."""
     alpha = round(255 * step / STEPS)
     if not alpha:
         return 0, 0, 0, 0
     ground = _parse(PALETTES[theme].ground)
     red, green, blue = (
         round(255 * min(1, max(0, below + (255 / alpha) * (shown - below))))
-        for shown, below in zip(_parse(colour(theme, side, step)), ground, strict=True)
+        for shown, below in zip(_parse(color(theme, side, step)), ground, strict=True)
     )
     return red, green, blue, alpha
 
 
 def step_of(score: float, largest: float, gamma: float = 1.0) -> int:
-    """The step of a score on a scale that ends at `largest`, its share to the power gamma; the side has the sign."""
+    """The step of a score on a scale that ends at `largest`: its share to the power gamma. The side tells the sign."""
     if largest <= 0:
         return 0
     return round(STEPS * min(1.0, abs(score) / largest) ** gamma)
 
 
-def hued(lightness: float, chroma: float, hue: float) -> str:
-    """A colour by its place in OKLCH as #rrggbb, as far as the screen can show it; the hue in degrees."""
-    return _format(_from_oklab(_screened(lightness, chroma, hue)))
+def oklch_color(lightness: float, chroma: float, hue: float) -> str:
+    """An OKLCH color as #rrggbb, as far as the screen can show it; the hue in degrees."""
+    return _format(_from_oklab(_displayable(lightness, chroma, hue)))
 
 
 def contrast(one: str, other: str) -> float:
-    """The contrast ratio of two colours, from 1 to 21 (WCAG 2.2)."""
+    """The contrast ratio of two colors, from 1 to 21 (WCAG 2.2)."""
     low, high = sorted(_luminance(_parse(c)) for c in (one, other))
     return (high + 0.05) / (low + 0.05)
 
 
-def lightness(colour: str) -> float:
+def lightness(color: str) -> float:
     """Perceived lightness from 0 to 1 (the L of OKLab)."""
-    return _to_oklab(_parse(colour))[0]
+    return _to_oklab(_parse(color))[0]
+
+
+def browser_theme() -> Theme:
+    """The theme of the page in the browser; light until the browser has sent it."""
+    return "dark" if st.context.theme.type == "dark" else "light"
+
+
+@runtime_checkable
+class ScaledMap(Protocol):
+    """A map with a scale."""
+
+    @property
+    def scale(self) -> float:
+        """The score at the end of the scale."""
+
+    @property
+    def look(self) -> ViewOptions:
+        """How the map is drawn."""
+
+    @property
+    def sharing(self) -> str:
+        """The maps that share the scale, in words; empty for a scale of its own."""
+
+
+def gamma_note(view: ScaledMap) -> str:
+    """The score at half the color, if that is not half the scale."""
+    if view.look.gamma == 1:
+        return ""
+    half = view.scale * 0.5 ** (1 / view.look.gamma)
+    return f" · gamma {plain(view.look.gamma)}: half the colour at {plain(half)}"
+
+
+def sharing_note(view: ScaledMap) -> str:
+    """The maps that share this scale, if maps are to share theirs; escaped."""
+    if not view.look.shared:
+        return ""
+    return (
+        f" · scale shared by the {escape(view.sharing)}" if view.sharing else " · own scale: no other map has its unit"
+    )
 
 
 def _end(palette: Palette, side: Side) -> RGB:
     """The end of a scale in OKLab."""
-    return _screened(palette.lightness, palette.chroma, HUES[side])
+    return _displayable(palette.lightness, palette.chroma, HUES[side])
 
 
-def _screened(lightness: float, chroma: float, hue: float) -> RGB:
-    """A colour in OKLab, its chroma reduced until the screen can show it; the hue in degrees."""
+def _displayable(lightness: float, chroma: float, hue: float) -> RGB:
+    """An OKLCH color in OKLab, its chroma reduced until the screen can show it; the hue in degrees."""
     angle = math.radians(hue)
     while True:
         point = (lightness, chroma * math.cos(angle), chroma * math.sin(angle))
@@ -101,8 +146,8 @@ def _screened(lightness: float, chroma: float, hue: float) -> RGB:
         chroma -= 0.002
 
 
-def _parse(colour: str) -> RGB:
-    red, green, blue = (int(colour[at : at + 2], 16) / 255 for at in (1, 3, 5))
+def _parse(color: str) -> RGB:
+    red, green, blue = (int(color[at : at + 2], 16) / 255 for at in (1, 3, 5))
     return red, green, blue
 
 

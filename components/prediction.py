@@ -1,13 +1,26 @@
-"""The model's answer: a bar a class, the explained one in the colour of "for"."""
+"""The prediction of a model: a bar for each class, and the choice of the class that is explained."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from html import escape
 
+import streamlit as st
+
+from components.compute import explain
+from components.controls import PERSIST
+from components.errors import show_error, show_note
 from components.numbers import percent, signed
-from engine.result import Prediction
+from components.progress import run_with_progress
+from engine.errors import unknown
+from engine.explain import key_of
+from engine.request import Request
+from engine.result import Explanation, Prediction
 
 MOST_BARS = 8
+PROBE = "random"
+"""The method that gives the prediction: it needs no model evaluation."""
+PREDICTED = ""
 
 
 def prediction_html(prediction: Prediction, target: int, like: Prediction | None = None, most: int = MOST_BARS) -> str:
@@ -19,11 +32,58 @@ def prediction_html(prediction: Prediction, target: int, like: Prediction | None
         name, score = escape(prediction.labels[0]), signed(prediction.logits[0])
         return f'<div class="xg"><p>Score <bdi>{name}</bdi>: <b>{score}</b></p></div>'
     order = sorted(range(len(prediction.labels)), key=lambda i: -(like or prediction).probabilities[i])
-    shown = sorted({*order[:most], target, prediction.index}, key=order.index)
-    bars = "".join(_bar(prediction, i, i == target) for i in shown)
-    left = len(order) - len(shown)
+    indexes = sorted({*order[:most], target, prediction.index}, key=order.index)
+    bars = "".join(_bar(prediction, i, i == target) for i in indexes)
+    left = len(order) - len(indexes)
     more = f'<p class="xg-small">and {left:,} {"other" if like else "less likely"} classes</p>' if left else ""
     return f'<div class="xg"><div class="xg-prediction">{bars}</div>{more}</div>'
+
+
+def prediction_area(
+    request: Request,
+    target: str | None,
+    key: str,
+    kind: str,
+    most: int = MOST_BARS,
+    stacked: bool = False,
+    beside: Callable[[], None] | None = None,
+) -> Explanation | None:
+    """Draw the prediction and return its explanation; None after drawing why there is none.
+
+    `request`: of `PROBE` and the predicted class. `target`: the class to explain, by its label or number. `key`: that
+    of its control. `kind`: the noun for the input. `most`: the number of bars. `stacked`: the control stands below the
+    bars. `beside`: draws what stands below the control.
+    """
+    probe = _probe(request, kind)
+    return probe if probe is not None and _draw_prediction(probe, target, key, most, stacked, beside) else None
+
+
+def target_index(prediction: Prediction, chosen: str | None) -> int | None:
+    """The index of a class by its label or number; None when the model has no such class."""
+    if chosen is None or prediction.regression:
+        return prediction.index
+    if chosen in prediction.labels:
+        return prediction.labels.index(chosen)
+    numbers = [str(index) for index in range(len(prediction.labels))]
+    return numbers.index(chosen) if chosen in numbers else None
+
+
+def class_control(prediction: Prediction, target: str | None, key: str) -> None:
+    """Draw the choice of the explained class. A regression head has only its score."""
+    if prediction.regression:
+        return
+    options = [PREDICTED, *prediction.labels]
+    if (target or PREDICTED) not in options:
+        options.append(str(target))
+    st.selectbox(
+        "Explained class",
+        options,
+        key=key,
+        persist_state=PERSIST,
+        # The browser answers with these words, so they must not change with the example.
+        format_func=lambda label: label or "As predicted",
+        help="Signed maps speak for or against this class. Attention is the same for every class.",
+    )
 
 
 def _bar(prediction: Prediction, index: int, chosen: bool) -> str:
@@ -34,3 +94,32 @@ def _bar(prediction: Prediction, index: int, chosen: bool) -> str:
         f'<span class="xg-track"><span class="xg-fill" style="width:{100 * share:.2f}%"></span></span>'
         f'<span class="xg-number{mark}">{escape(percent(share))}</span>'
     )
+
+
+def _probe(request: Request, kind: str) -> Explanation | None:
+    """The explanation of the prediction; None after drawing why there is none."""
+    stopped = f"Stopped before the {kind} was read."
+    return run_with_progress(
+        st.empty(), lambda: key_of(request), f"Reading the {kind}", stopped, lambda tick: explain(request, tick)
+    )
+
+
+def _draw_prediction(
+    probe: Explanation, chosen: str | None, key: str, most: int, stacked: bool, beside: Callable[[], None] | None
+) -> bool:
+    """Draw the bars and the control; return whether the class to explain is one of the model's."""
+    prediction, target = probe.prediction, target_index(probe.prediction, chosen)
+    if stacked:
+        bars, choice = st.container(), st.container()
+    else:
+        bars, choice = st.columns([2, 1], gap="medium", vertical_alignment="center")
+    with choice:
+        class_control(prediction, chosen, key)
+        if beside is not None:
+            beside()
+    bars.html(prediction_html(prediction, prediction.index if target is None else target, most=most))
+    for note in probe.notes:
+        show_note(note)
+    if target is None:
+        show_error(str(unknown("target", chosen, prediction.labels)))
+    return target is not None

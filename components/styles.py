@@ -1,34 +1,53 @@
-"""The one style sheet of everything that we draw as HTML."""
+"""Style sheets and scripts: those of everything that we draw as HTML, and any of our files without comments."""
 
 from __future__ import annotations
 
-import functools
+import re
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 from typing import Literal
 
 import streamlit as st
 
-from components.compact import compact_css
-from components.palette import PALETTES, SIDES, STEPS, THEMES, Theme, colour
+from components.palette import PALETTES, SIDES, STEPS, THEMES, Theme, color
 from components.widgets.token_map.html import DIGITS, STACK, TONES, place_classes
 
-LAYOUT = Path(__file__).resolve().parent / "assets" / "maps.css"
-Wanted = Theme | Literal["auto"]
+ASSETS = Path(__file__).resolve().parent / "assets"
+ThemeChoice = Theme | Literal["auto"]
+_STEPS = {f"{TONES[side]}{step}": (side, step) for side in SIDES for step in range(1, STEPS + 1)}
+_PIECE = re.compile(r"""(?P<string>"[^"]*"|'[^']*')|/\*.*?\*/""", re.DOTALL)
+_AROUND = re.compile(r"\s*([{};,])\s*")
+_LINE_COMMENT = re.compile(r"//|/\*\*.*\*/$")
 
 
-@functools.cache
-def stylesheet(theme: Wanted = "auto") -> str:
-    """A `<style>` element: layout and colours of one theme, or of whichever `color-scheme` the page is in.
+@cache
+def asset_sheet(name: str) -> str:
+    """The style sheet assets/`name`.css without comments."""
+    return compact_css((ASSETS / f"{name}.css").read_text(encoding="utf-8"))
 
-    "auto" is what the dashboard uses: the browser tells the server its theme too late for the first page.
+
+def use_sheet(name: str) -> None:
+    """Put the style sheet assets/`name`.css into the page; it takes no room. Colors come with `use_styles`."""
+    st.html(f"<style>{asset_sheet(name)}</style>")
+
+
+def use_styles() -> None:
+    """Put the style sheet of everything that we draw into the page; it takes no room."""
+    st.html(stylesheet("auto"))
+
+
+@cache
+def stylesheet(theme: ThemeChoice = "auto") -> str:
+    """A `<style>` element: layout and colors of one theme, or of whichever `color-scheme` the page is in.
+
+    The dashboard uses "auto": the browser tells the server its theme too late for the first page.
     """
-    sheets = [_colours(name) for name in THEMES] if theme == "auto" else [_colours(theme)]
+    sheets = [_theme_colors(name) for name in THEMES] if theme == "auto" else [_theme_colors(theme)]
     merged = {name: _either([sheet[name] for sheet in sheets]) for name in sheets[0]}
     names = "".join(f"--xg-{name}:{value};" for name, value in merged.items() if name not in _STEPS)
     steps = "".join(f".xg .{name}{{background-color:{merged[name]}}}" for name in _STEPS)
-    layout = compact_css(LAYOUT.read_text(encoding="utf-8"))
-    return f"<style>.xg{{{names}}}{steps}{layout}{same_unit_rules()}</style>"
+    return f"<style>.xg{{{names}}}{steps}{asset_sheet('maps')}{same_unit_rules()}</style>"
 
 
 def same_unit_rules() -> str:
@@ -43,20 +62,36 @@ def same_unit_rules() -> str:
     return f"{STACK}{{{rules}}}"
 
 
-_STEPS = {f"{TONES[side]}{step}": (side, step) for side in SIDES for step in range(1, STEPS + 1)}
+def compact_css(sheet: str) -> str:
+    """The same rules in fewer bytes; quoted texts stay as they are."""
+    parts: list[str] = []
+    at = 0
+    for piece in _PIECE.finditer(sheet):
+        parts += [_tight(sheet[at : piece.start()]), piece["string"] or ""]
+        at = piece.end()
+    return "".join([*parts, _tight(sheet[at:])]).strip()
 
 
-def _colours(theme: Theme) -> dict[str, str]:
+def compact_script(script: str) -> str:
+    """The same script without indentation and lines that only comment.
+
+    It parses no JavaScript: a text in backticks must not run over several lines.
+    """
+    lines = (line.strip() for line in script.splitlines())
+    return "\n".join(line for line in lines if line and not _LINE_COMMENT.match(line))
+
+
+def _tight(rules: str) -> str:
+    # A space before a colon is kept: "a :is(b)" selects something else than "a:is(b)".
+    return _AROUND.sub(r"\1", re.sub(r"\s+", " ", rules)).replace(": ", ":").replace(";}", "}")
+
+
+def _theme_colors(theme: Theme) -> dict[str, str]:
     palette = PALETTES[theme]
     named = {name: getattr(palette, name) for name in ("ground", "text", "muted", "special", "line")}
-    ends = {f"{side}-end": colour(theme, side, STEPS) for side in SIDES}
-    return named | ends | {name: colour(theme, *place) for name, place in _STEPS.items()}
+    ends = {f"{side}-end": color(theme, side, STEPS) for side in SIDES}
+    return named | ends | {name: color(theme, *place) for name, place in _STEPS.items()}
 
 
 def _either(values: Sequence[str]) -> str:
     return values[0] if len(values) == 1 else f"light-dark({','.join(values)})"
-
-
-def use_styles() -> None:
-    """Puts the style sheet into the page; it takes no room."""
-    st.html(stylesheet("auto"))

@@ -1,34 +1,37 @@
-"""Tables of numbers that can be read on a telephone: there each row of a wide table is a card."""
+"""Tables: of numbers that a telephone shows as cards, of rows to choose from, of facts and checks.
+
+Every text that is not ours is escaped.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import cache
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
-from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
-from components.compact import compact_css
+from components.controls import restore_controls, set_control
 from components.numbers import MINUS
+from components.styles import asset_sheet
 
 if TYPE_CHECKING:
     import pandas
 
-LAYOUT = Path(__file__).resolve().parent / "assets" / "results.css"
 MOST_ROWS = 40
 """A longer table is Streamlit's own, which draws the rows in view alone; its first column stays in sight."""
 FEW_COLUMNS = 5
 """So many fit on a telephone side by side."""
 NOTHING = "–"
+ROW_PIXELS = 35
+SIGNS = {"ok": "✓", "note": "·", "broken": "✗"}
 
 
-@cache
 def table_styles() -> str:
     """The layout of all tables as CSS."""
-    return compact_css(LAYOUT.read_text(encoding="utf-8"))
+    return asset_sheet("results")
 
 
 def draw_table(table: pandas.DataFrame, name: str, pictures: Sequence[str] = ()) -> None:
@@ -56,6 +59,48 @@ def table_html(table: pandas.DataFrame, pictures: Sequence[str] = ()) -> str:
         f'numbers"><table class="{kind}" role="table"><thead role="rowgroup"><tr role="row">{heads}</tr></thead>'
         f'<tbody role="rowgroup">{rows}</tbody></table></div></div>'
     )
+
+
+def row_choice(
+    rows: pandas.DataFrame,
+    key: str,
+    chosen: int | None,
+    pick: Callable[[int], None],
+    columns: Mapping[str, Any],
+    most_in_view: int,
+) -> None:
+    """Draw the rows, of which `chosen` is marked; a click on another calls `pick` with its place."""
+    selection = {"selection": {"rows": [] if chosen is None else [chosen], "columns": [], "cells": []}}
+    if st.session_state.get(key) != selection:
+        set_control(key, selection)
+    st.dataframe(
+        rows,
+        key=key,
+        height=ROW_PIXELS * (1 + min(len(rows), most_in_view)) + 3,
+        hide_index=True,
+        column_config=dict(columns),
+        selection_mode="single-row",
+        on_select=partial(_receive_row, key, pick),
+    )
+
+
+def facts_html(facts: Mapping[str, object]) -> str:
+    """Names and values; unknown ones are left out."""
+    known = {name: str(value) for name, value in facts.items() if value not in (None, "")}
+    rows = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in known.items())
+    return f'<div class="xg"><dl class="xg-facts xg-small">{rows}</dl></div>'
+
+
+def checks_html(checks: Iterable[tuple[str, str, str, str]]) -> str:
+    """(status, name, detail, advice) of each check. The status, `ok`, `note` or `broken`, is a sign and no color."""
+    return f'<div class="xg"><dl class="xg-facts">{"".join(_check_html(*check) for check in checks)}</dl></div>'
+
+
+def _receive_row(key: str, pick: Callable[[int], None]) -> None:
+    """Pass a click on. A browser that has not drawn the last choice yet sends the row before it, which is no click."""
+    restore_controls()
+    for row in st.session_state[key]["selection"]["rows"]:
+        pick(row)
 
 
 class _Column:
@@ -96,3 +141,10 @@ def _is_missing(value: object) -> bool:
 def _decimals(value: int | float) -> int:
     """Digits behind the point of a number that was rounded; counts that pandas made floats have none."""
     return 0 if float(value).is_integer() else len(str(value).partition(".")[2])
+
+
+def _check_html(status: str, name: str, detail: str, advice: str) -> str:
+    more = f' <span class="xg-small">{escape(advice)}</span>' if advice else ""
+    mark = ' class="xg-bad"' if status == "broken" else ""
+    sign = f'<span title="{escape(status)}">{SIGNS[status]}</span>'
+    return f"<dt{mark}>{sign} {escape(name)}</dt><dd>{escape(detail)}{more}</dd>"

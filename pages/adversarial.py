@@ -8,11 +8,12 @@ from components.adversarial import controls
 from components.adversarial.descriptions import ABOUT
 from components.adversarial.example_panel import attack_area
 from components.adversarial.experiment_panel import experiment_area
-from components.engine_room import explainers, warm_up
-from components.frame import ADVERSARIAL, guard, heading
+from components.compute import warm_up
+from components.errors import show_error
+from components.navigation import ADVERSARIAL, guard, heading
 from components.styles import use_styles
-from components.trouble import say_error
 from engine.input_kinds import list_models
+from engine.registry import all_explainers
 
 guard()
 use_styles()
@@ -21,11 +22,11 @@ st.markdown(ABOUT)
 
 kind = controls.chosen_kind()
 controls.kind_switch()
-methods = explainers(kind)
+methods = all_explainers(kind)
 models = list_models(kind)
 loaded, opened, errors = controls.load(kind, models, methods)
 for error in errors:
-    say_error(error)
+    show_error(error)
 
 place = controls.attack_controls(kind, models, methods, opened)
 result = st.container()
@@ -37,4 +38,4 @@ with result:
     attack_area(state, methods, opened, place)
 with below:
     experiment_area(state, methods, opened)
-warm_up()  # last: see components/engine_room.py
+warm_up()  # last: see components/compute.py

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from components.attention import session as attention_session
 from components.attention.page import attention_panel, focus_panel
-from components.engine_room import explainers, warm_up
-from components.frame import ATTENTION, guard, heading
+from components.compute import warm_up
+from components.errors import show_error
+from components.navigation import ATTENTION, guard, heading
 from components.styles import use_styles
-from components.trouble import say_error
 from engine.input_kinds import list_models
+from engine.registry import all_explainers
 
 guard()
 use_styles()
@@ -16,14 +17,14 @@ heading(ATTENTION)
 
 kind = attention_session.chosen_kind()
 attention_session.kind_switch()
-methods = explainers(kind)
+methods = all_explainers(kind)
 models = list_models(kind)
 loaded, opened, problems = attention_session.load(kind, models, methods)
 for sentence in problems:
-    say_error(sentence)
+    show_error(sentence)
 
 focus_panel(models, opened)
 state = attention_session.from_widgets(loaded, opened)
 attention_session.save(state, loaded)
 attention_panel(state)
-warm_up()  # last: see components/engine_room.py
+warm_up()  # last: see components/compute.py

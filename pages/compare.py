@@ -12,11 +12,12 @@ from components.compare.maps_html import use_compare_styles
 from components.compare.results import about_panel, comparison_panel, label_words, matrix_panel, verdict_panel
 from components.compare.search import search_panel
 from components.compare.state import INPUT_KIND, link_words
-from components.engine_room import explainers, warm_up
-from components.frame import COMPARE, guard, heading
+from components.compute import warm_up
+from components.errors import show_error
+from components.navigation import COMPARE, guard, heading
 from components.styles import use_styles
-from components.trouble import say_error
 from engine.input_kinds import list_models
+from engine.registry import all_explainers
 
 guard()
 use_styles()
@@ -25,11 +26,11 @@ heading(COMPARE)
 
 kind = INPUT_KIND.chosen()
 INPUT_KIND.switch()
-methods = explainers(kind)
+methods = all_explainers(kind)
 models = list_models(kind)
 loaded, source, errors = compare_state.load(kind, models)
 if errors:
-    say_error(link_words(errors))
+    show_error(link_words(errors))
 
 example_controls(source)
 state = compare_state.from_widgets(loaded, source)
@@ -49,4 +50,4 @@ if comparison is not None:
     matrix_panel(comparison)
     search_panel(comparison, source)
     export_panel(comparison)
-warm_up()  # last: see components/engine_room.py
+warm_up()  # last: see components/compute.py

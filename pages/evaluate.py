@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.engine_room import explainers, warm_up
+from components.compute import warm_up
+from components.errors import show_error
 from components.evaluate import session as evaluate_session
 from components.evaluate.area import evaluate_area
 from components.evaluate.controls import plan_controls
 from components.evaluate.recent import recent_area
-from components.frame import EVALUATE, guard, heading
+from components.navigation import EVALUATE, guard, heading
 from components.styles import use_styles
-from components.trouble import say_error
+from engine.registry import all_explainers
 
 guard()
 use_styles()
@@ -21,13 +22,13 @@ kind = evaluate_session.chosen_kind()
 with st.container(horizontal=True, gap="small", vertical_alignment="center"):
     evaluate_session.kind_switch()
     recent_area()
-methods = explainers(kind)
+methods = all_explainers(kind)
 loaded, said = evaluate_session.load(kind, methods)
 for sentence in said:
-    say_error(sentence)
+    show_error(sentence)
 
 places = plan_controls(kind, methods)
 state = evaluate_session.from_widgets(loaded, methods)
 evaluate_session.save(state, loaded)
 evaluate_area(state, methods, places)
-warm_up()  # last: see components/engine_room.py
+warm_up()  # last: see components/compute.py

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.engine_room import warm_up
-from components.frame import ATTENTION, EVALUATE, HOME, IMAGES, LIBRARY, STUDY, TEXT, guard, heading
-from components.gallery import gallery
+from components.compute import warm_up
+from components.gallery import draw_gallery
+from components.navigation import ATTENTION, EVALUATE, HOME, IMAGES, LIBRARY, STUDY, TEXT, guard, heading
 from components.styles import use_styles
 
 guard()
@@ -26,5 +26,5 @@ with st.container(horizontal=True, gap="medium"):
     st.page_link(LIBRARY.file, label=LIBRARY.heading, icon=":material/inventory_2:", help=LIBRARY.question)
 
 st.subheader("Explained already", anchor=False)
-gallery()
-warm_up()  # last: see components/engine_room.py
+draw_gallery()
+warm_up()  # last: see components/compute.py

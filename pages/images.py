@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.engine_room import explainers, warm_up
-from components.frame import IMAGES, guard, heading
+from components.compute import warm_up
+from components.errors import show_error
 from components.images.browse import draw_browse
 from components.images.controls import draw_method_controls, draw_pins, draw_view_controls
 from components.images.export import draw_export
@@ -13,20 +13,21 @@ from components.images.results import describe_picture, draw_ablation, draw_meth
 from components.images.state import WIDGETS, load_state, read_controls, save_state
 from components.images.truth import draw_truth, true_patches
 from components.inputs.picture_choice import draw_focus_controls
+from components.navigation import IMAGES, guard, heading
 from components.styles import use_styles
-from components.trouble import say_error
 from components.widgets.patch_map.picture import use_picture_styles
 from engine.input_kinds import list_models
+from engine.registry import all_explainers
 
 guard()
 use_styles()
 use_picture_styles()
 heading(IMAGES)
 
-methods, models = explainers("image"), list_models("image")
+methods, models = all_explainers("image"), list_models("image")
 loaded, opened, notes = load_state(models, methods)
 for note in notes:
-    say_error(note)
+    show_error(note)
 
 left, right = st.columns([3, 2], gap="large")
 with left:
@@ -49,4 +50,4 @@ if probe is not None:
     draw_ablation(state, methods, explanations, probe)
     draw_questions(state, methods, explanations, probe)
     draw_export(state, methods, explanations, truth)
-warm_up()  # last: see components/engine_room.py
+warm_up()  # last: see components/compute.py

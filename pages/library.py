@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from components.frame import LIBRARY, guard, heading
 from components.library.page import draw_library
+from components.navigation import LIBRARY, guard, heading
 from components.styles import use_styles
 
 guard()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.frame import REPRODUCTION, guard, heading
+from components.navigation import REPRODUCTION, guard, heading
 from components.reproduction.page import reproduction_page
 from components.styles import use_styles
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from components.engine_room import warm_up
-from components.frame import SCAFFOLD, guard, heading
+from components.compute import warm_up
+from components.navigation import SCAFFOLD, guard, heading
 from components.scaffold.page import scaffold_page
 from components.styles import use_styles
 
@@ -11,4 +11,4 @@ guard()
 use_styles()
 heading(SCAFFOLD)
 scaffold_page()
-warm_up()  # last: see components/engine_room.py
+warm_up()  # last: see components/compute.py

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.frame import STUDY, guard, heading
+from components.navigation import STUDY, guard, heading
 from components.organizer import admit_organizer
 from components.study.page import draw_study_page
 from components.styles import use_styles

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from components.frame import RESULTS, guard, heading
+from components.navigation import RESULTS, guard, heading
 from components.organizer import admit_organizer
 from components.results.page import draw_results_page
 from components.styles import use_styles

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from components.engine_room import explainers, warm_up
-from components.frame import TEXT, guard, heading
+from components.compute import warm_up
+from components.errors import show_error
 from components.inputs.text_choice import draw_focus_controls, draw_text_fields
+from components.navigation import TEXT, guard, heading
 from components.styles import use_styles
 from components.text.browse import draw_browse
 from components.text.controls import draw_method_controls, draw_pins, draw_view_controls, widen_pins
@@ -12,18 +13,18 @@ from components.text.edited import draw_edit
 from components.text.export import draw_export
 from components.text.results import draw_ablation, draw_methods, draw_prediction, draw_questions
 from components.text.state import load_state, read_controls, save_state
-from components.trouble import say_error
 from components.widgets.token_map.rationale import rationale_rows
 from engine.input_kinds import list_models
+from engine.registry import all_explainers
 
 guard()
 use_styles()
 heading(TEXT)
 
-methods, models = explainers(), list_models("text")
+methods, models = all_explainers(), list_models("text")
 loaded, opened, notes = load_state(models, methods)
 for note in notes:
-    say_error(note)
+    show_error(note)
 
 draw_focus_controls(models, opened)
 draw_browse(opened)
@@ -43,4 +44,4 @@ if probe is not None:
     draw_edit(widened, methods, explanations, probe)
     draw_questions(state, methods, explanations, probe)
     draw_export(state, methods, explanations, above)
-warm_up()  # last: see components/engine_room.py
+warm_up()  # last: see components/compute.py

@@ -16,9 +16,9 @@ import streamlit as st
 from jaxtyping import Float, Int, UInt8
 
 from components.adversarial.descriptions import GREY, PROBLEM_TITLES, SIGN, measure_lines, result_title, titled_headline
-from components.compact import compact_css
 from components.numbers import plain, signed
 from components.prediction import prediction_html
+from components.styles import compact_css
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map import legend_html as patch_legend
 from components.widgets.patch_map.html import sentence

@@ -41,18 +41,16 @@ from components.adversarial.state import (
     widget_settings,
     write,
 )
+from components.controls import PERSIST
 from components.experiment.controls import models_control
 from components.experiment.session import as_widget, widget_values
-from components.input_kind import InputKind
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
-from components.inputs.link import Query
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
-from components.kept import KEPT
-from components.page_session import PageSession
-from components.request_link import MOST_SEED
+from components.links import MOST_SEED, Query
+from components.state import InputKind, PageSession
 from engine.attacks.attack import MIXED_SCALES
 from engine.attacks.plan import METHODS, MIXED, AttackParams
 from engine.registry import Explainer
@@ -160,10 +158,10 @@ def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explaine
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         st.selectbox(
             "Attacked method", [id for id in METHODS if id in methods], key=key(kind, "method"), width=230,
-            help=METHOD_HELP, format_func=lambda id: methods[id].title if id in methods else id, persist_state=KEPT,
+            help=METHOD_HELP, format_func=lambda id: methods[id].title if id in methods else id, persist_state=PERSIST,
         )  # fmt: skip
         st.segmented_control(
-            "Objective", CHOICES, key=key(kind, "objective"), required=True, help=OBJECTIVE_HELP, persist_state=KEPT,
+            "Objective", CHOICES, key=key(kind, "objective"), required=True, help=OBJECTIVE_HELP, persist_state=PERSIST,
             format_func=lambda one: OBJECTIVE_TITLES.get(one, BOTH.capitalize()),
         )  # fmt: skip
         _strength_controls(kind)
@@ -178,10 +176,10 @@ def _strength_controls(kind: str) -> None:
     if kind == "image":
         st.segmented_control(
             "Moved", list(PLACE_TITLES), key=_name(kind, "place"), required=True, help=HELP["place"],
-            format_func=PLACE_TITLES.__getitem__, persist_state=KEPT,
+            format_func=PLACE_TITLES.__getitem__, persist_state=PERSIST,
         )  # fmt: skip
     st.text_input(
-        "ε", key=_name(kind, "epsilon"), placeholder=EPSILON_TEXTS[place], width=WIDTH, persist_state=KEPT,
+        "ε", key=_name(kind, "epsilon"), placeholder=EPSILON_TEXTS[place], width=WIDTH, persist_state=PERSIST,
         help=f"{HELP['epsilon']}. Colours are from 0 to 1. At 0 nothing may move. Fractions such as 8/255 are read.",
     )  # fmt: skip
     number = partial(_number, kind)
@@ -193,7 +191,7 @@ def _more(kind: str) -> None:
     number = partial(_number, kind)
     st.segmented_control(
         "Quantity", list(QUANTITY_TITLES), key=_name(kind, "quantity"), required=True, help=QUANTITY_HELP,
-        format_func=QUANTITY_TITLES.__getitem__, persist_state=KEPT,
+        format_func=QUANTITY_TITLES.__getitem__, persist_state=PERSIST,
     )  # fmt: skip
     if st.session_state[_name(kind, "quantity")] == MIXED:
         st.caption(MIXED_SCALES)
@@ -205,11 +203,11 @@ def _more(kind: str) -> None:
     with second:
         number("β", "beta", 0.1)
         st.number_input(
-            "Seed", 0, MOST_SEED, key=key(kind, "seed"), step=1, persist_state=KEPT,
+            "Seed", 0, MOST_SEED, key=key(kind, "seed"), step=1, persist_state=PERSIST,
             help="Draws where the attack starts, and the examples below.",
         )  # fmt: skip
-    st.checkbox("Sign steps", key=_name(kind, "sign_steps"), help=HELP["sign_steps"], persist_state=KEPT)
-    st.checkbox("Special tokens too", key=_name(kind, "specials"), help=HELP["specials"], persist_state=KEPT)
+    st.checkbox("Sign steps", key=_name(kind, "sign_steps"), help=HELP["sign_steps"], persist_state=PERSIST)
+    st.checkbox("Special tokens too", key=_name(kind, "specials"), help=HELP["specials"], persist_state=PERSIST)
 
 
 def _path(kind: str, methods: Mapping[str, Explainer]) -> None:
@@ -217,10 +215,10 @@ def _path(kind: str, methods: Mapping[str, Explainer]) -> None:
     first, second = st.columns(2, gap="small", vertical_alignment="bottom")
     usual, *others = baselines(methods)
     first.number_input(
-        "Points of the path", 1, MOST_POINTS, key=key(kind, "points"), step=1, help=PATH_HELP, persist_state=KEPT
+        "Points of the path", 1, MOST_POINTS, key=key(kind, "points"), step=1, help=PATH_HELP, persist_state=PERSIST
     )
     second.selectbox(
-        "Start of the path", ["", *others], key=key(kind, "start"), persist_state=KEPT,
+        "Start of the path", ["", *others], key=key(kind, "start"), persist_state=PERSIST,
         format_func=lambda start: start or usual, help="Of integrated gradients: what stands for what is not there.",
     )  # fmt: skip
 
@@ -230,7 +228,7 @@ def _number(kind: str, label: str, name: str, step: int | float) -> None:
     least = 1 if isinstance(step, int) else 0.0
     st.number_input(
         label, least, most, key=_name(kind, name), step=step, format=shape, width=WIDTH,
-        help=MORE.get(name, HELP[name]), persist_state=KEPT,
+        help=MORE.get(name, HELP[name]), persist_state=PERSIST,
     )  # fmt: skip
 
 
@@ -247,14 +245,14 @@ def experiment_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
         models_control(kind, key(kind, f"{MANY}models"))
         st.caption("None chosen: the model above.")
     number.number_input(
-        "Examples", 1, MOST_EXAMPLES, key=key(kind, f"{MANY}examples"), step=1, persist_state=KEPT,
+        "Examples", 1, MOST_EXAMPLES, key=key(kind, f"{MANY}examples"), step=1, persist_state=PERSIST,
         help="So many are drawn by the seed; all of a data set that has fewer.",
     )  # fmt: skip
     st.pills(
-        "Attacked methods", [id for id in METHODS if id in methods], selection_mode="multi", persist_state=KEPT,
+        "Attacked methods", [id for id in METHODS if id in methods], selection_mode="multi", persist_state=PERSIST,
         key=key(kind, f"{MANY}methods"), format_func=lambda id: methods[id].title,
     )  # fmt: skip
     st.multiselect(
-        "Also asked of every attacked input", list(methods), key=key(kind, f"{MANY}transfer"), persist_state=KEPT,
+        "Also asked of every attacked input", list(methods), key=key(kind, f"{MANY}transfer"), persist_state=PERSIST,
         format_func=lambda id: methods[id].title if id in methods else id, help=TRANSFER_HELP, placeholder="No method",
     )  # fmt: skip

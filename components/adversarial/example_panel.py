@@ -46,17 +46,16 @@ from components.adversarial.descriptions import (
 )
 from components.adversarial.export import ExampleExport, example_export_area
 from components.adversarial.state import PATH, SCALES, AdversarialState, parse_settings
-from components.awaiting import awaited
-from components.engine_room import computed
+from components.compute import STOPPED as STOPPED_KEYS
+from components.compute import is_stopped, run_cached
+from components.controls import PERSIST
+from components.errors import describe_error, show_error, show_note
 from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus, true_class
-from components.kept import KEPT
 from components.numbers import count, percent, signed
-from components.stopping import STOPPED as STOPPED_KEYS
-from components.stopping import ProgressLine, go_on_button, is_stopped
+from components.palette import browser_theme
+from components.progress import ProgressLine, resume_button, run_with_progress
 from components.tables import draw_table
-from components.theme import shown_theme
-from components.trouble import say_error, say_note, sentence
 from components.widgets.patch_map.picture import picture_style
 from engine.attacks.attack import attack_key, attack_many
 from engine.attacks.optimizer import StepValues
@@ -146,7 +145,7 @@ def run_area(state: AdversarialState, place: DeltaGenerator) -> list[AttackResul
     try:
         requests = {attack_key(one): one for one in (state.request(objective) for objective in state.objectives)}
     except Exception as error:
-        say_error(sentence(error), place)
+        show_error(describe_error(error), place)
         return []
     requested = st.session_state.get(REQUESTED, [])
     missing = [own for own in requests if own not in requested and not result_store().contains(own)]
@@ -188,20 +187,20 @@ def _run(request: AttackRequest, own: str) -> AttackResult | None:
     title, failed = OBJECTIVE_TITLES[str(request.attack["objective"])], st.session_state.setdefault(FAILURES, {})
     progress, curves = st.empty(), st.empty()
     if is_stopped(own):
-        go_on_button(progress, own, STOPPED)
+        resume_button(progress, own, STOPPED)
     elif own in failed:
         _show_failure(own, title, failed[own])
     else:
         try:
-            result = computed(
+            result = run_cached(
                 own, partial(_compute, request, own), _progress_callback(request, own, title, progress, curves)
             )
             progress.empty()
             return result
         except Cancelled:
-            go_on_button(progress, own, STOPPED)
+            resume_button(progress, own, STOPPED)
         except Exception as error:
-            failed[own] = sentence(error)
+            failed[own] = describe_error(error)
             progress.empty()
             _show_failure(own, title, failed[own])
         finally:
@@ -211,7 +210,7 @@ def _run(request: AttackRequest, own: str) -> AttackResult | None:
 
 def _show_failure(own: str, title: str, why: str) -> None:
     """Show a failure, which is not tried again by itself."""
-    say_error(f"{title}: {why}")
+    show_error(f"{title}: {why}")
     st.button("Try again", key=f"adversarial_again.{own}", on_click=lambda: st.session_state[FAILURES].pop(own, None))
 
 
@@ -243,7 +242,7 @@ def draw_curves(attacks: Sequence[AttackCurve], place: DeltaGenerator, regressio
     """Objective, rank change and probability side by side."""
     columns = place.container().columns(len(CURVES), gap="small")
     for column, (curve, title) in zip(columns, CURVES.items(), strict=True):
-        column.altair_chart(curve_chart(attacks, curve, shown_theme(), regression), alt=f"{title} along the steps")
+        column.altair_chart(curve_chart(attacks, curve, browser_theme(), regression), alt=f"{title} along the steps")
 
 
 def model_picture(state: AdversarialState, results: list[AttackResult]) -> np.ndarray | None:
@@ -283,16 +282,16 @@ def _truth(state: AdversarialState, opened: Opened, labels: tuple[str, ...]) -> 
 
 def transfer_area(state: AdversarialState, results: Sequence[AttackResult], methods: Mapping[str, Explainer]) -> None:
     """The choice of methods, and a row of maps for each. Nothing is computed while it is closed."""
-    if not st.toggle(TRANSFER_TITLE, key=key(state.kind, f"{OPEN}others"), help=TRANSFER, persist_state=KEPT):
+    if not st.toggle(TRANSFER_TITLE, key=key(state.kind, f"{OPEN}others"), help=TRANSFER, persist_state=PERSIST):
         return
     options = [id for id in methods if id != state.method]
     st.pills(
         "Other methods", options, selection_mode="multi", key=key(state.kind, "others"), help=NOT_ATTACKED,
-        format_func=lambda id: methods[id].title if id in methods else id, persist_state=KEPT,
+        format_func=lambda id: methods[id].title if id in methods else id, persist_state=PERSIST,
     )  # fmt: skip
     selected = [id for id in options if id in state.others]
     if not selected:
-        say_note("No other method is chosen. Pick one or more.")
+        show_note("No other method is chosen. Pick one or more.")
     for id in selected:
         _transfer_row(state, results, methods[id])
 
@@ -315,9 +314,9 @@ def _transfer_result(state: AdversarialState, result: AttackResult, method: Expl
         with cancellable(token):
             return measure_transfer(request, result, method.id, {})
 
-    return awaited(
+    return run_with_progress(
         st.empty(), own, f"{method.title}, {result_title(result).lower()}", "Stopped before these maps were made.",
-        lambda tick: computed(own(), work, tick),
+        lambda tick: run_cached(own(), work, tick),
     )  # fmt: skip
 
 
@@ -369,13 +368,13 @@ def attack_area(
     use_adversarial_styles()
     st.html(headlines_html(results))
     if wrong := describe_wrong_prediction(state, opened, results[0]):
-        say_note(wrong)
+        show_note(wrong)
     for note in result_notes(results):
-        say_note(note)
+        show_note(note)
     picture = model_picture(state, results)
     st.segmented_control(
         "Colours", list(SCALES), key=key(state.kind, "scale"), required=True, format_func=SCALES.__getitem__,
-        persist_state=KEPT, help="On one scale a map that grew stands out; on its own each shows its order.",
+        persist_state=PERSIST, help="On one scale a map that grew stands out; on its own each shows its order.",
     )  # fmt: skip
     maps = build_maps(results, methods[state.method], example, shared=state.scale == "one")
     if pale := describe_pale_map(maps):

@@ -28,14 +28,14 @@ from components.adversarial.export import ExperimentMeans, experiment_export_are
 from components.adversarial.state import MEASURES, WHICH
 from components.charts.files import chart_file_buttons
 from components.charts.frame import PICKED, AxisRange, ChartFrame
+from components.controls import PERSIST
+from components.errors import describe_error, escape_label, show_error, show_note
 from components.experiment.results import skip_reasons_html
 from components.experiment.runs import PlanStatus, error_of, status_of, work_area
 from components.job_panel import FINDS
-from components.kept import KEPT
 from components.numbers import count, percent, plain
+from components.palette import browser_theme
 from components.tables import draw_table
-from components.theme import shown_theme
-from components.trouble import literal, say_error, say_note, sentence
 from engine.attacks.experiment_result import METRICS, TRANSFERRED
 from engine.errors import ExegesisError
 from engine.registry import Explainer, method_order
@@ -61,16 +61,16 @@ BESIDE = 2
 def experiment_area(state: AdversarialState, methods: Mapping[str, Explainer], opened: Opened) -> None:
     """An error in the plan, or the work and its results."""
     if not state.many.methods:
-        say_note("No method is chosen. Pick one or more.")
+        show_note("No method is chosen. Pick one or more.")
         return
     try:
         plan = state.plan()
         if error := error_of(plan):
-            say_error(error)
+            show_error(error)
             return
         status = status_of(plan)
     except Exception as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
         return
     work_area(PAGE, plan, status, describe_experiment_cost, MANY_FAILED, START, MANY_EMPTY)
     if status.results.found:
@@ -99,14 +99,14 @@ def _results_area(
         use_adversarial_styles()
         st.html(problems_html(problems))
     for line in result.notes:
-        say_note(line)
+        show_note(line)
     titles = {id: method.title for id, method in methods.items()}
     _view_controls(state, result, titles)
     which = state.many.which
     selected = result if which == "all" else result.subset(lambda one: one.right is (which == "right"))
-    means = ExperimentMeans(state, selected, ChartFrame(titles, shown_theme(), None, method_order()))
+    means = ExperimentMeans(state, selected, ChartFrame(titles, browser_theme(), None, method_order()))
     if not means.scores:
-        say_note(f"No example is left: {WHICH[which].lower()} there is none. Choose All.")
+        show_note(f"No example is left: {WHICH[which].lower()} there is none. Choose All.")
         return
     _charts(state, means)
     _examples_area(state, sample, means, opened)
@@ -124,14 +124,14 @@ def _results_area(
 def _view_controls(state: AdversarialState, result: AttackExperimentResult, titles: Mapping[str, str]) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         st.selectbox(
-            "Measure", MEASURES, key=key(state.kind, f"{MANY}measure"), width=300, persist_state=KEPT,
+            "Measure", MEASURES, key=key(state.kind, f"{MANY}measure"), width=300, persist_state=PERSIST,
             format_func=lambda id: METRICS[id].title, help=METRICS[state.many.measure].about,
         )  # fmt: skip
         if result.plan.transfer:
             _maps_control(state, result, titles)
         st.segmented_control(
             "Examples that count", list(WHICH), key=key(state.kind, f"{MANY}which"), required=True,
-            format_func=WHICH.__getitem__, persist_state=KEPT,
+            format_func=WHICH.__getitem__, persist_state=PERSIST,
         )  # fmt: skip
 
 
@@ -142,7 +142,7 @@ def _maps_control(state: AdversarialState, result: AttackExperimentResult, title
     if state.many.of not in known:
         st.session_state[name] = ""
     st.selectbox(
-        "Maps", known, key=name, width=300, persist_state=KEPT, help=TRANSFER,
+        "Maps", known, key=name, width=300, persist_state=PERSIST, help=TRANSFER,
         format_func=lambda id: f"All, after an attack on {titles.get(id, id)}" if id else OWN_MAPS,
     )  # fmt: skip
 
@@ -157,12 +157,12 @@ def _charts(state: AdversarialState, means: ExperimentMeans) -> None:
             with place:
                 _chart(state, means, model, span)
     if means.attacked and state.many.measure not in TRANSFERRED:
-        say_note(TRANSFER_LIMITS)
+        show_note(TRANSFER_LIMITS)
     st.caption(summarize_means(means.scores, means.frame.titles))
 
 
 def _chart(state: AdversarialState, means: ExperimentMeans, model: str, span: AxisRange) -> None:
-    st.markdown(f"**{literal(model)}**")
+    st.markdown(f"**{escape_label(model)}**")
     name = key(state.kind, f"view.bars.{model}")
     st.altair_chart(
         means_chart(means.model_scores(model), means.frame, means.company, means.plan.objectives, span), key=name,
@@ -201,13 +201,13 @@ def _examples_area(state: AdversarialState, sample: Sample, means: ExperimentMea
     st.session_state[name] = picked
     with st.container(border=True, key="adversarial_examples"):
         st.selectbox(
-            "Examples of a bar", bars, key=name, width=480, persist_state=KEPT,
+            "Examples of a bar", bars, key=name, width=480, persist_state=PERSIST,
             format_func=lambda bar: f"{titles.get(bar[1], bar[1])}, {OBJECTIVE_TITLES[bar[2]].lower()}, {bar[0]}",
             on_change=lambda: put(state.kind, f"{MANY}picked", list(st.session_state[name])),
         )  # fmt: skip
         rows = examples_of_bar(result, picked, state.many.measure, means.attacked)
         if not rows:
-            say_note("No example has a value here. Choose another bar.")
+            show_note("No example has a value here. Choose another bar.")
             return
         facts = {one.example: one for one in result.facts if one.model == picked[0]}
         with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):

@@ -38,12 +38,9 @@ from components.adversarial.descriptions import (
 )
 from components.adversarial.state import PATH, AdversarialState
 from components.charts.files import CaptionedChart, ChartCaption
-from components.citing import cited_html
 from components.experiment.export import TYPES, summary_json
-from components.export_page import standing_page
+from components.export import REPEATS, citation_box, citation_html, file_button, png_button, standalone_page
 from components.inputs.picture_choice import PictureFocus
-from components.keeping import REPEATS, cite_box, file_button
-from components.png_button import png_button
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.card import PatchCard
 from components.widgets.patch_map.picture import picture_sheet
@@ -113,13 +110,13 @@ def example_html(export: ExampleExport) -> str:
         + before_after_html(build_columns(results, export.maps, export.picture))
         + f"<p>{escape(CAUTION)}</p>",
         f"<h2>What was moved</h2>{pictures}{sizes_html(results, size_maps(results, example), export.picture)}",
-        f"<h2>Cite this</h2>{cited_html(export.citation[0], export.citation[1:])}"
+        f"<h2>Cite this</h2>{citation_html(export.citation[0], export.citation[1:])}"
         + (f"<pre>{escape(command)}</pre>" * bool(command)),
     )
     sheets = (
         sheet.removeprefix("<style>").removesuffix("</style>") for sheet in (picture_sheet(), adversarial_sheet())
     )
-    return standing_page(export.title, sections, "".join(sheets))
+    return standalone_page(export.title, sections, "".join(sheets))
 
 
 def example_svg(export: ExampleExport) -> str:
@@ -181,9 +178,9 @@ def example_export_area(export: ExampleExport) -> None:
         if export.picture is None:
             # Last: its element is as wide as the rest of the line.
             png_button("PNG", f"{name}.png", partial(example_svg, export), MAPS_HELP, key(kind, "keep.png"))
-    citation = cited_html(export.citation[0], export.citation[1:])
+    citation = citation_html(export.citation[0], export.citation[1:])
     command = example_command(state)
-    cite_box(citation, [(f"{REPEATS}:", command)] if command else [], key(kind, "keep.cite"))
+    citation_box(citation, [(f"{REPEATS}:", command)] if command else [], key(kind, "keep.cite"))
     if not command:
         st.caption(NO_COMMAND)
 
@@ -335,8 +332,8 @@ def experiment_export_area(state: AdversarialState, result: AttackExperimentResu
             "Means, JSON", "exegesis-attack-means.json", TYPES["json"], partial(summary_json, result), SCORES_HELP,
             key(state.kind, "many.means"),
         )  # fmt: skip
-    cite_box(
-        cited_html(cite_experiment(result.plan), [CITED]),
+    citation_box(
+        citation_html(cite_experiment(result.plan), [CITED]),
         [(f"{REPEATS}:", experiment_command(result.plan))],
         key(state.kind, "many.cite"),
     )

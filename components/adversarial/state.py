@@ -9,11 +9,19 @@ from dataclasses import dataclass, field, fields, replace
 from components.adversarial.descriptions import BOTH
 from components.experiment.state import read_models
 from components.inputs.datasets import OpenPictures, OpenTexts
-from components.inputs.link import Query
 from components.inputs.picture_choice import PictureFocus, read_picture_focus, write_picture_focus
 from components.inputs.text_choice import TextFocus, read_text_focus, write_text_focus
-from components.link_choice import choice, whole
-from components.request_link import last_values, read_methods, read_opened, read_seed, write_places, write_unusual
+from components.links import (
+    Query,
+    join_values,
+    last_values,
+    read_choice,
+    read_methods,
+    read_opened,
+    read_seed,
+    whole_number,
+    write_changed,
+)
 from engine.attacks.plan import (
     METHODS,
     OBJECTIVES,
@@ -220,7 +228,7 @@ def write(state: AdversarialState) -> Query:
     """The link that reopens the state: only what differs from the usual is written, and always the kind."""
     focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
     many, start = state.many, ManyExamples()
-    unusual = write_unusual(
+    unusual = write_changed(
         (
             ("method", state.method, METHOD),
             ("objective", state.objective, BOTH),
@@ -228,7 +236,7 @@ def write(state: AdversarialState) -> Query:
             ("points", state.points, PATH_STEPS),
             ("start", state.start, ""),
             ("scale", state.scale, "one"),
-            ("open", write_places(state.opened), ""),
+            ("open", join_values(state.opened), ""),
             ("examples", many.examples, start.examples),
             ("measure", many.measure, start.measure),
             ("which", many.which, start.which),
@@ -253,14 +261,14 @@ def _read(
         kind=kind,
         focus=focus,
         method=_method(last, attackable, methods, errors),
-        objective=choice("objective", last, CHOICES, errors),
+        objective=read_choice("objective", last, CHOICES, errors),
         strength=read_settings(kind, last, errors),
         seed=read_seed(last, errors),
-        scale=choice("scale", last, tuple(SCALES), errors),
+        scale=read_choice("scale", last, tuple(SCALES), errors),
         others=read_methods(query.get("other", []), methods, OTHERS[kind], errors),
         opened=read_opened(last, SECTIONS, errors),
         points=_points(last, errors),
-        start=choice("start", last, ("", *baselines(methods)), errors),
+        start=read_choice("start", last, ("", *baselines(methods)), errors),
         many=_many(query, attackable, methods, errors),
     )
 
@@ -289,7 +297,7 @@ def baselines(methods: Mapping[str, Explainer]) -> tuple[str, ...]:
 
 def _points(last: Mapping[str, str], errors: list[str]) -> int:
     text = last.get("points", str(PATH_STEPS))
-    if points := whole(text, MOST_POINTS):
+    if points := whole_number(text, MOST_POINTS):
         return points
     allowed = f"a whole number from 1 to {MOST_POINTS}"
     errors.append(str(not_allowed("points", allowed, text[:40], f"{PATH_STEPS} are used.")))
@@ -301,7 +309,7 @@ def _many(
 ) -> ManyExamples:
     last, start = last_values(query), ManyExamples()
     text = last.get("examples", str(EXAMPLES))
-    examples = whole(text, MOST_EXAMPLES)
+    examples = whole_number(text, MOST_EXAMPLES)
     if not examples:
         allowed = f"a whole number from 1 to {MOST_EXAMPLES}"
         errors.append(str(not_allowed("examples", allowed, text[:40], f"{EXAMPLES} are used.")))
@@ -311,11 +319,11 @@ def _many(
         models=read_models([name for name in query.get("on", []) if name != "none"], (), errors),
         methods=read_methods(query.get("attacked", []), attackable, MANY_METHODS, errors),
         examples=examples or EXAMPLES,
-        measure=choice("measure", last, MEASURES, errors),
-        which=choice("which", last, tuple(WHICH), errors),
+        measure=read_choice("measure", last, MEASURES, errors),
+        which=read_choice("which", last, tuple(WHICH), errors),
         picked=picked if len(picked) == 3 else (),
         transfer=read_methods(query.get("asked", []), methods, MANY_OTHERS, errors),
-        of=choice("of", last, ("", *attackable), errors),
+        of=read_choice("of", last, ("", *attackable), errors),
     )
 
 

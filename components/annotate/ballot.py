@@ -8,7 +8,6 @@ from functools import partial
 
 import streamlit as st
 
-from components.annotate.ranking import Ranking, draw_ranking_board, forget_ranking
 from components.annotate.seat import (
     Seat,
     change_seat,
@@ -20,10 +19,11 @@ from components.annotate.seat import (
     viewed_since,
 )
 from components.ballot_maps import draw_input, explanation_html, scale_html
-from components.component_key import component_key
+from components.errors import escape_label, show_note
 from components.prediction import prediction_html
 from components.safe_markdown import markdown
-from components.trouble import literal, say_note
+from components.widgets.base import component_key
+from components.widgets.ranking import Ranking, draw_ranking_board, forget_ranking
 from engine.errors import ExegesisError
 from engine.request import Picture
 from engine.result import Prediction
@@ -120,7 +120,7 @@ def _draw_guess(ballot: Ballot, seat: Seat) -> None:
     with st.form(f"annotate.guess.{ballot.token}", border=False):
         _draw_choices(ballot)
         if st.session_state.pop(MISSING_KEY, False):
-            say_note(BOTH)
+            show_note(BOTH)
         with st.container(horizontal=True):
             st.form_submit_button("Confirm", type="primary", on_click=_guess, args=(seat, ballot.token))
             st.form_submit_button("Cannot tell", on_click=_save_guess, args=(seat, ballot.token, None))
@@ -128,7 +128,7 @@ def _draw_guess(ballot: Ballot, seat: Seat) -> None:
 
 def _draw_choices(ballot: Ballot) -> None:
     """Keys have the ballot's name: another one begins without a choice."""
-    names = dict(enumerate(map(literal, ballot.classes)))
+    names = dict(enumerate(map(escape_label, ballot.classes)))
     choose = partial(st.radio, horizontal=True) if len(names) <= MOST_RADIOS else st.selectbox
     choose(
         "What does the model say?", list(names), index=None, format_func=names.__getitem__,

@@ -20,11 +20,11 @@ from components.annotate.seat import (
     take_seat,
 )
 from components.ballot_maps import use_ballot_styles
-from components.frame import ANNOTATE, heading
+from components.errors import escape_label, show_error, show_note
+from components.navigation import ANNOTATE, heading
 from components.numbers import count
 from components.organizer import client_of, current_visit
 from components.safe_markdown import markdown
-from components.trouble import literal, say_error, say_note
 from engine.errors import ExegesisError
 from engine.request import Picture
 from engine.study.access import attempt_source
@@ -56,18 +56,18 @@ def draw_study(token: str) -> None:
             return
         seat = current_seat(token)
         if message := take_message():
-            say_note(message)
+            show_note(message)
         sync_tab(token, seat, _draw_screen(study, seat), partial(_go_on, token))
     except ExegesisError as error:
         seat = current_seat(token)
-        say_error(failure_message(error, seat.pseudonym if seat else "somebody with the link", RELOAD))
+        show_error(failure_message(error, seat.pseudonym if seat else "somebody with the link", RELOAD))
 
 
 def _draw_no_study(token: str) -> None:
     """The page without a link, or with one that leads nowhere."""
     heading(ANNOTATE)
     if token:
-        say_error(UNKNOWN)
+        show_error(UNKNOWN)
     else:
         st.info(NO_LINK)
 
@@ -80,7 +80,7 @@ def _draw_screen(study: StudyRecord, seat: Seat | None) -> str:
         return _draw_shut(study)
     except UnknownIdentifier as error:
         leave_seat()
-        say_error(str(error))
+        show_error(str(error))
         return "unknown"
 
 
@@ -106,14 +106,14 @@ def _draw_open(study: StudyRecord, seat: Seat | None) -> str:
 
 def _draw_shut(study: StudyRecord) -> str:
     """A study that takes no votes."""
-    st.title(literal(study.design.title), anchor=False)
+    st.title(escape_label(study.design.title), anchor=False)
     st.info(NOT_YET if study.state == DRAFT else OVER)
     return "shut"
 
 
 def _draw_welcome(study: StudyRecord) -> None:
     """What the study asks, and the two ways in: to agree, or with a code."""
-    st.title(literal(study.design.title), anchor=False)
+    st.title(escape_label(study.design.title), anchor=False)
     markdown(study.design.consent)
     st.text(workload(study.design))
     st.button("I agree and take part", type="primary", on_click=_agree, args=(study.token,))

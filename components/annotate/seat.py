@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 
 import streamlit as st
 
-from components.compact import compact_script
+from components.styles import compact_script
 from engine.errors import ExegesisError, UsageError
 from engine.study.access import TooManyAttempts
 from engine.study.annotators import Participant, StudyNotOpen, UnknownIdentifier

@@ -13,10 +13,9 @@ from streamlit.delta_generator import DeltaGenerator
 from components.attention.readings import await_attribution, method_title, unit_noun
 from components.attention.session import BOARD_KEYS, key
 from components.attention.state import AttentionState
-from components.engine_room import is_cached, key_of
-from components.kept import KEPT
-from components.numbers import count, plain, signed
-from components.question_words import plural
+from components.compute import is_cached
+from components.controls import PERSIST
+from components.numbers import count, plain, plural, signed
 from components.widgets.attention_board.options import (
     AGAINST,
     INPUTS,
@@ -29,6 +28,7 @@ from components.widgets.attention_board.options import (
     selected_head,
 )
 from engine.errors import ExegesisError
+from engine.explain import key_of
 from engine.heads.readings import HeadReading
 from engine.heads.scores import AGREEMENT, PerHead, agreement_with
 from engine.metrics.ranking import rho_limit
@@ -93,7 +93,7 @@ def agreement_section(state: AttentionState, reading: HeadReading, scores: HeadS
         key=key(state.kind, f"{BOARD_KEYS}against"),
         required=True,
         format_func=lambda method: explainer(method, state.kind).title,
-        persist_state=KEPT,
+        persist_state=PERSIST,
         help="The attribution is of the same input and class, with the same heads switched. Its sizes are compared: "
         "attention has no sign.",
     )

@@ -12,10 +12,9 @@ from functools import cached_property
 import numpy as np
 
 from components.attention.state import AttentionState
-from components.citing import run_arguments, target_arguments
+from components.export import command_line, picture_arguments, run_arguments, target_arguments, text_arguments
 from components.inputs.picture_choice import PictureFocus
-from components.looked_at import command_line, picture_arguments, text_arguments
-from components.prediction_area import PROBE
+from components.prediction import PROBE
 from components.widgets.attention_board.options import (
     Head,
     HeadScoreMap,

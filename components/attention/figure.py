@@ -18,25 +18,24 @@ from components.attention.export import (
     position_name,
     references,
 )
-from components.citing import cited_html, origin_of
-from components.export_page import command_html, standing_page
+from components.export import citation, citation_html, command_html, standalone_page
 from components.numbers import percent, plain, signed
-from components.palette import PALETTES, STEPS, Side, colour, step_of
+from components.palette import PALETTES, STEPS, Side, color, step_of
 from components.prediction import prediction_html
-from components.svg_sheet import (
+from components.svg import (
     CELL,
     EDGE,
     LINE,
     SMALL,
     SMALLER,
     WIDTH,
-    Sheet,
-    cells,
-    clean,
-    scale_bar,
-    sentence,
-    whole,
-    words,
+    SvgSheet,
+    add_scale_bar,
+    add_sentence,
+    clean_xml,
+    count_cells,
+    svg_document,
+    text_element,
 )
 from components.widgets.attention_board.options import HeadScoreMap, describe_view, feature_maps, head_name
 from components.widgets.patch_map import PatchMap
@@ -58,14 +57,14 @@ MATRIX_PIXELS = 900
 
 def svg(export: HeadsExport) -> str:
     """The score of every head, then the selected head in detail, with scales and references; in the light theme."""
-    sheet = Sheet()
+    sheet = SvgSheet()
     _title(sheet, f"Attention heads of {export.explanation.provenance.model}", _describe_prediction(export))
     if export.scores is not None:
         _score_map(sheet, export, export.scores)
     _selected_head(sheet, export)
     for line in _citations(export):
-        sentence(sheet, line)
-    return whole(sheet, dark=False)
+        add_sentence(sheet, line)
+    return svg_document(sheet, dark=False)
 
 
 def html(export: HeadsExport) -> str:
@@ -79,7 +78,7 @@ def html(export: HeadsExport) -> str:
         figure,
         f"<h2>Cite this</h2>{cite_html(export)}{repeat}",
     )
-    return standing_page(
+    return standalone_page(
         f"Attention heads of {explanation.provenance.model}", sections, "svg{max-width:100%;height:auto}", "light"
     )
 
@@ -87,19 +86,19 @@ def html(export: HeadsExport) -> str:
 def cite_html(export: HeadsExport) -> str:
     """The citation as HTML."""
     first, *rest = _citations(export)
-    return cited_html(first, rest)
+    return citation_html(first, rest)
 
 
 def _citations(export: HeadsExport) -> list[str]:
     """Product and model, the source of the score, and the caution."""
-    return [origin_of(export.explanation), *references(export), CAUTION]
+    return [citation(export.explanation), *references(export), CAUTION]
 
 
-def _title(sheet: Sheet, title: str, *lines: str) -> None:
-    sheet.parts.append(words(title, EDGE, sheet.y + 18, ' font-weight="bold"'))
+def _title(sheet: SvgSheet, title: str, *lines: str) -> None:
+    sheet.parts.append(text_element(title, EDGE, sheet.y + 18, ' font-weight="bold"'))
     sheet.y += LINE
     for line in lines:
-        sentence(sheet, line)
+        add_sentence(sheet, line)
     sheet.y += 6
 
 
@@ -111,7 +110,7 @@ def _describe_prediction(export: HeadsExport) -> str:
     return text if origin.target == prediction.index else f"{text} Looked at: {origin.target_label}."
 
 
-def _score_map(sheet: Sheet, export: HeadsExport, scores: HeadScoreMap) -> None:
+def _score_map(sheet: SvgSheet, export: HeadsExport, scores: HeadScoreMap) -> None:
     """A row a layer, a column a head; the selected head has a frame."""
     _title(sheet, f"{scores.title} ({scores.unit})", scores.words)
     (layers, heads), left = scores.values.shape, EDGE + 4 * CELL
@@ -119,12 +118,14 @@ def _score_map(sheet: Sheet, export: HeadsExport, scores: HeadScoreMap) -> None:
     end = float(np.nan_to_num(np.abs(scores.values)).max())
     for head in range(heads):
         sheet.parts.append(
-            words(str(head), left + (head + 0.5) * side, sheet.y + 12, f'{SMALLER} text-anchor="middle"', "muted")
+            text_element(
+                str(head), left + (head + 0.5) * side, sheet.y + 12, f'{SMALLER} text-anchor="middle"', "muted"
+            )
         )
     sheet.y += 18
     for layer in range(layers):
         sheet.parts.append(
-            words(str(layer), left - CELL, sheet.y + side / 2 + 4, f'{SMALLER} text-anchor="end"', "muted")
+            text_element(str(layer), left - CELL, sheet.y + side / 2 + 4, f'{SMALLER} text-anchor="end"', "muted")
         )
         sheet.parts += [
             _score_cell(scores, (layer, head), left + head * side, sheet.y, side, end) for head in range(heads)
@@ -134,14 +135,14 @@ def _score_map(sheet: Sheet, export: HeadsExport, scores: HeadScoreMap) -> None:
         sheet.y += side
     ends = f"{signed(-end)} to {signed(end)}" if scores.signed else f"0 to {plain(end)}"
     legend = f"{ends} {scores.unit}; down: layers, across: heads" if end else "All scores are zero"
-    scale_bar(sheet, legend, None if not end else "signed" if scores.signed else "amount")
+    add_scale_bar(sheet, legend, None if not end else "signed" if scores.signed else "amount")
 
 
 def _score_cell(scores: HeadScoreMap, head: tuple[int, int], x: float, y: float, side: float, end: float) -> str:
     value = float(scores.values[head])
     missing = math.isnan(value)
     kind: Side = "amount" if not scores.signed else "for" if value > 0 else "against"
-    fill = PALETTES["light"].special if missing else colour("light", kind, step_of(value, end))
+    fill = PALETTES["light"].special if missing else color("light", kind, step_of(value, end))
     number = "no value" if missing else signed(value) if scores.signed else plain(value)
     box = f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{side - 2:g}" height="{side - 2:g}" fill="{fill}"/>'
     return f"<g><title>{escape(f'{head_name(head)}: {number}')}</title>{box}</g>"
@@ -152,7 +153,7 @@ def _frame(x: float, y: float, width: float, height: float, ink: str, stroke: in
     return f'<rect {place} fill="none" stroke="{getattr(PALETTES["light"], ink)}" stroke-width="{stroke}"/>'
 
 
-def _selected_head(sheet: Sheet, export: HeadsExport) -> None:
+def _selected_head(sheet: SvgSheet, export: HeadsExport) -> None:
     """The map over the picture, or the matrix."""
     name, options, example = head_name(export.head), export.state.board, export.state.input
     if isinstance(example, Picture) and options.detail == "overlay":
@@ -164,7 +165,7 @@ def _selected_head(sheet: Sheet, export: HeadsExport) -> None:
     _matrix(sheet, export)
 
 
-def _overlay(sheet: Sheet, export: HeadsExport, picture: Picture) -> None:
+def _overlay(sheet: SvgSheet, export: HeadsExport, picture: Picture) -> None:
     maps = np.nan_to_num(feature_maps(export.reading, export.state.board))
     end = float(maps.max() if export.state.board.scale == "shared" else maps[export.head].max())
     view = PatchMap(maps[export.head].reshape(export.explanation.grid or ()), False, "", end=end)
@@ -172,14 +173,14 @@ def _overlay(sheet: Sheet, export: HeadsExport, picture: Picture) -> None:
     height = MAP_SIDE * pixels.shape[0] / pixels.shape[1]
     sheet.parts.append(_image(overlay_png(pixels, view, "light"), EDGE, sheet.y, MAP_SIDE, height))
     sheet.y += height
-    scale_bar(sheet, f"0 to {plain(end)}", "amount")
+    add_scale_bar(sheet, f"0 to {plain(end)}", "amount")
 
 
-def _matrix(sheet: Sheet, export: HeadsExport) -> None:
+def _matrix(sheet: SvgSheet, export: HeadsExport) -> None:
     matrix, part = export.matrix, export.selection
     end = _end(export, matrix)
     rows, columns = ([_label(export, at) for at in places] for places in (part.rows, part.columns))
-    left, top = (SMALL * CELL * max(map(cells, names)) + 8 for names in (rows, columns))
+    left, top = (SMALL * CELL * max(map(count_cells, names)) + 8 for names in (rows, columns))
     side = min(MAX_CELL_SIDE, (CONTENT_WIDTH - left) / max(matrix.shape))
     x, y = EDGE + left, sheet.y + top
     sheet.parts += _names(rows, x - 6, y, side, upwards=False)
@@ -188,7 +189,7 @@ def _matrix(sheet: Sheet, export: HeadsExport) -> None:
     sheet.parts.append(_frame(x, y, side * len(columns), side * len(rows), "line", 1))
     sheet.y = y + side * len(rows)
     masked = "; grey: may not attend" if np.isnan(matrix).any() else ""
-    scale_bar(sheet, f"0 to {plain(end)}{masked}", "amount")
+    add_scale_bar(sheet, f"0 to {plain(end)}{masked}", "amount")
 
 
 def _end(export: HeadsExport, matrix: Float[np.ndarray, "row column"]) -> float:
@@ -200,10 +201,10 @@ def _end(export: HeadsExport, matrix: Float[np.ndarray, "row column"]) -> float:
 
 
 def _label(export: HeadsExport, position: int) -> str:
-    name = clean(position_name(export.explanation, position))
-    if cells(name) <= MAX_NAME_CELLS:
+    name = clean_xml(position_name(export.explanation, position))
+    if count_cells(name) <= MAX_NAME_CELLS:
         return name
-    return next(f"{name[:end]}…" for end in range(MAX_NAME_CELLS, 0, -1) if cells(name[:end]) < MAX_NAME_CELLS)
+    return next(f"{name[:end]}…" for end in range(MAX_NAME_CELLS, 0, -1) if count_cells(name[:end]) < MAX_NAME_CELLS)
 
 
 def _names(names: Sequence[str], x: float, y: float, side: float, upwards: bool) -> list[str]:
@@ -213,8 +214,8 @@ def _names(names: Sequence[str], x: float, y: float, side: float, upwards: bool)
         middle = (at + 0.5) * side + 4
         right, down = (x + middle, y) if upwards else (x, y + middle)
         turned = f' transform="rotate(-90 {right:g} {down:g})"' if upwards else ' text-anchor="end"'
-        length = f' textLength="{SMALL * CELL * cells(names[at]):g}" lengthAdjust="spacingAndGlyphs"'
-        labels.append(words(names[at], right, down, f"{SMALLER}{length}{turned}"))
+        length = f' textLength="{SMALL * CELL * count_cells(names[at]):g}" lengthAdjust="spacingAndGlyphs"'
+        labels.append(text_element(names[at], right, down, f"{SMALLER}{length}{turned}"))
     return labels
 
 
@@ -222,7 +223,7 @@ def _matrix_png(matrix: Float[np.ndarray, "row column"], end: float) -> bytes:
     """Each cell as a square of pixels in its colour; grey where a query may not attend."""
     from PIL import Image
 
-    colours = [PALETTES["light"].line, *(colour("light", "amount", step) for step in range(STEPS + 1))]
+    colours = [PALETTES["light"].line, *(color("light", "amount", step) for step in range(STEPS + 1))]
     share = np.nan_to_num(matrix) / end if end > 0 else np.zeros(matrix.shape)
     places = np.where(np.isnan(matrix), 0, 1 + np.rint(STEPS * np.clip(share, 0, 1))).astype(np.uint8)
     times = max(1, MATRIX_PIXELS // max(matrix.shape))

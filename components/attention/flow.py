@@ -15,11 +15,10 @@ from jaxtyping import Float
 
 from components.attention.session import FLOW_KEYS, key
 from components.attention.state import AttentionState, FlowOptions
-from components.keeping import file_button
-from components.kept import KEPT
-from components.png_button import png_button
-from components.prediction_area import PROBE
-from components.trouble import literal, say_error, sentence
+from components.controls import PERSIST
+from components.errors import describe_error, escape_label, show_error
+from components.export import file_button, png_button
+from components.prediction import PROBE
 from components.widgets.flow_graph.export import flow_csv, flow_svg
 from components.widgets.flow_graph.graph import (
     THRESHOLDS,
@@ -107,12 +106,12 @@ class FlowMap:
 def flow_section(state: AttentionState, reading: HeadReading) -> None:
     """The section, behind its switch."""
     st.subheader("Flow", anchor=False)
-    if not st.toggle("Flow from the input to the prediction", key=key(state.kind, "open.flow"), persist_state=KEPT):
+    if not st.toggle("Flow from the input to the prediction", key=key(state.kind, "open.flow"), persist_state=PERSIST):
         return
     try:
         _flow_panel(state, reading)
     except Exception as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
 
 
 def _flow_panel(state: AttentionState, reading: HeadReading) -> None:
@@ -152,14 +151,14 @@ def _controls(state: AttentionState, layers: int, threshold: float) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.segmented_control(
             "Follow", FLOW_KINDS, key=name("kind"), required=True, format_func=TITLES.__getitem__, help=KIND_HELP,
-            persist_state=KEPT,
+            persist_state=PERSIST,
         )  # fmt: skip
         st.slider(
             "Residual share", 0.0, 1.0, step=0.05, key=name("residual"), help=RESIDUAL_HELP,
-            disabled=state.flow.kind == "gradient", width=170, persist_state=KEPT,
+            disabled=state.flow.kind == "gradient", width=170, persist_state=PERSIST,
         )  # fmt: skip
         st.selectbox(
-            "First layer", range(layers), key=name("start_layer"), help=START_HELP, width=110, persist_state=KEPT
+            "First layer", range(layers), key=name("start_layer"), help=START_HELP, width=110, persist_state=PERSIST
         )  # fmt: skip
         _threshold_slider(name("step"), name("threshold"), threshold)
 
@@ -199,7 +198,7 @@ def describe_rows(reading: HeadReading) -> str:
     read = np.flatnonzero(reading.reads)
     if len(read) > 1:
         return SAME_ROWS
-    token = literal(reading.explanation.tokens[read[0]].text)
+    token = escape_label(reading.explanation.tokens[read[0]].text)
     return ROWS.format(read=f"where the prediction reads, at {token}")
 
 

@@ -32,21 +32,21 @@ from components.attention.session import (
 )
 from components.attention.state import AttentionState
 from components.attention.switches import restore_button, switch_section
-from components.engine_room import explain, is_cached
-from components.inputs import picture_choice, text_choice
-from components.inputs.datasets import OpenTexts
-from components.inputs.picture_choice import PictureFocus
-from components.keeping import (
-    cite_box,
+from components.compute import explain, is_cached
+from components.controls import PERSIST
+from components.export import (
+    citation_box,
     file_button,
     how_to_repeat_picture,
     how_to_repeat_text,
     picture_button,
+    png_button,
     text_button,
 )
-from components.kept import KEPT
-from components.png_button import png_button
-from components.prediction_area import PROBE, prediction_area
+from components.inputs import picture_choice, text_choice
+from components.inputs.datasets import OpenTexts
+from components.inputs.picture_choice import PictureFocus
+from components.prediction import PROBE, prediction_area
 from components.widgets.attention_board.board import attention_board
 from components.widgets.attention_board.options import (
     DETAILS,
@@ -187,14 +187,14 @@ def board_controls(state: AttentionState, reading: HeadReading) -> None:
             key=key(kind, f"{BOARD_KEYS}score"),
             format_func=SCORE_TITLES.__getitem__,
             width=270,
-            persist_state=KEPT,
+            persist_state=PERSIST,
         )
         # Words with a closed form only: a token's text may hold Markdown.
         read = "their mean" if (reading.reads > 0).sum() > 1 else f"position {reading.reads.argmax()}"
         st.segmented_control(
             "Map of each head", VIEWS[kind], key=key(kind, f"{BOARD_KEYS}view"), required=True,
             format_func=VIEW_TITLES[kind].__getitem__, help=VIEW_HELP.format(unit=UNITS[kind], read=read),
-            persist_state=KEPT,
+            persist_state=PERSIST,
         )  # fmt: skip
         st.segmented_control(
             "Detail",
@@ -202,7 +202,7 @@ def board_controls(state: AttentionState, reading: HeadReading) -> None:
             key=key(kind, f"{BOARD_KEYS}detail"),
             required=True,
             format_func=DETAIL_TITLES.__getitem__,
-            persist_state=KEPT,
+            persist_state=PERSIST,
         )
         with st.popover("View", key=key(kind, "view")):
             _view_controls(kind, reading)
@@ -212,27 +212,27 @@ def _view_controls(kind: str, reading: HeadReading) -> None:
     layers, heads = reading.slope.shape
     st.segmented_control(
         "Scale", SCALES, key=key(kind, f"{BOARD_KEYS}scale"), required=True, format_func=str.capitalize,
-        persist_state=KEPT,
+        persist_state=PERSIST,
         help="Own: each head's largest attention has the full colour. Shared: the largest of all heads has it.",
     )  # fmt: skip
     st.segmented_control(
         "Order", ORDERS, key=key(kind, f"{BOARD_KEYS}order"), required=True,
-        format_func=ORDER_TITLES.__getitem__, persist_state=KEPT,
+        format_func=ORDER_TITLES.__getitem__, persist_state=PERSIST,
     )  # fmt: skip
     if len({token.segment for token in reading.explanation.tokens if not token.special}) > 1:
         st.selectbox(
             "Attention between", BETWEEN, key=key(kind, f"{BOARD_KEYS}between"),
-            format_func=BETWEEN_TITLES.__getitem__, persist_state=KEPT,
+            format_func=BETWEEN_TITLES.__getitem__, persist_state=PERSIST,
         )  # fmt: skip
     st.toggle(
-        "Special tokens in matrices", key=key(kind, f"{BOARD_KEYS}special"), persist_state=KEPT,
+        "Special tokens in matrices", key=key(kind, f"{BOARD_KEYS}special"), persist_state=PERSIST,
         help="Heads often rest on [CLS] and [SEP] when they have nothing to do. Without them the rest is seen better; "
         "its shares stay what they were.",
     )  # fmt: skip
     for name, count in (("layers", layers), ("heads", heads)):
         st.multiselect(
             name.capitalize(), range(count), key=key(kind, f"{BOARD_KEYS}{name}"), placeholder=f"All {name}",
-            persist_state=KEPT,
+            persist_state=PERSIST,
         )  # fmt: skip
 
 
@@ -258,7 +258,7 @@ def export_section(state: AttentionState, reading: HeadReading, scores: HeadScor
             text_button(state.input, key(kind, "keep.input"))
         # Last: its element is as wide as the rest of the line.
         png_button("PNG", PNG_FILE, partial(svg, export), PNG_HELP + lines, key=key(kind, "keep.PNG"))
-    cite_box(cite_html(export), _commands(export), key(kind, "keep.cite"))
+    citation_box(cite_html(export), _commands(export), key(kind, "keep.cite"))
 
 
 def _commands(export: HeadsExport) -> list[tuple[str, str]]:

@@ -9,13 +9,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.attention.state import AttentionState
-from components.awaiting import awaited
-from components.computing import Tick
-from components.engine_room import computed, explain, key_of
-from components.numbers import count
-from components.prediction_area import PROBE
-from components.question_words import plural
-from components.stopping import is_stopped
+from components.compute import Tick, explain, is_stopped, run_cached
+from components.numbers import count, plural
+from components.prediction import PROBE
+from components.progress import run_with_progress
 from components.widgets.attention_board.options import (
     UNITS,
     BoardOptions,
@@ -24,6 +21,7 @@ from components.widgets.attention_board.options import (
     feature_maps,
 )
 from engine.errors import ExegesisError
+from engine.explain import key_of
 from engine.heads.readings import HeadAblation, HeadReading, read_heads, reading_key, switch_off_each, switching_key
 from engine.heads.scores import AGREEMENT, AGREES, OFF, SCORES, PerHead, agreement_with
 from engine.registry import explainer
@@ -65,7 +63,7 @@ def reading_memory() -> ReadingMemory:
 def await_reading(state: AttentionState) -> HeadReading | None:
     """The reading of the page's input; None after a message where there is none."""
     request = state.request(PROBE)
-    return awaited(
+    return run_with_progress(
         st.empty(), lambda: reading_key(request), "Reading the heads", "Stopped before the heads were read.",
         lambda tick: load_reading(request, tick),
     )  # fmt: skip
@@ -76,7 +74,7 @@ def load_reading(request: Request, tick: Tick) -> HeadReading:
     key = reading_key(request)
     reading = reading_memory().get(key)
     if reading is None:
-        reading = computed(key, lambda token: read_heads(request, token), tick)
+        reading = run_cached(key, lambda token: read_heads(request, token), tick)
         reading_memory().put(key, reading)
     return reading
 
@@ -115,17 +113,17 @@ def await_ablation(state: AttentionState, place: DeltaGenerator) -> HeadAblation
     request = state.request(PROBE)
 
     def work(tick: Tick) -> HeadAblation:
-        return computed(switching_key(request), lambda token: switch_off_each(request, cancel=token), tick)
+        return run_cached(switching_key(request), lambda token: switch_off_each(request, cancel=token), tick)
 
     stopped = "Stopped before every head was switched off."
-    return awaited(place, lambda: switching_key(request), "Switching each head off", stopped, work)
+    return run_with_progress(place, lambda: switching_key(request), "Switching each head off", stopped, work)
 
 
 def await_attribution(state: AttentionState, place: DeltaGenerator) -> Explanation | None:
     """The attribution that maps of heads are compared with: of the same input, class and switched heads."""
     request = state.request(state.board.against)
     title = explainer(request.method, state.kind).title
-    return awaited(
+    return run_with_progress(
         place, lambda: key_of(request), f"Computing: {title}", f"Stopped: {title}.", lambda tick: explain(request, tick)
     )
 

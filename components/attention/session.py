@@ -27,14 +27,13 @@ from components.attention.state import (
     write,
     write_switched,
 )
-from components.input_kind import InputKind
 from components.inputs import picture_choice, text_choice
 from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
-from components.inputs.link import Query
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
-from components.page_session import PageSession, fields_of
-from components.prediction_area import target_index
+from components.links import Query
+from components.prediction import target_index
+from components.state import InputKind, PageSession, control_values
 from components.widgets.attention_board.options import BoardOptions, Head, head_name, locked_head
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.heads.matrices import BETWEEN, select_positions
@@ -226,8 +225,8 @@ def _control_values(state: AttentionState) -> dict[str, object]:
         "target": state.target or "",
         "method": state.method,
         "switched": write_switched(state.switched),  # as text: a reload of the code replaces classes
-        **fields_of(BOARD_KEYS, state.board),
-        **fields_of(FLOW_KEYS, state.flow),
+        **control_values(BOARD_KEYS, state.board),
+        **control_values(FLOW_KEYS, state.flow),
         **{f"open.{name}": name in state.opened for name in SECTIONS},
     }
 

@@ -7,11 +7,19 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from components.inputs.datasets import OpenPictures, OpenTexts
-from components.inputs.link import Query
 from components.inputs.picture_choice import PictureFocus, is_other_picture, read_picture_focus, write_picture_focus
 from components.inputs.text_choice import TextFocus, is_other_text, read_text_focus, write_text_focus
-from components.link_choice import choice, whole
-from components.request_link import last_values, read_methods, read_opened, read_seed, write_places, write_unusual
+from components.links import (
+    Query,
+    join_values,
+    last_values,
+    read_choice,
+    read_methods,
+    read_opened,
+    read_seed,
+    whole_number,
+    write_changed,
+)
 from components.widgets.attention_board.options import (
     AGAINST,
     DETAILS,
@@ -138,13 +146,13 @@ def _read_state(
 def write(state: AttentionState) -> Query:
     """The link that reopens the state: only values that differ from the defaults, and always the kind."""
     focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
-    others = write_unusual(
+    others = write_changed(
         (
             ("target", state.target, None),
             ("seed", state.seed, 0),
             ("switched", write_switched(state.switched), ""),
             ("method", state.method, METHOD),
-            ("open", write_places(state.opened), ""),
+            ("open", join_values(state.opened), ""),
         )
     )
     return {"input": [state.kind]} | focus | write_board(state.kind, state.board) | others | write_flow(state.flow)
@@ -165,19 +173,19 @@ def discard_stale(before: AttentionState, now: AttentionState) -> AttentionState
 def read_board(kind: str, last: Mapping[str, str], problems: list[str]) -> BoardOptions:
     """The board's options in a link; a sentence is added to `problems` for each value that is unknown."""
     return BoardOptions(
-        score=choice("score", last, SCORE_NAMES, problems),
-        view=choice("view", last, VIEWS[kind], problems),
+        score=read_choice("score", last, SCORE_NAMES, problems),
+        view=read_choice("view", last, VIEWS[kind], problems),
         query=_read_number("query", last, problems),
-        order=choice("order", last, ORDERS, problems),
-        scale=choice("scale", last, SCALES, problems),
-        between=choice("between", last, BETWEEN, problems),
-        special=choice("special", last, ON_OFF, problems) == "on",
-        detail=choice("detail", last, DETAILS[kind], problems),
+        order=read_choice("order", last, ORDERS, problems),
+        scale=read_choice("scale", last, SCALES, problems),
+        between=read_choice("between", last, BETWEEN, problems),
+        special=read_choice("special", last, ON_OFF, problems) == "on",
+        detail=read_choice("detail", last, DETAILS[kind], problems),
         layers=_read_numbers("layers", last, problems),
         heads=_read_numbers("heads", last, problems),
         head=_read_head(last, problems),
-        alone=choice("alone", last, ("off", "on"), problems) == "on",
-        against=choice("against", last, AGAINST, problems),
+        alone=read_choice("alone", last, ("off", "on"), problems) == "on",
+        against=read_choice("against", last, AGAINST, problems),
     )
 
 
@@ -185,7 +193,7 @@ def write_board(kind: str, options: BoardOptions) -> Query:
     """The board's options in a link."""
     default = default_options(kind)
     names = ("score", "view", "query", "order", "scale", "between", "detail", "against")
-    return write_unusual(
+    return write_changed(
         [
             *((name, getattr(options, name), getattr(default, name)) for name in names),
             ("special", "on" if options.special else "off", "on"),
@@ -199,7 +207,7 @@ def write_board(kind: str, options: BoardOptions) -> Query:
 
 def read_flow(last: Mapping[str, str], problems: list[str]) -> FlowOptions:
     """The flow's options in a link."""
-    kind, residual = choice("flow", last, FLOW_KINDS, problems), _read_share("residual", last, problems)
+    kind, residual = read_choice("flow", last, FLOW_KINDS, problems), _read_share("residual", last, problems)
     return FlowOptions(
         kind=kind,
         residual=RESIDUAL if residual is None else residual,
@@ -211,7 +219,7 @@ def read_flow(last: Mapping[str, str], problems: list[str]) -> FlowOptions:
 def write_flow(options: FlowOptions) -> Query:
     """The flow's options in a link."""
     names = (("flow", "kind"), ("residual", "residual"), ("start_layer", "start_layer"), ("threshold", "threshold"))
-    return write_unusual((name, getattr(options, field), getattr(DEFAULT_FLOW, field)) for name, field in names)
+    return write_changed((name, getattr(options, field), getattr(DEFAULT_FLOW, field)) for name, field in names)
 
 
 def read_switched(last: Mapping[str, str], problems: list[str]) -> HeadScales:
@@ -251,7 +259,7 @@ def _read_number(name: str, last: Mapping[str, str], problems: list[str]) -> int
     value = last.get(name)
     if value is None:
         return None
-    number = whole(value, MAX_NUMBER)
+    number = whole_number(value, MAX_NUMBER)
     if number is None:
         problems.append(
             f"{name}: must be a whole number from 0 to {MAX_NUMBER}, got {value[:40]!r}. The usual one is used."
@@ -260,7 +268,7 @@ def _read_number(name: str, last: Mapping[str, str], problems: list[str]) -> int
 
 
 def _read_numbers(name: str, last: Mapping[str, str], problems: list[str]) -> tuple[int, ...]:
-    numbers = [whole(part, MAX_NUMBER) for part in last[name].split(",")] if last.get(name) else []
+    numbers = [whole_number(part, MAX_NUMBER) for part in last[name].split(",")] if last.get(name) else []
     if None not in numbers and len(numbers) <= MAX_NUMBER:
         return tuple(sorted({number for number in numbers if number is not None}))
     problems.append(f"{name}: must be numbers such as 0,3, got {last[name][:40]!r}. All are shown.")

@@ -13,25 +13,26 @@ from html import escape
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from components.ablation import use_question_styles
 from components.attention.session import key, lock, switch
 from components.attention.state import AttentionState
-from components.awaiting import awaited
-from components.engine_room import explain, explainers, key_of
-from components.kept import KEPT
+from components.compute import explain
+from components.controls import PERSIST
 from components.numbers import count, signed
-from components.pins import Pins
-from components.prediction_area import PROBE
-from components.question_styles import use_question_styles
+from components.prediction import PROBE
+from components.progress import run_with_progress
 from components.widgets.attention_board.options import Head, HeadScoreMap, head_name, selected_head
+from components.widgets.base import Pins
 from components.widgets.patch_map.card import MOST_CLASSES, extent, patch_card, patch_card_html, picture_card_html
 from components.widgets.patch_map.picker import draw_patch_picker
 from components.widgets.patch_map.picture import CARDS_KEY, picture_style, use_picture_styles
 from components.widgets.token_map.edited import edited_map, edited_map_html, predictions_html
 from components.widgets.view_options import ViewOptions
+from engine.explain import key_of
 from engine.heads.readings import HeadReading
 from engine.heads.scales import LARGEST, OFF, PLAIN, HeadScales
 from engine.metrics.ranking import spearman
-from engine.registry import Explainer
+from engine.registry import Explainer, all_explainers
 from engine.request import Example, Picture
 from engine.result import Explanation
 from engine.vision.view import read_view
@@ -98,7 +99,7 @@ def switch_section(state: AttentionState, reading: HeadReading, scores: HeadScor
     """The changed heads and, once there are some, the model with and without the changes."""
     st.subheader("Switch heads", anchor=False)
     opened = st.toggle(
-        "Switch heads off, or scale them", key=key(state.kind, "open.switch"), persist_state=KEPT,
+        "Switch heads off, or scale them", key=key(state.kind, "open.switch"), persist_state=PERSIST,
         help="What a head writes is multiplied by its scale. Everything on this page then is of the changed model; "
         "the model's files stay as they are.",
     )  # fmt: skip
@@ -179,7 +180,7 @@ def _comparison(state: AttentionState) -> None:
     before, after = probes
     target = before.provenance.target
     st.html(predictions_html(before.prediction, after.prediction, target, SIDES, MOST_CLASSES))
-    methods = explainers(state.kind)
+    methods = all_explainers(state.kind)
     method = methods[_method_control(state, methods)]
     maps = _explain_both(state, method.id, method.title, st.empty())
     if maps is None:
@@ -197,7 +198,7 @@ def _explain_both(state: AttentionState, method: str, name: str, place: DeltaGen
     def explain_side(heads: HeadScales, target: int | str | None, side: str) -> Explanation | None:
         request = replace(state.request(method, heads=heads), target=target)
         title = f"{name}, {side}"
-        return awaited(
+        return run_with_progress(
             place, partial(key_of, request), f"Computing {title}", f"Stopped: {title}.", partial(explain, request)
         )
 
@@ -211,7 +212,7 @@ def _explain_both(state: AttentionState, method: str, name: str, place: DeltaGen
 def _method_control(state: AttentionState, methods: Mapping[str, Explainer]) -> str:
     id: str = st.selectbox(
         "Map", list(methods), key=key(state.kind, "method"), format_func=lambda id: methods[id].title, width=320,
-        persist_state=KEPT,
+        persist_state=PERSIST,
         help="Its map of the model as it is, and of the model with the changed heads: the same class, one scale.",
     )  # fmt: skip
     return id

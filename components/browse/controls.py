@@ -12,13 +12,9 @@ from streamlit.delta_generator import DeltaGenerator
 from components.browse.examples import CONFIDENT, UNSURE, describe_place, neighbors
 from components.browse.listing import DEFAULT_LISTING, Listing
 from components.browse.results import ExampleResults, RelatedJobs
+from components.controls import PERSIST, Key
+from components.errors import describe_error, error_html, escape_label
 from components.job_panel import JobPanel
-from components.kept import KEPT
-from components.library_html import trouble_html
-from components.trouble import literal, sentence
-
-Key = Callable[[str], str]
-"""From a control's name to the key of its widget."""
 
 PANEL = JobPanel("browse")
 SHOW_NAMES = {
@@ -58,7 +54,8 @@ class Offer:
 def draw_browse_switch(title: str, appearance: str, key: Key) -> bool:
     """Whether the list of the data set of that title is open. `appearance`: what the list looks like."""
     return st.toggle(
-        f"Browse {literal(title)}", key=key("open.browse"), help=f"The data set as {appearance}.", persist_state=KEPT
+        f"Browse {escape_label(title)}", key=key("open.browse"), help=f"The data set as {appearance}.",
+        persist_state=PERSIST,
     )  # fmt: skip
 
 
@@ -68,7 +65,7 @@ def draw_framed(frame: str, read: Callable[[], ExampleResults], draw: Callable[[
         try:
             results = read()
         except Exception as error:
-            st.html(trouble_html(sentence(error)))
+            st.html(error_html(describe_error(error)))
             return
         draw(results)
 
@@ -86,7 +83,7 @@ def draw_listing_controls(
     for place, (title, names, left_out) in zip(places, choices, strict=True):
         widget = key(f"browse.{title.lower()}")
         options = [option for option in names if option not in left_out or option == st.session_state.get(widget)]
-        place.selectbox(title, options, key=widget, format_func=names.__getitem__, persist_state=KEPT)
+        place.selectbox(title, options, key=widget, format_func=names.__getitem__, persist_state=PERSIST)
     values = {name: st.session_state.get(key(f"browse.{name}")) for name in vars(DEFAULT_LISTING)}
     return Listing(**{name: values[name] or default for name, default in vars(DEFAULT_LISTING).items()})
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from components.link_choice import choice
+from components.links import read_choice
 
 FILTERS = ("all", "right", "wrong", "confident_wrong", "unsure", "off", "disagree", "rationale")
 """`off`: far from the score that a regression should give. `disagree`: methods rank the tokens differently."""
@@ -41,7 +41,7 @@ def read_listing(last: Mapping[str, str], notes: list[str]) -> Listing:
     """The list that a link names; a sentence is added to `notes` for each unknown value."""
     return Listing(
         search=last.get("find", "")[:LONGEST_SEARCH],
-        show=choice("show", last, FILTERS, notes),
+        show=read_choice("show", last, FILTERS, notes),
         label=last.get("label", "")[:LONGEST_SEARCH],
-        sort=choice("sort", last, SORTS, notes),
+        sort=read_choice("sort", last, SORTS, notes),
     )

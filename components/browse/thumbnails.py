@@ -16,8 +16,8 @@ from jaxtyping import UInt8
 from PIL import Image
 
 from components.browse.examples import ExampleRow
-from components.compact import compact_css, compact_script
 from components.numbers import percent
+from components.styles import compact_css, compact_script
 from engine.data.examples import ImageDataset
 
 FOLDER = Path(__file__).parent

@@ -10,9 +10,8 @@ import pandas as pd
 import plotly.graph_objects as go
 
 from components.charts.frame import dashes, line_legend, style_chart
-from components.numbers import hundredths, plain
-from components.palette import PALETTES, STEPS, Theme, colour
-from components.question_words import plural
+from components.numbers import hundredths, plain, plural
+from components.palette import PALETTES, STEPS, Theme, color
 from engine.metrics.agreement import Agreement
 from engine.metrics.faithfulness import PERCENTS, RemovalCurve
 
@@ -119,10 +118,10 @@ def interval_chart(
     return style_chart(alt.LayerChart(layer=layers), INTERVAL_HEIGHT * len(table) + AXIS_HEIGHT, theme)
 
 
-def _text_above(base: alt.Chart, field: str, x: int | str, align: Literal["left", "right"], color: str) -> alt.Chart:
+def _text_above(base: alt.Chart, field: str, x: int | str, align: Literal["left", "right"], ink: str) -> alt.Chart:
     """Words above the interval, at one side of the chart: so they need no column of their own."""
     words = base.mark_text(align=align, dy=NAME_ABOVE, fontSize=13)
-    return words.encode(x=alt.value(x), text=f"{field}:N", color=alt.value(color))
+    return words.encode(x=alt.value(x), text=f"{field}:N", color=alt.value(ink))
 
 
 def agreement_figure(found: Agreement, titles: Mapping[str, str], theme: Theme) -> go.Figure:
@@ -158,10 +157,10 @@ def _cells(found: Agreement, names: Sequence[str], theme: Theme) -> go.Heatmap:
 
 def scale(theme: Theme, rho: bool) -> list[tuple[float, str]]:
     """The colours of the maps as a scale from 0 to 1; for rho the ground stands in the middle."""
-    up = [colour(theme, "for" if rho else "amount", step) for step in range(STEPS + 1)]
+    up = [color(theme, "for" if rho else "amount", step) for step in range(STEPS + 1)]
     if not rho:
         return [(step / STEPS, tone) for step, tone in enumerate(up)]
-    down = [colour(theme, "against", step) for step in range(STEPS, 0, -1)]
+    down = [color(theme, "against", step) for step in range(STEPS, 0, -1)]
     return [(place / (2 * STEPS), tone) for place, tone in enumerate([*down, *up])]
 
 

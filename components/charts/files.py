@@ -14,12 +14,21 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import streamlit as st
 
-from components import vega
-from components.export_page import standing_page
-from components.keeping import file_button
+from components.export import file_button, png_button, standalone_page
 from components.palette import PALETTES
-from components.png_button import png_button
-from components.svg_sheet import EDGE, LINE, WIDTH, Sheet, clean, heading, sentence, whole
+from components.svg import (
+    EDGE,
+    LINE,
+    WIDTH,
+    SvgSheet,
+    add_heading,
+    add_sentence,
+    clean_spec,
+    clean_xml,
+    svg_document,
+    vega_library,
+    vega_svg,
+)
 from components.tables import table_html, table_styles
 
 if TYPE_CHECKING:
@@ -133,15 +142,15 @@ def light_colors() -> Sequence[str]:
 
 def chart_svg(chart: alt.LayerChart, caption: ChartCaption, table: pd.DataFrame, colors: Sequence[str]) -> str:
     """The chart between its title and its notes; the table's numbers are in it unseen, as CSV."""
-    drawn = vega.svg(_spec(chart, colors))
-    sheet = Sheet()
+    drawn = vega_svg(_spec(chart, colors))
+    sheet = SvgSheet()
     sheet.parts.append(f"<desc>{_numbers(table)}</desc>")
-    heading(sheet, caption.title)
+    add_heading(sheet, caption.title)
     sheet.parts.append(drawn.replace("<svg ", f'<svg x="{EDGE:g}" y="{sheet.y:g}" ', 1))
     sheet.y += float(drawn.partition(' height="')[2].partition('"')[0]) + LINE
     for line in (*caption.notes, *caption.commands):
-        sentence(sheet, line)
-    return whole(sheet, dark=False)
+        add_sentence(sheet, line)
+    return svg_document(sheet, dark=False)
 
 
 def chart_html(chart: alt.LayerChart, caption: ChartCaption, table: pd.DataFrame, colors: Sequence[str]) -> str:
@@ -149,15 +158,15 @@ def chart_html(chart: alt.LayerChart, caption: ChartCaption, table: pd.DataFrame
     spec = _spec(chart, colors)
     notes = "".join(f"<p>{escape(note)}</p>" for note in caption.notes)
     commands = "".join(f"<pre>{escape(command)}</pre>" for command in caption.commands)
-    drawn = f'<div class="xg-scroll" id="{BOX}">{vega.svg(spec)}</div>'
+    drawn = f'<div class="xg-scroll" id="{BOX}">{vega_svg(spec)}</div>'
     sections = [drawn, notes + commands, table_html(table)]
-    return standing_page(caption.title, sections, table_styles(), "light", _script(spec))
+    return standalone_page(caption.title, sections, table_styles(), "light", _script(spec))
 
 
 def _spec(chart: alt.LayerChart, colors: Sequence[str]) -> dict[str, Any]:
     """As the page draws it: the height holds the legend, and the theme's colors are those of the methods."""
     by_width = json.dumps({"expr": LEGEND_COLUMNS})
-    spec = json.loads(json.dumps(vega.cleaned(chart.to_dict())).replace(by_width, str(FILE_COLUMNS)))
+    spec = json.loads(json.dumps(clean_spec(chart.to_dict())).replace(by_width, str(FILE_COLUMNS)))
     config = _merge(_config(colors), spec.get("config", {}))
     return spec | {"width": WIDTH - 2 * EDGE, "autosize": {"type": "fit", "contains": "padding"}, "config": config}
 
@@ -183,11 +192,11 @@ def _merge(under: Mapping[str, Any], over: Mapping[str, Any]) -> dict[str, Any]:
 
 def _numbers(table: pd.DataFrame) -> str:
     lines = table.to_csv(index=False).splitlines()
-    return "\n".join(escape(clean(line)) for line in lines)
+    return "\n".join(escape(clean_xml(line)) for line in lines)
 
 
 def _script(spec: Mapping[str, Any]) -> str:
     """Vega and the call that draws. No text of the chart can end the script; Vega interprets, so nothing is eval'd."""
     safe = json.dumps(spec).replace("<", r"\u003c")
     options = json.dumps({"actions": False, "ast": True, "renderer": "svg"})
-    return f'{vega.library()}\nvegaEmbed("#{BOX}", {safe}, {options});'
+    return f'{vega_library()}\nvegaEmbed("#{BOX}", {safe}, {options});'

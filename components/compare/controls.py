@@ -23,14 +23,12 @@ from components.compare.state import (
     put_columns,
     remembered_labels,
 )
+from components.controls import PERSIST, changed_parameters, gamma_slider, has_parameters, parameter_widgets, seed_input
+from components.errors import escape_label
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts
-from components.kept import KEPT
-from components.map_controls import gamma_slider, seed_input
-from components.parameters import changed_parameters, has_parameters, parameters
-from components.prediction_area import PREDICTED, PROBE
-from components.trouble import literal
+from components.prediction import PREDICTED, PROBE
 from components.widgets.patch_map.picker import MOST_OPACITY
 from engine.comparison.agreement import ORDERS
 from engine.comparison.plan import MOST, ModelMethodPair, sorted_params
@@ -98,7 +96,7 @@ def column_controls(state: CompareState, methods: Methods, models: Sequence[str]
         for place, (pair, name) in enumerate(zip(state.columns, column_names(state.columns, methods), strict=True)):
             pinned = state.pinned == place
             icon = ":material/push_pin:" if pinned else None
-            with st.popover(literal(name), icon=icon, key=key(state.kind, f"column.{place}")):
+            with st.popover(escape_label(name), icon=icon, key=key(state.kind, f"column.{place}")):
                 _edit_column(state, place, pair, methods, models)
         with st.popover(ADD, icon=":material/add:", type="primary", disabled=full, help=FULL_HELP if full else None):
             _add_column(state, methods, models)
@@ -185,7 +183,7 @@ def _pair_editor(
         )
     ]
     if has_parameters(method):
-        parameters(method, name)
+        parameter_widgets(method, name)
     changed = ModelMethodPair(str(model or "").strip(), method.id, sorted_params(changed_parameters(method, name)))
     is_there = changed in state.columns
     st.button(
@@ -225,7 +223,7 @@ def _class_control(state: CompareState, labels: Collection[str]) -> None:
         "Explained class",
         list(options),
         key=key(state.kind, "target"),
-        persist_state=KEPT,
+        persist_state=PERSIST,
         format_func=lambda label: label or "As each model predicts",
         width=230,
         help="Signed maps speak for or against this class. A model that has no such class says so in its column.",
@@ -239,18 +237,18 @@ def _more_view_controls(kind: str) -> None:
     gamma_slider(lambda name: key(kind, f"{VIEW}{name}"), "words" if kind == "text" else "patches")
     if kind == "image":
         st.slider(
-            "Opacity", 0, MOST_OPACITY, key=key(kind, f"{VIEW}opacity"), step=5, format="%d %%", persist_state=KEPT,
+            "Opacity", 0, MOST_OPACITY, key=key(kind, f"{VIEW}opacity"), step=5, format="%d %%", persist_state=PERSIST,
             help="How much of the picture a map hides where its score is largest.",
         )  # fmt: skip
     _choice(kind, "Order", "order", ORDERS, ORDER_TITLES, ORDER_HELP)
     st.selectbox(
         "Top", PERCENTS, key=key(kind, f"{VIEW}percent"), format_func=lambda percent: f"{percent} %",
-        persist_state=KEPT, help="The share of all parts that counts as the top of a map; at least one part.",
+        persist_state=PERSIST, help="The share of all parts that counts as the top of a map; at least one part.",
     )  # fmt: skip
 
 
 def _choice(kind: str, label: str, name: str, options: Sequence[str], titles: Mapping[str, str], help: str) -> None:
     st.segmented_control(
         label, options, key=key(kind, f"{VIEW}{name}"), required=True, format_func=titles.__getitem__, help=help,
-        persist_state=KEPT,
+        persist_state=PERSIST,
     )  # fmt: skip

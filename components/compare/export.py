@@ -11,22 +11,27 @@ from html import escape
 
 import streamlit as st
 
-from components.citing import cited_html, origin_of, references
 from components.compare.comparison import ColumnMap, Comparison, class_verdict
 from components.compare.maps_html import about_html, compare_sheet, picture_maps_html, text_maps_html
 from components.compare.results import MEASURE_TITLES, agreement_words, missing_words, parts_words
 from components.compare.state import LETTERS, key
-from components.export_page import command_html, standing_page
-from components.inputs.picture_choice import PictureFocus
-from components.keeping import (
-    cite_box,
+from components.export import (
+    citation,
+    citation_box,
+    citation_html,
+    command_html,
+    command_line,
     file_button,
     how_to_repeat_picture,
     how_to_repeat_text,
+    picture_arguments,
     picture_button,
+    references,
+    standalone_page,
+    text_arguments,
     text_button,
 )
-from components.looked_at import command_line, picture_arguments, text_arguments
+from components.inputs.picture_choice import PictureFocus
 from components.numbers import hundredths, percent
 from components.widgets.patch_map.picture import picture_sheet
 from engine.comparison.agreement import ORDERS
@@ -48,7 +53,9 @@ def comparison_html(comparison: Comparison) -> str:
     if comparison.state.input is not None:
         sections.append(command_html(comparison.state.input, command(comparison)))
     sheets = (sheet.removeprefix("<style>").removesuffix("</style>") for sheet in (picture_sheet(), compare_sheet()))
-    return standing_page("Models and methods compared", sections, f"{''.join(sheets)}.xg-beside-box{{max-height:none}}")
+    return standalone_page(
+        "Models and methods compared", sections, f"{''.join(sheets)}.xg-beside-box{{max-height:none}}"
+    )
 
 
 def matrix_html(comparison: Comparison) -> str:
@@ -115,9 +122,9 @@ def command(comparison: Comparison) -> str:
 def cite_html(comparison: Comparison) -> str:
     """Product, version, models and revisions, and a reference for each method. Everything foreign is escaped."""
     explained = list(zip(comparison.explained, comparison.explanations, strict=True))
-    origins = [f"{column.letter}: {origin_of(explanation)}" for column, explanation in explained]
+    origins = [f"{column.letter}: {citation(explanation)}" for column, explanation in explained]
     lines = (line for column, explanation in explained for line in references(((column.method, explanation),)))
-    return cited_html(" ".join(origins[:1]), [*origins[1:], *dict.fromkeys(lines)])
+    return citation_html(" ".join(origins[:1]), [*origins[1:], *dict.fromkeys(lines)])
 
 
 def _arguments(comparison: Comparison) -> list[str]:
@@ -176,7 +183,7 @@ def export_panel(comparison: Comparison) -> None:
             repeat = how_to_repeat_picture(state.focus)
         else:
             repeat = how_to_repeat_text(state.focus.example)
-        cite_box(cite_html(comparison), [(repeat, command(comparison))], f"compare_{state.kind}_cite")
+        citation_box(cite_html(comparison), [(repeat, command(comparison))], f"compare_{state.kind}_cite")
 
 
 Builder = Callable[[Comparison], str | bytes]

@@ -18,10 +18,10 @@ import numpy as np
 import streamlit as st
 from jaxtyping import UInt8
 
-from components.compact import compact_css
 from components.compare.comparison import ColumnMap, Comparison, prediction_text
 from components.method_row import check_html, cost_line, details_html, facts
 from components.numbers import MINUS, count, decimals_of, fixed, hundredths, percent, plain
+from components.styles import compact_css
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map.html import LAYERS, sentence
 from components.widgets.patch_map.picture import picture_style, use_picture_styles

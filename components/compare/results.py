@@ -8,19 +8,19 @@ from html import escape
 
 import streamlit as st
 
+from components.ablation import TIED
 from components.compare.comparison import ColumnMap, Comparison, Methods, class_verdict, empty_columns
 from components.compare.maps_html import about_html, picture_maps_html, text_maps_html
 from components.compare.state import VIEW, CompareState, CompareViewOptions, OpenDataSet, key
-from components.filling import Place, fill
+from components.controls import PERSIST
+from components.errors import describe_error, show_error, show_note
 from components.inputs.datasets import OpenTexts
 from components.inputs.picture_choice import PictureFocus
-from components.kept import KEPT
-from components.method_row import Quiet
-from components.numbers import count, hundredths
-from components.palette import PALETTES
-from components.question_words import MEASURES, TIED, plural
-from components.theme import shown_theme
-from components.trouble import say_error, say_note, sentence
+from components.method_row import Placeholder
+from components.numbers import count, hundredths, plural
+from components.palette import PALETTES, browser_theme
+from components.progress import MethodPlace, fill_places
+from components.state import MEASURES
 from engine.comparison.alignment import align_maps
 from engine.errors import ExegesisError
 from engine.metrics.agreement import Agreement
@@ -41,9 +41,9 @@ FEW, MANY, SMALL, LARGE = 4, 5, 10, 13
 class _ColumnSlot:
     """A column's place among the maps. `message`: what `fill` says of it while it has no map."""
 
-    message: Quiet | None = None
+    message: Placeholder | None = None
 
-    def quiet(self, row: Quiet) -> str:
+    def quiet(self, row: Placeholder) -> str:
         self.message = row
         return ""
 
@@ -60,7 +60,7 @@ def comparison_panel(state: CompareState, methods: Methods) -> Comparison | None
     progress, panel = st.empty(), st.empty()
     slots = [_ColumnSlot() for _ in state.columns]
     places = [
-        Place(methods[pair.method], pair.request(state.input, state.target, state.seed), slot, quiet=slot.quiet)
+        MethodPlace(methods[pair.method], pair.request(state.input, state.target, state.seed), slot, quiet=slot.quiet)
         for pair, slot in zip(state.columns, slots, strict=True)
     ]
     empty = empty_columns(state, methods)
@@ -71,16 +71,16 @@ def comparison_panel(state: CompareState, methods: Methods) -> Comparison | None
             build = picture_maps_html if state.kind == "image" else text_maps_html
             panel.html(build(comparison))
         except ExegesisError as error:
-            say_error(sentence(error), panel)
+            show_error(describe_error(error), panel)
             return None
         return comparison
 
     def show() -> None:
         draw()
 
-    fill(places, lambda method, explanation: "", progress, show)
+    fill_places(places, lambda method, explanation: "", progress, show)
     if trouble := result_store().status:
-        say_note(trouble)
+        show_note(trouble)
     return draw()
 
 
@@ -96,12 +96,12 @@ def _missing_input(state: CompareState) -> str:
 
 
 def _comparison(
-    state: CompareState, empty: tuple[ColumnMap, ...], places: list[Place], slots: list[_ColumnSlot]
+    state: CompareState, empty: tuple[ColumnMap, ...], places: list[MethodPlace], slots: list[_ColumnSlot]
 ) -> Comparison:
     columns, row = [], 0
     for column, place, slot in zip(empty, places, slots, strict=True):
         if place.made is None:
-            message = slot.message or Quiet("", "")
+            message = slot.message or Placeholder("", "")
             columns.append(replace(column, message=message.sentence, failed=message.failed))
         else:
             columns.append(replace(column, explanation=place.made, row=row))
@@ -146,7 +146,7 @@ def matrix_panel(comparison: Comparison) -> None:
         return
     st.segmented_control(
         "Measure", MEASURES, key=key(comparison.state.kind, f"{VIEW}measure"), required=True,
-        format_func=MEASURE_TITLES.__getitem__, persist_state=KEPT,
+        format_func=MEASURE_TITLES.__getitem__, persist_state=PERSIST,
     )  # fmt: skip
     _draw_matrix(comparison, comparison.agreement)
     st.caption(agreement_words(comparison.agreement, comparison.view, comparison.unit))
@@ -218,7 +218,7 @@ def _draw_matrix(comparison: Comparison, agreement: Agreement) -> None:
     from components.charts.comparisons import agreement_figure
 
     names = {column.letter: column.name for column in comparison.explained}
-    figure = agreement_figure(agreement, names, shown_theme())
+    figure = agreement_figure(agreement, names, browser_theme())
     letters = {"tickvals": list(names.values()), "ticktext": list(names), "tickangle": 0}
     # Letters alone, so that the cells have room on a phone; below they are named, in the saved picture too.
     figure.update_xaxes(**letters)
@@ -228,7 +228,7 @@ def _draw_matrix(comparison: Comparison, agreement: Agreement) -> None:
     figure.add_annotation(
         text="<br>".join(escape(line, quote=False).replace("   ", "\u00a0" * 3) for line in lines), showarrow=False,
         xref="paper", x=0, xanchor="left", xshift=-LEFT, yref="paper", y=0, yanchor="top", yshift=-TICKS, align="left",
-        font={"size": LEGEND, "color": PALETTES[shown_theme()].muted},
+        font={"size": LEGEND, "color": PALETTES[browser_theme()].muted},
     )  # fmt: skip
     below = TICKS + LEGEND_LINE * len(lines)
     figure.update_layout(height=TOP + ROW * len(names) + below, margin={"l": LEFT, "r": 10, "t": TOP, "b": below})

@@ -12,14 +12,14 @@ from components.browse.controls import Offer, draw_jobs, draw_walk
 from components.browse.results import JobStamp, count_losses, portable_name, portable_picture_name, related_jobs
 from components.compare.comparison import Comparison
 from components.compare.state import EXAMPLES, LETTERS, VIEW, CompareViewOptions, OpenDataSet, key
+from components.controls import PERSIST
+from components.errors import describe_error, show_error
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts
 from components.inputs.picture_choice import PictureFocus
-from components.kept import KEPT
 from components.numbers import count, hundredths
-from components.row_choice import row_choice
-from components.trouble import say_error, sentence
+from components.tables import row_choice
 from engine.comparison.experiment import ExampleDisagreement, find_disagreements
 from engine.comparison.plan import ComparisonPlan
 from engine.home import home
@@ -38,7 +38,7 @@ def search_panel(comparison: Comparison, source: OpenDataSet) -> None:
     state = comparison.state
     st.subheader("Where they disagree most", anchor=False)
     if not st.toggle(
-        "Examples of the data set, most disagreement first", key=key(state.kind, "open.search"), persist_state=KEPT,
+        "Examples of the data set, most disagreement first", key=key(state.kind, "open.search"), persist_state=PERSIST,
         help="Runs every column on many examples, as a job that goes on when you leave the page.",
     ):  # fmt: skip
         return
@@ -49,13 +49,13 @@ def search_panel(comparison: Comparison, source: OpenDataSet) -> None:
         st.info(TOO_FEW)
         return
     st.selectbox(
-        "Examples", EXAMPLES, key=key(state.kind, f"{VIEW}examples"), width=150, persist_state=KEPT,
+        "Examples", EXAMPLES, key=key(state.kind, f"{VIEW}examples"), width=150, persist_state=PERSIST,
         help="How many are compared, drawn by the seed.",
     )  # fmt: skip
     try:
         _draw_search(comparison, source)
     except Exception as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
 
 
 def search_plan(comparison: Comparison, source: OpenDataSet) -> ComparisonPlan:

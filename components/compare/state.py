@@ -11,17 +11,22 @@ from dataclasses import dataclass
 from string import ascii_uppercase
 from typing import Any
 
-from components.input_kind import PARAMETER, InputKind
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
-from components.inputs.link import Query
 from components.inputs.picture_choice import PictureFocus, read_picture_focus, write_picture_focus
 from components.inputs.text_choice import TextFocus, read_text_focus, write_text_focus
-from components.link_choice import choice, whole
-from components.page_session import PageSession, fields_of
-from components.question_words import MEASURES
-from components.request_link import last_values, read_opened, read_seed, write_places, write_unusual
+from components.links import (
+    Query,
+    join_values,
+    last_values,
+    read_choice,
+    read_opened,
+    read_seed,
+    whole_number,
+    write_changed,
+)
+from components.state import MEASURES, PARAMETER, InputKind, PageSession, control_values
 from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY
 from components.widgets.view_options import read_gamma
 from engine.comparison.agreement import ORDERS, AgreementOptions
@@ -129,12 +134,12 @@ def write(state: CompareState) -> Query:
     """The link that reopens the state: only what differs from the usual is written, and always kind and columns."""
     focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
     columns = {"column": [pair.code for pair in state.columns] or ["none"]}
-    others = write_unusual(
+    others = write_changed(
         (
             ("reference", "" if state.pinned is None else LETTERS[state.pinned], ""),
             ("target", state.target, None),
             ("seed", state.seed, 0),
-            ("open", write_places(state.open_sections), ""),
+            ("open", join_values(state.open_sections), ""),
         )
     )
     return {PARAMETER: [state.kind]} | focus | columns | others | write_view_options(state.view)
@@ -197,13 +202,13 @@ def _reference(
 def read_view_options(last: Mapping[str, str], errors: list[str]) -> CompareViewOptions:
     """The options that a link asks for; a sentence is added to `errors` for each value that is not known."""
     return CompareViewOptions(
-        unit=choice("unit", last, UNITS, errors),
-        layout=choice("layout", last, LAYOUTS, errors),
-        shown=choice("shown", last, SHOWN, errors),
-        scale=choice("scale", last, SCALES, errors),
+        unit=read_choice("unit", last, UNITS, errors),
+        layout=read_choice("layout", last, LAYOUTS, errors),
+        shown=read_choice("shown", last, SHOWN, errors),
+        scale=read_choice("scale", last, SCALES, errors),
         gamma=read_gamma(last.get("gamma"), errors),
-        measure=choice("measure", last, MEASURES, errors),
-        order=choice("order", last, ORDERS, errors),
+        measure=read_choice("measure", last, MEASURES, errors),
+        order=read_choice("order", last, ORDERS, errors),
         percent=_one_of("percent", last, PERCENTS, TOP_PERCENT, errors),
         opacity=_opacity(last, errors),
         examples=_one_of("examples", last, EXAMPLES, DEFAULT_EXAMPLES, errors),
@@ -213,7 +218,7 @@ def read_view_options(last: Mapping[str, str], errors: list[str]) -> CompareView
 def write_view_options(view: CompareViewOptions) -> Query:
     """The options in a link: only what differs from the default is written."""
     names = ((name, getattr(view, name), default) for name, default in vars(DEFAULT_VIEW).items())
-    return write_unusual(
+    return write_changed(
         (name, f"{value:g}" if name == "gamma" else value, default)
         for name, value, default in names
         if value != default
@@ -230,7 +235,7 @@ def _one_of(name: str, last: Mapping[str, str], choices: tuple[int, ...], defaul
 
 def _opacity(last: Mapping[str, str], errors: list[str]) -> int:
     value = last.get("opacity", str(OPACITY))
-    opacity = whole(value, MOST_OPACITY)
+    opacity = whole_number(value, MOST_OPACITY)
     if opacity is None:
         errors.append(
             f"opacity: must be a whole number from 0 to {MOST_OPACITY}, got {value[:40]!r}. {OPACITY} is used."
@@ -348,7 +353,7 @@ def _values(state: CompareState) -> dict[str, object]:
         "reference": "" if state.reference is None else state.reference.code,
         "target": state.target or "",
         "seed": state.seed,
-        **fields_of(VIEW, state.view),
+        **control_values(VIEW, state.view),
         **{f"open.{name}": name in state.open_sections for name in SECTIONS},
     }
 

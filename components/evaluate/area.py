@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from components.controls import PERSIST
+from components.errors import describe_error, escape_label, show_note
 from components.evaluate.board import Board, boards
 from components.evaluate.examples import examples_area
 from components.evaluate.keep import keep_area
@@ -19,9 +21,7 @@ from components.evaluate.words import how, left_out, measured_against, metrics_h
 from components.evaluate.work import work_area
 from components.experiment.controls import Places, say_beside
 from components.experiment.results import skip_reasons_html
-from components.kept import KEPT
 from components.tables import table_styles
-from components.trouble import literal, say_note, sentence
 from engine.errors import ExegesisError
 from engine.registry import Explainer
 
@@ -36,7 +36,7 @@ def evaluate_area(state: EvaluateState, methods: Methods, places: Places) -> Non
     try:
         plan = plan_of(state, methods)
     except ExegesisError as error:
-        say_beside(places, sentence(error))
+        say_beside(places, describe_error(error))
         return
     if trouble := trouble_of(plan):
         say_beside(places, trouble)
@@ -44,7 +44,7 @@ def evaluate_area(state: EvaluateState, methods: Methods, places: Places) -> Non
     try:
         seen = known(plan)
     except Exception as error:
-        say_beside(places, sentence(error))
+        say_beside(places, describe_error(error))
         return
     work_area(plan, seen, methods)
     if seen.held.found is not None:
@@ -58,10 +58,10 @@ def _found(state: EvaluateState, held: Held, methods: Methods) -> None:
     titles = {id: method.title for id, method in methods.items()}
     _told(found.plan, held)
     for said in (*found.said, *found.notes):
-        say_note(said)
+        show_note(said)
     st.segmented_control(
         "View", list(VIEWS), key=key(state.kind, f"{LOOK}view"), required=True, format_func=VIEWS.__getitem__,
-        label_visibility="collapsed", persist_state=KEPT,
+        label_visibility="collapsed", persist_state=PERSIST,
     )  # fmt: skip
     tables = _boards(held)
     st.html(f"<style>{table_styles()}</style>")
@@ -89,7 +89,7 @@ def _notes(held: Held, titles: Mapping[str, str]) -> None:
     if found is None:
         return
     if lines := left_out(found.skips, titles):
-        with st.expander(literal(without_words(found.skips, titles)), key="evaluate.left_out"):
+        with st.expander(escape_label(without_words(found.skips, titles)), key="evaluate.left_out"):
             st.html(skip_reasons_html(lines))
     with st.expander("What the metrics mean", key="evaluate.meanings"):
         st.html(metrics_html(found.plan.metrics))

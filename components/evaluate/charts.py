@@ -29,9 +29,8 @@ from components.charts.scores import (
     scatter_table,
     table_row,
 )
-from components.numbers import count, percent
+from components.numbers import count, percent, plural
 from components.palette import PALETTES
-from components.question_words import plural
 from engine.evaluation.result import Evaluation
 from engine.evaluation.views.pairs import COSTS, Pair, pairs
 from engine.evaluation.views.points import is_score, narrowed, points

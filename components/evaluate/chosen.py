@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from components.controls import PERSIST
 from components.evaluate.look import LOOK
 from components.evaluate.session import key, put
 from components.evaluate.some import chosen_of, some_of
 from components.evaluate.state import EvaluateState
-from components.kept import KEPT
 from engine.metrics.catalog import METRICS
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ class Chosen:
         st.session_state[widget] = now
         st.selectbox(
             label, list(known), key=widget, width=WIDTH, format_func=known.__getitem__, on_change=self._take,
-            args=(name, widget), persist_state=KEPT,
+            args=(name, widget), persist_state=PERSIST,
         )  # fmt: skip
         return now
 

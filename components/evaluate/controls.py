@@ -7,12 +7,12 @@ from functools import partial
 
 import streamlit as st
 
+from components.controls import PERSIST
 from components.evaluate.session import key, put
 from components.evaluate.state import ENSEMBLES, METHODS, MOST_EXAMPLES, QUICK, SEVEN
 from components.experiment.controls import Places, data_control, models_control
-from components.kept import KEPT
+from components.links import MOST_SEED
 from components.method_picker import all_methods, chosen_methods
-from components.request_link import MOST_SEED
 from engine.input_kinds import input_kind
 from engine.metrics.catalog import METRICS
 from engine.registry import Explainer
@@ -32,7 +32,7 @@ def plan_controls(kind: str, methods: Mapping[str, Explainer]) -> Places:
     with data:
         data_control(kind, key(kind, "data"))
     number.number_input(
-        "Examples", 1, MOST_EXAMPLES, key=key(kind, "examples"), step=1, persist_state=KEPT,
+        "Examples", 1, MOST_EXAMPLES, key=key(kind, "examples"), step=1, persist_state=PERSIST,
         help="So many are drawn by the seed; all of a data set that has fewer.",
     )  # fmt: skip
     chosen_methods(methods, key(kind, ""))
@@ -51,14 +51,14 @@ def plan_controls(kind: str, methods: Mapping[str, Explainer]) -> Places:
 def _more(kind: str) -> None:
     st.multiselect(
         "Metrics", list(METRICS), key=key(kind, "metrics"), format_func=lambda id: METRICS[id].title, wrap=True,
-        placeholder="All that suit the data set", persist_state=KEPT,
+        placeholder="All that suit the data set", persist_state=PERSIST,
         help="None chosen: all that the data set allows for. Only where they are chosen: sensitivity, which "
         "explains each example many times over, and falls of the logit.",
     )  # fmt: skip
     first, second = st.columns(2, gap="small")
-    first.text_input("Split", key=key(kind, "split"), placeholder="the usual one", persist_state=KEPT)
+    first.text_input("Split", key=key(kind, "split"), placeholder="the usual one", persist_state=PERSIST)
     second.number_input(
-        "Seed", 0, MOST_SEED, key=key(kind, "seed"), step=1, persist_state=KEPT,
+        "Seed", 0, MOST_SEED, key=key(kind, "seed"), step=1, persist_state=PERSIST,
         help="Draws the examples, breaks ties, and is the seed of methods that sample.",
     )  # fmt: skip
     with first:
@@ -66,13 +66,13 @@ def _more(kind: str) -> None:
     with second:
         _choice(kind, "removal", "Removed by", input_kind(kind).removals, "How units are taken away for the metrics.")
     st.text_input(
-        "Shares removed, in percent", key=key(kind, "shares"), persist_state=KEPT,
+        "Shares removed, in percent", key=key(kind, "shares"), persist_state=PERSIST,
         help="Comprehensiveness and sufficiency are means over these.",
     )  # fmt: skip
 
 
 def _choice(kind: str, name: str, label: str, known: Sequence[str], help: str) -> None:
     st.selectbox(
-        label, ["", *known], key=key(kind, name), help=help, persist_state=KEPT,
+        label, ["", *known], key=key(kind, name), help=help, persist_state=PERSIST,
         format_func=lambda one: one.capitalize() or f"Usual ({known[0]})",
     )  # fmt: skip

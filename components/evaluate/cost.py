@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from components.library_html import duration
-from components.numbers import count
+from components.numbers import count, duration
 from engine.registry import Explainer, estimate_rows
 
 if TYPE_CHECKING:

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from components.charts.files import CaptionedChart, ChartCaption, chart_file_buttons
+from components.errors import escape_label, show_note
 from components.evaluate.chosen import Chosen
 from components.evaluate.keep import cite, command
 from components.evaluate.lead import lead_area
 from components.evaluate.look import VIEWS, Point
 from components.evaluate.session import key, point_at
 from components.evaluate.words import how
-from components.keeping import REPEATS
+from components.export import REPEATS
 from components.numbers import count
+from components.palette import browser_theme
 from components.tables import draw_table
-from components.theme import shown_theme
-from components.trouble import literal, say_note
 from engine.metrics.catalog import METRICS
 from engine.registry import method_order
 
@@ -100,12 +100,12 @@ def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | N
     from components.charts.scores import missing_values_text
 
     found = chosen.found if part is None else part
-    frame = ChartFrame(chosen.titles, shown_theme(), chosen.shown, method_order(), slice)
+    frame = ChartFrame(chosen.titles, browser_theme(), chosen.shown, method_order(), slice)
     name = key(chosen.state.kind, f"chart.{drawing.name}.{slice}")
     shown = EvaluationChart(chosen, drawing, found, frame)
     chart = shown.chart()
     if slice:
-        st.markdown(f"**{literal(slice)}**, {count(len(found.facts), 'example')}")
+        st.markdown(f"**{escape_label(slice)}**, {count(len(found.facts), 'example')}")
     take = partial(_pick, chosen.state.kind, name)
     st.altair_chart(
         chart, key=name, on_select=take if drawing.leads else "ignore",
@@ -117,7 +117,7 @@ def draw(chosen: Chosen, drawing: Drawing, slice: str = "", part: Evaluation | N
     else:
         st.caption(NO_EXAMPLES)
     if missing := missing_values_text(shown.table):
-        say_note(missing)
+        show_note(missing)
     with st.expander("Numbers", key=f"{name}.numbers", on_change="rerun") as box:
         if box.open:
             draw_table(shown.table, f"evaluate.{drawing.name}.{slice}")

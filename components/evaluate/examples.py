@@ -10,15 +10,16 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from components.browse.thumbnails import thumbnail_url
+from components.controls import PERSIST
+from components.errors import show_note
 from components.evaluate.leaderboard import use_board_sheet
 from components.evaluate.look import LOOK, ORDERS, Point
 from components.evaluate.session import key, point_at
 from components.evaluate.slices import cut_to
-from components.frame import IMAGES, TEXT
-from components.inputs.link import Query, write_text
-from components.kept import KEPT
+from components.inputs.link import write_text
+from components.links import Query
+from components.navigation import IMAGES, TEXT
 from components.numbers import count, even, percent
-from components.trouble import say_note
 from engine.data.examples import LabeledExample
 from engine.errors import ExegesisError
 from engine.metrics.catalog import METRICS
@@ -77,11 +78,11 @@ def examples_area(state: EvaluateState, held: Held, titles: Mapping[str, str]) -
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             st.segmented_control(
                 "Order", list(ORDERS), key=key(state.kind, f"{LOOK}order"), required=True,
-                format_func=ORDERS.__getitem__, persist_state=KEPT,
+                format_func=ORDERS.__getitem__, persist_state=PERSIST,
             )  # fmt: skip
             st.button("Close", key=key(state.kind, "examples.close"), on_click=partial(point_at, state.kind, None))
         if not listed:
-            say_note("No example has a value here. Choose another number or point above.")
+            show_note("No example has a value here. Choose another number or point above.")
         largest = max((abs(one.row.value) for one in listed), default=0.0)
         for one in _on_page(state, listed):
             _draw(state, held, one, largest)
@@ -127,7 +128,7 @@ def _on_page(state: EvaluateState, listed: list[Behind]) -> list[Behind]:
         return listed
     name = key(state.kind, "examples.page")
     st.session_state[name] = min(st.session_state.get(name) or 1, pages)
-    page = int(st.number_input(f"Page, 1 to {pages}", 1, pages, key=name, width=160, persist_state=KEPT))
+    page = int(st.number_input(f"Page, 1 to {pages}", 1, pages, key=name, width=160, persist_state=PERSIST))
     return listed[(page - 1) * A_PAGE : page * A_PAGE]
 
 

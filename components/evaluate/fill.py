@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from components.errors import escape_label
 from components.evaluate.session import key, put
-from components.trouble import literal
 from engine.models.catalog import embedded_models
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def fill_area(state: EvaluateState, view: str) -> None:
         return
     st.button(
         f"Fill in {fill.name}", key=key(state.kind, f"fill.{view}"), on_click=partial(_fill, state.kind, models),
-        help=literal(f"{', '.join(models)} on {DATA}"),
+        help=escape_label(f"{', '.join(models)} on {DATA}"),
     )  # fmt: skip
     st.caption(NEXT)
 

@@ -9,14 +9,12 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components.citing import cited_html
 from components.evaluate.board import Board, board_html
 from components.evaluate.leaderboard import LEGEND, board_sheet, shown
 from components.evaluate.session import key
 from components.evaluate.words import how
 from components.experiment.export import TYPES
-from components.export_page import standing_page
-from components.keeping import REPEATS, cite_box, file_button
+from components.export import REPEATS, citation_box, citation_html, file_button, standalone_page
 from engine.evaluation.plan import EXAMPLES
 from engine.home import product_version
 from engine.metrics.catalog import METRICS
@@ -58,8 +56,8 @@ def keep_area(state: EvaluateState, held: Held, found: Sequence[Board], methods:
             "Leaderboard, HTML", "exegesis-leaderboard.html", "text/html",
             lambda: board_page(shown(found, state.look), made, held.size, methods), BOARD_HELP, _key(state, "board"),
         )  # fmt: skip
-    cited = cited_html(cite(made.plan), references(made, methods))
-    cite_box(cited, [(f"{REPEATS}:", command(made.plan, state.metrics))], _key(state, "cite"))
+    cited = citation_html(cite(made.plan), references(made, methods))
+    citation_box(cited, [(f"{REPEATS}:", command(made.plan, state.metrics))], _key(state, "cite"))
 
 
 def scores_json(found: Evaluation) -> str:
@@ -74,8 +72,8 @@ def board_page(found: Sequence[Board], made: Evaluation, size: int, methods: Map
     titles = {id: method.title for id, method in methods.items()}
     tables = f'<div class="xg-boards">{"".join(board_html(one, titles, found[0].metrics[0]) for one in found)}</div>'
     told = f"<p>{how(made.plan, size)}</p><p>{LEGEND}</p>"
-    return standing_page(
-        "Leaderboard", [tables, told, cited_html(cite(made.plan), references(made, methods))], board_sheet()
+    return standalone_page(
+        "Leaderboard", [tables, told, citation_html(cite(made.plan), references(made, methods))], board_sheet()
     )
 
 

@@ -117,13 +117,13 @@ def spec_of(plan: Plan) -> dict[str, Any]:
 
 def trouble_of(plan: Plan) -> str:
     """Why the plan cannot be carried out; empty where it can. The hub is asked for what is not on this machine."""
-    from components.trouble import sentence
+    from components.errors import describe_error
     from engine.evaluation.plan import check
 
     try:
         check(plan)
     except Exception as error:
-        return sentence(error)
+        return describe_error(error)
     return ""
 
 

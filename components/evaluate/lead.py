@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from components.controls import PERSIST
 from components.evaluate.look import Point
 from components.evaluate.session import key, point_at
-from components.kept import KEPT
 
 if TYPE_CHECKING:
     import altair as alt
@@ -33,7 +33,7 @@ def lead_area(state: EvaluateState, name: str, chart: alt.LayerChart) -> None:
     st.session_state[widget] = points.index(state.look.picked) if state.look.picked in points else None
     st.selectbox(
         LABEL, range(len(places)), index=None, key=widget, width=WIDTH, format_func=lambda place: places[place][1],
-        placeholder=HINT, on_change=partial(_take, state.kind, widget, points), persist_state=KEPT,
+        placeholder=HINT, on_change=partial(_take, state.kind, widget, points), persist_state=PERSIST,
     )  # fmt: skip
 
 

@@ -9,11 +9,11 @@ from pathlib import Path
 
 import streamlit as st
 
-from components.compact import compact_css, compact_script
 from components.evaluate.board import Board, board_html
 from components.evaluate.look import LOOK, Look, Point
 from components.evaluate.session import key, point_at, put
 from components.evaluate.some import chosen_of, some_of
+from components.styles import compact_css, compact_script
 from engine.metrics.catalog import METRICS
 
 ASSETS = Path(__file__).resolve().parent.parent / "assets"

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 
-from components.inputs.link import Query
-from components.link_choice import choice, whole
-from components.request_link import last_values
+from components.links import Query, last_values, read_choice, whole_number
 from engine.errors import not_allowed, unknown
 from engine.metrics.catalog import METRICS
 
@@ -97,18 +95,18 @@ def read_look(query: Query, said: list[str]) -> Look:
     """What a link says of it; a sentence is added to `said` for what is not known."""
     last = last_values(query)
     return Look(
-        view=choice("view", last, tuple(VIEWS), said),
+        view=read_choice("view", last, tuple(VIEWS), said),
         sort=_metric("sort", last, said),
         metric=_metric("y", last, said),
         other=_metric("x", last, said),
-        way=choice("way", last, tuple(WAYS), said),
-        slice=choice("slice", last, tuple(SLICES), said),
-        inside=choice("inside", last, tuple(INSIDE), said),
-        cost=choice("cost", last, tuple(COSTS), said),
+        way=read_choice("way", last, tuple(WAYS), said),
+        slice=read_choice("slice", last, tuple(SLICES), said),
+        inside=read_choice("inside", last, tuple(INSIDE), said),
+        cost=read_choice("cost", last, tuple(COSTS), said),
         model=last.get("drawn", ""),
         family=last.get("family", ""),
-        over=choice("over", last, OVER, said),
-        order=choice("order", last, tuple(ORDERS), said),
+        over=read_choice("over", last, OVER, said),
+        order=read_choice("order", last, tuple(ORDERS), said),
         only=tuple(dict.fromkeys(query.get("only", []))),
         columns=read_metrics("column", query, said),
         point=_point(query.get("point", []), said),
@@ -147,7 +145,7 @@ def _point(given: list[str], said: list[str]) -> tuple[str, ...]:
     if not given:
         return ()
     wanted = len(fields(Point))
-    if len(given) == wanted and given[2] in METRICS and (not given[4] or whole(given[4], 100) is not None):
+    if len(given) == wanted and given[2] in METRICS and (not given[4] or whole_number(given[4], 100) is not None):
         return tuple(given)
     allowed = "model, method, metric, other method, percent and slice"
     said.append(str(not_allowed("point", allowed, [one[:40] for one in given[:wanted]], "No examples are shown.")))

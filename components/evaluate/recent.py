@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components.engine_room import explainers
+from components.errors import describe_error, escape_label, show_error
 from components.evaluate.known import evaluations
 from components.evaluate.session import turn_to
 from components.evaluate.state import of_plan
 from components.job_panel import BADGES
 from components.numbers import count
-from components.trouble import literal, say_error, sentence
 from engine.errors import ExegesisError
 from engine.jobs import Job
+from engine.registry import all_explainers
 
 if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
@@ -40,7 +40,7 @@ def recent_area() -> None:
         try:
             found = evaluations()
         except ExegesisError as error:
-            say_error(sentence(error))
+            show_error(describe_error(error))
             return
         st.html(f"<style>{SHEET}</style>")
         for job, plan in _each_once(found)[:MOST]:
@@ -68,9 +68,9 @@ def became(job: Job) -> str:
 
 def _row(name: str, plan: Plan, stands: str) -> None:
     with st.container(gap=None):
-        st.button(literal(head(plan)), key=f"{KEY}.{name}", type="tertiary", on_click=partial(_open, plan))
-        titles = {id: method.title for id, method in explainers(plan.kind).items()}
-        st.caption(literal(f"{of_words(plan, titles)} · {stands}"))
+        st.button(escape_label(head(plan)), key=f"{KEY}.{name}", type="tertiary", on_click=partial(_open, plan))
+        titles = {id: method.title for id, method in all_explainers(plan.kind).items()}
+        st.caption(escape_label(f"{of_words(plan, titles)} · {stands}"))
 
 
 def _shipped() -> Mapping[str, Plan]:
@@ -96,6 +96,6 @@ def _each_once(found: list[tuple[Job, Plan]]) -> list[tuple[Job, Plan]]:
 
 def _open(plan: Plan) -> None:
     try:
-        turn_to(of_plan(plan), explainers(plan.kind))
+        turn_to(of_plan(plan), all_explainers(plan.kind))
     except ExegesisError as error:  # its model is gone
-        st.toast(literal(sentence(error)))
+        st.toast(escape_label(describe_error(error)))

@@ -13,8 +13,7 @@ import streamlit as st
 from components.evaluate.look import LOOK, Look, Point, as_fields
 from components.evaluate.state import EvaluateState, read, write
 from components.experiment.session import Apart, as_widget, strip_names, widget_values
-from components.input_kind import KINDS, InputKind
-from components.page_session import PageSession
+from components.state import KINDS, InputKind, PageSession
 from engine.registry import Explainer
 
 INPUT_KIND = InputKind("evaluate", {})

@@ -7,9 +7,9 @@ from functools import partial
 
 import streamlit as st
 
+from components.controls import PERSIST
 from components.evaluate.look import LOOK
 from components.evaluate.session import key, put
-from components.kept import KEPT
 
 
 def chosen_of(known: Sequence[str], wanted: Sequence[str]) -> tuple[str, ...]:
@@ -23,7 +23,7 @@ def some_of(kind: str, name: str, label: str, known: Mapping[str, str], wanted: 
     st.session_state[widget] = list(now)
     with st.popover(f"{label}: {len(now)} of {len(known)}", key=key(kind, f"{name}_shown")):
         st.pills(
-            label, list(known), selection_mode="multi", key=widget, help=help, persist_state=KEPT,
+            label, list(known), selection_mode="multi", key=widget, help=help, persist_state=PERSIST,
             format_func=known.__getitem__, on_change=partial(_take, kind, name, widget, len(known)),
         )  # fmt: skip
 

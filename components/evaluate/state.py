@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING
 
 from components.evaluate.look import Look, read_look, read_metrics, write_look
 from components.experiment.state import read_models, typed_params
-from components.inputs.link import Query
-from components.link_choice import whole
-from components.request_link import (
+from components.links import (
     Params,
+    Query,
     last_values,
     read_methods,
     read_params,
     read_seed,
+    whole_number,
+    write_changed,
     write_methods,
-    write_unusual,
 )
 from engine.errors import not_allowed, unknown
 from engine.input_kinds import input_kind
@@ -98,7 +98,7 @@ def write(state: EvaluateState) -> Query:
     query |= {"metric": list(state.metrics)} if state.metrics else {}
     query |= {f"{id}.{name}": [value] for id, own in state.params.items() for name, value in own.items()}
     names = ("data", "examples", "split", "seed", "unit", "removal", "shares")
-    query |= write_unusual((name, getattr(state, name), getattr(start, name)) for name in names)
+    query |= write_changed((name, getattr(state, name), getattr(start, name)) for name in names)
     return query | write_look(state.look)
 
 
@@ -143,7 +143,7 @@ def of_plan(plan: Plan, look: Look | None = None) -> EvaluateState:
 
 def read_shares(given: str) -> tuple[int, ...]:
     """Percentages between commas. Errors say what is allowed."""
-    parts = [whole(part.strip(), 100) for part in given.split(",")]
+    parts = [whole_number(part.strip(), 100) for part in given.split(",")]
     found = tuple(part for part in parts if part is not None)
     if len(found) < len(parts) or 0 in found or len(set(found)) < len(found):
         allowed = "different whole percentages from 1 to 100 between commas"
@@ -154,7 +154,7 @@ def read_shares(given: str) -> tuple[int, ...]:
 def read_examples(last: Mapping[str, str], start: int, said: list[str]) -> int:
     """How many examples a link asks for, else those of the start."""
     given = last.get("examples", str(start))
-    found = whole(given, MOST_EXAMPLES)
+    found = whole_number(given, MOST_EXAMPLES)
     if found:
         return found
     said.append(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components.engine_room import explainers
+from components.errors import describe_error, show_error, show_note
 from components.evaluate.chosen import Chosen
 from components.evaluate.cost import cost_words
 from components.evaluate.drawn import Drawing, draw
@@ -16,9 +16,9 @@ from components.evaluate.known import evaluations, held, spec_of
 from components.evaluate.pace import pace_of
 from components.evaluate.session import key
 from components.evaluate.state import plan_of
-from components.trouble import say_error, say_note, sentence
 from engine import jobs
 from engine.errors import ExegesisError
+from engine.registry import all_explainers
 
 if TYPE_CHECKING:
     from engine.evaluation.plan import Plan
@@ -47,7 +47,7 @@ def strength_area(chosen: Chosen) -> None:
             if over == "data":
                 chosen.model()
         if over == "data" and (words := equal_strengths_text(together(founds, chosen.drawn))):
-            say_note(words)
+            show_note(words)
         draw(chosen, _of_data(chosen, founds) if over == "data" else _of_training(chosen))
     if strength_of(chosen.found.plan.dataset) is not None:
         _missing(chosen)
@@ -56,10 +56,10 @@ def strength_area(chosen: Chosen) -> None:
 def _missing(chosen: Chosen) -> None:
     missing = [plan for plan in _plans(chosen) if _found(plan) is None]
     if st.session_state.get(SAID):
-        say_error(st.session_state[SAID])
+        show_error(st.session_state[SAID])
     if not missing:
         return
-    methods = explainers(chosen.state.kind)
+    methods = all_explainers(chosen.state.kind)
     st.caption(cost_words(missing[0], methods, missing[0].examples, pace_of(missing[0], evaluations(), methods)))
     label = f"Evaluate at {len(missing)} more strengths"
     st.button(label, key=key(chosen.state.kind, "strengths"), on_click=partial(_submit, missing))
@@ -72,7 +72,7 @@ def _submit(plans: Sequence[Plan]) -> None:
             jobs.submit("evaluate", spec_of(plan))
         st.toast(STARTED)
     except ExegesisError as error:
-        st.session_state[SAID] = sentence(error)
+        st.session_state[SAID] = describe_error(error)
 
 
 def _of_data(chosen: Chosen, founds: Sequence[Evaluation]) -> Drawing:
@@ -116,7 +116,7 @@ def _plans(chosen: Chosen) -> list[Plan]:
     """What is asked on this page, at several strengths; none where the set has no mark."""
     from engine.evaluation.views.strength import at_strengths, strength_of
 
-    plan = plan_of(chosen.state, explainers(chosen.state.kind))
+    plan = plan_of(chosen.state, all_explainers(chosen.state.kind))
     return [] if strength_of(plan.dataset) is None else at_strengths(plan)
 
 

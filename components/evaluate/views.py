@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from components.errors import show_note
 from components.evaluate.board import Board
 from components.evaluate.chosen import Chosen
 from components.evaluate.drawn import Drawing, draw, drawing
@@ -16,7 +17,6 @@ from components.evaluate.leaderboard import leaderboard
 from components.evaluate.look import COSTS, INSIDE, SLICES, WAYS
 from components.evaluate.state import EvaluateState
 from components.evaluate.strength import strength_area, strengths
-from components.trouble import say_note
 
 if TYPE_CHECKING:
     from engine.evaluation.result import Evaluation
@@ -44,7 +44,7 @@ def view_area(state: EvaluateState, held: Held, tables: Sequence[Board], titles:
         if not view.why_not:
             chosen.methods()
     if view.why_not:
-        say_note(view.why_not)
+        show_note(view.why_not)
         fill_area(state, view.id)
     if not view.why_not or view.id == "strength":
         _VIEWS[view.id](chosen)
@@ -104,7 +104,7 @@ def _architecture(chosen: Chosen) -> None:
     with st.container(horizontal=True, gap="small"):
         across = chosen.metric("Metric", "metric", qualities(chosen.found))
     if unlike := unequal_sizes_text(chosen.sizes):
-        say_note(unlike)
+        show_note(unlike)
     draw(chosen, drawing("architectures", architecture_chart, architecture_table, across, chosen.sizes))
 
 

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
+from components.errors import show_note
 from components.evaluate.cost import added, cost_words
 from components.evaluate.known import Known, spec_of
 from components.evaluate.pace import pace_of
 from components.job_panel import FINDS, JobPanel
-from components.trouble import say_note
 from engine.registry import Explainer
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def _to_do(plan: Plan, seen: Known, methods: Mapping[str, Explainer]) -> None:
         pace = pace_of(plan, seen.before, methods)
         st.caption(cost_words(plan, methods, seen.held.size, pace))
         for said, models in classes_told(plan, seen.held.source).items():
-            say_note(f"On {', '.join(models)}: {said[0].lower()}{said[1:]}")
+            show_note(f"On {', '.join(models)}: {said[0].lower()}{said[1:]}")
         if come := added(plan):
             st.caption(f"Beside what you chose comes {', '.join(methods[id].title for id in come)}.")
         AREA.start("Evaluate", "evaluate", spec_of(plan), seen.last)
@@ -52,6 +52,6 @@ def _to_do(plan: Plan, seen: Known, methods: Mapping[str, Explainer]) -> None:
 def _failed(plan: Plan, seen: Known) -> None:
     """The numbers are there but for some examples: with a job that failed its reason, else a new job."""
     with st.container(border=True, key="evaluate_failed"):
-        say_note(FAILED.format(", ".join(seen.held.failed_on)))
+        show_note(FAILED.format(", ".join(seen.held.failed_on)))
         if not AREA.go_on(seen.last, AGAIN):
             AREA.offer(AGAIN, "again", "evaluate", spec_of(plan), help=FINDS)

@@ -8,12 +8,11 @@ from functools import partial
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from components.controls import PERSIST, option_widget
+from components.errors import show_error
 from components.experiment.session import ExperimentSession
 from components.experiment.state import Methods
-from components.kept import KEPT
 from components.method_picker import all_methods, chosen_methods
-from components.parameters import option_widget
-from components.trouble import say_error
 from engine.data.sources import list_datasets
 from engine.experiments.options import Option, is_wide, page_options
 from engine.input_kinds import list_models
@@ -63,7 +62,7 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods) -> Pl
 def say_beside(places: Places, error: str) -> None:
     """An error beside the control that it is about, which its first word names."""
     about = error.partition(":")[0].split(" ")[0]
-    say_error(error, places[PLACES.get(about, "other")])
+    show_error(error, places[PLACES.get(about, "other")])
 
 
 def models_control(kind: str, key: str) -> None:
@@ -75,7 +74,7 @@ def models_control(kind: str, key: str) -> None:
         accept_new_options=True,
         placeholder="Pick some, or type a folder or hub id",
         help=MODELS_HELP,
-        persist_state=KEPT,
+        persist_state=PERSIST,
         wrap=True,
     )
 
@@ -88,7 +87,7 @@ def data_control(kind: str, key: str) -> None:
         key=key,
         accept_new_options=True,
         help=DATA_HELP[kind],
-        persist_state=KEPT,
+        persist_state=PERSIST,
     )
 
 
@@ -103,14 +102,14 @@ def _more(session: ExperimentSession, kind: str, options: Sequence[Option]) -> N
 
 
 def _control(session: ExperimentSession, kind: str, one: Option) -> None:
-    option_widget(one.field, one.hint, session.key(kind, one.name), KEPT, "stretch")
+    option_widget(one.field, one.hint, session.key(kind, one.name), PERSIST, "stretch")
 
 
 def _pills(session: ExperimentSession, kind: str, one: Option) -> None:
     titles = one.get("titles", {})
     st.pills(
         one.name.capitalize(), one.get("choices"), selection_mode="multi", key=session.key(kind, one.name),
-        persist_state=KEPT, format_func=lambda name: titles.get(name, name), label_visibility="collapsed",
+        persist_state=PERSIST, format_func=lambda name: titles.get(name, name), label_visibility="collapsed",
         help=one.get("about"),
     )  # fmt: skip
 

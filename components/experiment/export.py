@@ -13,7 +13,7 @@ import streamlit as st
 
 from components.experiment.session import ExperimentSession
 from components.experiment.state import Methods
-from components.keeping import REPEATS, cite_box, file_button
+from components.export import REPEATS, citation_box, file_button
 from engine.experiments.base import experiment_of
 from engine.experiments.options import options_of
 
@@ -40,7 +40,7 @@ def export_area(
             file_button(label, name, TYPES[ending], partial(build, result), help, session.key(kind, f"keep.{ending}"))
         label, name, help = summary or ("Numbers, JSON", f"exegesis-{own.noun}-numbers.json", "What `--json` prints.")
         file_button(label, name, TYPES["json"], partial(summary_json, result), help, session.key(kind, "keep.summary"))
-    cite_box(cited, [(f"{REPEATS}:", command_line(result.plan))], session.key(kind, "keep.cite"))
+    citation_box(cited, [(f"{REPEATS}:", command_line(result.plan))], session.key(kind, "keep.cite"))
 
 
 def summary_json(result: Any) -> str:

@@ -8,18 +8,19 @@ from typing import Any
 
 import streamlit as st
 
-from components.citing import cited_html
-from components.engine_room import explainers, warm_up
+from components.compute import warm_up
+from components.errors import describe_error, show_error
 from components.experiment.controls import Places, plan_controls, say_beside
 from components.experiment.export import export_area, references
 from components.experiment.runs import PlanStatus, error_of, status_of, work_area
 from components.experiment.session import ExperimentSession
 from components.experiment.state import ExperimentState, Methods, plan_of
-from components.frame import PageEntry, guard, heading
+from components.export import citation_html
+from components.navigation import PageEntry, guard, heading
 from components.numbers import count
 from components.styles import use_styles
-from components.trouble import say_error, sentence
 from engine.home import product_version
+from engine.registry import all_explainers
 
 Results = Callable[[ExperimentState, PlanStatus, Methods], None]
 
@@ -60,10 +61,10 @@ def experiment_page(page: ExperimentPage) -> None:
     session = page.session
     kind = session.input_kind.chosen()
     session.input_kind.switch()
-    methods = explainers(kind)
+    methods = all_explainers(kind)
     loaded, wrong = session.load(kind, methods)
     for one in wrong:
-        say_error(one)
+        show_error(one)
     places = plan_controls(session, kind, methods)
     state = session.from_widgets(loaded, methods)
     session.save(state, loaded)
@@ -72,14 +73,14 @@ def experiment_page(page: ExperimentPage) -> None:
         say_beside(places, error)
     else:
         _results(page, state, plan, methods, places)
-    warm_up()  # last: see components/engine_room.py
+    warm_up()  # last: see components/compute.py
 
 
 def _results(page: ExperimentPage, state: ExperimentState, plan: Any, methods: Methods, places: Places) -> None:
     try:
         status = status_of(plan)
     except Exception as error:
-        say_beside(places, sentence(error))
+        say_beside(places, describe_error(error))
         return
     work_area(page.session.page, plan, status, page.cost, page.failed)
     if status.results.found:
@@ -97,4 +98,4 @@ def _rows_area(session: ExperimentSession, kind: str, status: PlanStatus, method
     result = join_results(plan, status.results.found)
     st.dataframe(list(rows_of(result)), hide_index=True, key=session.key(kind, "rows"))
     sentence = f"Exegesis {product_version()}. {own.title_of(plan.as_plain())}, seed {plan.seed}, {plan.dtype}."
-    export_area(session, kind, result, cited_html(sentence, references(plan, methods)))
+    export_area(session, kind, result, citation_html(sentence, references(plan, methods)))

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 
+from components.errors import describe_error, show_note
 from components.inputs.datasets import file_stamp
 from components.job_panel import FINDS, JobPanel
-from components.trouble import say_note, sentence
 from engine import jobs
 from engine.errors import ExegesisError
 from engine.experiments.base import Experiment, experiment_of
@@ -120,7 +120,7 @@ def error_of(plan: Any) -> str:
     try:
         check(plan)
     except Exception as error:
-        return sentence(error)
+        return describe_error(error)
     return ""
 
 
@@ -145,7 +145,7 @@ def work_area(
             area.start(start, id, spec_of(plan), status.last)
     elif status.results.incomplete:
         with st.container(border=True, key=f"{page}_failed"):
-            say_note(failed.format(", ".join(status.results.incomplete)))
+            show_note(failed.format(", ".join(status.results.incomplete)))
             if not area.go_on(status.last, AGAIN):
                 area.offer(AGAIN, "again", id, spec_of(plan), help=FINDS)
 

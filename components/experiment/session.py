@@ -12,9 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.experiment.state import ExperimentState, Methods, read_state, typed_params, write_state
-from components.input_kind import KINDS, InputKind
-from components.looking import Looking
-from components.page_session import PageSession
+from components.state import KINDS, InputKind, PageSession, Selection
 from engine.experiments.base import Experiment
 from engine.experiments.options import Option, options_of, page_options
 from engine.params import as_plain
@@ -23,7 +21,7 @@ VIEW = "look."
 """Keys of the controls of how results are looked at start so."""
 
 
-class Apart(Looking):
+class Apart(Selection):
     """Many models on many examples are not what the other pages look at: nothing is carried to or from them."""
 
     def carry(self, link: Mapping[str, list[str]]) -> None:

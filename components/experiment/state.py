@@ -9,9 +9,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from components.inputs.link import Query
-from components.link_choice import choice, whole
-from components.request_link import Params, last_values, read_methods, read_params, write_methods
+from components.links import (
+    Params,
+    Query,
+    last_values,
+    read_choice,
+    read_methods,
+    read_params,
+    whole_number,
+    write_methods,
+)
 from engine.errors import not_allowed, unknown
 from engine.experiments.base import Experiment, experiment_of
 from engine.experiments.options import Option, options_of, page_options
@@ -112,13 +119,13 @@ def _read(one: Option, usual: Any, kind: str, query: Query, wrong: list[str]) ->
         wrong += [str(unknown(one.link, name[:40], known)) for name in given if name and name not in known]
         return tuple(name for name in known if name in given) if given else usual
     if one.hint is bool:
-        return choice(one.link, last, SWITCH if not usual else SWITCH[::-1], wrong) == SWITCH[1]
+        return read_choice(one.link, last, SWITCH if not usual else SWITCH[::-1], wrong) == SWITCH[1]
     if one.hint is int:
         return _number(one, usual, last.get(one.link, str(usual)), wrong)
     if known:
-        return choice(one.link, last, sorted(known, key=lambda name: name != usual), wrong)
+        return read_choice(one.link, last, sorted(known, key=lambda name: name != usual), wrong)
     text = last.get(one.link) or usual
-    if text and one.get("high") is not None and whole(text, one.get("high")) is None:
+    if text and one.get("high") is not None and whole_number(text, one.get("high")) is None:
         wrong.append(str(not_allowed(one.link, one.get("allowed"), text[:40], one.get("fallback"))))
         return usual
     return text
@@ -126,7 +133,7 @@ def _read(one: Option, usual: Any, kind: str, query: Query, wrong: list[str]) ->
 
 def _number(one: Option, usual: int, given: str, wrong: list[str]) -> int:
     low, most = one.get("low") or 0, one.get("most") or one.get("high")
-    number = whole(given, most)
+    number = whole_number(given, most)
     if number is not None and number >= low:
         return number
     fallback = one.get("fallback", "{} is used.").format(usual)

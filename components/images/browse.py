@@ -9,7 +9,6 @@ from html import escape
 import streamlit as st
 
 from components.browse.controls import (
-    Key,
     Offer,
     draw_browse_switch,
     draw_framed,
@@ -21,11 +20,12 @@ from components.browse.examples import ExampleTable, describe_examples, explain_
 from components.browse.listing import DEFAULT_LISTING, Listing
 from components.browse.results import ExampleResults, picture_results, picture_spec
 from components.browse.thumbnails import draw_picture_grid, thumbnail_url
+from components.controls import Key
+from components.errors import show_note
 from components.inputs import picture_choice
 from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus
 from components.numbers import count
-from components.trouble import say_note
 from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError
 from engine.input_kinds import list_models
@@ -67,7 +67,7 @@ def _draw_list(opened: OpenPictures, focus: PictureFocus, results: ExampleResult
     show = partial(picture_choice.show, opened)
     draw_walk(listed, current, show, key)
     if missing := explain_missing(table, listing):
-        say_note(missing)
+        show_note(missing)
     if listed:
         places = _draw_page_choice(listed, listing, current, key)
         draw_picture_grid([table.rows[place] for place in places], _urls(opened, places), current, key("grid"), show)

@@ -6,13 +6,12 @@ from collections.abc import Mapping
 
 import streamlit as st
 
+from components.controls import PERSIST, gamma_slider, scale_choice, seed_input
+from components.errors import show_error
 from components.images.state import START, WIDGETS, PictureState, key, put
 from components.inputs.picture_choice import LOOKING
-from components.kept import KEPT
-from components.map_controls import gamma_slider, scale_choice, seed_input
 from components.method_picker import all_methods, chosen_methods
-from components.pins import Pins
-from components.trouble import say_error
+from components.widgets.base import Pins
 from components.widgets.patch_map.picker import draw_patch_picker, on_grid
 from engine.registry import Explainer
 from engine.result import Explanation
@@ -33,7 +32,7 @@ def draw_view_controls(methods: Mapping[str, Explainer]) -> None:
             scale_choice(key, "random always keeps its own")
             gamma_slider(key, "patches")
             st.toggle(
-                "Outline of the truth", key=key("outline"), persist_state=KEPT,
+                "Outline of the truth", key=key("outline"), persist_state=PERSIST,
                 help="Where the data set marks what its label names.",
             )  # fmt: skip
         all_methods(methods, START, WIDGETS, [str(LOOKING.value("model") or "")])
@@ -44,7 +43,7 @@ def draw_pins(state: PictureState, probe: Explanation) -> None:
     if probe.grid is None:
         return
     if error := explain_lost_pins(probe.grid, state.pins):
-        say_error(error)
+        show_error(error)
     if state.methods:
         draw_patch_picker(probe.grid, state.pins, PICKER, _set_pins, state.view.opacity, _set_opacity)
 

@@ -10,14 +10,25 @@ from functools import partial
 
 import streamlit as st
 
-from components.citing import Shown, arguments_of, cite, cite_html, json_of, references
+from components.export import (
+    ExplainedMethods,
+    citation_box,
+    cite,
+    cite_html,
+    command_line,
+    explain_arguments,
+    explanations_json,
+    file_button,
+    how_to_repeat_picture,
+    picture_arguments,
+    picture_button,
+    references,
+)
 from components.images.state import DEFAULT_PICTURE_VIEW, PictureState, PictureViewOptions
 from components.images.truth import PatchMask, describe_agreement
 from components.inputs.picture_choice import PictureFocus
-from components.keeping import cite_box, file_button, how_to_repeat_picture, picture_button
-from components.looked_at import command_line, picture_arguments
 from components.numbers import percent
-from components.scales import ends_of
+from components.progress import shared_scale_ends
 from components.widgets.patch_map.card import extent, patch_card, patch_map
 from components.widgets.patch_map.png import Sheet, sheet_png
 from engine.errors import UsageError
@@ -37,7 +48,7 @@ class PictureExport:
     """
 
     focus: PictureFocus
-    methods: Shown
+    methods: ExplainedMethods
     truth: PatchMask | None = None
     pins: tuple[int, ...] = ()
     view: PictureViewOptions = DEFAULT_PICTURE_VIEW
@@ -58,7 +69,7 @@ def picture_sheet(export: PictureExport) -> Sheet:
     model_view, view, picture = read_view(export.focus.model), export.view, export.focus.picture
     if picture is None:
         raise UsageError(f"picture: {export.focus.error}")
-    ends = ends_of(export.methods, extent) if view.maps.shared else {}
+    ends = shared_scale_ends(export.methods, extent) if view.maps.shared else {}
     cards = (
         patch_card(method, one, (), view.maps, ends, tuple(describe_agreement(one, export.truth, export.seed)))
         for method, one in export.methods
@@ -95,7 +106,7 @@ def csv_table(export: PictureExport) -> str:
 
 def json_list(export: PictureExport) -> str:
     """The output of `exegesis explain --json`: a list, one object a method."""
-    return json_of(export.methods)
+    return explanations_json(export.methods)
 
 
 def command(export: PictureExport) -> str:
@@ -105,7 +116,7 @@ def command(export: PictureExport) -> str:
 
 def command_arguments(export: PictureExport) -> list[str]:
     """The command's arguments."""
-    return arguments_of(export.methods, picture_arguments(export.focus))
+    return explain_arguments(export.methods, picture_arguments(export.focus))
 
 
 def _head(export: PictureExport) -> tuple[str, str]:
@@ -143,4 +154,4 @@ def draw_export(
         for label, name, kind, build, help in FILES:
             file_button(label, name, kind, partial(build, export), help, f"picture_keep_{label}")
         picture_button(state.focus, "picture_keep_Picture")
-    cite_box(cite_html(explained), [(how_to_repeat_picture(state.focus), command(export))], "picture_cite")
+    citation_box(cite_html(explained), [(how_to_repeat_picture(state.focus), command(export))], "picture_cite")

@@ -11,17 +11,16 @@ import streamlit as st
 from jaxtyping import Float
 from streamlit.delta_generator import DeltaGenerator
 
-from components.filling import Place, fill
+from components.ablation import PICTURE_WORDS, ablation_area, removable_pins
+from components.errors import show_note
 from components.images.state import PictureState, key
 from components.images.truth import PatchMask, describe_agreement
 from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus, true_class, write_picture_focus
-from components.prediction_area import PROBE
-from components.prediction_area import prediction_area as draw_probe
-from components.question_words import PICTURE_WORDS
-from components.questions import Questioned, questions
-from components.scales import Ends, share_scales
-from components.trouble import say_note
+from components.prediction import PROBE
+from components.prediction import prediction_area as draw_probe
+from components.progress import Ends, MethodPlace, fill_places, share_scales
+from components.questions import QuestionPage, question_section
 from components.widgets.heads_link import heads_link
 from components.widgets.patch_map.card import (
     MOST_CLASSES,
@@ -32,7 +31,6 @@ from components.widgets.patch_map.card import (
     quiet_card_html,
 )
 from components.widgets.patch_map.picture import CARDS_KEY, picture_style
-from components.without import pinned, without_pinned
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
@@ -71,17 +69,17 @@ def draw_methods(
     if not state.methods:
         st.info("Pick at least one method above.")
         return {}
-    places = [Place(methods[id], state.request(id), cards.empty(), quiet=quiet_card_html) for id in state.methods]
+    places = [MethodPlace(methods[id], state.request(id), cards.empty(), quiet=quiet_card_html) for id in state.methods]
 
     def draw(method: Explainer, explanation: Explanation, ends: Ends | None) -> str:
         agreement = tuple(describe_agreement(explanation, truth, state.seed))
         return patch_card_html(patch_card(method, explanation, probe.notes, state.view.maps, ends, agreement))
 
-    fill(places, lambda method, explanation: draw(method, explanation, None), progress)
+    fill_places(places, lambda method, explanation: draw(method, explanation, None), progress)
     if state.view.maps.shared:
         share_scales(places, extent, draw)
     if status := result_store().status:
-        say_note(status)
+        show_note(status)
     return {place.method.id: place.made for place in places if place.made is not None}
 
 
@@ -99,8 +97,8 @@ def draw_questions(
     state: PictureState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
 ) -> None:
     """Draw curves of deletion and insertion or the agreement of the maps, computed on request."""
-    page = Questioned("picture", state, PICTURE_WORDS, "patch", state.request, key, _patch_scores)
-    questions(page, methods, explanations, probe)
+    page = QuestionPage("picture", state, PICTURE_WORDS, "patch", state.request, key, _patch_scores)
+    question_section(page, methods, explanations, probe)
 
 
 def draw_ablation(
@@ -109,8 +107,8 @@ def draw_ablation(
     """Draw the prediction without the pinned patches, or how to pin one."""
     # Pins number the patches; what is beyond them is beyond the positions too, and no patch.
     positions = [int(probe.features[0]) + patch for patch in state.pins]
-    names = [probe.tokens[position].text for position in pinned(positions, probe.tokens)]
-    without_pinned(state.request(PROBE), positions, names, PICTURE_WORDS, methods, explanations, probe)
+    names = [probe.tokens[position].text for position in removable_pins(positions, probe.tokens)]
+    ablation_area(state.request(PROBE), positions, names, PICTURE_WORDS, methods, explanations, probe)
 
 
 def _patch_scores(explanation: Explanation) -> Float[np.ndarray, "patch"]:

@@ -9,12 +9,9 @@ import streamlit as st
 
 from components.inputs import picture_choice
 from components.inputs.datasets import OpenPictures, open_pictures
-from components.inputs.link import Query
 from components.inputs.picture_choice import PictureFocus, is_other_picture, read_picture_focus, write_picture_focus
-from components.link_choice import choice, whole
-from components.page_session import PageSession, fields_of
-from components.page_state import Offered, PageState, read_shared, write_shared
-from components.request_link import last_values
+from components.links import Query, last_values, read_choice, whole_number
+from components.state import PageChoices, PageSession, PageState, control_values, read_shared, write_shared
 from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY
 from components.widgets.view_options import DEFAULT_VIEW, SCALES, SWITCH, ViewOptions, read_gamma
 from engine.errors import UsageError
@@ -23,7 +20,7 @@ from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture, Request
 
 START = ("gradient_x_input", "grad_cam", "attention_rollout", "occlusion", "integrated_gradients", "random")
-OFFERED = Offered(START, ("browse", "truth", "questions"), PATCH_OPERATORS, "patches")
+OFFERED = PageChoices(START, ("browse", "truth", "questions"), PATCH_OPERATORS, "patches")
 OF_A_PICTURE = ("pin",)
 """The fields of a link that belong to one picture and to no other."""
 SESSION = PageSession("picture", picture_choice.LOOKING, (*OF_A_PICTURE, "target"))
@@ -53,15 +50,15 @@ DEFAULT_PICTURE_VIEW = PictureViewOptions()
 
 def read_picture_view_options(last: Mapping[str, str], notes: list[str]) -> PictureViewOptions:
     """The options of a link; a sentence is added to `notes` for each value that is not known."""
-    opacity = whole(text := last.get("opacity", str(OPACITY)), MOST_OPACITY)
+    opacity = whole_number(text := last.get("opacity", str(OPACITY)), MOST_OPACITY)
     if opacity is None:
         opacity = OPACITY
         notes.append(f"opacity: must be a whole number from 0 to {MOST_OPACITY}, got {text[:40]!r}. {OPACITY} is used.")
     return PictureViewOptions(
         opacity=opacity,
-        outline=choice("outline", last, SWITCH[::-1], notes) == "on",
+        outline=read_choice("outline", last, SWITCH[::-1], notes) == "on",
         gamma=read_gamma(last.get("gamma"), notes),
-        scale=choice("scale", last, SCALES, notes),
+        scale=read_choice("scale", last, SCALES, notes),
     )
 
 
@@ -130,7 +127,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Pic
     opened = open_pictures(*picture_choice.requested_dataset(link))
     state, notes = read_state(link, models, methods, opened)
     picture_choice.fill_controls(state.focus, opened)
-    SESSION.fill(fields_of("", state.view))
+    SESSION.fill(control_values("", state.view))
     SESSION.fill_shared(state, methods, OFFERED)
     return state, opened, SESSION.tell(notes, fresh)
 

@@ -9,10 +9,10 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Bool
 
+from components.ablation import use_question_styles
+from components.controls import PERSIST
 from components.images.state import key
-from components.kept import KEPT
 from components.numbers import percent, plain
-from components.question_styles import use_question_styles
 from engine.metrics.plausibility import TruthScores, expected_truth_scores, truth_scores, truth_skip_reason
 from engine.metrics.ranking import is_constant
 from engine.registry import Explainer
@@ -74,7 +74,7 @@ def draw_truth(
     st.subheader("Against the truth", anchor=False)
     st.caption(explain_agreement(chance))
     # On request, because the lines beside the maps say most of it.
-    if not st.toggle("Table of these methods, and of chance", key=key("open.truth"), persist_state=KEPT):
+    if not st.toggle("Table of these methods, and of chance", key=key("open.truth"), persist_state=PERSIST):
         return
     rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in explanations.items()}
     use_question_styles()

@@ -11,7 +11,7 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Bool
 
-from components.trouble import sentence
+from components.errors import describe_error
 from engine import access
 from engine.blob_store import load_picture
 from engine.data.datasets import load
@@ -80,7 +80,7 @@ def open_texts(name: str) -> OpenTexts:
         return OpenTexts(name, _read_texts(name, file_stamp(name)))
     except Exception as error:
         default = _read_texts(DEFAULT_TEXTS, ())
-        return OpenTexts(DEFAULT_TEXTS, default, f"{sentence(error)} {DEFAULT_TEXTS} is shown.", name)
+        return OpenTexts(DEFAULT_TEXTS, default, f"{describe_error(error)} {DEFAULT_TEXTS} is shown.", name)
 
 
 def open_pictures(name: str, split: str = "") -> OpenPictures:
@@ -92,7 +92,7 @@ def open_pictures(name: str, split: str = "") -> OpenPictures:
     try:
         return _open_pictures(name, split, wanted)
     except Exception as error:
-        reason = sentence(error)
+        reason = describe_error(error)
     try:
         instead = _open_pictures(name if split else DEFAULT_PICTURES, "", wanted)
     except Exception:
@@ -107,7 +107,7 @@ def read_picture(opened: OpenPictures, index: int) -> ChosenPicture:
     try:
         return _read_picture(data.id, data.revision, data.split, len(data), index, data)
     except Exception as error:
-        return ChosenPicture(None, data.labels[index], error=sentence(error))
+        return ChosenPicture(None, data.labels[index], error=describe_error(error))
 
 
 def read_uploaded_picture(digest: str) -> ChosenPicture | None:

@@ -6,11 +6,10 @@ import hashlib
 import json
 from collections.abc import Mapping
 
+from components.links import Query
 from engine.blob_store import load_text, store_text
 from engine.request import Example
 
-Query = dict[str, list[str]]
-"""The fields of a link with their values."""
 LONGEST_IN_LINK = 1500
 DIGEST_CHARACTERS = 8
 

@@ -13,6 +13,8 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Bool
 
+from components.controls import PERSIST
+from components.errors import describe_error, escape_label, show_error
 from components.inputs.datasets import (
     DEFAULT_PICTURES,
     ChosenPicture,
@@ -21,11 +23,9 @@ from components.inputs.datasets import (
     read_picture,
     read_uploaded_picture,
 )
-from components.inputs.link import DIGEST_CHARACTERS, Query
-from components.kept import KEPT
-from components.link_choice import whole
-from components.looking import Looking
-from components.trouble import literal, say_error, sentence
+from components.inputs.link import DIGEST_CHARACTERS
+from components.links import Query, whole_number
+from components.state import Selection
 from engine.blob_store import store_picture
 from engine.data.image_datasets import registered_name
 from engine.data.labels import NUMBERED_CLASS, ClassMatch, match_classes
@@ -42,7 +42,7 @@ NAMES = ("model", "data", "split", "index", "digest", "picture_sha")
 """The fields of a link that hold the focus."""
 WIDGETS = "picture_focus."
 """Every widget of the choice has a key that starts so."""
-LOOKING = Looking(WIDGETS, "picture_focus_link", NAMES)
+LOOKING = Selection(WIDGETS, "picture_focus_link", NAMES)
 key, value, carried, carry, turn_to, focus_of = (
     LOOKING.key, LOOKING.value, LOOKING.carried, LOOKING.carry, LOOKING.turn_to, LOOKING.focus_of
 )  # fmt: skip
@@ -175,7 +175,7 @@ def _read_index(last: Mapping[str, str], opened: OpenPictures, notes: list[str])
     if opened.error:  # the place was meant in another picture set
         return 0
     text, most = last.get("index", "0"), len(opened.data) - 1
-    index = whole(text, most)
+    index = whole_number(text, most)
     if index is not None:
         return index
     notes.append(f"index: must be 0 to {most} in {opened.name}, got {text[:40]!r}. The first picture is shown.")
@@ -292,19 +292,23 @@ def offer_better_model(models: Collection[str], opened: OpenPictures, name: str)
     if not better:
         return
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key(f"offer {name}")):
-        st.caption(f"{literal(better)} has more of this data set's classes than {literal(model)}.", width="content")
-        st.button(f"Use {literal(better)}", key=key(f"better {name}"), on_click=LOOKING.put, args=("model", better))
+        st.caption(
+            f"{escape_label(better)} has more of this data set's classes than {escape_label(model)}.", width="content"
+        )
+        st.button(
+            f"Use {escape_label(better)}", key=key(f"better {name}"), on_click=LOOKING.put, args=("model", better)
+        )
 
 
 def _draw_picture_controls(opened: OpenPictures) -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("place")):
-        st.segmented_control("Picture", (FROM_DATA, OWN), key=key("source"), required=True, persist_state=KEPT)
+        st.segmented_control("Picture", (FROM_DATA, OWN), key=key("source"), required=True, persist_state=PERSIST)
         if value("source") != OWN:
             _draw_place_controls(opened)
     if value("source") == OWN:
         _draw_own_picture_controls()
     if error := opened.error or read_controls(opened).error:
-        say_error(error)
+        show_error(error)
 
 
 def _draw_dataset_controls(opened: OpenPictures) -> None:
@@ -315,7 +319,7 @@ def _draw_dataset_controls(opened: OpenPictures) -> None:
         LOOKING.put("strength", _read_marked_params(opened.name).strength)
         st.number_input(
             "Mark strength", 0.0, 1.0, key=key("strength"), step=0.25, width=130, on_change=_take_strength,
-            help="The share of pictures that carry the mark of their label.", persist_state=KEPT,
+            help="The share of pictures that carry the mark of their label.", persist_state=PERSIST,
         )  # fmt: skip
 
 
@@ -325,13 +329,13 @@ def _draw_split_control(opened: OpenPictures) -> None:
     options = list(dict.fromkeys(["", *others, str(value("split") or "")]))
     st.selectbox(
         "Split", options, key=key("split"), width=150, format_func=lambda split: split or usual,
-        on_change=_show_first, persist_state=KEPT,
+        on_change=_show_first, persist_state=PERSIST,
     )  # fmt: skip
 
 
 def _draw_place_controls(opened: OpenPictures) -> None:
     last = len(opened.data) - 1
-    st.number_input(f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, width=150, persist_state=KEPT)
+    st.number_input(f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, width=150, persist_state=PERSIST)
     index = _index()
     for name, icon, neighbor in (
         ("Previous example", ":material/chevron_left:", index - 1 if index else None),
@@ -363,7 +367,7 @@ def _draw_own_picture_controls() -> None:
         st.camera_input("Photograph", key=key("camera"), on_change=take_picture, args=("camera",))
     if refused := value("refused"):
         # The uploader goes on naming the file that was refused.
-        say_error(f"{refused} {LAST_PICTURE_STAYS if value('picture_sha') else EXAMPLE_STAYS}")
+        show_error(f"{refused} {LAST_PICTURE_STAYS if value('picture_sha') else EXAMPLE_STAYS}")
     elif not value("picture_sha"):
         st.caption(EXAMPLE_STAYS)
 
@@ -377,7 +381,7 @@ def take_picture(name: str) -> None:
     try:
         LOOKING.put("picture_sha", store_picture(open_picture(upload.getvalue(), upload.name)))
     except Exception as error:
-        LOOKING.put("refused", sentence(error))
+        LOOKING.put("refused", describe_error(error))
 
 
 def _index() -> int:

@@ -12,12 +12,13 @@ from dataclasses import dataclass
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components import stale_choices
+from components import controls
+from components.controls import PERSIST
+from components.errors import show_error
 from components.inputs.datasets import DEFAULT_TEXTS, OpenTexts, open_texts
-from components.inputs.link import Query, read_text, text_digest, write_text
-from components.kept import KEPT
-from components.looking import Looking
-from components.trouble import say_error
+from components.inputs.link import read_text, text_digest, write_text
+from components.links import Query
+from components.state import Selection
 from engine.data.datasets import dataset_names
 from engine.data.sources import list_datasets
 from engine.errors import UsageError
@@ -28,7 +29,7 @@ NAMES = ("model", "data", "index", "digest", "text", "text_sha", "pair", "pair_s
 WIDGETS = "focus."
 """Every widget of the choice has a key that starts so."""
 CARRIED = "focus_link"
-LOOKING = Looking(WIDGETS, CARRIED, NAMES)
+LOOKING = Selection(WIDGETS, CARRIED, NAMES)
 key, value, carried, carry, turn_to, focus_of = (
     LOOKING.key, LOOKING.value, LOOKING.carried, LOOKING.carry, LOOKING.turn_to, LOOKING.focus_of
 )  # fmt: skip
@@ -160,10 +161,10 @@ def draw_example_controls(opened: OpenTexts) -> None:
 def draw_text_fields() -> None:
     """Draw the text that is read, and a second one for models of pairs."""
     st.text_area(
-        "Text", key=key("text"), height=90, placeholder="Type a text, or pick an example above.", persist_state=KEPT
+        "Text", key=key("text"), height=90, placeholder="Type a text, or pick an example above.", persist_state=PERSIST
     )
-    if st.toggle("Second text, for models that read pairs", key=key("has_pair"), persist_state=KEPT):
-        st.text_area("Second text", key=key("pair"), height=68, persist_state=KEPT)
+    if st.toggle("Second text, for models that read pairs", key=key("has_pair"), persist_state=PERSIST):
+        st.text_area("Second text", key=key("pair"), height=68, persist_state=PERSIST)
 
 
 def _draw_dataset_controls(data: DeltaGenerator, example: DeltaGenerator, opened: OpenTexts) -> None:
@@ -174,11 +175,11 @@ def _draw_dataset_controls(data: DeltaGenerator, example: DeltaGenerator, opened
         st.number_input(
             f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, placeholder="own text", width="stretch",
             help="The place in the data set. Empty: your own text.", on_change=_show_chosen, args=(opened,),
-            persist_state=KEPT,
+            persist_state=PERSIST,
         )  # fmt: skip
         st.button("Random", key=key("random"), help="An example by chance", on_click=_show_random, args=(opened,))
     if opened.error:
-        say_error(opened.error)
+        show_error(opened.error)
 
 
 def _pair() -> str | None:
@@ -195,7 +196,7 @@ def _index_in_data(opened: OpenTexts) -> int | None:
 
 
 def _show_chosen(opened: OpenTexts) -> None:
-    stale_choices.restore_controls()
+    controls.restore_controls()
     index = value("index")
     if isinstance(index, int):
         show(opened, index)
@@ -206,7 +207,7 @@ def _show_random(opened: OpenTexts) -> None:
 
 
 def _show_first() -> None:
-    stale_choices.restore_controls()
+    controls.restore_controls()
     opened = open_texts(requested_dataset({}))
     if not opened.error:
         show(opened, 0)

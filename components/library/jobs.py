@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from html import escape
 from typing import Any
 
 import streamlit as st
 
-from components.engine_room import explainers
+from components.errors import describe_error, error_html
+from components.inputs.link import LONGEST_IN_LINK
 from components.job_panel import JobView, failures_html, job_view
-from components.library.links import example_link
-from components.library_html import trouble_html
+from components.navigation import IMAGES, TEXT, PageEntry
 from components.organizer import is_organizer
-from components.trouble import sentence
 from engine import jobs
 from engine.data.datasets import load
 from engine.data.image_datasets import load_images
@@ -23,7 +22,7 @@ from engine.input_kinds import list_models
 from engine.jobs import Job
 from engine.models.catalog import is_image_model
 from engine.params import Plain
-from engine.registry import KINDS
+from engine.registry import KINDS, all_explainers
 
 OPEN, MODEL, DATA, EXAMPLES, METHODS = (f"library.new_{name}" for name in ("job", "model", "data", "count", "methods"))
 START = ("gradient_x_input", "random")
@@ -31,6 +30,7 @@ MOST_EXAMPLES = 100_000
 REFRESH_SECONDS = 1.0
 MOST_SHOWN = 20
 ALL_KEY, FAILURE_KEY = "library_all_jobs", "library_jobs_said"
+Link = list[tuple[str, str]]
 EMPTY = (
     "No jobs yet. Open **New job** above to explain many examples at once: the work goes on while you are on other "
     "pages, survives a restart of the server, and what it computes opens at once on its page."
@@ -47,7 +47,7 @@ def draw_job_form() -> None:
         return
     with section:
         with st.spinner("Starting the engine …"):
-            titles = {id: method.title for kind in KINDS for id, method in explainers(kind).items()}
+            titles = {id: method.title for kind in KINDS for id, method in all_explainers(kind).items()}
         with st.form("library.job", border=False):
             _draw_controls(titles)
             submitted = st.form_submit_button("Start the job", type="primary")
@@ -56,7 +56,7 @@ def draw_job_form() -> None:
 
 
 def explain_spec(model: str, data: str, count: int, methods: list[str]) -> dict[str, Any]:
-    """The spec of an explain job, from what people choose. Errors name what is missing or unknown."""
+    """The spec of an explain job from the choices of the form. Errors: missing or unknown values."""
     if not methods:
         raise UsageError("methods: pick at least one.")
     if not model:
@@ -110,13 +110,13 @@ def _submit() -> None:
             spec = explain_spec((model or "").strip(), (data or "").strip(), int(count), list(methods))
             job = jobs.submit("explain", spec)
     except Exception as error:
-        st.html(trouble_html(sentence(error)))
+        st.html(error_html(describe_error(error)))
         return
     st.toast(f"Job {job.id} is in the list below.")
 
 
 def draw_jobs() -> None:
-    """Draw all jobs, the newest first; they are read every second only while one of them is waiting or running."""
+    """Draw all jobs, the newest first; they are read every second only while one is waiting or running."""
     listed = _list_jobs()
     if listed is not None:
         is_active = _are_active(listed)
@@ -130,7 +130,7 @@ def _follow(is_active: bool) -> None:
     if _are_active(listed) != is_active:
         st.rerun()  # the whole page, which starts or stops following
     for failure in filter(None, (jobs.job_table().status, st.session_state.get(FAILURE_KEY))):
-        st.html(trouble_html(failure))
+        st.html(error_html(failure))
     if not listed:
         st.info(EMPTY)
     first = listed if st.session_state.get(ALL_KEY) else listed[:MOST_SHOWN]
@@ -145,7 +145,7 @@ def _list_jobs() -> list[Job] | None:
     try:
         return jobs.list_jobs()
     except ExegesisError as error:
-        st.html(trouble_html(sentence(error)))
+        st.html(error_html(describe_error(error)))
         return None
 
 
@@ -164,7 +164,7 @@ def _draw_card(job: Job, view: JobView) -> None:
         if view.counts:
             st.html(line_html("xg-small", view.counts))
         for text in filter(None, (view.trouble, view.note)):
-            st.html(trouble_html(text))
+            st.html(error_html(text))
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             _draw_buttons(job, view)
         if view.failed:
@@ -176,6 +176,29 @@ def _draw_card(job: Job, view: JobView) -> None:
 def line_html(kind: str, text: str) -> str:
     """A line of a card, its text escaped."""
     return f'<div class="xg"><p class="{kind}">{escape(text)}</p></div>'
+
+
+def example_link(job: Job) -> tuple[PageEntry, Link] | None:
+    """The page and the link of the first example of an explain job; None where it has no link."""
+    if job.kind != "explain":
+        return None
+    example = job.spec["examples"][0]
+    page, place = (TEXT, _text_link(example)) if "text" in example else (IMAGES, _picture_link(example))
+    if not place:
+        return None
+    return page, [("model", job.spec["model"]), *(("method", method) for method in job.spec["methods"]), *place]
+
+
+def _text_link(example: Mapping[str, str | None]) -> Link:
+    """The texts in a link; empty where it would be too long."""
+    pair = (("text", example["text"]), ("pair", example.get("text_pair")))
+    texts = [(name, text) for name, text in pair if text]
+    return texts if sum(len(text) for _, text in texts) <= LONGEST_IN_LINK else []
+
+
+def _picture_link(example: Mapping[str, Any]) -> Link:
+    split = [("split", example["split"])] if example.get("split") else []
+    return [("data", example["dataset"]), *split, ("index", str(example["index"]))]
 
 
 def _draw_buttons(job: Job, view: JobView) -> None:
@@ -202,7 +225,7 @@ def _try(action: Callable[[int], object], id: int) -> None:
     try:
         action(id)
     except ExegesisError as error:
-        st.session_state[FAILURE_KEY] = sentence(error)
+        st.session_state[FAILURE_KEY] = describe_error(error)
 
 
 def _show_all() -> None:

@@ -1,22 +1,35 @@
-"""The Library page: which section it shows stands in the link and is kept over a page change."""
+"""The Library page: the choice of a section, and the sections of the cache and the device.
+
+The section stands in the link and stays over a page change.
+"""
 
 from __future__ import annotations
 
+import os
+import sys
+
 import streamlit as st
 
-from components.library.cache import draw_cache
-from components.library.datasets import draw_datasets
-from components.library.device import draw_device
+from cache import CheckReport, Stats
+from components.errors import describe_error, error_html, show_error
+from components.library.cards import draw_datasets, draw_model_check, draw_models
 from components.library.jobs import draw_job_form, draw_jobs
-from components.library.models import draw_model_check, draw_models
-from components.trouble import say_error
+from components.numbers import count
+from components.organizer import is_organizer
+from components.tables import checks_html, facts_html
+from engine import health, runtime
 from engine.errors import unknown
+from engine.format import size_text
+from engine.request import DTYPES
+from engine.store import result_store
 
 SECTIONS = {"jobs": "Jobs", "models": "Models", "data": "Data", "cache": "Cache", "device": "Device"}
 PARAMETER = "section"
 WIDGET = "library.section"
 CHOSEN_KEY, ADDRESS_KEY = "library_kept_section", "library_seen_section"
-"""In the session: the section that was chosen last, and what the address said at the last run."""
+"""Session keys: the section that was chosen last, and that of the address at the last run."""
+MESSAGE_KEY, FAILURE_KEY = "library_cache_said", "library_cache_failed"
+FINDINGS_KEY = "library_findings"
 
 
 def draw_library() -> None:
@@ -38,7 +51,7 @@ def draw_library() -> None:
 
 
 def _choose_section() -> str:
-    """The section to show. An unknown one in a link is said, and the first is shown."""
+    """The section to show. For an unknown one in a link, an error is drawn with the first section."""
     first = next(iter(SECTIONS))
     address = st.query_params.get(PARAMETER)
     if address != st.session_state.get(ADDRESS_KEY) and (address or WIDGET in st.session_state):
@@ -50,7 +63,7 @@ def _choose_section() -> str:
     )  # fmt: skip
     chosen = chosen or first
     if address and address not in SECTIONS and chosen == first:
-        say_error(str(unknown(PARAMETER, address[:40], SECTIONS)))
+        show_error(str(unknown(PARAMETER, address[:40], SECTIONS)))
     elif chosen != (address or first):
         st.query_params[PARAMETER] = address = chosen
     st.session_state[CHOSEN_KEY], st.session_state[ADDRESS_KEY] = chosen, address
@@ -60,3 +73,126 @@ def _choose_section() -> str:
 def _ignore_address() -> None:
     """A choice counts more than the address, which may still be that of the choice before."""
     st.session_state[ADDRESS_KEY] = st.query_params.get(PARAMETER)
+
+
+def draw_cache() -> None:
+    """Draw its size against its bound, its state, and what can be done with it."""
+    try:
+        stats = result_store().stats()
+    except Exception as error:
+        st.html(error_html(describe_error(error)))
+        return
+    st.progress(min(1.0, stats.bytes / stats.max_bytes) if stats.max_bytes else 1.0, describe_size(stats))
+    facts = cache_facts(stats)
+    if not is_organizer():
+        del facts["folder"]
+    st.html(facts_html(facts))
+    if stats.status:
+        st.html(error_html(stats.status))
+    if is_organizer():
+        _draw_cache_actions(stats)
+    if message := st.session_state.pop(MESSAGE_KEY, ""):
+        st.info(message)
+    if failure := st.session_state.pop(FAILURE_KEY, ""):
+        st.html(error_html(failure))
+
+
+def _draw_cache_actions(stats: Stats) -> None:
+    with st.container(horizontal=True, gap="small"):
+        st.button(
+            "Check every entry", on_click=_check_cache, help="Damaged entries are dropped and computed anew when asked."
+        )
+        if st.button("Clear …", disabled=not stats.entries, help="Asks first."):
+            _confirm_clearing(stats)
+
+
+def describe_size(stats: Stats) -> str:
+    """How full it is, in words."""
+    return f"{count(stats.entries, 'result')}, {size_text(stats.bytes)} of at most {size_text(stats.max_bytes)}"
+
+
+def cache_facts(stats: Stats) -> dict[str, object]:
+    """Where it is and how it is doing."""
+    return {
+        "state": "see below" if stats.status else "works",
+        "folder": stats.folder,
+        "file": size_text(stats.file_bytes),
+        "asked since the server started": f"{count(stats.hits, 'hit')}, {stats.misses:,} not there",
+        "when it is full": "the results that were used least recently go; EXEGESIS_CACHE_BYTES sets the bound",
+    }
+
+
+def describe_check(report: CheckReport) -> str:
+    """The outcome of a check, in words."""
+    dropped = f"{report.dropped:,} damaged ones dropped" if report.dropped else "all sound"
+    return f"{report.checked:,} entries read, {dropped}. {report.status}".strip()
+
+
+def _check_cache() -> None:
+    try:
+        st.session_state[MESSAGE_KEY] = describe_check(result_store().check())
+    except Exception as error:
+        st.session_state[FAILURE_KEY] = describe_error(error)
+
+
+@st.dialog("Clear the cache?")
+def _confirm_clearing(stats: Stats) -> None:
+    st.markdown(
+        f"{count(stats.entries, 'result')} ({size_text(stats.bytes)}) will be computed again when they are asked for. "
+        "Finished parts of interrupted jobs are lost too, and so are long texts that links name by their hash."
+    )
+    with st.container(horizontal=True, gap="small"):
+        if st.button("Clear the cache", type="primary", on_click=_clear_cache):
+            st.rerun()
+        if st.button("Keep it"):
+            st.rerun()
+
+
+def _clear_cache() -> None:
+    store = result_store()
+    try:
+        dropped = store.clear()
+        st.session_state[FAILURE_KEY if store.status else MESSAGE_KEY] = (
+            store.status or f"{count(dropped, 'result')} dropped."
+        )
+    except Exception as error:
+        st.session_state[FAILURE_KEY] = describe_error(error)
+
+
+def draw_device() -> None:
+    """Draw what needs no import, and a button for the rest, which takes seconds."""
+    st.html(facts_html(device_facts()))
+    if st.button("Examine this installation"):
+        _examine()
+    elif FINDINGS_KEY in st.session_state:
+        st.html(checks_html(st.session_state[FINDINGS_KEY]))
+
+
+def device_facts() -> dict[str, object]:
+    """Device and precision as they are set; the device itself once the engine has been started."""
+    chosen = os.environ.get("EXEGESIS_DEVICE")
+    how = f"{chosen}, as EXEGESIS_DEVICE says" if chosen else "the GPU if there is one, else the CPU"
+    return {
+        "device": _device_in_use() or how,
+        "chosen by": "EXEGESIS_DEVICE" if chosen else "Exegesis; EXEGESIS_DEVICE=cpu or cuda:0 overrules it",
+        "precision": f"{DTYPES[0]}; a job or the command line may ask for {', '.join(DTYPES[1:])}",
+    }
+
+
+def _device_in_use() -> str:
+    """The device in use; empty while nothing uses one, because choosing imports torch."""
+    if "torch" not in sys.modules:
+        return ""
+    try:
+        return str(runtime.device())
+    except Exception as error:
+        return f"none: {error}"
+
+
+def _examine() -> None:
+    place, findings = st.empty(), []
+    with st.spinner("Looking …"):
+        for finding in health.examine():
+            findings.append((finding.status, finding.name, finding.detail, finding.advice))
+            place.html(checks_html(findings))
+    st.session_state[FINDINGS_KEY] = findings

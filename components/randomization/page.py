@@ -8,16 +8,15 @@ from pathlib import Path
 
 import streamlit as st
 
-from components.citing import cited_html
-from components.compact import compact_css
+from components.errors import show_note
 from components.experiment.export import export_area, references
 from components.experiment.page import ExperimentPage
 from components.experiment.results import skip_reasons_html
 from components.experiment.runs import CachedResults, PlanStatus, is_timed_here, seconds_of
 from components.experiment.state import ExperimentState, Methods
-from components.frame import RANDOMIZATION
-from components.library_html import duration
-from components.numbers import count
+from components.export import citation_html
+from components.navigation import RANDOMIZATION
+from components.numbers import count, duration
 from components.randomization.checks import (
     DrawnModel,
     cite,
@@ -29,7 +28,7 @@ from components.randomization.checks import (
 )
 from components.randomization.stage_maps import stage_maps_area
 from components.randomization.view import SESSION, view_controls
-from components.trouble import say_note
+from components.styles import compact_css
 from components.widgets.patch_map.picture import use_picture_styles
 from engine.randomization.plan import RandomizationPlan
 
@@ -78,7 +77,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -
     names, company = [one.name for one in models], company_of(models)
     method = view_controls(state, names, company, titles, {mark: words_of(plan) for mark, plan in there.items()})
     for sentence in missing:
-        say_note(sentence)
+        show_note(sentence)
     curves_area(state, models, method, titles)
     flat = any(why.startswith("its map of the model as it is") for one in models for why in one.found.reasons)
     st.caption(" ".join([CAUTION, APPLIES, *([ZERO] if flat else [])]))
@@ -86,7 +85,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -
     if lines := left_out(models, titles):
         with st.expander(f"Left out somewhere: {count(len(lines), 'reason')}", key="randomization.left_out"):
             st.html(skip_reasons_html(lines))
-    cited = cited_html(cite(results.plan), references(results.plan, methods, [CITED]))
+    cited = citation_html(cite(results.plan), references(results.plan, methods, [CITED]))
     curves = "Curves, JSON", "exegesis-randomization-curves.json", CURVES_HELP
     export_area(SESSION, state.kind, RandomizationResult(results.plan, results.found), cited, ROWS_HELP, curves)
 

@@ -14,11 +14,12 @@ import streamlit as st
 
 from components.charts.files import CaptionedChart, ChartCaption, chart_file_buttons
 from components.charts.frame import PICKED, AxisRange, ChartFrame
+from components.errors import escape_label, show_note
 from components.experiment.export import command_line
 from components.experiment.state import ExperimentState
-from components.keeping import REPEATS
+from components.export import REPEATS
 from components.numbers import count
-from components.palette import Theme
+from components.palette import Theme, browser_theme
 from components.randomization.charts import (
     class_chart,
     likeness_chart,
@@ -30,8 +31,6 @@ from components.randomization.charts import (
 from components.randomization.checks import DrawnModel, cite
 from components.randomization.view import MEASURES, NO_VERDICT, SESSION
 from components.tables import draw_table
-from components.theme import shown_theme
-from components.trouble import literal, say_note
 from engine.randomization.curves import Curve, Verdict, curves_of, verdicts_of
 from engine.randomization.plan import MODE_TITLES, MODES, RandomizationPlan
 from engine.randomization.stages import not_applicable
@@ -225,14 +224,14 @@ def _model_area(
 ) -> None:  # fmt: skip
     """The modes side by side, on a telephone one below the other; then the verdicts."""
     plan = model.results.plan
-    st.markdown(f"**{literal(model.name)}**, {count(model.found.blocks, 'block')}")
+    st.markdown(f"**{escape_label(model.name)}**, {count(model.found.blocks, 'block')}")
     modes = [mode for mode in plan.modes if any(one.mode == mode for one in curves)]
     frame = _frame(state, titles, plan.company)
     for place, mode in zip(st.columns(len(modes), gap="medium"), modes, strict=True):
         with place:
             ModelPanel(state, mode, curves, frame, span, model).draw()
     if MODES[0] not in plan.modes:
-        say_note(NO_VERDICT)
+        show_note(NO_VERDICT)
         return
     verdicts = verdicts_of(model.found, plan.kind, plan.seed)
     named = [(titles.get(one.method, one.method), one) for one in verdicts]
@@ -244,7 +243,7 @@ def method_area(
     titles: Mapping[str, str], span: AxisRange,
 ) -> None:  # fmt: skip
     """The modes that there are, then the verdict on each model. `curves`: of each model by its name."""
-    st.markdown(f"**{literal(titles.get(method, method))}**, a line a model")
+    st.markdown(f"**{escape_label(titles.get(method, method))}**, a line a model")
     every = [one for model in models for one in curves[model.name]]
     modes = [mode for mode in MODES if any(one.mode == mode for one in every)]
     frame = _frame(state, titles, (method,))
@@ -254,7 +253,7 @@ def method_area(
     if judged := method_verdicts(method, models, state.kind):
         st.html(verdicts_html(judged, state.kind, f"Verdicts on {titles.get(method, method)}"))
     else:
-        say_note(NO_VERDICT)
+        show_note(NO_VERDICT)
 
 
 def method_verdicts(method: str, models: Sequence[DrawnModel], kind: str) -> list[tuple[str, Verdict]]:
@@ -292,7 +291,7 @@ def _verdict_html(name: str, one: Verdict, kind: str) -> str:
 def _frame(state: ExperimentState, titles: Mapping[str, str], company: Sequence[str]) -> ChartFrame:
     """What the charts have in common: the methods drawn are those chosen, all where none of the company is chosen."""
     wanted = tuple(method for method in company if method in state.view.only) or None
-    return ChartFrame(titles, shown_theme(), wanted, method_order())
+    return ChartFrame(titles, browser_theme(), wanted, method_order())
 
 
 def _pick(kind: str, name: str) -> None:

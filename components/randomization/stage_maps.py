@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import streamlit as st
 
+from components.errors import describe_error, show_error, show_note
 from components.experiment.runs import CachedResults, Ended, PlanStatus, ended_of, spec_of
 from components.experiment.state import ExperimentState, Methods
 from components.job_panel import JobPanel
@@ -21,7 +22,6 @@ from components.method_row import token_map
 from components.numbers import hundredths, percent, plain, signed
 from components.randomization.checks import DrawnModel
 from components.randomization.view import MEASURES, ORDERS, ORIGINAL, SCALES, SESSION, SIGNS, choose
-from components.trouble import say_error, say_note, sentence
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map.card import patch_map
 from components.widgets.patch_map.html import sentence as sentence_of
@@ -85,7 +85,7 @@ def stage_maps_area(
             repr(spec_of(results.plan)), found.model, index, found.seeds[draw - 1], ended, str(home()), results
         )
     except ExegesisError as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
         return
     listed = [one for one in every if one.stage is None or (one.stage.mode == way and wanted in (0, one.stage.number))]
     _draw(state, drawn, listed, index, draw - 1, methods)
@@ -104,7 +104,7 @@ def _example(state: ExperimentState, drawn: DrawnModel, methods: Methods, way: s
     """The chosen one, its place in the data set; None after saying why there is none."""
     found, view = drawn.found, state.view
     if not found.examples:
-        say_note("No example could be explained, so that there are no maps. Below, the reasons are listed.")
+        show_note("No example could be explained, so that there are no maps. Below, the reasons are listed.")
         return None
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         order, by = choose(state, "Examples", "order", ORDERS), found.methods[0]
@@ -176,9 +176,9 @@ def _offer_missing(status: PlanStatus, results: CachedResults) -> None:
     if status.running is not None:
         return
     if results.plan != status.results.plan:
-        say_note(MAPS_APART)
+        show_note(MAPS_APART)
         return
-    say_note(NO_MAPS)
+    show_note(NO_MAPS)
     area, tried_above = JobPanel(SESSION.page), bool(status.results.missing or status.results.incomplete)
     if not tried_above and not area.go_on(status.last):
         area.offer("Compute the maps", "maps", SESSION.experiment.id, spec_of(results.plan))

@@ -9,10 +9,10 @@ from typing import TypeVar
 
 import streamlit as st
 
+from components.controls import PERSIST
 from components.experiment.session import VIEW, ExperimentSession
 from components.experiment.state import ExperimentState, choices_of
-from components.kept import KEPT
-from components.request_link import MOST_PLACE
+from components.links import MOST_PLACE
 from engine.experiments.options import options_of
 from engine.params import option
 from engine.randomization.plan import MODES, RANDOMIZE
@@ -86,7 +86,7 @@ def view_controls(
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         st.segmented_control(
             "Measure", choices_of(options_of(RandomizationView)["measure"], kind), required=True,
-            key=SESSION.key(kind, f"{VIEW}measure"), format_func=MEASURES.__getitem__, persist_state=KEPT,
+            key=SESSION.key(kind, f"{VIEW}measure"), format_func=MEASURES.__getitem__, persist_state=PERSIST,
         )  # fmt: skip
         if len(names) > 1:
             known = {"": METHOD_LINES} | {id: f"A line a model: {titles.get(id, id)}" for id in company}
@@ -110,7 +110,7 @@ def choose(
     wide = max(map(len, known.values())) > LONG
     st.selectbox(
         label, list(known), key=widget, width=width or (WIDE if wide else WIDTH), help=help,
-        format_func=known.__getitem__, persist_state=KEPT, on_change=partial(_take, state.kind, name, widget),
+        format_func=known.__getitem__, persist_state=PERSIST, on_change=partial(_take, state.kind, name, widget),
     )  # fmt: skip
     return now
 
@@ -122,7 +122,7 @@ def _methods_control(state: ExperimentState, company: Sequence[str], titles: Map
     key = SESSION.key(state.kind, "methods_drawn")
     with st.popover(f"Methods drawn: {len(drawn)} of {len(company)}", key=key):
         st.pills(
-            "Methods drawn", company, selection_mode="multi", key=widget, persist_state=KEPT,
+            "Methods drawn", company, selection_mode="multi", key=widget, persist_state=PERSIST,
             format_func=lambda id: titles.get(id, id),
             on_change=partial(_take, state.kind, "only", widget, len(company)),
         )  # fmt: skip
@@ -132,7 +132,7 @@ def _compare_control(state: ExperimentState, offered: Mapping[str, str]) -> None
     widget = SESSION.key(state.kind, "view.beside")
     st.session_state[widget] = [mark for mark in state.view.beside if mark in offered]
     st.multiselect(
-        COMPARE_WITH, list(offered), key=widget, width=400, help=COMPARE_HELP, persist_state=KEPT,
+        COMPARE_WITH, list(offered), key=widget, width=400, help=COMPARE_HELP, persist_state=PERSIST,
         format_func=offered.__getitem__, disabled=not offered,
         placeholder="other finished checks" if offered else NONE_TO_COMPARE,
         on_change=partial(_take, state.kind, "beside", widget),

@@ -18,8 +18,8 @@ from components.evaluate.look import Look
 from components.evaluate.state import of_plan as evaluation_state
 from components.evaluate.state import write as evaluation_link
 from components.experiment.state import state_of, write_state
-from components.frame import ADVERSARIAL, EVALUATE, RANDOMIZATION, SCAFFOLD, PageEntry
-from components.inputs.link import Query
+from components.links import Query
+from components.navigation import ADVERSARIAL, EVALUATE, RANDOMIZATION, SCAFFOLD, PageEntry
 from components.randomization.view import RandomizationView
 from components.reproduction.state import OPEN, SCALE, key
 from components.scaffold.state import state_of as students_state

@@ -7,9 +7,11 @@ from collections.abc import Mapping, Sequence
 
 import streamlit as st
 
+from components.controls import PERSIST
+from components.errors import describe_error, show_error, show_note
+from components.export import file_button
 from components.job_panel import JobPanel
-from components.keeping import file_button
-from components.kept import KEPT
+from components.links import MOST_SEED
 from components.reproduction import state as page_state
 from components.reproduction.claim_view import (
     SECTIONS,
@@ -34,9 +36,7 @@ from components.reproduction.state import (
     TopicStatus,
     topic_status,
 )
-from components.request_link import MOST_SEED
 from components.tables import table_styles
-from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.reproduction.claims import Claim
 from engine.reproduction.documents import failure_reasons, report_files
@@ -98,10 +98,10 @@ def reproduction_page() -> None:
     """Draw all of it."""
     loaded, errors = page_state.load()
     for error in errors:
-        say_error(error)
+        show_error(error)
     st.segmented_control(
         "Whose claims", list(PAPERS), key=page_state.key("paper"), required=True,
-        format_func=PAPER_TITLES.__getitem__, label_visibility="collapsed", persist_state=KEPT,
+        format_func=PAPER_TITLES.__getitem__, label_visibility="collapsed", persist_state=PERSIST,
     )  # fmt: skip
     paper = page_state.from_widgets(loaded).paper
     st.markdown(ABOUT[paper])
@@ -112,7 +112,7 @@ def reproduction_page() -> None:
         statuses = {query.topic_id: topic_status(query) for query in state.queries}
         claims = sorted_claims(state.queries)
     except ExegesisError as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
     else:
         _paper(state, claims, statuses)
     page_state.save(page_state.from_widgets(loaded), loaded)
@@ -128,10 +128,16 @@ def _controls() -> None:
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         st.number_input(
             "Examples of each data set", FEWEST_EXAMPLES, MOST_EXAMPLES, key=page_state.key("examples"), width=210,
-            help="As declared; with another number it is a trial, not the declared test.", persist_state=KEPT,
+            help="As declared; with another number it is a trial, not the declared test.", persist_state=PERSIST,
         )  # fmt: skip
         st.number_input(
-            "Seed", 0, MOST_SEED, key=page_state.key("seed"), width=140, help="Draws the examples.", persist_state=KEPT
+            "Seed",
+            0,
+            MOST_SEED,
+            key=page_state.key("seed"),
+            width=140,
+            help="Draws the examples.",
+            persist_state=PERSIST,
         )
 
 
@@ -171,7 +177,7 @@ def _run(query: ReproductionQuery, status: TopicStatus) -> None:
     if status.provenance:
         st.html(note_html(f"This report comes with the project. {status.provenance}"))
         if local.changed:
-            say_note(CHANGED.format(", ".join(local.changed)))
+            show_note(CHANGED.format(", ".join(local.changed)))
     if status.running is not None:
         area.progress(status.running.id)
     elif status.report is None:
@@ -187,7 +193,7 @@ def _start(query: ReproductionQuery, status: TopicStatus) -> None:
     if status.local.time:
         st.caption(status.local.time)
     if status.local.absent:
-        say_note(f"{ABSENT} {status.local.absent}")
+        show_note(f"{ABSENT} {status.local.absent}")
     JOBS[query.topic_id].start(RUN_LABELS[query.topic_id], query.job, query.as_plain(), status.last)
 
 
@@ -195,13 +201,13 @@ def _summary(
     state: ReproductionState, reports: Mapping[str, Reproduction], statuses: Mapping[str, TopicStatus]
 ) -> None:
     if state.paper == THESIS and any(report.counts[NOT_RUN] for report in reports.values()):
-        say_note(SOME_MISSING)
+        show_note(SOME_MISSING)
     for topic, report in reports.items():
         about = TOPICS[topic]
         texts = quantity_text(report, about), accuracy_text(report), shared_data_text(scale_of(report.scale), about)
-        say_note(" ".join(filter(None, texts)))
+        show_note(" ".join(filter(None, texts)))
     st.pills(
-        "Show", VERDICTS, selection_mode="multi", key=page_state.key("show"), persist_state=KEPT,
+        "Show", VERDICTS, selection_mode="multi", key=page_state.key("show"), persist_state=PERSIST,
         help="Claims with these verdicts; none chosen shows all.",
     )  # fmt: skip
     with st.container(horizontal=True, gap="small"):

@@ -14,10 +14,8 @@ import streamlit as st
 
 from components.browse.results import count_losses
 from components.experiment.session import Apart
-from components.inputs.link import Query
-from components.link_choice import whole
-from components.page_session import PageSession
-from components.request_link import last_values, read_seed, write_unusual
+from components.links import Query, last_values, read_seed, whole_number, write_changed
+from components.state import PageSession
 from engine import jobs
 from engine.errors import not_allowed, unknown
 from engine.home import home
@@ -91,7 +89,7 @@ def write(state: ReproductionState) -> Query:
     query: Query = {"show": list(state.show)} if state.show else {}
     query |= {"claim": list(state.opened)} if state.opened else {}
     start = default_state()
-    return query | write_unusual(
+    return query | write_changed(
         (name, getattr(state, name), getattr(start, name)) for name in ("paper", "examples", "seed")
     )
 
@@ -110,7 +108,7 @@ def _paper(requested: str | None, errors: list[str]) -> str:
 
 def _examples(requested: str | None, errors: list[str]) -> int:
     start = default_state().examples
-    number = start if requested is None else whole(requested, MOST_EXAMPLES)
+    number = start if requested is None else whole_number(requested, MOST_EXAMPLES)
     if number is not None and number >= FEWEST_EXAMPLES:
         return number
     allowed = f"a whole number from {FEWEST_EXAMPLES} to {MOST_EXAMPLES}"

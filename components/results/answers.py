@@ -11,13 +11,13 @@ from html import escape
 import streamlit as st
 
 from components.ballot_maps import draw_input, explanation_html, scale_html
-from components.frame import RESULTS
+from components.errors import describe_error, escape_label, show_error
+from components.navigation import RESULTS
 from components.numbers import percent, seconds
 from components.results.descriptions import describe_guess, describe_ranking
 from components.results.tables import group_table, guess_item_table, guesser_table
 from components.results.titles import TitledResults
 from components.tables import draw_table, table_styles
-from components.trouble import literal, say_error, sentence
 from engine.request import Example, Input
 from engine.result import Prediction
 from engine.study.ballots import PLACES, BallotMap, BallotReplay, replay_ballot
@@ -90,8 +90,8 @@ def _draw_answers(
                 "item": vote.item,
                 "repeat": str(vote.repeat),
             }
-            row.page_link(RESULTS.file, label=literal(words), icon=":material/visibility:", query_params=query)
-            row.markdown(literal(_describe_answer(vote, results)), width="content")
+            row.page_link(RESULTS.file, label=escape_label(words), icon=":material/visibility:", query_params=query)
+            row.markdown(escape_label(_describe_answer(vote, results)), width="content")
             if with_items:
                 row.html(_item_html(results, vote.item), width="content")
 
@@ -120,12 +120,12 @@ def draw_look(results: TitledResults, query: Mapping[str, str]) -> None:
     try:
         look = replay_ballot(study, annotator, item, repeat)
     except Exception as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
         return
     again = ", the second time" if repeat else ""
     named = item_names(study)[item]
     name = named.name[0].lower() + named.name[1:]
-    st.subheader(literal(f"What {annotator} saw on {name}{again}"), anchor=False)
+    st.subheader(escape_label(f"What {annotator} saw on {name}{again}"), anchor=False)
     if results.study.design.mode == PREDICT:
         _draw_guess(look, named, results.titles)
     else:
@@ -136,7 +136,7 @@ def _draw_ranking(look: BallotReplay, titles: Mapping[str, str]) -> None:
     """The input, what the model said, and the explanations in the order in which they stood."""
     ballot, vote = look.ballot, look.vote
     answer = "Not answered." if vote is None else f"{describe_ranking(vote, titles)}, after {seconds(vote.seconds)}."
-    st.caption(literal(answer))
+    st.caption(escape_label(answer))
     draw_input(ballot.input)
     st.html(_prediction_html(ballot.prediction))
     st.html(scale_html(None if ballot.prediction is None else ballot.prediction.label, ballot.maps[0].colors))

@@ -10,10 +10,10 @@ from collections.abc import Sequence
 
 import streamlit as st
 
-from components.frame import STUDY
-from components.link_choice import whole
+from components.errors import describe_error, show_error
+from components.links import whole_number
+from components.navigation import STUDY
 from components.results.titles import TitledResults
-from components.trouble import say_error, sentence
 from engine.errors import ExegesisError
 from engine.study.results import VotesVersion, latest_results, latest_version
 from engine.study.studies import ARCHIVED, DRAFT, StudyRecord, find, list_studies
@@ -34,7 +34,7 @@ def draw_results_page() -> None:
     try:
         studies = sorted(list_studies(), key=lambda study: study.state in (DRAFT, ARCHIVED))
     except ExegesisError as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
         return
     if not studies:
         st.info("There is no study yet. Make one, open it, and send its join link.")
@@ -49,10 +49,10 @@ def _choose_study(studies: Sequence[StudyRecord]) -> StudyRecord | None:
     """The address says which; choosing another changes the address. Labels differ: the browser answers with one."""
     by_id = {study.id: study for study in studies}
     text = st.query_params.get(PARAMETER)
-    number = studies[0].id if text is None else whole(text, MOST_NUMBER)
+    number = studies[0].id if text is None else whole_number(text, MOST_NUMBER)
     chosen = None if number is None else by_id.get(number)
     if chosen is None:
-        say_error(f"study: there is none with the number {text!r}. Choose one of these.")
+        show_error(f"study: there is none with the number {text!r}. Choose one of these.")
     else:
         st.query_params[PARAMETER] = str(chosen.id)
     st.session_state[WIDGET] = None if chosen is None else chosen.id
@@ -77,7 +77,7 @@ def _draw_study(record: StudyRecord) -> None:
         with st.spinner("Computing the results: thousands of orders and resamples of the votes", show_time=True):
             results = TitledResults(latest_results(record.id))
     except Exception as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
         return
     # Charts and tables take long to import, and the list of studies needs neither.
     from components.results import answers, sections

@@ -8,8 +8,10 @@ from typing import Any
 
 import streamlit as st
 
-from components.keeping import file_button
+from components.errors import escape_label
+from components.export import file_button
 from components.numbers import count, plain
+from components.palette import browser_theme
 from components.results.answers import draw_annotator_answers, draw_item_answers
 from components.results.charts import (
     accuracy_chart,
@@ -45,8 +47,6 @@ from components.results.tables import (
 )
 from components.results.titles import TitledResults
 from components.tables import draw_table, table_styles
-from components.theme import shown_theme
-from components.trouble import literal
 from engine.study.exports import export_rows, results_to_json
 from engine.study.guesses import GuessSummary
 from engine.study.study_file import export_study
@@ -78,7 +78,7 @@ def draw_sections(results: TitledResults) -> None:
         _draw_guesses(results.forward)
     elif results.study.design.mode == "rank":
         st.info("Nothing is ranked yet, so there is no rating.")
-    st.caption(literal(describe_answers(results.untitled)))
+    st.caption(escape_label(describe_answers(results.untitled)))
     for sections, subject in (
         (RANKING_SECTIONS, results.summary),
         (GUESS_SECTIONS, results.forward),
@@ -93,10 +93,10 @@ def draw_sections(results: TitledResults) -> None:
 
 def _draw_ratings(summary: RankingSummary) -> None:
     """The answer in a sentence, whether anything beats the placebo, intervals beside SMaT's, and their numbers."""
-    st.subheader(literal(describe_preference(summary)), anchor=False)
-    st.markdown(literal(f"{summary.meanings['placebo']} {describe_rankings(summary)}"))
+    st.subheader(escape_label(describe_preference(summary)), anchor=False)
+    st.markdown(escape_label(f"{summary.meanings['placebo']} {describe_rankings(summary)}"))
     st.caption(PLAUSIBLE)
-    span, theme = rating_span(summary.ratings, summary.smat), shown_theme()
+    span, theme = rating_span(summary.ratings, summary.smat), browser_theme()
     settings = (
         ("Rating", summary.ratings, summary.meanings["ratings"]),
         ("In the setting of the paper on SMaT", summary.smat, SMAT_WARNING),
@@ -105,32 +105,32 @@ def _draw_ratings(summary: RankingSummary) -> None:
         place.markdown(f"**{title}**")
         chart = rating_chart(ratings, summary.methods, summary.placebo, span, theme)
         place.altair_chart(chart, key=f"results_{title}", alt=f"{title}: skill and interval of each method")
-        place.caption(literal(words))
+        place.caption(escape_label(words))
     draw_table(rating_table(summary), "ratings")
 
 
 def _draw_guesses(summary: GuessSummary) -> None:
     """The answer in a sentence, what it does not say, the intervals, and their numbers."""
     meanings = summary.meanings
-    st.subheader(literal(meanings["helpful"]), anchor=False)
-    st.markdown(literal(f"{meanings['placebo']} {describe_guesses(summary)}"))
-    st.caption(literal(f"{meanings['plausible']} {meanings['leak']}"))
+    st.subheader(escape_label(meanings["helpful"]), anchor=False)
+    st.markdown(escape_label(f"{meanings['placebo']} {describe_guesses(summary)}"))
+    st.caption(escape_label(f"{meanings['plausible']} {meanings['leak']}"))
     left, right = st.columns(2, gap="medium")
     if summary.guesses:
         left.markdown("**How often people guess what the model said**")
         left.altair_chart(
-            accuracy_chart(summary, shown_theme()),
+            accuracy_chart(summary, browser_theme()),
             key="results_accuracy",
             alt="Share of right guesses with its interval, with each explanation and without",
         )
     if any(one.gain for one in summary.conditions):
         right.markdown("**What an explanation adds to none**")
         right.altair_chart(
-            gain_chart(summary, shown_theme()),
+            gain_chart(summary, browser_theme()),
             key="results_gains",
             alt="Difference to guesses without an explanation, with its interval",
         )
-    st.caption(literal(f"{meanings['accuracy']} {meanings['baseline']} {meanings['cannot_tell']}"))
+    st.caption(escape_label(f"{meanings['accuracy']} {meanings['baseline']} {meanings['cannot_tell']}"))
     draw_table(condition_table(summary), "forward")
 
 
@@ -142,7 +142,7 @@ def _draw_wins(summary: RankingSummary) -> None:
 
 def _draw_course(summary: RankingSummary) -> None:
     """How the rating moved as votes came in."""
-    st.altair_chart(course_chart(summary, shown_theme()), key="results_course", alt="Skill of each method by votes")
+    st.altair_chart(course_chart(summary, browser_theme()), key="results_course", alt="Skill of each method by votes")
     st.caption(summary.meanings["course"])
     draw_table(course_table(summary), "course")
 
@@ -153,7 +153,7 @@ def _draw_checks(summary: RankingSummary) -> None:
     st.caption(summary.meanings["spread"])
     draw_table(order_table(summary), "orders")
     st.markdown("**Another model: Plackett and Luce's**")
-    st.caption(literal(summary.meanings["worths"]))
+    st.caption(escape_label(summary.meanings["worths"]))
     draw_table(worth_table(summary), "worths")
 
 
@@ -176,7 +176,9 @@ def _draw_power(summary: RankingSummary) -> None:
         st.info(summary.meanings["needed"])
         draw_table(needed_table(summary), "needed")
         return
-    st.altair_chart(power_chart(summary, shown_theme()), key="results_power", alt="Pairs told apart by number of votes")
+    st.altair_chart(
+        power_chart(summary, browser_theme()), key="results_power", alt="Pairs told apart by number of votes"
+    )
     st.caption(f"{summary.meanings['needed']} {FORECAST}")
     draw_table(needed_table(summary), "needed")
     draw_table(power_table(summary), "power")
@@ -187,16 +189,16 @@ def _draw_sureness(summary: GuessSummary) -> None:
     if not summary.guesses:
         st.markdown("Nobody has guessed yet.")
         return
-    chart = sureness_chart(summary, shown_theme())
+    chart = sureness_chart(summary, browser_theme())
     st.altair_chart(chart, key="results_sureness", alt="Share of right guesses by how sure people were")
-    st.caption(literal(f"{summary.meanings['sureness']} {summary.meanings['consistency']}"))
+    st.caption(escape_label(f"{summary.meanings['sureness']} {summary.meanings['consistency']}"))
     draw_table(sureness_table(summary), "sureness")
 
 
 def _draw_times(results: TitledResults) -> None:
     """How long votes took."""
     seconds = [vote.seconds for vote in results.votes]
-    st.altair_chart(times_chart(seconds, shown_theme()), key="results_times", alt="Votes by how long they took")
+    st.altair_chart(times_chart(seconds, browser_theme()), key="results_times", alt="Votes by how long they took")
     if results.summary is not None:
         st.caption(results.summary.meanings["seconds"])
     draw_table(time_table(seconds), "times")

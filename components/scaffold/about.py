@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from html import escape
 from urllib.parse import quote
 
-from components.palette import PALETTES, SIDES, STEPS, Side, Theme, colour
+from components.palette import PALETTES, SIDES, STEPS, Side, Theme, color
 
 TITLE = "What is optimised?"
 FIGURE = (
@@ -89,7 +89,7 @@ def _box(x: int, y: int, width: int, name: str, more: str, theme: Theme) -> str:
 
 
 def _arrow(path: str, loop: str, head: str, theme: Theme) -> str:
-    tone = colour(theme, LOOPS[loop], STEPS)
+    tone = color(theme, LOOPS[loop], STEPS)
     return f'<path d="{path}" fill="none" stroke="{tone}" stroke-width="2"/><polygon points="{head}" fill="{tone}"/>'
 
 

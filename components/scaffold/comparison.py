@@ -9,16 +9,16 @@ from html import escape
 import pandas as pd
 import streamlit as st
 
-from components.awaiting import awaited
-from components.engine_room import computed
-from components.keeping import file_button
+from components.compute import run_cached
+from components.errors import escape_label
+from components.export import file_button
 from components.numbers import plain, signed
+from components.progress import run_with_progress
 from components.scaffold.controls import key, view_number, view_switch
 from components.scaffold.head_weights import show_median_student
 from components.scaffold.page_texts import MAPS, TITLES, TRUTH
 from components.scaffold.runs import cached_sample
 from components.scaffold.state import SCALES
-from components.trouble import literal
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map import legend_html as patch_legend
 from components.widgets.patch_map.html import sentence
@@ -47,9 +47,9 @@ def maps_area(result: ScaffoldResult, train_size: int) -> None:
         shared = view_switch(kind, "Colours", "scale", SCALES) == "shared"
     index = sample.indices[chosen - 1]
     candidate, name = sample.source.read(index), comparison_key(sample, index, learned)
-    comparison = awaited(
+    comparison = run_with_progress(
         st.empty(), lambda: name, "Explaining the example", "Stopped.",
-        lambda tick: computed(name, lambda token: compare_explainers(sample, index, learned, token), tick),
+        lambda tick: run_cached(name, lambda token: compare_explainers(sample, index, learned, token), tick),
     )  # fmt: skip
     if comparison is None:
         return
@@ -70,10 +70,10 @@ def example_words(comparison: ExplainerComparison, candidate: SourceExample, dat
     prediction = (
         f"score {signed(comparison.score)}"
         if comparison.predicted_label is None
-        else literal(comparison.predicted_label)
+        else escape_label(comparison.predicted_label)
     )
-    label = "" if candidate.label is None else f" The data set says: {literal(str(candidate.label))}."
-    return f"Example {candidate.index} of {literal(dataset)}. The teacher says: {prediction}.{label}"
+    label = "" if candidate.label is None else f" The data set says: {escape_label(str(candidate.label))}."
+    return f"Example {candidate.index} of {escape_label(dataset)}. The teacher says: {prediction}.{label}"
 
 
 def maps_table(comparison: ExplainerComparison) -> pd.DataFrame:

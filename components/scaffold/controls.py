@@ -12,12 +12,10 @@ from typing import TypeVar
 
 import streamlit as st
 
+from components.controls import PERSIST, field_widgets
+from components.errors import show_error
 from components.experiment.controls import Places, data_control
 from components.experiment.session import Apart, as_widget, widget_values
-from components.input_kind import KINDS, InputKind
-from components.kept import KEPT
-from components.page_session import PageSession
-from components.parameters import field_widgets
 from components.scaffold.page_texts import (
     BASE_HELP,
     BASE_OWN,
@@ -40,7 +38,7 @@ from components.scaffold.state import (
     state_of,
     write_state,
 )
-from components.trouble import say_error
+from components.state import KINDS, InputKind, PageSession
 from engine.input_kinds import list_models
 from engine.models.catalog import embedded_bases
 from engine.params import from_mapping
@@ -132,7 +130,7 @@ def view_choice(
     wide = max(map(len, options.values())) > LONG
     st.selectbox(
         label, list(options), key=widget, width=WIDE if wide else WIDTH, help=help,
-        format_func=options.__getitem__, persist_state=KEPT, on_change=partial(_take, state.kind, name, widget),
+        format_func=options.__getitem__, persist_state=PERSIST, on_change=partial(_take, state.kind, name, widget),
     )  # fmt: skip
     return chosen
 
@@ -147,7 +145,7 @@ def view_select(kind: str, label: str, name: str, options: Mapping[Value, str], 
     _bind(kind, name, options)
     chosen: Value = st.selectbox(
         label, list(options), key=key(kind, f"{VIEW}{name}"), format_func=options.__getitem__, width=width,
-        persist_state=KEPT,
+        persist_state=PERSIST,
     )  # fmt: skip
     return chosen
 
@@ -157,7 +155,7 @@ def view_switch(kind: str, label: str, name: str, options: Mapping[str, str]) ->
     _bind(kind, name, options)
     chosen = st.segmented_control(
         label, list(options), key=key(kind, f"{VIEW}{name}"), format_func=options.__getitem__, required=True,
-        persist_state=KEPT,
+        persist_state=PERSIST,
     )  # fmt: skip
     return str(chosen)
 
@@ -167,7 +165,7 @@ def view_number(kind: str, label: str, name: str, most: int) -> int:
     widget = key(kind, f"{VIEW}{name}")
     now = int(st.session_state.get(widget) or getattr(DEFAULT_VIEW, name))
     st.session_state[widget] = min(max(now, 1), most)
-    return int(st.number_input(label, 1, most, key=widget, width=160, persist_state=KEPT))
+    return int(st.number_input(label, 1, most, key=widget, width=160, persist_state=PERSIST))
 
 
 def _bind(kind: str, name: str, options: Mapping[Value, str]) -> None:
@@ -193,10 +191,10 @@ def plan_controls(kind: str) -> Places:
         _name_box("Teacher", kind, "teacher", list_models(kind), TEACHER_HELP)
     with data:
         data_control(kind, key(kind, "data"))
-    sizes.text_input("Train sizes", key=key(kind, "sizes"), help=SIZES_HELP, persist_state=KEPT)
-    seeds.text_input("Seeds", key=key(kind, "seeds"), help=SEEDS_HELP, persist_state=KEPT)
+    sizes.text_input("Train sizes", key=key(kind, "sizes"), help=SIZES_HELP, persist_state=PERSIST)
+    seeds.text_input("Seeds", key=key(kind, "seeds"), help=SEEDS_HELP, persist_state=PERSIST)
     st.pills(
-        "Settings", SETTINGS, selection_mode="multi", key=key(kind, "settings"), persist_state=KEPT,
+        "Settings", SETTINGS, selection_mode="multi", key=key(kind, "settings"), persist_state=PERSIST,
         format_func=SETTING_TITLES.__getitem__, help=SETTING_HELP,
     )  # fmt: skip
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key(kind, "sets")):
@@ -230,7 +228,7 @@ def finished_buttons(state: ScaffoldState) -> None:
 def say_beside(places: Places, error: str) -> None:
     """An error beside the control that it is about, which its first word names."""
     about = error.partition(":")[0].split(" ")[0]
-    say_error(error, places[PLACES.get(about, "other")])
+    show_error(error, places[PLACES.get(about, "other")])
 
 
 def _more(kind: str) -> None:
@@ -239,9 +237,9 @@ def _more(kind: str) -> None:
         _name_box(
             "Base", kind, "base", ["", *BASES, *(embedded_bases() if kind == "text" else [])], BASE_HELP, BASE_OWN
         )
-    second.text_input("Split", key=key(kind, "split"), placeholder="train", persist_state=KEPT)
+    second.text_input("Split", key=key(kind, "split"), placeholder="train", persist_state=PERSIST)
     st.caption("Recipe, from the authors' published configuration where nothing else is said.")
-    field_widgets(Recipe, key(kind, PREFIX), KEPT)
+    field_widgets(Recipe, key(kind, PREFIX), PERSIST)
 
 
 def _name_box(
@@ -251,6 +249,6 @@ def _name_box(
     chosen = str(st.session_state[widget] or "")
     options = list(dict.fromkeys([*names, *([chosen] if chosen else [])]))
     st.selectbox(
-        label, options, key=widget, accept_new_options=True, help=help, persist_state=KEPT,
+        label, options, key=widget, accept_new_options=True, help=help, persist_state=PERSIST,
         format_func=lambda one: one or empty,
     )  # fmt: skip

@@ -11,13 +11,12 @@ import pandas as pd
 import streamlit as st
 
 from components.charts.files import ChartCaption, chart_file_buttons, chart_html, chart_svg, light_colors
-from components.citing import cited_html
+from components.errors import describe_error, note_html, show_error
 from components.experiment.export import TYPES
-from components.keeping import REPEATS, cite_box, file_button
-from components.library_html import note_html
+from components.export import REPEATS, citation_box, citation_html, file_button
 from components.numbers import count
 from components.organizer import is_organizer
-from components.palette import Theme
+from components.palette import Theme, browser_theme
 from components.scaffold.charts import (
     CurveLine,
     curves_chart,
@@ -28,8 +27,6 @@ from components.scaffold.charts import (
 from components.scaffold.controls import key
 from components.scaffold.page_texts import CITED, MEASURES, SAVE_HELP, SETTING_TITLES
 from components.tables import draw_table
-from components.theme import shown_theme
-from components.trouble import say_error, sentence
 from engine.errors import ExegesisError
 from engine.home import product_version
 from engine.scaffold.learned_explainer import explainers_folder, median_explainer, save_to_home
@@ -65,7 +62,7 @@ class ScaffoldChart:
 
     def spec(self) -> str:
         """Vega-Lite, as it stands on the page."""
-        return self.build(shown_theme()).to_json()
+        return self.build(browser_theme()).to_json()
 
     def svg(self) -> str:
         """In the light theme, whichever the page has."""
@@ -102,7 +99,7 @@ def curves_files(
 
 def draw_chart(chart: ScaffoldChart, with_table: bool = False) -> None:
     """The chart, and behind a fold its numbers and files; `with_table`: the numbers below the chart."""
-    st.altair_chart(chart.build(shown_theme()), key=chart.key("chart"), alt=f"{chart.title}; its numbers stand below")
+    st.altair_chart(chart.build(browser_theme()), key=chart.key("chart"), alt=f"{chart.title}; its numbers stand below")
     if with_table:
         draw_table(chart.table, chart.key("table"))
     title = "Files" if with_table else "Numbers and files"
@@ -137,8 +134,8 @@ def export_area(result: ScaffoldResult, size: int) -> None:
                 icon=":material/save:",
             )  # fmt: skip
     _save_message(kind)
-    cited = cited_html(cite(result.plan), [CITED])
-    cite_box(cited, [(f"{REPEATS}:", rows_command(result.plan))], key(kind, "cite"))
+    cited = citation_html(cite(result.plan), [CITED])
+    citation_box(cited, [(f"{REPEATS}:", rows_command(result.plan))], key(kind, "cite"))
 
 
 def rows_command(plan: ScaffoldPlan) -> str:
@@ -159,7 +156,7 @@ def _save(kind: str, result: ScaffoldResult, size: int) -> None:
     try:
         explainer = save_to_home(median_explainer(result, size))
     except (ExegesisError, OSError) as error:
-        message = ["error", sentence(error)]
+        message = ["error", describe_error(error)]
     else:
         message = ["note", SAVED.format(explainer.name, explainers_folder(), result.plan.teacher)]
     st.session_state[_message_key(kind)] = message
@@ -171,7 +168,7 @@ def _save_message(kind: str) -> None:
     if message is None:
         return
     if message[0] == "error":
-        say_error(message[1])
+        show_error(message[1])
     else:
         st.html(note_html(message[1]))
 

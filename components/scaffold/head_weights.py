@@ -10,17 +10,17 @@ import pandas as pd
 import streamlit as st
 from jaxtyping import Float
 
-from components.frame import ATTENTION
-from components.inputs.link import LONGEST_IN_LINK, Query
-from components.keeping import file_button
+from components.errors import show_note
+from components.export import file_button
+from components.inputs.link import LONGEST_IN_LINK
+from components.links import Query
+from components.navigation import ATTENTION
 from components.numbers import count, fixed, plain, signed
-from components.palette import PALETTES, Theme
+from components.palette import PALETTES, Theme, browser_theme
 from components.scaffold.controls import key
 from components.scaffold.page_texts import EVEN, HEADS, NO_STUDENT, WHOSE
 from components.scaffold.runs import cached_sample
 from components.tables import draw_table
-from components.theme import shown_theme
-from components.trouble import say_note
 from engine.request import Example
 from engine.scaffold.plan import ScaffoldPlan
 from engine.scaffold.result import ScaffoldResult, StudentResult
@@ -36,7 +36,7 @@ def show_median_student(result: ScaffoldResult, train_size: int) -> StudentResul
     """Say which student's explainer is shown, and return it; None after saying that there is none."""
     student = result.median_student(train_size)
     if student is None or student.phi is None:
-        say_note(NO_STUDENT.format(count(train_size, "example")))
+        show_note(NO_STUDENT.format(count(train_size, "example")))
         return None
     st.caption(student_words(student))
     return student
@@ -70,7 +70,7 @@ def heads_area(result: ScaffoldResult, train_size: int) -> None:
     name, kind = key(result.plan.kind, "heads_map"), result.plan.kind
     width = min(WIDEST, LEFT + SCALE + CELL * weights.shape[1])
     st.plotly_chart(
-        heads_figure(weights, shown_theme()), key=name, width=max(width, LOWEST), theme="streamlit",
+        heads_figure(weights, browser_theme()), key=name, width=max(width, LOWEST), theme="streamlit",
         on_select=partial(_select, name), selection_mode="points",
     )  # fmt: skip
     query = example_query(result.plan)

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import streamlit as st
 
-from components.compact import compact_css
+from components.errors import describe_error, show_error, show_note
 from components.experiment.controls import Places
 from components.numbers import count
+from components.palette import browser_theme
 from components.scaffold import controls
 from components.scaffold.about import TITLE, about_html
 from components.scaffold.charts import exceptions_of, lines_of, table_html
@@ -31,8 +32,7 @@ from components.scaffold.page_texts import (
 )
 from components.scaffold.runs import ScaffoldStatus, error_of, status_of, students_in_training, work_area
 from components.scaffold.state import ScaffoldState, plan_of
-from components.theme import shown_theme
-from components.trouble import say_error, say_note, sentence
+from components.styles import compact_css
 from engine.errors import ExegesisError
 from engine.scaffold.plan import NONE, SETTINGS, SMAT
 from engine.scaffold.result import ScaffoldResult
@@ -49,7 +49,7 @@ def scaffold_page() -> None:
     controls.INPUT_KIND.switch()
     loaded, errors = controls.load(kind)
     for error in errors:
-        say_error(error)
+        show_error(error)
     places = plan_controls(kind)
     state = controls.from_widgets(loaded)
     controls.save(state, loaded)
@@ -61,11 +61,11 @@ def _plan_area(state: ScaffoldState, places: Places) -> None:
     st.html(f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>")
     finished_buttons(state)
     with st.expander(TITLE, key=key(state.kind, "about")):
-        st.html(about_html(shown_theme()))
+        st.html(about_html(browser_theme()))
     try:
         plan = plan_of(state)
     except ExegesisError as error:
-        say_beside(places, sentence(error))
+        say_beside(places, describe_error(error))
         return
     if wrong := error_of(plan):
         say_beside(places, wrong)
@@ -73,7 +73,7 @@ def _plan_area(state: ScaffoldState, places: Places) -> None:
     try:
         status = status_of(plan)
     except Exception as error:
-        say_beside(places, sentence(error))
+        say_beside(places, describe_error(error))
         return
     work_area(status)
     if status.result.students:
@@ -118,5 +118,5 @@ def _curves_area(state: ScaffoldState, status: ScaffoldStatus) -> int:
     if lines:
         draw_chart(curves_files(result, setting, size, measure, lines))
     else:
-        say_note(f"No student of {SETTING_TITLES[setting]} with {count(size, 'example')} has a pass yet.")
+        show_note(f"No student of {SETTING_TITLES[setting]} with {count(size, 'example')} has a pass yet.")
     return size

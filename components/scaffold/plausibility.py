@@ -10,16 +10,16 @@ import pandas as pd
 import streamlit as st
 
 from components.charts.comparisons import interval_chart
-from components.engine_room import computed
+from components.compute import run_cached
+from components.errors import escape_label, show_note
 from components.numbers import count, hundredths
 from components.palette import PALETTES, Theme
+from components.progress import ProgressLine, resume_button
 from components.scaffold.controls import key, view_select
 from components.scaffold.export import ScaffoldChart, draw_chart
 from components.scaffold.head_weights import show_median_student
 from components.scaffold.page_texts import ACTIVE, ACTIVE_ALL, MARKED, NO_MARKS, PARTS, PLAUSIBILITY, SUPERVISED, TITLES
 from components.scaffold.runs import cached_sample, marked_sets
-from components.stopping import ProgressLine, go_on_button
-from components.trouble import literal, say_note
 from engine.errors import Cancelled
 from engine.scaffold.plausibility import (
     HEAD,
@@ -148,9 +148,9 @@ def _measure(sample: EvaluationSample, learned: HeadCoefficients | None, keys: d
     for number, (part, name) in enumerate(keys.items()):
         line.show(number / len(keys), PARTS[part])
         try:
-            computed(name, lambda token, part=part: measure_part(sample, learned, part, token), line.tick)  # type: ignore[misc]
+            run_cached(name, lambda token, part=part: measure_part(sample, learned, part, token), line.tick)  # type: ignore[misc]
         except Cancelled:
-            go_on_button(place, name, "Stopped. What is measured is kept.")
+            resume_button(place, name, "Stopped. What is measured is kept.")
             return False
     line.clear()
     return True
@@ -160,7 +160,7 @@ def _results_area(result: ScaffoldResult, measured: Plausibility) -> None:
     unit = "patch" if measured.sample.kind == "image" else "word"
     st.caption(PLAUSIBILITY.format(unit, MARKED[measured.exact]))
     if not measured.side().examples:
-        say_note(f"{NO_MARKS.format(measured.sample.dataset)} {skipped_words(measured)}")
+        show_note(f"{NO_MARKS.format(measured.sample.dataset)} {skipped_words(measured)}")
         return
     sides = [one for one in measured.sides if one.examples and (one.name or len(measured.sides) == 1)]
     for place, side in zip(st.columns(len(sides), gap="medium"), sides, strict=True):
@@ -177,6 +177,6 @@ def _results_area(result: ScaffoldResult, measured: Plausibility) -> None:
                 SUPERVISED,
             )
             draw_chart(chart, with_table=True)
-    st.caption(f"{literal(skipped_words(measured))} {SUPERVISED}")
+    st.caption(f"{escape_label(skipped_words(measured))} {SUPERVISED}")
     if measured.coefficients is not None:
         st.markdown(ACTIVE_ALL if measured.contrast is None else contrast_words(measured.contrast))

@@ -9,16 +9,15 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from components.errors import describe_error, show_error, show_note
 from components.experiment.results import skip_reasons_html
 from components.experiment.runs import spec_of
 from components.inputs.datasets import FileStamp, file_stamp
 from components.job_panel import FINDS, JobPanel
-from components.library_html import duration
-from components.numbers import count, fixed
+from components.numbers import count, duration, fixed
+from components.palette import browser_theme
 from components.scaffold.charts import DECIMALS, curves_chart, lines_of
 from components.scaffold.page_texts import EMPTY, PARTLY, SETTING_TITLES
-from components.theme import shown_theme
-from components.trouble import say_error, say_note, sentence
 from engine import jobs
 from engine.errors import ExegesisError
 from engine.home import home
@@ -107,7 +106,7 @@ def error_of(plan: ScaffoldPlan) -> str:
         check(plan)
         base_of(plan)
     except Exception as error:
-        return sentence(error)
+        return describe_error(error)
     return ""
 
 
@@ -116,7 +115,7 @@ def shortage_of(status: ScaffoldStatus) -> str:
     try:
         splits_of(status.store.source.count, status.result.plan)
     except ExegesisError as error:
-        return sentence(error)
+        return describe_error(error)
     return ""
 
 
@@ -171,7 +170,7 @@ def work_area(status: ScaffoldStatus) -> None:
     if not status.missing:
         return
     if shortage := shortage_of(status):
-        say_error(shortage)
+        show_error(shortage)
         return
     with st.container(border=True, key="scaffold_to_do"):
         st.markdown(PARTLY if status.result.students else EMPTY)
@@ -218,7 +217,7 @@ def failure_rows(failures: Sequence[UnitFailure]) -> list[tuple[str, str, str]]:
 
 
 def _failures_area(status: ScaffoldStatus) -> None:
-    say_note(f"{count(len(status.failed), 'student')} could not be taught.")
+    show_note(f"{count(len(status.failed), 'student')} could not be taught.")
     st.html(skip_reasons_html(failure_rows(status.failed)))
     if not PANEL.go_on(status.last, AGAIN):
         PANEL.offer(AGAIN, "again", KIND, spec_of(status.result.plan), help=FINDS)
@@ -236,7 +235,7 @@ def _training_area(status: ScaffoldStatus) -> None:
     run, passes = list(in_training.items())[-1]
     st.caption(training_words(run, passes))
     lines = lines_of(status.result, run.setting, run.train_size, "validation", in_training)
-    chart = curves_chart(lines, "validation", status.result.metric, shown_theme())
+    chart = curves_chart(lines, "validation", status.result.metric, browser_theme())
     title = f"Learning curves of {SETTING_TITLES[run.setting]}, {run.train_size} examples, so far"
     st.altair_chart(chart, key="scaffold_live", alt=title)
 

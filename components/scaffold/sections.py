@@ -8,10 +8,11 @@ from dataclasses import replace
 import pandas as pd
 import streamlit as st
 
-from components.awaiting import awaited
-from components.engine_room import computed
-from components.keeping import file_button
+from components.compute import run_cached
+from components.errors import describe_error, escape_label, show_error, show_note
+from components.export import file_button
 from components.numbers import count, fixed, percent, points
+from components.progress import run_with_progress
 from components.scaffold.comparison import maps_area
 from components.scaffold.controls import key, view_switch
 from components.scaffold.head_weights import heads_area, show_median_student
@@ -29,7 +30,6 @@ from components.scaffold.plausibility import plausibility_area
 from components.scaffold.runs import cached_sample
 from components.scaffold.state import SECTIONS
 from components.tables import draw_table
-from components.trouble import literal, say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.scaffold.experiment import load_result
 from engine.scaffold.plan import ATTENTION, NONE, NORMALIZATIONS, SMAT, ScaffoldPlan
@@ -105,14 +105,14 @@ def protocols_area(result: ScaffoldResult, train_size: int) -> None:
     sample = cached_sample(result.plan, EXAMPLES)
     st.caption(PROTOCOLS_PICTURES if sample.kind == "image" else PROTOCOLS)
     name = protocols_key(sample, learned)
-    protocols = awaited(
+    protocols = run_with_progress(
         st.empty(), lambda: name, "Reading the heads of test examples", "Stopped.",
-        lambda tick: computed(name, lambda token: trivial_protocols(sample, learned, token), tick),
+        lambda tick: run_cached(name, lambda token: trivial_protocols(sample, learned, token), tick),
     )  # fmt: skip
     if protocols is None:
         return
     if not protocols.examples:
-        say_note(f"No test example can be read. {skipped_words(protocols)}")
+        show_note(f"No test example can be read. {skipped_words(protocols)}")
         return
     if SMAT in protocols.explainers:
         st.markdown(verdict(protocols))
@@ -168,7 +168,7 @@ def _protocols_numbers(protocols: TrivialProtocols, kind: str) -> None:
     table = protocols_table(protocols)
     draw_table(table, key(kind, "protocols_table"))
     note = f" {STOP_NOTE}" if protocols.sample.kind == "text" else ""
-    st.caption(f"{literal(skipped_words(protocols))} In brackets 95 % intervals over examples.{note}")
+    st.caption(f"{escape_label(skipped_words(protocols))} In brackets 95 % intervals over examples.{note}")
     file_button(
         "Shares, CSV", "exegesis-scaffold-protocols.csv", "text/csv", lambda: table.to_csv(index=False),
         "What the table says.", key(kind, "protocols_csv"),
@@ -191,4 +191,4 @@ def sections_area(result: ScaffoldResult, train_size: int) -> None:
     try:
         AREAS[chosen](result, train_size)
     except ExegesisError as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))

@@ -6,9 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from components.inputs.link import Query
-from components.link_choice import choice, whole
-from components.request_link import last_values, write_unusual
+from components.links import Query, last_values, read_choice, whole_number, write_changed
 from components.scaffold.page_texts import MEASURES
 from engine.errors import ExegesisError, not_allowed, unknown
 from engine.params import from_mapping
@@ -64,10 +62,10 @@ def read_view(query: Query, wrong: list[str]) -> ScaffoldView:
     return ScaffoldView(
         _size(last.get("size", "0"), wrong),
         curve,
-        choice("measure", last, tuple(MEASURES), wrong),
-        section=choice("section", last, tuple(SECTIONS), wrong),
+        read_choice("measure", last, tuple(MEASURES), wrong),
+        section=read_choice("section", last, tuple(SECTIONS), wrong),
         example=_positive("example", last, wrong),
-        scale=choice("scale", last, tuple(SCALES), wrong),
+        scale=read_choice("scale", last, tuple(SCALES), wrong),
         marks=last.get("marks", ""),
         examples=_positive("examples", last, wrong),
     )
@@ -79,7 +77,7 @@ def write_view(view: ScaffoldView) -> Query:
 
 
 def _size(given: str, wrong: list[str]) -> int:
-    size = whole(given, MOST_SIZE)
+    size = whole_number(given, MOST_SIZE)
     if size is not None:
         return size
     wrong.append(str(not_allowed("size", "a train size of the plan", given[:40], "The largest is shown.")))
@@ -88,7 +86,7 @@ def _size(given: str, wrong: list[str]) -> int:
 
 def _positive(name: str, last: Mapping[str, str], wrong: list[str]) -> int:
     default = int(getattr(DEFAULT_VIEW, name))
-    number = whole(last.get(name, str(default)), MOST_SIZE)
+    number = whole_number(last.get(name, str(default)), MOST_SIZE)
     if number:
         return number
     wrong.append(str(not_allowed(name, "a whole number of at least 1", last[name][:40], f"{default} is used.")))
@@ -150,10 +148,10 @@ def write_state(state: ScaffoldState) -> Query:
     start = opening_state(state.kind)
     query: Query = {"input": [state.kind]}
     names = {"model": "teacher", "data": "data", "sizes": "sizes", "seeds": "seeds", "base": "base", "split": "split"}
-    query |= write_unusual((name, getattr(state, attr), getattr(start, attr)) for name, attr in names.items())
+    query |= write_changed((name, getattr(state, attr), getattr(start, attr)) for name, attr in names.items())
     query |= {} if state.settings == start.settings else {"setting": list(state.settings) or [""]}
     recipe, default = ({**DEFAULT_RECIPE, **one.recipe} for one in (state, start))
-    query |= write_unusual((f"{PREFIX}{name}", str(recipe[name]), str(default[name])) for name in recipe)
+    query |= write_changed((f"{PREFIX}{name}", str(recipe[name]), str(default[name])) for name in recipe)
     return query | write_view(state.view)
 
 
@@ -204,7 +202,7 @@ def changed_recipe(values: Mapping[str, object]) -> dict[str, str]:
 
 def parse_numbers(name: str, given: str, low: int) -> tuple[int, ...]:
     """Whole numbers between commas. Errors say what is allowed."""
-    parts = [whole(part.strip(), MOST_SIZE) for part in given.split(",")]
+    parts = [whole_number(part.strip(), MOST_SIZE) for part in given.split(",")]
     numbers = tuple(part for part in parts if part is not None and part >= low)
     if len(numbers) < len(parts) or len(set(numbers)) < len(numbers):
         raise not_allowed(name, f"different whole numbers of at least {low} between commas", given)

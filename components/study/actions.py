@@ -10,9 +10,9 @@ from collections.abc import Callable
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.keeping import file_button
+from components.errors import describe_error, show_error, show_note
+from components.export import file_button
 from components.study.descriptions import one_line_title, study_progress
-from components.trouble import say_error, say_note, sentence
 from engine.study import studies
 from engine.study.studies import AnswerCounts, StudyRecord
 from engine.study.study_file import export_study, import_study
@@ -66,9 +66,9 @@ def delete(study: int, title: str) -> None:
 def draw_outcome() -> None:
     """Draw what the last action came to, once."""
     if failure := st.session_state.pop(FAILURE_KEY, ""):
-        say_error(failure)
+        show_error(failure)
     if note := st.session_state.pop(NOTE_KEY, ""):
-        say_note(note)
+        show_note(note)
 
 
 def leave_note(text: str) -> None:
@@ -80,7 +80,7 @@ def _try(action: Callable[[], object], note: str) -> None:
     try:
         action()
     except Exception as error:
-        st.session_state[FAILURE_KEY] = sentence(error)
+        st.session_state[FAILURE_KEY] = describe_error(error)
     else:
         leave_note(note)
 
@@ -141,7 +141,7 @@ def _import(data: bytes) -> None:
         with st.spinner("Reading the study …"):
             record = import_study(data)
     except Exception as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
         return
     leave_note("The study was imported, with a join link of its own.")
     show_study(record.id)

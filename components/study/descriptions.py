@@ -8,10 +8,10 @@ from datetime import datetime, tzinfo
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
-from components.frame import ANNOTATE
-from components.method_axes import in_words
+from components.links import non_default_params
+from components.method_picker import describe_params
+from components.navigation import ANNOTATE
 from components.numbers import count
-from components.request_link import differing
 from engine.registry import Explainer
 from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE, Design, ExclusionRules, ItemChoice, MethodChoice
 from engine.study.studies import ARCHIVED, CLOSED, DRAFT, OPEN, AnswerCounts, StudyRecord
@@ -154,7 +154,7 @@ def _describe_conditions(chosen: ItemChoice) -> str:
 def _describe_method(choice: MethodChoice, methods: Mapping[str, Explainer]) -> str:
     if choice.id not in methods:
         return choice.id
-    changed = in_words(differing(methods[choice.id], choice.params))
+    changed = describe_params(non_default_params(methods[choice.id], choice.params))
     return f"{methods[choice.id].title} ({changed})" if changed else methods[choice.id].title
 
 

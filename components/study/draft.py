@@ -11,10 +11,10 @@ from datetime import tzinfo
 import streamlit as st
 
 from cache import key_for
-from components.computing import Computation
+from components.compute import Computation
+from components.errors import describe_error, show_error, show_note
 from components.study.actions import dialog_buttons, leave_note, show_study
 from components.study.form import draw_form, fill_form, read_design
-from components.trouble import say_error, say_note, sentence
 from engine.errors import ExegesisError
 from engine.models.catalog import embedded_models
 from engine.progress import CancelToken
@@ -46,11 +46,11 @@ class Opening:
 
     @property
     def is_over(self) -> bool:
-        return self._work.over.is_set()
+        return self._work.finished.is_set()
 
     def wait(self, seconds: int | float) -> bool:
         """Whether it is over, at the latest after so many seconds."""
-        return self._work.over.wait(seconds)
+        return self._work.finished.wait(seconds)
 
     @property
     def progress(self) -> tuple[float, str]:
@@ -62,7 +62,7 @@ class Opening:
     def failure(self) -> Exception | None:
         """Why it ended without opening the study."""
         try:
-            self._work.answer()
+            self._work.result()
         except Exception as error:
             return error
         return None
@@ -107,7 +107,7 @@ def draw_new_study(start: str, zone: tzinfo) -> None:
     model = next(iter(embedded_models()), "")
     if start in PRESETS:
         st.header(f"New study: {PRESETS[start].title}", anchor=False)
-        say_note(PRESETS[start].note(model, "text"))
+        show_note(PRESETS[start].note(model, "text"))
     else:
         st.header("New study", anchor=False)
     with st.spinner("Starting the engine …"):
@@ -125,9 +125,9 @@ def draw_draft(record: StudyRecord, zone: tzinfo) -> None:
         st.fragment(_draw_opening, run_every=LOOK_SECONDS)(opening)
         return
     if opening is not None and (error := opening.failure()):
-        say_error(sentence(error))
+        show_error(describe_error(error))
     if has_snapshot(record.id):
-        say_note(FROZEN)
+        show_note(FROZEN)
         _draw_open_button(record, True)
         return
     with st.spinner("Starting the engine …"):
@@ -157,7 +157,7 @@ def _draw_save(record: StudyRecord, zone: tzinfo) -> None:
         design, failure = None, str(error)
     is_saved = design == record.design
     if failure:
-        say_error(failure)
+        show_error(failure)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         disabled = is_saved or design is None
         if st.button("Save the draft", key="study.save", disabled=disabled) and design is not None:
@@ -196,7 +196,7 @@ def _save(record: StudyRecord, design: Design) -> None:
     try:
         change(record.id, design)
     except ExegesisError as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
         return
     forget_opening(record.id)
     leave_note("The draft is saved.")
@@ -207,7 +207,7 @@ def _create(zone: tzinfo) -> None:
     try:
         record = create(read_design(zone))
     except ExegesisError as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
         return
     leave_note("The draft is saved. Open it when it is as you want it.")
     show_study(record.id)

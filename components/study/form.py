@@ -12,9 +12,9 @@ from datetime import tzinfo
 
 import streamlit as st
 
-from components.engine_room import explainers
+from components.controls import current_parameters, has_parameters, reset_parameters
+from components.errors import show_note
 from components.method_picker import all_methods, chosen_methods
-from components.parameters import has_parameters, held_parameters, reset_parameters
 from components.safe_markdown import markdown
 from components.study.descriptions import COLOR_WORDS
 from components.study.fields import (
@@ -34,11 +34,10 @@ from components.study.fields import (
     set_field,
 )
 from components.study.items import draw_items
-from components.trouble import say_note
 from engine.data.sources import list_datasets
 from engine.input_kinds import list_models
 from engine.params import as_plain, from_mapping
-from engine.registry import KINDS, Explainer
+from engine.registry import KINDS, Explainer, all_explainers
 from engine.study.design import (
     BY_RANK,
     BY_SIGN,
@@ -103,7 +102,7 @@ def _fill_kind(kind: str, design: Design) -> None:
     usual = next((name for name in datasets if (model or "").startswith(name)), next(iter(datasets), None))
     set_field(f"{kind}.model", model)
     set_field(f"{kind}.dataset", design.dataset or usual)
-    methods = explainers(kind)
+    methods = all_explainers(kind)
     for method in methods.values():
         reset_parameters(method, field_key(f"{kind}."))
     choices = {name: choice for name, choice in entry_names(design.methods) if choice.id in methods}
@@ -121,7 +120,7 @@ def read_design(zone: tzinfo) -> Design:
     model, dataset = ((field_value(f"{kind}.{name}") or "").strip() for name in ("model", "dataset"))
     entries, prefix = _entries(kind), field_key(f"{kind}.")
     methods = [
-        {"id": method_id(name), "params": held_parameters(entries[name], prefix)}
+        {"id": method_id(name), "params": current_parameters(entries[name], prefix)}
         for name in field_value(f"{kind}.methods")
     ]
     return design_from_fields(fields, model, dataset, methods, zone)
@@ -191,7 +190,7 @@ def _substitute_learned(kind: str, model: str) -> None:
     others = [name for name in chosen if method_id(name) != LEARNED]
     if len(others) < len(chosen) and model and LEARNED not in smat_methods(model, kind):
         set_field(f"{kind}.methods", others if STAND_IN in others else [*others, STAND_IN])
-        say_note(NOT_LEARNED)
+        show_note(NOT_LEARNED)
 
 
 def _draw_repeat(kind: str, entries: Methods) -> None:
@@ -213,12 +212,12 @@ def _enter(kind: str) -> None:
     if id is None:
         return
     name = next(name for name in (f"{id}{AGAIN}{time}" for time in range(2, MAX_METHODS + 2)) if name not in chosen)
-    reset_parameters(_titled(explainers(kind)[id], name), field_key(f"{kind}."))
+    reset_parameters(_titled(all_explainers(kind)[id], name), field_key(f"{kind}."))
     set_field(f"{kind}.methods", [*chosen, name])
 
 
 def _entries(kind: str) -> dict[str, Explainer]:
-    return with_repeats(explainers(kind), field_value(f"{kind}.methods"))
+    return with_repeats(all_explainers(kind), field_value(f"{kind}.methods"))
 
 
 def entry_names(choices: Sequence[MethodChoice]) -> list[tuple[str, MethodChoice]]:

@@ -13,8 +13,8 @@ from itertools import islice
 import streamlit as st
 
 from components.browse.thumbnails import Thumbnail, thumbnail_url, thumbnails_html, use_thumbnails
+from components.errors import describe_error, escape_label, show_error
 from components.inputs.datasets import FileStamp, file_stamp
-from components.library_html import facts_html
 from components.study.fields import (
     NARROW,
     design_from_fields,
@@ -31,7 +31,7 @@ from components.study.fields import (
     parse_indices,
     set_field,
 )
-from components.trouble import literal, say_error, sentence
+from components.tables import facts_html
 from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError, UsageError
 from engine.request import Picture
@@ -90,7 +90,7 @@ def draw_items() -> None:
     try:
         design = _items_design()
     except UsageError as error:
-        say_error(str(error))
+        show_error(str(error))
         return
     _draw_preview(design)
 
@@ -130,7 +130,7 @@ def _draw_picker(kind: str, dataset: str, split: str | None) -> None:
         try:
             _draw_boxes(open_source(kind, dataset, split), parse_indices(field_value(INDICES)))
         except Exception as error:
-            say_error(sentence(error))
+            show_error(describe_error(error))
 
 
 def _draw_boxes(source: ExampleSource, picked: Sequence[int]) -> None:
@@ -170,12 +170,12 @@ def _readable_card(source: ExampleSource, index: int) -> ExampleCard:
     try:
         return example_card(source.read(index))
     except ExegesisError as error:
-        return ExampleCard(index, "", sentence(error))
+        return ExampleCard(index, "", describe_error(error))
 
 
 def _draw_box(card: ExampleCard, is_picked: bool, label: str) -> None:
     set_field(f"pick.{card.index}", is_picked)
-    st.checkbox(literal(label), key=field_key(f"pick.{card.index}"), on_change=_toggle, args=(card.index,))
+    st.checkbox(escape_label(label), key=field_key(f"pick.{card.index}"), on_change=_toggle, args=(card.index,))
 
 
 def _toggle(index: int) -> None:
@@ -198,7 +198,7 @@ def _draw_preview(design: Design) -> None:
                 use_thumbnails()
             st.html(_cards_html(items))
         except Exception as error:
-            say_error(sentence(error))
+            show_error(describe_error(error))
 
 
 def _describe_preview(design: Design, number: int) -> str:

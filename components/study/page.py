@@ -6,11 +6,10 @@ from datetime import tzinfo
 
 import streamlit as st
 
-from components.browser_time import zone
-from components.engine_room import explainers
-from components.frame import RESULTS
-from components.library_html import facts_html
-from components.link_choice import whole
+from components.errors import describe_error, escape_label, show_error, show_note
+from components.links import whole_number
+from components.navigation import RESULTS
+from components.numbers import browser_zone
 from components.safe_markdown import markdown
 from components.study.actions import (
     NEW,
@@ -35,8 +34,9 @@ from components.study.descriptions import (
     study_facts,
 )
 from components.study.draft import draw_draft, draw_new_study
-from components.trouble import literal, say_error, say_note, sentence
+from components.tables import facts_html
 from engine.errors import ExegesisError, UsageError
+from engine.registry import all_explainers
 from engine.study.database import study_database
 from engine.study.design import PRESETS
 from engine.study.studies import (
@@ -74,19 +74,19 @@ def draw_study_page() -> None:
         draw_outcome()
         number, start = st.query_params.get(STUDY), st.query_params.get(NEW)
         if not number and not start:
-            _draw_list(zone())
+            _draw_list(browser_zone())
             return
         st.button("All studies", icon=":material/arrow_back:", type="tertiary", key="study.all", on_click=show_list)
         if number:
-            _draw_study(find(_parse_number(number)), zone())
+            _draw_study(find(_parse_number(number)), browser_zone())
         elif start:
-            draw_new_study(start, zone())
+            draw_new_study(start, browser_zone())
     except ExegesisError as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
 
 
 def _parse_number(text: str) -> int:
-    number = whole(text, MOST_STUDY)
+    number = whole_number(text, MOST_STUDY)
     if number is None:
         raise UsageError(f"study: must be the number of a study, got {text[:40]!r}. Go to all studies.")
     return number
@@ -118,7 +118,7 @@ def _draw_new_button(name: str, label: str, kind: str) -> None:
 def _draw_card(record: StudyRecord, counts: AnswerCounts, zone: tzinfo) -> None:
     with st.container(border=True, key=f"study-{record.id}", gap="xsmall"):
         _draw_badge(record)
-        st.subheader(literal(record.design.title), anchor=False)
+        st.subheader(escape_label(record.design.title), anchor=False)
         st.html(facts_html(study_facts(record, counts, zone)))
         st.button(
             "Go to this study", key=f"study.go.{record.id}", icon=":material/arrow_forward:",
@@ -137,7 +137,7 @@ def _draw_study(record: StudyRecord, zone: tzinfo) -> None:
     """One study: its state and link, what can be done with it, its design, what happened to it."""
     record_counts = count_answers().get(record.id, NO_ANSWERS)
     _draw_badge(record)
-    st.header(literal(record.design.title), anchor=False)
+    st.header(escape_label(record.design.title), anchor=False)
     if record.state != DRAFT:
         facts = study_facts(record, record_counts, zone)
         st.html(facts_html({name: facts[name] for name in ("votes", "when")}))
@@ -158,7 +158,7 @@ def _draw_link(record: StudyRecord) -> None:
     st.markdown("**Join link** – send it to the people who take part:")
     st.code(link, language=None, wrap_lines=True)
     if is_local_link(link):
-        say_note(LOCAL_LINK)
+        show_note(LOCAL_LINK)
 
 
 def _draw_actions(record: StudyRecord, counts: AnswerCounts) -> None:
@@ -187,7 +187,7 @@ def _draw_actions(record: StudyRecord, counts: AnswerCounts) -> None:
 
 def _draw_design(record: StudyRecord) -> None:
     with st.spinner("Starting the engine …"):
-        methods = explainers(record.design.kind)
+        methods = all_explainers(record.design.kind)
     st.subheader("Design", anchor=False)
     st.html(facts_html(design_facts(record.design, methods)))
     for label, text in (("Consent", record.design.consent), ("Instructions", record.design.instructions)):

@@ -28,13 +28,13 @@ from components.browse.examples import (
 )
 from components.browse.listing import LONGEST_SEARCH, Listing
 from components.browse.results import ExampleResults, predict_spec, text_results
-from components.engine_room import explainers
+from components.errors import show_note
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts
 from components.numbers import count
-from components.row_choice import row_choice
+from components.tables import row_choice
 from components.text.state import key
-from components.trouble import say_note
+from engine.registry import all_explainers
 
 CLASSES_ONLY = {"right", "wrong", "confident_wrong", "unsure", "mistakes", "confident", "doubtful"}
 SCORES_ONLY = {"off", "error"}
@@ -65,7 +65,7 @@ def _draw_list(opened: OpenTexts, model: str, results: ExampleResults, current: 
     listed = list_examples(table, listing)
     draw_walk(listed, current, partial(text_choice.show, opened), key)
     if missing := explain_missing(table, listing):
-        say_note(missing)
+        show_note(missing)
     if listed:
         _draw_table(opened, table, listed, current)
     elif not missing:
@@ -144,7 +144,7 @@ def _draw_notes(table: ExampleTable, listed: Sequence[int]) -> None:
 def _describe_comparison(table: ExampleTable) -> str:
     from engine.metrics.agreement import QUICK
 
-    titles = {id: method.title for id, method in explainers().items()}
+    titles = {id: method.title for id, method in all_explainers().items()}
     names = ", ".join(titles[id] for id in QUICK)
     comparison = (
         f"Disagreement on {table.compared:,} examples: 1 minus the mean Spearman ρ between every two of {names}, "

@@ -7,12 +7,11 @@ from dataclasses import replace
 
 import streamlit as st
 
+from components.controls import PERSIST, gamma_slider, scale_choice, seed_input
 from components.inputs.text_choice import LOOKING
-from components.kept import KEPT
-from components.map_controls import gamma_slider, scale_choice, seed_input
 from components.method_picker import all_methods, chosen_methods
-from components.pins import Pins
 from components.text.state import START, WIDGETS, TextState, key, put
+from components.widgets.base import Pins
 from components.widgets.token_map.picker import draw_token_picker, to_tokens, to_units
 from components.widgets.view_options import LAYOUTS, STYLES
 from engine.registry import Explainer
@@ -32,7 +31,7 @@ def draw_view_controls(methods: Mapping[str, Explainer]) -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key("options")):
         st.segmented_control(
             "Unit", UNITS, key=key("unit"), required=True, format_func=lambda kind: f"{kind.title()}s",
-            persist_state=KEPT,
+            persist_state=PERSIST,
         )  # fmt: skip
         seed_input(key, 120)
         with st.popover("View", key=key("view")):
@@ -43,7 +42,7 @@ def draw_view_controls(methods: Mapping[str, Explainer]) -> None:
             scale_choice(key, "ensembles and random always keep their own")
             _draw_choice("Style", STYLES)
             st.toggle(
-                "Values under the tokens", key=key("values"), persist_state=KEPT,
+                "Values under the tokens", key=key("values"), persist_state=PERSIST,
                 help="Units then stand apart: joined letters are not joined.",
             )  # fmt: skip
         all_methods(methods, START, WIDGETS, [str(LOOKING.value("model") or "")])
@@ -52,7 +51,7 @@ def draw_view_controls(methods: Mapping[str, Explainer]) -> None:
 def _draw_choice(label: str, options: Sequence[str], help: str | None = None) -> None:
     st.segmented_control(
         label, options, key=key(label.lower()), required=True, format_func=str.capitalize, help=help,
-        persist_state=KEPT,
+        persist_state=PERSIST,
     )  # fmt: skip
 
 

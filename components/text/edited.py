@@ -8,15 +8,14 @@ from dataclasses import replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.engine_room import explain
-from components.filling import Place, fill
+from components.ablation import Span, pinned_span, pinned_span_in_edit, substitute, use_question_styles
+from components.compute import explain
+from components.controls import PERSIST
+from components.errors import describe_error, escape_label, show_error, show_note
 from components.inputs import text_choice
-from components.kept import KEPT
-from components.prediction_area import PROBE
-from components.question_styles import use_question_styles
-from components.replacing import Span, replaceable, replaceable_in, with_replaced
+from components.prediction import PROBE
+from components.progress import MethodPlace, fill_places
 from components.text.state import TextState, key, put, value
-from components.trouble import literal, say_error, say_note, sentence
 from components.widgets.token_map.edited import edited_map, edited_map_html, how_to_read_html, predictions_html
 from engine.registry import Explainer
 from engine.request import Example, Request
@@ -42,7 +41,7 @@ def draw_edit(
     st.html(predictions_html(probe.prediction, edited.prediction, edited.provenance.target))
     for note in edited.notes:
         if note not in probe.notes:
-            say_note(f"The edited text: {note}")
+            show_note(f"The edited text: {note}")
     if explanations:
         _draw_maps(state, child, edited.provenance.target, methods, explanations)
 
@@ -69,9 +68,9 @@ def _draw_controls(state: TextState, child: Example | None) -> DeltaGenerator:
 
 
 def _draw_fields(parent: Example, child: Example) -> None:
-    st.text_area("Edited text", key=key("edit"), height=90, persist_state=KEPT)
+    st.text_area("Edited text", key=key("edit"), height=90, persist_state=PERSIST)
     if parent.text_pair is not None:
-        st.text_area("Edited second text", key=key("edit_pair"), height=68, persist_state=KEPT)
+        st.text_area("Edited second text", key=key("edit_pair"), height=68, persist_state=PERSIST)
     with st.container(horizontal=True, gap="small"):
         st.button(
             "Go on from here", key=key("edit_go_on"), on_click=_take_as_text, args=(child,),
@@ -94,16 +93,16 @@ def _explain_edit(state: TextState, child: Example | None, probe: Explanation) -
         target = explain(state.request(PROBE)).provenance.target
         return explain(_edit_request(state, PROBE, child, target))
     except Exception as error:
-        say_error(sentence(error))
+        show_error(describe_error(error))
         return None
 
 
 def _draw_replacement(state: TextState, child: Example, probe: Explanation, edited: Explanation | None) -> None:
     """Draw a field that replaces the pinned tokens, in the text as it is edited so far."""
-    span = replaceable(probe.tokens, state.pins)
+    span = pinned_span(probe.tokens, state.pins)
     if span is None or edited is None:
         return
-    edited_span, name = replaceable_in(edited.tokens, probe.tokens, state.pins), REPLACE + ".".join(map(str, span))
+    edited_span, name = pinned_span_in_edit(edited.tokens, probe.tokens, state.pins), REPLACE + ".".join(map(str, span))
     if edited_span is None:
         st.caption("What is pinned no longer stands in the edited text.")
         return
@@ -118,7 +117,7 @@ def _draw_replacement(state: TextState, child: Example, probe: Explanation, edit
 def _shorten(text: str) -> str:
     """A short text that a label shows as it is, whatever Markdown would make of it."""
     short = " ".join(text.split())
-    return literal(short if len(short) <= MOST_CHARACTERS else f"{short[: MOST_CHARACTERS - 1]}…")
+    return escape_label(short if len(short) <= MOST_CHARACTERS else f"{short[: MOST_CHARACTERS - 1]}…")
 
 
 def _take_switch(example: Example) -> None:
@@ -127,7 +126,7 @@ def _take_switch(example: Example) -> None:
 
 def _replace(example: Example, span: Span, name: str) -> None:
     if new := value(name):
-        _set_edit(with_replaced(example, span, new))
+        _set_edit(substitute(example, span, new))
 
 
 def _set_edit(edited: Example | None) -> None:
@@ -165,13 +164,13 @@ def _draw_maps(
 ) -> None:
     st.html(how_to_read_html(next(iter(explanations.values())), state.unit))
     progress, rows = st.empty(), st.container(gap=None, key="edited_rows")
-    places = [Place(methods[id], _edit_request(state, id, child, target), rows.empty()) for id in explanations]
+    places = [MethodPlace(methods[id], _edit_request(state, id, child, target), rows.empty()) for id in explanations]
 
     def draw(method: Explainer, after: Explanation) -> str:
         before = explanations[method.id]
         return edited_map_html(edited_map(method, before, after, state.example, child, state.unit, state.view))
 
-    fill(places, draw, progress)
+    fill_places(places, draw, progress)
 
 
 def _edit_request(state: TextState, method: str, child: Example, target: int) -> Request:

@@ -10,14 +10,26 @@ from functools import cached_property, partial
 
 import streamlit as st
 
-from components.citing import Shown, arguments_of, cite, cite_html, json_of, references
-from components.export_page import command_html, standing_page
-from components.keeping import cite_box, file_button, how_to_repeat_text, text_button
-from components.looked_at import command_line, text_arguments
+from components.export import (
+    ExplainedMethods,
+    citation_box,
+    cite,
+    cite_html,
+    command_html,
+    command_line,
+    explain_arguments,
+    explanations_json,
+    file_button,
+    how_to_repeat_text,
+    png_button,
+    references,
+    standalone_page,
+    text_arguments,
+    text_button,
+)
 from components.method_row import MethodRow, method_row, method_row_html, token_map
-from components.png_button import png_button
 from components.prediction import prediction_html
-from components.scales import ends_of
+from components.progress import shared_scale_ends
 from components.text.state import TextState
 from components.widgets.token_map.aligned import aligned_html, line_html
 from components.widgets.token_map.html import STACK, unit_selector
@@ -39,7 +51,7 @@ class TextExport:
 
     example: Example
     unit: str
-    methods: Shown
+    methods: ExplainedMethods
     above: tuple[MethodRow, ...] = ()
     view: ViewOptions = DEFAULT_VIEW
     pins: tuple[int, ...] = ()
@@ -47,7 +59,7 @@ class TextExport:
     @cached_property
     def rows(self) -> tuple[MethodRow, ...]:
         """The rows above, then a row a method."""
-        ends = ends_of(self.methods, self._extent) if self.view.shared else {}
+        ends = shared_scale_ends(self.methods, self._extent) if self.view.shared else {}
         return self.above + tuple(
             method_row(method, explanation, self.example, self.unit, look=self.view, ends=ends)
             for method, explanation in self.methods
@@ -79,7 +91,7 @@ def export_html(export: TextExport) -> str:
         f'<div class="{STACK.removeprefix(".")}">{_maps(export)}</div>',
         f"<h2>Cite this</h2>{cite_html(export.methods)}{command_html(export.example, command(export))}",
     )
-    return standing_page(f"Explanations of one prediction of {origin.model}", sections, _rings(export))
+    return standalone_page(f"Explanations of one prediction of {origin.model}", sections, _rings(export))
 
 
 def export_svg(export: TextExport, dark: bool = True) -> str:
@@ -119,7 +131,7 @@ def _token_scores(row: MethodRow) -> list[float]:
 
 def json_list(export: TextExport) -> str:
     """The output of `exegesis explain --json`: a list, one object a method."""
-    return json_of(export.methods)
+    return explanations_json(export.methods)
 
 
 def command(export: TextExport) -> str:
@@ -129,7 +141,7 @@ def command(export: TextExport) -> str:
 
 def command_arguments(export: TextExport) -> list[str]:
     """The command's arguments."""
-    return arguments_of(export.methods, text_arguments(export.example))
+    return explain_arguments(export.methods, text_arguments(export.example))
 
 
 def _maps(export: TextExport) -> str:
@@ -173,4 +185,4 @@ def draw_export(
         text_button(state.example, "text_keep_Text")
         # Last: its element is as wide as the rest of the line.
         png_button("PNG", PNG_FILE, partial(export_svg, export, dark=False), PNG_HELP, key="text_keep_PNG")
-    cite_box(cite_html(explained), [(how_to_repeat_text(state.example), command(export))], "text_cite")
+    citation_box(cite_html(explained), [(how_to_repeat_text(state.example), command(export))], "text_cite")

@@ -13,21 +13,19 @@ from typing import Protocol, runtime_checkable
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.filling import Place, Slot, fill
+from components.ablation import TEXT_WORDS, ablation_area
+from components.errors import show_note
 from components.inputs.text_choice import write_text_focus
-from components.method_row import MethodRow, Quiet, method_row, method_row_html, quiet_html, token_map
-from components.prediction_area import PROBE
-from components.prediction_area import prediction_area as draw_probe
-from components.question_words import TEXT_WORDS
-from components.questions import Questioned, questions
-from components.scales import Ends, share_scales
+from components.method_row import MethodRow, Placeholder, method_row, method_row_html, placeholder_html, token_map
+from components.prediction import PROBE
+from components.prediction import prediction_area as draw_probe
+from components.progress import Ends, MethodPlace, Slot, fill_places, share_scales
+from components.questions import QuestionPage, question_section
 from components.text.controls import pinned_names
 from components.text.state import TextState, key
-from components.trouble import say_note
 from components.widgets.heads_link import heads_link
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.aligned import aligned_html, line_html, quiet_line_html
-from components.without import without_pinned
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
@@ -47,7 +45,7 @@ class Layout(Protocol):
     def draw(self, row: MethodRow) -> str:
         """The HTML in a method's place."""
 
-    def quiet(self, row: Quiet) -> str:
+    def quiet(self, row: Placeholder) -> str:
         """The HTML while there is no map."""
 
     def show(self) -> None:
@@ -69,8 +67,8 @@ class FlowLayout:
     def draw(self, row: MethodRow) -> str:
         return method_row_html(row)
 
-    def quiet(self, row: Quiet) -> str:
-        return quiet_html(row)
+    def quiet(self, row: Placeholder) -> str:
+        return placeholder_html(row)
 
     def show(self) -> None:
         pass
@@ -96,7 +94,7 @@ class AlignedLayout:
         self._rows[row.title] = row
         return line_html(row)
 
-    def quiet(self, row: Quiet) -> str:
+    def quiet(self, row: Placeholder) -> str:
         self._rows.pop(row.title, None)
         return quiet_line_html(row, len(self._head.units))
 
@@ -141,7 +139,7 @@ def draw_methods(
     if state.view.aligned:
         layout = AlignedLayout(place, above, token_map(methods[PROBE], probe, state.example, state.unit))
     places = [
-        Place(methods[id], state.request(id), layout.slot(methods[id].title), quiet=layout.quiet)
+        MethodPlace(methods[id], state.request(id), layout.slot(methods[id].title), quiet=layout.quiet)
         for id in state.methods
     ]
 
@@ -151,12 +149,12 @@ def draw_methods(
     def extent(method: Explainer, explanation: Explanation) -> float:
         return token_map(method, explanation, state.example, state.unit).largest
 
-    fill(places, lambda method, explanation: draw(method, explanation, {}), progress, layout.show)
+    fill_places(places, lambda method, explanation: draw(method, explanation, {}), progress, layout.show)
     if state.view.shared:
         share_scales(places, extent, draw)
     layout.show()
     if status := result_store().status:
-        say_note(status)
+        show_note(status)
     return {place.method.id: place.made for place in places if place.made is not None}
 
 
@@ -165,8 +163,8 @@ def draw_questions(
 ) -> None:
     """Draw removal curves or the agreement of the maps, computed on request."""
     scores = partial(unit_scores, example=state.example, kind=state.unit)
-    page = Questioned("text", state, TEXT_WORDS, state.unit, state.request, key, scores)
-    questions(page, methods, explanations, probe)
+    page = QuestionPage("text", state, TEXT_WORDS, state.unit, state.request, key, scores)
+    question_section(page, methods, explanations, probe)
 
 
 def draw_ablation(
@@ -174,7 +172,7 @@ def draw_ablation(
 ) -> None:
     """Draw the prediction without the pinned tokens, or how to pin one."""
     names = pinned_names(state, probe)
-    without_pinned(state.request(PROBE), state.pins, names, TEXT_WORDS, methods, explanations, probe)
+    ablation_area(state.request(PROBE), state.pins, names, TEXT_WORDS, methods, explanations, probe)
 
 
 def _explain_missing(state: TextState) -> str:

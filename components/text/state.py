@@ -10,12 +10,10 @@ import streamlit as st
 
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts, open_texts
-from components.inputs.link import Query, read_text, write_text
+from components.inputs.link import read_text, write_text
 from components.inputs.text_choice import TextFocus, is_other_text, read_text_focus, write_text_focus
-from components.link_choice import choice
-from components.page_session import PageSession, fields_of
-from components.page_state import Offered, PageState, read_shared, write_shared
-from components.request_link import last_values, write_unusual
+from components.links import Query, last_values, read_choice, write_changed
+from components.state import PageChoices, PageSession, PageState, control_values, read_shared, write_shared
 from components.widgets.view_options import DEFAULT_VIEW, ViewOptions, read_view_options, write_view_options
 from engine.registry import Explainer
 from engine.removal_operators import OPERATORS
@@ -24,7 +22,7 @@ from engine.word_units import UNITS
 
 START = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout", "occlusion", "integrated_gradients",
          "kernel_shap", "random")  # fmt: skip
-OFFERED = Offered(START, ("browse", "questions"), OPERATORS, "tokens")
+OFFERED = PageChoices(START, ("browse", "questions"), OPERATORS, "tokens")
 OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
 """The fields of a link that belong to one text and to no other."""
 SESSION = PageSession("text", text_choice.LOOKING, (*OF_A_TEXT, "target"))
@@ -67,7 +65,7 @@ def read_state(
         last = {name: field for name, field in last.items() if name not in OF_A_TEXT}
     return TextState(
         focus=focus,
-        unit=choice("unit", last, UNITS, notes),
+        unit=read_choice("unit", last, UNITS, notes),
         **_read_edits(last, focus.example, notes),
         view=read_view_options(last, notes),
         **read_shared(query, last, methods, OFFERED, notes),
@@ -77,7 +75,7 @@ def read_state(
 def write_state(state: TextState) -> Query:
     """The link that reopens the state: only what differs from the default is written."""
     query = write_text_focus(state.focus) | write_shared(state, OFFERED)
-    query |= write_unusual([("unit", state.unit, UNITS[0])])
+    query |= write_changed([("unit", state.unit, UNITS[0])])
     for name, text in (("edit", state.edit), ("edit_pair", state.edit_pair)):
         query |= {} if text is None else write_text(name, text)
     return query | write_view_options(state.view)
@@ -96,7 +94,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
     state, notes = read_state(link, models, methods, opened)
     text_choice.fill_controls(state.focus, opened)
     own = {"unit": state.unit, "edit": state.edit, "edit_pair": state.edit_pair}
-    SESSION.fill(own | fields_of("", state.view))
+    SESSION.fill(own | control_values("", state.view))
     SESSION.fill_shared(state, methods, OFFERED)
     return state, opened, SESSION.tell(notes, fresh)
 

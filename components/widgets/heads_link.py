@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.frame import ATTENTION
-from components.inputs.link import Query
+from components.links import Query
+from components.navigation import ATTENTION
 
 LABEL = "See the heads"
 

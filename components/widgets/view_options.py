@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from components.link_choice import choice
+from components.links import read_choice
 from engine.registry import Explainer
 
 LEAST_GAMMA, MOST_GAMMA = 0.3, 2.0
@@ -46,10 +46,10 @@ def read_view_options(last: Mapping[str, str], notes: list[str]) -> ViewOptions:
     """The options of a link; a sentence is added to `notes` for each value that is not known."""
     return ViewOptions(
         gamma=read_gamma(last.get("gamma"), notes),
-        scale=choice("scale", last, SCALES, notes),
-        style=choice("style", last, STYLES, notes),
-        values=choice("values", last, SWITCH, notes) == "on",
-        layout=choice("layout", last, LAYOUTS, notes),
+        scale=read_choice("scale", last, SCALES, notes),
+        style=read_choice("style", last, STYLES, notes),
+        values=read_choice("values", last, SWITCH, notes) == "on",
+        layout=read_choice("layout", last, LAYOUTS, notes),
     )
 
 

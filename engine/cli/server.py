@@ -57,7 +57,7 @@ def launch(
 def server_command(port: int, host: str, headless: bool) -> list[str]:
     """The server's command line."""
     # -P keeps the caller's folder off the import path, where a `cache` or `pages` of theirs would win.
-    base = [sys.executable, "-P", "-m", "components.launcher", "--port", str(port), "--host", host]
+    base = [sys.executable, "-P", "-m", "components.server", "--port", str(port), "--host", host]
     return [*base, "--headless"] if headless else base
 
 

@@ -12,7 +12,7 @@ from streamlit.runtime.context import ContextProxy, StreamlitHeaders
 from streamlit.testing.v1 import AppTest
 
 from components import organizer
-from components.frame import ANNOTATE, HOME, IMAGES, LIBRARY, PAGES, RESULTS, STUDY, TEXT, PageEntry
+from components.navigation import ANNOTATE, HOME, IMAGES, LIBRARY, PAGES, RESULTS, STUDY, TEXT, PageEntry
 from components.organizer import CLOSED, NOT_OPEN
 from engine import jobs
 from engine.access import DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY

@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 from components.annotate import page as annotate_page
 from components.annotate.page import RELOAD
 from components.annotate.seat import AGAIN, SEAT_KEY, UNREACHABLE
-from components.trouble import literal
+from components.errors import escape_label
 from engine.study import annotators
 from engine.study.access import AttemptLimit, new_token
 from engine.study.ballots import Ballot, next_ballot
@@ -194,7 +194,7 @@ def test_a_study_that_ends_meanwhile_says_so() -> None:
 def test_who_is_forgotten_is_asked_anew_and_the_study_keeps_them() -> None:
     page = begun(open_study())
     press(page, "Forget me in this tab")
-    assert title(page) == literal("Which one?")
+    assert title(page) == escape_label("Which one?")
     assert joined() == 1
 
 

@@ -12,7 +12,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from components import computing, stopping
+from components import compute, progress
 from components.attention.session import BOARD_KEYS, key
 from components.numbers import signed
 from engine.explain import explain, key_of
@@ -86,7 +86,7 @@ class Stopper:
     """Stops at the first sign of work whose head names `what`, as a click does: by drawing the page again."""
 
     def __init__(self, what: str) -> None:
-        self._what, self._tick, self.ended = what, stopping.ProgressLine.tick, threading.Event()
+        self._what, self._tick, self.ended = what, progress.ProgressLine.tick, threading.Event()
 
     def slow(self, *given: object) -> None:
         try:
@@ -96,10 +96,10 @@ class Stopper:
         finally:
             self.ended.set()
 
-    def tick(self, line: stopping.ProgressLine, words: str) -> None:
+    def tick(self, line: progress.ProgressLine, words: str) -> None:
         self._tick(line, words)
         if self._what in line._head:
-            stopping._stop(line._keys)
+            progress._stop(line._keys)
             st.rerun()
 
 
@@ -115,10 +115,10 @@ def test_a_score_that_takes_long_can_be_stopped_and_goes_on(
 ) -> None:
     opened(model=model, text=TEXT)
     stopper = Stopper(what)
-    monkeypatch.setattr(computing, "GRACE_SECONDS", 0.3)
+    monkeypatch.setattr(compute, "GRACE_SECONDS", 0.3)
     with monkeypatch.context() as patched:
         patched.setattr(work, stopper.slow)
-        patched.setattr(stopping.ProgressLine, "tick", lambda line, words: stopper.tick(line, words))
+        patched.setattr(progress.ProgressLine, "tick", lambda line, words: stopper.tick(line, words))
         page = opened(model=model, text=TEXT, score=score)
         assert stopper.ended.wait(60)
     assert [box.value for box in page.info] == [said]

@@ -10,8 +10,8 @@ from streamlit.testing.v1 import AppTest
 
 from components.attention import page as attention_page
 from components.attention.session import KIND, key
-from components.input_kind import KINDS
 from components.inputs import text_choice
+from components.state import KINDS
 from tests.alerts import errors
 from tests.app.heads_page import SECONDS, link_of
 from tests.project import ROOT

@@ -8,7 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.evaluate.session import key
-from components.frame import EVALUATE
+from components.navigation import EVALUATE
 from engine import jobs
 from tests.project import ROOT
 

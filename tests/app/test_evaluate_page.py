@@ -12,10 +12,10 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.controls import PERSIST
 from components.evaluate.session import key
 from components.evaluate.work import AGAIN
-from components.frame import EVALUATE
-from components.kept import KEPT
+from components.navigation import EVALUATE
 from engine import explain as explaining
 from engine import jobs
 from engine.errors import ExegesisError
@@ -274,7 +274,7 @@ def test_it_opens_with_an_evaluation_whose_controls_keep_what_the_link_says() ->
     assert len([link for link in page.get("page_link") if link.proto.label == "Open on Text"]) == 10
     scopes = dict(drawn(page, key("text", "")))
     assert {"models", "look.view", "view.slice", "view.inside", "look.order", "examples.page"} <= set(scopes)
-    assert set(scopes.values()) == {KEPT}
+    assert set(scopes.values()) == {PERSIST}
 
 
 def test_pictures_have_a_session_of_their_own() -> None:

@@ -8,9 +8,9 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from components.frame import ATTENTION
 from components.images import state as picture_session
-from components.inputs.link import Query
+from components.links import Query
+from components.navigation import ATTENTION
 from components.text import state as text_session
 from components.widgets.heads_link import LABEL
 from tests.project import ROOT

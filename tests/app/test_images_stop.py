@@ -12,7 +12,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import engine.explain as engine
-from components import computing, stopping
+from components import compute, progress
 from engine.progress import CancelToken
 from engine.request import Request
 from engine.result import Explanation
@@ -44,22 +44,22 @@ def slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Slow:
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "home"))
     stub = Slow(engine.explain_many)
     monkeypatch.setattr(engine, "explain_many", stub)
-    monkeypatch.setattr(computing, "GRACE_SECONDS", 0.3)
+    monkeypatch.setattr(compute, "GRACE_SECONDS", 0.3)
     return stub
 
 
 def stopped(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     """Runs the page and stops it at its first sign of LIME at work, as a click does: by drawing the page again."""
-    real = stopping.ProgressLine.tick
+    real = progress.ProgressLine.tick
 
-    def tick(line: stopping.ProgressLine, words: str) -> None:
+    def tick(line: progress.ProgressLine, words: str) -> None:
         real(line, words)
         if "LIME" in line._head:
-            stopping._stop(line._keys)
+            progress._stop(line._keys)
             st.rerun()
 
     with monkeypatch.context() as patched:
-        patched.setattr(stopping.ProgressLine, "tick", tick)
+        patched.setattr(progress.ProgressLine, "tick", tick)
         return page.run()
 
 

@@ -12,8 +12,8 @@ from streamlit.testing.v1.element_tree import Widget
 from components.attention.session import SESSIONS
 from components.attention.session import key as attention_key
 from components.compare.state import SESSIONS as COMPARE_SESSIONS
+from components.controls import PERSIST
 from components.images.state import WIDGETS as PICTURE_WIDGETS
-from components.kept import KEPT
 from components.text.state import WIDGETS as TEXT_WIDGETS
 from components.text.state import key as text_key
 from tests.app.heads_page import link_of
@@ -61,7 +61,7 @@ def test_every_control_of_a_link_keeps_its_value(file: str, model: str, vit: str
     assert not page.exception
     scopes = {name: scope for name, scope in drawn(page, prefix) if not name.startswith(SET_ANEW)}
     assert len(scopes) > 8
-    assert set(scopes.values()) == {KEPT}
+    assert set(scopes.values()) == {PERSIST}
 
 
 def test_a_closed_section_loses_nothing_when_something_else_is_chosen(model: str) -> None:

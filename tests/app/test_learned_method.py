@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import frame
+from components import navigation
 from components.study.fields import field_key as study_key
 from components.study.form import NOT_LEARNED
 from engine.registry import all_explainers
@@ -46,7 +46,7 @@ def none_shipped(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(learned_explainer, "SHIPPED", tmp_path / "shipped")
 
 
-def opened(page: frame.PageEntry, **query: str | Sequence[str]) -> AppTest:
+def opened(page: navigation.PageEntry, **query: str | Sequence[str]) -> AppTest:
     drawn = AppTest.from_file(str(ROOT / page.file), default_timeout=SECONDS)
     for name, value in query.items():
         drawn.query_params[name] = value if isinstance(value, str) else list(value)
@@ -65,20 +65,20 @@ def _bodies(page: AppTest) -> Iterator[str]:
 
 def test_a_text_has_its_map_and_note_or_is_told_how_to_get_one(text_model: str) -> None:
     link = {"model": text_model, "text": "good food", "method": ["smat", "random"]}
-    shown = html_of(opened(frame.TEXT, **link))
+    shown = html_of(opened(navigation.TEXT, **link))
     assert NONE_HERE in shown
     assert f"exegesis scaffold --teacher {text_model}" in shown
     for_model(text_model)
-    shown = html_of(opened(frame.TEXT, **link))
+    shown = html_of(opened(navigation.TEXT, **link))
     assert NOTE in shown
     assert NONE_HERE not in shown
 
 
 def test_a_picture_has_its_map_too(picture_model: str) -> None:
     link = {"model": picture_model, "data": "scenes", "index": "0", "method": ["smat", "random"]}
-    assert NONE_HERE in html_of(opened(frame.IMAGES, **link))
+    assert NONE_HERE in html_of(opened(navigation.IMAGES, **link))
     for_model(picture_model)
-    page = opened(frame.IMAGES, **link)
+    page = opened(navigation.IMAGES, **link)
     assert NONE_HERE not in html_of(page)
     assert not errors(page)
 
@@ -87,15 +87,17 @@ def test_columns_of_a_comparison_say_it_each_for_itself(text_model: str, tmp_pat
     other = str(save_checkpoint("bert", tmp_path / "other", seed=3))
     for_model(text_model)
     columns = [f"smat@{text_model}", f"smat@{other}", f"random@{other}"]
-    shown = html_of(opened(frame.COMPARE, input="text", text="good food", column=columns))
+    shown = html_of(opened(navigation.COMPARE, input="text", text="good food", column=columns))
     assert shown.count(NONE_HERE) >= 1
     assert f"{NONE_HERE} {other}" in shown
     assert f"{NONE_HERE} {text_model}" not in shown
 
 
-@pytest.mark.parametrize(("page", "button"), [(frame.EVALUATE, "Evaluate"), (frame.RANDOMIZATION, "Randomize")])
+@pytest.mark.parametrize(
+    ("page", "button"), [(navigation.EVALUATE, "Evaluate"), (navigation.RANDOMIZATION, "Randomize")]
+)
 def test_an_experiment_is_refused_before_it_begins(
-    page: frame.PageEntry, button: str, text_model: str, tmp_path: Path
+    page: navigation.PageEntry, button: str, text_model: str, tmp_path: Path
 ) -> None:
     link = {"model": text_model, "data": reviews(tmp_path), "method": ["smat", "gradient_x_input"], "examples": "5"}
     drawn = opened(page, **link)
@@ -136,7 +138,7 @@ def test_the_list_of_methods_says_why_it_is_not_for_this_model(text_model: str) 
 
 def test_a_study_takes_the_learned_explainer_where_there_is_one() -> None:
     for_model("reviews-minilm")
-    page = opened(frame.STUDY, new="smat")
+    page = opened(navigation.STUDY, new="smat")
     assert any("The learned explainer of reviews-minilm is the fourth." in note for note in notes(page))
     page.button(key="study.save").click().run()
     [made] = studies.list_studies()
@@ -145,7 +147,7 @@ def test_a_study_takes_the_learned_explainer_where_there_is_one() -> None:
 
 def test_a_study_is_never_drafted_with_what_its_model_has_not() -> None:
     for_model("reviews-minilm")
-    page = opened(frame.STUDY, new="smat")
+    page = opened(navigation.STUDY, new="smat")
     page.selectbox(study_key("text.model")).set_value("nli-minilm").run()
     assert NOT_LEARNED in notes(page)
     page.button(key="study.save").click().run()

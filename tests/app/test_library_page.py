@@ -14,9 +14,8 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import tests.sample_job
-from components.library.datasets import PICTURES
+from components.library.cards import NAME_KEY, PICTURES
 from components.library.jobs import DATA, EXAMPLES, METHODS, MODEL, MOST_SHOWN, OPEN
-from components.library.models import NAME_KEY
 from components.library.page import SECTIONS
 from engine import jobs
 from engine.data.datasets import dataset_names

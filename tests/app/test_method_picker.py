@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.method_axes import ANY
+from components.method_picker import ANY
 from components.text.state import START, key
 from engine.registry import all_explainers, explainer
 from tests.project import ROOT

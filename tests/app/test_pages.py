@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.frame import HOME, PAGES, PageEntry
+from components.navigation import HOME, PAGES, PageEntry
 from engine.shipped.gallery import GALLERY, PICTURE_METHODS
 from tests.project import ROOT, name_of, sources
 
@@ -21,8 +21,8 @@ HEAVY = ("torch", "transformers", "peft", "scipy", "pandas", "altair")
 DRAW_HOME = f"""
 import json, sys, threading
 from streamlit.testing.v1 import AppTest
-from components import engine_room
-engine_room.import_engine = threading.Thread
+from components import compute
+compute.import_engine = threading.Thread
 page = AppTest.from_file({str(ROOT / "app.py")!r}, default_timeout={SECONDS}).run()
 assert not page.exception
 print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))
@@ -31,8 +31,8 @@ print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))
 DRAW_IMAGES = f"""
 import json, sys, threading
 from streamlit.testing.v1 import AppTest
-from components import engine_room
-engine_room.import_engine = threading.Thread
+from components import compute
+compute.import_engine = threading.Thread
 page = AppTest.from_file({str(ROOT / "pages" / "images.py")!r}, default_timeout={SECONDS}).run()
 assert not page.exception
 maps = sum("data-v=" in element.proto.body for element in page.get("html"))

@@ -13,7 +13,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.experiment.runs import AGAIN, spec_of
 from components.experiment.state import plan_of, read_state
-from components.frame import RANDOMIZATION
+from components.navigation import RANDOMIZATION
 from components.randomization.checks import mark_of
 from components.randomization.view import COMPARE_WITH, SESSION, RandomizationView
 from engine import jobs

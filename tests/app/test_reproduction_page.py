@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.frame import REPRODUCTION
+from components.navigation import REPRODUCTION
 from components.reproduction.page import RUN_LABELS, SOME_MISSING
 from engine import jobs
 from engine.models import catalog

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.frame import SCAFFOLD
+from components.navigation import SCAFFOLD
 from components.scaffold.controls import key
 from components.scaffold.runs import KIND, spec_of
 from components.scaffold.state import opening_state, state_of, train_link, write_state

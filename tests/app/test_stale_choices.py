@@ -7,7 +7,7 @@ from unittest.mock import patch
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components import stale_choices
+from components import controls
 from components.inputs import text_choice
 from components.text.state import key
 from tests.project import ROOT
@@ -65,7 +65,7 @@ def test_a_choice_that_is_stale_keeps_what_the_one_before_it_brought(page: AppTe
 def test_an_address_to_which_a_person_goes_back_is_opened(page: AppTest) -> None:
     first = shown(page)
     after_another_example(page)
-    with patch.object(stale_choices, "is_history", return_value=True):
+    with patch("components.state.is_history_navigation", return_value=True):
         say(page, LINK).run()
     assert shown(page) == first
 
@@ -81,7 +81,7 @@ def test_a_link_that_is_opened_from_another_page_is_no_late_choice(page: AppTest
 def test_who_sees_the_new_example_may_go_back_to_the_one_before(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> None:
     first = shown(page)
     after_another_example(page)
-    monkeypatch.setattr(stale_choices, "DRAWN_SECONDS", 0.0)
+    monkeypatch.setattr(controls, "DRAWN_SECONDS", 0.0)
     page.number_input(text_choice.key("index")).set_value(0).run()
     assert shown(page) == first
 
@@ -93,12 +93,12 @@ def test_the_clock_runs_from_the_end_of_the_run_that_set_the_controls(
     first = shown(page)
     second = after_another_example(page)
     link = {name: page.query_params[name] for name in page.query_params}
-    page.session_state[stale_choices.ENDED_BEFORE] = 0.0
-    now = stale_choices.time.monotonic()
-    monkeypatch.setattr(stale_choices.time, "monotonic", lambda: now + 60)
+    page.session_state[controls.ENDED_BEFORE] = 0.0
+    now = controls.time.monotonic()
+    monkeypatch.setattr(controls.time, "monotonic", lambda: now + 60)
     page.number_input(text_choice.key("index")).set_value(first[0])
     page.text_area(text_choice.key("text")).set_value(first[1])
     assert shown(say(page, link).run()) == second
-    page.session_state[stale_choices.ENDED] = now
+    page.session_state[controls.ENDED] = now
     page.number_input(text_choice.key("index")).set_value(first[0])
     assert shown(say(page, link).run()) == first

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.frame import RESULTS
+from components.navigation import RESULTS
 from components.organizer import PASSWORD
 from engine.study.access import new_token
 from engine.study.ballots import next_ballot

@@ -15,12 +15,12 @@ import pytest
 from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
+from components.errors import escape_label
 from components.organizer import PASSWORD
 from components.study import draft as study_draft
 from components.study.actions import NEW, STUDY
 from components.study.draft import Opening
 from components.study.page import SHOW_ARCHIVED
-from components.trouble import literal
 from engine.errors import ExegesisError
 from engine.scaffold import learned_explainer
 from engine.study import studies
@@ -291,7 +291,7 @@ def test_what_happened_to_a_study_is_listed(tmp_path: Path) -> None:
 def test_a_title_is_text_wherever_it_stands(tmp_path: Path) -> None:
     study = opened_study(text_design(tmp_path, title=EVIL, consent=EVIL))
     for page in (opened(), opened(**{STUDY: study.id})):
-        assert literal(EVIL) in titles(page)
+        assert escape_label(EVIL) in titles(page)
         assert "<img" not in "".join(element.proto.body for element in page.get("html"))
 
 

@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.frame import RESULTS
+from components.errors import WORD_JOINER, escape_label
+from components.navigation import RESULTS
 from components.numbers import MINUS
 from components.organizer import PASSWORD
 from components.results.descriptions import PLAUSIBLE, SMAT_WARNING
 from components.results.page import WIDGET
 from components.results.sections import ANSWER_SECTIONS, RANKING_SECTIONS
-from components.trouble import WORD_JOINER, literal
 from engine.study import results as study_results
 from engine.study.access import new_token
 from engine.study.ballots import next_ballot
@@ -149,7 +149,7 @@ def test_one_vote_of_one_person_is_enough_for_every_section() -> None:
         assert ballot is not None
         confirm(person.id, answer(ballot))
     page = opened(*RANKING_SECTIONS, *ANSWER_SECTIONS, study=study.id)
-    assert page.subheader[0].value == literal("No two methods are told apart yet.")
+    assert page.subheader[0].value == escape_label("No two methods are told apart yet.")
     assert "1 ranking by 1 annotator on 1 item" in words_of(page)
     assert "a forecast needs two." in page.info[0].value
     assert [metric.value for metric in page.metric] == ["not known"] * 3

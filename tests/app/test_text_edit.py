@@ -12,10 +12,9 @@ from streamlit.testing.v1.element_tree import TextInput
 from transformers import AutoTokenizer
 
 import engine.metrics.ablation as ablation
-from components.compact import compact_css
+from components.ablation import TEXT_WORDS
 from components.inputs import text_choice
-from components.question_styles import LAYOUT
-from components.question_words import TEXT_WORDS
+from components.styles import asset_sheet
 from components.text.state import key
 from engine.registry import explainer
 from tests.alerts import errors
@@ -76,7 +75,7 @@ def test_pinned_tokens_have_the_prediction_without_them_by_every_operator(model:
     assert all(name in found for name in TEXT_WORDS.removals.values())
     assert all(explainer(method).title in found for method in QUICK)
     assert TEXT_WORDS.hint not in said(page)
-    sheet = compact_css(LAYOUT.read_text(encoding="utf-8"))
+    sheet = asset_sheet("questions")
     assert any(sheet in element.proto.body for element in page.get("html")), "they are laid out"
 
 

@@ -12,11 +12,11 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import engine.explain as engine
-from components import computing, stopping
-from components.engine_room import key_of
+from components import compute, progress
 from components.inputs import text_choice
-from components.prediction_area import PROBE
+from components.prediction import PROBE
 from components.text.state import key
+from engine.explain import key_of
 from engine.progress import CancelToken
 from engine.request import Example, Request
 from engine.result import Explanation
@@ -56,7 +56,7 @@ def slow(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Slow:
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path))
     stub = Slow(engine.explain_many)
     monkeypatch.setattr(engine, "explain_many", stub)
-    monkeypatch.setattr(computing, "GRACE_SECONDS", 0.3)
+    monkeypatch.setattr(compute, "GRACE_SECONDS", 0.3)
     return stub
 
 
@@ -69,16 +69,16 @@ def opened(model: str, **query: str) -> AppTest:
 
 def stopped(page: AppTest, monkeypatch: pytest.MonkeyPatch) -> AppTest:
     """Runs the page and stops it at its first sign of slow work, as a click does: by drawing the page again."""
-    real = stopping.ProgressLine.tick
+    real = progress.ProgressLine.tick
 
-    def tick(line: stopping.ProgressLine, words: str) -> None:
+    def tick(line: progress.ProgressLine, words: str) -> None:
         real(line, words)
         if "Occlusion" in line._head:
-            stopping._stop(line._keys)
+            progress._stop(line._keys)
             st.rerun()
 
     with monkeypatch.context() as patched:
-        patched.setattr(stopping.ProgressLine, "tick", tick)
+        patched.setattr(progress.ProgressLine, "tick", tick)
         return page.run()
 
 
@@ -118,7 +118,7 @@ def test_another_text_or_parameter_starts_anew(model: str, slow: Slow, monkeypat
 
 def test_a_text_that_is_stopped_while_it_is_read_offers_to_go_on(model: str, slow: Slow) -> None:
     page = opened(model)
-    page.session_state[stopping.STOPPED] = [key_of(Request(model, PROBE, Example("good food, bad service")))]
+    page.session_state[compute.STOPPED] = [key_of(Request(model, PROBE, Example("good food, bad service")))]
     page.run()
     assert [element.value for element in page.info] == ["Stopped before the text was read."]
     assert slow.asked == []

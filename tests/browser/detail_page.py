@@ -12,11 +12,10 @@ from functools import cache
 import numpy as np
 import streamlit as st
 
-from components.compact import compact_css, compact_script
-from components.pins import ASSETS, Component
-from components.styles import use_styles
+from components.styles import compact_css, compact_script, use_styles
 from components.widgets.attention_board.board import DETAIL, HERE, use_head_colors
 from components.widgets.attention_board.data import add_digest, map_data, pack_head
+from components.widgets.base import ASSETS, Component
 from components.widgets.patch_map.picture import picture_style, use_picture_styles
 from engine.heads.matrices import MatrixSelection, largest_values, pack_heads
 from engine.heads.scores import received

@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 from playwright.sync_api import Locator, Page
 
-from components.palette import STEPS, Side, Theme, colour
+from components.palette import STEPS, Side, Theme, color
 from engine.heads.matrices import LEVELS
 from tests.browser.waiting import pixels
 
@@ -51,7 +51,7 @@ def thumbnails(page: Page) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
 
 def ramp(theme: Theme, shares: np.ndarray, side: Side = "amount") -> np.ndarray:
     """The colours of shares from 0 to 1, between two of the palette's steps where they lie there."""
-    steps = np.array([rgb(colour(theme, side, step)) for step in range(STEPS + 1)])
+    steps = np.array([rgb(color(theme, side, step)) for step in range(STEPS + 1)])
     channels = [np.interp(shares * STEPS, np.arange(STEPS + 1), steps[:, channel]) for channel in range(3)]
     return np.rint(np.stack(channels, axis=-1)).astype(int)
 

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import CDPSession, Locator, Page, expect
 
-from components.frame import TEXT
+from components.navigation import TEXT
 from components.widgets.token_map.rationale import TITLE
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS

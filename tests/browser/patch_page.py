@@ -11,9 +11,9 @@ import time
 import numpy as np
 import streamlit as st
 
-from components.method_row import Quiet
-from components.pins import Pins
+from components.method_row import Placeholder
 from components.styles import use_styles
+from components.widgets.base import Pins
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.card import PatchCard, patch_card_html, picture_card_html, quiet_card_html
 from components.widgets.patch_map.picker import OPACITY, draw_patch_picker
@@ -81,8 +81,8 @@ with st.container(gap=None, key="picture_cards"):
     st.empty().html(picture_card_html("Picture", (f"{SIDE} × {SIDE}, as the model sees it",)))
     for number in range(18 if LARGE else 4):
         st.empty().html(patch_card_html(card(number, signed=number % 2 == 0)))
-    st.empty().html(quiet_card_html(Quiet("Kernel SHAP", "being computed …")))
-    st.empty().html(quiet_card_html(Quiet("Exact Shapley", "Needs at most 14 patches, got 64.", failed=True)))
+    st.empty().html(quiet_card_html(Placeholder("Kernel SHAP", "being computed …")))
+    st.empty().html(quiet_card_html(Placeholder("Exact Shapley", "Needs at most 14 patches, got 64.", failed=True)))
 if wait:
     st.text("Still running")
     time.sleep(20)

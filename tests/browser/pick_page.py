@@ -7,8 +7,8 @@ import time
 import numpy as np
 import streamlit as st
 
-from components.pins import Pins
 from components.styles import use_styles
+from components.widgets.base import Pins
 from components.widgets.token_map import TokenMap, token_map_html
 from components.widgets.token_map.picker import draw_token_picker
 from engine.request import Example

@@ -5,15 +5,15 @@ from __future__ import annotations
 import streamlit as st
 
 from components.browse.listing import Listing, read_listing, write_listing
+from components.errors import describe_error, escape_label, show_error
 from components.images.browse import draw_browse
 from components.images.results import describe_picture
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs.datasets import open_pictures
 from components.inputs.picture_choice import read_picture_focus, write_picture_focus
-from components.page_session import PageSession, fields_of
-from components.request_link import last_values
+from components.links import last_values
+from components.state import PageSession, control_values
 from components.styles import use_styles
-from components.trouble import literal, say_error, sentence
 from engine.models.catalog import embedded_image_models
 
 use_styles()
@@ -24,9 +24,9 @@ last = last_values(link)
 said: list[str] = []
 loaded = read_picture_focus(last, embedded_image_models(), opened, said), read_listing(last, said)
 picture_focus_controls.fill_controls(loaded[0], opened)
-session.fill({**fields_of("browse.", loaded[1]), "open.browse": last.get("open") == "browse"})
+session.fill({**control_values("browse.", loaded[1]), "open.browse": last.get("open") == "browse"})
 for told in session.tell(said, fresh):
-    say_error(told)
+    show_error(told)
 picture_focus_controls.draw_focus_controls(embedded_image_models(), opened)
 draw_browse(opened, session.widgets)
 focus, browse = picture_focus_controls.read_controls(opened), session.held("browse.", Listing)
@@ -34,7 +34,7 @@ opens = {"open": ["browse"]} if session.value("open.browse") else {}
 session.save(write_picture_focus(focus) | write_listing(browse) | opens, (focus, browse) != loaded or bool(opens))
 try:
     for line in describe_picture(focus, opened):
-        st.caption(literal(line))
+        st.caption(escape_label(line))
 except Exception as error:
-    say_error(sentence(error))
+    show_error(describe_error(error))
 st.text(f"digest {focus.picture.digest if focus.picture else 'none'}")

@@ -11,11 +11,11 @@ import time
 import numpy as np
 import streamlit as st
 
-from components.annotate.ranking import PLACES, Ranking, draw_ranking_board, forget_ranking
 from components.styles import use_styles
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.card import patches_html
 from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.ranking import PLACES, Ranking, draw_ranking_board, forget_ranking
 from components.widgets.token_map import TokenMap, token_map_html
 from engine.errors import UsageError
 from engine.request import Example

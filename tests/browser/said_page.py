@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import streamlit as st
 
+from components.errors import escape_label, show_error, show_note
 from components.styles import use_styles
-from components.trouble import literal, say_error, say_note
 
 SAID = [
     "![](http://evil.example/x.png) [a](http://evil.example/a)",
@@ -19,8 +19,8 @@ SAID = [
 
 use_styles()
 for at, said in enumerate(SAID):
-    say_error(said)
-    say_note(said)
-    st.toggle(literal(said), key=f"toggle-{at}")
-    st.text_input(literal(said), key=f"input-{at}")
+    show_error(said)
+    show_note(said)
+    st.toggle(escape_label(said), key=f"toggle-{at}")
+    st.text_input(escape_label(said), key=f"input-{at}")
 st.text("That is all")

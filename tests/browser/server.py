@@ -51,7 +51,7 @@ def command(way: str, port: int, script: str = "app.py") -> list[str]:
     Any other way is a module that is started as the launcher is.
     """
     if way != "streamlit":
-        module = "components.launcher" if way == "launcher" else way
+        module = "components.server" if way == "launcher" else way
         return [sys.executable, "-m", module, "--port", str(port), "--headless"]
     flags = [f"--server.port={port}", "--server.headless=true"]
     return [sys.executable, "-m", "streamlit", "run", script, *flags]

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import Page, expect
 
 from components.adversarial.charts import CURVES
-from components.frame import ADVERSARIAL
+from components.navigation import ADVERSARIAL
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import box_of

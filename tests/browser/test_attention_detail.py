@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.palette import STEPS, colour
+from components.palette import STEPS, color
 from tests.browser import detail_page
 from tests.browser.conftest import Scheme
 from tests.browser.server import Server
@@ -58,8 +58,8 @@ def printed(value: float) -> str:
     return np.format_float_positional(float(f"{value:.3g}"), trim="-")
 
 
-def rgb(colour: str) -> np.ndarray:
-    return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+def rgb(value: str) -> np.ndarray:
+    return np.array([int(value[at : at + 2], 16) for at in (1, 3, 5)])
 
 
 def cell_colours(shown: np.ndarray, rows: int, columns: int, side: int = 36) -> np.ndarray:
@@ -121,13 +121,13 @@ def test_hovering_a_cell_says_its_value_and_a_label_its_row(server: Server, open
 def test_cells_have_the_colours_of_the_palette(server: Server, open_page: Open, scheme: Scheme) -> None:
     page = opened(server, open_page, "whole=1", scheme=scheme)
     shares = values() / values().max()
-    near = np.array([[rgb(colour(scheme, "amount", round(STEPS * share))) for share in row] for row in shares])
-    palette = np.array([rgb(colour(scheme, "amount", step)) for step in range(STEPS + 1)])
+    near = np.array([[rgb(color(scheme, "amount", round(STEPS * share))) for share in row] for row in shares])
+    palette = np.array([rgb(color(scheme, "amount", step)) for step in range(STEPS + 1)])
     step = np.abs(np.diff(palette, axis=0)).max()
     shown = cell_colours(pixels(matrix(page)), 12, 12)
     assert np.abs(shown - near).max() <= step, "colours lie between two steps of the palette"
     at = np.unravel_index(shares.argmax(), shares.shape)
-    assert np.abs(shown[at] - rgb(colour(scheme, "amount", STEPS))).max() <= 1
+    assert np.abs(shown[at] - rgb(color(scheme, "amount", STEPS))).max() <= 1
 
 
 def test_where_a_token_may_not_attend_there_is_a_hatch_and_no_number(server: Server, open_page: Open) -> None:

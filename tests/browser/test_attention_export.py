@@ -13,10 +13,10 @@ from playwright.sync_api import Page, expect
 from safetensors.numpy import load_file
 
 from components.attention.page import ALL_FILE
-from components.frame import ATTENTION, TEXT
-from components.palette import PALETTES, STEPS, colour
-from components.png_button import SCALE
-from components.svg_sheet import WIDTH
+from components.export import PNG_SCALE
+from components.navigation import ATTENTION, TEXT
+from components.palette import PALETTES, STEPS, color
+from components.svg import WIDTH
 from components.widgets.heads_link import LABEL
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
@@ -72,11 +72,11 @@ def test_the_picture_is_saved_in_pixels_with_the_matrix_in_it(
     file = saved(page, "PNG", tmp_path)
     assert file.name == "exegesis-heads.png"
     with Image.open(file) as picture:
-        assert picture.width == SCALE * WIDTH
+        assert picture.width == PNG_SCALE * WIDTH
         pixels = picture.convert("RGB")
     seen = {pixel for _, pixel in pixels.getcolors(pixels.width * pixels.height) or ()}
     # Teal is the matrix alone: the fall when switched off has a sign.
-    assert ImageColor.getrgb(colour("light", "amount", STEPS)) in seen
+    assert ImageColor.getrgb(color("light", "amount", STEPS)) in seen
     assert pixels.getpixel((0, 0)) == ImageColor.getrgb(PALETTES["light"].ground)
 
 

@@ -13,11 +13,11 @@ import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
-from components import ballot_maps, pins
+from components import ballot_maps
 from components.annotate.seat import SCRIPT
 from components.ballot_maps import explanation_html
-from components.compact import compact_css, compact_script
-from components.styles import stylesheet
+from components.styles import compact_css, compact_script, stylesheet
+from components.widgets import base
 from components.widgets.patch_map.picture import picture_sheet
 from engine.registry import all_explainers
 from engine.study.assignment import ItemView, order_methods
@@ -61,8 +61,8 @@ def study(request: pytest.FixtureRequest, server: Server, tmp_path_factory: pyte
 def ours() -> tuple[bytes, ...]:
     """Style sheets and scripts, which are the same in every study: they speak of gradients of colours."""
     sheets = [stylesheet(), picture_sheet(), ballot_maps._sheet()]
-    scripts = [compact_script(pins._joined(["ranking"], "js")), compact_script(SCRIPT.read_text(encoding="utf-8"))]
-    rules = compact_css(pins._joined(["ranking"], "css")).replace("}", "}\n")
+    scripts = [compact_script(base._joined(["ranking"], "js")), compact_script(SCRIPT.read_text(encoding="utf-8"))]
+    rules = compact_css(base._joined(["ranking"], "css")).replace("}", "}\n")
     return tuple(one.encode() for one in [*sheets, *scripts, rules])
 
 

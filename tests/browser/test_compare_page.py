@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from components.compare.controls import ADD, PIN
 from components.compare.maps_html import LABEL
-from components.frame import COMPARE
+from components.navigation import COMPARE
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server
 from tests.unit.evaluation.making import REVIEWS, written

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.frame import ANNOTATE, HOME, PAGES, TEXT, PageEntry
+from components.navigation import ANNOTATE, HOME, PAGES, TEXT, PageEntry
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from components.evaluate.leaderboard import HINT
-from components.frame import EVALUATE, TEXT
+from components.navigation import EVALUATE, TEXT
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.palette import PALETTES, STEPS, colour
+from components.palette import PALETTES, STEPS, color
 from components.widgets.flow_graph.graph import (
     FlowGraph,
     build_flow_graph,
@@ -204,7 +204,7 @@ def test_the_patches_of_the_path_are_outlined_on_the_picture(server: Server, ope
     hovered = page.locator(".xg-flow-outlines .xg-flow-some").evaluate_all(OUTLINED)
     assert hovered == [list(divmod(feature.id[1] - 1, 8))]
     expect(page.locator(".xg-flow-path").first).to_have_css("stroke", rgb(PALETTES[scheme].text))
-    expect(page.locator(".xg-flow-step").first).to_have_css("stroke", rgb(colour(scheme, "amount", STEPS)))
+    expect(page.locator(".xg-flow-step").first).to_have_css("stroke", rgb(color(scheme, "amount", STEPS)))
 
 
 def rgb(hexed: str) -> str:

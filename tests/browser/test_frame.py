@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.frame import HOME, TEXT
+from components.navigation import HOME, TEXT
 from engine.shipped.gallery import GALLERY, METHODS
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server

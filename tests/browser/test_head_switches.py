@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
-from components.frame import ATTENTION
+from components.navigation import ATTENTION
 from components.palette import PALETTES
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server

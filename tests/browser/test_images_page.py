@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.frame import IMAGES
+from components.navigation import IMAGES
 from components.palette import PALETTES
 from engine.data.image_datasets import load_images
 from engine.explain import explain

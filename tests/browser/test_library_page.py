@@ -11,9 +11,9 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.frame import HOME, IMAGES, LIBRARY, TEXT
-from components.library.datasets import PICTURES
+from components.library.cards import PICTURES
 from components.library.page import SECTIONS
+from components.navigation import HOME, IMAGES, LIBRARY, TEXT
 from engine.jobs import Job
 from engine.jobs.table import JobTable
 from tests.browser.conftest import TIMEOUT_MS

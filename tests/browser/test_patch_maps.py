@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.palette import colour, step_of
+from components.palette import color, step_of
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.png import blended
 from tests.browser import patch_page
@@ -66,7 +66,7 @@ def expected_colours(shown: PatchMap, scheme: Scheme) -> list[np.ndarray]:
     """By the palette alone, patch by patch."""
     sides = ["amount" if not shown.signed else "for" if value > 0 else "against" for value in shown.scores.flat]
     steps = [step_of(value, shown.scale) for value in shown.scores.flat]
-    return [rgb(colour(scheme, side, step)) for side, step in zip(sides, steps, strict=True)]
+    return [rgb(color(scheme, side, step)) for side, step in zip(sides, steps, strict=True)]
 
 
 def test_at_full_opacity_each_patch_has_the_colour_of_its_score_to_its_edges(

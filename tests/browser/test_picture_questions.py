@@ -8,8 +8,8 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.frame import IMAGES
 from components.images.truth import CHANCE
+from components.navigation import IMAGES
 from components.palette import PALETTES, Theme, contrast
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS

@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 from playwright.sync_api import Page, expect
 
-from components.frame import RANDOMIZATION
+from components.navigation import RANDOMIZATION
 from components.randomization.stage_maps import LABEL
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.frame import EVALUATE, REPRODUCTION
+from components.navigation import EVALUATE, REPRODUCTION
 from engine.reproduction.claims import declaration, thesis_claims
 from engine.reproduction.papers import THESIS_TOPICS
 from engine.reproduction.thesis import ThesisQuery

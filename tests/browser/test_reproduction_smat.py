@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.frame import REPRODUCTION, SCAFFOLD
+from components.navigation import REPRODUCTION, SCAFFOLD
 from components.reproduction.page import PAPER_TITLES
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.words import count_text

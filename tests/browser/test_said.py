@@ -7,8 +7,8 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from components.errors import WORD_JOINER
 from components.palette import PALETTES
-from components.trouble import WORD_JOINER
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.maps import address, rgb
 from tests.browser.said_page import SAID

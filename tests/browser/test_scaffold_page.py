@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.frame import SCAFFOLD
+from components.navigation import SCAFFOLD
 from components.scaffold.about import TITLE
 from components.scaffold.charts import LABEL
 from components.scaffold.state import state_of, write_state

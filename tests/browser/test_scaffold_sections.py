@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.frame import ATTENTION, SCAFFOLD
+from components.navigation import ATTENTION, SCAFFOLD
 from components.scaffold.state import state_of, write_state
 from engine.scaffold.plan import ScaffoldPlan
 from tests.browser.conftest import TIMEOUT_MS

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.frame import RESULTS
+from components.navigation import RESULTS
 from components.palette import PALETTES, Theme
 from components.results.sections import ANSWER_SECTIONS, RANKING_SECTIONS
 from engine.study.database import ADDRESS, study_database

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
-from components.frame import TEXT
+from components.navigation import TEXT
 from components.palette import PALETTES
 from engine.removal_operators import OPERATORS
 from tests.browser.conftest import TIMEOUT_MS

@@ -12,10 +12,10 @@ from xml.etree import ElementTree
 from PIL import Image, ImageColor
 from playwright.sync_api import Page, expect
 
-from components.frame import TEXT
-from components.palette import PALETTES, STEPS, Theme, colour
-from components.png_button import SCALE
-from components.svg_sheet import WIDTH
+from components.export import PNG_SCALE
+from components.navigation import TEXT
+from components.palette import PALETTES, STEPS, Theme, color
+from components.svg import WIDTH
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 
@@ -33,8 +33,8 @@ def saved(page: Page, label: str, folder: Path) -> Path:
     return file
 
 
-def rgb(colour: str) -> str:
-    return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
+def rgb(value: str) -> str:
+    return "rgb({}, {}, {})".format(*(int(value[at : at + 2], 16) for at in (1, 3, 5)))
 
 
 def test_every_file_is_saved_and_opens_alone(server: Server, model: str, open_page: Open, tmp_path: Path) -> None:
@@ -78,8 +78,8 @@ def test_the_picture_is_saved_in_pixels_and_in_light_colours(
     assert first.read_bytes() == again.read_bytes()
     with Image.open(first) as picture:
         assert picture.format == "PNG"
-        assert picture.width == SCALE * WIDTH
+        assert picture.width == PNG_SCALE * WIDTH
         pixels = picture.convert("RGB")
     seen = {pixel for _, pixel in pixels.getcolors(pixels.width * pixels.height) or ()}
     assert pixels.getpixel((0, 0)) == ImageColor.getrgb(PALETTES["light"].ground)
-    assert {ImageColor.getrgb(colour("light", "amount", STEPS)), ImageColor.getrgb(PALETTES["light"].special)} <= seen
+    assert {ImageColor.getrgb(color("light", "amount", STEPS)), ImageColor.getrgb(PALETTES["light"].special)} <= seen

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.palette import PALETTES, STEPS, Theme, colour
+from components.palette import PALETTES, STEPS, Theme, color
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.maps import QUICK, address, expect_maps, expect_table, hover_text, rgb, row
 from tests.browser.server import Server
@@ -69,7 +69,7 @@ def test_the_view_changes_the_maps_and_a_link_reopens_it(server: Server, model: 
     again = open_page(page.url, scheme="dark")
     expect_maps(again)
     strongest = row(again, "random").locator(f".m{STEPS}").first
-    expect(strongest).to_have_css("background-color", rgb(colour("dark", "amount", STEPS)))
+    expect(strongest).to_have_css("background-color", rgb(color("dark", "amount", STEPS)))
     expect(strongest).to_have_css("background-image", re.compile(re.escape(rgb(PALETTES["dark"].ground))))
     said = strongest.evaluate("node => getComputedStyle(node, '::before').content")
     assert re.fullmatch(r'"\d+\.\d"', said)
@@ -95,7 +95,7 @@ def test_both_themes_have_their_own_colours(scheme: Theme, server: Server, model
     page = open_page(address(server, model, text=TEXT_HERE), scheme=scheme)
     expect_maps(page)
     strongest = row(page, "random").locator(f".m{STEPS}").first
-    expect(strongest).to_have_css("background-color", rgb(colour(scheme, "amount", STEPS)))
+    expect(strongest).to_have_css("background-color", rgb(color(scheme, "amount", STEPS)))
     expect(strongest).to_have_css("color", rgb(PALETTES[scheme].text))
     expect(row(page, "random").locator(".xg-special").first).to_have_css(
         "background-color", rgb(PALETTES[scheme].special)

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
-from components.frame import TEXT
+from components.navigation import TEXT
 from components.palette import PALETTES
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.frame import ATTENTION, COMPARE, IMAGES, TEXT
+from components.navigation import ATTENTION, COMPARE, IMAGES, TEXT
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import settled

@@ -17,7 +17,7 @@ from starlette.responses import PlainTextResponse
 from starlette.routing import Route
 from starlette.testclient import TestClient
 
-from components.serving import EMBEDDERS, middleware
+from components.server import EMBEDDERS, middleware
 from engine.access import STUDY_ONLY
 from engine.errors import UsageError
 from tests.browser.server import free_port
@@ -112,7 +112,7 @@ def test_a_server_that_others_reach_asks_nobody_and_says_its_headers(
     (tmp_path / "sitecustomize.py").write_text(f"WATCHED = {str(watched)!r}\n{WATCHER}", encoding="utf-8")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "home"))
-    command = [sys.executable, "-m", "components.launcher", "--port", str(port), "--host", "0.0.0.0", "--headless"]
+    command = [sys.executable, "-m", "components.server", "--port", str(port), "--host", "0.0.0.0", "--headless"]
     with (tmp_path / "log").open("wb") as log:
         process = subprocess.Popen(command, cwd=ROOT, stdout=log, stderr=subprocess.STDOUT)
     try:

@@ -13,10 +13,9 @@ from pathlib import Path
 
 import streamlit as st
 
-from components import pins
-from components.palette import THEMES, Theme, hued
-from components.pins import Component
-from components.trouble import say_error, sentence
+from components.errors import describe_error, show_error
+from components.palette import THEMES, Theme, oklch_color
+from components.widgets import base
 from components.widgets.attention_board.data import (
     AttentionBytes,
     add_digest,
@@ -31,6 +30,7 @@ from components.widgets.attention_board.options import (
     select_matrix,
     selected_head,
 )
+from components.widgets.base import Component
 from engine.errors import not_allowed
 from engine.heads.readings import HeadReading
 from engine.heads.scales import HeadScales
@@ -86,7 +86,7 @@ def attention_board(
     """
     selection, error = select_matrix(reading, options)
     if error is not None:
-        say_error(sentence(error))
+        show_error(describe_error(error))
     grids, exact = cached_grids(reading, selection), None
     if options.detail == "matrix":
         exact = add_digest(pack_head(reading.attention, selected_head(options, scores, reading), selection))
@@ -94,12 +94,12 @@ def attention_board(
     length = len(reading.explanation.tokens)
 
     def lock() -> None:
-        choice = pins.heard(key, "locked", partial(parse_lock, size=(layers, heads)))
+        choice = base.receive_event(key, "locked", partial(parse_lock, size=(layers, heads)))
         if choice is not None:
             on_lock(choice.head, choice.alone)
 
     def choose_query() -> None:
-        choice = pins.heard(key, "asked", partial(parse_query, length=length))
+        choice = base.receive_event(key, "asked", partial(parse_query, length=length))
         if choice is not None:
             on_query(choice.query)
 
@@ -107,7 +107,7 @@ def attention_board(
         use_head_colors()
         _send_bytes(grids.packed, f"{key}.bytes")
         data = board_data(options, reading, scores, switched, selection, grids, exact)
-        pins.tell(_board_component(), key, data, on_locked_change=lock, on_asked_change=choose_query)
+        base.draw_component(_board_component(), key, data, on_locked_change=lock, on_asked_change=choose_query)
         if exact:  # last, so that the board keeps its place where there is none
             _send_bytes(exact, f"{key}.whole")
 
@@ -115,7 +115,7 @@ def attention_board(
 def parse_lock(sent: object, size: tuple[int, int]) -> HeadLock:
     """The browser's message, checked: a head that a model of this size has."""
     fields = sent if isinstance(sent, dict) else {}
-    head, alone, turn = fields.get("head"), fields.get("alone"), pins.turn_of(fields, UNCHANGED)
+    head, alone, turn = fields.get("head"), fields.get("alone"), base.parse_turn(fields, UNCHANGED)
     if head is not None and not _is_head(head, size):
         allowed = f"a layer from 0 to {size[0] - 1} and a head from 0 to {size[1] - 1}, or nothing"
         raise not_allowed("head", allowed, head, UNCHANGED)
@@ -127,7 +127,7 @@ def parse_lock(sent: object, size: tuple[int, int]) -> HeadLock:
 def parse_query(sent: object, length: int) -> QueryChoice:
     """The browser's message, checked: a position of this input."""
     fields = sent if isinstance(sent, dict) else {}
-    query, turn = fields.get("query"), pins.turn_of(fields, UNCHANGED)
+    query, turn = fields.get("query"), base.parse_turn(fields, UNCHANGED)
     if type(query) is not int or not 0 <= query < length:
         raise not_allowed("query", f"a position from 0 to {length - 1}", query, UNCHANGED)
     return QueryChoice(query, turn)
@@ -142,7 +142,7 @@ def _is_head(head: object, size: tuple[int, int]) -> bool:
 def head_color(theme: Theme, head: int) -> str:
     """As #rrggbb; from the 17th head on they come again."""
     hue, level = HUES[head % len(HUES)]
-    return hued(LIGHTNESS[theme][level], CHROMA[theme], float(hue))
+    return oklch_color(LIGHTNESS[theme][level], CHROMA[theme], float(hue))
 
 
 def head_color_rules() -> str:
@@ -166,9 +166,9 @@ def _send_bytes(packed: AttentionBytes, key: str) -> None:
 
 @cache
 def _board_component() -> Component:
-    return pins.component(NAME, *FILES, folder=HERE)
+    return base.build_component(NAME, *FILES, folder=HERE)
 
 
 @cache
 def _bytes_component() -> Component:
-    return pins.component(BYTES_NAME, "cells", "bytes", folder=HERE)
+    return base.build_component(BYTES_NAME, "cells", "bytes", folder=HERE)

@@ -6,10 +6,23 @@ import csv
 import io
 from html import escape
 
-from components.citing import origin_of
+from components.export import citation
 from components.numbers import plain
-from components.palette import PALETTES, STEPS, colour
-from components.svg_sheet import CELL, EDGE, LINE, SMALL, SMALLER, WIDTH, Sheet, cells, clean, sentence, whole, words
+from components.palette import PALETTES, STEPS, color
+from components.svg import (
+    CELL,
+    EDGE,
+    LINE,
+    SMALL,
+    SMALLER,
+    WIDTH,
+    SvgSheet,
+    add_sentence,
+    clean_xml,
+    count_cells,
+    svg_document,
+    text_element,
+)
 from components.widgets.flow_graph.graph import (
     FlowGraph,
     describe_carried_share,
@@ -24,7 +37,7 @@ from engine.table_io import escape_cell
 
 _BOLD = ' font-weight="bold"'
 _INK, _GROUND = PALETTES["light"].text, PALETTES["light"].ground
-_TEAL = colour("light", "amount", STEPS)
+_TEAL = color("light", "amount", STEPS)
 _PATH = ((_GROUND, 5.5), (_INK, 2.5))
 """Ground under the most important path, and the path."""
 CSV_HEADER = ("layer", "from_position", "from", "to_position", "to", "weight", "flow")
@@ -43,8 +56,8 @@ PRUNED = "Pruned as Ferrando and Voita (2024), Information flow routes, do."
 
 def flow_svg(graph: FlowGraph, explanation: Explanation, settings: str = "") -> str:
     """The drawing as SVG, its most important path on top, with its words; light. `settings`: the flow's parameters."""
-    sheet = Sheet()
-    sheet.parts.append(words(f"Flow of attention to {graph.label} {graph.value}", EDGE, sheet.y + 18, _BOLD))
+    sheet = SvgSheet()
+    sheet.parts.append(text_element(f"Flow of attention to {graph.label} {graph.value}", EDGE, sheet.y + 18, _BOLD))
     sheet.y += LINE
     for line in (
         f"{KIND_NAMES[graph.kind]}{settings}.",
@@ -52,11 +65,11 @@ def flow_svg(graph: FlowGraph, explanation: Explanation, settings: str = "") -> 
         f"Black, the most important path{describe_path_start(graph, graph.best)}: {describe_path(graph, graph.best)}",
         *filter(None, (describe_special_share(graph),)),
     ):
-        sentence(sheet, line)
+        add_sentence(sheet, line)
     _FlowDrawing(graph, sheet.y + LINE).draw(sheet)
-    for line in (origin_of(explanation), CITATIONS[graph.kind], PRUNED):
-        sentence(sheet, line)
-    return whole(sheet, dark=False)
+    for line in (citation(explanation), CITATIONS[graph.kind], PRUNED):
+        add_sentence(sheet, line)
+    return svg_document(sheet, dark=False)
 
 
 def flow_csv(graph: FlowGraph) -> str:
@@ -77,13 +90,13 @@ class _FlowDrawing:
     def __init__(self, graph: FlowGraph, top: float) -> None:
         self.graph, self.top, self.depths = graph, top, graph.layers - graph.start
         self.names = [_cut(row.name) for row in graph.rows]
-        self.left = EDGE + SMALL * CELL * max(map(cells, self.names)) + 2 * MAX_RADIUS
+        self.left = EDGE + SMALL * CELL * max(map(count_cells, self.names)) + 2 * MAX_RADIUS
         self.gap = min(120.0, (WIDTH - EDGE - MAX_RADIUS - self.left) / (self.depths + 1))
         self.most = max([*(edge.flow for edge in graph.edges), *(share for _, share in graph.reads)])
 
-    def draw(self, sheet: Sheet) -> None:
+    def draw(self, sheet: SvgSheet) -> None:
         sheet.parts += [self._layer(at) for at in range(self.depths)]
-        sheet.parts += [words(name, EDGE, self.y(at) + 4, SMALLER) for at, name in enumerate(self.names)]
+        sheet.parts += [text_element(name, EDGE, self.y(at) + 4, SMALLER) for at, name in enumerate(self.names)]
         sheet.parts += [*self._steps(), *self._path_lines(self.graph.best), *self._nodes()]
         sheet.y = self.top + ROW * len(self.names) + LINE / 2
 
@@ -101,7 +114,7 @@ class _FlowDrawing:
 
     def _layer(self, at: int) -> str:
         middle = f'{SMALLER} text-anchor="middle"'
-        return words(f"{self.graph.start + at}", self.x(at + 0.5), self.top - 4, middle, "muted")
+        return text_element(f"{self.graph.start + at}", self.x(at + 0.5), self.top - 4, middle, "muted")
 
     def _steps(self) -> list[str]:
         row = self.graph.row_numbers
@@ -145,5 +158,5 @@ class _FlowDrawing:
 
 
 def _cut(name: str) -> str:
-    cleaned = clean(name)
-    return cleaned if cells(cleaned) <= MAX_NAME_CELLS else f"{cleaned[: MAX_NAME_CELLS - 1]}…"
+    cleaned = clean_xml(name)
+    return cleaned if count_cells(cleaned) <= MAX_NAME_CELLS else f"{cleaned[: MAX_NAME_CELLS - 1]}…"

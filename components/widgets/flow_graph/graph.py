@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
 
-from components import pins
 from components.numbers import percent, plain, signed
-from components.pins import Component
+from components.widgets import base
+from components.widgets.base import Component
 from engine.heads.flow import (
     AttentionFlow,
     FlowEdge,
@@ -97,7 +97,7 @@ def flow_graph(graph: FlowGraph, key: str) -> None:
 
 @cache
 def _component() -> Component:
-    return pins.component(NAME, "graph", folder=HERE)
+    return base.build_component(NAME, "graph", folder=HERE)
 
 
 def default_threshold(flow: AttentionFlow, start: int) -> float:

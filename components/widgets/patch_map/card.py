@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
 
-from components.method_row import Facts, Quiet, check_html, cost_line, details_html, facts
+from components.method_row import Facts, Placeholder, check_html, cost_line, details_html, facts
 from components.numbers import plain, small
 from components.widgets.patch_map.html import LAYERS, PatchMap, layers_html, legend_html, sentence
 from components.widgets.view_options import DEFAULT_VIEW, SCALES, ViewOptions, scale_group
@@ -99,7 +99,7 @@ def picture_card_html(title: str, lines: tuple[str, ...] = ()) -> str:
     )
 
 
-def quiet_card_html(card: Quiet) -> str:
+def quiet_card_html(card: Placeholder) -> str:
     """The card of a method without a map: its numbers are still to come, or an error stands in their place."""
     title, text, kind = escape(card.title), escape(card.sentence), " xg-error" if card.failed else ""
     return (

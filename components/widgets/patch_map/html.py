@@ -15,9 +15,19 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from PIL import Image
 
-from components.legend import bent, shared
 from components.numbers import plain, signed
-from components.palette import SIDES, STEPS, THEMES, Side, Theme, colour, see_through, step_of
+from components.palette import (
+    SIDES,
+    STEPS,
+    THEMES,
+    Side,
+    Theme,
+    color,
+    gamma_note,
+    sharing_note,
+    step_of,
+    translucent_color,
+)
 from components.widgets.patch_map.picture import png_url
 from components.widgets.view_options import DEFAULT_VIEW, ViewOptions
 
@@ -118,7 +128,7 @@ def score(view: PatchMap, at: int) -> str:
 
 def more_lines(view: PatchMap) -> list[str]:
     """How the colors bend and which maps share the scale, a line each; escaped."""
-    return [line.removeprefix(" · ") for line in (bent(view), shared(view)) if line]
+    return [line.removeprefix(" · ") for line in (gamma_note(view), sharing_note(view)) if line]
 
 
 def ends(view: PatchMap) -> tuple[str, str]:
@@ -134,8 +144,8 @@ def sides(view: PatchMap) -> tuple[str, str]:
 def scale_colors(view: PatchMap, theme: Theme) -> list[str]:
     """The colors of the scale from its one end to the other, as #rrggbb."""
     up: Side = "for" if view.signed else "amount"
-    down = [colour(theme, "against", step) for step in range(STEPS, 0, -1)] if view.signed else []
-    return [*down, *(colour(theme, up, step) for step in range(STEPS + 1))]
+    down = [color(theme, "against", step) for step in range(STEPS, 0, -1)] if view.signed else []
+    return [*down, *(color(theme, up, step) for step in range(STEPS + 1))]
 
 
 def overlay(view: PatchMap, theme: Theme) -> UInt8[np.ndarray, "gh gw 4"]:
@@ -151,7 +161,7 @@ def color_places(view: PatchMap) -> np.ndarray:
 
 @cache
 def color_table(theme: Theme) -> UInt8[np.ndarray, "colors 4"]:
-    return np.array([see_through(theme, side, step) for side in SIDES for step in range(STEPS + 1)], np.uint8)
+    return np.array([translucent_color(theme, side, step) for side in SIDES for step in range(STEPS + 1)], np.uint8)
 
 
 def side_of(view: PatchMap, value: float) -> Side:

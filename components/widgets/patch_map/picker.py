@@ -11,8 +11,8 @@ from pathlib import Path
 
 import streamlit as st
 
-from components import pins as strips
-from components.pins import Component, Picked, Pins
+from components.widgets import base as strips
+from components.widgets.base import Component, PinEvent, Pins
 from components.widgets.patch_map.picture import CARDS
 
 NAME = "exegesis_patch_pick"
@@ -37,7 +37,7 @@ def draw_patch_picker(
     """
     data = browser_data(grid, pins, opacity) | {"asks": on_opacity is not None}
     events = {} if on_opacity is None else {"on_opacity_change": partial(_take_opacity, key, on_opacity)}
-    strips.strip(_component(), key, data, partial(parse, grid=grid), on_pick, **events)
+    strips.draw_strip(_component(), key, data, partial(parse, grid=grid), on_pick, **events)
 
 
 def on_grid(grid: tuple[int, int], pins: Pins) -> Pins:
@@ -52,10 +52,10 @@ def browser_data(grid: tuple[int, int], pins: Pins, opacity: int = OPACITY) -> d
     return {"rows": rows, "columns": columns, "opacity": opacity, "scope": CARDS, "pinned": pinned}
 
 
-def parse(sent: object, grid: tuple[int, int]) -> Picked:
+def parse(sent: object, grid: tuple[int, int]) -> PinEvent:
     """The pins that the browser sent, checked: they must fit this grid."""
     patches = grid[0] * grid[1]
-    return strips.parse(sent, lambda at: 0 <= at < patches, f"numbers of patches of 0 to {patches - 1}")
+    return strips.parse_pins(sent, lambda at: 0 <= at < patches, f"numbers of patches of 0 to {patches - 1}")
 
 
 def _take_opacity(key: str, on_opacity: Callable[[int], None]) -> None:
@@ -67,4 +67,4 @@ def _take_opacity(key: str, on_opacity: Callable[[int], None]) -> None:
 
 @cache
 def _component() -> Component:
-    return strips.component(NAME, "picker", folder=Path(__file__).parent)
+    return strips.build_component(NAME, "picker", folder=Path(__file__).parent)

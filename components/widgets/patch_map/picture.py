@@ -12,7 +12,7 @@ import streamlit as st
 from jaxtyping import Bool, UInt8
 from PIL import Image
 
-from components.compact import compact_css
+from components.styles import compact_css
 
 LAYOUT = Path(__file__).parent / "patch_map.css"
 CARDS_KEY = "picture_cards"

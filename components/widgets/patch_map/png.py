@@ -14,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from components.numbers import MINUS, plain, small
 from components.palette import PALETTES, Theme
-from components.pins import Pins
+from components.widgets.base import Pins
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.card import PatchCard
 from components.widgets.patch_map.html import ends, more_lines, overlay, scale_colors, sides

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from html import escape
 
-from components.method_row import MethodRow, Quiet, check_html, foot_html
+from components.method_row import MethodRow, Placeholder, check_html, footer_html
 from components.numbers import plain
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.html import class_of, direction, facts_of, modes, place_classes, tone, unit_direction
@@ -44,7 +44,7 @@ def line_html(row: MethodRow) -> str:
     return f"<tr{class_of(*modes(view).split())} style=\"--n:'{view.ranked}'\">{_name(row)}{cells}</tr>"
 
 
-def quiet_line_html(row: Quiet, columns: int) -> str:
+def quiet_line_html(row: Placeholder, columns: int) -> str:
     """The line of a method without a map; the sentence stays in sight while the table is scrolled."""
     kind = " xg-error" if row.failed else ""
     return (
@@ -96,5 +96,5 @@ def _ends(view: TokenMap) -> str:
 def _item(row: MethodRow) -> str:
     return (
         f'<div class="xg-item"><div class="xg-side"><p class="xg-title">{escape(row.title)}</p>'
-        f'{check_html(row.check)}<p class="xg-small">{escape(row.cost)}</p></div>{foot_html(row)}</div>'
+        f'{check_html(row.check)}<p class="xg-small">{escape(row.cost)}</p></div>{footer_html(row)}</div>'
     )

@@ -21,9 +21,8 @@ from functools import cached_property
 from html import escape
 from itertools import groupby
 
-from components.legend import bent, shared
 from components.numbers import brief, count, plain, signed
-from components.palette import Side, step_of
+from components.palette import Side, gamma_note, sharing_note, step_of
 from components.widgets.view_options import DEFAULT_VIEW, ViewOptions
 from engine.word_units import Unit
 
@@ -95,7 +94,7 @@ def legend_html(view: TokenMap) -> str:
         return '<span class="xg-legend"><i class="xg-scale xg-mark"></i> marked in the data set</span>'
     if view.largest == 0:
         return '<span class="xg-legend">All scores are zero: nothing to colour.</span>'
-    return f'<span class="xg-legend">{_scale(view)}{bent(view)}{shared(view)}</span>'
+    return f'<span class="xg-legend">{_scale(view)}{gamma_note(view)}{sharing_note(view)}</span>'
 
 
 def tip(view: TokenMap, position: int) -> str:

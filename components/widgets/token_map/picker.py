@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
 from pathlib import Path
 
-from components import pins as strips
-from components.pins import Component, Picked, Pins
+from components.widgets import base as strips
+from components.widgets.base import Component, PinEvent, Pins
 from components.widgets.token_map.html import DIGITS, STACK, direction
 from engine.word_units import Unit
 
@@ -24,7 +24,7 @@ def draw_token_picker(units: Sequence[Unit], pins: Pins, key: str, on_pick: Call
     """
     drawn = tuple(units)
     read, take = partial(parse, units=drawn), partial(hand_over, drawn, on_pick)
-    strips.strip(_component(), key, browser_data(drawn, pins), read, take)
+    strips.draw_strip(_component(), key, browser_data(drawn, pins), read, take)
 
 
 def to_tokens(units: Sequence[Unit], positions: Iterable[int]) -> Pins:
@@ -55,10 +55,10 @@ def browser_data(units: Sequence[Unit], pins: Pins) -> dict[str, object]:
     }
 
 
-def parse(sent: object, units: Sequence[Unit]) -> Picked:
+def parse(sent: object, units: Sequence[Unit]) -> PinEvent:
     """The pins that the browser sent, checked: they must fit these units."""
     allowed = f"positions of 0 to {len(units) - 1} that are no special tokens"
-    return strips.parse(sent, lambda at: 0 <= at < len(units) and not units[at].special, allowed)
+    return strips.parse_pins(sent, lambda at: 0 <= at < len(units) and not units[at].special, allowed)
 
 
 def hand_over(units: Sequence[Unit], on_pick: Callable[[Pins], None], positions: Pins) -> None:
@@ -68,4 +68,4 @@ def hand_over(units: Sequence[Unit], on_pick: Callable[[Pins], None], positions:
 
 @cache
 def _component() -> Component:
-    return strips.component(NAME, "picker", folder=Path(__file__).parent)
+    return strips.build_component(NAME, "picker", folder=Path(__file__).parent)

@@ -13,22 +13,22 @@ from html import escape, unescape
 from itertools import groupby
 
 from components.numbers import brief
-from components.palette import PALETTES, Side, colour, step_of
-from components.svg_sheet import (
+from components.palette import PALETTES, Side, color, step_of
+from components.svg import (
     CELL,
     EDGE,
     LINE,
     TINY,
     WIDTH,
-    Piece,
-    Sheet,
-    cells,
-    clean,
-    lines,
-    scale_bar,
-    sentence,
-    whole,
-    words,
+    SvgSheet,
+    TextPiece,
+    add_scale_bar,
+    add_sentence,
+    clean_xml,
+    count_cells,
+    svg_document,
+    text_element,
+    wrap_lines,
 )
 from components.widgets.token_map import TokenMap, legend_html
 from components.widgets.token_map.html import between, direction, tip
@@ -43,41 +43,41 @@ def maps_svg(
     rows: Iterable[tuple[str, TokenMap]], sentences: Iterable[str], dark: bool, pinned: frozenset[int] = frozenset()
 ) -> str:
     """Maps with their titles, below them sentences. `pinned`: positions of units that are ringed."""
-    sheet = Sheet(pinned=pinned)
+    sheet = SvgSheet(pinned=pinned)
     for title, view in rows:
         _row(sheet, title, view)
     for line in sentences:
-        sentence(sheet, line)
-    return whole(sheet, dark)
+        add_sentence(sheet, line)
+    return svg_document(sheet, dark)
 
 
-def _row(sheet: Sheet, title: str, view: TokenMap) -> None:
-    sheet.parts.append(words(title, EDGE, sheet.y + 18, ' font-weight="bold"'))
+def _row(sheet: SvgSheet, title: str, view: TokenMap) -> None:
+    sheet.parts.append(text_element(title, EDGE, sheet.y + 18, ' font-weight="bold"'))
     sheet.y += LINE
     for segment, pieces in enumerate(_paragraphs(view)):
         rightwards = direction(view.texts[segment]) == "ltr"
-        for line in lines(pieces):
+        for line in wrap_lines(pieces):
             sheet.parts += _line(view, line, sheet, rightwards)
             sheet.y += LINE + (VALUE if any(piece.value for piece in line) else 0)
     _scale(sheet, view)
 
 
-def _paragraphs(view: TokenMap) -> list[list[Piece]]:
+def _paragraphs(view: TokenMap) -> list[list[TextPiece]]:
     """For each text its units and what stands between them; a special token stands where it was read."""
-    paragraphs: list[list[Piece]] = [[] for _ in view.texts]
+    paragraphs: list[list[TextPiece]] = [[] for _ in view.texts]
     reached, current = [0] * len(view.texts), 0
     for position, unit in enumerate(view.units):
         if unit.special:
-            paragraphs[current] += [Piece(" "), Piece(clean(unit.text), position), Piece(" ")]
+            paragraphs[current] += [TextPiece(" "), TextPiece(clean_xml(unit.text), position), TextPiece(" ")]
             continue
         current = unit.segment
         gap = between(view.texts[current], reached[current], unit)
         paragraphs[current] += _between(gap)
-        paragraphs[current].append(Piece(clean(unit.text), position, _value(view, position)))
+        paragraphs[current].append(TextPiece(clean_xml(unit.text), position, _value(view, position)))
         reached[current] = reached[current] + len(gap) if unit.blank else max(reached[current], unit.end)
     for segment, text in enumerate(view.texts):
         rest = text[reached[segment] :]
-        paragraphs[segment] += [Piece(" … cut off")] if view.truncated and rest.strip() else _between(rest)
+        paragraphs[segment] += [TextPiece(" … cut off")] if view.truncated and rest.strip() else _between(rest)
     return paragraphs
 
 
@@ -86,15 +86,15 @@ def _value(view: TokenMap, position: int) -> str:
     return brief(view.units[position].score, view.largest, view.signed) if has_value else ""
 
 
-def _between(text: str) -> Iterator[Piece]:
+def _between(text: str) -> Iterator[TextPiece]:
     for number, part in enumerate(text.replace("\r\n", "\n").split("\n")):
         if number:
-            yield Piece("\n")
+            yield TextPiece("\n")
         if part:
-            yield Piece(clean(part))
+            yield TextPiece(clean_xml(part))
 
 
-def _line(view: TokenMap, line: Sequence[Piece], sheet: Sheet, rightwards: bool) -> Iterator[str]:
+def _line(view: TokenMap, line: Sequence[TextPiece], sheet: SvgSheet, rightwards: bool) -> Iterator[str]:
     x = EDGE if rightwards else WIDTH - EDGE
     for piece in in_sight(line, rightwards):
         width = piece.cells * CELL
@@ -104,17 +104,17 @@ def _line(view: TokenMap, line: Sequence[Piece], sheet: Sheet, rightwards: bool)
         x += width if rightwards else 0
 
 
-def in_sight(line: Sequence[Piece], rightwards: bool) -> list[Piece]:
+def in_sight(line: Sequence[TextPiece], rightwards: bool) -> list[TextPiece]:
     """The pieces as met along the line: runs that are read the other way are turned around, as UAX 9 does."""
     ways = _ways(line, rightwards)
-    ordered: list[Piece] = []
+    ordered: list[TextPiece] = []
     for way, run in groupby(zip(ways, line, strict=True), key=lambda pair: pair[0]):
         pieces = [piece for _, piece in run]
         ordered += pieces if way == rightwards else pieces[::-1]
     return ordered
 
 
-def _ways(line: Sequence[Piece], rightwards: bool) -> list[bool]:
+def _ways(line: Sequence[TextPiece], rightwards: bool) -> list[bool]:
     """Whether each piece is read rightwards. One without letters goes with its neighbors if they agree."""
     own = [_way(piece.text, rightwards) for piece in line]
     before, after = list(_last_way(own, rightwards)), list(_last_way(own[::-1], rightwards))[::-1]
@@ -140,18 +140,20 @@ def _last_way(ways: Sequence[bool | None], start: bool) -> Iterator[bool]:
         yield last
 
 
-def _chip(view: TokenMap, piece: Piece, x: float, y: float, pinned: bool) -> str:
-    width, own = piece.cells * CELL, cells(piece.text) * CELL
+def _chip(view: TokenMap, piece: TextPiece, x: float, y: float, pinned: bool) -> str:
+    width, own = piece.cells * CELL, count_cells(piece.text) * CELL
     length = f' textLength="{own:g}" lengthAdjust="spacingAndGlyphs"' if own else ""
     if piece.position is None:
-        return words(piece.text, x, y + 18, length)
+        return text_element(piece.text, x, y + 18, length)
     unit, hover = view.units[piece.position], escape(tip(view, piece.position))
     name, fill = _background(view, piece.position)
     top, height = (y + LINE - 6, 3) if view.look.style == "underline" and not unit.special else (y + 2, LINE - 5)
     ring = f' stroke="{PALETTES["light"].text}" stroke-width="2"' if pinned else ""
     box = f'<rect class="{name}" x="{x:g}" y="{top:g}" width="{width:g}" height="{height:g}" fill="{fill}"{ring}/>'
-    text = words(piece.text, x + (width - own) / 2, y + 18, length, "muted" if unit.special or unit.blank else "text")
-    value = words(piece.value, x + width / 2, y + LINE + 7, _TINY, "muted") if piece.value else ""
+    text = text_element(
+        piece.text, x + (width - own) / 2, y + 18, length, "muted" if unit.special or unit.blank else "text"
+    )
+    value = text_element(piece.value, x + width / 2, y + LINE + 7, _TINY, "muted") if piece.value else ""
     return f"<g><title>{hover}</title>{box}{text}{value}</g>"
 
 
@@ -163,13 +165,13 @@ def _background(view: TokenMap, position: int) -> tuple[str, str]:
     if not step:
         return "ground", light.ground
     side: Side = "amount" if not view.signed else "for" if unit.score > 0 else "against"
-    return f"{side}-{step}", colour("light", side, step)
+    return f"{side}-{step}", color("light", side, step)
 
 
-def _scale(sheet: Sheet, view: TokenMap) -> None:
+def _scale(sheet: SvgSheet, view: TokenMap) -> None:
     """The scale in colors and words, as under the map on the page."""
     kind = "signed" if view.signed else "amount"
-    scale_bar(sheet, _legend(view), kind if view.largest else None)
+    add_scale_bar(sheet, _legend(view), kind if view.largest else None)
 
 
 def _legend(view: TokenMap) -> str:

@@ -26,7 +26,7 @@ def busy() -> Iterator[int]:
 
 def test_the_command_leaves_the_callers_folder_off_the_import_path() -> None:
     line = server.server_command(8600, "0.0.0.0", headless=True)
-    assert line[:4] == [sys.executable, "-P", "-m", "components.launcher"]
+    assert line[:4] == [sys.executable, "-P", "-m", "components.server"]
     assert line[4:] == ["--port", "8600", "--host", "0.0.0.0", "--headless"]
     assert "--headless" not in server.server_command(8600, "localhost", headless=False)
 

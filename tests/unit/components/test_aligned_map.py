@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 import pytest
 from streamlit.delta_generator import DeltaGenerator
 
-from components.method_row import MethodRow, Quiet, method_row, method_row_html, waiting
+from components.method_row import MethodRow, Placeholder, method_row, method_row_html, waiting_placeholder
 from components.text.results import AlignedLayout
 from components.widgets.token_map import token_map_html
 from components.widgets.token_map.aligned import aligned_html, line_html, quiet_line_html
@@ -121,7 +121,7 @@ def test_each_head_is_read_as_its_own_text(example: Example, ways: list[str]) ->
 def test_nothing_foreign_becomes_markup() -> None:
     bad = "<img src=x>"
     one = replace(row(example=Example(bad), pieces=r"\S+"), title=bad, cost=bad)
-    html = table(one) + quiet_line_html(Quiet(bad, bad, failed=True), 3)
+    html = table(one) + quiet_line_html(Placeholder(bad, bad, failed=True), 3)
     assert "img" not in Cells(html).tags
     assert html.count("&lt;img") >= 6
 
@@ -154,7 +154,7 @@ def test_the_table_is_drawn_whole_each_time_it_is_shown() -> None:
     grid = AlignedLayout(page, [above], one.view)
     slots = [grid.slot(one.title), grid.slot(two.title)]
     slots[0].html(grid.draw(one))
-    slots[1].html(grid.quiet(waiting(two.title, now=True)))
+    slots[1].html(grid.quiet(waiting_placeholder(two.title, now=True)))
     assert page.drawn == []
     grid.show()
     slots[1].html(grid.draw(two))

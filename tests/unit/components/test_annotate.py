@@ -14,7 +14,6 @@ from components.annotate import ballot as annotate_ballot
 from components.annotate import seat as annotate_seat
 from components.annotate.ballot import LOST, _save_guess
 from components.annotate.page import workload
-from components.annotate.ranking import Ranking
 from components.annotate.seat import (
     TAB_KEY,
     UNREACHABLE,
@@ -26,6 +25,7 @@ from components.annotate.seat import (
     take_seat,
     viewed_since,
 )
+from components.widgets.ranking import Ranking
 from engine.errors import ExegesisError
 from engine.study.access import new_token
 from engine.study.annotators import StudyNotOpen

@@ -27,10 +27,10 @@ from components.attention.export import (
 )
 from components.attention.readings import ablation_score_map, agreement_score_map
 from components.attention.state import AttentionState
+from components.export import stdin_file
 from components.inputs.datasets import open_pictures, read_picture
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
-from components.looked_at import stdin_file
 from components.widgets.attention_board.options import BoardOptions, HeadScoreMap
 from engine.cli.root import app
 from engine.explain import explain

@@ -18,7 +18,7 @@ from components.attention.figure import html, svg
 from components.attention.state import AttentionState
 from components.inputs.datasets import open_pictures, read_picture
 from components.inputs.picture_choice import PictureFocus
-from components.palette import PALETTES, STEPS, colour
+from components.palette import PALETTES, STEPS, color
 from components.widgets.attention_board.options import BoardOptions, HeadScoreMap
 from components.widgets.patch_map.png import enlarged
 from engine.heads.readings import HeadReading, read_heads
@@ -74,7 +74,7 @@ def test_scores_have_the_colours_of_their_steps_and_the_shown_head_a_frame() -> 
     amounts = score([[0.5, 1.0], [0.0, np.nan]])
     one = kept(noise(2, 2, 3), ["good", "bad", "food"], amounts)
     assert cells_of(one) == {
-        "0.0: 0.5": colour("light", "amount", STEPS // 2), "0.1: 1": colour("light", "amount", STEPS),
+        "0.0: 0.5": color("light", "amount", STEPS // 2), "0.1: 1": color("light", "amount", STEPS),
         "1.0: 0": LIGHT.ground, "1.1: no value": LIGHT.special,
     }  # fmt: skip
     [frame] = [rect for rect in root_of(one).iter(f"{SVG}rect") if rect.attrib.get("stroke") == LIGHT.text]
@@ -84,8 +84,8 @@ def test_scores_have_the_colours_of_their_steps_and_the_shown_head_a_frame() -> 
     assert float(frame.attrib["x"]) + 1 == float(box.attrib["x"])
     assert float(frame.attrib["y"]) + 1 == float(box.attrib["y"])
     signed = cells_of(replace(one, scores=score([[0.5, -1.0], [0.0, np.nan]], signed=True)))
-    assert signed["0.0: +0.5"] == colour("light", "for", STEPS // 2)
-    assert signed["0.1: −1"] == colour("light", "against", STEPS)
+    assert signed["0.0: +0.5"] == color("light", "for", STEPS // 2)
+    assert signed["0.1: −1"] == color("light", "against", STEPS)
 
 
 def test_the_matrix_has_the_colours_of_its_shares_and_grey_where_nothing_may_be_seen() -> None:
@@ -95,7 +95,7 @@ def test_the_matrix_has_the_colours_of_its_shares_and_grey_where_nothing_may_be_
     assert side >= 200, "large squares stay sharp in every viewer"
     middles = picture[side // 2 :: side, side // 2 :: side]
     steps = [[20, 5, 0], [10, 0, 10], [2, 2, 20]]  # of 20: 0.1 of 0.8 is 2.5, which half precision takes down
-    np.testing.assert_array_equal(middles, [[rgb(colour("light", "amount", step)) for step in row] for row in steps])
+    np.testing.assert_array_equal(middles, [[rgb(color("light", "amount", step)) for step in row] for row in steps])
     masked = three([[1, 0, 0], [0.5, 0.5, 0], [0.4, 0.3, 0.3]], causal=True)
     [picture] = pictures_of(masked)
     assert picture[side // 2, -side // 2].tolist() == rgb(LIGHT.line)
@@ -106,9 +106,9 @@ def test_the_matrix_has_the_colours_of_its_shares_and_grey_where_nothing_may_be_
 def test_a_shared_scale_ends_at_the_largest_of_all_heads() -> None:
     two = np.stack([np.full((3, 3), 0.25), np.eye(3)])[None].astype(np.float16)
     own = kept(two, ["good", "bad", "food"], head=(0, 0))
-    assert pictures_of(own)[0][0, 0].tolist() == rgb(colour("light", "amount", STEPS))
+    assert pictures_of(own)[0][0, 0].tolist() == rgb(color("light", "amount", STEPS))
     shared = replace(own, state=state(BoardOptions(head=(0, 0), scale="shared")))
-    assert pictures_of(shared)[0][0, 0].tolist() == rgb(colour("light", "amount", STEPS // 4))
+    assert pictures_of(shared)[0][0, 0].tolist() == rgb(color("light", "amount", STEPS // 4))
     assert "0 to 0.25" in svg(own)
     assert "0 to 1" in svg(shared)
 

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from components.citing import Shown
+from components.export import ExplainedMethods, picture_file
 from components.images.export import (
     COLUMNS,
     PictureExport,
@@ -28,7 +28,6 @@ from components.images.export import (
 from components.images.state import PictureViewOptions
 from components.inputs.datasets import OpenPictures, open_pictures, read_picture, read_uploaded_picture
 from components.inputs.picture_choice import PictureFocus
-from components.looked_at import picture_file
 from engine.blob_store import store_picture
 from engine.cli.root import app
 from engine.explain import explain
@@ -49,7 +48,7 @@ def opened() -> OpenPictures:
     return open_pictures("scenes:count=3")
 
 
-def shown_by(model: str, picture: Picture, target: str | None = None, seed: int = 0) -> Shown:
+def shown_by(model: str, picture: Picture, target: str | None = None, seed: int = 0) -> ExplainedMethods:
     requests = [Request(model, id, picture, {}, target, seed) for id in METHODS]
     return tuple((explainer(one.method, "image"), explain(one)) for one in requests)
 

@@ -14,8 +14,8 @@ from components.browse.listing import FILTERS, SORTS, Listing
 from components.images.state import START, PictureState, PictureViewOptions, read_state, write_state
 from components.inputs.datasets import OpenPictures, open_pictures, read_picture, read_uploaded_picture
 from components.inputs.picture_choice import PictureFocus
-from components.question_words import MEASURES, QUESTIONS
-from components.request_link import MOST_SEED
+from components.links import MOST_SEED
+from components.state import MEASURES, QUESTIONS
 from components.widgets.patch_map.picker import MOST_OPACITY
 from components.widgets.view_options import SCALES
 from engine.blob_store import store_picture

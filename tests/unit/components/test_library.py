@@ -8,16 +8,22 @@ from typing import Any
 import pytest
 
 from cache import CheckReport, Stats
-from components.frame import IMAGES, TEXT
+from components.errors import describe_error, error_html
 from components.inputs.link import LONGEST_IN_LINK
 from components.job_panel import BADGES, FAILURES_SHOWN, describe_end, failures_html, job_view
-from components.library.cache import cache_facts, describe_check, describe_size
-from components.library.datasets import split_facts
-from components.library.jobs import explain_spec, line_html
-from components.library.links import example_link
-from components.library.models import card_facts, inspection_facts, measured_scores, view_facts, without_title
-from components.library_html import duration, facts_html, looks_html, trouble_html
-from components.trouble import sentence
+from components.library.cards import (
+    card_facts,
+    inspection_facts,
+    measured_scores,
+    split_facts,
+    view_facts,
+    without_title,
+)
+from components.library.jobs import example_link, explain_spec, line_html
+from components.library.page import cache_facts, describe_check, describe_size
+from components.navigation import IMAGES, TEXT
+from components.numbers import duration
+from components.tables import checks_html, facts_html
 from engine.data.datasets import dataset_card
 from engine.errors import ExegesisError, UsageError
 from engine.format import size_text
@@ -88,10 +94,10 @@ def test_what_can_be_done_follows_the_state(state: str) -> None:
 def test_names_are_drawn_as_text() -> None:
     shown = "&lt;b&gt;x&lt;/b&gt; &amp; *y*"
     assert shown in line_html("xg-title", MARKUP)
-    assert shown in trouble_html(MARKUP)
+    assert shown in error_html(MARKUP)
     assert facts_html({MARKUP: MARKUP, "unknown": None, "empty": ""}).count(shown) == 2
     assert failures_html([UnitFailure("k", MARKUP, MARKUP)]).count(shown) == 2
-    assert looks_html([("broken", MARKUP, MARKUP, MARKUP)]).count(shown) == 3
+    assert checks_html([("broken", MARKUP, MARKUP, MARKUP)]).count(shown) == 3
 
 
 def test_of_very_many_failures_the_first_are_shown_and_the_others_counted() -> None:
@@ -219,7 +225,7 @@ def test_bytes(count: float, said: str) -> None:
 
 
 def test_an_error_of_ours_is_said_as_it_is_and_another_is_named(caplog: pytest.LogCaptureFixture) -> None:
-    assert sentence(ExegesisError("Do this.")) == "Do this."
+    assert describe_error(ExegesisError("Do this.")) == "Do this."
     assert not caplog.records
-    assert "KeyError" in sentence(KeyError("x"))
+    assert "KeyError" in describe_error(KeyError("x"))
     assert caplog.records

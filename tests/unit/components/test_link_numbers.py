@@ -6,7 +6,7 @@ import pytest
 
 from components.images.state import PictureViewOptions, read_state
 from components.inputs.datasets import OpenPictures, open_pictures
-from components.request_link import MOST_SEED
+from components.links import MOST_SEED
 from engine.registry import all_explainers
 
 METHODS = all_explainers("image")

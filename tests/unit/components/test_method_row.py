@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from components.method_row import Quiet, check_html, method_row, method_row_html, quiet_html, waiting
+from components.method_row import (
+    Placeholder,
+    check_html,
+    method_row,
+    method_row_html,
+    placeholder_html,
+    waiting_placeholder,
+)
 from engine.registry import Axes, Explainer, explainer
 from engine.request import Example
 from engine.result import Check
@@ -115,13 +122,17 @@ def test_nothing_foreign_becomes_markup() -> None:
     bad = "<img src=x>"
     made = explanation(EXAMPLE, notes=(bad,), labels=("a", bad), params={"p": bad}, check=Check(bad, 1.0, 0.0))
     row = method_row(method(title=bad, citation=bad, caution=bad), made, EXAMPLE, "token")
-    for html in (method_row_html(row), quiet_html(waiting(bad, now=True)), quiet_html(Quiet(bad, bad, failed=True))):
+    for html in (
+        method_row_html(row),
+        placeholder_html(waiting_placeholder(bad, now=True)),
+        placeholder_html(Placeholder(bad, bad, failed=True)),
+    ):
         assert "<img" not in html
         assert "&lt;img" in html
 
 
 def test_a_failed_method_says_its_sentence_in_its_place() -> None:
-    html = quiet_html(Quiet("LIME", "lime.n_samples: must be …", failed=True))
+    html = placeholder_html(Placeholder("LIME", "lime.n_samples: must be …", failed=True))
     assert "LIME" in html
     assert "lime.n_samples: must be …" in html
     assert "xg-error" in html

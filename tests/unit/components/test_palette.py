@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, colour, contrast, lightness, step_of
+from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, color, contrast, lightness, step_of
 from components.styles import stylesheet
 from components.widgets.token_map.html import TONES
 
@@ -16,7 +16,7 @@ LEGIBLE = 4.5
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("side", SIDES)
 def test_text_is_legible_on_every_step(theme: Theme, side: Side) -> None:
-    ratios = [contrast(PALETTES[theme].text, colour(theme, side, step)) for step in range(STEPS + 1)]
+    ratios = [contrast(PALETTES[theme].text, color(theme, side, step)) for step in range(STEPS + 1)]
     assert min(ratios) >= LEGIBLE
 
 
@@ -31,25 +31,25 @@ def test_muted_text_is_legible_on_the_ground_and_on_special_tokens(theme: Theme)
 @pytest.mark.parametrize("theme", THEMES)
 def test_both_sides_of_zero_are_equally_strong_and_start_at_the_ground(theme: Theme) -> None:
     for step in range(STEPS + 1):
-        difference = lightness(colour(theme, "for", step)) - lightness(colour(theme, "against", step))
+        difference = lightness(color(theme, "for", step)) - lightness(color(theme, "against", step))
         assert abs(difference) < 0.005
-    assert {colour(theme, side, 0) for side in SIDES} == {PALETTES[theme].ground}
+    assert {color(theme, side, 0) for side in SIDES} == {PALETTES[theme].ground}
 
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("side", SIDES)
 def test_each_step_moves_the_same_way_in_lightness(theme: Theme, side: Side) -> None:
-    values = [lightness(colour(theme, side, step)) for step in range(STEPS + 1)]
+    values = [lightness(color(theme, side, step)) for step in range(STEPS + 1)]
     assert values == sorted(values, reverse=theme == "light")
     assert len({round(value, 3) for value in values}) == STEPS + 1
 
 
 @pytest.mark.parametrize("theme", THEMES)
 def test_against_is_orange_and_for_is_blue_never_red_or_green(theme: Theme) -> None:
-    red, green, blue = (int(colour(theme, "against", STEPS)[at : at + 2], 16) for at in (1, 3, 5))
+    red, green, blue = (int(color(theme, "against", STEPS)[at : at + 2], 16) for at in (1, 3, 5))
     assert red > green > blue
     assert green > 0.4 * red, "an orange, not a red"
-    red, green, blue = (int(colour(theme, "for", STEPS)[at : at + 2], 16) for at in (1, 3, 5))
+    red, green, blue = (int(color(theme, "for", STEPS)[at : at + 2], 16) for at in (1, 3, 5))
     assert blue > green > red
 
 
@@ -79,7 +79,7 @@ def test_the_style_sheet_defines_every_step_once_and_reaches_nowhere() -> None:
         assert "@import" not in sheet
     assert "light-dark(" in stylesheet("auto")
     assert "light-dark(" not in stylesheet("dark")
-    assert colour("dark", "for", STEPS) in stylesheet("dark")
+    assert color("dark", "for", STEPS) in stylesheet("dark")
 
 
 def test_every_colour_name_that_the_layout_uses_is_defined() -> None:

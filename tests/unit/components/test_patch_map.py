@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.method_row import Quiet
-from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, colour, see_through
+from components.method_row import Placeholder
+from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, color, translucent_color
 from components.widgets.patch_map import PatchMap, legend_html
 from components.widgets.patch_map.card import (
     PatchCard,
@@ -53,17 +53,17 @@ def steps(view: PatchMap) -> list[int]:
     return [round(STEPS * alpha / 255) for alpha in overlay(view, "light")[0, :, 3].tolist()]
 
 
-def rgb(colour: str) -> np.ndarray:
-    return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+def rgb(value: str) -> np.ndarray:
+    return np.array([int(value[at : at + 2], 16) for at in (1, 3, 5)])
 
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("side", SIDES)
 def test_over_the_ground_each_step_is_the_colour_of_the_palette(theme: Theme, side: Side) -> None:
-    seen = [see_through(theme, side, step) for step in range(STEPS + 1)]
+    seen = [translucent_color(theme, side, step) for step in range(STEPS + 1)]
     for step, pixel in enumerate(seen):
         shown = over(np.array(pixel), PALETTES[theme].ground)
-        assert np.abs(shown - rgb(colour(theme, side, step))).max() <= 0.5
+        assert np.abs(shown - rgb(color(theme, side, step))).max() <= 0.5
     assert [pixel[3] for pixel in seen] == [round(255 * step / STEPS) for step in range(STEPS + 1)]
 
 
@@ -71,13 +71,13 @@ def test_over_the_ground_each_step_is_the_colour_of_the_palette(theme: Theme, si
 def test_each_patch_has_the_colour_of_its_score(theme: Theme) -> None:
     found = overlay(drawn(), theme)
     expected = [[("for", 10), ("against", 20), ("for", 0)], [("for", 5), ("against", 10), ("for", 0)]]
-    assert found.tolist() == [[list(see_through(theme, *place)) for place in row] for row in expected]
+    assert found.tolist() == [[list(translucent_color(theme, *place)) for place in row] for row in expected]
 
 
 def test_without_sign_there_is_one_hue_and_gamma_and_a_shared_end_move_the_steps() -> None:
     amounts = drawn(np.array([[0.0, 1.0, 4.0]]), signed=False)
     assert steps(amounts) == [0, 5, 20]
-    assert overlay(amounts, "light")[0, 2].tolist() == list(see_through("light", "amount", STEPS))
+    assert overlay(amounts, "light")[0, 2].tolist() == list(translucent_color("light", "amount", STEPS))
     assert steps(drawn(amounts.scores, signed=False, look=ViewOptions(gamma=0.5))) == [0, 10, 20]
     assert steps(drawn(amounts.scores, signed=False, end=8.0)) == [0, 2, 10]
 
@@ -175,7 +175,7 @@ def test_a_card_says_all_and_escapes_all() -> None:
     )  # fmt: skip
     for html in (
         patch_card_html(card),
-        quiet_card_html(Quiet(HOSTILE, HOSTILE)),
+        quiet_card_html(Placeholder(HOSTILE, HOSTILE)),
         picture_card_html(HOSTILE, (HOSTILE,)),
     ):
         assert "<img" not in html

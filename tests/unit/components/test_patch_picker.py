@@ -7,7 +7,7 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.pins import Picked
+from components.widgets.base import PinEvent
 from components.widgets.patch_map import picker
 from components.widgets.patch_map.picker import OPACITY, browser_data, on_grid, parse
 from components.widgets.patch_map.picture import CARDS, picture_sheet
@@ -29,8 +29,8 @@ def test_pins_that_the_grid_has_not_are_left_out() -> None:
 
 
 def test_what_the_browser_asks_for_is_sorted_and_counted_once() -> None:
-    assert parse({"pins": [5, 0, 5], "turn": 2}, GRID) == Picked((0, 5), 2)
-    assert parse({"pins": [], "turn": 1}, GRID) == Picked((), 1)
+    assert parse({"pins": [5, 0, 5], "turn": 2}, GRID) == PinEvent((0, 5), 2)
+    assert parse({"pins": [], "turn": 1}, GRID) == PinEvent((), 1)
 
 
 @pytest.mark.parametrize("asked", [None, "1", [6], [-1], [1.0], [True], [None], {"0": 1}], ids=repr)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.palette import PALETTES, THEMES, Theme, colour, step_of
+from components.palette import PALETTES, THEMES, Theme, color, step_of
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.card import PatchCard
 from components.widgets.patch_map.png import EDGE, GAP, Sheet, blended, enlarged, outlined, overlay_png, sheet_png
@@ -35,8 +35,8 @@ def decoded(file: bytes) -> np.ndarray:
         return np.asarray(image)
 
 
-def rgb(colour: str) -> np.ndarray:
-    return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+def rgb(value: str) -> np.ndarray:
+    return np.array([int(value[at : at + 2], 16) for at in (1, 3, 5)])
 
 
 def holds(page: np.ndarray, part: np.ndarray, left: int) -> bool:
@@ -58,7 +58,7 @@ def test_opacity_runs_from_the_picture_to_the_colours_of_the_palette(theme: Them
     for at, score in np.ndenumerate(SCORES):
         side = "for" if score > 0 else "against"
         patch = whole[128 * at[0] : 128 * at[0] + 128, 128 * at[1] : 128 * at[1] + 128]
-        assert np.abs(patch - rgb(colour(theme, side, step_of(score, 1.0)))).max() <= 1
+        assert np.abs(patch - rgb(color(theme, side, step_of(score, 1.0)))).max() <= 1
 
 
 def test_half_way_the_layers_are_mixed_as_by_hand() -> None:
@@ -67,7 +67,7 @@ def test_half_way_the_layers_are_mixed_as_by_hand() -> None:
     grey = 0.213 * 200 + 0.715 * 100 + 0.072 * 50
     faded = grey + 0.3 * (np.array([200, 100, 50]) - grey)
     veiled = 0.875 * faded + 0.125 * rgb(PALETTES["light"].ground)
-    np.testing.assert_allclose(found, 0.5 * veiled + 0.5 * rgb(colour("light", "amount", 20)), atol=1)
+    np.testing.assert_allclose(found, 0.5 * veiled + 0.5 * rgb(color("light", "amount", 20)), atol=1)
 
 
 def test_a_line_of_two_pixels_runs_along_the_edge_within_its_halo() -> None:
@@ -100,9 +100,9 @@ def test_a_sheet_marks_the_truth_and_the_pins() -> None:
 def test_a_scale_is_drawn_under_its_map_end_to_end() -> None:
     page = decoded(sheet_png(sheet(), "light"))
     left = EDGE + 256 + GAP
-    lines = [line for line in page[:, left : left + 256] if (line[0] == rgb(colour("light", "against", 20))).all()]
+    lines = [line for line in page[:, left : left + 256] if (line[0] == rgb(color("light", "against", 20))).all()]
     assert lines
-    assert lines[0][-1].tolist() == rgb(colour("light", "for", 20)).tolist()
+    assert lines[0][-1].tolist() == rgb(color("light", "for", 20)).tolist()
     assert lines[0][128].tolist() == rgb(PALETTES["light"].ground).tolist()
 
 

@@ -8,26 +8,25 @@ from pathlib import Path
 
 import pytest
 
-from components import pins
-from components.pins import ASSETS, Pins, parse, receive
-from components.widgets import patch_map, token_map
+from components.widgets import base, patch_map, token_map
+from components.widgets.base import ASSETS, Pins, parse_pins, receive_pins
 
 SCRIPTS = [ASSETS / "pins.js", *(Path(widget.__path__[0]) / "picker.js" for widget in (token_map, patch_map))]
-FIVE = partial(parse, is_pickable=lambda at: 0 <= at < 5, allowed="positions of 0 to 4")
+FIVE = partial(parse_pins, is_pickable=lambda at: 0 <= at < 5, allowed="positions of 0 to 4")
 
 
 @pytest.fixture
 def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
     """What the session holds, as plain values."""
     values: dict[str, object] = {}
-    monkeypatch.setattr(pins.st, "session_state", values)
+    monkeypatch.setattr(base.st, "session_state", values)
     return values
 
 
 def test_what_was_picked_is_handed_over_and_its_number_is_kept(held: dict[str, object]) -> None:
     got: list[Pins] = []
     held["pick"] = {"picked": {"pins": [2, 1, 2], "turn": 7}}
-    receive("pick", FIVE, got.append)
+    receive_pins("pick", FIVE, got.append)
     assert got == [(1, 2)]
     assert held["pick.turn"] == 7, "the browser is told which of its questions was answered"
 
@@ -35,7 +34,7 @@ def test_what_was_picked_is_handed_over_and_its_number_is_kept(held: dict[str, o
 def test_a_bad_request_changes_nothing_and_is_told_and_answered(held: dict[str, object]) -> None:
     got: list[Pins] = []
     held |= {"pick": {"picked": {"pins": [99], "turn": 8}}, "pick.turn": 7}
-    receive("pick", FIVE, got.append)
+    receive_pins("pick", FIVE, got.append)
     assert got == []
     assert held["pick.turn"] == 8
     assert "pins: must be positions of 0 to 4, got [99]. The pins stay as they were." in str(held["pick.said"])

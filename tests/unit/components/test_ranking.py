@@ -6,13 +6,14 @@ import json
 import re
 from functools import partial
 from itertools import product
+from pathlib import Path
 
 import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
-from components.annotate import ranking
-from components.annotate.ranking import (
+from components.widgets import ranking
+from components.widgets.ranking import (
     Ranking,
     are_ranks,
     ballot_digest,
@@ -22,7 +23,6 @@ from components.annotate.ranking import (
     parse_ranking,
     receive_ranking,
 )
-from components.pins import ASSETS
 from engine.errors import UsageError
 
 THREE = ["<b>a</b>", "<b>b</b>", "<b>c</b>"]
@@ -151,7 +151,7 @@ def test_a_bad_answer_changes_nothing_and_is_told(held: dict[str, object]) -> No
 
 
 def test_the_script_takes_markup_at_one_place_only_and_fetches_nothing() -> None:
-    script = (ASSETS / "ranking.js").read_text(encoding="utf-8")
+    script = Path(ranking.__file__).with_name("ranking.js").read_text(encoding="utf-8")
     markup = r".*(?:innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment).*"
     assert [line.strip() for line in re.findall(markup, script)] == ["body.innerHTML = html;"]
     assert not re.search(r"https?:|fetch\(|import\(|eval\(", script)
@@ -161,7 +161,7 @@ def test_the_script_takes_markup_at_one_place_only_and_fetches_nothing() -> None
 def page() -> None:
     import streamlit as st
 
-    from components.annotate.ranking import draw_ranking_board
+    from components.widgets.ranking import draw_ranking_board
 
     answer = draw_ranking_board(["<b>one</b>", "<b>two</b>"], "board")
     st.text(f"answer {answer}")

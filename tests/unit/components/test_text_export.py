@@ -15,9 +15,9 @@ from xml.etree import ElementTree
 import pytest
 from typer.testing import CliRunner
 
-from components.looked_at import from_stdin, stdin_file
+from components.export import stdin_file, stdin_text
 from components.palette import STEPS
-from components.svg_sheet import CELLS, Piece, cells, lines
+from components.svg import CELLS, TextPiece, count_cells, wrap_lines
 from components.text.export import TextExport, command, command_arguments, csv_table, export_html, export_svg, json_list
 from components.widgets.token_map.rationale import rationale_rows
 from components.widgets.token_map.svg import in_sight
@@ -158,12 +158,12 @@ def test_a_right_to_left_line_starts_at_the_right() -> None:
     ("text", "expected"), [("abc", 3), ("电影", 4), ("e\u0301", 1), ("👍🏽", 2), ("", 0), ("\u200d", 0)], ids=repr
 )
 def test_a_text_takes_as_many_cells_as_it_shows(text: str, expected: int) -> None:
-    assert cells(text) == expected
+    assert count_cells(text) == expected
 
 
 def test_lines_are_broken_between_pieces_and_inside_one_that_is_too_long() -> None:
-    pieces = [Piece("abcd", 0), Piece(" "), Piece("efg", 1), Piece("\n"), Piece("x" * 12, 2)]
-    assert [[p.text for p in line] for line in lines(pieces, 6)] == [["abcd", " "], ["efg"], ["x" * 6], ["x" * 6]]
+    pieces = [TextPiece("abcd", 0), TextPiece(" "), TextPiece("efg", 1), TextPiece("\n"), TextPiece("x" * 12, 2)]
+    assert [[p.text for p in line] for line in wrap_lines(pieces, 6)] == [["abcd", " "], ["efg"], ["x" * 6], ["x" * 6]]
 
 
 @pytest.mark.parametrize(
@@ -178,7 +178,7 @@ def test_lines_are_broken_between_pieces_and_inside_one_that_is_too_long() -> No
     ],
 )
 def test_a_phrase_of_the_other_direction_is_turned_around(words: str, rightwards: bool, seen: str) -> None:
-    pieces = [Piece(part) for word in words.split() for part in (word, " ")][:-1]
+    pieces = [TextPiece(part) for word in words.split() for part in (word, " ")][:-1]
     assert [piece.text for piece in in_sight(pieces, rightwards)] == [part for w in seen.split() for part in (w, " ")][
         :-1
     ]
@@ -266,10 +266,10 @@ def test_the_command_makes_the_same_numbers(
     asked = {"occlusion": {"window": "2"}, "smoothgrad": {"n_samples": "3"}, "random": {}}
     made = {id: explain(Request(model, id, example, given, target, 7)) for id, given in asked.items()}
     one = TextExport(example, "token", tuple((explainer(id), answer) for id, answer in made.items()))
-    line, _, file = command(one).partition(" < ") if from_stdin(one.example) else (command(one), "", "")
+    line, _, file = command(one).partition(" < ") if stdin_text(one.example) else (command(one), "", "")
     words = shlex.split(line)
     assert words == ["exegesis", *command_arguments(one)]
-    assert bool(file) == (from_stdin(one.example) is not None)
+    assert bool(file) == (stdin_text(one.example) is not None)
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "elsewhere"))
     done = CliRunner().invoke(app, words[1:], input=stdin_file(one.example) if file else b"")
     assert done.exit_code == 0, done.stderr

@@ -10,8 +10,8 @@ from components.browse.listing import Listing
 from components.inputs.datasets import OpenTexts
 from components.inputs.link import LONGEST_IN_LINK, text_digest
 from components.inputs.text_choice import TextFocus, write_text_focus
-from components.question_words import MEASURES
-from components.request_link import differing
+from components.links import non_default_params
+from components.state import MEASURES
 from components.text.state import START, TextState, read_state, write_state
 from components.widgets.view_options import ViewOptions
 from engine.data.datasets import load
@@ -102,7 +102,7 @@ def test_long_texts_keep_links_short() -> None:
 
 
 def test_only_what_differs_from_the_defaults_is_named() -> None:
-    assert differing(explainer("occlusion"), {"window": 1, "removal": "pad"}) == {"removal": "pad"}
+    assert non_default_params(explainer("occlusion"), {"window": 1, "removal": "pad"}) == {"removal": "pad"}
 
 
 def test_each_mistake_is_said_once_and_the_rest_is_kept(opened: OpenTexts) -> None:

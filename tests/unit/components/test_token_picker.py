@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.pins import Picked, Pins
+from components.widgets.base import PinEvent, Pins
 from components.widgets.token_map.html import DIGITS, STACK
 from components.widgets.token_map.picker import browser_data, hand_over, parse, to_tokens, to_units
 from engine.errors import UsageError
@@ -75,8 +75,8 @@ def test_keys_move_in_the_direction_of_the_text() -> None:
 
 
 def test_what_the_browser_asks_for_is_sorted_and_counted_once() -> None:
-    assert parse({"pins": [4, 2, 4], "turn": 3}, TOKENS) == Picked((2, 4), 3)
-    assert parse({"pins": [], "turn": 1}, TOKENS) == Picked((), 1)
+    assert parse({"pins": [4, 2, 4], "turn": 3}, TOKENS) == PinEvent((2, 4), 3)
+    assert parse({"pins": [], "turn": 1}, TOKENS) == PinEvent((), 1)
 
 
 @pytest.mark.parametrize(
@@ -90,7 +90,7 @@ def test_pins_that_do_not_fit_the_text_are_refused_in_words(pins: object) -> Non
 
 
 def test_the_first_token_may_be_pinned_where_it_is_not_special() -> None:
-    assert parse({"pins": [0, 8], "turn": 1}, (*TOKENS[1:-1], TOKENS[1])) == Picked((0, 8), 1)
+    assert parse({"pins": [0, 8], "turn": 1}, (*TOKENS[1:-1], TOKENS[1])) == PinEvent((0, 8), 1)
 
 
 @pytest.mark.parametrize("turn", [None, 0, -1, 1.5, True, "1"], ids=repr)

@@ -9,7 +9,7 @@ import pytest
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
-from components import serving
+import components.server as dashboard_server
 from engine.study.database import study_database
 from engine.study.tables import Annotator
 from tests.browser.server import Server, running
@@ -46,8 +46,8 @@ def test_the_browser_is_sent_to_where_the_server_listens(
     options: dict[str, object], address: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     known = {"server.port": 8501} | options
-    monkeypatch.setattr(serving.st, "get_option", known.get)
-    assert serving.address() == address
+    monkeypatch.setattr(dashboard_server.st, "get_option", known.get)
+    assert dashboard_server.dashboard_url() == address
 
 
 @pytest.mark.usefixtures("store")

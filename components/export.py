@@ -1,0 +1,296 @@
+"""Export: the citation and the command that repeat a page's numbers, files to download, pages that stand alone."""
+
+from __future__ import annotations
+
+import io
+import json
+import shlex
+import unicodedata
+from base64 import b64encode
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache, partial
+from hashlib import sha256
+from html import escape
+
+import streamlit as st
+
+from components.inputs.link import LONGEST_IN_LINK
+from components.inputs.picture_choice import PictureFocus
+from components.links import non_default_params
+from components.styles import ASSETS, ThemeChoice, stylesheet
+from components.widgets.base import component_key
+from engine.home import product_version
+from engine.registry import Explainer
+from engine.request import Example, Input
+from engine.result import Explanation, Provenance
+
+ExplainedMethods = tuple[tuple[Explainer, Explanation], ...]
+"""Methods with their explanations, all of one model, one input and one class."""
+TEXT_FILE, PICTURE_FILE = "text.txt", "picture.png"
+REPEATS = "This command makes the same numbers"
+PNG_BUTTON = "exegesis_png_button"
+PNG_SCALE = 2
+"""Pixels of the file for each pixel of the picture."""
+_BUTTON_CSS = """
+button { font: inherit; font-size: 0.875rem; line-height: 1.6; padding: 0.25rem 0.75rem; min-height: 2.5rem;
+  cursor: pointer; color: var(--st-text-color); background: var(--st-background-color);
+  border: 1px solid var(--st-border-color);
+  border-radius: var(--st-button-radius); white-space: nowrap; }
+button:hover, button:focus-visible { border-color: var(--st-primary-color); color: var(--st-primary-color); }
+button:focus-visible { outline: 2px solid var(--st-primary-color); }
+"""
+_CSS = (
+    "body{margin:0;background:var(--xg-ground);color:var(--xg-text);font:16px/1.5 system-ui,sans-serif}"
+    "main{max-width:70rem;margin:0 auto;padding:1.5rem}h1{font-size:1.35rem;margin:0 0 1rem}"
+    "h2{font-size:1.05rem;margin:0 0 .4rem}section{margin:0 0 1.5rem}"
+    "pre{white-space:pre-wrap;overflow-wrap:anywhere;background:var(--xg-special);padding:.7rem;border-radius:4px}"
+    "ul{margin:.4rem 0;padding-inline-start:1.2rem}"
+)
+# Nothing in the file may run or be fetched, whatever a text holds: the browser is told so as well.
+_POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
+
+
+def text_arguments(example: Example) -> list[str]:
+    """The command's arguments of a text or a pair; `-` for a text from standard input."""
+    read = stdin_text(example)
+    arguments = ["--text", "-" if read == "text" else example.text]
+    if example.text_pair is not None:
+        arguments += ["--text-pair", "-" if read == "text_pair" else example.text_pair]
+    return arguments
+
+
+def command_line(arguments: list[str], example: Input | None = None) -> str:
+    """The command, quoted for a POSIX shell; it reads the example's text from its file where it must."""
+    reads = isinstance(example, Example) and stdin_text(example) is not None
+    return shlex.join(["exegesis", *arguments]) + (f" < {TEXT_FILE}" if reads else "")
+
+
+def stdin_text(example: Example) -> str | None:
+    """The name of the text that the command reads from standard input: the first that a command line cannot hold."""
+    texts = example.as_plain()
+    return next((name for name, text in texts.items() if text is not None and _needs_file(text)), None)
+
+
+def stdin_file(example: Example) -> bytes:
+    """The file that the command reads, so that it gets exactly this text."""
+    text = example.as_plain()[stdin_text(example) or "text"] or ""
+    # The command drops one byte order mark and one line end: a text that has its own keeps it.
+    return f"\ufeff{text}\r\n".encode()
+
+
+def picture_arguments(focus: PictureFocus) -> list[str]:
+    """The command's arguments of a picture: its file if uploaded, else its place in the data set."""
+    if focus.own:
+        return ["--image", PICTURE_FILE]
+    split = ["--split", focus.split] if focus.split else []
+    return ["--dataset", focus.data, *split, "--index", str(focus.index)]
+
+
+def picture_file(focus: PictureFocus) -> bytes:
+    """The original picture without loss, for the command to read."""
+    from PIL import Image
+
+    file = io.BytesIO()
+    if focus.picture is not None:
+        Image.fromarray(focus.picture.pixels).save(file, "PNG", optimize=True)
+    return file.getvalue()
+
+
+def explanations_json(shown: ExplainedMethods) -> str:
+    """The output of `exegesis explain --json`: a list, one object a method."""
+    from engine.serialization import explanation_to_json
+
+    return (
+        json.dumps([explanation_to_json(made) for _, made in shown], indent=2, ensure_ascii=False, allow_nan=False)
+        + "\n"
+    )
+
+
+def explain_arguments(shown: ExplainedMethods, input_arguments: list[str]) -> list[str]:
+    """The arguments of `exegesis explain`, without those at their defaults."""
+    first = shown[0][1]
+    origin, methods = first.provenance, ",".join(method.id for method, _ in shown)
+    arguments = ["explain", "--model", origin.model, "--method", methods, *input_arguments]
+    arguments += target_arguments(first)
+    for method, made in shown:
+        for name, value in non_default_params(method, made.provenance.params).items():
+            arguments += ["--param", f"{method.id}.{name}={value}"]
+    return [*arguments, *run_arguments(origin, origin.seed), "--json"]
+
+
+def target_arguments(made: Explanation) -> list[str]:
+    """The argument of the class, where it is not the command's default."""
+    if made.prediction.regression or made.provenance.target == made.prediction.index:
+        return []
+    return ["--target", _target(made)]
+
+
+def run_arguments(origin: Provenance, seed: int) -> list[str]:
+    """The arguments of the run: scaled heads, seed, precision."""
+    arguments = [part for layer, head, scale in origin.heads for part in ("--head", f"{layer}.{head}={scale:g}")]
+    arguments += [] if seed == 0 else ["--seed", str(seed)]
+    return arguments + ([] if origin.dtype == "float32" else ["--dtype", origin.dtype])
+
+
+def cite_html(shown: ExplainedMethods) -> str:
+    """Product, version, model and revision, and a reference for each method."""
+    return citation_html(cite(shown), references(shown))
+
+
+def citation_html(sentence: str, lines: Iterable[str]) -> str:
+    """The citation: a sentence, and below it a line for each reference. Every text is escaped."""
+    listed = "".join(f"<li>{escape(line)}</li>" for line in lines)
+    return f'<div class="xg"><p>{escape(sentence)}</p><ul class="xg-small">{listed}</ul></div>'
+
+
+def cite(shown: ExplainedMethods) -> str:
+    """The sentence that cites the explanations, which are all of one run."""
+    return citation(shown[0][1])
+
+
+def citation(explanation: Explanation) -> str:
+    """The sentence that cites an explanation: product, model, explained class, run and scaled heads."""
+    origin = explanation.provenance
+    explained = "its score" if explanation.prediction.regression else f"class {origin.target_label}"
+    heads = ", ".join(f"{layer}.{head} x {scale:g}" for layer, head, scale in origin.heads)
+    return (
+        f"Exegesis {product_version()}. Model {origin.model}, revision {origin.revision}, {explained}, "
+        f"{origin.dtype} on {origin.device}, seed {origin.seed}{f', heads scaled: {heads}' if heads else ''}."
+    )
+
+
+def references(shown: ExplainedMethods) -> Iterator[str]:
+    """Each method with its version and its paper."""
+    for method, made in shown:
+        yield f"{method.title} ({method.id}, version {made.provenance.version}): {method.citation.rstrip('.')}."
+
+
+def file_button(label: str, name: str, kind: str, build: Callable[[], str | bytes], help: str, key: str) -> None:
+    """Draw a download button; the file is built when it is pressed."""
+    st.download_button(label, build, name, kind, key=key, help=help, on_click="ignore", width="content")
+
+
+def text_button(example: Example, key: str) -> None:
+    """Draw a download button for the text, where the command reads it from a file."""
+    if stdin_text(example) is not None:
+        help = "What the command below reads."
+        file_button("Text", TEXT_FILE, "text/plain", lambda: stdin_file(example), help, key)
+
+
+def picture_button(focus: PictureFocus, key: str) -> None:
+    """Draw a download button for the picture."""
+    help = "The picture as it came, before the model's preprocessing."
+    file_button("Picture", PICTURE_FILE, "image/png", lambda: picture_file(focus), help, key)
+
+
+def how_to_repeat_text(example: Example) -> str:
+    """The line above a command on a text."""
+    if stdin_text(example) is None:
+        return f"{REPEATS}:"
+    return f"{REPEATS}. It reads the text from a file: save {TEXT_FILE} with the button above."
+
+
+def how_to_repeat_picture(focus: PictureFocus) -> str:
+    """The line above a command on a picture."""
+    if not focus.own:
+        return f"{REPEATS}:"
+    return f"{REPEATS}. It reads the picture from a file: save {PICTURE_FILE} with the button above."
+
+
+def citation_box(citation: str, commands: Sequence[tuple[str, str]], key: str) -> None:
+    """Draw the citation, HTML, and the commands that repeat the page, each after its sentence."""
+    with st.expander("Cite this", key=key):
+        st.html(citation)
+        for how, command in commands:
+            st.caption(how)
+            st.code(command, language="bash", wrap_lines=True)
+
+
+def standalone_page(
+    title: str, sections: Iterable[str], css: str = "", theme: ThemeChoice = "auto", script: str = ""
+) -> str:
+    """A page as a file: style inside, nothing fetched, no script but one of ours.
+
+    The sections are HTML. `theme`: auto is that of the reader. `script`: the only one that may run.
+    """
+    scheme = "light dark" if theme == "auto" else theme
+    body = "".join(f"<section>{section}</section>" for section in sections)
+    script_html = f"<script>{script}</script>" if script else ""
+    return (
+        '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}{_script_policy(script)}">'
+        '<meta name="viewport" content="width=device-width,initial-scale=1">'
+        f"<title>{escape(title)}</title>{stylesheet(theme)}"
+        f"<style>:root{{color-scheme:{scheme}}}{_CSS}{css}</style></head>"
+        f'<body class="xg"><main><h1>{escape(title)}</h1>{body}</main>{script_html}</body></html>\n'
+    )
+
+
+def command_html(example: Input, *commands: str) -> str:
+    """The commands that repeat the page, and the file that they read, if any."""
+    html = "".join(f"<pre>{escape(command)}</pre>" for command in commands)
+    return html + _stdin_html(example) if isinstance(example, Example) else html
+
+
+def png_button(label: str, file: str, build: Callable[[], str], help: str, key: str) -> None:
+    """Draw a button that saves a picture as PNG: the browser draws our SVG with its own fonts, nothing is fetched.
+
+    The SVG is built and sent to the browser only once the button is pressed.
+    """
+
+    @st.fragment
+    def button() -> None:
+        _draw_png_button(label, file, build, help, component_key(key))
+
+    button()
+
+
+def _needs_file(text: str) -> bool:
+    """Whether a text is too long to paste, means standard input, or has a character that acts on a terminal."""
+    acting = any(unicodedata.category(c) == "Cc" and c != "\n" for c in text)
+    return len(text) > LONGEST_IN_LINK or text == "-" or acting
+
+
+def _target(made: Explanation) -> str:
+    """The class by its label, or by its number where another class has the same label."""
+    index, labels = made.provenance.target, made.prediction.labels
+    return labels[index] if labels.index(labels[index]) == index else str(index)
+
+
+def _script_policy(script: str) -> str:
+    """The policy that allows one script by its hash: no other text on the page can run."""
+    return f"; script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" if script else ""
+
+
+def _stdin_html(example: Example) -> str:
+    name = stdin_text(example)
+    if name is None:
+        return ""
+    which = "second text" if name == "text_pair" else "text"
+    return f'<p class="xg-small">Save the {which} as {TEXT_FILE}: it is too long or too special for a command line.</p>'
+
+
+def _draw_png_button(label: str, file: str, build: Callable[[], str], help: str, key: str) -> None:
+    turn = st.session_state.get(_turn_key(key), 0)
+    svg = build() if st.session_state.pop(_request_key(key), False) else ""
+    data = {"label": label, "help": help, "name": file, "scale": PNG_SCALE, "turn": turn, "svg": svg}
+    _png_component()(key=key, data=data, on_asked_change=partial(_request_png, key), width="content")
+
+
+def _request_png(key: str) -> None:
+    st.session_state[_request_key(key)] = True
+    st.session_state[_turn_key(key)] = st.session_state.get(_turn_key(key), 0) + 1
+
+
+def _request_key(key: str) -> str:
+    return f"{key}.asked"
+
+
+def _turn_key(key: str) -> str:
+    return f"{key}.turn"
+
+
+@cache
+def _png_component() -> Callable[..., object]:
+    script = (ASSETS / "png_button.js").read_text(encoding="utf-8")
+    return st.components.v2.component(PNG_BUTTON, html='<button type="button"></button>', css=_BUTTON_CSS, js=script)

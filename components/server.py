@@ -1,0 +1,161 @@
+"""The dashboard's server: its start, and the headers of every answer.
+
+`python -m components.server --port 8501 --host localhost` starts it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import sys
+from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import streamlit as st
+from anyio import to_thread
+from starlette.datastructures import MutableHeaders
+from starlette.middleware import Middleware
+from starlette.responses import PlainTextResponse
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from streamlit import cli_util, net_util
+from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.pages_manager import PagesManager
+from streamlit.web import cli
+
+from components.compute import import_engine
+from components.navigation import ROOT
+from engine.access import STUDY_ONLY
+from engine.errors import not_allowed
+
+EVERYWHERE = ("", "0.0.0.0", "::")
+EMBEDDERS = "EXEGESIS_EMBEDDERS"
+"""The other sites that may show the pages in a frame, separated by spaces, such as "https://lab.example"."""
+UPLOAD = "/_stcore/upload_file"
+ORIGIN = re.compile(r"https?://(\*\.)?[\w.-]+(:\d+)?")
+QUIET_SECONDS = 8
+"""The libraries that run models are imported after this time, even if nobody has opened a page."""
+
+
+class Headers:
+    """Middleware that adds security headers to every answer."""
+
+    def __init__(self, app: ASGIApp, embedders: str = "") -> None:
+        self.app = app
+        self.headers = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "same-origin"}
+        self.headers["Content-Security-Policy"] = f"frame-ancestors 'self' {embedders}".rstrip()
+        if not embedders:
+            self.headers["X-Frame-Options"] = "SAMEORIGIN"
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def send_with_headers(message: Message) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                MutableHeaders(scope=message).update(self.headers)
+                started = True
+            await send(message)
+
+        if scope["type"] != "http":
+            return await self.app(scope, receive, send)
+        try:
+            await self.app(scope, receive, send_with_headers)
+        except Exception:
+            if not started:
+                await PlainTextResponse("Internal Server Error", 500)(scope, receive, send_with_headers)
+            raise  # the server logs it
+
+
+class NoUploads:
+    """Middleware of a server that only serves studies: nothing on their pages takes a file."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and UPLOAD in scope["path"]:
+            return await PlainTextResponse("This server takes no files.", 403)(scope, receive, send)
+        await self.app(scope, receive, send)
+
+
+def middleware() -> list[Middleware]:
+    """The middleware of every request. Errors: `EXEGESIS_EMBEDDERS` names something that is no site."""
+    embedders = os.environ.get(EMBEDDERS, "").split()
+    for site in embedders:
+        if not ORIGIN.fullmatch(site):
+            raise not_allowed(EMBEDDERS, "sites such as https://lab.example, separated by spaces", site)
+    uploads = [Middleware(NoUploads)] if os.environ.get(STUDY_ONLY) == "1" else []
+    return [Middleware(Headers, embedders=" ".join(embedders)), *uploads]
+
+
+def disable_address_lookup() -> None:
+    """Keep Streamlit from asking a server elsewhere for this machine's address, as it starts or is asked by a page."""
+    net_util.get_external_ip = lambda: None
+
+
+def hide_script_path() -> None:
+    """Keep Streamlit from telling every browser in which folder of this machine the dashboard lies."""
+    create = AppSession._create_new_session_message
+    if getattr(create, "__module__", "") == __name__:
+        return
+
+    def without_folder(session: AppSession, *args: Any, **options: Any) -> Any:
+        message = create(session, *args, **options)
+        message.new_session.main_script_path = Path(message.new_session.main_script_path).name
+        return message
+
+    AppSession._create_new_session_message = without_folder  # type: ignore[assignment,method-assign]
+
+
+@contextlib.asynccontextmanager
+async def open_browser(_app: st.App) -> AsyncIterator[None]:
+    """Open the dashboard in a browser unless the server runs headless; the port listens already."""
+    if not st.get_option("server.headless"):
+        await to_thread.run_sync(cli_util.open_browser, dashboard_url())
+    yield
+
+
+def dashboard_url() -> str:
+    """The address of the dashboard for a browser on this machine."""
+    host = st.get_option("server.address") or ""
+    scheme = "https" if st.get_option("server.sslCertFile") else "http"
+    name = "localhost" if host in EVERYWHERE else host
+    return f"{scheme}://{name}:{st.get_option('server.port')}{base_path()}/"
+
+
+def base_path() -> str:
+    """The prefix of the path of every page: nothing, or "/name"."""
+    base = (st.get_option("server.baseUrlPath") or "").strip("/")
+    return f"/{base}" if base else ""
+
+
+def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m components.server", description="Starts the dashboard's server.")
+    parser.add_argument("--port", type=int, default=8501)
+    parser.add_argument("--host", default="localhost", help="0.0.0.0 lets other machines in")
+    parser.add_argument("--headless", action="store_true", help="do not open a browser window")
+    return parser.parse_args(argv)
+
+
+def serve(port: int, host: str, headless: bool) -> None:
+    """Run the server until it is stopped."""
+    # Streamlit reads this flag before it has run app.py for the first time: see `navigation.guard`.
+    PagesManager.uses_pages_directory = False
+    disable_address_lookup()
+    import_engine(after=QUIET_SECONDS)
+    flags = [f"--server.port={port}", f"--server.address={host}"]
+    if headless:
+        flags.append("--server.headless=true")
+    cli.main(["run", str(ROOT / "app.py"), *flags], prog_name="streamlit")
+
+
+def main(argv: Sequence[str] | None = None) -> None:
+    options = parse_arguments(sys.argv[1:] if argv is None else argv)
+    serve(options.port, options.host, options.headless)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,426 @@
+"""The state of a page: plain values that its link holds, its widgets between runs, and the selection that pages share.
+
+* `PageState`: what the states of all pages with maps have in common; `read_shared` and `write_shared` are its link.
+* `Selection`: the model, the data set and the example that all pages of a kind of input share.
+* `InputKind`: whether a page that serves both explains a text or a picture.
+* `PageSession`: a link fills the widgets, the widgets write the link, a page change keeps both.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import streamlit as st
+
+from components.browse.listing import DEFAULT_LISTING, Listing, read_listing, write_listing
+from components.controls import (
+    PERSIST,
+    address_query,
+    forget_changes,
+    is_history_navigation,
+    record_link,
+    restore_controls,
+    set_control,
+)
+from components.links import (
+    Params,
+    Query,
+    join_values,
+    non_default_params,
+    read_choice,
+    read_methods,
+    read_opened,
+    read_params,
+    read_pins,
+    read_seed,
+    write_changed,
+    write_methods,
+)
+from components.navigation import visit_number
+from engine.params import as_plain, from_mapping
+from engine.registry import Explainer
+
+QUESTIONS = ("curves", "agreement")
+"""The questions to the maps of an example."""
+MEASURES = ("spearman", "top_k")
+"""The measures of the agreement of maps."""
+LAST = "looked_at_last"
+"""Session key: the `link` of the selection that was shown last."""
+KIND_TITLES = {"text": "Text", "image": "Picture"}
+KINDS = tuple(KIND_TITLES)
+PARAMETER = "input"
+"""The name of the kind of input in a link."""
+
+
+@dataclass(frozen=True)
+class PageChoices:
+    """The choices of a page with maps.
+
+    `start`: the methods that it begins with; `sections`: those that are closed at first; `operators`: the removal
+    operators, the default first; `parts`: what is pinned, in the plural.
+    """
+
+    start: tuple[str, ...]
+    sections: tuple[str, ...]
+    operators: tuple[str, ...]
+    parts: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class PageState:
+    """The fields that the states of all pages with maps share.
+
+    `pins`: numbers of the selected parts, rising from 0. `params`: those that differ from their defaults. `opened`: the
+    open sections of the page. `question`: the question to the maps; `removal` and `measure`: how it is answered.
+    """
+
+    methods: tuple[str, ...]
+    target: str | None = None
+    seed: int = 0
+    pins: tuple[int, ...] = ()
+    browse: Listing = DEFAULT_LISTING
+    opened: tuple[str, ...] = ()
+    question: str = QUESTIONS[0]
+    removal: str
+    measure: str = MEASURES[0]
+    params: Params = field(default_factory=dict)
+
+
+def read_shared(
+    query: Query, last: Mapping[str, str], methods: Mapping[str, Explainer], choices: PageChoices, said: list[str]
+) -> dict[str, Any]:
+    """The fields of `PageState` in a link; a sentence is added to `said` for each value that is not accepted."""
+    return {
+        "methods": read_methods(query.get("method", []), methods, choices.start, said),
+        "target": last.get("target"),
+        "seed": read_seed(last, said),
+        "pins": read_pins(last, choices.parts, said),
+        "browse": read_listing(last, said),
+        "opened": read_opened(last, choices.sections, said),
+        "question": read_choice("question", last, QUESTIONS, said),
+        "removal": read_choice("removal", last, choices.operators, said),
+        "measure": read_choice("measure", last, MEASURES, said),
+        "params": read_params(last, methods, said),
+    }
+
+
+def write_shared(state: PageState, choices: PageChoices) -> Query:
+    """The link of those fields: only values that differ from their defaults are written."""
+    query = write_methods(state.methods, state.params)
+    query |= write_changed(
+        (
+            ("target", state.target, None),
+            ("seed", state.seed, 0),
+            ("pin", join_values(state.pins), ""),
+            ("open", join_values(state.opened), ""),
+            ("question", state.question, QUESTIONS[0]),
+            ("removal", state.removal, choices.operators[0]),
+            ("measure", state.measure, MEASURES[0]),
+        )
+    )
+    return query | write_listing(state.browse)
+
+
+def last_selection() -> str:
+    """The `link` of the selection that the session showed last; empty before the first."""
+    return str(st.session_state.get(LAST, ""))
+
+
+@dataclass(frozen=True)
+class Selection:
+    """The model, the data set and the example of a page, which all pages of its kind of input share.
+
+    `widgets`: the prefix of its widget keys. `link`: its session key. `names`: its names in a link.
+    """
+
+    widgets: str
+    link: str
+    names: Collection[str]
+
+    def key(self, name: str) -> str:
+        """The widget key of a control."""
+        return self.widgets + name
+
+    def value(self, name: str) -> object:
+        """The value of a control; None before it is drawn."""
+        return st.session_state.get(self.key(name))
+
+    def put(self, name: str, new: object) -> None:
+        """Set a control before it is drawn."""
+        set_control(self.key(name), new)
+
+    def carried(self) -> Query:
+        """The selection of the session as a part of a link; empty before the first."""
+        return st.session_state.get(self.link, {})
+
+    def carry(self, link: Mapping[str, list[str]]) -> None:
+        """Remember the selection in a page's link for every other page."""
+        st.session_state[self.link] = self.focus_of(link)
+        st.session_state[LAST] = self.link
+
+    def turn_to(self, **names: str) -> None:
+        """Select another model or data set; of the rest stays what can go with it."""
+        link = self.carried()
+        if "data" in names:
+            link = {name: values for name, values in link.items() if name == "model"}
+        st.session_state[self.link] = link | {name: [value] for name, value in names.items()}
+
+    def focus_of(self, link: Mapping[str, list[str]]) -> Query:
+        """The part of a link that holds the selection."""
+        return {name: list(link[name]) for name in self.names if name in link}
+
+    def model_control(self, known: Collection[str]) -> None:
+        """Draw the read_choice of the model."""
+        st.selectbox(
+            "Model",
+            self.with_chosen(known, "model"),
+            key=self.key("model"),
+            accept_new_options=True,
+            placeholder="Pick one, or type a folder or hub id",
+            help="An embedded model, the folder of a saved checkpoint, or a hub id such as owner/name.",
+            persist_state=PERSIST,
+        )
+
+    def data_control(self, known: Collection[str], help: str, on_change: Callable[[], None]) -> None:
+        """Draw the read_choice of the data set."""
+        st.selectbox(
+            "Data set",
+            self.with_chosen(known, "data"),
+            key=self.key("data"),
+            accept_new_options=True,
+            help=help,
+            on_change=on_change,
+            persist_state=PERSIST,
+        )
+
+    def with_chosen(self, known: Collection[str], name: str) -> list[str]:
+        """The options of a control that accepts other values: the known ones and its own value."""
+        chosen = self.value(name)
+        return list(dict.fromkeys([*known, str(chosen)])) if chosen else list(known)
+
+
+@dataclass(frozen=True)
+class InputKind:
+    """The kind of input of a page that serves texts and pictures: from its link, its switch or the last selection.
+
+    `page`: the prefix of its session keys. `selections`: by kind.
+    """
+
+    page: str
+    selections: Mapping[str, Selection]
+
+    @property
+    def switched(self) -> str:
+        """The key of the switch."""
+        return f"{self.page}.kind"
+
+    @property
+    def seen(self) -> str:
+        """Session key: the kind that the page showed last."""
+        return f"{self.page}.seen_kind"
+
+    def chosen(self) -> str:
+        """The kind in a new link, else that of the switch, else that of the last selection."""
+        linked = st.query_params.get(PARAMETER)
+        if linked in KINDS and linked != st.session_state.get(self.seen):
+            st.session_state[self.switched] = linked
+        elif st.session_state.get(self.switched) not in KINDS:
+            st.session_state[self.switched] = st.session_state.get(self.seen) or self._last_kind()
+        kind = str(st.session_state[self.switched])
+        if st.session_state.get(self.seen) not in (kind, None):
+            st.query_params.clear()  # the address is still that of the other kind
+        st.session_state[self.seen] = kind
+        return kind
+
+    def switch(self) -> None:
+        """Draw the switch."""
+        st.segmented_control(
+            "Input",
+            list(KINDS),
+            key=self.switched,
+            required=True,
+            format_func=KIND_TITLES.__getitem__,
+            label_visibility="collapsed",
+        )
+
+    def unsaid(self, kind: str) -> bool:
+        """Whether the address lacks the kind: an address without one is that of a text."""
+        return kind != KINDS[0] and st.query_params.get(PARAMETER) != kind
+
+    def _last_kind(self) -> str:
+        return next((kind for kind, one in self.selections.items() if one.link == last_selection()), KINDS[0])
+
+
+@dataclass(frozen=True)
+class PageSession:
+    """The widgets and the link of a page.
+
+    `belonging`: the names in a link that belong to one example, so that they go when another page has moved on.
+    """
+
+    page: str
+    selection: Selection
+    belonging: Collection[str]
+
+    @property
+    def widgets(self) -> str:
+        """The prefix of the keys of all widgets of the page but those of the selection."""
+        return f"{self.page}_page."
+
+    def key(self, name: str) -> str:
+        """The widget key of a control."""
+        return self.widgets + name
+
+    def value(self, name: str) -> Any:
+        """The value of a control; None before it is drawn."""
+        return st.session_state.get(self.key(name))
+
+    def put(self, name: str, new: object) -> None:
+        """Set a control before it is drawn."""
+        set_control(self.key(name), new)
+
+    def follow(self) -> tuple[Query, bool]:
+        """Return the link of the page, and whether it was just opened: then no widget has a value yet."""
+        address = address_query()
+        is_stale = self._is_stale(address)
+        changed = bool(address and address != st.session_state.get(self._seen)) and not is_stale
+        fresh = self._link not in st.session_state or changed
+        if fresh:
+            forget_changes()
+            self.clear()
+            st.session_state[self._link] = address or self.selection.carried()
+            # At once: a run that a click cuts short never comes to `save`.
+            self.selection.carry(st.session_state[self._link])
+        elif self.selection.carried() != self.selection.focus_of(st.session_state[self._link]):
+            self.clear()
+            st.session_state[self._link] = self._with_selection(st.session_state[self._link], self.selection.carried())
+        restore_controls()
+        if not is_stale:
+            st.session_state[self._seen], st.session_state[self._before] = address, (visit_number(), [])
+        return st.session_state[self._link], fresh
+
+    def tell(self, said: Sequence[str], fresh: bool) -> list[str]:
+        """Return the errors of the link, from when it was opened until the page shows something else."""
+        if fresh:
+            st.session_state[self._said] = list(said)
+        return list(st.session_state[self._said])
+
+    def correct(self, link: Query, said: Sequence[str]) -> None:
+        """Remember this link in place of one with values that do not exist, and the errors of that."""
+        st.session_state[self._said] = [*st.session_state[self._said], *said]
+        st.session_state[self._link] = link
+
+    def save(self, link: Query, changed: bool) -> None:
+        """Remember the link of the page and put it into the address, unless it is there already."""
+        if changed:
+            st.session_state[self._link], st.session_state[self._said] = link, []
+        shown: Query = st.session_state[self._link]
+        self.selection.carry(shown)
+        if shown != (address := address_query()):
+            st.session_state[self._before][1].append(address)
+            st.query_params.from_dict(shown)
+            st.session_state[self._seen] = address_query()
+        record_link(shown)
+
+    def fill(self, values: Mapping[str, object]) -> None:
+        """Set the controls that have no value yet."""
+        for name, initial in values.items():
+            st.session_state.setdefault(self.key(name), initial)
+
+    def fill_shared(self, state: PageState, methods: Mapping[str, Explainer], choices: PageChoices) -> None:
+        """Set the controls of the fields of `PageState` that have no value yet."""
+        self.fill(
+            {
+                "methods": list(state.methods),
+                "target": state.target or "",
+                "seed": state.seed,
+                "pins": list(state.pins),
+                "question": state.question,
+                "removal": state.removal,
+                "measure": state.measure,
+                **control_values("browse.", state.browse),
+                **{f"open.{name}": name in state.opened for name in choices.sections},
+            }
+        )
+        self.fill_params(state.params, methods)
+
+    def fill_params(self, params: Params, methods: Mapping[str, Explainer]) -> None:
+        """Set the controls of the methods' parameters that have no value yet."""
+        for id, texts in params.items():
+            values = as_plain(from_mapping(methods[id].params, texts, id))
+            self.fill({f"{id}.{name}": values[name] for name in texts})
+
+    def shared(self, methods: Mapping[str, Explainer], choices: PageChoices) -> dict[str, Any]:
+        """The fields of `PageState` from the controls."""
+        return {
+            "methods": tuple(self.value("methods")),
+            "target": self.value("target") or None,
+            "seed": int(self.value("seed")),
+            "pins": tuple(self.value("pins") or ()),
+            "browse": self.held("browse.", Listing),
+            "opened": tuple(name for name in choices.sections if self.value(f"open.{name}")),
+            "question": self.value("question"),
+            "removal": self.value("removal"),
+            "measure": self.value("measure"),
+            "params": self.params(methods),
+        }
+
+    def params(self, methods: Mapping[str, Explainer]) -> Params:
+        """The parameters of the chosen methods that differ from their defaults."""
+        changed: Params = {}
+        for id in self.value("methods"):
+            names = as_plain(methods[id].params())
+            values = {
+                name: self.value(f"{id}.{name}") for name in names if self.key(f"{id}.{name}") in st.session_state
+            }
+            if differing := non_default_params(methods[id], values):
+                changed[id] = differing
+        return changed
+
+    def held(self, prefix: str, kind: type) -> Any:
+        """A dataclass from the values of its controls; floats are rounded as in a link."""
+        values = {field.name: self.value(f"{prefix}{field.name}") for field in dataclasses.fields(kind)}
+        return kind(**{name: round(one, 2) if isinstance(one, float) else one for name, one in values.items()})
+
+    def clear(self) -> None:
+        """Remove the values of all controls."""
+        for name in [name for name in st.session_state if str(name).startswith((self.widgets, self.selection.widgets))]:
+            del st.session_state[name]
+
+    def _with_selection(self, link: Query, focus: Query) -> Query:
+        """The link of this page with the selection of another page."""
+        others = {name: values for name, values in link.items() if name not in self.selection.focus_of(link)}
+        return {name: values for name, values in others.items() if name not in self.belonging} | focus
+
+    def _is_stale(self, address: Query) -> bool:
+        """Whether the browser has not received the last link yet: it sends an earlier one, and nobody went back to it.
+
+        A visitor from another page has opened that link.
+        """
+        number, links = st.session_state.get(self._before, (0, []))
+        return address in links and number == visit_number() and not is_history_navigation()
+
+    @property
+    def _link(self) -> str:
+        return f"{self.page}_kept_link"
+
+    @property
+    def _seen(self) -> str:
+        return f"{self.page}_seen_link"
+
+    @property
+    def _before(self) -> str:
+        """Session key: the visit to the page, and the links of its address since the last answer of the browser."""
+        return f"{self.page}_links_before"
+
+    @property
+    def _said(self) -> str:
+        return f"{self.page}_said"
+
+
+def control_values(prefix: str, record: Any) -> dict[str, object]:
+    """A dataclass as values of controls: `PageSession.held` reads them back."""
+    return {f"{prefix}{field.name}": getattr(record, field.name) for field in dataclasses.fields(record)}

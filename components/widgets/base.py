@@ -1,0 +1,143 @@
+"""The base of our browser components: their files, their keys, and their events.
+
+Python owns the state, such as the pins of a strip; the browser sends events. It shows a click at once, counts its
+events in `turn`, and receives the turn of the event that was answered last.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Protocol, TypeVar, runtime_checkable
+
+import streamlit as st
+
+from components.errors import show_note
+from components.styles import compact_css, compact_script
+from engine.errors import UsageError, not_allowed
+
+ASSETS = Path(__file__).resolve().parent.parent / "assets"
+Pins = tuple[int, ...]
+Component = Callable[..., object]
+STAYS = "The pins stay as they were. Load the page again if this happens twice."
+
+
+@runtime_checkable
+class Event(Protocol):
+    """An event of the browser; `turn` counts them."""
+
+    @property
+    def turn(self) -> int: ...
+
+
+SomeEvent = TypeVar("SomeEvent", bound=Event)
+
+
+@dataclass(frozen=True)
+class PinEvent:
+    """The pins that the browser asks for: positions, rising."""
+
+    positions: Pins
+    turn: int
+
+
+def draw_strip(
+    component: Component,
+    key: str,
+    data: Mapping[str, object],
+    read: Callable[[object], PinEvent],
+    on_pick: Callable[[Pins], None],
+    **others: Callable[[], None],
+) -> None:
+    """Draw a strip of pins. `on_pick` gets new pins before the script runs again: a click costs one run.
+
+    `others`: the callbacks of the component's other events.
+    """
+    draw_component(component, key, data, on_picked_change=partial(receive_pins, key, read, on_pick), **others)
+
+
+def draw_component(component: Component, key: str, data: Mapping[str, object], **events: Callable[[], None]) -> None:
+    """Draw a component that sends events, and below it why its last event was refused, if it was."""
+    refusal = st.session_state.pop(_refusal_key(key), "")
+    component(key=key, data={**data, "turn": _answered_turn(key)}, **events)
+    if refusal:
+        show_note(refusal)
+
+
+def receive_pins(key: str, read: Callable[[object], PinEvent], on_pick: Callable[[Pins], None]) -> None:
+    """Receive an event of the strip of that key. Invalid pins change nothing; a note says so."""
+    event = receive_event(key, "picked", read)
+    if event is not None:
+        on_pick(event.positions)
+
+
+def receive_event(key: str, name: str, read: Callable[[object], SomeEvent]) -> SomeEvent | None:
+    """Return the browser's event and answer its turn; None after refusing it, which a note will say."""
+    try:
+        event = read(st.session_state[key].get(name))
+    except UsageError as error:
+        refuse_event(key, str(error))
+        return None
+    st.session_state[_turn_key(key)] = event.turn
+    return event
+
+
+def refuse_event(key: str, reason: str) -> None:
+    """Answer the browser's last event with the state as it is; the next run draws the reason."""
+    st.session_state[_refusal_key(key)] = reason
+    st.session_state[_turn_key(key)] = _answered_turn(key) + 1
+
+
+def parse_pins(sent: object, is_pickable: Callable[[int], bool], allowed: str) -> PinEvent:
+    """The pins in a value from the browser. Errors: `allowed` says what can be pinned."""
+    fields = sent if isinstance(sent, dict) else {}
+    positions, turn = fields.get("pins"), parse_turn(fields, STAYS)
+    if not isinstance(positions, list) or not all(type(at) is int and is_pickable(at) for at in positions):
+        raise not_allowed("pins", allowed, positions, STAYS)
+    return PinEvent(tuple(sorted(set(positions))), turn)
+
+
+def parse_turn(fields: Mapping[str, object], next_step: str) -> int:
+    """The turn in a value from the browser. Errors: no whole number from 1."""
+    turn = fields.get("turn")
+    if type(turn) is not int or turn < 1:
+        raise not_allowed("turn", "a whole number from 1", turn, next_step)
+    return turn
+
+
+def build_component(name: str, *files: str, folder: Path = ASSETS) -> Component:
+    """Build a component of the style sheets and scripts with these names in `folder`, after those of the base."""
+    paths = [ASSETS / "pins", *(folder / file for file in files)]
+    css = compact_css(_joined(paths, "css")).replace("}", "}\n")  # one line alone would be taken for the name of a file
+    script = compact_script(_joined(paths, "js"))
+    built: Component = st.components.v2.component(name, css=css, js=script, isolate_styles=False)
+    return built
+
+
+def component_key(key: str) -> str:
+    """A component's key without two underscores in a row or one at its end. Different keys stay different.
+
+    Streamlit joins a component's key and its events by two underscores and refuses to draw one whose key has them.
+    """
+    safe = key.replace("%", "%25").replace("__", "_%5F")
+    return f"{safe[:-1]}%5F" if safe.endswith("_") else safe
+
+
+def _joined(paths: Sequence[Path], kind: str) -> str:
+    """The existing files of that kind: not every script has a style sheet."""
+    files = [path.with_suffix(f".{kind}") for path in paths]
+    return "\n".join(file.read_text(encoding="utf-8") for file in files if file.exists())
+
+
+def _answered_turn(key: str) -> int:
+    return int(st.session_state.get(_turn_key(key), 0))
+
+
+def _turn_key(key: str) -> str:
+    return f"{key}.turn"
+
+
+def _refusal_key(key: str) -> str:
+    return f"{key}.said"
