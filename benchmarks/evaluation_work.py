@@ -16,7 +16,8 @@ import torch
 from benchmarks.harness import benchmark_parser, ratio_to, show, time_in_turn
 from engine import runtime
 from engine.data.datasets import load
-from engine.metrics.faithfulness import PERCENTS, RowCounts, SharedRows, masks_without_top
+from engine.metrics.catalog import PERCENTS
+from engine.metrics.faithfulness import RowCounts, SharedRows, masks_without_top
 from engine.metrics.ranking import count_of_percent
 from engine.models.loading import load_model
 from engine.models.text_classifier import EncodedText, TextClassifier

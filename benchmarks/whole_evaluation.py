@@ -38,7 +38,7 @@ from benchmarks.shapley_error import FEATURES, as_game, estimate_shapley
 from benchmarks.workloads import text_task
 from engine import runtime
 from engine.data.datasets import load
-from engine.evaluation.evaluate import evaluate
+from engine.evaluation.experiment import evaluate
 from engine.evaluation.result import Evaluation
 from engine.explain import explain_many
 from engine.explainers.shapley import all_coalitions, exact, least_budget

@@ -107,7 +107,7 @@ class _Query:
 
 def versions_of(method: Explainer) -> list[int]:
     """Return the method's version, and for an ensemble those of its members too."""
-    from engine.explainers.ensemble import SEVEN
+    from engine.registry import SEVEN
 
     if method.family != "ensemble":
         return [method.version]

@@ -15,7 +15,7 @@ from components.numbers import plain
 from components.palette import Theme
 from engine.attacks.experiment_result import METRICS, AttackScore
 from engine.attacks.result import Trajectory
-from engine.evaluation.reasons import counted
+from engine.evaluation.result import format_reasons
 
 CURVES = {"objective": "Objective", "rank_change": "Rank change", "probability": "Probability"}
 SCORE = "Score"
@@ -127,7 +127,7 @@ def _bar_record(score: AttackScore, frame: ChartFrame, named: bool) -> dict[str,
         GROUP: f"{key.model}, {OBJECTIVE_TITLES[key.objective].lower()}" if named else OBJECTIVE_TITLES[key.objective],
         "name": frame.title(key.method), "value": score.value,
         "low": low, "high": high, "shown": plain(score.value or 0.0), "interval": _interval(score),
-        "examples": f"{score.n:,}", "skipped": counted(score.skipped) or "none",
+        "examples": f"{score.n:,}", "skipped": format_reasons(score.skipped) or "none",
     }  # fmt: skip
 
 

@@ -46,8 +46,8 @@ if TYPE_CHECKING:
     from components.adversarial.state import AdversarialState
     from engine.attacks.experiment_result import AttackExperimentResult, AttackRow
     from engine.attacks.plan import AttackPlan
-    from engine.evaluation.result import Facts
-    from engine.evaluation.sample import Sample
+    from engine.evaluation.result import ExampleFacts
+    from engine.experiments.sample import Sample
 
 
 PAGE = "adversarial_many"
@@ -234,7 +234,7 @@ def _open_example_control(
     )  # fmt: skip
 
 
-def _label(row: AttackRow, fact: Facts | None, sample: Sample, excluded: bool) -> str:
+def _label(row: AttackRow, fact: ExampleFacts | None, sample: Sample, excluded: bool) -> str:
     """Value, place, prediction before the attack, and text. `excluded`: the example does not count in the mean."""
     parts = [plain(row.value), f"#{row.example}", *([f"{SIGN} not counted"] * excluded)]
     if fact is not None:

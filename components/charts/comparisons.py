@@ -13,7 +13,8 @@ from components.charts.frame import dashes, line_legend, style_chart
 from components.numbers import hundredths, plain, plural
 from components.palette import PALETTES, STEPS, Theme, color
 from engine.metrics.agreement import Agreement
-from engine.metrics.faithfulness import PERCENTS, RemovalCurve
+from engine.metrics.catalog import PERCENTS
+from engine.metrics.faithfulness import RemovalCurve
 
 CHART_HEIGHT, CELL, MARGIN = 460, 46, 190
 LEGEND_COLUMNS = 4

@@ -12,7 +12,7 @@ import pandas as pd
 
 from components.charts.files import LEGEND_COLUMNS
 from components.palette import PALETTES, Theme
-from engine.evaluation.views.points import Wanted
+from engine.evaluation.scores import ScoreFilter
 from engine.experiments.options import RANDOM
 
 COLORS = 8
@@ -62,9 +62,9 @@ class ChartFrame:
     slice: str = ""
     value_range: AxisRange | None = None
 
-    def filter(self, models: Sequence[str] | None = None) -> Wanted:
+    def filter(self, models: Sequence[str] | None = None) -> ScoreFilter:
         """The scores that a chart of these models needs."""
-        return Wanted(models, self.methods)
+        return ScoreFilter(models, self.methods)
 
     def title(self, method: str) -> str:
         """The name of a method for people."""

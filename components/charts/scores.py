@@ -25,8 +25,8 @@ from components.charts.frame import (
 )
 from components.numbers import plain
 from components.palette import PALETTES
-from engine.evaluation.reasons import counted
-from engine.evaluation.views.pairs import Pair
+from engine.evaluation.result import format_reasons
+from engine.evaluation.scores import ScorePair
 from engine.experiments.options import RANDOM
 from engine.metrics.catalog import Better, metric
 from engine.metrics.results import MetricScore
@@ -66,7 +66,7 @@ def interval_text(score: MetricScore) -> str:
 
 def skips_text(score: MetricScore) -> str:
     """How many examples have no value, and why."""
-    return counted(score.skipped) or "none"
+    return format_reasons(score.skipped) or "none"
 
 
 def missing_values_text(table: pd.DataFrame) -> str:
@@ -262,7 +262,7 @@ def _group_names(base: alt.Chart, frame: ChartFrame) -> alt.Chart:
 
 
 def scatter_chart(
-    pairs: Sequence[Pair], company: Sequence[str], frame: ChartFrame, log: bool = False
+    pairs: Sequence[ScorePair], company: Sequence[str], frame: ChartFrame, log: bool = False
 ) -> alt.LayerChart:  # fmt: skip
     """Two metrics against each other: a point a method, with its 95 % intervals as a cross.
 
@@ -278,7 +278,7 @@ def scatter_chart(
     return _crosses(pd.DataFrame([_pair_row(one, frame) for one in drawn]), company, frame, across, up, metric(x).title)
 
 
-def scatter_table(pairs: Sequence[Pair], frame: ChartFrame) -> pd.DataFrame:
+def scatter_table(pairs: Sequence[ScorePair], frame: ChartFrame) -> pd.DataFrame:
     """A row a method, those without values too: the metric on the y axis, and the one on the x axis."""
     return pd.DataFrame(
         [table_row(one.y, frame, {metric(one.x.metric).title: round_number(one.x.value)}) for one in pairs]
@@ -308,7 +308,7 @@ def _crosses(
     return style_chart(chart, frame.height(methods), frame.theme)
 
 
-def _pair_row(pair: Pair, frame: ChartFrame) -> dict[str, object]:
+def _pair_row(pair: ScorePair, frame: ChartFrame) -> dict[str, object]:
     value, (left, right) = pair.x.value, pair.x.interval or (None, None)
     assert value is not None
     across = {"x": value, "left": left, "right": right, "across": plain(value), "around": interval_text(pair.x)}

@@ -31,12 +31,18 @@ from components.charts.scores import (
 )
 from components.numbers import count, percent, plural
 from components.palette import PALETTES
+from engine.evaluation.groups import (
+    SLICES,
+    SizedScore,
+    Sizes,
+    scores_by_architecture,
+    scores_by_size,
+    size_ratio,
+    split,
+)
 from engine.evaluation.result import Evaluation
-from engine.evaluation.views.pairs import COSTS, Pair, pairs
-from engine.evaluation.views.points import is_score, narrowed, points
-from engine.evaluation.views.sizes import Sized, Sizes, by_architecture, scaling, spread
-from engine.evaluation.views.slices import SLICES, slices
-from engine.evaluation.views.strength import Graded
+from engine.evaluation.scores import COSTS, ScorePair, compute_scores, narrow, pair_scores, predicts_scores
+from engine.evaluation.strength import GradedScore
 from engine.metrics.catalog import metric
 from engine.metrics.results import MetricScore
 from engine.models.sizes import ModelSize, format_parameters
@@ -64,117 +70,132 @@ LOOSE = [6, 4]
 
 
 def removal_scores(
-    found: Evaluation, frame: ChartFrame, model: str | None = None, id: str = "without_top"
+    evaluation: Evaluation, frame: ChartFrame, model: str | None = None, id: str = "without_top"
 ) -> list[MetricScore]:
     """What the chart draws: the curves of one model, the plan's first where none is named."""
-    return points(found, id, frame.filter([model or found.plan.models[0]]))
+    return compute_scores(evaluation, id, frame.filter([model or evaluation.plan.models[0]]))
 
 
 def removal_chart(
-    found: Evaluation, frame: ChartFrame, model: str | None = None, id: str = "without_top", bands: bool = True
+    evaluation: Evaluation, frame: ChartFrame, model: str | None = None, id: str = "without_top", bands: bool = True
 ) -> alt.LayerChart:
     """A line a method, random's dotted, over the share of units removed (`without_top`) or kept (`with_top`)."""
-    drawn = [one for one in removal_scores(found, frame, model, id) if one.value is not None]
+    drawn = [one for one in removal_scores(evaluation, frame, model, id) if one.value is not None]
     if not drawn:
         return blank_chart(frame)
-    across = [f"share of {plural(found.plan.units)} {REMOVED[id]},", "highest score first"]
+    across = [f"share of {plural(evaluation.plan.units)} {REMOVED[id]},", "highest score first"]
     x = ChartAxis(across, alt.Scale(domain=[0, 1]), alt.Axis(format="%", tickCount=10))
     y = linear_axis(
-        _removal_axis_title(found, id), frame.value_range or (range_of(drawn) if is_score(found) else PROBABILITY)
+        _removal_axis_title(evaluation, id),
+        frame.value_range or (range_of(drawn) if predicts_scores(evaluation) else PROBABILITY),
     )
     return line_chart(
-        _removal_data(drawn, frame, found), found.plan.company, frame, (x, y), {"moved": REMOVED[id]}, bands
+        _removal_data(drawn, frame, evaluation), evaluation.plan.company, frame, (x, y), {"moved": REMOVED[id]}, bands
     )
 
 
 def removal_table(
-    found: Evaluation, frame: ChartFrame, model: str | None = None, id: str = "without_top"
+    evaluation: Evaluation, frame: ChartFrame, model: str | None = None, id: str = "without_top"
 ) -> pd.DataFrame:
     """A row a method and share of units, those without a value too."""
     share = f"{REMOVED[id].capitalize()}, %"
     return pd.DataFrame(
-        [table_row(one, frame, {share: one.percent}) for one in removal_scores(found, frame, model, id)]
+        [table_row(one, frame, {share: one.percent}) for one in removal_scores(evaluation, frame, model, id)]
     )
 
 
-def _removal_data(drawn: Sequence[MetricScore], frame: ChartFrame, found: Evaluation) -> pd.DataFrame:
-    units = plural(found.plan.units)
+def _removal_data(drawn: Sequence[MetricScore], frame: ChartFrame, evaluation: Evaluation) -> pd.DataFrame:
+    units = plural(evaluation.plan.units)
     shares = [{AT: (one.percent or 0) / 100, "moved": f"{one.percent} % of the {units}"} for one in drawn]
     return pd.DataFrame([{**chart_row(one, frame), **share} for one, share in zip(drawn, shares, strict=True)])
 
 
-def _removal_axis_title(found: Evaluation, id: str) -> list[str]:
-    what = "score of the model" if is_score(found) else "probability of the predicted class"
+def _removal_axis_title(evaluation: Evaluation, id: str) -> list[str]:
+    what = "score of the model" if predicts_scores(evaluation) else "probability of the predicted class"
     return [what, BETTER[metric(id).better]]
 
 
 def plausibility_pairs(
-    found: Evaluation, frame: ChartFrame, plausible: str = PLAUSIBLE, faithful: str = FAITHFUL, model: str | None = None
-) -> list[Pair]:
+    evaluation: Evaluation,
+    frame: ChartFrame,
+    plausible: str = PLAUSIBLE,
+    faithful: str = FAITHFUL,
+    model: str | None = None,
+) -> list[ScorePair]:
     """What the chart draws, of one model, the plan's first where none is named."""
-    return pairs(found, plausible, faithful, frame.filter([model or found.plan.models[0]]))
+    return pair_scores(evaluation, plausible, faithful, frame.filter([model or evaluation.plan.models[0]]))
 
 
 def plausibility_chart(
-    found: Evaluation, frame: ChartFrame, plausible: str = PLAUSIBLE, faithful: str = FAITHFUL, model: str | None = None
+    evaluation: Evaluation,
+    frame: ChartFrame,
+    plausible: str = PLAUSIBLE,
+    faithful: str = FAITHFUL,
+    model: str | None = None,
 ) -> alt.LayerChart:
     """A point a method: `plausible` across, `faithful` upwards, over the examples that have both."""
-    return scatter_chart(plausibility_pairs(found, frame, plausible, faithful, model), found.plan.company, frame)
+    return scatter_chart(
+        plausibility_pairs(evaluation, frame, plausible, faithful, model), evaluation.plan.company, frame
+    )
 
 
 def plausibility_table(
-    found: Evaluation, frame: ChartFrame, plausible: str = PLAUSIBLE, faithful: str = FAITHFUL, model: str | None = None
+    evaluation: Evaluation,
+    frame: ChartFrame,
+    plausible: str = PLAUSIBLE,
+    faithful: str = FAITHFUL,
+    model: str | None = None,
 ) -> pd.DataFrame:
     """A row a method."""
-    return scatter_table(plausibility_pairs(found, frame, plausible, faithful, model), frame)
+    return scatter_table(plausibility_pairs(evaluation, frame, plausible, faithful, model), frame)
 
 
 def cost_pairs(
-    found: Evaluation, frame: ChartFrame, id: str, cost: str = COSTS[0], model: str | None = None
-) -> list[Pair]:
+    evaluation: Evaluation, frame: ChartFrame, id: str, cost: str = COSTS[0], model: str | None = None
+) -> list[ScorePair]:
     """What the chart draws, of one model, the plan's first where none is named."""
-    return pairs(found, cost, id, frame.filter([model or found.plan.models[0]]))
+    return pair_scores(evaluation, cost, id, frame.filter([model or evaluation.plan.models[0]]))
 
 
 def cost_chart(
-    found: Evaluation, frame: ChartFrame, id: str, cost: str = COSTS[0], model: str | None = None
+    evaluation: Evaluation, frame: ChartFrame, id: str, cost: str = COSTS[0], model: str | None = None
 ) -> alt.LayerChart:
     """The metric `id` over `evaluations` or `seconds`, on a logarithmic axis: ten times the cost is one step."""
-    return scatter_chart(cost_pairs(found, frame, id, cost, model), found.plan.company, frame, log=True)
+    return scatter_chart(cost_pairs(evaluation, frame, id, cost, model), evaluation.plan.company, frame, log=True)
 
 
 def cost_table(
-    found: Evaluation, frame: ChartFrame, id: str, cost: str = COSTS[0], model: str | None = None
+    evaluation: Evaluation, frame: ChartFrame, id: str, cost: str = COSTS[0], model: str | None = None
 ) -> pd.DataFrame:
     """A row a method."""
-    return scatter_table(cost_pairs(found, frame, id, cost, model), frame)
+    return scatter_table(cost_pairs(evaluation, frame, id, cost, model), frame)
 
 
 def scaling_scores(
-    found: Evaluation, frame: ChartFrame, id: str, sizes: Sizes, family: str | None = None
-) -> list[Sized]:
+    evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes, family: str | None = None
+) -> list[SizedScore]:
     """What the chart draws: the models of one architecture, the first with several sizes where none is named."""
-    return scaling(found, id, sizes, family, frame.methods)
+    return scores_by_size(evaluation, id, sizes, family, frame.methods)
 
 
 def scaling_chart(
-    found: Evaluation, frame: ChartFrame, id: str, sizes: Sizes, family: str | None = None, bands: bool = True
+    evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes, family: str | None = None, bands: bool = True
 ) -> alt.LayerChart:
     """The metric `id` over parameters, on a logarithmic axis with a tick for each model."""
-    drawn = [one for one in scaling_scores(found, frame, id, sizes, family) if one.score.value is not None]
+    drawn = [one for one in scaling_scores(evaluation, frame, id, sizes, family) if one.score.value is not None]
     if not drawn:
         return blank_chart(frame)
     table = pd.DataFrame([{**chart_row(one.score, frame), **_size_row(one.size)} for one in drawn])
     y = linear_axis(axis_title(id), frame.value_range or range_of(one.score for one in drawn))
     more = {"parameters": "Parameters", "blocks": "Blocks"}
-    return line_chart(table, found.plan.company, frame, (_size_axis(drawn), y), more, bands)
+    return line_chart(table, evaluation.plan.company, frame, (_size_axis(drawn), y), more, bands)
 
 
 def scaling_table(
-    found: Evaluation, frame: ChartFrame, id: str, sizes: Sizes, family: str | None = None
+    evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes, family: str | None = None
 ) -> pd.DataFrame:
     """A row a model and method, the smallest model first."""
-    drawn = scaling_scores(found, frame, id, sizes, family)
+    drawn = scaling_scores(evaluation, frame, id, sizes, family)
     return pd.DataFrame([table_row(one.score, frame, size_columns(one.size)) for one in drawn])
 
 
@@ -187,37 +208,39 @@ def _size_row(size: ModelSize) -> Mapping[str, object]:
     return {AT: size.parameters, "parameters": f"{size.parameters:,}", "blocks": str(size.blocks)}
 
 
-def _size_axis(drawn: Sequence[Sized]) -> ChartAxis:
+def _size_axis(drawn: Sequence[SizedScore]) -> ChartAxis:
     at = sorted({one.size.parameters for one in drawn})
     ticks = alt.Axis(values=at, labelExpr=SHORT, labelOverlap="greedy")
     words = (f"parameters of the {drawn[0].size.architecture} models,", "on a logarithmic axis")
     return ChartAxis(words, log_axis(words, at).scale, ticks)
 
 
-def architecture_scores(found: Evaluation, frame: ChartFrame, id: str, sizes: Sizes) -> list[Sized]:
+def architecture_scores(evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes) -> list[SizedScore]:
     """What the chart draws, by architecture, the smallest model first."""
-    return by_architecture(found, id, sizes, frame.methods)
+    return scores_by_architecture(evaluation, id, sizes, frame.methods)
 
 
-def architecture_chart(found: Evaluation, frame: ChartFrame, id: str, sizes: Sizes) -> alt.LayerChart:
+def architecture_chart(evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes) -> alt.LayerChart:
     """The metric `id` of each method on each model."""
-    drawn = [one for one in architecture_scores(found, frame, id, sizes) if one.score.value is not None]
+    drawn = [one for one in architecture_scores(evaluation, frame, id, sizes) if one.score.value is not None]
     if not drawn:
         return blank_chart(frame)
     table = pd.DataFrame([{**chart_row(one.score, frame), **_architecture_row(one)} for one in drawn])
     x = linear_axis(axis_title(id), range_from_zero([one.score for one in drawn], frame))
-    return bar_chart(table, found.plan.company, frame, x, {"architecture": "Architecture", "parameters": "Parameters"})
+    return bar_chart(
+        table, evaluation.plan.company, frame, x, {"architecture": "Architecture", "parameters": "Parameters"}
+    )
 
 
-def architecture_table(found: Evaluation, frame: ChartFrame, id: str, sizes: Sizes) -> pd.DataFrame:
+def architecture_table(evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes) -> pd.DataFrame:
     """A row a model and method."""
-    drawn = architecture_scores(found, frame, id, sizes)
+    drawn = architecture_scores(evaluation, frame, id, sizes)
     return pd.DataFrame([table_row(one.score, frame, size_columns(one.size)) for one in drawn])
 
 
 def unequal_sizes_text(sizes: Sizes) -> str:
     """A sentence where the models are not of about one size, empty where they are."""
-    factor = spread(sizes)
+    factor = size_ratio(sizes)
     if factor <= ALIKE:
         return ""
     return (
@@ -226,39 +249,41 @@ def unequal_sizes_text(sizes: Sizes) -> str:
     )
 
 
-def _architecture_row(one: Sized) -> dict[str, object]:
+def _architecture_row(one: SizedScore) -> dict[str, object]:
     kind, number = one.size.architecture, f"{one.size.parameters:,}"
     words = f"{kind}, {format_parameters(one.size)}: {one.score.model}"
     return {GROUP: words, "architecture": kind, "parameters": number}
 
 
 def slice_scores(
-    found: Evaluation, frame: ChartFrame, id: str, by: str = SLICES[0], model: str | None = None
+    evaluation: Evaluation, frame: ChartFrame, id: str, by: str = SLICES[0], model: str | None = None
 ) -> Sliced:
     """What the chart draws, of one model, the plan's first where none is named."""
-    wanted = frame.filter([model or found.plan.models[0]])
+    wanted = frame.filter([model or evaluation.plan.models[0]])
     return [
-        (one.name, score) for one in slices(narrowed(found, id, wanted), by) for score in points(one.found, id, wanted)
+        (one.name, score)
+        for one in split(narrow(evaluation, id, wanted), by)
+        for score in compute_scores(one.evaluation, id, wanted)
     ]
 
 
 def slice_chart(
-    found: Evaluation, frame: ChartFrame, id: str, by: str = SLICES[0], model: str | None = None
+    evaluation: Evaluation, frame: ChartFrame, id: str, by: str = SLICES[0], model: str | None = None
 ) -> alt.LayerChart:
     """The metric `id` of each method in each slice."""
-    drawn = [(name, score) for name, score in slice_scores(found, frame, id, by, model) if score.value is not None]
+    drawn = [(name, score) for name, score in slice_scores(evaluation, frame, id, by, model) if score.value is not None]
     if not drawn:
         return blank_chart(frame)
     rows = [{**chart_row(score, replace(frame, slice=name)), GROUP: _slice_group(name, score)} for name, score in drawn]
     x = linear_axis(axis_title(id), range_from_zero([score for _, score in drawn], frame))
-    return bar_chart(pd.DataFrame(rows), found.plan.company, frame, x, {"slice": "Slice"})
+    return bar_chart(pd.DataFrame(rows), evaluation.plan.company, frame, x, {"slice": "Slice"})
 
 
 def slice_table(
-    found: Evaluation, frame: ChartFrame, id: str, by: str = SLICES[0], model: str | None = None
+    evaluation: Evaluation, frame: ChartFrame, id: str, by: str = SLICES[0], model: str | None = None
 ) -> pd.DataFrame:
     """A row a slice and method."""
-    drawn = slice_scores(found, frame, id, by, model)
+    drawn = slice_scores(evaluation, frame, id, by, model)
     return pd.DataFrame([table_row(score, replace(frame, slice=name)) for name, score in drawn])
 
 
@@ -268,7 +293,7 @@ def _slice_group(name: str, score: MetricScore) -> str:
 
 
 def strength_chart(
-    graded: Sequence[Graded],
+    graded: Sequence[GradedScore],
     company: Sequence[str],
     frame: ChartFrame,
     words: tuple[str, str] = OVER_DATA,
@@ -291,7 +316,9 @@ def strength_chart(
     return chart
 
 
-def strength_table(graded: Sequence[Graded], frame: ChartFrame, words: tuple[str, str] = OVER_DATA) -> pd.DataFrame:
+def strength_table(
+    graded: Sequence[GradedScore], frame: ChartFrame, words: tuple[str, str] = OVER_DATA
+) -> pd.DataFrame:
     """A row a strength and method."""
     return pd.DataFrame(
         [
@@ -316,13 +343,13 @@ def equal_strengths_text(places: Sequence[Sequence[float]]) -> str:
     )
 
 
-def _strength_row(one: Graded) -> dict[str, object]:
+def _strength_row(one: GradedScore) -> dict[str, object]:
     ideal = "not known" if one.ideal is None else percent(one.ideal)
     return {AT: one.strength, "carried": f"in {percent(one.strength)} of the examples", "ideal": ideal}
 
 
 def _ideal_layers(
-    drawn: Sequence[Graded], frame: ChartFrame, axes: tuple[ChartAxis, ChartAxis], name: str
+    drawn: Sequence[GradedScore], frame: ChartFrame, axes: tuple[ChartAxis, ChartAxis], name: str
 ) -> list[alt.Chart]:
     """As far as it is known; its name is at its last point."""
     known = sorted({(one.strength, one.ideal) for one in drawn if one.ideal is not None})

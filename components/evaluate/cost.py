@@ -1,21 +1,38 @@
-"""How much work an evaluation is, before it is done: about how often models run, in words."""
+"""How much work an evaluation is, before it is done: how often models run, and how long that takes, in words."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from collections.abc import Mapping, Sequence
 
+from components.experiment.runs import Run, is_timed_here, seconds_of
 from components.numbers import count, duration
+from engine.errors import ExegesisError
+from engine.evaluation.plan import EvaluationPlan
+from engine.jobs import Job
 from engine.registry import Explainer, estimate_rows
-
-if TYPE_CHECKING:
-    from engine.evaluation.plan import Plan
 
 TIMED = "That takes about {}, by what such work took before on this device."
 UNTIMED = "How long that takes cannot be told before a job on the same {} has ended on this device."
+Methods = Mapping[str, Explainer]
 
 
-def evaluations(plan: Plan, methods: Mapping[str, Explainer], size: int) -> int:
+def cost_text(
+    plan: EvaluationPlan, methods: Methods, size: int, pace: float | None = None
+) -> str:  # fmt: skip
+    """`pace`: model evaluations a second of such work, None where that is not known."""
+    of = f"{count(size, 'example')}, {count(len(plan.company), 'method')}, {count(len(plan.models), 'model')}"
+    number = model_evaluations(plan, methods, size)
+    digits = max(0, len(str(number)) - 2)  # two are as much as is known
+    time = (
+        UNTIMED.format("model" if len(plan.models) == 1 else "models")
+        if pace is None
+        else TIMED.format(duration(number / pace))
+    )
+    about = f"about {round(number, -digits):,} model evaluations"
+    return f"{of}: {about}. {time} What is in the cache already is not computed again."
+
+
+def model_evaluations(plan: EvaluationPlan, methods: Methods, size: int) -> int:
     """About how often the models run for all maps and for what is measured by removal."""
     maps = sum(estimate_rows(methods[id], plan.params_of(id)) for id in plan.company)
     removed = 2 * len(plan.percents) * len(plan.company) if not plan.metrics or plan.needs("removal") else 0
@@ -23,24 +40,37 @@ def evaluations(plan: Plan, methods: Mapping[str, Explainer], size: int) -> int:
     return len(plan.models) * size * (maps + removed + moved)
 
 
-def cost_words(plan: Plan, methods: Mapping[str, Explainer], size: int, pace: float | None = None) -> str:
-    """What is asked for. `pace`: model evaluations a second of such work, None where that is not known."""
-    of = f"{count(size, 'example')}, {count(len(plan.company), 'method')}, {count(len(plan.models), 'model')}"
-    much = evaluations(plan, methods, size)
-    time = (
-        UNTIMED.format("model" if len(plan.models) == 1 else "models")
-        if pace is None
-        else TIMED.format(duration(much / pace))
-    )
-    return f"{of}: about {_rough(much)} model evaluations. {time} What is in the cache already is not computed again."
+def throughput(plan: EvaluationPlan, runs: Sequence[Run], methods: Methods) -> float | None:
+    """Model evaluations a second by the newest job on the same models, else by one for each; None without them.
+
+    A job's model evaluations are counted as roughly as those of what is asked, so that what is off in both is not off
+    in the time.
+    """
+    timed = [(of.models, pace) for job, of in runs if (pace := _job_throughput(job, of, plan, methods))]
+    together = next((pace for models, pace in timed if set(models) == set(plan.models)), None)
+    if together is not None:
+        return together
+    alone = {models[0]: pace for models, pace in reversed(timed) if len(models) == 1}
+    if not set(plan.models) <= alone.keys():
+        return None
+    return len(plan.models) / sum(1 / alone[model] for model in plan.models)  # each does as much as the others
 
 
-def added(plan: Plan) -> list[str]:
-    """Methods that come along: members of ensembles, and a random order."""
-    return [id for id in plan.company if id not in plan.methods]
+def _job_throughput(
+    job: Job, of: EvaluationPlan, plan: EvaluationPlan, methods: Methods
+) -> float | None:  # fmt: skip
+    """That of one job; None where it was on other models or another device, did not end well, or found much."""
+    if not set(of.models) <= set(plan.models) or of.dtype != plan.dtype or not is_timed_here(job):
+        return None
+    try:
+        whole = model_evaluations(of, methods, _job_examples(job, of))
+    except (ExegesisError, KeyError):  # a method or a parameter of another version
+        return None
+    return whole * job.computed / job.total / seconds_of(job)
 
 
-def _rough(number: int) -> str:
-    """Two digits are as much as is known."""
-    digits = max(0, len(str(number)) - 2)
-    return f"{round(number, -digits):,}"
+def _job_examples(job: Job, of: EvaluationPlan) -> int:
+    """How many there were: the data set may have had fewer than asked for. See `engine.evaluation.experiment.units`."""
+    removal = not of.metrics or bool(of.needs("removal"))
+    parts = len(of.company) * (1 + bool(of.needs("perturbation"))) + removal
+    return (job.total // len(of.models) - 1) // parts

@@ -1,21 +1,47 @@
-"""The leaderboard on the page: tables that tell each mean in words, and answer a click with its examples."""
+"""The leaderboard: methods down, metrics across, stronger is better; on the page and as a file.
+
+Tables as HTML, in which everything foreign is escaped, and the component that answers clicks on them.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache, partial
+from html import escape
+from itertools import groupby
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components.evaluate.board import Board, board_html
-from components.evaluate.look import LOOK, Look, Point
-from components.evaluate.session import key, point_at, put
-from components.evaluate.some import chosen_of, some_of
+from components.evaluate.view import SESSION, EvaluationView, ScorePoint, point_at
+from components.experiment.results import select_known, view_pills
+from components.experiment.state import ExperimentState
+from components.export import standalone_page
+from components.numbers import even, plain
+from components.palette import STEPS
 from components.styles import compact_css, compact_script
+from components.widgets.token_map.html import TONES
+from engine.evaluation.result import CONSTANT_MAPS, format_reasons
+from engine.experiments.options import RANDOM
 from engine.metrics.catalog import METRICS
+from engine.registry import ENSEMBLE_MEMBERS
 
+if TYPE_CHECKING:
+    from engine.evaluation.leaderboard import Standing
+    from engine.metrics.results import MetricScore
+
+ARROWS = {"high": "↑", "low": "↓", "neither": ""}
+BETTER = {"high": "higher is better", "low": "lower is better", "neither": "neither way is better"}
+BEST, LEVEL = "★", "≈"
+RANKS = {BEST: "; the best", LEVEL: "; cannot be told from the best"}
+SPREAD = ("evaluations", "seconds")
+"""Costs differ by powers of ten: they are colored by their logarithm."""
+NOTHING = "–"
+NO_ORDER = "its maps are the same everywhere here, so that they put nothing in order"
+MODEL, TRUTH, PEOPLE, MAP, COST = "Against the model", "Against the truth", "Against people's marks", "The map", "Cost"
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
 NAME = "exegesis_evaluate_board"
 MORE = "The table goes on to the right: scroll it, or choose fewer columns."
@@ -29,53 +55,253 @@ LEGEND = (
 )
 
 
-def leaderboard(kind: str, found: Sequence[Board], titles: Mapping[str, str], look: Look) -> None:
+@dataclass(frozen=True)
+class Board:
+    """The standings of one model by method and metric."""
+
+    model: str
+    methods: tuple[str, ...]
+    metrics: tuple[str, ...]
+    cells: Mapping[tuple[str, str], Standing]
+    exact: bool = False
+    """Whether the marks are the truth; else people made them."""
+
+    def sort(self, metric: str) -> list[str]:
+        """The methods, best first by that metric; those without a value last. Else as they were chosen."""
+        if metric not in self.metrics or METRICS[metric].better == "neither":
+            return list(self.methods)
+        return sorted(self.methods, key=lambda method: self._badness(method, metric))
+
+    def format(self, metric: str, value: float) -> str:
+        """The number in its cell, with the decimals of its column; costs spread too far for common ones."""
+        column = [cell.score.value for (_, id), cell in self.cells.items() if id == metric]
+        largest = max((abs(one) for one in column if one is not None), default=0.0)
+        return plain(value) if metric in SPREAD else even(value, largest)
+
+    def _badness(self, method: str, metric: str) -> tuple[bool, float]:
+        one = self.cells.get((method, metric))
+        if one is None or one.score.value is None:
+            return True, 0.0
+        return False, -one.score.value if one.score.better == "high" else one.score.value
+
+
+def boards(
+    standings: Sequence[Standing], methods: Sequence[str], metrics: Sequence[str], exact: bool = False
+) -> list[Board]:
+    """A board a model, methods with ensembles right after the last of their members, metrics of a kind together."""
+    kinds = list(dict.fromkeys(metric_group(id, exact) for id in metrics))
+    grouped = tuple(sorted(metrics, key=lambda id: kinds.index(metric_group(id, exact))))
+    cells: dict[str, dict[tuple[str, str], Standing]] = {}
+    for one in standings:
+        cells.setdefault(one.score.model, {})[one.score.method, one.score.metric] = one
+    return [Board(model, tuple(group_ensembles(methods)), grouped, own, exact) for model, own in cells.items()]
+
+
+def metric_group(metric: str, exact: bool) -> str:
+    """What a metric compares the map with, in words."""
+    if metric in SPREAD:
+        return COST
+    needs = METRICS[metric].needs
+    return {"removal": MODEL, "marks": TRUTH if exact else PEOPLE, "pair": TRUTH if exact else PEOPLE}.get(needs, MAP)
+
+
+def group_ensembles(methods: Sequence[str]) -> list[str]:
+    """Ensembles after the last of their members, random at the end."""
+    singles = [method for method in methods if method not in ENSEMBLE_MEMBERS and method != RANDOM]
+    ordered = list(singles)
+    for ensemble in sorted(
+        (one for one in methods if one in ENSEMBLE_MEMBERS), key=lambda one: -len(ENSEMBLE_MEMBERS[one])
+    ):
+        last = max((ordered.index(one) for one in ENSEMBLE_MEMBERS[ensemble] if one in ordered), default=-1)
+        ordered.insert(1 + last, ensemble)
+    return [*ordered, *(method for method in methods if method == RANDOM)]
+
+
+def board_html(board: Board, titles: Mapping[str, str], sort: str, picked: ScorePoint | None = None) -> str:
+    """One table. A cell is a button with all that is known of its mean."""
+    scales = {metric: _Scale.of(board, metric) for metric in board.metrics}
+    heads = "".join(_metric_head(metric, metric == sort) for metric in board.metrics)
+    rows = "".join(
+        f"<tr>{_method_cell(board, method, titles)}{_cells(board, method, titles, scales, picked)}</tr>"
+        for method in board.sort(sort)
+    )
+    return (
+        f'<section><p class="xg-title">{escape(board.model)}</p><div class="xg-scroll xg-stays" role="region" '
+        f'tabindex="0" aria-label="Leaderboard of {escape(board.model)}"><table class="xg-board"><thead>'
+        f'<tr><th></th>{_group_heads(board)}</tr><tr><th scope="col">Method</th>{heads}</tr></thead>'
+        f"<tbody>{rows}</tbody></table></div></section>"
+    )
+
+
+def cell_text(standing: Standing, title: str, alike: bool = False) -> str:
+    """All that is known of a mean, in one sentence. `alike`: all methods come to the same, so that none is best."""
+    score, of = standing.score, METRICS[standing.score.metric]
+    name = f"{title}, {of.title.lower()}"
+    if score.value is None:
+        return f"{name}: no example has a value. {skips_text(score)}"
+    interval = score.doubt or f"95 % interval {' to '.join(map(plain, score.interval or ()))}"
+    rank = "; all methods alike" if alike else RANKS.get(rank_mark(standing), "")
+    return f"{name}: {plain(score.value)} {of.unit}, {interval}, n = {score.n:,}{rank}. {skips_text(score)}".strip()
+
+
+def rank_mark(standing: Standing) -> str:
+    """Whether it is the best of its column, or cannot be told from the best."""
+    return BEST if standing.best else LEVEL if standing.level else ""
+
+
+def skips_text(score: MetricScore) -> str:
+    """How many examples have no value, and why; empty where all have one."""
+    left = format_reasons(score.skipped)
+    return f"Left out: {left}." if left else ""
+
+
+@dataclass(frozen=True)
+class _Scale:
+    """From the worst value of a column to its best."""
+
+    worst: float
+    best: float
+    spread: bool
+
+    @classmethod
+    def of(cls, board: Board, metric: str) -> _Scale | None:
+        """None where neither way is better, where nothing is ranked, or all are alike."""
+        column = [cell.score.value for (_, id), cell in board.cells.items() if id == metric]
+        values = [_position(value, metric in SPREAD) for value in column if value is not None]
+        if not _is_ranked(metric) or not values or min(values) == max(values):
+            return None
+        ends = (min(values), max(values))
+        return cls(*(ends if METRICS[metric].better == "high" else ends[::-1]), metric in SPREAD)
+
+    def step(self, value: float) -> int:
+        """0 for the worst of the column, `STEPS` for the best."""
+        return round(STEPS * (_position(value, self.spread) - self.worst) / (self.best - self.worst))
+
+
+def _is_ranked(metric: str) -> bool:
+    return METRICS[metric].better != "neither" and not METRICS[metric].by_batch
+
+
+def _position(value: float, spread: bool) -> float:
+    return math.log(max(value, 1e-6)) if spread else value
+
+
+def _group_heads(board: Board) -> str:
+    """What neighboring metrics compare with, above them."""
+    groups = groupby(board.metrics, key=lambda id: metric_group(id, board.exact))
+    spans = ((name, len(list(own))) for name, own in groups)
+    return "".join(
+        f'<th scope="colgroup" colspan="{wide}" class="xg-group">{escape(name)}</th>' for name, wide in spans
+    )
+
+
+def _metric_head(metric: str, sorted_by: bool) -> str:
+    of = METRICS[metric]
+    text = f"{of.title} ({of.unit}), {BETTER[of.better]}. {of.about}"
+    order = ' aria-sort="descending"' if sorted_by else ""
+    arrow = f" <span>{ARROWS[of.better]}</span>" if ARROWS[of.better] else ""
+    return (
+        f'<th scope="col"{order}><button type="button" data-sort="{escape(metric)}" data-told="{escape(text)} '
+        f'Click: the best method first.">{escape(of.title)}{arrow}</button></th>'
+    )
+
+
+def _is_constant(board: Board, method: str) -> bool:
+    """Whether its values were taken back because its maps are the same everywhere on this model."""
+    return any(CONSTANT_MAPS in one.score.skipped for (own, _), one in board.cells.items() if own == method)
+
+
+def _method_cell(board: Board, method: str, titles: Mapping[str, str]) -> str:
+    members = ", ".join(titles.get(one, one) for one in ENSEMBLE_MEMBERS.get(method, ()))
+    note = "the baseline that knows nothing" if method == RANDOM else f"of {members}" if members else ""
+    note = NO_ORDER if _is_constant(board, method) else note
+    small = f'<p class="xg-small">{escape(note)}</p>' if note else ""
+    return f'<th scope="row"><p>{escape(titles.get(method, method))}</p>{small}</th>'
+
+
+def _cells(
+    board: Board, method: str, titles: Mapping[str, str], scales: Mapping[str, _Scale | None], picked: ScorePoint | None
+) -> str:
+    return "".join(_cell(board, method, metric, titles, scales[metric], picked) for metric in board.metrics)
+
+
+def _cell(
+    board: Board, method: str, metric: str, titles: Mapping[str, str], scale: _Scale | None, picked: ScorePoint | None
+) -> str:
+    standing = board.cells.get((method, metric))
+    if standing is None:
+        return f'<td><span class="xg-small">{NOTHING}</span></td>'
+    value = standing.score.value
+    step = 0 if value is None or scale is None else scale.step(value)
+    tone = f' class="{TONES["amount"]}{step}"' if step else ""
+    alike = scale is None and len(board.methods) > 1
+    mark = "" if alike else rank_mark(standing)
+    text = cell_text(standing, titles.get(method, method), alike and _is_ranked(metric))
+    now = str(picked == ScorePoint(board.model, method, metric)).lower()
+    return (
+        f'<td{tone}><button type="button" data-model="{escape(board.model)}" data-method="{escape(method)}" '
+        f'data-metric="{escape(metric)}" data-told="{escape(text)}" aria-label="{escape(text)}" aria-pressed="{now}">'
+        f"{NOTHING if value is None else board.format(metric, value)}{f'<i>{mark}</i>' if mark else ''}</button></td>"
+    )
+
+
+def leaderboard(state: ExperimentState, tables: Sequence[Board], titles: Mapping[str, str]) -> None:
     """A table a model, of the chosen columns."""
-    columns = {id: METRICS[id].title for id in found[0].metrics}
-    some_of(kind, "columns", "Columns", columns, look.columns, COLUMNS_HELP)
-    html = "".join(board_html(board, titles, sorted_by(board, look), look.picked) for board in shown(found, look))
-    name = key(kind, "board")
+    kind, view = state.kind, state.view
+    columns = {id: METRICS[id].title for id in tables[0].metrics}
+    view_pills(SESSION, state, "Columns", "columns", columns, COLUMNS_HELP)
+    html = "".join(
+        board_html(board, titles, sort_metric(board, view), view.picked) for board in select_columns(tables, view)
+    )
+    name = SESSION.key(kind, "board")
     st.caption(LEGEND)
     _component()(
         key=name,
         data={"html": html, "hint": HINT, "more": MORE},
-        on_picked_change=partial(_pick, kind, name, found),
+        on_picked_change=partial(_pick, kind, name, tables),
         on_sorted_change=partial(_sort, kind, name),
     )
 
 
-def shown(found: Sequence[Board], look: Look) -> list[Board]:
+def select_columns(tables: Sequence[Board], view: EvaluationView) -> list[Board]:
     """The same with the chosen columns alone."""
-    return [replace(board, metrics=chosen_of(board.metrics, look.columns)) for board in found]
+    return [replace(board, metrics=select_known(board.metrics, view.columns)) for board in tables]
 
 
-def sorted_by(board: Board, look: Look) -> str:
+def sort_metric(board: Board, view: EvaluationView) -> str:
     """The metric whose best method comes first: the first column where the chosen one is not shown."""
-    return look.sort if look.sort in board.metrics else board.metrics[0]
+    return view.sort if view.sort in board.metrics else board.metrics[0]
 
 
-def _pick(kind: str, name: str, found: Sequence[Board]) -> None:
+def leaderboard_page(tables: Sequence[Board], titles: Mapping[str, str], how: str, cited: str) -> str:
+    """The leaderboards as a page of their own. `how`: the evaluation was done. `cited`: HTML."""
+    boards = "".join(board_html(one, titles, tables[0].metrics[0]) for one in tables)
+    sections = [f'<div class="xg-boards">{boards}</div>', f"<p>{how}</p><p>{LEGEND}</p>", cited]
+    return standalone_page("Leaderboard", sections, board_styles())
+
+
+def _pick(kind: str, name: str, tables: Sequence[Board]) -> None:
     """Takes what the browser just sent; a cell that is not there changes nothing."""
     sent = st.session_state[name].get("picked")
     given = sent if isinstance(sent, dict) else {}
-    for board in found:
+    for board in tables:
         if board.model == given.get("model") and (given.get("method"), given.get("metric")) in board.cells:
-            point_at(kind, Point(board.model, str(given["method"]), str(given["metric"])))
+            point_at(kind, ScorePoint(board.model, str(given["method"]), str(given["metric"])))
 
 
 def _sort(kind: str, name: str) -> None:
     sent = st.session_state[name].get("sorted")
     if isinstance(sent, str) and sent in METRICS:
-        put(kind, f"{LOOK}sort", sent)
+        SESSION.put_view(kind, "sort", sent)
 
 
-def use_board_sheet() -> None:
+def use_board_styles() -> None:
     """Puts the layout of the leaderboard and of its examples into the page; it takes no room."""
-    st.html(f"<style>{board_sheet()}</style>")
+    st.html(f"<style>{board_styles()}</style>")
 
 
 @cache
-def board_sheet() -> str:
+def board_styles() -> str:
     """That layout."""
     return compact_css((ASSETS / "evaluate_board.css").read_text(encoding="utf-8"))
 
@@ -83,10 +309,10 @@ def board_sheet() -> str:
 @cache
 def _component() -> Callable[..., object]:
     js = (ASSETS / "evaluate_board.js").read_text(encoding="utf-8")
-    css = board_sheet().replace("}", "}\n")  # one line alone would be taken for the name of a file
-    told = '<p class="xg-small xg-told" aria-live="polite"></p>'
-    html = f'<div class="xg"><p class="xg-small xg-more"></p><div class="xg-boards"></div>{told}</div>'
-    made: Callable[..., object] = st.components.v2.component(
+    css = board_styles().replace("}", "}\n")  # one line alone would be taken for the name of a file
+    detail = '<p class="xg-small xg-told" aria-live="polite"></p>'
+    html = f'<div class="xg"><p class="xg-small xg-more"></p><div class="xg-boards"></div>{detail}</div>'
+    component: Callable[..., object] = st.components.v2.component(
         NAME, html=html, css=css, js=compact_script(js), isolate_styles=False
     )
-    return made
+    return component

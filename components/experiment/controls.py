@@ -92,17 +92,32 @@ def data_control(kind: str, key: str) -> None:
 
 
 def _more(session: ExperimentSession, kind: str, options: Sequence[Option]) -> None:
-    for one in filter(is_wide, options):
-        _control(session, kind, one)
+    """What takes a whole row, then the others in pairs, then lists as texts."""
     narrow = [one for one in options if not is_wide(one)]
+    for one in options:
+        if is_wide(one) and not one.get("parse"):
+            _control(session, kind, one)
     for at in range(0, len(narrow), 2):
         for place, one in zip(st.columns(2, gap="small"), narrow[at : at + 2], strict=False):
             with place:
                 _control(session, kind, one)
+    for one in options:
+        if one.get("parse"):
+            _control(session, kind, one)
 
 
 def _control(session: ExperimentSession, kind: str, one: Option) -> None:
-    option_widget(one.field, one.hint, session.key(kind, one.name), PERSIST, "stretch")
+    key, label, help = session.key(kind, one.name), one.get("label") or one.name.capitalize(), one.get("about")
+    if one.get("parse"):
+        st.text_input(label, key=key, persist_state=PERSIST, help=help)
+    elif one.get("by_kind"):
+        known = one.choices(kind)
+        st.selectbox(
+            label, ["", *known], key=key, help=help, persist_state=PERSIST,
+            format_func=lambda name: name.capitalize() or f"Usual ({known[0]})",
+        )  # fmt: skip
+    else:
+        option_widget(one.field, one.hint, key, PERSIST, "stretch")
 
 
 def _pills(session: ExperimentSession, kind: str, one: Option) -> None:

@@ -2,10 +2,61 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
+from typing import TypeVar
+
+import streamlit as st
+
+from components.controls import PERSIST
+from components.experiment.session import ExperimentSession
+from components.experiment.state import ExperimentState
 
 MOST_REASONS = 40
+Value = TypeVar("Value", int, str)
+
+
+def view_select(
+    session: ExperimentSession, state: ExperimentState, label: str, name: str, known: Mapping[Value, str], width: int,
+    help: str | None = None,
+) -> Value:  # fmt: skip
+    """A choice of one of these, held in the field of the view of this name; the first where that holds none of them."""
+    held = getattr(state.view, name)
+    now = held if held in known else next(iter(known))
+    widget = session.key(state.kind, f"view.{name}")
+    st.session_state[widget] = now
+    st.selectbox(
+        label, list(known), key=widget, width=width, help=help, format_func=known.__getitem__, persist_state=PERSIST,
+        on_change=partial(_take, session, state.kind, name, widget),
+    )  # fmt: skip
+    return now
+
+
+def view_pills(
+    session: ExperimentSession, state: ExperimentState, label: str, name: str, known: Mapping[str, str],
+    help: str | None = None,
+) -> None:  # fmt: skip
+    """A choice of some of these, behind a button that says how many are chosen. `known`: titles by id."""
+    now, widget = select_known(known, getattr(state.view, name)), session.key(state.kind, f"view.{name}")
+    st.session_state[widget] = list(now)
+    with st.popover(f"{label}: {len(now)} of {len(known)}", key=session.key(state.kind, f"{name}_shown")):
+        st.pills(
+            label, list(known), selection_mode="multi", key=widget, help=help, persist_state=PERSIST,
+            format_func=known.__getitem__, on_change=partial(_take, session, state.kind, name, widget, len(known)),
+        )  # fmt: skip
+
+
+def select_known(known: Iterable[str], wanted: Sequence[str]) -> tuple[str, ...]:
+    """The wanted ones that there are, in the order of the known; all where there are none."""
+    each = tuple(known)
+    return tuple(one for one in each if one in wanted) or each
+
+
+def _take(session: ExperimentSession, kind: str, name: str, widget: str, all: int = -1) -> None:
+    """A widget's value becomes a field of the view: a callback. All of a list is nothing chosen: links stay short."""
+    value = st.session_state[widget]
+    session.put_view(kind, name, [] if isinstance(value, list) and len(value) == all else value)
 
 
 def skip_reasons_html(lines: Sequence[tuple[str, str, str]]) -> str:

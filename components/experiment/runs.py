@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -21,13 +22,13 @@ from engine.jobs.process import this_process
 from engine.jobs.runner import device_queue
 
 if TYPE_CHECKING:
-    from engine.evaluation.sample import Sample
+    from engine.experiments.sample import Sample
 
 Run = tuple[Job, Any]
 """A job of an experiment, and its plan."""
 Ended = tuple[tuple[int, float | None], ...]
 """Number of each job that is over, and when it ended."""
-MOST_CACHED = 12
+MOST_CACHED = 24
 MOST_RECENT = 30
 MOST_FOUND = 0.1
 """Of a job's parts: where more were found than computed, its time says little about the work."""
@@ -37,11 +38,22 @@ AGAIN = "Try the failed ones again"
 
 @dataclass(frozen=True)
 class CachedResults:
-    """The cached results of a plan: one for each finished part of it (see `engine.experiments.run.parts_of`)."""
+    """The cached results of a plan: one for each finished part of it (see `engine.experiments.run.parts_of`).
+
+    `plan`: with what the data set decides filled in. `query`: as it was asked for.
+    """
 
     plan: Any
     sample: Sample
     found: tuple[Any, ...]
+    query: Any = None
+
+    @cached_property
+    def result(self) -> Any:
+        """The result of these parts. One for all runs of the page, so that what it sums up is computed once."""
+        from engine.experiments.run import join_results
+
+        return join_results(self.plan, self.found, self.query)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -94,12 +106,12 @@ def runs_of(own: Experiment) -> list[Run]:
 
 def results_of(plan: Any, ended: Ended = ()) -> CachedResults:
     """What the cache holds of it, whoever made that. `ended`: when jobs about it did; it is read again after each."""
-    from engine.experiments.run import key_of, parts_of
-    from engine.store import result_store
+    from engine.experiments.run import entry_key, parts_of
 
-    sample = _sample(_written(plan), file_stamp(plan.dataset), str(home()), plan)
-    there = tuple(result_store().contains(key_of(part, sample)) for part in parts_of(plan))
-    return _results(_written(plan), file_stamp(plan.dataset), there, ended, str(home()), plan, sample)
+    written, data = _written(plan), file_stamp(plan.dataset)
+    full, sample = _prepared(written, data, str(home()), plan)
+    keys = tuple(entry_key(part, sample) for part in parts_of(full))
+    return _results(written, data, keys, ended, str(home()), plan, full, sample)
 
 
 def ended_of(plan: Any, runs: Sequence[Run]) -> Ended:
@@ -126,12 +138,13 @@ def error_of(plan: Any) -> str:
 
 def work_area(
     page: str, plan: Any, status: PlanStatus, cost: Callable[[Any, PlanStatus], str], failed: str, start: str = "",
-    empty: str = EMPTY,
+    empty: str = EMPTY, preview: Callable[[], object] | None = None,
 ) -> None:  # fmt: skip
     """What is still to be done as a button, or the job that does it; the page is drawn again when that is over.
 
     `cost`: what it costs, in words. `failed`: what is said of models on which something failed, {}. `start`: label of
     the button, the experiment's name if left out. `empty`: what is said before the first run, with {} for that label.
+    `preview`: draws more below what it costs.
     """
     area, id = JobPanel(page), experiment_of(plan).id
     start = start or id.capitalize()
@@ -142,6 +155,8 @@ def work_area(
         with st.container(border=True, key=f"{page}_to_do"):
             st.markdown(empty.format(start))
             st.caption(cost(plan, status))
+            if preview is not None:
+                preview()
             area.start(start, id, spec_of(plan), status.last)
     elif status.results.incomplete:
         with st.container(border=True, key=f"{page}_failed"):
@@ -166,18 +181,19 @@ def _written(plan: Any) -> str:
 
 
 @st.cache_resource(max_entries=MOST_CACHED, show_spinner="Reading the data set …")
-def _sample(written: str, data: tuple[int, ...], home: str, _plan: Any) -> Sample:
+def _prepared(written: str, data: tuple[int, ...], home: str, _plan: Any) -> tuple[Any, Sample]:
     # Here and not above: it imports what reads data sets.
-    from engine.experiments.run import sample_of
+    from engine.experiments.run import prepare
 
-    return sample_of(_plan)
+    return prepare(_plan)
 
 
 @st.cache_resource(max_entries=MOST_CACHED, show_spinner="Reading the results …")
 def _results(
-    written: str, data: tuple[int, ...], there: tuple[bool, ...], ended: Ended, home: str, _plan: Any, _sample: Sample
-) -> CachedResults:
+    written: str, data: tuple[int, ...], keys: tuple[str | None, ...], ended: Ended, home: str, _query: Any, _plan: Any,
+    _sample: Sample,
+) -> CachedResults:  # fmt: skip
     from engine.experiments.run import find, parts_of
 
     each = (find(part, _sample) for part in parts_of(_plan))
-    return CachedResults(_plan, _sample, tuple(one for one in each if one is not None))
+    return CachedResults(_plan, _sample, tuple(one for one in each if one is not None), _query)

@@ -66,10 +66,13 @@ class ExperimentSession:
     def from_widgets(self, loaded: ExperimentState, methods: Methods) -> ExperimentState:
         """The state that the controls now show; what is not drawn stays as it was loaded."""
         session = self.sessions[loaded.kind]
-        plan = _held(session, "", page_options(self.experiment.plan))
+        options = page_options(self.experiment.plan)
+        held = {name: session.value(name) for name in loaded.texts}
+        plan = _held(session, "", {name: one for name, one in options.items() if name not in held})
         params = typed_params(session.params(methods), methods)
         return dataclasses.replace(
             loaded,
+            texts={name: loaded.texts[name] if text is None else str(text).strip() for name, text in held.items()},
             plan=dataclasses.replace(loaded.plan, **plan, params=params),
             view=dataclasses.replace(loaded.view, **_held(session, VIEW, options_of(self.view))),
         )
@@ -87,6 +90,7 @@ class ExperimentSession:
 
     def _fill(self, state: ExperimentState) -> None:
         session = self.sessions[state.kind]
+        session.fill(state.texts)
         session.fill({name: _as_text_widget(getattr(state.plan, name)) for name in page_options(self.experiment.plan)})
         session.fill({f"{VIEW}{name}": _as_text_widget(value) for name, value in as_plain(state.view).items()})
         session.fill({f"{id}.{name}": value for id, own in state.plan.params.items() for name, value in own.items()})
@@ -100,6 +104,8 @@ def _held(session: PageSession, prefix: str, options: Mapping[str, Option]) -> d
 
 def _from_widget(one: Option, value: Any) -> Any:
     """Names as they were typed, without the spaces around them; of a list of choices in their order."""
+    if one.get("exact"):
+        return tuple(value)
     if one.is_list:
         if known := one.get("choices"):
             return tuple(name for name in known if name in value)

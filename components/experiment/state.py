@@ -6,7 +6,7 @@ The fields of the plan and of the view (how its results are looked at) are optio
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from components.links import (
@@ -32,11 +32,20 @@ SWITCH = ("off", "on")
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentState:
-    """`plan`: as the controls show it, with parameters of methods that are not chosen, too; see `plan_of`."""
+    """`plan`: as the controls show it, with parameters of methods that are not chosen, too; see `plan_of`.
+
+    `texts`: as they were typed, the lists that a control holds as one text; the plan's own do not count.
+    """
 
     kind: str
     plan: Any
     view: Any
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class NoView:
+    """For experiments whose results are looked at in one way."""
 
 
 def read_state(
@@ -46,9 +55,12 @@ def read_state(
     wrong: list[str] = []
     start, last = own.opens_with[kind], last_values(query)
     values: dict[str, Any] = {}
+    texts: dict[str, str] = {}
     for name, one in page_options(own.plan).items():
         usual = getattr(start, name)
-        if name == "models":
+        if one.get("parse"):
+            texts[name] = last.get(one.link, list_text(usual))
+        elif name == "models":
             values[name] = read_models(query.get(one.link, []), usual, wrong)
         elif name == "methods":
             values[name] = read_methods(query.get(one.link, []), methods, usual, wrong)
@@ -57,7 +69,7 @@ def read_state(
     params = typed_params(read_params(last, methods, wrong), methods)
     plan = replace(start, **values, params=params)
     shown = {name: _read(one, one.default, kind, query, wrong) for name, one in options_of(view).items()}
-    return ExperimentState(kind=kind, plan=plan, view=view(**shown)), wrong
+    return ExperimentState(kind=kind, plan=plan, view=view(**shown), texts=texts), wrong
 
 
 def write_state(state: ExperimentState) -> Query:
@@ -66,7 +78,9 @@ def write_state(state: ExperimentState) -> Query:
     start, query = own.opens_with[state.kind], {"input": [state.kind]}
     for name, one in page_options(own.plan).items():
         value = getattr(state.plan, name)
-        if name == "methods":
+        if name in state.texts:
+            query |= {one.link: [state.texts[name]]} if state.texts[name] != list_text(getattr(start, name)) else {}
+        elif name == "methods":
             query |= {} if value == start.methods else write_methods(value, {})
         elif value != getattr(start, name):
             query[one.link] = _texts(value)
@@ -80,20 +94,30 @@ def write_state(state: ExperimentState) -> Query:
 
 
 def plan_of(state: ExperimentState) -> Any:
-    """What is asked of the engine, the same as the command asks."""
+    """What is asked of the engine, the same as the command asks. Errors: a text that is no list of what it must be."""
     params = {method: given for method, given in state.plan.params.items() if method in state.plan.methods}
-    return replace(state.plan, params=params)
+    kind: type = type(state.plan)
+    options = options_of(kind)
+    lists = {name: options[name].get("parse")(text) for name, text in state.texts.items()}
+    return replace(state.plan, params=params, **lists)
 
 
 def state_of(plan: Any, view: type) -> ExperimentState:
     """The state that shows what was carried out before."""
-    return ExperimentState(kind=plan.kind, plan=plan, view=view())
+    kind: type = type(plan)
+    options = page_options(kind).values()
+    texts = {one.name: list_text(getattr(plan, one.name)) for one in options if one.get("parse")}
+    return ExperimentState(kind=plan.kind, plan=plan, view=view(), texts=texts)
 
 
-def choices_of(one: Option, kind: str) -> tuple[str, ...]:
-    """Those of an option that there are for a kind of input. `only`: choices that there are for one kind alone."""
-    only = one.get("only", {})
-    return tuple(name for name in one.get("choices") or () if only.get(name, kind) == kind)
+def plan_link(plan: Any, **view: str) -> Query:
+    """The link that opens a plan on its page. `view`: how its results are looked at, as the link names it."""
+    return write_state(state_of(plan, NoView)) | {name: [value] for name, value in view.items()}
+
+
+def list_text(values: Sequence[object]) -> str:
+    """A list as one text."""
+    return ",".join(map(str, values))
 
 
 def typed_params(params: Params, methods: Methods) -> dict[str, dict[str, Plain]]:
@@ -112,16 +136,19 @@ def read_models(given: Sequence[str], start: tuple[str, ...], wrong: list[str]) 
 
 def _read(one: Option, usual: Any, kind: str, query: Query, wrong: list[str]) -> Any:
     """The value of an option that a link asks for, else the usual one; a sentence is added for what is not allowed."""
-    last, given, known = last_values(query), query.get(one.link, []), choices_of(one, kind)
+    last, given, known = last_values(query), query.get(one.link, []), one.choices(kind)
+    if read := one.get("read"):
+        return read(given, wrong)
     if one.is_list:
-        if not known:
-            return tuple(dict.fromkeys(given)) or usual
-        wrong += [str(unknown(one.link, name[:40], known)) for name in given if name and name not in known]
-        return tuple(name for name in known if name in given) if given else usual
+        return _read_list(one, usual, known, given, wrong)
     if one.hint is bool:
         return read_choice(one.link, last, SWITCH if not usual else SWITCH[::-1], wrong) == SWITCH[1]
     if one.hint is int:
         return _number(one, usual, last.get(one.link, str(usual)), wrong)
+    if known and one.default not in known:
+        name = last.get(one.link, "")
+        wrong += [str(unknown(one.link, name[:40], known))] if name and name not in known else []
+        return name if name in known else usual
     if known:
         return read_choice(one.link, last, sorted(known, key=lambda name: name != usual), wrong)
     text = last.get(one.link) or usual
@@ -129,6 +156,18 @@ def _read(one: Option, usual: Any, kind: str, query: Query, wrong: list[str]) ->
         wrong.append(str(not_allowed(one.link, one.get("allowed"), text[:40], one.get("fallback"))))
         return usual
     return text
+
+
+def _read_list(
+    one: Option, usual: tuple[str, ...], known: Sequence[str], given: Sequence[str], wrong: list[str]
+) -> tuple[str, ...]:
+    if not known:
+        return tuple(dict.fromkeys(given)) or usual
+    exact = bool(one.get("exact"))
+    wrong += [str(unknown(one.link, name[:40], known)) for name in given if name not in known and (name or exact)]
+    if not given:
+        return usual
+    return tuple(dict.fromkeys(name for name in (given if exact else known) if name in known and name in given))
 
 
 def _number(one: Option, usual: int, given: str, wrong: list[str]) -> int:

@@ -65,7 +65,6 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -
     """The curves and verdicts of each model, one example's maps, what was left out, and the files."""
     # Here and not above: they draw charts.
     from components.randomization.panels import curves_area
-    from engine.randomization.result import RandomizationResult
 
     results, titles = status.results, {id: method.title for id, method in methods.items()}
     there = offered_checks(results.plan, status.runs)
@@ -87,7 +86,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -
             st.html(skip_reasons_html(lines))
     cited = citation_html(cite(results.plan), references(results.plan, methods, [CITED]))
     curves = "Curves, JSON", "exegesis-randomization-curves.json", CURVES_HELP
-    export_area(SESSION, state.kind, RandomizationResult(results.plan, results.found), cited, ROWS_HELP, curves)
+    export_area(SESSION, state.kind, results.result, cited, ROWS_HELP, curves)
 
 
 def how(results: CachedResults) -> str:

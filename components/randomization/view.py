@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-from typing import TypeVar
 
 import streamlit as st
 
 from components.controls import PERSIST
+from components.experiment.results import Value, view_pills, view_select
 from components.experiment.session import VIEW, ExperimentSession
-from components.experiment.state import ExperimentState, choices_of
+from components.experiment.state import ExperimentState
 from components.links import MOST_PLACE
 from engine.experiments.options import options_of
 from engine.params import option
@@ -23,6 +22,8 @@ MEASURES = {
     "top_k": "Shared top 15 %",
     "ssim": "Structural similarity",
 }
+MEASURES_OF = {"text": tuple(one for one in MEASURES if one != "ssim"), "image": tuple(MEASURES)}
+"""By the kind of input."""
 SIGNS = {"spearman": "ρ", "spearman_abs": "ρ of sizes", "top_k": "top shared", "ssim": "SSIM"}
 """What stands before the number beside a map."""
 ORDERS = {"index": "As in the data set", "most": "Most changed first", "least": "Least changed first"}
@@ -42,7 +43,6 @@ METHOD_LINES = "A line a method"
 LINES_HELP = "Or one method with a line a model, over each other: to compare sizes, architectures and data sets."
 WIDTH, WIDE, LONG = 210, 330, 26
 """Pixels: five controls in a row; one of long names, which have more letters than this."""
-Value = TypeVar("Value", int, str)
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class RandomizationView:
     randomization, `draw`, from 1; and on which `scale` their colors are.
     """
 
-    measure: str = option("spearman", choices=tuple(MEASURES), only={"ssim": "image"})
+    measure: str = option("spearman", choices=tuple(MEASURES), by_kind=MEASURES_OF.get)
     model: str = option("", link="drawn")
     only: tuple[str, ...] = ()
     beside: tuple[str, ...] = ()
@@ -85,7 +85,7 @@ def view_controls(
     lines, kind = "", state.kind
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         st.segmented_control(
-            "Measure", choices_of(options_of(RandomizationView)["measure"], kind), required=True,
+            "Measure", options_of(RandomizationView)["measure"].choices(kind), required=True,
             key=SESSION.key(kind, f"{VIEW}measure"), format_func=MEASURES.__getitem__, persist_state=PERSIST,
         )  # fmt: skip
         if len(names) > 1:
@@ -93,7 +93,7 @@ def view_controls(
             lines = choose(state, "Lines", "lines", known, help=LINES_HELP)
             if not lines:
                 choose(state, "Models drawn", "model", {"": EVERY} | {name: name for name in names})
-        _methods_control(state, company, titles)
+        view_pills(SESSION, state, "Methods drawn", "only", {id: titles.get(id, id) for id in company})
         _compare_control(state, offered)
     return lines
 
@@ -102,30 +102,9 @@ def choose(
     state: ExperimentState, label: str, name: str, known: Mapping[Value, str], width: int | None = None,
     help: str | None = None,
 ) -> Value:  # fmt: skip
-    """A choice of one of these, held in the field of the view of this name; the first where that holds none of them."""
-    held = getattr(state.view, name)
-    now = held if held in known else next(iter(known))
-    widget = SESSION.key(state.kind, f"view.{name}")
-    st.session_state[widget] = now
+    """A choice of one of these; long names have more room."""
     wide = max(map(len, known.values())) > LONG
-    st.selectbox(
-        label, list(known), key=widget, width=width or (WIDE if wide else WIDTH), help=help,
-        format_func=known.__getitem__, persist_state=PERSIST, on_change=partial(_take, state.kind, name, widget),
-    )  # fmt: skip
-    return now
-
-
-def _methods_control(state: ExperimentState, company: Sequence[str], titles: Mapping[str, str]) -> None:
-    widget = SESSION.key(state.kind, "view.only")
-    drawn = [method for method in company if method in state.view.only] or list(company)
-    st.session_state[widget] = drawn
-    key = SESSION.key(state.kind, "methods_drawn")
-    with st.popover(f"Methods drawn: {len(drawn)} of {len(company)}", key=key):
-        st.pills(
-            "Methods drawn", company, selection_mode="multi", key=widget, persist_state=PERSIST,
-            format_func=lambda id: titles.get(id, id),
-            on_change=partial(_take, state.kind, "only", widget, len(company)),
-        )  # fmt: skip
+    return view_select(SESSION, state, label, name, known, width or (WIDE if wide else WIDTH), help)
 
 
 def _compare_control(state: ExperimentState, offered: Mapping[str, str]) -> None:
@@ -135,13 +114,5 @@ def _compare_control(state: ExperimentState, offered: Mapping[str, str]) -> None
         COMPARE_WITH, list(offered), key=widget, width=400, help=COMPARE_HELP, persist_state=PERSIST,
         format_func=offered.__getitem__, disabled=not offered,
         placeholder="other finished checks" if offered else NONE_TO_COMPARE,
-        on_change=partial(_take, state.kind, "beside", widget),
+        on_change=lambda: SESSION.put_view(state.kind, "beside", st.session_state[widget]),
     )  # fmt: skip
-
-
-def _take(kind: str, name: str, widget: str, all: int = -1) -> None:
-    """What a widget now holds becomes a field of the view: a callback. All of a list is nothing chosen, so that the
-    link stays short.
-    """
-    value = st.session_state[widget]
-    SESSION.put_view(kind, name, [] if isinstance(value, list) and len(value) == all else value)

@@ -14,19 +14,15 @@ import streamlit as st
 
 from components.adversarial.state import state_of_plan as attack_state
 from components.adversarial.state import write as attack_link
-from components.evaluate.look import Look
-from components.evaluate.state import of_plan as evaluation_state
-from components.evaluate.state import write as evaluation_link
-from components.experiment.state import state_of, write_state
+from components.experiment.state import plan_link
 from components.links import Query
 from components.navigation import ADVERSARIAL, EVALUATE, RANDOMIZATION, SCAFFOLD, PageEntry
-from components.randomization.view import RandomizationView
 from components.reproduction.state import OPEN, SCALE, key
 from components.scaffold.state import state_of as students_state
 from components.scaffold.state import write_state as students_link
 from components.tables import draw_table
 from engine.attacks.plan import ATTACK
-from engine.jobs.evaluating import plan_of as evaluation_plan
+from engine.evaluation.plan import EVALUATE as EVALUATION
 from engine.randomization.plan import RANDOMIZE
 from engine.reproduction import words
 from engine.reproduction.claims import Claim
@@ -287,11 +283,11 @@ def experiment_links(
 
 def _evaluation_link(experiment: ExperimentSummary, metric: str) -> Query:
     view = "scaling" if experiment.name.endswith(SIZES) else "architecture"
-    return evaluation_link(evaluation_state(evaluation_plan(experiment.plan), Look(view=view, metric=metric)))
+    return plan_link(EVALUATION.plan_of(experiment.plan), view=view, y=metric)
 
 
 def _randomization_link(experiment: ExperimentSummary, metric: str) -> Query:
-    return write_state(state_of(RANDOMIZE.plan_of(experiment.plan), RandomizationView))
+    return plan_link(RANDOMIZE.plan_of(experiment.plan))
 
 
 def _attack_link(experiment: ExperimentSummary, metric: str) -> Query:

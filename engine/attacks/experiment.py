@@ -35,12 +35,11 @@ from engine.attacks.transfer import measure_transfer, transfer_key
 from engine.data.labels import match_classes
 from engine.data.sources import SourceExample, load_source
 from engine.errors import ExegesisError, UsageError, not_allowed
-from engine.evaluation.maps import surviving
-from engine.evaluation.result import Facts
-from engine.evaluation.sample import Sample, Unread, drawn_sample, reason
+from engine.evaluation.result import ExampleFacts
 from engine.experiments.base import Units
 from engine.experiments.run import carry_out
 from engine.experiments.run import check as check_plan
+from engine.experiments.sample import Sample, UnreadableExample, bisect_failures, draw_sample, error_line
 from engine.explain import method_key, versions_of
 from engine.jobs.kinds import UnitStep, WorkUnit, unreadable_key
 from engine.models import catalog
@@ -102,7 +101,7 @@ def check(plan: AttackPlan) -> None:
 
 def sample(plan: AttackPlan) -> Sample:
     """The examples: the same as an evaluation draws with this seed. Errors: those of reading the data set."""
-    return drawn_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
+    return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
 
 
 def result_key(plan: AttackPlan, sample: Sample) -> str:
@@ -226,7 +225,7 @@ class _Assembly:
     report: Report
     rows: list[AttackRow] = field(default_factory=list)
     skips: list[AttackSkip] = field(default_factory=list)
-    facts: dict[tuple[str, int], Facts] = field(default_factory=dict)
+    facts: dict[tuple[str, int], ExampleFacts] = field(default_factory=dict)
     class_notes: list[str] = field(default_factory=list)
     notes: list[tuple[str, str]] = field(default_factory=list)
     outcomes: list[AttackOutcome] = field(default_factory=list)
@@ -248,11 +247,11 @@ class _Assembly:
         notes = (*dict.fromkeys(self.class_notes), *epsilon, *summarize_notes(self.notes), *_wrong_predictions(facts))
         return AttackExperimentResult(plan, tuple(self.rows), tuple(self.skips), facts, notes, tuple(self.outcomes))
 
-    def _attack_group(self, model: str, group: Sequence[SourceExample | Unread]) -> None:
+    def _attack_group(self, model: str, group: Sequence[SourceExample | UnreadableExample]) -> None:
         """All attacks on some examples of one model."""
         for objective, method in self.plan.pairs:
             for one in group:
-                if isinstance(one, Unread):
+                if isinstance(one, UnreadableExample):
                     self._skip_all(model, objective, method, one.index, one.why)
             self._attack(model, objective, method, [one for one in group if isinstance(one, SourceExample)])
             self.done += len(group)
@@ -261,10 +260,10 @@ class _Assembly:
         check_cancelled()
         requests = [self.plan.request(model, objective, method, one) for one in group]
         report = self._step_report(f"attack on {method}, {objective}, {model}", len(group))
-        results = surviving(partial(attack_many, report=report), requests)
+        results = bisect_failures(partial(attack_many, report=report), requests)
         for one, request, result in zip(group, requests, results, strict=True):
             if isinstance(result, ExegesisError):
-                self._skip_all(model, objective, method, one.index, reason(result))
+                self._skip_all(model, objective, method, one.index, error_line(result))
                 continue
             self._add(self._metric_key(model, objective, method, method), one.index, metric_values(result))
             self._add_facts(model, one, result)
@@ -293,9 +292,9 @@ class _Assembly:
         check_cancelled()
         self.report(self.done, self.total, f"{key.method} on what fooled {key.attacked}, {key.model}")
         params = self.plan.params_of(key.method)
-        (result,) = surviving(lambda _: [measure_transfer(request, attacked, key.method, params)], [None])
+        (result,) = bisect_failures(lambda _: [measure_transfer(request, attacked, key.method, params)], [None])
         if isinstance(result, ExegesisError):
-            self._skip(key, TRANSFERRED, example, reason(result))
+            self._skip(key, TRANSFERRED, example, error_line(result))
         else:
             self._add(key, example, metric_values(result))
 
@@ -317,7 +316,7 @@ class _Assembly:
 
     def _add_facts(self, model: str, one: SourceExample, result: AttackResult) -> None:
         prediction = result.prediction
-        self.facts[model, one.index] = Facts(
+        self.facts[model, one.index] = ExampleFacts(
             model=model,
             example=one.index,
             label=one.label,
@@ -338,7 +337,7 @@ class _Assembly:
         return None if true is None else prediction.index == true
 
 
-def _wrong_predictions(facts: Sequence[Facts]) -> Iterator[str]:
+def _wrong_predictions(facts: Sequence[ExampleFacts]) -> Iterator[str]:
     for model in dict.fromkeys(one.model for one in facts):
         own = [one for one in facts if one.model == model]
         if count := sum(one.right is False for one in own):

@@ -17,7 +17,7 @@ from engine.attacks.attack import describe_epsilon
 from engine.attacks.plan import TOLERANCE, AttackParams, AttackPlan
 from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, FOOLED, AttackResult
 from engine.attacks.transfer import TransferResult
-from engine.evaluation.result import Facts
+from engine.evaluation.result import ExampleFacts
 from engine.metrics.results import EQUAL, ONE, Interval, interval
 
 CLASS_KEPT, CONSTRAINT_KEPT = "class_kept", "constraint_kept"
@@ -162,7 +162,7 @@ class AttackExperimentResult:
     plan: AttackPlan
     rows: tuple[AttackRow, ...]
     skips: tuple[AttackSkip, ...]
-    facts: tuple[Facts, ...]
+    facts: tuple[ExampleFacts, ...]
     notes: tuple[str, ...] = ()
     outcomes: tuple[AttackOutcome, ...] = ()
 
@@ -227,7 +227,7 @@ class AttackExperimentResult:
     def _outcome_of(self, row: AttackRow) -> AttackOutcome | None:
         return self._outcomes.get((row.key.model, row.key.objective, row.key.attacked, row.example))
 
-    def subset(self, wanted: Callable[[Facts], bool]) -> AttackExperimentResult:
+    def subset(self, wanted: Callable[[ExampleFacts], bool]) -> AttackExperimentResult:
         """The result of some examples only."""
         examples = {(one.model, one.example) for one in self.facts if wanted(one)}
         return dataclasses.replace(
@@ -277,7 +277,7 @@ def unpack(plan: AttackPlan, meta: Mapping[str, Any], arrays: Mapping[str, np.nd
         plan,
         tuple(AttackRow(AttackMetricKey(*key), example, value) for *key, example, value in meta["rows"]),
         tuple(AttackSkip(AttackMetricKey(*key), example, reason) for *key, example, reason in meta["skips"]),
-        tuple(Facts(**fact) for fact in meta["facts"]),
+        tuple(ExampleFacts(**fact) for fact in meta["facts"]),
         tuple(meta["said"]),
         tuple(AttackOutcome(*one) for one in meta["outcomes"]),
     )

@@ -8,13 +8,12 @@ from dataclasses import MISSING, dataclass, field
 
 from engine.data.sources import SourceExample
 from engine.errors import UsageError, not_allowed, unknown
-from engine.evaluation.plan import MEMBERS
 from engine.experiments import options
 from engine.experiments.base import Experiment, register
 from engine.experiments.options import RANDOM, ExperimentPlan
 from engine.models.classifier import EMBEDDING
 from engine.params import LOGIT, PROBABILITY, Plain, from_mapping, option
-from engine.registry import explainer
+from engine.registry import ENSEMBLE_MEMBERS, explainer
 from engine.request import DTYPES, Input
 
 PIXELS = "pixels"
@@ -124,7 +123,7 @@ class AttackPlan(ExperimentPlan):
 
     @property
     def company(self) -> tuple[str, ...]:
-        members = (member for method in self.measured_methods for member in MEMBERS.get(method, ()))
+        members = (member for method in self.measured_methods for member in ENSEMBLE_MEMBERS.get(method, ()))
         return tuple(dict.fromkeys((*self.measured_methods, *members, RANDOM)))
 
     @property

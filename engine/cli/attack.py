@@ -19,11 +19,10 @@ from engine.attacks.experiment import attack_example
 from engine.attacks.experiment_result import EXCLUDED, AttackExperimentResult, AttackScore
 from engine.attacks.plan import ATTACK, METHODS, OBJECTIVES, TOLERANCE, AttackPlan, check_method
 from engine.cli import options
-from engine.cli.drawing_evaluation import NOTHING
 from engine.cli.experiments import given, run_experiment
 from engine.cli.inputs import read_methods, read_typed_params
 from engine.cli.options import DEFAULT_MODEL, DtypeOption, ParamOption, SeedOption, SplitOption
-from engine.cli.output import console, table, visible
+from engine.cli.output import NOTHING, console, table, visible
 from engine.errors import UsageError, not_allowed
 from engine.progress import CancelToken, Report
 from engine.registry import explainer

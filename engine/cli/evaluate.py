@@ -1,94 +1,129 @@
-"""`exegesis evaluate`: methods on a data set, by metrics, on one model or several."""
+"""`exegesis evaluate`: methods on a data set, by metrics, on one model or several.
+
+For people: a leaderboard a model, what was skipped, and what the words mean.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from engine.cli import options
-from engine.cli.experiments import check_job, given, rows_file, worked
-from engine.cli.guard import FAILED, fail
-from engine.cli.inputs import check_dtype, read_methods, read_typed_params
-from engine.cli.options import DEFAULT_MODEL, DtypeOption, ParamOption, SeedOption, SplitOption
-from engine.cli.output import write_file
+from engine.cli.experiments import command_of
+from engine.cli.output import NOTHING, console, table, visible
+from engine.evaluation.plan import EVALUATE
 
 if TYPE_CHECKING:
-    from engine.evaluation.plan import Plan
+    from rich.console import RenderableType
+
+    from engine.evaluation.leaderboard import Standing
     from engine.evaluation.result import Evaluation
-    from engine.progress import CancelToken, Report
+    from engine.metrics.results import MetricScore
 
-    Work = Callable[[Report, CancelToken], Evaluation]
+ARROWS = {"high": " ↑", "low": " ↓", "neither": ""}
+LEGEND = (
+    "↑ higher is better, ↓ lower is better. best: of the methods by that metric, two by two on the examples that both "
+    "have; several where they tie. level: its difference from the best, "
+    "example by example, has a 95 % interval that does not show it to be worse (not widened for how many there are)."
+)
+LEFT_OUT = "Curves and agreement of methods are not in the table: name them with --metrics, or see --json and --out."
 
-
-def evaluate(
-    models: Annotated[str, typer.Option(metavar="A,B", help="Models between commas.")] = DEFAULT_MODEL,
-    dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
-    methods: Annotated[str, typer.Option(metavar="A,B", help="Methods between commas, or 'all'.")] = "",
-    metrics: Annotated[
-        str, typer.Option(metavar="A,B", help="[default: all that suit but sensitivity and falls of the logit]")
-    ] = "",
-    examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "500",
-    seed: SeedOption = "0",
-    split: SplitOption = None,
-    unit: Annotated[str | None, typer.Option(metavar="U", help="What is ranked: token, word or patch.")] = None,
-    removal: Annotated[str | None, typer.Option(metavar="O", help="How units are removed.")] = None,
-    shares: Annotated[str, typer.Option(metavar="A,B", help="Percent removed for the means.")] = "5,10,20,50",
-    k: Annotated[str, typer.Option("--k", metavar="K", help="Of recall_at_k.")] = "5",
-    samples: Annotated[str, typer.Option(metavar="N", help="Changed inputs for sensitivity.")] = "10",
-    param: ParamOption = None,
-    dtype: DtypeOption = "float32",
-    job: Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")] = False,
-    executor: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")] = "local",
-    address: Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")] = None,
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="A row a value: .csv, .json or .parquet.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
-) -> None:
-    """Score methods on many examples; stopped, the same command goes on where it was."""
-    from engine.cli import drawing_evaluation, output, plain_evaluation
-    from engine.evaluation.plan import Plan
-
-    check_dtype(dtype)
-    check_job(job, executor)
-    file = rows_file(out)
-    plan = Plan(
-        models=tuple(options.read_names("--models", models)),
-        dataset=given("--dataset", dataset),
-        methods=(),
-        metrics=tuple(options.read_names("--metrics", metrics)) if metrics else (),
-        examples=options.read_whole("--examples", examples, 1),
-        seed=options.read_whole("--seed", seed),
-        split=split,
-        unit=unit,
-        removal=removal,
-        dtype=dtype,
-        shares=tuple(options.read_whole("--shares", share) for share in options.read_names("--shares", shares)),
-        k=options.read_whole("--k", k, 1),
-        samples=options.read_whole("--samples", samples, 1),
-    )
-    asked, _ = read_methods("--methods", methods, plan.kind, plan.models)
-    plan = replace(plan, methods=tuple(one.id for one in asked), params=read_typed_params(param, asked))
-    found = worked("evaluate", "evaluating", _work(plan, executor, address), plan.as_plain() if job else None)
-    if file is not None:
-        _write(found, file)
-    if as_json:
-        output.print_json(plain_evaluation.as_plain(found))
-    else:
-        drawing_evaluation.draw(found, bool(metrics), file)
-    if not found.facts:
-        raise typer.Exit(fail("evaluate: no example could be explained; why is said above.", FAILED))
+Skipped = tuple[str, int, tuple[str, ...]]
+"""Reason, number of examples, methods."""
 
 
-def _work(plan: Plan, executor: str, address: str | None) -> Work:
-    from engine.evaluation.executors import carry_out_on
+def draw(evaluation: Evaluation, file: Path | None) -> None:
+    """Print the leaderboards. The points of curves and pairs of methods fill many rows: only where they are chosen."""
+    out = console()
+    for part in _parts(evaluation):
+        out.print(part)
 
-    return lambda report, cancel: carry_out_on(executor, plan, address, report, cancel)
+
+def _parts(evaluation: Evaluation) -> Iterator[RenderableType]:
+    from rich.text import Text
+
+    from engine.evaluation.leaderboard import leaderboard
+
+    standings, everything = leaderboard(evaluation), bool(evaluation.chosen_metrics)
+    listed = [one for one in standings if everything or not (one.score.against or one.score.percent is not None)]
+    for model, group in groupby(listed, key=lambda one: one.score.model):
+        own = list(group)
+        yield Text(visible(f"{model} on {own[0].score.dataset}"), style="bold")
+        yield _leaderboard(own)
+        yield from (Text(visible(line)) for line in _doubts([one.score for one in own]))
+        yield ""
+    for model, scores in groupby((one.score for one in standings), key=lambda score: score.model):
+        yield from (Text(visible(f"skipped on {model}: {line}")) for line in _skipped(list(scores)))
+    yield from (Text(visible(line)) for line in (*evaluation.class_notes, *evaluation.notes))
+    yield Text(LEGEND, style="dim")
+    if len(listed) < len(standings):
+        yield Text(LEFT_OUT, style="dim")
 
 
-def _write(found: Evaluation, file: Path) -> None:
-    from engine.evaluation.export import FORMATS
+def _leaderboard(standings: Sequence[Standing]) -> RenderableType:
+    """A row a method, metric by metric, the best first."""
+    from rich.text import Text
 
-    write_file("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](found))
+    right = ["mean", "95 % interval", "n", "skipped"]
+    rows = table(["metric", "method", *right, ""], right=right)
+    for _, group in groupby(standings, key=lambda one: (one.score.metric, one.score.percent)):
+        for one in group:
+            score, style = one.score, "bold" if one.best else ""
+            counts = (str(score.n), str(sum(score.skipped.values()) or ""))
+            mark = "best" if one.best else "level" if one.level else ""
+            interval = NOTHING if score.doubt or score.interval is None else " to ".join(map(_number, score.interval))
+            cells = (_metric(score), _method(score), _number(score.value), interval, *counts, mark)
+            rows.add_row(*(Text(visible(cell), style=style) for cell in cells))
+        rows.add_section()
+    return rows
+
+
+def _metric(score: MetricScore) -> str:
+    percent = "" if score.percent is None else f" at {score.percent} %"
+    return f"{score.metric}{percent}{ARROWS[score.better]}"
+
+
+def _method(score: MetricScore) -> str:
+    return f"{score.method} with {score.against}" if score.against else score.method
+
+
+def _number(value: float | None) -> str:
+    return NOTHING if value is None else f"{value:.4g}"
+
+
+def _doubts(scores: Sequence[MetricScore]) -> Iterator[str]:
+    """A line for each reason why means have no interval, with their metrics."""
+    metrics: dict[str, dict[str, None]] = {}
+    for score in scores:
+        if score.doubt:
+            metrics.setdefault(score.doubt, {})[score.metric] = None
+    for doubt, names in metrics.items():
+        yield f"{', '.join(names)}: {doubt}"
+
+
+def _skipped(scores: Sequence[MetricScore]) -> Iterator[str]:
+    """A line for each reason with the metrics that share it, so that a reason is not repeated for each metric."""
+    metrics: dict[Skipped, list[str]] = {}
+    for metric, own in groupby(scores, key=lambda score: score.metric):
+        for skipped in _reasons(list(own)):
+            metrics.setdefault(skipped, []).append(metric)
+    for (reason, count, methods), names in metrics.items():
+        of = f" of {', '.join(methods)}" if methods else ""
+        yield f"{count} {'example' if count == 1 else 'examples'}{of} in {', '.join(names)}: {reason}"
+
+
+def _reasons(scores: Sequence[MetricScore]) -> Iterator[Skipped]:
+    """No methods named where all of them share it."""
+    from engine.evaluation.result import group_reasons
+
+    methods: dict[tuple[str, int], dict[str, None]] = {}
+    for score in scores:
+        for reason, count in group_reasons(score.skipped).items():
+            methods.setdefault((reason, count), {})[_method(score)] = None
+    everybody = {_method(score) for score in scores}
+    for (reason, count), named in methods.items():
+        yield reason, count, () if set(named) == everybody else tuple(named)
+
+
+evaluate = command_of(EVALUATE, draw)

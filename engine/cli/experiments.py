@@ -94,6 +94,8 @@ def _value(one: Option, typed: Any) -> Any:
     """What the plan is given. Errors: a number or a name that is missing or wrong."""
     if one.name == "dataset":
         return given(one.flag, typed)
+    if one.is_number_list:
+        return tuple(read_whole(one.flag, name, one.get("low") or 0) for name in read_names(one.flag, typed))
     if one.is_list:
         return tuple(read_names(one.flag, typed)) if typed or one.default != () else ()
     if one.hint is int:

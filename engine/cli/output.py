@@ -24,6 +24,8 @@ from rich.table import Table
 from engine.errors import ExegesisError, UsageError
 from engine.progress import CancelToken, Report, silent
 
+NOTHING = "-"
+"""In a table, where there is no number."""
 PIPED_WIDTH = 10_000
 """Lines of a pipe are not wrapped, so that each can be searched and cut."""
 DIRECTION_MARKS = "\u202a\u202b\u202c\u202d\u202e\u2066\u2067\u2068\u2069"

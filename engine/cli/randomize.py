@@ -12,9 +12,8 @@ from pathlib import Path
 from rich.console import RenderableType
 from rich.text import Text
 
-from engine.cli.drawing_evaluation import NOTHING
 from engine.cli.experiments import command_of
-from engine.cli.output import console, table, visible
+from engine.cli.output import NOTHING, console, table, visible
 from engine.randomization.curves import Curve, curves_of, verdicts_of
 from engine.randomization.plan import RANDOMIZE
 from engine.randomization.result import ModelRandomization, RandomizationResult

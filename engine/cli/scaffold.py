@@ -15,11 +15,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.cli.drawing_evaluation import NOTHING
 from engine.cli.experiments import check_job, given, rows_file, worked
 from engine.cli.guard import FAILED, fail
 from engine.cli.options import DEFAULT_MODEL, ConfigOptions, SplitOption
-from engine.cli.output import console, print_json, table, visible, write_file
+from engine.cli.output import NOTHING, console, print_json, table, visible, write_file
 from engine.errors import UsageError, not_allowed
 from engine.models import catalog
 from engine.params import from_mapping

@@ -19,8 +19,8 @@ from engine.comparison.alignment import AlignedMaps, align_maps
 from engine.comparison.plan import ComparisonPlan, ModelMethodPair, plan_of
 from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import Cancelled, ExegesisError
-from engine.evaluation.sample import drawn, reason
 from engine.experiments import explain_many as explaining
+from engine.experiments.sample import draw_indices, error_line
 from engine.explain import explain, explain_many, key_of
 from engine.jobs.kinds import Spec, WorkUnit, job_kind, unreadable_key
 from engine.metrics.agreement import MEASURES
@@ -71,7 +71,7 @@ Answer = Explanation | str | None
 def sample(plan: ComparisonPlan) -> tuple[ExampleSource, list[int]]:
     """The data set, and the places of the examples that are compared. What is no example fails when it is read."""
     source = load_source(plan.kind, plan.dataset, plan.split, tolerant=True)
-    return source, drawn(source.count, plan.examples, plan.seed)
+    return source, draw_indices(source.count, plan.examples, plan.seed)
 
 
 def _title(spec: Spec) -> str:
@@ -156,7 +156,7 @@ def _read_examples(source: ExampleSource, indices: Sequence[int], on_skip: OnSki
             one.input.check_length()
             yield one
         except ExegesisError as error:
-            on_skip(SkippedMap(index, None, reason(error)))
+            on_skip(SkippedMap(index, None, error_line(error)))
 
 
 def _explain_all(requests: Sequence[Request]) -> list[Answer]:
@@ -173,7 +173,7 @@ def _explain(request: Request) -> Answer:
     except Cancelled:
         raise
     except ExegesisError as error:
-        return reason(error)
+        return error_line(error)
 
 
 def _cached(request: Request) -> Answer:

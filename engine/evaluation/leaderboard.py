@@ -1,9 +1,10 @@
-"""Which method is best by each metric, and which ones cannot be told from it."""
+"""The leaderboard: which method is best by each metric, which ones cannot be told from it; as JSON."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -30,7 +31,7 @@ Group = tuple[str, str, int | None]
 """Model, metric and percent: what methods are compared within."""
 
 
-def leaderboard(found: Evaluation) -> list[Standing]:
+def leaderboard(evaluation: Evaluation) -> list[Standing]:
     """A standing for each score, model by model and metric by metric, the best first.
 
     Two methods are compared on the examples that both have, for the others may be easier or harder. The best lose to
@@ -41,12 +42,12 @@ def leaderboard(found: Evaluation) -> list[Standing]:
     interval, and no best.
     """
     rows: dict[Group, list[MetricRow]] = {}
-    for row in found.rows:
+    for row in evaluation.rows:
         rows.setdefault((row.of.model, row.of.metric, row.of.percent), []).append(row)
     groups: dict[Group, list[MetricScore]] = {}
-    for score in found.scores:
+    for score in evaluation.scores:
         groups.setdefault((score.model, score.metric, score.percent), []).append(score)
-    return [one for group, own in groups.items() for one in _standings(own, rows.get(group, []), found.plan.seed)]
+    return [one for group, own in groups.items() for one in _standings(own, rows.get(group, []), evaluation.plan.seed)]
 
 
 def _standings(scores: Sequence[MetricScore], rows: Sequence[MetricRow], seed: int) -> list[Standing]:
@@ -66,7 +67,7 @@ def _standings(scores: Sequence[MetricScore], rows: Sequence[MetricRow], seed: i
 
 
 def _best(scores: Sequence[MetricScore], rows: Sequence[MetricRow]) -> list[MetricScore]:
-    """Those that lose to the fewest others, by the mean difference on the examples that both have.
+    """The methods that lose to the fewest others, by the mean difference on the examples that both have.
 
     None where nobody shares examples with half of the others.
     """
@@ -77,12 +78,12 @@ def _best(scores: Sequence[MetricScore], rows: Sequence[MetricRow]) -> list[Metr
     losses = ((ahead if scores[0].better == "low" else -ahead) > ROUNDING).sum(-1)
     compared = 2 * (shared.any(-1).sum(-1) - 1) >= len(scores) - 1
     fewest = losses[compared].min(initial=len(scores))
-    return [one for one, lost, told in zip(scores, losses, compared, strict=True) if told and lost == fewest]
+    return [one for one, lost, enough in zip(scores, losses, compared, strict=True) if enough and lost == fewest]
 
 
 def _by_example(scores: Sequence[MetricScore], rows: Sequence[MetricRow]) -> Float[np.ndarray, "method example"]:
     """NaN where a method has no value."""
-    methods = {_of(one): place for place, one in enumerate(scores)}
+    methods = {_key(one): place for place, one in enumerate(scores)}
     examples = {example: place for place, example in enumerate(dict.fromkeys(row.example for row in rows))}
     values = np.full((len(methods), len(examples)), np.nan)
     for row in rows:
@@ -92,7 +93,7 @@ def _by_example(scores: Sequence[MetricScore], rows: Sequence[MetricRow]) -> Flo
 
 
 def _is_level(score: MetricScore, best: Sequence[MetricScore], rows: Sequence[MetricRow], seed: int) -> bool:
-    return all(_level(score, mean_difference(rows, _of(score), _of(one), seed)) for one in best)
+    return all(_level(score, mean_difference(rows, _key(score), _key(one), seed)) for one in best)
 
 
 def _badness(score: MetricScore) -> tuple[bool, float]:
@@ -101,7 +102,7 @@ def _badness(score: MetricScore) -> tuple[bool, float]:
 
 
 def _level(score: MetricScore, gap: MeanDifference) -> bool:
-    """Of one example, or of none that both have, nothing can be told."""
+    """Whether the difference is not significant; undefined, and so level, below two shared examples."""
     if score.value is None:
         return False
     if gap.interval is None:
@@ -110,5 +111,46 @@ def _level(score: MetricScore, gap: MeanDifference) -> bool:
     return high >= 0 if score.better == "high" else low <= 0
 
 
-def _of(score: MetricScore) -> MetricKey:
+def _key(score: MetricScore) -> MetricKey:
     return MetricKey(score.model, score.dataset, score.method, score.metric, score.against, score.percent)
+
+
+def to_json(evaluation: Evaluation) -> dict[str, Any]:
+    """The contract of `exegesis evaluate --json`: the plan, with company and metrics filled in, and a score for each
+    model, metric and method. Rows of examples go to `--out`.
+
+    `notes`: sentences on what the numbers do not say of themselves.
+    """
+    return {
+        "plan": {**evaluation.plan.as_plain(), "company": list(evaluation.plan.company)},
+        "scores": [_standing_json(standing) for standing in leaderboard(evaluation)],
+        "classes": list(evaluation.class_notes),
+        "notes": list(evaluation.notes),
+        "removal_rows": {"asked": evaluation.requested_rows, "run": evaluation.evaluated_rows},
+    }
+
+
+def _standing_json(standing: Standing) -> dict[str, Any]:
+    """`low`, `high`: ends of the 95 % interval. `doubt`: why there is none, or one that tells nothing.
+
+    `level`: not shown to be worse than the best.
+    """
+    score = standing.score
+    low, high = score.interval or (None, None)
+    return {
+        "model": score.model,
+        "dataset": score.dataset,
+        "metric": score.metric,
+        "percent": score.percent,
+        "method": score.method,
+        "against": score.against or None,
+        "value": score.value,
+        "low": low,
+        "high": high,
+        "doubt": score.doubt or None,
+        "n": score.n,
+        "skipped": dict(score.skipped),
+        "better": score.better,
+        "best": standing.best,
+        "level": standing.level,
+    }

@@ -1,30 +1,50 @@
-"""What is to be evaluated: plain values, checked before anything is run."""
+"""What is to be evaluated: the declaration of the experiment `evaluate`."""
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+import re
+from collections.abc import Mapping
+from dataclasses import MISSING, dataclass
 
-from engine.errors import UsageError, not_allowed, unknown
-from engine.explainers.ensemble import SEVEN, TOP_THREE
-from engine.input_kinds import check_removal, check_unit, input_kind, kind_of_model
-from engine.metrics.catalog import FALL_OF_LOGIT, METRICS, Needs, metric
-from engine.metrics.faithfulness import PERCENTS, SHARES, check_percents
-from engine.metrics.plausibility import K
-from engine.metrics.sensitivity import SAMPLES
-from engine.params import Plain, from_mapping
-from engine.registry import explainer
-from engine.request import DTYPES
+from engine.errors import not_allowed
+from engine.experiments import options
+from engine.experiments.base import Experiment, register
+from engine.experiments.options import RANDOM, ExperimentPlan
+from engine.metrics.catalog import FALL_OF_LOGIT, METRICS, PERCENTS, SAMPLES, SHARES, K, Needs
+from engine.params import Plain, option
+from engine.registry import ENSEMBLE_MEMBERS, SEVEN
 
-EXAMPLES = 500
-RANDOM = "random"
-MEMBERS = {"ensemble_all": SEVEN, "ensemble_top3": TOP_THREE}
+QUICK_METHODS = ("gradient_x_input", "integrated_gradients", "attention_rollout", "attn_lrp", RANDOM)
+"""Methods that are not the thesis's seven alone, and none of them slow."""
+
+
+def units_of(kind: str) -> tuple[str, ...]:
+    """What can be ranked in inputs of a kind, the usual unit first."""
+    # Here and not above, as below: the command line names units long before it reads any.
+    from engine.input_kinds import input_kind
+
+    return input_kind(kind).units
+
+
+def removals_of(kind: str) -> tuple[str, ...]:
+    """How units of inputs of a kind can be removed, the usual operator first."""
+    from engine.input_kinds import input_kind
+
+    return input_kind(kind).removals
+
+
+def parse_shares(text: str) -> tuple[int, ...]:
+    """Percentages between commas. Errors say what is allowed."""
+    parts = [part.strip() for part in text.split(",")]
+    shares = [int(part) for part in parts if re.fullmatch(r"0*[0-9]{1,3}", part)]
+    if len(shares) < len(parts) or not all(0 < one <= 100 for one in shares) or len(set(shares)) < len(shares):
+        allowed = "different whole percentages from 1 to 100 between commas"
+        raise not_allowed("shares", allowed, text, f"Example: {','.join(map(str, SHARES))}.")
+    return tuple(shares)
 
 
 @dataclass(frozen=True)
-class Plan:
+class EvaluationPlan(ExperimentPlan):
     """`metrics`: none for all that suit the data set (only where they are named: sensitivity, for it costs most, and
     falls of the logit).
 
@@ -33,36 +53,51 @@ class Plan:
     where not at their defaults.
     """
 
-    models: tuple[str, ...]
-    dataset: str
-    methods: tuple[str, ...]
-    metrics: tuple[str, ...] = ()
-    examples: int = EXAMPLES
-    seed: int = 0
-    split: str | None = None
-    unit: str | None = None
-    removal: str | None = None
-    dtype: str = DTYPES[0]
-    shares: tuple[int, ...] = SHARES
-    k: int = K
-    samples: int = SAMPLES
-    params: Mapping[str, Mapping[str, Plain]] = field(default_factory=dict)
-
-    @cached_property
-    def kind(self) -> str:
-        """What the models read, "text" or "image"."""
-        return kind_of_model(self.models[0])
+    models: tuple[str, ...] = options.models()
+    dataset: str = options.dataset()
+    methods: tuple[str, ...] = options.methods(MISSING, "Methods between commas, or 'all'.")
+    metrics: tuple[str, ...] = option(
+        (), "[default: all that suit but sensitivity and falls of the logit]", choices=tuple(METRICS), metavar="A,B",
+        link="metric", exact=True, first=True, titles={one.id: one.title for one in METRICS.values()},
+        placeholder="All that suit the data set",
+        about="None chosen: all that the data set allows for. Only where they are chosen: sensitivity, which explains "
+        "each example many times over, and falls of the logit.",
+    )  # fmt: skip
+    examples: int = options.examples(500)
+    seed: int = options.seed("Draws the examples, breaks ties, and is the seed of methods that sample.")
+    split: str | None = options.split()
+    unit: str | None = option(
+        None, "What is ranked: token, word or patch.", by_kind=units_of, metavar="U",
+        about="What is ranked, removed and compared with marks.",
+    )  # fmt: skip
+    removal: str | None = option(
+        None, "How units are removed.", by_kind=removals_of, metavar="O",
+        label="Removed by", about="How units are taken away for the metrics.",
+    )  # fmt: skip
+    dtype: str = options.dtype()
+    shares: tuple[int, ...] = option(
+        SHARES, "Percent removed for the means.", metavar="A,B", parse=parse_shares,
+        label="Shares removed, in percent", about="Comprehensiveness and sufficiency are means over these.",
+    )  # fmt: skip
+    k: int = option(K, "Of recall_at_k.", low=1, metavar="K", page=False)
+    samples: int = option(SAMPLES, "Changed inputs for sensitivity.", low=1, metavar="N", page=False)
+    params: Mapping[str, Mapping[str, Plain]] = options.params()
 
     @property
     def company(self) -> tuple[str, ...]:
-        """The methods with what each evaluation shows beside them: an ensemble's members, and a random order."""
-        members = (member for method in self.methods for member in MEMBERS.get(method, ()))
+        """The methods with what each evaluation has besides: an ensemble's members, and a random order."""
+        members = (member for method in self.methods for member in ENSEMBLE_MEMBERS.get(method, ()))
         return tuple(dict.fromkeys((*self.methods, *members, RANDOM)))
 
     @property
     def units(self) -> str:
         """What is ranked and removed: "token", "word" or "patch"."""
-        return self.unit or input_kind(self.kind).units[0]
+        return self.unit or units_of(self.kind)[0]
+
+    @property
+    def operator(self) -> str:
+        """The operator by which units are removed."""
+        return self.removal or removals_of(self.kind)[0]
 
     @property
     def percents(self) -> tuple[int, ...]:
@@ -79,63 +114,26 @@ class Plan:
         """The metrics asked for that need it."""
         return [id for id in self.metrics if METRICS[id].needs == what]
 
-    def params_of(self, method: str) -> Mapping[str, Plain]:
-        return self.params.get(method, {})
 
-    def as_plain(self) -> dict[str, object]:
-        return dataclasses.asdict(self)
-
-
-def check(plan: Plan) -> None:
-    """Refuses a plan that cannot be carried out. A hub's model may be downloaded for it; no model is loaded."""
-    _check_lists(plan)
-    kind = plan.kind
-    for model in plan.models:
-        if kind_of_model(model) != kind:
-            raise UsageError(f"models: {plan.models[0]} and {model} must both read texts or both read pictures.")
-    for method in {*plan.methods, *plan.params}:
-        known = explainer(method, kind)
-        from_mapping(known.params, plan.params_of(method), method)
-        for model in plan.models:
-            known.settled(plan.params_of(method), model)
-    for id in plan.metrics:
-        metric(id)
-    if plan.removal is not None:
-        check_removal(plan.removal, kind)
-    if plan.unit is not None:
-        check_unit(plan.unit, kind)
-    _check_numbers(plan)
-
-
-def _check_lists(plan: Plan) -> None:
-    for name, values in (("models", plan.models), ("methods", plan.methods)):
-        _check_distinct(name, values)
-        if not values:
-            raise UsageError(f"{name}: must name at least one, got none.")
-    _check_distinct("metrics", plan.metrics)
-    for method in plan.params:
-        if method not in plan.company:
-            raise unknown("params: method", method, plan.company)
-
-
-def _check_distinct(name: str, values: Sequence[str]) -> None:
-    if len(set(values)) < len(values):
-        raise not_allowed(name, "different names", list(values))
-
-
-def _check_numbers(plan: Plan) -> None:
-    for name in ("examples", "k", "samples"):
-        if type(getattr(plan, name)) is not int or getattr(plan, name) < 1:
-            raise not_allowed(name, "a whole number of at least 1", getattr(plan, name))
-    if type(plan.seed) is not int or plan.seed < 0:
-        raise not_allowed("seed", "a whole number of at least 0", plan.seed)
-    if plan.dtype not in DTYPES:
-        raise unknown("dtype", plan.dtype, DTYPES)
-    if not plan.shares or 0 in plan.shares:
-        raise not_allowed("shares", "at least one percentage above 0", list(plan.shares))
-    check_percents(plan.percents)
-
-
-def removal_of(plan: Plan) -> str:
-    """The operator by which units are removed."""
-    return plan.removal or input_kind(plan.kind).removals[0]
+EVALUATE = register(
+    Experiment(
+        id="evaluate",
+        plan=EvaluationPlan,
+        module="engine.evaluation.experiment",
+        title="Evaluate {methods} on {dataset} with {models}",
+        noun="evaluation",
+        participle="evaluated",
+        summary="Score methods on many examples; stopped, the same command goes on where it was.",
+        doing="evaluating",
+        json_help="Print the scores as JSON.",
+        opens_with={
+            "text": EvaluationPlan(("reviews-minilm",), "reviews", (*SEVEN, *ENSEMBLE_MEMBERS, RANDOM), examples=40),
+            "image": EvaluationPlan(("scenes-marked-vit",), "scenes-marked", QUICK_METHODS, examples=20),
+        },
+        method_sets={
+            "The thesis's seven": (*SEVEN, RANDOM),
+            "With ensembles": (*SEVEN, *ENSEMBLE_MEMBERS, RANDOM),
+            "Quick ones": QUICK_METHODS,
+        },
+    )
+)

@@ -1,26 +1,45 @@
-"""What an evaluation found: rows of every example, and what they come to."""
+"""Evaluation results: values of every example by model, method and metric, what they come to, how they are cached."""
 
 from __future__ import annotations
 
 import dataclasses
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
+from cache.codec import Arrays, Meta
 from engine.errors import ExegesisError
-from engine.evaluation.plan import Plan
-from engine.metrics.results import MetricRow, MetricScore, MetricSkip, mean_scores
+from engine.evaluation.plan import EvaluationPlan
+from engine.experiments.base import ExperimentResult
+from engine.metrics.results import MetricKey, MetricRow, MetricScore, MetricSkip, mean_scores
 from engine.models.catalog import model_labels
+
+if TYPE_CHECKING:
+    from engine.evaluation.leaderboard import Standing
 
 SATURATED = 0.99
 """A probability above it hardly moves where the logit moves much."""
 FALLING = {"comprehensiveness", "sufficiency", "without_top", "with_top"}
 """The metrics that tell little then."""
+CONSTANT_MAPS = "all maps of the method are the same everywhere on this model, so that they put nothing in order"
+"""Why values that are of an order are taken back."""
+COLUMNS = {
+    "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "against": str,
+    "percent": int,
+}  # fmt: skip
+"""Of the rows. `example`: the place in the data set. `against`: the other method, of agreement. `percent`: along a
+curve."""
+_NUMBER = re.compile(r"-?\d[\d,.]*(?<=\d)")
 
 
 @dataclass(frozen=True)
-class Facts:
-    """An example as one model sees it: by these, results are looked at in slices.
+class ExampleFacts:
+    """An example as one model sees it: by these, results are cut into slices.
 
     `label`: None where it is not known. `right`: None where that cannot be told. `length`: units. `extra`: what the
     data set says besides, as far as it is plain.
@@ -37,34 +56,79 @@ class Facts:
 
 
 @dataclass(frozen=True)
-class OfModel:
-    """What was found on one model. `said`: how the data set's classes are its own, where that is not plain.
+class ModelEvaluation:
+    """The results on one model. `class_note`: how the data set's classes are its own, where that is not plain.
 
-    `complete`: no example failed, so that it need not be tried again.
+    `complete`: no example failed, so that none need be tried again. `requested_rows`, `evaluated_rows`: model rows that
+    the removal metrics needed, and that were run for them now; none of what the cache held.
     """
 
+    model: str
+    dataset: str
     rows: tuple[MetricRow, ...]
     skips: tuple[MetricSkip, ...]
-    facts: tuple[Facts, ...]
-    said: str
-    complete: bool
+    facts: tuple[ExampleFacts, ...]
+    class_note: str = ""
+    complete: bool = True
+    requested_rows: int = 0
+    evaluated_rows: int = 0
+
+    @property
+    def examples(self) -> tuple[int, ...]:
+        """The places of those that could be explained."""
+        return tuple(fact.example for fact in self.facts)
+
+    def narrow(self, wanted: Callable[[MetricKey], bool]) -> ModelEvaluation:
+        """The values of some methods and metrics alone."""
+        rows = tuple(row for row in self.rows if wanted(row.of))
+        return replace(self, rows=rows, skips=tuple(skip for skip in self.skips if wanted(skip.of)))
+
+    def slice(self, wanted: Callable[[ExampleFacts], bool]) -> ModelEvaluation:
+        """The same of some examples only."""
+        facts = tuple(one for one in self.facts if wanted(one))
+        examples = {one.example for one in facts}
+        rows = tuple(row for row in self.rows if row.example in examples)
+        return replace(self, rows=rows, skips=tuple(s for s in self.skips if s.example in examples), facts=facts)
 
 
 @dataclass(frozen=True)
-class Evaluation:
-    """What was found, an observation a row; `plan` with its metrics filled in.
+class Evaluation(ExperimentResult):
+    """The results on all models; `plan` with its metrics filled in."""
 
-    `asked`, `run`: model rows that the removal metrics asked for, and that were run for them now.
-    """
+    plan: EvaluationPlan
+    models: tuple[ModelEvaluation, ...]
+    query: EvaluationPlan | None = None
 
-    plan: Plan
-    rows: tuple[MetricRow, ...]
-    skips: tuple[MetricSkip, ...]
-    facts: tuple[Facts, ...]
-    asked: int
-    run: int
-    said: tuple[str, ...] = ()
-    """How the data set's classes are the model's, where that is not plain, and that it has one class only."""
+    @property
+    def chosen_metrics(self) -> tuple[str, ...]:
+        """The metrics that were asked for by name; none for all that suit."""
+        metrics: tuple[str, ...] = self.requested_plan.metrics
+        return metrics
+
+    @cached_property
+    def rows(self) -> tuple[MetricRow, ...]:
+        """All values, an observation a row."""
+        return tuple(chain.from_iterable(one.rows for one in self.models))
+
+    @cached_property
+    def skips(self) -> tuple[MetricSkip, ...]:
+        """Examples without a value, each with the reason."""
+        return tuple(chain.from_iterable(one.skips for one in self.models))
+
+    @cached_property
+    def facts(self) -> tuple[ExampleFacts, ...]:
+        """Of each example on each model."""
+        return tuple(chain.from_iterable(one.facts for one in self.models))
+
+    @property
+    def requested_rows(self) -> int:
+        """Model rows that the removal metrics needed."""
+        return sum(one.requested_rows for one in self.models)
+
+    @property
+    def evaluated_rows(self) -> int:
+        """Model rows that were run for them now."""
+        return sum(one.evaluated_rows for one in self.models)
 
     @cached_property
     def scores(self) -> list[MetricScore]:
@@ -72,54 +136,53 @@ class Evaluation:
         return mean_scores(self.rows, self.skips, self.plan.seed)
 
     @cached_property
+    def standings(self) -> list[Standing]:
+        """The leaderboard of the metrics that give each method one number. Differences are resampled once."""
+        # Here and not above: it is of evaluations.
+        from engine.evaluation.leaderboard import leaderboard
+        from engine.evaluation.scores import scalar_metrics
+
+        wanted = set(scalar_metrics(self))
+        return leaderboard(self.narrow(lambda key: key.metric in wanted))
+
+    @property
+    def class_notes(self) -> tuple[str, ...]:
+        """How the data set's classes are the models', where that is not plain, and that it has one class only."""
+        return (*dict.fromkeys(one.class_note for one in self.models if one.class_note), *_one_class(self.facts))
+
+    @cached_property
     def notes(self) -> tuple[str, ...]:
         """What the numbers do not say of themselves: the models whose probabilities are too near 1 to fall."""
-        told = _saturated(self) if FALLING & set(self.plan.metrics) else ""
-        return (told,) if told else ()
+        note = _saturated(self) if FALLING & set(self.plan.metrics) else ""
+        return (note,) if note else ()
 
-    def slice(self, wanted: Callable[[Facts], bool]) -> Evaluation:
+    def narrow(self, wanted: Callable[[MetricKey], bool]) -> Evaluation:
+        """The values of some methods and metrics alone."""
+        return replace(self, models=tuple(one.narrow(wanted) for one in self.models))
+
+    def slice(self, wanted: Callable[[ExampleFacts], bool]) -> Evaluation:
         """The same of some examples only. F1 keeps the share of the whole."""
-        kept = {(one.model, one.example) for one in self.facts if wanted(one)}
-        return dataclasses.replace(
-            self,
-            rows=tuple(row for row in self.rows if (row.of.model, row.example) in kept),
-            skips=tuple(skip for skip in self.skips if (skip.of.model, skip.example) in kept),
-            facts=tuple(one for one in self.facts if (one.model, one.example) in kept),
-        )
+        return replace(self, models=tuple(one.slice(wanted) for one in self.models))
 
-    def by(self, group: Callable[[Facts], str]) -> dict[str, Evaluation]:
+    def by(self, group: Callable[[ExampleFacts], str]) -> dict[str, Evaluation]:
         """Apart for each group of examples, such as a label or a pair of languages, in order."""
         names = sorted({group(one) for one in self.facts})
         return {name: self.slice(lambda one, name=name: group(one) == name) for name in names}  # type: ignore[misc]
 
 
-def joined(plan: Plan, models: Sequence[OfModel], asked: int, run: int) -> Evaluation:
-    """The evaluation of several models."""
-    return Evaluation(
-        plan,
-        rows=tuple(row for one in models for row in one.rows),
-        skips=tuple(skip for one in models for skip in one.skips),
-        facts=tuple(fact for one in models for fact in one.facts),
-        asked=asked,
-        run=run,
-        said=(*dict.fromkeys(one.said for one in models if one.said), *_one_class(models)),
-    )
-
-
-def _saturated(found: Evaluation) -> str:
+def _saturated(evaluation: Evaluation) -> str:
     """Which classifiers have a probability above `SATURATED` on more than half of the examples; empty where none."""
     models = []
-    for model in found.plan.models:
-        shares = [fact.confidence for fact in found.facts if fact.model == model]
-        above = sum(share > SATURATED for share in shares)
-        if 2 * above > len(shares) and not _is_regression(model):
-            models.append(f"{model} on {above:,} of {len(shares):,}")
+    for one in evaluation.models:
+        above = sum(fact.confidence > SATURATED for fact in one.facts)
+        if 2 * above > len(one.facts) and not _is_regression(one.model):
+            models.append(f"{one.model} on {above:,} of {len(one.facts):,}")
     if not models:
         return ""
     return (
         f"The probability of the class is above {SATURATED} on most examples: {', '.join(models)}. There a fall of "
         "the logit hardly shows in it, so comprehensiveness, sufficiency and removal curves say little. "
-        f"{'Read' if found.plan.logits else 'Measure'} comprehensiveness_logit and sufficiency_logit, which are "
+        f"{'Read' if evaluation.plan.logits else 'Measure'} comprehensiveness_logit and sufficiency_logit, which are "
         "falls of the logit."
     )
 
@@ -132,8 +195,70 @@ def _is_regression(model: str) -> bool:
         return False
 
 
-def _one_class(models: Sequence[OfModel]) -> Iterator[str]:
-    facts = [fact for one in models for fact in one.facts]
+def _one_class(facts: Sequence[ExampleFacts]) -> Iterator[str]:
     labels = {fact.label for fact in facts}
     if len(labels) == 1 and None not in labels and len({fact.example for fact in facts}) > 1:
         yield f"All examples have the label {labels.pop()}, so nothing can be compared between labels."
+
+
+def group_reasons(skipped: Mapping[str, int]) -> dict[str, int]:
+    """Counts by reason; of reasons that differ in numbers alone, the first, which says that the others are like it."""
+    groups: dict[str, list[str]] = {}
+    for reason in skipped:
+        groups.setdefault(_NUMBER.sub("#", reason), []).append(reason)
+    return {
+        group[0] if len(group) == 1 else f"such as: {group[0]}": sum(skipped[reason] for reason in group)
+        for group in groups.values()
+    }
+
+
+def format_reasons(skipped: Mapping[str, int]) -> str:
+    """How many examples have no value, and why, the commonest reason first; empty where all have one."""
+    ordered = sorted(group_reasons(skipped).items(), key=lambda one: -one[1])
+    return "; ".join(f"{number:,}: {reason.rstrip('.')}" for reason, number in ordered)
+
+
+def pack(result: ModelEvaluation) -> tuple[Meta, Arrays]:
+    """The results on a model as a cache entry."""
+    keys = _number([*(row.of for row in result.rows), *(skip.of for skip in result.skips)])
+    reasons = _number([skip.reason for skip in result.skips])
+    meta: dict[str, Any] = {
+        "ofs": [dataclasses.astuple(key) for key in keys],
+        "reasons": list(reasons),
+        "facts": [dataclasses.asdict(fact) for fact in result.facts],
+        "said": result.class_note,
+    }
+    arrays = {
+        "row_of": _integers([keys[row.of] for row in result.rows]),
+        "row_example": _integers([row.example for row in result.rows]),
+        "value": np.array([row.value for row in result.rows], dtype=np.float64),
+        "skip_of": _integers([keys[skip.of] for skip in result.skips]),
+        "skip_example": _integers([skip.example for skip in result.skips]),
+        "reason": _integers([reasons[skip.reason] for skip in result.skips]),
+    }
+    return meta, arrays
+
+
+def unpack(plan: EvaluationPlan, meta: Meta, arrays: Arrays) -> ModelEvaluation:
+    """The results on a model from a cache entry. `plan`: of one model."""
+    [model] = plan.models
+    keys = [MetricKey(*values) for values in meta["ofs"]]
+    rows = zip(arrays["row_of"].tolist(), arrays["row_example"].tolist(), arrays["value"].tolist(), strict=True)
+    skips = zip(arrays["skip_of"].tolist(), arrays["skip_example"].tolist(), arrays["reason"].tolist(), strict=True)
+    return ModelEvaluation(
+        model,
+        plan.dataset,
+        tuple(MetricRow(keys[key], example, value) for key, example, value in rows),
+        tuple(MetricSkip(keys[key], example, meta["reasons"][reason]) for key, example, reason in skips),
+        tuple(ExampleFacts(**fact) for fact in meta["facts"]),
+        meta["said"],
+    )
+
+
+def _number(values: Sequence[Any]) -> dict[Any, int]:
+    """Each value once, with its number."""
+    return {value: number for number, value in enumerate(dict.fromkeys(values))}
+
+
+def _integers(values: Sequence[int]) -> np.ndarray:
+    return np.array(values, dtype=np.int64)

@@ -30,11 +30,15 @@ from engine.experiments.options import Spec, options_of, plan_from
 
 if TYPE_CHECKING:
     from cache.codec import Arrays, Meta
-    from engine.evaluation.sample import Sample
+    from engine.experiments.sample import Sample
     from engine.jobs.kinds import WorkUnit
     from engine.progress import Report
 
-MODULES = {"attack": "engine.attacks.plan", "randomize": "engine.randomization.plan"}
+MODULES = {
+    "attack": "engine.attacks.plan",
+    "evaluate": "engine.evaluation.plan",
+    "randomize": "engine.randomization.plan",
+}
 """Where experiments are declared, so that a job can be resumed in a process that has not imported it yet."""
 
 
@@ -48,10 +52,16 @@ class Units:
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """What a plan found, model by model."""
+    """What a plan found, model by model. `query`: the plan before it was resolved, None where that is the same."""
 
     plan: Any
     models: tuple[Any, ...]
+    query: Any = None
+
+    @property
+    def requested_plan(self) -> Any:
+        """The plan as it was asked for."""
+        return self.plan if self.query is None else self.query
 
 
 @runtime_checkable
@@ -100,6 +110,26 @@ class CustomTasks(Protocol):
     """
 
     def narrow(self, plan: Any, sample: Sample, group: Any) -> tuple[Any, Sample]: ...
+
+
+@runtime_checkable
+class CustomGroups(Protocol):
+    """Functions of the module of an experiment whose work on a cluster is not cut by its units.
+
+    `groups`: each group of work on one model, plain values, with how many examples it has. `compute_group`: does it,
+    and leaves all parts in the cache.
+    """
+
+    def groups(self, plan: Any, sample: Sample) -> Iterator[tuple[Any, int]]: ...
+
+    def compute_group(self, plan: Any, sample: Sample, group: Any) -> None: ...
+
+
+@runtime_checkable
+class ResolvedPlans(Protocol):
+    """A function of the module of an experiment that fills in what the data set decides where a plan leaves it open."""
+
+    def resolve(self, plan: Any, sample: Sample) -> Any: ...
 
 
 @dataclass(frozen=True)

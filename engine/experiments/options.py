@@ -7,9 +7,15 @@ of the experiment needs it, all of it optional:
 * `link`: the name in a link and in errors about single values; the field's name if left out.
 * `label`, `about`: the title of the page's control and its help; made of the name, and `help`, if left out.
 * `place`: where the page draws it: "top", "line" (below the methods) or "more" (behind a button), the default.
-* `titles`: of the choices, for people. `most`: the largest number that the page and its link take.
+  `page=False`: the page has no control for it.
+* `titles`: of the choices, for people. `by_kind`: a function from the kind of input to its choices.
+* `most`: the largest number that the page and its link take.
 * `fallback`: what is said of a wrong value in a link, with {} for the value that is used instead.
 * `allowed`: of a list, what it may hold, in words.
+* `exact`: a list is in its own order, and an empty name is a name. `read`: a function of its texts in a link and of a
+  list to which sentences are added; returns its value.
+* `parse`: of a list that the page's control and the link hold as one text between commas: reads it, or raises.
+* `first`: it comes right after the methods in the command that repeats a plan.
 """
 
 from __future__ import annotations
@@ -127,6 +133,15 @@ class Option:
     def is_list(self) -> bool:
         return typing.get_origin(self.hint) is tuple
 
+    @property
+    def is_number_list(self) -> bool:
+        return self.is_list and typing.get_args(self.hint)[0] is int
+
+    def choices(self, kind: str) -> tuple[str, ...]:
+        """Those for a kind of input; none where anything can be given."""
+        by_kind = self.get("by_kind")
+        return (by_kind and by_kind(kind)) or self.get("choices") or ()
+
     def get(self, name: str, default: Any = None) -> Any:
         """Something of its metadata."""
         return self.field.metadata.get(name, default)
@@ -142,7 +157,8 @@ def options_of(plan: type) -> Mapping[str, Option]:
 @functools.cache
 def page_options(plan: type) -> Mapping[str, Option]:
     """The options in the order of the page's controls: in it a link is read, too. Without `dtype` and `params`."""
-    drawn = [one for one in options_of(plan).values() if one.name not in ("dtype", "params")]
+    hidden = ("dtype", "params")
+    drawn = [one for one in options_of(plan).values() if one.name not in hidden and one.get("page", True)]
     first = ("models", "dataset", "methods")
 
     def place(one: Option) -> int:
@@ -151,9 +167,11 @@ def page_options(plan: type) -> Mapping[str, Option]:
         return 3 + ("top", "line", "more").index(one.get("place", "more"))
 
     def within(one: Option) -> int:
-        """Behind the button: what takes a whole row, then the split and the seed, then the rest."""
+        """Behind the button: what takes a whole row, the split and the seed, the rest, then lists as texts."""
         if one.get("place", "more") != "more":
             return 0
+        if one.get("parse"):
+            return 4
         return 1 if one.name == "split" else 2 if one.name == "seed" else 0 if is_wide(one) else 3
 
     return {one.name: one for one in sorted(drawn, key=lambda one: (place(one), within(one)))}

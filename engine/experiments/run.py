@@ -17,9 +17,16 @@ from cache.codec import Arrays, Meta
 from engine import cluster, runtime
 from engine.cluster import CacheEntries
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
-from engine.evaluation.sample import Sample
-from engine.experiments.base import CustomStorage, CustomTasks, Experiment, experiment_of
+from engine.experiments.base import (
+    CustomGroups,
+    CustomStorage,
+    CustomTasks,
+    Experiment,
+    ResolvedPlans,
+    experiment_of,
+)
 from engine.experiments.options import Option, Spec, options_of
+from engine.experiments.sample import Sample
 from engine.explain import method_key
 from engine.input_kinds import kind_of_model
 from engine.jobs.kinds import JobKind, WorkUnit
@@ -48,11 +55,26 @@ def carry_out(
     """
     cluster.check_executor(executor, address)
     check(plan)
-    sample = sample_of(plan)
+    query = plan
+    plan, sample = prepare(query)
     if executor == "ray":
         cluster.run_tasks(missing_tasks(plan, sample), address, report, cancel or CancelToken())
     with cancellable(cancel):
-        return join_results(plan, tuple(_part_result(part, sample, report) for part in parts_of(plan)))
+        parts = parts_of(plan)
+        reports = (_part_report(report, place, len(parts)) for place in range(len(parts)))
+        results = tuple(_part_result(part, sample, own) for part, own in zip(parts, reports, strict=True))
+        return join_results(plan, results, query)
+
+
+def prepare(plan: Any) -> tuple[Any, Sample]:
+    """The plan with what the data set decides filled in, and its examples. Errors: those of reading the data set."""
+    steps, sample = experiment_of(plan).steps, sample_of(plan)
+    return (steps.resolve(plan, sample) if isinstance(steps, ResolvedPlans) else plan), sample
+
+
+def _part_report(report: Report, place: int, of: int) -> Report:
+    """The progress of one of several parts, as that of all."""
+    return lambda done, total, label: report(place * total + done, of * total, label)
 
 
 def parts_of(plan: Any) -> tuple[Any, ...]:
@@ -62,10 +84,10 @@ def parts_of(plan: Any) -> tuple[Any, ...]:
     return tuple(replace(plan, models=(model,)) for model in plan.models)
 
 
-def join_results(plan: Any, results: tuple[Any, ...]) -> Any:
-    """The result of a plan from those of its parts."""
+def join_results(plan: Any, results: tuple[Any, ...], query: Any = None) -> Any:
+    """The result of a plan from those of its parts. `query`: the plan before it was resolved, where that differs."""
     own = experiment_of(plan)
-    return results[0] if own.joint else own.steps.Result(plan, results)
+    return results[0] if own.joint else own.steps.Result(plan, results, *([] if query in (None, plan) else [query]))
 
 
 def sample_of(plan: Any) -> Sample:
@@ -76,9 +98,10 @@ def sample_of(plan: Any) -> Sample:
 def finished(plan: Any) -> Any | None:
     """The whole from the cache, without a model; None while it holds nothing of one of its models."""
     check(plan)
-    sample = sample_of(plan)
+    query = plan
+    plan, sample = prepare(query)
     results = tuple(find(part, sample) for part in parts_of(plan))
-    return None if None in results else join_results(plan, results)
+    return None if None in results else join_results(plan, results, query)
 
 
 def _part_result(part: Any, sample: Sample, report: Report) -> Any:
@@ -105,7 +128,7 @@ def plan_options(plan: Any) -> Iterable[Option]:
 
 
 def _check_lists(plan: Any) -> None:
-    lists = [one for one in plan_options(plan) if one.is_list]
+    lists = [one for one in plan_options(plan) if one.is_list and not one.is_number_list]
     for one in lists:
         values = getattr(plan, one.name)
         if not values and one.default != () and not one.get("allowed"):
@@ -173,13 +196,24 @@ def _method_key(plan: Any, method: str, model: str) -> list[object]:
     return [method, method_key(explainer(method, plan.kind), given, model), keyed_params(given)]
 
 
+def entry_key(part: Any, sample: Sample) -> str | None:
+    """Under which key the cache holds a result of a part of a plan, complete or not. Reads no result."""
+    key = key_of(part, sample)
+    return next((one for one in (key, _incomplete_key(part, key)) if result_store().contains(one)), None)
+
+
 def find(part: Any, sample: Sample) -> Any | None:
     """The cached result of a part of a plan, None where there is none. It may be incomplete."""
     key, steps = key_of(part, sample), experiment_of(part).steps
-    entry = result_store().get(key) or result_store().get(_incomplete_key(part, key))
-    if entry is None:
-        return None
-    return steps.unpack(part, *entry) if isinstance(steps, CustomStorage) else _unpack(steps.ModelResult, *entry)
+    for one in (key, _incomplete_key(part, key)):
+        entry = result_store().get(one)
+        if entry is None:
+            continue
+        if not isinstance(steps, CustomStorage):
+            return _unpack(steps.ModelResult, *entry)
+        result = steps.unpack(part, *entry)
+        return result if result.complete is (one == key) else replace(result, complete=one == key)
+    return None
 
 
 def keep(part: Any, sample: Sample, result: Any) -> None:
@@ -232,7 +266,7 @@ def _job_units(own: Experiment, spec: Spec) -> Iterator[WorkUnit]:
     """Part by part the experiment's own units, and at the end the result of the part."""
     plan = own.plan_of(spec)
     check(plan)
-    sample = sample_of(plan)
+    plan, sample = prepare(plan)
     for part in parts_of(plan):
         work = own.steps.units(part, sample)
         yield from work.each
@@ -260,8 +294,12 @@ class ClusterTask:
     def run(self) -> CacheEntries:
         """Leave all entries of the group in a cache, and hand them over. Runs on a worker."""
         with cluster.worker_cache() as found:
-            plan, sample = _narrow(self.plan, sample_of(self.plan), self.at)
-            work = experiment_of(plan).steps.units(plan, sample)
+            steps, whole = experiment_of(self.plan).steps, sample_of(self.plan)
+            if isinstance(steps, CustomGroups):
+                steps.compute_group(self.plan, whole, self.at)
+                return found
+            plan, sample = _narrow(self.plan, whole, self.at)
+            work = steps.units(plan, sample)
             failed = _do(unit for unit in work.each if unit.group == self.at)
             if failed is not None and not found:
                 raise failed
@@ -271,18 +309,23 @@ class ClusterTask:
 
 def missing_tasks(plan: Any, sample: Sample) -> list[cluster.ClusterTask]:
     """What a cluster has to do, a task for each group of units."""
-    parts = [part for part in parts_of(plan) if find(part, sample) is None]
+    parts = [part for part in parts_of(plan) if (found := find(part, sample)) is None or not found.complete]
     return cluster.pending([task for part in parts for task in _tasks(part, sample)])
 
 
-def _tasks(part: Any, sample: Sample) -> list[ClusterTask]:
-    """A task for each group, whose units need not be neighbors."""
+def _tasks(part: Any, sample: Sample) -> Iterator[ClusterTask]:
     own, of = experiment_of(part), key_of(part, sample)
-    groups = (unit.group for unit in own.steps.units(part, sample).each if unit.group is not None)
-    by_key = {
-        key_for({"kind": own.participle, "what": "task", "of": of, "at": at}): at for at, _ in itertools.groupby(groups)
-    }
-    return [ClusterTask(part, at, len(_narrow(part, sample, at)[1].indices), key) for key, at in by_key.items()]
+    groups = own.steps.groups(part, sample) if isinstance(own.steps, CustomGroups) else _unit_groups(part, sample)
+    for at, size in groups:
+        key = key_for({"kind": own.participle, "what": "task", "of": of, "at": at})
+        yield ClusterTask(part, at, size, key)
+
+
+def _unit_groups(part: Any, sample: Sample) -> Iterator[tuple[Any, int]]:
+    """The groups of units, which need not be neighbors, with how many examples each is of."""
+    groups = (unit.group for unit in experiment_of(part).steps.units(part, sample).each if unit.group is not None)
+    by_key = {key_for({"at": at}): at for at, _ in itertools.groupby(groups)}
+    return ((at, len(_narrow(part, sample, at)[1].indices)) for at in by_key.values())
 
 
 def _narrow(part: Any, sample: Sample, group: Any) -> tuple[Any, Sample]:

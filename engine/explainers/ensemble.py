@@ -6,11 +6,9 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import ExegesisError
-from engine.registry import KINDS, Axes, explainer, register
+from engine.registry import KINDS, SEVEN, TOP_THREE, Axes, explainer, register
 from engine.task import Attribution, Item, Task
 
-TOP_THREE = ("lime", "kernel_shap", "integrated_gradients")
-SEVEN = (*TOP_THREE, "gradient", "gradient_x_input", "attention_mean", "attention_rollout")
 _CAUTION = "A mean hides disagreement: look at the members before you trust it."
 _MEMBER = "that of each member"
 

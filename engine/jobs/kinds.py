@@ -21,7 +21,6 @@ Item = TypeVar("Item")
 MODULES = {
     "explain": "engine.experiments.explain_many",
     "predict": "engine.experiments.predict",
-    "evaluate": "engine.jobs.evaluating",
     "reproduce": "engine.reproduction.run",
     "reproduce_smat": "engine.reproduction.run",
     "compare": "engine.comparison.experiment",

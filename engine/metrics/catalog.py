@@ -15,6 +15,14 @@ FALL_OF_LOGIT = "fall of the logit"
 """The units of metrics that compare the class's quantity with all units and without some."""
 OF_EXAMPLES = "share of examples"
 """The unit of metrics that are 1 or 0 on each example."""
+PERCENTS = tuple(range(0, 101, 10))
+"""The shares of units of a removal curve."""
+SHARES = (5, 10, 20, 50)
+"""The percentages over which comprehensiveness and sufficiency are means."""
+K = 5
+"""Of recall_at_k."""
+SAMPLES = 10
+"""Changed inputs for sensitivity."""
 SIDES = {"first": 0, "second": 1}
 """The texts of a pair, such as source and translation, and the segment that their tokens have."""
 

@@ -21,6 +21,7 @@ from engine.explain import explain_many, key_of
 from engine.heads.scales import HeadScales
 from engine.heads.scaling import scaled_model
 from engine.input_kinds import check_removal, check_unit, input_kind, load_classifier
+from engine.metrics.catalog import PERCENTS, SHARES
 from engine.metrics.ranking import count_of_percent, rank_features
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.params import PROBABILITY
@@ -34,11 +35,8 @@ from engine.word_units import unit_scores, units
 
 VERSION = 2
 """Raised whenever the numbers of curves change."""
-PERCENTS = tuple(range(0, 101, 10))
 WAYS = ("deletion", "insertion")
 """From the whole input, the units with the highest scores go first; or from nothing, they come back first."""
-SHARES = (5, 10, 20, 50)
-"""The percentages K over which both are means."""
 ALIKE = 0.8
 """A row shorter than this share of the longest goes into the next pass: the rest of it would be padding."""
 FEW = 64

@@ -16,6 +16,7 @@ from jaxtyping import Bool, Float
 
 from engine.data.examples import ImageExample, LabeledExample, Span
 from engine.errors import UsageError, not_allowed
+from engine.metrics.catalog import K
 from engine.metrics.ranking import average_ranks, rank_features
 from engine.result import Token
 from engine.vision.view import read_view
@@ -28,8 +29,6 @@ NOTHING = "nothing is marked"
 ALL = "everything is marked"
 CUT_OFF = "marked words lie beyond what the model reads"
 UNMARKED_TRUTH = "the data set does not say what matters"
-K = 5
-"""The scores that `recall_at_k` looks at by default."""
 
 
 @runtime_checkable

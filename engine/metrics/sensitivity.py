@@ -25,6 +25,7 @@ from engine.explain import explain_many, key_of, predict_encoded, require_finite
 from engine.heads.scaling import scaled_model
 from engine.input_kinds import load_classifier
 from engine.lazy import torch
+from engine.metrics.catalog import SAMPLES
 from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
@@ -38,7 +39,6 @@ from engine.vision.picture import EncodedPicture
 
 VERSION = 1
 """Raised whenever the numbers of sensitivities change."""
-SAMPLES = 10
 EXAMPLES_AT_ONCE = 8
 UNSTABLE = "every small change of the input changes the prediction"
 FLAT = "all scores are zero"

@@ -8,9 +8,9 @@ from functools import partial
 import numpy as np
 
 from engine.errors import ExegesisError, UsageError
-from engine.evaluation.sample import Sample, drawn_sample
 from engine.experiments.base import Units
 from engine.experiments.run import carry_out
+from engine.experiments.sample import Sample, draw_sample
 from engine.jobs.kinds import Batch, UnitStep, WorkUnit
 from engine.params import from_mapping
 from engine.progress import CancelToken, Report, check_cancelled, silent
@@ -74,7 +74,7 @@ def check(plan: RandomizationPlan) -> None:
 
 def sample(plan: RandomizationPlan) -> Sample:
     """The examples: the same as an evaluation draws with this seed. Errors: those of reading the data set."""
-    return drawn_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
+    return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
 
 
 def units(plan: RandomizationPlan, sample: Sample) -> Units:

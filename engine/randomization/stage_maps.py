@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from engine import runtime
 from engine.errors import ExegesisError, unknown
-from engine.evaluation.sample import Sample
+from engine.experiments.sample import Sample
 from engine.models import catalog
 from engine.params import as_plain, from_mapping
 from engine.randomization.plan import RandomizationPlan

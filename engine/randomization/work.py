@@ -20,8 +20,7 @@ from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.data.sources import SourceExample
 from engine.errors import ExegesisError
-from engine.evaluation.maps import surviving
-from engine.evaluation.sample import Sample, reason
+from engine.experiments.sample import Sample, bisect_failures, error_line
 from engine.explain import method_key, predict_encoded, require_finite
 from engine.input_kinds import load_classifier
 from engine.models import catalog
@@ -261,8 +260,8 @@ class ModelWork:
         failed = dict[int, str]()
         indices = chunk.indices if original is None else tuple(original.predictions)
         inputs = self._inputs(model, indices, failed)
-        outcomes = dict(zip(inputs, surviving(partial(_predictions, model), list(inputs.values())), strict=True))
-        unpredicted = {index: reason(one) for index, one in outcomes.items() if isinstance(one, ExegesisError)}
+        outcomes = dict(zip(inputs, bisect_failures(partial(_predictions, model), list(inputs.values())), strict=True))
+        unpredicted = {index: error_line(one) for index, one in outcomes.items() if isinstance(one, ExegesisError)}
         predictions = {index: one for index, one in outcomes.items() if isinstance(one, Prediction)}
         read = {index: _model_input(inputs[index]) for index in predictions} if original is None else {}
         result = ChunkPredictions(predictions, read, failed | unpredicted, lasting=not unpredicted)
@@ -287,10 +286,10 @@ class ModelWork:
         predictions = dict(zip(inputs, predict_encoded(model, list(inputs.values())), strict=True))
         seed = self._seed(chunk)
         items = [Item(coded, predictions[index], targets[index], seed) for index, coded in inputs.items()]
-        outcomes = surviving(lambda some: self._run(model, chunk.method, some), items)
+        outcomes = bisect_failures(lambda some: self._run(model, chunk.method, some), items)
         scores = {index: np.asarray(one.scores, dtype=np.float64)
                   for index, one in zip(inputs, outcomes, strict=True) if isinstance(one, Attribution)}  # fmt: skip
-        failed = {index: reason(one)
+        failed = {index: error_line(one)
                   for index, one in zip(inputs, outcomes, strict=True) if isinstance(one, ExegesisError)}  # fmt: skip
         return ChunkMaps(scores, failed)
 
@@ -327,7 +326,7 @@ class ModelWork:
             try:
                 inputs[index] = self._encoded(model, index)
             except ExegesisError as error:
-                failed[index] = reason(error)
+                failed[index] = error_line(error)
         return inputs
 
     def _encode(self, model: AnyClassifier, index: int) -> EncodedInput:

@@ -16,20 +16,19 @@ from engine.attacks.plan import AttackParams, AttackPlan
 from engine.data.labels import match_classes
 from engine.data.sources import ExampleSource as DataSource
 from engine.data.sources import SourceExample
-from engine.evaluation.evaluate import carry_out as run_evaluation
-from engine.evaluation.keeping import key_of as evaluation_key
-from engine.evaluation.plan import RANDOM, Plan
-from engine.evaluation.reasons import SAME
-from engine.evaluation.result import Evaluation
-from engine.evaluation.sample import Sample, sample_of, with_metrics
+from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.result import CONSTANT_MAPS, Evaluation
 from engine.experiments import run as experiments
-from engine.explainers.ensemble import TOP_THREE
+from engine.experiments.options import RANDOM
+from engine.experiments.run import sample_of
+from engine.experiments.sample import Sample
 from engine.metrics.ranking import spearman
 from engine.metrics.results import MetricKey, MetricRow
 from engine.predictions import predictions
 from engine.progress import Report, silent
 from engine.randomization.plan import RandomizationPlan
 from engine.randomization.result import ModelRandomization, RandomizationResult
+from engine.registry import TOP_THREE
 from engine.reproduction.measures import ATTACKS, MEASURES, Source
 from engine.request import DTYPES
 from engine.result import Prediction
@@ -102,26 +101,25 @@ class ExperimentKind(ABC):
 class EvaluationKind(ExperimentKind):
     job = "evaluate"
 
-    def plan(self, request: ExperimentRequest) -> Plan:
-        return Plan(
+    def plan(self, request: ExperimentRequest) -> EvaluationPlan:
+        return EvaluationPlan(
             request.models, request.dataset, METHODS, request.metrics, request.examples, request.seed,
             **request.settings,
         )  # fmt: skip
 
-    def carry_out(self, plan: Plan, report: Report = silent) -> Evaluation:
-        return run_evaluation(plan, report)
+    def carry_out(self, plan: EvaluationPlan, report: Report = silent) -> Evaluation:
+        return experiments.carry_out(plan, report)
 
-    def keys(self, plan: Plan) -> list[str]:
-        sample = self.sample(plan)
-        whole = with_metrics(plan, sample)
-        return [evaluation_key(whole, model, sample) for model in whole.models]
+    def keys(self, plan: EvaluationPlan) -> list[str]:
+        whole, sample = experiments.prepare(plan)
+        return [experiments.key_of(part, sample) for part in experiments.parts_of(whole)]
 
     def rows(self, result: Evaluation) -> Iterable[MetricRow]:
         """For a method whose maps order nothing on a model, the values of the random order on the same examples."""
         random = {(row.of.model, row.of.metric, row.example): row for row in result.rows if row.of.method == RANDOM}
         yield from result.rows
         for skip in result.skips:
-            if skip.reason == SAME and (key := (skip.of.model, skip.of.metric, skip.example)) in random:
+            if skip.reason == CONSTANT_MAPS and (key := (skip.of.model, skip.of.metric, skip.example)) in random:
                 yield replace(random[key], of=skip.of)
 
 

@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from engine.evaluation.sample import drawn_sample
+from engine.experiments.sample import draw_sample
 from engine.reproduction.claims import FOLDER, Contrast
 from engine.reproduction.estimates import entries_at
 from engine.reproduction.experiments import are_correct, predict_examples
@@ -83,7 +83,7 @@ def _with_accuracy(model: ModelSummary, experiments: Sequence[ExperimentSummary]
     """With how often it is right on the most examples that an experiment used."""
     plans = [one.plan for one in experiments if model.name in one.plan["models"]]
     plan = max(plans, key=lambda plan: int(plan["examples"]))
-    sample = drawn_sample("text", model.data, plan["split"], plan["examples"], plan["seed"])
+    sample = draw_sample("text", model.data, plan["split"], plan["examples"], plan["seed"])
     correct = list(are_correct(predict_examples(model.name, sample.source, sample.indices), sample.source))
     assert None not in correct
     accuracy, classes = sum(map(bool, correct)) / len(correct), len(sample.source.labels)

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 
 from cache.keys import plain
 from engine.errors import Cancelled, ExegesisError
-from engine.evaluation.sample import reason
+from engine.experiments.sample import error_line
 from engine.home import product_version
 from engine.models import catalog
 from engine.progress import Report, silent
@@ -133,7 +133,7 @@ class SmatQuery(ReproductionQuery):
         except Cancelled:
             raise
         except ExegesisError as error:
-            return reason(error)
+            return error_line(error)
 
     def _students(self, key: StudentsKey, trained: ScaffoldResult | str | None) -> ScaffoldResult | str:
         """All that are finished, with why others failed; where nothing could be taught and nothing is finished, why."""
@@ -143,7 +143,7 @@ class SmatQuery(ReproductionQuery):
         try:
             result = load_result(plan)
         except ExegesisError as error:
-            return reason(error)
+            return error_line(error)
         if isinstance(trained, str) and not result.students:
             return trained
         failed = trained.failed if isinstance(trained, ScaffoldResult) else {}
@@ -160,7 +160,7 @@ class SmatQuery(ReproductionQuery):
         except Cancelled:
             raise
         except ExegesisError as error:
-            return reason(error)
+            return error_line(error)
 
     def _model(self, task: str) -> ModelSummary:
         plan = self.tasks[task]
@@ -169,7 +169,7 @@ class SmatQuery(ReproductionQuery):
         try:
             return teacher_summary(plan)
         except ExegesisError as error:
-            return ModelSummary(plan.teacher, plan.dataset, reason(error), None, 0)
+            return ModelSummary(plan.teacher, plan.dataset, error_line(error), None, 0)
 
     def key_parts(self) -> dict[str, Any]:
         """Reads no data set: pages ask it."""
@@ -235,7 +235,7 @@ def _teacher_revision(plan: ScaffoldPlan | str) -> str:
     try:
         return catalog.revision(plan.teacher)
     except ExegesisError as error:
-        return reason(error)
+        return error_line(error)
 
 
 def _summary(key: StudentsKey, result: ScaffoldResult | str) -> ExperimentSummary:

@@ -15,7 +15,7 @@ from engine.data.examples import Dataset
 from engine.data.generation import draw_balanced
 from engine.data.labels import SENTIMENT_LABELS
 from engine.errors import Cancelled, ExegesisError, unknown
-from engine.evaluation.sample import reason
+from engine.experiments.sample import error_line
 from engine.home import product_version
 from engine.models import catalog
 from engine.progress import Report, silent, token_here
@@ -200,7 +200,7 @@ class ThesisQuery(ReproductionQuery):
             except Cancelled:
                 raise
             except ExegesisError as error:
-                failed[one.name] = f"not fine-tuned: {reason(error)}"
+                failed[one.name] = f"not fine-tuned: {error_line(error)}"
         return failed
 
     def key_parts(self) -> dict[str, Any]:
@@ -318,7 +318,7 @@ def _run(experiment: Experiment, report: Report) -> Result:
     except Cancelled:
         raise
     except ExegesisError as error:
-        return experiment, reason(error)
+        return experiment, error_line(error)
 
 
 def _summary(experiment: Experiment, result: Any) -> ExperimentSummary:
@@ -354,7 +354,7 @@ def _result_keys(experiment: Experiment) -> list[str]:
     try:
         return experiment.kind.keys(plan)
     except ExegesisError as error:
-        return [reason(error)]
+        return [error_line(error)]
 
 
 def _unsigned_sum(contrast: Contrast, scale: Scale) -> object:

@@ -14,7 +14,7 @@ from engine import runtime
 from engine.data.examples import ImageExample, LabeledExample
 from engine.data.sources import ExampleSource, SourceExample
 from engine.errors import ExegesisError, UsageError
-from engine.evaluation.sample import has_marks, reason
+from engine.experiments.sample import error_line, has_marks
 from engine.input_kinds import load_classifier
 from engine.metrics.catalog import SIDES
 from engine.metrics.plausibility import (
@@ -92,7 +92,7 @@ def read_marked_examples(
         try:
             one = _mark(teacher, source.read(index))
         except ExegesisError as error:
-            one = reason(error)
+            one = error_line(error)
         if isinstance(one, str):
             skipped[one] += 1
         else:
@@ -235,7 +235,7 @@ def _read_examples(
             given = source.read(index).input
             coded = teacher.encode(given)
         except ExegesisError as error:
-            skipped[reason(error)] += 1
+            skipped[error_line(error)] += 1
             continue
         if len(coded.features):
             examples.append((index, coded, given))

@@ -9,7 +9,7 @@ from typing import Any
 from engine import runtime
 from engine.data.sources import ExampleSource, load_source
 from engine.errors import ExegesisError, UsageError, not_allowed
-from engine.evaluation.sample import drawn
+from engine.experiments.sample import draw_indices
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.scaffold.plan import SPLIT, ScaffoldPlan
@@ -119,4 +119,4 @@ def evaluation_sample(plan: ScaffoldPlan, examples: int = 50, dataset: str | Non
     source = load_source(plan.kind, dataset, None, tolerant=True)
     if not source.count:
         raise ExegesisError(f"dataset: {dataset} has no examples. Name another.")
-    return EvaluationSample(plan.teacher, dataset, None, tuple(drawn(source.count, examples, 0)), source)
+    return EvaluationSample(plan.teacher, dataset, None, tuple(draw_indices(source.count, examples, 0)), source)

@@ -7,41 +7,27 @@ from collections.abc import Iterator, Mapping
 from engine.attacks import attack
 from engine.attacks.plan import OBJECTIVES, PIXELS, PLACES, AttackParams, AttackPlan, AttackRequest
 from engine.data.sources import load_source
-from engine.evaluation.keeping import entries
-from engine.evaluation.plan import MEMBERS, RANDOM
-from engine.evaluation.plan import Plan as EvaluationPlan
-from engine.evaluation.sample import sample_of, with_metrics
+from engine.evaluation.plan import EVALUATE, EvaluationPlan
 from engine.experiments import run as experiments
-from engine.explainers.ensemble import SEVEN
 from engine.params import Plain, as_plain
 from engine.randomization.plan import MODES, RANDOMIZE, RandomizationPlan
 
-QUICK_METHODS = ("gradient_x_input", "integrated_gradients", "attention_rollout", "attn_lrp", RANDOM)
-"""Methods that are not the thesis's seven alone, and none of them slow."""
-
-
-def evaluation_plans() -> dict[str, EvaluationPlan]:
-    """The evaluations by the kind of input: methods on hand-written reviews, and on marked pictures."""
-    return {
-        "text": EvaluationPlan(("reviews-minilm",), "reviews", (*SEVEN, *MEMBERS, RANDOM), examples=40),
-        "image": EvaluationPlan(("scenes-marked-vit",), "scenes-marked", QUICK_METHODS, examples=20),
-    }
+EVALUATION_PLANS: Mapping[str, EvaluationPlan] = EVALUATE.opens_with
+"""The evaluations by the kind of input: methods on hand-written reviews, and on marked pictures."""
 
 
 def evaluation_keys(plan: EvaluationPlan) -> tuple[str, ...]:
     """The keys of an evaluation; empty where it is missing or not current."""
-    sample = sample_of(plan)
-    return entries(with_metrics(plan, sample), sample)
+    plan, sample = experiments.prepare(plan)
+    keys = [experiments.entry_key(part, sample) for part in experiments.parts_of(plan)]
+    return tuple(key for key in keys if key is not None) if None not in keys else ()
 
 
 def compute_evaluations() -> list[str]:
     """Compute the evaluations that are missing. Returns the keys of all."""
-    # Here and not above: the page that lists the plans runs no model.
-    from engine.evaluation.evaluate import carry_out
-
-    for plan in evaluation_plans().values():
-        carry_out(plan)
-    return [key for plan in evaluation_plans().values() for key in evaluation_keys(plan)]
+    for plan in EVALUATION_PLANS.values():
+        experiments.carry_out(plan)
+    return [key for plan in EVALUATION_PLANS.values() for key in evaluation_keys(plan)]
 
 
 RANDOMIZATION_PLANS: Mapping[str, RandomizationPlan] = RANDOMIZE.opens_with

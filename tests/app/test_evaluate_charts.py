@@ -7,7 +7,7 @@ import json
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.evaluate.session import key
+from components.evaluate.view import SESSION
 from components.navigation import EVALUATE
 from engine import jobs
 from tests.project import ROOT
@@ -37,35 +37,35 @@ def legend(page: AppTest) -> list[str]:
 
 def test_a_number_of_a_chart_is_chosen_from_a_list_and_leads_to_its_examples() -> None:
     page = opened(view="curves")
-    assert page.segmented_control(key("text", "look.view")).proto.required, "a view that is clicked again stays"
-    listed = page.selectbox(key("text", "lead.curves."))
+    assert page.segmented_control(SESSION.key("text", "look.view")).proto.required, "a view that is clicked again stays"
+    listed = page.selectbox(SESSION.key("text", "lead.curves."))
     place = next(at for at, words in enumerate(listed.options) if words.startswith("LIME, 20 % of the tokens: "))
     listed.set_value(place).run()
     assert page.query_params["point"] == ["reviews-minilm", "lime", "without_top", "", "20", ""]
     assert len([link for link in page.get("page_link") if link.proto.label == "Open on Text"]) == 10
-    page.selectbox(key("text", "lead.curves.")).set_value(None).run()
+    page.selectbox(SESSION.key("text", "lead.curves.")).set_value(None).run()
     assert "point" not in page.query_params
 
 
 def test_the_methods_drawn_are_chosen_and_stand_in_the_link() -> None:
     page = opened(view="cost")
     everyone = legend(page)
-    pills = page.pills(key("text", "view.only"))
+    pills = page.pills(SESSION.key("text", "view.only"))
     pills.set_value(["random", "lime"]).run()
     assert legend(page) == ["LIME", "Random"]
     assert sorted(page.query_params["only"]) == ["lime", "random"]
-    page.pills(key("text", "view.only")).set_value([]).run()
+    page.pills(SESSION.key("text", "view.only")).set_value([]).run()
     assert legend(page) == everyone
     assert "only" not in page.query_params
 
 
 def test_a_view_without_models_fills_them_in_and_starts_nothing() -> None:
     page = opened(view="scaling")
-    page.button(key("text", "fill.scaling")).click().run()
+    page.button(SESSION.key("text", "fill.scaling")).click().run()
     assert not page.exception
-    assert page.multiselect(key("text", "models")).value == [
+    assert page.multiselect(SESSION.key("text", "models")).value == [
         "t5-mini-marked", "t5-small-marked", "t5-marked", "t5-deep-marked",
     ]  # fmt: skip
-    assert page.selectbox(key("text", "data")).value == "reviews-marked"
+    assert page.selectbox(SESSION.key("text", "dataset")).value == "reviews-marked"
     assert "Evaluate" in [button.label for button in page.button]
     assert jobs.list_jobs() == []

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.evaluate import drawn
-from components.evaluate.drawn import EvaluationChart
-from engine.evaluation.evaluate import evaluate
+from components.evaluate import chart_panel
+from components.evaluate.chart_panel import EvaluationChart
+from engine.evaluation.experiment import evaluate
 from tests.app.test_evaluate_page import opened
 from tests.tiny import save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
@@ -42,10 +42,10 @@ def test_a_file_says_what_was_evaluated_and_by_which_command(
     asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[EvaluationChart] = []
-    monkeypatch.setattr(drawn, "chart_file_buttons", kept.append)
+    monkeypatch.setattr(chart_panel, "chart_file_buttons", kept.append)
     page = opened(**asked, view="slices", inside="curves", slice="correctness")
     parts = {one.frame.slice: one for one in kept}
-    right = {fact.example for fact in kept[0].chosen.found.facts if fact.right}
+    right = {fact.example for fact in kept[0].viewed.evaluation.facts if fact.right}
     assert set(parts) == {name for name, there in (("right", right), ("wrong", len(right) < 6)) if there}
     slice, one = next(iter(parts.items()))
     caption, n = one.caption(), len(right) if slice == "right" else 6 - len(right)

@@ -13,17 +13,17 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.controls import PERSIST
-from components.evaluate.session import key
-from components.evaluate.work import AGAIN
+from components.evaluate.view import SESSION
+from components.experiment.runs import AGAIN
 from components.navigation import EVALUATE
 from engine import explain as explaining
 from engine import jobs
 from engine.errors import ExegesisError
-from engine.evaluation import result
-from engine.evaluation.evaluate import carry_out, evaluate
-from engine.evaluation.plan import Plan
-from engine.evaluation.views.strength import at_strengths
-from engine.jobs import evaluating
+from engine.evaluation import experiment, result
+from engine.evaluation.experiment import evaluate
+from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.strength import plans_at_strengths
+from engine.experiments.run import carry_out
 from engine.request import MAX_CHARACTERS
 from tests.alerts import errors, notes
 from tests.app.test_kept import drawn
@@ -103,7 +103,7 @@ def refusing(text: str) -> Callable[..., Any]:
 
 def no_model(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on no model is loaded."""
-    for name in ("engine.models.loading.load_model", "engine.evaluation.evaluate._OneModel"):
+    for name in ("engine.models.loading.load_model", "engine.evaluation.experiment._ModelEvaluator"):
         monkeypatch.setattr(name, None)
 
 
@@ -167,7 +167,7 @@ def test_examples_behind_a_number_are_sorted_and_lead_to_their_page(model: str, 
     assert len(links) == 6
     assert f"index={best}" in links[0]
     assert "method=gradient_l2&method=random" in links[0]
-    page.segmented_control(key("text", "look.order")).set_value("index").run()
+    page.segmented_control(SESSION.key("text", "look.order")).set_value("index").run()
     links = [link.proto.query_string for link in page.get("page_link") if link.proto.label == "Open on Text"]
     assert [f"index={place}" in link for place, link in enumerate(links)] == [True] * 6
     press(page, "Close")
@@ -224,7 +224,7 @@ def test_what_failed_for_the_command_is_tried_again_by_a_job(
 
 def test_work_is_followed_cancelled_and_goes_on(model: str, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as slow:
-        slow.setattr(evaluating._OneModel, "_explain", lambda *_: time.sleep(0.5))
+        slow.setattr(experiment._ModelUnits, "_explain", lambda *_: time.sleep(0.5))
         page = press(opened(**asked(model, data)), "Evaluate")
         assert "Cancel" in labels(page)
         assert "Evaluate" not in labels(page)
@@ -264,15 +264,15 @@ def test_the_page_keeps_what_was_chosen_through_another_page(model: str, data: s
     page = opened(**asked(model, data, seed="5"))
     page.switch_page("pages/library.py").run()
     page.switch_page(EVALUATE.file).run()
-    assert page.number_input(key("text", "seed")).value == 5
-    assert page.multiselect(key("text", "models")).value == [model]
+    assert page.number_input(SESSION.key("text", "seed")).value == 5
+    assert page.multiselect(SESSION.key("text", "models")).value == [model]
 
 
 def test_it_opens_with_an_evaluation_whose_controls_keep_what_the_link_says() -> None:
     page = opened(view="slices", inside="curves", point=["reviews-minilm", "lime", "comprehensiveness", "", "", ""])
     assert jobs.list_jobs() == []
     assert len([link for link in page.get("page_link") if link.proto.label == "Open on Text"]) == 10
-    scopes = dict(drawn(page, key("text", "")))
+    scopes = dict(drawn(page, SESSION.key("text", "")))
     assert {"models", "look.view", "view.slice", "view.inside", "look.order", "examples.page"} <= set(scopes)
     assert set(scopes.values()) == {PERSIST}
 
@@ -281,26 +281,26 @@ def test_pictures_have_a_session_of_their_own() -> None:
     page = opened(seed="3")
     page.segmented_control("evaluate.kind").set_value("image").run()
     assert not page.exception
-    assert page.number_input(key("image", "seed")).value == 0
-    assert page.multiselect(key("image", "models")).value == ["scenes-marked-vit"]
-    assert "patch" in page.selectbox(key("image", "unit")).options[1].lower()
+    assert page.number_input(SESSION.key("image", "seed")).value == 0
+    assert page.multiselect(SESSION.key("image", "models")).value == ["scenes-marked-vit"]
+    assert "patch" in page.selectbox(SESSION.key("image", "unit")).options[1].lower()
     page.segmented_control("evaluate.kind").set_value("text").run()
-    assert page.number_input(key("text", "seed")).value == 3
+    assert page.number_input(SESSION.key("text", "seed")).value == 3
 
 
 def test_graded_marks_are_drawn_over_the_strengths_that_are_there_and_the_others_offered(model: str) -> None:
     marked, metrics = "reviews-marked:strength=0.5", ("truth_mass",)
-    plan = Plan((model,), marked, METHODS, metrics, examples=4)
+    plan = EvaluationPlan((model,), marked, METHODS, metrics, examples=4)
     evaluate([model], marked, METHODS, metrics, examples=4)
     query = asked(model, marked, metric=metrics, examples="4", view="strength")
     page = opened(**query)
     assert not page.get("vega_lite_chart")
     assert any("several strengths" in note for note in notes(page))
     assert any("strengths" in label for label in labels(page))
-    for one in at_strengths(plan)[:2]:
+    for one in plans_at_strengths(plan)[:2]:
         carry_out(one)
     page.run()
     assert not page.exception
     assert page.get("vega_lite_chart")
     press(page, next(label for label in labels(page) if "more strengths" in label))
-    assert 1 < len(jobs.list_jobs()) < len(at_strengths(plan))
+    assert 1 < len(jobs.list_jobs()) < len(plans_at_strengths(plan))

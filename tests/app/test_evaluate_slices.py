@@ -9,19 +9,19 @@ SECONDS = 120
 
 
 def _page() -> None:
-    from components.evaluate.chosen import Chosen
-    from components.evaluate.look import Look
-    from components.evaluate.state import EvaluateState
+    from components.evaluate.view import EvaluationView, ViewedEvaluation
     from components.evaluate.views import _slices
+    from components.experiment.state import ExperimentState
     from tests.unit.evaluation.by_hand import Found, Key, by_hand, fact
 
     models, labels = ("t5-mini_marked", "bert*marked"), ("bad", "good", "good")
     values: dict[Key, Found] = {(model, "lime", "comprehensiveness"): [0.1, 0.2, 0.4] for model in models}
     values |= {(model, "lime", "without_top", percent): [0.9, 0.5, 0.4] for model in models for percent in (0, 50)}
     facts = [fact(place, label, model=model) for model in models for place, label in enumerate(labels)]
-    look = Look(view="slices", inside="curves")
-    state = EvaluateState(kind="text", models=models, data="reviews", methods=("lime",), examples=3, look=look)
-    _slices(Chosen(state, by_hand(values, facts), {"lime": "LIME"}, {}))
+    evaluation = by_hand(values, facts)
+    view = EvaluationView(view="slices", inside="curves")
+    state = ExperimentState(kind="text", plan=evaluation.plan, view=view)
+    _slices(ViewedEvaluation(state, evaluation, {"lime": "LIME"}, {}))
 
 
 def test_a_slice_says_how_many_examples_the_model_drawn_has() -> None:

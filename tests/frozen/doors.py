@@ -20,7 +20,7 @@ import cache.keys
 from components.adversarial import state as adversarial
 from components.attention import state as attention
 from components.compare import state as compare
-from components.evaluate import state as evaluate
+from components.evaluate.view import SESSION as EVALUATION
 from components.experiment import state as experiment
 from components.images import state as picture_page
 from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
@@ -188,12 +188,7 @@ def pages() -> dict[str, Page]:
             asks,
         )
     for kind, word in (("text", "text"), ("image", "picture")):
-        found[f"evaluate, {word}"] = Page(
-            lambda query, kind=kind: evaluate.read(kind, query, _methods(kind)),
-            evaluate.write,
-            lambda state, kind=kind: _plain(evaluate.plan_of(state, _methods(kind))),
-        )
-        for name, page in (("randomization", RANDOMIZATION),):
+        for name, page in (("evaluate", EVALUATION), ("randomization", RANDOMIZATION)):
             found[f"{name}, {word}"] = Page(
                 lambda query, page=page, kind=kind: experiment.read_state(
                     page.experiment, page.view, kind, query, _methods(kind)

@@ -14,14 +14,11 @@ import numpy as np
 import pytest
 
 from cache import codec
-from components.evaluate.state import plan_of, usual
 from components.images import state as picture_state
 from components.text.state import START
 from engine import runtime, shipped
-from engine.evaluation.keeping import finished
-from engine.evaluation.sample import sample_of, with_metrics
+from engine.experiments.run import finished, sample_of
 from engine.explain import explain, explain_many, key_of, shipped_explanation
-from engine.registry import all_explainers
 from engine.request import Example, Request
 from engine.result import Explanation
 from engine.scaffold.experiment import StudentStore
@@ -110,9 +107,7 @@ def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_a_shipped_evaluation_is_the_one_that_its_page_opens_with(kind: str) -> None:
     plan = experiments.evaluation_plans()[kind]
-    assert plan == plan_of(usual(kind), all_explainers(kind))
-    sample = sample_of(plan)
-    found = finished(with_metrics(plan, sample), sample)
+    sample, found = sample_of(plan), finished(plan)
     assert found is not None, "run python -m engine.shipped.make"
     assert {fact.example for fact in found.facts} == set(sample.indices)
     assert {one.method for one in found.scores} == set(plan.company)

@@ -22,7 +22,7 @@ from engine.attacks.experiment_result import (
 )
 from engine.attacks.optimizer import StepValues
 from engine.attacks.plan import AttackPlan
-from engine.evaluation.result import Facts
+from engine.evaluation.result import ExampleFacts
 from tests.unit.adversarial.making import TRAJECTORY
 
 TITLES = {"gradient_l2": "Gradient, size", "gradient_x_input": "Gradient x input"}
@@ -43,7 +43,7 @@ FOUND = AttackExperimentResult(
         AttackRow(metric_key("gradient_x_input", "constrained"), 0, 0.5),
     ),
     (AttackSkip(metric_key("gradient_x_input", "unconstrained"), 1, "too long"),),
-    (Facts("m", 0, "bad", "good", 0.7, False, 9), Facts("m", 1, "good", "good", 0.9, True, 9)),
+    (ExampleFacts("m", 0, "bad", "good", 0.7, False, 9), ExampleFacts("m", 1, "good", "good", 0.9, True, 9)),
 )  # fmt: skip
 
 

@@ -11,11 +11,12 @@ from typing import Any
 import pandas
 import pytest
 
-import engine.evaluation.maps as maps
+import engine.cli.experiments as run_module
+import engine.evaluation.explanations as explanations
 from engine.errors import ExegesisError
-from engine.evaluation import executors, result
-from engine.evaluation.evaluate import evaluate
-from engine.evaluation.export import COLUMNS
+from engine.evaluation import result
+from engine.evaluation.experiment import evaluate
+from engine.evaluation.result import COLUMNS
 from engine.jobs import list_jobs
 from engine.metrics.plausibility import ALL, NOTHING
 from engine.metrics.results import BY_BATCH, EQUAL
@@ -139,7 +140,7 @@ def test_a_second_run_computes_nothing_and_neither_does_one_after_a_job(
     def refuse(*args: Any, **more: Any) -> Any:
         raise AssertionError("a model was run")
 
-    monkeypatch.setattr(maps, "explain_many", refuse)
+    monkeypatch.setattr(explanations, "explain_many", refuse)
     again = ran(run, bert, reviews, *asked, *by, "--json").json
     assert again["scores"] == first["scores"]
     assert again["removal_rows"] == {"asked": 0, "run": 0}
@@ -151,26 +152,26 @@ def test_a_second_run_computes_nothing_and_neither_does_one_after_a_job(
 def test_a_failing_example_is_told_and_the_others_go_on(
     run: Run, bert: str, reviews: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = maps.explain_many
+    real = explanations.explain_many
 
     def explain_many(requests: list[Request]) -> Any:
         if any(one.example.as_plain().get("text") == REVIEWS[1]["text"] for one in requests):
             raise ExegesisError("model bert: its logits are not finite numbers.")
         return real(requests)
 
-    monkeypatch.setattr(maps, "explain_many", explain_many)
+    monkeypatch.setattr(explanations, "explain_many", explain_many)
     told = ran(run, bert, reviews, "--metrics", "complexity").out
     assert "1 example in complexity: model bert: its logits are not finite numbers." in told
 
 
 def test_what_is_stopped_says_how_to_go_on(run: Run, bert: str, reviews: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = executors.carry_out
+    real = run_module.carry_out
 
-    def stopped(plan: Any, report: Any, cancel: CancelToken) -> Any:
+    def stopped(plan: Any, report: Any, cancel: CancelToken, **where: Any) -> Any:
         cancel.cancel()
-        return real(plan, report, cancel)
+        return real(plan, report, cancel, **where)
 
-    monkeypatch.setattr(executors, "carry_out", stopped)
+    monkeypatch.setattr(run_module, "carry_out", stopped)
     done = run("evaluate", "--models", bert, "--dataset", reviews, "--methods", "random")
     assert done.complaint(130) == "evaluate: stopped; finished parts are kept. The same command goes on."
 

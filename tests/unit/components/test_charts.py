@@ -9,7 +9,8 @@ import pytest
 
 from components.charts.comparisons import area_table, curve_table, curves_chart
 from components.palette import PALETTES, THEMES, Theme, contrast
-from engine.metrics.faithfulness import PERCENTS, RemovalCurve
+from engine.metrics.catalog import PERCENTS
+from engine.metrics.faithfulness import RemovalCurve
 
 TITLES = {"a": "Method A", "b": "Method B", "random": "Random"}
 

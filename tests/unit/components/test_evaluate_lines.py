@@ -39,7 +39,7 @@ from components.evaluate.charts import (
     strength_table,
 )
 from components.palette import PALETTES, THEMES, Theme, contrast
-from engine.evaluation.views.strength import Graded
+from engine.evaluation.strength import GradedScore
 from engine.metrics.results import BY_BATCH, ONE, MetricScore
 from engine.models.sizes import ModelSize
 from tests.unit.evaluation.by_hand import Found, Key, by_hand, fact
@@ -253,7 +253,7 @@ def test_scaling_has_a_tick_for_each_model() -> None:
 
 def test_strength_stands_beside_what_there_is_to_be_reached() -> None:
     graded = [
-        Graded(at, MetricScore("truth_mass", "lime", at / 2, (at / 4, at), 10, model="m"), ideal)
+        GradedScore(at, MetricScore("truth_mass", "lime", at / 2, (at / 4, at), 10, model="m"), ideal)
         for at, ideal in ((0.5, 0.6), (1.0, 0.9))
     ]
     made = spec(strength_chart(graded, ("lime", "random"), FRAME, OVER_TRAINING))
@@ -262,7 +262,7 @@ def test_strength_stands_beside_what_there_is_to_be_reached() -> None:
     assert data(made, "text")["words"].tolist() == ["what the mark decides"]
     assert data(made, "point")["ideal"].tolist() == ["60.0\u00a0%", "90.0\u00a0%"]
     assert strength_table(graded, FRAME, OVER_TRAINING)["What the mark decides"].tolist() == [0.6, 0.9]
-    unknown = [Graded(1.0, graded[0].score, None)]
+    unknown = [GradedScore(1.0, graded[0].score, None)]
     assert [one["mark"]["type"] for one in spec(strength_chart(unknown, ("lime",), FRAME))["layer"]] == [
         "area", "line", "point",
     ]  # fmt: skip

@@ -6,48 +6,58 @@ import dataclasses
 
 import pytest
 
-from components.evaluate.look import Look, Point, as_fields
-from components.evaluate.state import SHARES, EvaluateState, of_plan, plan_of, read, read_shares, usual, write
+from components.evaluate.view import EvaluationView, ScorePoint
+from components.experiment.state import ExperimentState, plan_link, plan_of, read_state, state_of, write_state
+from components.links import Query
 from engine.errors import UsageError
-from engine.evaluation.plan import Plan
+from engine.evaluation.plan import EVALUATE, EvaluationPlan, parse_shares
 from engine.registry import all_explainers
 
 TEXT = all_explainers("text")
-FULL = EvaluateState(
+PLAN = EvaluationPlan(
+    models=("a folder/with spaces", "owner/name"), dataset="hub:owner/set", methods=("lime", "ensemble_top3"),
+    metrics=("gt_overlap", "sensitivity"), examples=7, seed=3, split="dev", unit="word", removal="pad",
+    params={"lime": {"n_samples": 64, "removal": "delete"}},
+)  # fmt: skip
+FULL = ExperimentState(
     kind="text",
-    models=("a folder/with spaces", "owner/name"),
-    data="hub:owner/set",
-    methods=("lime", "ensemble_top3"),
-    examples=7,
-    split="dev",
-    metrics=("gt_overlap", "sensitivity"),
-    seed=3,
-    unit="word",
-    removal="pad",
-    shares="10,30",
-    params={"lime": {"n_samples": "64", "removal": "delete"}},
-    look=Look(
+    plan=PLAN,
+    view=EvaluationView(
         view="scaling", sort="mean_rank", metric="gt_overlap", other="complexity", way="with_top", slice="length",
         inside="cost", cost="seconds", model="owner/name", family="T5", over="training",
         order="index", only=("lime", "random"), columns=("token_f1", "mean_rank"),
-        point=as_fields(Point("owner/name", "lime", "with_top", "", "50", "label: a|b")),
+        point=ScorePoint("owner/name", "lime", "with_top", "", "50", "label: a|b").as_fields(),
     ),
+    texts={"shares": "10, 30"},
 )  # fmt: skip
 
 
+def usual(kind: str) -> ExperimentState:
+    return dataclasses.replace(
+        state_of(dataclasses.replace(EVALUATE.opens_with[kind]), EvaluationView), texts={"shares": "5,10,20,50"}
+    )
+
+
+def read(query: Query, kind: str = "text") -> tuple[ExperimentState, list[str]]:
+    return read_state(EVALUATE, EvaluationView, kind, query, all_explainers(kind))
+
+
 @pytest.mark.parametrize("state", [usual("text"), usual("image"), FULL], ids=["text", "image", "full"])
-def test_a_link_reopens_the_state(state: EvaluateState) -> None:
-    assert read(state.kind, write(state), all_explainers(state.kind)) == (state, [])
+def test_a_link_reopens_the_state(state: ExperimentState) -> None:
+    assert read(write_state(state), state.kind) == (state, [])
 
 
 def test_what_is_usual_is_not_written() -> None:
-    assert write(usual("text")) == {"input": ["text"]}
-    assert write(dataclasses.replace(usual("text"), seed=4)) == {"input": ["text"], "seed": ["4"]}
+    state = usual("text")
+    assert write_state(state) == {"input": ["text"]}
+    changed = dataclasses.replace(state, plan=dataclasses.replace(state.plan, seed=4))
+    assert write_state(changed) == {"input": ["text"], "seed": ["4"]}
 
 
 def test_no_model_and_no_method_stay_none() -> None:
-    state = dataclasses.replace(usual("text"), models=(), methods=())
-    assert read("text", write(state), TEXT) == (state, [])
+    state = usual("text")
+    state = dataclasses.replace(state, plan=dataclasses.replace(state.plan, models=(), methods=()))
+    assert read(write_state(state)) == (state, [])
 
 
 def test_each_thing_that_is_not_known_is_said_and_the_usual_stands_instead() -> None:
@@ -56,10 +66,11 @@ def test_each_thing_that_is_not_known_is_said_and_the_usual_stands_instead() -> 
         "unit": ["patch"], "removal": ["blur"], "view": ["pie"], "sort": ["best"], "point": ["a", "b"],
         "lime.n_samples": ["many"], "column": ["all"],
     }  # fmt: skip
-    state, said = read("text", query, TEXT)
+    state, said = read(query)
     assert len(said) == 11
-    assert (state.methods, state.metrics, state.examples, state.seed) == (("random",), ("gt_overlap",), 40, 0)
-    assert (state.unit, state.removal, state.look, state.params.get("lime", {})) == ("", "", Look(), {})
+    plan = state.plan
+    assert (plan.methods, plan.metrics, plan.examples, plan.seed) == (("random",), ("gt_overlap",), 40, 0)
+    assert (plan.unit, plan.removal, state.view, plan.params.get("lime", {})) == (None, None, EvaluationView(), {})
     named = ("method", "metric", "examples", "seed", "unit", "removal", "view", "sort", "point", "lime", "column")
     for name in named:
         assert any(sentence.startswith(name) for sentence in said), name
@@ -67,36 +78,43 @@ def test_each_thing_that_is_not_known_is_said_and_the_usual_stands_instead() -> 
 
 def test_a_point_needs_a_metric_and_a_percent_that_there_are() -> None:
     for point in (["m", "lime", "nonsense", "", "", ""], ["m", "lime", "with_top", "", "101", ""]):
-        state, said = read("text", {"point": point}, TEXT)
-        assert state.look.picked is None
+        state, said = read({"point": point})
+        assert state.view.picked is None
         assert said[0].startswith("point: must be")
-    state, _ = read("text", {"point": ["m", "lime", "with_top", "", "50", ""]}, TEXT)
-    assert state.look.picked == Point("m", "lime", "with_top", percent="50")
-    assert state.look.picked.at == 50
+    state, _ = read({"point": ["m", "lime", "with_top", "", "50", ""]})
+    assert state.view.picked == ScorePoint("m", "lime", "with_top", percent="50")
+    assert state.view.picked.at == 50
 
 
 def test_the_plan_is_that_of_the_command_and_comes_back() -> None:
-    plan = plan_of(FULL, TEXT)
-    assert plan == Plan(
-        models=FULL.models, dataset="hub:owner/set", methods=FULL.methods, metrics=FULL.metrics, examples=7, seed=3,
-        split="dev", unit="word", removal="pad", shares=(10, 30),
-        params={"lime": {"n_samples": 64, "removal": "delete"}},
-    )  # fmt: skip
-    assert plan_of(usual("text"), TEXT).removal is None
+    plan = plan_of(FULL)
+    assert plan == dataclasses.replace(PLAN, shares=(10, 30))
     embedded = dataclasses.replace(plan, models=("reviews-minilm",))
-    assert of_plan(embedded, FULL.look) == dataclasses.replace(FULL, models=("reviews-minilm",))
+    assert plan_of(state_of(embedded, EvaluationView)) == embedded
+    assert state_of(embedded, EvaluationView).texts == {"shares": "10,30"}
+
+
+def test_a_link_to_a_plan_names_the_view() -> None:
+    plan = dataclasses.replace(EVALUATE.opens_with["text"], seed=1)
+    link = plan_link(plan, view="scaling", y="gt_overlap")
+    state, said = read(link)
+    assert (said, plan_of(state), state.view) == ([], plan, EvaluationView(view="scaling", metric="gt_overlap"))
 
 
 def test_parameters_of_methods_that_are_not_chosen_are_not_asked_for() -> None:
-    assert plan_of(dataclasses.replace(FULL, methods=("random",)), TEXT).params == {}
+    state = dataclasses.replace(FULL, plan=dataclasses.replace(PLAN, methods=("random",)))
+    assert plan_of(state).params == {}
 
 
-@pytest.mark.parametrize("given", ["", "5,", "0", "101", "5,5", "five", "5;10", "-5", "1e1", "５x"])
+@pytest.mark.parametrize("given", ["", "5,", "0", "101", "5,5", "five", "5;10", "-5", "1e1", "５x", "9" * 5000])
 def test_shares_that_are_no_percentages_are_refused(given: str) -> None:
     with pytest.raises(UsageError, match="shares: must be different whole percentages from 1 to 100"):
-        read_shares(given)
+        parse_shares(given)
+    with pytest.raises(UsageError, match="shares: must be different whole percentages from 1 to 100"):
+        plan_of(dataclasses.replace(FULL, texts={"shares": given}))
 
 
 def test_shares_are_read_with_spaces() -> None:
-    assert read_shares(" 5, 10 ,20") == (5, 10, 20)
-    assert read_shares(SHARES) == (5, 10, 20, 50)
+    assert parse_shares(" 5, 10 ,20") == (5, 10, 20)
+    assert parse_shares("5,10,20,50") == (5, 10, 20, 50)
+    assert plan_of(usual("text")).shares == (5, 10, 20, 50)

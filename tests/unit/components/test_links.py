@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from components.adversarial import state as adversarial
 from components.attention import state as attention
 from components.compare import state as compare
-from components.evaluate import state as evaluate
+from components.evaluate.view import EvaluationView
 from components.experiment.state import read_state, write_state
 from components.images import state as picture
 from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
@@ -21,6 +21,7 @@ from components.randomization.view import RandomizationView
 from components.reproduction import state as reproduction
 from components.scaffold import state as scaffold
 from components.text import state as text
+from engine.evaluation.plan import EVALUATE
 from engine.models.catalog import embedded_image_models
 from engine.randomization.plan import RANDOMIZE
 from engine.registry import all_explainers
@@ -121,7 +122,8 @@ def pages() -> dict[str, tuple[Read, Callable[[Any], Query]]]:
         found[f"{name}, text"] = (partial(page.read_text, **of_texts), page.write)
         found[f"{name}, image"] = (partial(page.read_picture, **of_pictures), page.write)
     for kind, methods in (("text", of_text), ("image", of_image)):
-        found[f"evaluate, {kind}"] = (partial(evaluate.read, kind, methods=methods), evaluate.write)
+        evaluation = partial(read_state, EVALUATE, EvaluationView, kind, methods=methods)
+        found[f"evaluate, {kind}"] = (evaluation, write_state)
         randomization = partial(read_state, RANDOMIZE, RandomizationView, kind, methods=methods)
         found[f"randomization, {kind}"] = (randomization, write_state)
         found[f"scaffold, {kind}"] = (partial(scaffold.read_state, kind), scaffold.write_state)

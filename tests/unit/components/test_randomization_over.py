@@ -17,7 +17,7 @@ from components.randomization.charts import class_chart, models_chart, models_ta
 from components.randomization.checks import DrawnModel, compared_checks, drawn_models, mark_of, offered_checks, words_of
 from components.randomization.panels import method_verdicts
 from components.randomization.view import NO_VERDICT
-from engine.evaluation.sample import Sample
+from engine.experiments.sample import Sample
 from engine.jobs import Job
 from engine.randomization.curves import Curve, curves_of
 from engine.randomization.plan import RandomizationPlan

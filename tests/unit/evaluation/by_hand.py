@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from engine.evaluation.plan import Plan
-from engine.evaluation.result import Evaluation, Facts
+from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.result import Evaluation, ExampleFacts, ModelEvaluation
 from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 
 Key = tuple[str, str, str] | tuple[str, str, str, int]
@@ -15,11 +15,14 @@ Found = Sequence[int | float | str]
 
 
 def by_hand(
-    found: Mapping[Key, Found], facts: Sequence[Facts] = (), dataset: str = "reviews", metrics: Sequence[str] = ()
+    found: Mapping[Key, Found],
+    facts: Sequence[ExampleFacts] = (),
+    dataset: str = "reviews",
+    metrics: Sequence[str] = (),
 ) -> Evaluation:
     """Models, methods and metrics are those that the keys name, in their order, and `metrics` besides."""
     models, methods, named = (tuple(dict.fromkeys(key[place] for key in found)) for place in range(3))
-    plan = Plan(models, dataset, methods, (*named, *metrics), unit="token")  # type: ignore[arg-type]
+    plan = EvaluationPlan(models, dataset, methods, (*named, *metrics), unit="token")  # type: ignore[arg-type]
     rows, skips = list[MetricRow](), list[MetricSkip]()
     for (model, method, metric, *percent), values in found.items():
         of = MetricKey(model, dataset, method, metric, "", *percent)
@@ -28,13 +31,35 @@ def by_hand(
                 skips.append(MetricSkip(of, example, value))
             else:
                 rows.append(MetricRow(of, example, float(value)))
-    return Evaluation(plan, tuple(rows), tuple(skips), tuple(facts), 0, 0)
+    return evaluation(plan, rows, skips, facts)
+
+
+def evaluation(
+    plan: EvaluationPlan,
+    rows: Sequence[MetricRow],
+    skips: Sequence[MetricSkip] = (),
+    facts: Sequence[ExampleFacts] = (),
+) -> Evaluation:
+    """These values, each on its model."""
+    return Evaluation(
+        plan,
+        tuple(
+            ModelEvaluation(
+                model,
+                plan.dataset,
+                tuple(row for row in rows if row.of.model == model),
+                tuple(skip for skip in skips if skip.of.model == model),
+                tuple(one for one in facts if one.model == model),
+            )
+            for model in plan.models
+        ),
+    )
 
 
 def fact(
     example: int, label: str | None = "good", right: bool | None = True, length: int = 5, model: str = "m",
     marked: bool | None = None,
-) -> Facts:  # fmt: skip
+) -> ExampleFacts:  # fmt: skip
     """One example as a model sees it."""
     extra = {} if marked is None else {"marked": marked}
-    return Facts(model, example, label, "good", 0.9, right, length, extra)
+    return ExampleFacts(model, example, label, "good", 0.9, right, length, extra)

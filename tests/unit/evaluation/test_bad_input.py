@@ -12,14 +12,13 @@ from transformers import AutoTokenizer
 from engine.data.datasets import load
 from engine.data.registry import parse_names
 from engine.errors import ExegesisError, UsageError
-from engine.evaluation import evaluate as evaluating
-from engine.evaluation.evaluate import evaluate
-from engine.evaluation.export import FORMATS
+from engine.evaluation import experiment
+from engine.evaluation.experiment import evaluate
+from engine.evaluation.explanations import explain_examples
 from engine.evaluation.leaderboard import leaderboard
-from engine.evaluation.maps import explained as maps
-from engine.evaluation.reasons import alike
-from engine.evaluation.result import Evaluation
-from engine.evaluation.sample import AT_ONCE, Unread
+from engine.evaluation.result import Evaluation, group_reasons
+from engine.experiments.run import FORMATS
+from engine.experiments.sample import GROUP_SIZE, UnreadableExample
 from tests.explaining import checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
 
@@ -95,10 +94,10 @@ def test_many_short_examples_that_fail_alike_take_no_other_with_them(tmp_path: P
     lovely = AutoTokenizer.from_pretrained(folder)("lovely", add_special_tokens=False)["input_ids"][0]
     next(own for name, own in weights.items() if name.endswith("word_embeddings.weight"))[lovely] = float("nan")
     save_file(weights, folder / "model.safetensors", {"format": "pt"})
-    rows = [{"text": "lovely", "label": 1}] * (AT_ONCE + 1) + [{"text": TEXT, "label": 1}] * 2
+    rows = [{"text": "lovely", "label": 1}] * (GROUP_SIZE + 1) + [{"text": TEXT, "label": 1}] * 2
     found = evaluate([str(folder)], written(tmp_path / "short.jsonl", rows), ["gradient_l2"], ["complexity"])
-    assert {row.example for row in found.rows} == {AT_ONCE + 1, AT_ONCE + 2}
-    assert {skip.example for skip in found.skips} == set(range(AT_ONCE + 1))
+    assert {row.example for row in found.rows} == {GROUP_SIZE + 1, GROUP_SIZE + 2}
+    assert {skip.example for skip in found.skips} == set(range(GROUP_SIZE + 1))
 
 
 def test_a_model_that_does_not_load_is_not_tried_again_for_every_example(
@@ -108,13 +107,15 @@ def test_a_model_that_does_not_load_is_not_tried_again_for_every_example(
     (folder / "model.safetensors").write_bytes(b"nothing")
     tried = []
     monkeypatch.setattr(
-        evaluating, "explained", lambda plan, model, given: tried.append(given) or maps(plan, model, given)
+        experiment,
+        "explain_examples",
+        lambda plan, model, given: tried.append(given) or explain_examples(plan, model, given),
     )
-    rows = [{"text": TEXT, "label": 1}] * (AT_ONCE + 2)
+    rows = [{"text": TEXT, "label": 1}] * (GROUP_SIZE + 2)
     found = evaluate([str(folder)], written(tmp_path / "reviews.jsonl", rows), ["gradient_l2"], ["complexity"])
     assert found.rows == ()
     assert len({skip.reason for skip in found.skips}) == 1
-    assert [isinstance(one, Unread) for one in tried[1]] == [True, True]
+    assert [isinstance(one, UnreadableExample) for one in tried[1]] == [True, True]
 
 
 @pytest.mark.parametrize(
@@ -154,7 +155,7 @@ def test_a_file_without_one_good_line_says_why_of_the_first(tmp_path: Path) -> N
 def test_labels_that_the_model_lacks_are_said(tmp_path: Path) -> None:
     rows = [{"text": TEXT, "label": name} for name in ("joy", "anger", "fear")]
     found = evaluated(written(tmp_path / "moods.jsonl", rows), ("complexity",))
-    assert "The data set's classes (anger, fear, joy) are not the model's" in found.said[0]
+    assert "The data set's classes (anger, fear, joy) are not the model's" in found.class_notes[0]
     assert all(fact.right is None for fact in found.facts)
     assert len(found.rows) == 6
 
@@ -162,7 +163,7 @@ def test_labels_that_the_model_lacks_are_said(tmp_path: Path) -> None:
 def test_one_class_is_said_and_evaluated(tmp_path: Path) -> None:
     rows = [{"text": text, "label": "warm"} for text in ("a warm film", "lovely view")]
     found = evaluated(written(tmp_path / "one.jsonl", rows), ("complexity",))
-    assert found.said[-1] == "All examples have the label warm, so nothing can be compared between labels."
+    assert found.class_notes[-1] == "All examples have the label warm, so nothing can be compared between labels."
     assert list(found.by(lambda fact: str(fact.label))) == ["warm"]
 
 
@@ -194,7 +195,7 @@ def test_an_unknown_column_names_those_there_are(tmp_path: Path) -> None:
 
 def test_reasons_that_differ_in_numbers_alone_are_counted_together() -> None:
     told = {"line 2: [0, 99] lies outside 11": 1, "line 1,300: [4, 7] lies outside 3": 2, "nothing is marked": 4}
-    assert alike(told) == {"such as: line 2: [0, 99] lies outside 11": 3, "nothing is marked": 4}
+    assert group_reasons(told) == {"such as: line 2: [0, 99] lies outside 11": 3, "nothing is marked": 4}
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from engine.data.datasets import load
 from engine.data.examples import LabeledExample, Span
 from engine.data.registry import data_root
-from engine.evaluation.evaluate import evaluate
+from engine.evaluation.experiment import evaluate
 from engine.evaluation.result import Evaluation
 from engine.metrics.plausibility import CUT_OFF, NOTHING
 from tests.explaining import checkpoint

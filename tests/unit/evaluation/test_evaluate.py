@@ -11,12 +11,11 @@ import pytest
 from scipy import stats
 from sklearn.metrics import roc_auc_score
 
-import engine.evaluation.evaluate as module_evaluate
-import engine.evaluation.maps as maps
-import engine.evaluation.sample as module_sample
+import engine.evaluation.experiment as experiment
+import engine.evaluation.explanations as explanations
+import engine.experiments.sample as samples
 from engine.errors import Cancelled, ExegesisError
-from engine.evaluation.evaluate import evaluate
-from engine.evaluation.plan import MEMBERS
+from engine.evaluation.experiment import evaluate
 from engine.evaluation.result import Evaluation
 from engine.explain import explain
 from engine.metrics.catalog import METRICS
@@ -25,6 +24,7 @@ from engine.metrics.ranking import count_of_percent, rank_features
 from engine.metrics.results import MetricRow
 from engine.models.text_classifier import EncodedText
 from engine.progress import CancelToken
+from engine.registry import ENSEMBLE_MEMBERS
 from engine.request import Example, Request
 from tests.explaining import checkpoint, classifier
 from tests.oracles.curves import masked_probability
@@ -98,7 +98,7 @@ def test_what_has_no_value_is_skipped_with_its_reason_and_counted(reviews: str) 
 
 def test_random_and_the_members_of_ensembles_come_along(reviews: str) -> None:
     found = evaluate([model()], reviews, ["gradient", "ensemble_top3"], ["evaluations"], examples=1)
-    assert found.plan.company == ("gradient", "ensemble_top3", *MEMBERS["ensemble_top3"], "random")
+    assert found.plan.company == ("gradient", "ensemble_top3", *ENSEMBLE_MEMBERS["ensemble_top3"], "random")
     assert [score.method for score in found.scores] == list(found.plan.company)
 
 
@@ -107,7 +107,7 @@ def test_f1_takes_as_many_units_as_are_usually_marked(reviews: str) -> None:
     share = np.mean([2 / 8, 2 / 10, 2 / 10, 1 / 3])
     for index, marked in ((0, {1, 2}), (5, {2})):
         made = explain(Request(model(), METHODS[0], Example(str(REVIEWS[index]["text"]))))
-        words = maps.ranked_units(made, Example(str(REVIEWS[index]["text"])), "word")[0]
+        words = explanations.ranked_units(made, Example(str(REVIEWS[index]["text"])), "word")[0]
         top = set(np.argsort(-words)[: max(1, round(share * len(words)))].tolist())
         [row] = of(found, "token_f1", METHODS[0], index)
         assert row.value == pytest.approx(2 * len(top & marked) / (len(top) + len(marked)))
@@ -115,14 +115,14 @@ def test_f1_takes_as_many_units_as_are_usually_marked(reviews: str) -> None:
 
 def test_rows_are_shared_and_nothing_is_run_twice(reviews: str) -> None:
     first = evaluate([model()], reviews, METHODS)
-    assert first.asked == 6 * 3 * 2 * 12
-    assert 0 < first.run < 0.75 * first.asked
+    assert first.requested_rows == 6 * 3 * 2 * 12
+    assert 0 < first.evaluated_rows < 0.75 * first.requested_rows
     again = evaluate([model()], reviews, METHODS)
-    assert (again.asked, again.run) == (0, 0)
+    assert (again.requested_rows, again.evaluated_rows) == (0, 0)
     assert again.rows == first.rows
     assert again.scores == first.scores
     more = evaluate([model()], reviews, [*METHODS, "occlusion"])
-    assert more.asked == 6 * 2 * 12
+    assert more.requested_rows == 6 * 2 * 12
     assert {row for row in more.rows if row.of.method in METHODS and not row.of.against} >= {
         row for row in first.rows if row.of.method in METHODS and not row.of.against
     }
@@ -130,7 +130,7 @@ def test_rows_are_shared_and_nothing_is_run_twice(reviews: str) -> None:
 
 def test_the_means_alone_need_fewer_rows_than_the_curves(reviews: str) -> None:
     means = evaluate([model()], reviews, METHODS[:1], ["comprehensiveness", "sufficiency"])
-    assert means.asked == 6 * 2 * 2 * len((0, 5, 10, 20, 50, 100))
+    assert means.requested_rows == 6 * 2 * 2 * len((0, 5, 10, 20, 50, 100))
     whole = evaluate([model()], reviews, METHODS[:1])
     for row in means.rows:
         [same] = of(whole, row.of.metric, row.of.method, row.example)
@@ -195,14 +195,14 @@ def test_facts_say_what_slices_need(reviews: str) -> None:
 
 
 def failing(monkeypatch: pytest.MonkeyPatch, bad: str, method: str) -> None:
-    real: Callable[..., Any] = maps.explain_many
+    real: Callable[..., Any] = explanations.explain_many
 
     def explain_many(requests: list[Request]) -> Any:
         if any(r.method == method and r.example.as_plain().get("text") == bad for r in requests):
             raise ExegesisError("model bert: its logits are not\nfinite numbers.")
         return real(requests)
 
-    monkeypatch.setattr(maps, "explain_many", explain_many)
+    monkeypatch.setattr(explanations, "explain_many", explain_many)
 
 
 def test_an_example_that_fails_is_skipped_and_the_others_are_as_they_were(
@@ -230,9 +230,9 @@ def test_what_cannot_be_predicted_is_tried_by_one_method_and_a_broken_model_by_n
         tried.extend(request.method for request in requests)
         raise ExegesisError("model bert: its weights are damaged.")
 
-    monkeypatch.setattr(maps, "explain_many", explain_many)
-    monkeypatch.setattr(module_evaluate, "load_classifier", lambda *model: explain_many([]))
-    monkeypatch.setattr(module_sample, "AT_ONCE", 2)
+    monkeypatch.setattr(explanations, "explain_many", explain_many)
+    monkeypatch.setattr(experiment, "load_classifier", lambda *model: explain_many([]))
+    monkeypatch.setattr(samples, "GROUP_SIZE", 2)
     found = evaluate([model()], reviews, METHODS)
     assert set(tried) == {"random"}
     assert len(tried) == 4, "two examples together, and each alone"

@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from engine.evaluation.leaderboard import Standing, leaderboard
-from engine.evaluation.plan import Plan
-from engine.evaluation.result import Evaluation
+from engine.evaluation.plan import EvaluationPlan
 from engine.metrics.results import MetricKey, MetricRow, MetricSkip
+from tests.unit.evaluation.by_hand import evaluation
 
 HARD = np.random.default_rng(0).normal(0, 1, 40)
 """What makes examples hard, for all methods alike: by it alone every interval overlaps with every other."""
@@ -21,8 +21,8 @@ def found(metric: str, **values: np.ndarray) -> dict[str, Standing]:
         for example, value in enumerate(own)
     )
     skips = (MetricSkip(MetricKey("m", "d", "none", metric), 0, "broken"),)
-    plan = Plan(("m",), "d", tuple(values), (metric,))
-    return {one.score.method: one for one in leaderboard(Evaluation(plan, rows, skips, (), 0, 0))}
+    plan = EvaluationPlan(("m",), "d", tuple(values), (metric,))
+    return {one.score.method: one for one in leaderboard(evaluation(plan, rows, skips))}
 
 
 def said(standings: dict[str, Standing]) -> dict[str, str]:
@@ -82,8 +82,8 @@ def test_methods_without_a_shared_example_do_not_beat_each_other() -> None:
         for method, examples, value in (("a", (0, 1), 0.9), ("b", (2, 3), 0.1))
         for example in examples
     ]
-    plan = Plan(("m",), "d", ("a", "b"), ("comprehensiveness",))
-    told = leaderboard(Evaluation(plan, tuple(rows), (), (), 0, 0))
+    plan = EvaluationPlan(("m",), "d", ("a", "b"), ("comprehensiveness",))
+    told = leaderboard(evaluation(plan, rows))
     assert not any(one.best for one in told)
 
 
@@ -95,6 +95,6 @@ def test_who_shares_examples_with_few_others_is_not_crowned() -> None:
         for method, (examples, value) in given.items()
         for example in examples
     ]
-    plan = Plan(("m",), "d", tuple(given), ("comprehensiveness",))
-    told = leaderboard(Evaluation(plan, tuple(rows), (), (), 0, 0))
+    plan = EvaluationPlan(("m",), "d", tuple(given), ("comprehensiveness",))
+    told = leaderboard(evaluation(plan, rows))
     assert [one.score.method for one in told if one.best] == ["good"]

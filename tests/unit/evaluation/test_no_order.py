@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.evaluation.evaluate import evaluate
-from engine.evaluation.judging import withdraw_orders
+from engine.evaluation.experiment import evaluate
+from engine.evaluation.explanations import UnitScores
 from engine.evaluation.leaderboard import leaderboard
-from engine.evaluation.maps import Maps
-from engine.evaluation.notes import Notes
-from engine.evaluation.plan import Plan
-from engine.evaluation.reasons import SAME
+from engine.evaluation.measurement import Measurements, withdraw_constant_maps
+from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.result import CONSTANT_MAPS
 from engine.metrics.results import MetricKey, MetricRow
 from engine.metrics.sensitivity import FLAT
 from engine.reproduction.papers import EMBEDDED
@@ -33,7 +32,7 @@ def test_a_method_whose_maps_are_zero_by_construction_has_no_value_by_any_order(
     found = evaluate([str(checkpoint("bert", 2))], data, ["gradient", "gradient_l2"], METRICS)
     scores = {(one.metric, one.method): one for one in found.scores if one.percent is None}
     for metric in ORDER:
-        assert (scores[metric, "gradient"].value, scores[metric, "gradient"].skipped) == (None, {SAME: 3})
+        assert (scores[metric, "gradient"].value, scores[metric, "gradient"].skipped) == (None, {CONSTANT_MAPS: 3})
     assert scores["truth_mass", "gradient"].skipped == {FLAT: 3}
     assert scores["evaluations", "gradient"].n == 3, "what it cost was measured"
     assert all(scores[metric, "gradient_l2"].n == 3 for metric in METRICS if metric != "without_top")
@@ -41,13 +40,13 @@ def test_a_method_whose_maps_are_zero_by_construction_has_no_value_by_any_order(
 
 
 def test_one_map_without_an_order_among_others_is_judged_by_chance() -> None:
-    notes = Notes("m", "d")
+    notes = Measurements("m", "d")
     for method in ("lime", "occlusion", "random"):
         for example in (0, 1):
-            notes.note(example, method, "mean_rank", 2.0)
+            notes.add(example, method, "mean_rank", 2.0)
     flat, other = np.zeros(4), np.arange(4.0)
     maps = [_maps(0, lime=flat, occlusion=flat, random=other), _maps(1, lime=other, occlusion=flat + 0.5, random=other)]
-    withdraw_orders(Plan(("m",), "d", ("lime", "occlusion"), ("mean_rank",)), maps, notes)
+    withdraw_constant_maps(EvaluationPlan(("m",), "d", ("lime", "occlusion"), ("mean_rank",)), maps, notes)
     assert [(row.of.method, row.example) for row in notes.rows] == [
         ("lime", 0),
         ("lime", 1),
@@ -55,13 +54,15 @@ def test_one_map_without_an_order_among_others_is_judged_by_chance() -> None:
         ("random", 1),
     ]
     assert [(skip.of.method, skip.example, skip.reason) for skip in notes.skips] == [
-        ("occlusion", 0, SAME), ("occlusion", 1, SAME)
+        ("occlusion", 0, CONSTANT_MAPS), ("occlusion", 1, CONSTANT_MAPS)
     ]  # fmt: skip
 
 
 def test_of_inputs_of_one_unit_nothing_is_taken_back() -> None:
-    notes = Notes("m", "d", [MetricRow(MetricKey("m", "d", "lime", "comprehensiveness"), 0, 0.5)])
-    withdraw_orders(Plan(("m",), "d", ("lime",), ("comprehensiveness",)), [_maps(0, lime=np.ones(1))], notes)
+    notes = Measurements("m", "d", [MetricRow(MetricKey("m", "d", "lime", "comprehensiveness"), 0, 0.5)])
+    withdraw_constant_maps(
+        EvaluationPlan(("m",), "d", ("lime",), ("comprehensiveness",)), [_maps(0, lime=np.ones(1))], notes
+    )
     assert (len(notes.rows), notes.skips) == (1, [])
 
 
@@ -70,12 +71,12 @@ def test_in_the_reproduction_the_random_order_stands_for_it() -> None:
     role = dataclasses.replace(experiment.roles[0], why="")
     experiment = dataclasses.replace(experiment, roles=(role,))
     found = by_hand({
-        (role.place, "gradient", "mean_rank_pct"): [SAME, "too long", SAME],
+        (role.place, "gradient", "mean_rank_pct"): [CONSTANT_MAPS, "too long", CONSTANT_MAPS],
         (role.place, "random", "mean_rank_pct"): [0.5, 0.25, 0.75],
     })  # fmt: skip
     values = findings_of([(experiment, found)], EMBEDDED).values
     assert values[experiment.data.key, role.parts[0], "gradient", "mean_rank_pct"] == {0: 0.5, 2: 0.75}
 
 
-def _maps(index: int, **scores: np.ndarray) -> Maps:
-    return Maps(index, scores, {}, {}, "", np.zeros(len(next(iter(scores.values()))), dtype=int), ())
+def _maps(index: int, **scores: np.ndarray) -> UnitScores:
+    return UnitScores(index, scores, {}, {}, "", np.zeros(len(next(iter(scores.values()))), dtype=int), ())

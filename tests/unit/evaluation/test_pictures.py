@@ -8,10 +8,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine.evaluation.sample as sample
+import engine.experiments.sample as sample
 from engine.data.image_datasets import load_images
 from engine.errors import ExegesisError
-from engine.evaluation.evaluate import evaluate
+from engine.evaluation.experiment import evaluate
 from engine.evaluation.result import Evaluation
 from engine.explain import explain
 from engine.metrics.plausibility import UNMARKED_TRUTH, skip_reason, truth_scores

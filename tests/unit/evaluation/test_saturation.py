@@ -8,11 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from engine.cli.plain_evaluation import as_plain
-from engine.evaluation.evaluate import evaluate
+from engine.evaluation.experiment import evaluate
+from engine.evaluation.leaderboard import to_json
 from engine.evaluation.result import Evaluation
 from tests.explaining import checkpoint
-from tests.unit.evaluation.by_hand import by_hand, fact
+from tests.unit.evaluation.by_hand import by_hand, evaluation, fact
 from tests.unit.evaluation.making import REVIEWS, written
 
 
@@ -31,7 +31,7 @@ def test_models_that_are_sure_of_most_examples_are_named() -> None:
     [told] = made.notes
     assert told.startswith("The probability of the class is above 0.99 on most examples: sure on 2 of 3. ")
     assert told.endswith("Measure comprehensiveness_logit and sufficiency_logit, which are falls of the logit.")
-    assert as_plain(made)["notes"] == [told]
+    assert to_json(made)["notes"] == [told]
     assert not found({"half": (0.995, 0.5), "unsure": (0.99, 0.98)}, "comprehensiveness").notes
 
 
@@ -54,6 +54,7 @@ def test_where_the_logit_was_measured_too_it_is_pointed_to() -> None:
 def test_a_score_has_no_ceiling(tmp_path: Path, home: Path) -> None:
     reviews = written(tmp_path / "reviews.jsonl", [{**one, "label": 0.5} for one in REVIEWS])
     made = evaluate([str(checkpoint("bert", 1))], reviews, ["gradient_l2"], ["comprehensiveness"])
-    sure = replace(made, facts=tuple(replace(one, confidence=2.0) for one in made.facts))
+    facts = [replace(one, confidence=2.0) for one in made.facts]
+    sure = evaluation(made.plan, made.rows, made.skips, facts)
     assert sure.facts
     assert not sure.notes

@@ -16,8 +16,7 @@ from typer.testing import CliRunner
 
 import tests.unit.experiments.toy as toy
 from components.experiment.export import command_line
-from components.experiment.page import NoView
-from components.experiment.state import ExperimentState, read_state, write_state
+from components.experiment.state import ExperimentState, NoView, read_state, write_state
 from engine import jobs
 from engine.cli.experiments import command_of, draw_means
 from engine.errors import UsageError
@@ -91,8 +90,9 @@ def test_the_link_reopens_the_state_and_says_what_is_wrong(plan: ToyPlan) -> Non
 
 
 def page() -> None:
-    from components.experiment.page import ExperimentPage, NoView, experiment_page
+    from components.experiment.page import ExperimentPage, experiment_page
     from components.experiment.session import ExperimentSession
+    from components.experiment.state import NoView
     from tests.unit.experiments.toy import TOY
 
     experiment_page(ExperimentPage(ExperimentSession(TOY, "toy", NoView), "Texts are counted."))

@@ -8,11 +8,11 @@ from functools import partial
 from typing import Any
 
 from cache import key_for
-from engine.evaluation.sample import Sample, drawn_sample
 from engine.experiments import options
 from engine.experiments.base import Experiment, ExperimentResult, Units, register
 from engine.experiments.options import ExperimentPlan
 from engine.experiments.run import plan_and_rows
+from engine.experiments.sample import Sample, draw_sample
 from engine.jobs.kinds import WorkUnit
 from engine.params import Plain, option
 from engine.progress import Report
@@ -61,7 +61,7 @@ def check(plan: ToyPlan) -> None:
 
 
 def sample(plan: ToyPlan) -> Sample:
-    return drawn_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
+    return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
 
 
 def units(plan: ToyPlan, sample: Sample) -> Units:

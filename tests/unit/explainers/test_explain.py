@@ -18,11 +18,10 @@ from engine import runtime
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.explain import explain, explain_many, key_of
 from engine.explainers import integrated_gradients
-from engine.explainers.ensemble import TOP_THREE
 from engine.models import loading
 from engine.models.loading import load_model
 from engine.progress import CancelToken
-from engine.registry import EXPLAINERS, explainer, register
+from engine.registry import EXPLAINERS, TOP_THREE, explainer, register
 from engine.request import Example, Request
 from tests.explaining import METHODS, checkpoint
 from tests.learned import for_model

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from engine.explainers.ensemble import SEVEN, TOP_THREE, normalize
+from engine.explainers.ensemble import normalize
 from engine.explainers.shapley import EXACT_LIMIT
-from engine.registry import explainer
+from engine.registry import SEVEN, TOP_THREE, explainer
 from engine.task import Attribution, Task
 from tests.explaining import METHODS, classifier, logit_of, run, task_for
 from tests.linear import WORDS, bag_of_embeddings

@@ -15,7 +15,7 @@ from engine.attacks.plan import METHODS as ATTACKED
 from engine.attacks.plan import OBJECTIVES, QUANTITIES, AttackRequest
 from engine.attacks.transfer import measure_transfer
 from engine.data.sources import load_source
-from engine.evaluation.evaluate import evaluate
+from engine.evaluation.experiment import evaluate
 from engine.explain import explain_many
 from engine.heads.readings import read_heads, switch_off_each
 from engine.heads.scales import HeadScales

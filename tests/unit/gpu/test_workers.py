@@ -10,8 +10,8 @@ import pytest
 
 from engine import cluster, runtime
 from engine.attacks.plan import AttackPlan
-from engine.evaluation import executors as evaluation
-from engine.evaluation.plan import Plan as EvaluationPlan
+from engine.evaluation.plan import EvaluationPlan
+from engine.experiments import run as evaluation
 from engine.experiments import run as experiments
 from engine.models.loading import ModelCache
 from engine.randomization.plan import RandomizationPlan

@@ -13,13 +13,11 @@ import engine.metrics.faithfulness as module
 from cache.store import Store
 from engine import runtime
 from engine.errors import Cancelled, ExegesisError, UsageError
-from engine.evaluation.evaluate import evaluate
-from engine.evaluation.plan import Plan
+from engine.evaluation.experiment import evaluate
+from engine.evaluation.plan import EvaluationPlan
 from engine.explain import explain
-from engine.metrics.catalog import METRICS
+from engine.metrics.catalog import METRICS, PERCENTS, SHARES
 from engine.metrics.faithfulness import (
-    PERCENTS,
-    SHARES,
     WAYS,
     Faithfulness,
     RemovalCurve,
@@ -246,7 +244,7 @@ def test_they_cost_no_pass_of_their_own(tmp_path: Path) -> None:
     both = evaluate(
         [str(checkpoint("bert", 2))], reviews, ["gradient_l2"], ["comprehensiveness", "sufficiency", *LOGITS]
     )
-    assert both.asked == len(REVIEWS) * 2 * 2 * len(FEW_PERCENTS), "as of the probability alone"
+    assert both.requested_rows == len(REVIEWS) * 2 * 2 * len(FEW_PERCENTS), "as of the probability alone"
     found = {score.metric: score for score in both.scores if score.method == "gradient_l2"}
     assert {found[id].n for id in LOGITS} == {len(REVIEWS)}
     assert found[LOGITS[0]].value != found["comprehensiveness"].value
@@ -277,7 +275,11 @@ def test_they_are_measured_only_where_they_are_named(tmp_path: Path) -> None:
     found = evaluate([str(checkpoint("bert", 2))], written(tmp_path / "r.jsonl", REVIEWS), ["gradient_l2"], examples=2)
     assert "comprehensiveness" in found.plan.metrics
     assert not set(LOGITS) & set(found.plan.metrics)
-    assert [Plan(("m",), "d", ("lime",), (id,)).logits for id in ("comprehensiveness", *LOGITS)] == [False, True, True]
+    assert [EvaluationPlan(("m",), "d", ("lime",), (id,)).logits for id in ("comprehensiveness", *LOGITS)] == [
+        False,
+        True,
+        True,
+    ]
     assert {METRICS[id].better for id in LOGITS} == {"high", "low"}
 
 

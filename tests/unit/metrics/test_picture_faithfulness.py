@@ -8,7 +8,8 @@ import pytest
 import engine.metrics.faithfulness as faithfulness
 from engine.errors import UsageError
 from engine.explain import explain
-from engine.metrics.faithfulness import PERCENTS, WAYS, removal_curves
+from engine.metrics.catalog import PERCENTS
+from engine.metrics.faithfulness import WAYS, removal_curves
 from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Example, Picture, Request
 from tests.counted import counted

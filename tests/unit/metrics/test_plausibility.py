@@ -13,10 +13,9 @@ from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
 from engine.data.examples import ImageExample, LabeledExample
 from engine.errors import UsageError
-from engine.evaluation.judging import judge
-from engine.evaluation.maps import Maps
-from engine.evaluation.notes import Notes
-from engine.evaluation.plan import Plan
+from engine.evaluation.explanations import UnitScores
+from engine.evaluation.measurement import Measurements, measure_maps
+from engine.evaluation.plan import EvaluationPlan
 from engine.explain import explain
 from engine.metrics.plausibility import (
     ALL,
@@ -276,11 +275,11 @@ def test_a_map_of_zeros_has_no_share() -> None:
 
 
 def test_an_evaluation_notes_it_for_each_method_and_why_a_flat_map_has_none() -> None:
-    plan = Plan(("m",), "reviews", ("lime", "gradient"), ("truth_mass",), unit="token")
+    plan = EvaluationPlan(("m",), "reviews", ("lime", "gradient"), ("truth_mass",), unit="token")
     scores = {"lime": np.array([1.0, -1.0, 2.0]), "gradient": np.zeros(3), "random": np.array([3.0, 2.0, 1.0])}
     marks, segments = np.array([False, True, True]), np.zeros(3, dtype=int)
-    notes = Notes("m", "reviews")
-    judge(plan, [Maps(7, scores, {}, {}, marks, segments, (0,))], notes)
+    notes = Measurements("m", "reviews")
+    measure_maps(plan, [UnitScores(7, scores, {}, {}, marks, segments, (0,))], notes)
     assert {row.of.method: row.value for row in notes.rows} == {"lime": 3 / 4, "random": 3 / 6}
     assert [(skip.of.method, skip.example, skip.reason) for skip in notes.skips] == [("gradient", 7, FLAT)]
 

@@ -8,10 +8,8 @@ from pathlib import Path
 import pytest
 
 from engine import removal_operators
-from engine.evaluation import keeping
-from engine.evaluation.plan import Plan
-from engine.evaluation.sample import sample_of
-from engine.experiments import run as randomizations
+from engine.evaluation.plan import EvaluationPlan
+from engine.experiments import run
 from engine.explain import key_of
 from engine.metrics.ablation import ablated_predictions
 from engine.metrics.faithfulness import removal_curves
@@ -66,14 +64,12 @@ def test_whole_evaluations_and_randomizations(as_before: Callable[[bool], None],
         found = {}
         for one in OPERATORS:
             params = {"lime": {"removal": one}}
-            by_metric = Plan((model,), data, ("lime",), ("comprehensiveness",), removal=one)
-            by_method = Plan((model,), data, ("lime",), ("complexity",), params=params)
-            sample = sample_of(by_metric)
-            found[one, "metric"], found[one, "method"] = (
-                keeping.key_of(plan, model, sample) for plan in (by_metric, by_method)
-            )
+            by_metric = EvaluationPlan((model,), data, ("lime",), ("comprehensiveness",), removal=one)
+            by_method = EvaluationPlan((model,), data, ("lime",), ("complexity",), params=params)
+            sample = run.sample_of(by_metric)
+            found[one, "metric"], found[one, "method"] = (run.key_of(plan, sample) for plan in (by_metric, by_method))
             random = RandomizationPlan((model,), data, ("lime",), params=params)
-            found[one, "random"] = randomizations.key_of(random, sample)
+            found[one, "random"] = run.key_of(random, sample)
         return found
 
     as_before(True)

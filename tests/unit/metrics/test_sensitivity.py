@@ -15,10 +15,10 @@ from scipy import stats
 import engine.metrics.sensitivity as module
 from engine.errors import UsageError
 from engine.explain import explain
+from engine.metrics.catalog import SAMPLES
 from engine.metrics.sensitivity import (
     FLAT,
     RADII,
-    SAMPLES,
     UNSTABLE,
     Sensitivity,
     classifier_of_neighbors,

@@ -12,9 +12,8 @@ import pytest
 
 from engine import jobs
 from engine.errors import UsageError
-from engine.evaluation.evaluate import carry_out
-from engine.evaluation.plan import Plan
-from engine.jobs.evaluating import plan_of
+from engine.evaluation.plan import EVALUATE, EvaluationPlan
+from engine.experiments.run import carry_out
 from engine.reproduction.claims import declaration
 from engine.reproduction.documents import markdown
 from engine.reproduction.estimates import widened_interval
@@ -73,7 +72,9 @@ def test_every_declared_claim_has_a_verdict_and_numbers(report: Reproduction) ->
 def test_a_number_is_what_the_evaluation_says(report: Reproduction, query: ThesisQuery) -> None:
     [outcome] = [one for one in report.outcomes if one.id == "families-attention-gpt2-last"]
     model = query.places["gpt2-marked"]
-    plan = Plan((model,), query.places["reviews-marked"], ("attention_rollout",), ("mean_rank_pct",), EXAMPLES)
+    plan = EvaluationPlan(
+        (model,), query.places["reviews-marked"], ("attention_rollout",), ("mean_rank_pct",), EXAMPLES
+    )
     rows = [row.value for row in carry_out(plan).rows if row.of.method == "attention_rollout"]
     number = outcome.numbers[1]
     assert (number.name, number.n) == ("attention_rollout", EXAMPLES)
@@ -103,7 +104,7 @@ def test_a_second_run_runs_no_model_and_finds_the_same(
 def test_the_plans_of_the_report_open_from_the_cache(report: Reproduction, monkeypatch: pytest.MonkeyPatch) -> None:
     without_models(monkeypatch)
     for experiment in report.experiments:
-        assert (carry_out(plan_of(experiment.plan)).asked, experiment.why) == (0, "")
+        assert (carry_out(EVALUATE.plan_of(experiment.plan)).requested_rows, experiment.why) == (0, "")
     assert [one.name for one in report.experiments] == [
         "marked, T5 sizes", "nli, T5 sizes", "marked, architectures", "nli, architectures",
     ]  # fmt: skip

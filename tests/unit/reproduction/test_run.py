@@ -215,11 +215,11 @@ def test_counts_of_the_readme_are_those_of_the_shipped_reports() -> None:
 def test_accuracies_of_the_shipped_reports_are_those_of_the_models_here(home: Path) -> None:
     """One of them, by its logits alone."""
     from engine.data.datasets import load
-    from engine.evaluation.sample import drawn_sample
+    from engine.experiments.sample import draw_sample
     from engine.predictions import predictions
 
     [model] = [one for one in REPORTS["sanity"].report.models if one.name == "t5-mini-nli"]
-    data, places = load("nli", None), drawn_sample("text", "nli", None, 50, 0).indices
+    data, places = load("nli", None), draw_sample("text", "nli", None, 50, 0).indices
     predicted = predictions("t5-mini-nli", [data[place].example for place in places])
     names = [data.label_names[data[place].label] for place in places]
     right = [

@@ -1,0 +1,184 @@
+"""The Evaluate page: what it costs before it is done, the result in views, the examples behind a point, the files."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from components.controls import PERSIST
+from components.errors import escape_label, show_note
+from components.evaluate.chart_panel import cite, plan_text
+from components.evaluate.cost import cost_text, throughput
+from components.evaluate.examples import examples_area
+from components.evaluate.leaderboard import BETTER, Board, boards, leaderboard_page, select_columns
+from components.evaluate.view import SESSION, VIEWS
+from components.evaluate.views import view_area
+from components.experiment.export import ExportFile, export_area, references
+from components.experiment.page import ExperimentPage
+from components.experiment.results import skip_reasons_html
+from components.experiment.runs import PlanStatus
+from components.experiment.session import VIEW
+from components.experiment.state import ExperimentState, Methods
+from components.export import citation_html
+from components.navigation import EVALUATE
+from components.numbers import count
+from components.tables import table_styles
+from engine.evaluation.plan import EvaluationPlan
+from engine.metrics.catalog import METRICS
+from engine.registry import all_explainers
+
+if TYPE_CHECKING:
+    from engine.evaluation.result import Evaluation
+    from engine.metrics.results import MetricSkip
+
+FAILED = "Some examples failed on {} and are left out of the numbers. At the end of this page the reasons are listed."
+RECENT = "Recent evaluations"
+RECENT_NOTE = (
+    "What was evaluated here, or with `exegesis evaluate --job`. What the command found without a job opens at once "
+    "too, when the same is asked for on this page."
+)
+TRUTH = (
+    "Against the truth: this data set was made so that it says exactly what decides. Overlap, rank and plausibility "
+    "tell how well a map finds that, as far as the model has learned it."
+)
+PEOPLE = (
+    "Against people's marks: overlap, rank and plausibility tell how well a map agrees with what people marked, which "
+    "need not be what the model uses."
+)
+NEITHER = "This data set marks nothing, so nothing is measured against a truth or against people."
+MODEL = (
+    "Against the model: comprehensiveness, sufficiency and removal curves tell how much the model loses, whatever "
+    "people think."
+)
+MARKED = ("marks", "pair")
+NAMED = 2
+"""So many methods are named; of more it is said how many."""
+ROWS_HELP = "A row a model, example, method and metric, with its value: what `exegesis evaluate --out` writes."
+SCORES_HELP = "Every mean with its interval, n and what was left out: what `exegesis evaluate --json` prints."
+LEADERBOARD_HELP = "The leaderboard as one page, without a script."
+
+
+def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -> None:
+    """The result in views, once there is one of every model."""
+    if status.results.missing:
+        return
+    # Here and not above: it loads what computes scores.
+    from engine.evaluation.scores import scalar_metrics
+
+    evaluation, source = status.results.result, status.results.sample.source
+    titles = {id: method.title for id, method in methods.items()}
+    size = len(status.results.sample.indices)
+    st.caption(" ".join([plan_text(evaluation.plan, size), *reference_texts(evaluation, source.exact)]))
+    for note in (*evaluation.class_notes, *evaluation.notes):
+        show_note(note)
+    st.segmented_control(
+        "View", list(VIEWS), key=SESSION.key(state.kind, f"{VIEW}view"), required=True, format_func=VIEWS.__getitem__,
+        label_visibility="collapsed", persist_state=PERSIST,
+    )  # fmt: skip
+    metrics = scalar_metrics(evaluation)
+    tables = boards(evaluation.standings, evaluation.plan.company, metrics, source.exact)
+    st.html(f"<style>{table_styles()}</style>")
+    view_area(state, evaluation, tables, titles)
+    examples_area(state, evaluation, source, titles)
+    if lines := left_out(evaluation.skips, titles):
+        with st.expander(escape_label(left_out_title(evaluation.skips, titles)), key="evaluate.left_out"):
+            st.html(skip_reasons_html(lines))
+    with st.expander("What the metrics mean", key="evaluate.meanings"):
+        st.html(metrics_html(evaluation.plan.metrics))
+    _export(state, evaluation, size, tables, methods)
+
+
+def _export(
+    state: ExperimentState, evaluation: Evaluation, size: int, tables: Sequence[Board], methods: Methods
+) -> None:  # fmt: skip
+    cited = citation_html(cite(evaluation.plan), _references(evaluation, methods))
+
+    def build() -> str:
+        titles = {id: method.title for id, method in methods.items()}
+        return leaderboard_page(select_columns(tables, state.view), titles, plan_text(evaluation.plan, size), cited)
+
+    leaderboard = ExportFile("Leaderboard, HTML", "exegesis-leaderboard.html", "text/html", build, LEADERBOARD_HELP)
+    scores = "Scores, JSON", "exegesis-scores.json", SCORES_HELP
+    export_area(SESSION, state.kind, evaluation, cited, ROWS_HELP, scores, [leaderboard])
+
+
+def _references(evaluation: Evaluation, methods: Methods) -> list[str]:
+    """A line for each method and for each metric with a source."""
+    cited = (METRICS[id] for id in evaluation.plan.metrics)
+    of_metrics = [f"{one.title} ({one.id}): {one.citation.rstrip('.')}." for one in cited if one.citation]
+    return [*references(evaluation.plan, methods), *of_metrics]
+
+
+def reference_texts(evaluation: Evaluation, exact: bool) -> list[str]:
+    """A sentence for each thing that the metrics compare with. `exact`: whether the marks are the truth."""
+    needs = {METRICS[id].needs for id in evaluation.plan.metrics}
+    marks = (TRUTH if exact else PEOPLE) if needs & set(MARKED) else NEITHER
+    return [marks, *([MODEL] if "removal" in needs else [])]
+
+
+def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:
+    """Which methods lack a value on some of the examples, by how many metrics; of many only how many methods."""
+    by: dict[str, set[str]] = {}
+    for skip in skips:
+        by.setdefault(skip.of.method, set()).add(skip.of.metric)
+    named = [f"{titles.get(one, one)} (by {count(len(metrics), 'metric')})" for one, metrics in by.items()]
+    what = ", ".join(named) if len(named) <= NAMED else count(len(named), "method")
+    return f"Values that are missing, and why: {what}"
+
+
+def left_out(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """For each reason: how many examples of each model, by which methods and metrics; the commonest first."""
+    by: dict[tuple[str, str], list[MetricSkip]] = {}
+    for skip in skips:
+        by.setdefault((skip.reason, skip.of.model), []).append(skip)
+    examples = {reason: {one.example for one in own} for reason, own in by.items()}
+    ordered = sorted(by, key=lambda reason: -len(examples[reason]))
+    return [
+        (why, f"{count(len(examples[why, of]), 'example')} on {of}", _methods_and_metrics(by[why, of], titles))
+        for why, of in ordered
+    ]
+
+
+def _methods_and_metrics(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:
+    methods = ", ".join(titles.get(one, one) for one in dict.fromkeys(skip.of.method for skip in skips))
+    metrics = ", ".join(METRICS[one].title.lower() for one in dict.fromkeys(skip.of.metric for skip in skips))
+    return f"{methods}: {metrics}"
+
+
+def metrics_html(metrics: Sequence[str]) -> str:
+    """What each metric is, which way is better, and who it is from."""
+    rows = "".join(f"<dt>{escape(METRICS[id].title)}</dt><dd>{_metric_html(id)}</dd>" for id in metrics)
+    return f'<div class="xg"><dl class="xg-facts xg-small">{rows}</dl></div>'
+
+
+def _metric_html(id: str) -> str:
+    of = METRICS[id]
+    cited = f" <cite>{escape(of.citation)}</cite>" if of.citation else ""
+    return f"{escape(of.about)} {escape(of.unit.capitalize())}; {BETTER[of.better]}.{cited}"
+
+
+def preview_area(plan: EvaluationPlan, status: PlanStatus, methods: Methods) -> None:
+    """What is known before the work: how classes are matched, and which methods come along."""
+    # Here and not above: it imports what reads data sets.
+    from engine.evaluation.experiment import class_notes
+
+    for note, models in class_notes(plan, status.results.sample.source).items():
+        show_note(f"On {', '.join(models)}: {note[0].lower()}{note[1:]}")
+    if added := added_methods(plan):
+        st.caption(f"Beside what you chose comes {', '.join(methods[id].title for id in added)}.")
+
+
+def added_methods(plan: EvaluationPlan) -> list[str]:
+    """Methods that come along: members of ensembles, and a random order."""
+    return [id for id in plan.company if id not in plan.methods]
+
+
+def _cost_text(plan: EvaluationPlan, status: PlanStatus) -> str:
+    methods = all_explainers(plan.kind)
+    return cost_text(plan, methods, len(status.results.sample.indices), throughput(plan, status.runs, methods))
+
+
+PAGE = ExperimentPage(SESSION, "", results_area, _cost_text, FAILED, EVALUATE, preview_area, (RECENT, RECENT_NOTE))

@@ -1,0 +1,340 @@
+"""The experiment `evaluate` carried out: its examples, units, and what they come to on a model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any
+
+from cache import key_for
+from engine import runtime
+from engine.data.labels import match_classes
+from engine.data.sources import ExampleSource, SourceExample
+from engine.errors import Cancelled, ExegesisError, not_allowed
+from engine.evaluation.explanations import (
+    ExplainedExample,
+    UnitScores,
+    example_facts,
+    explain_examples,
+    request_for,
+    unit_scores_of,
+)
+from engine.evaluation.leaderboard import to_json
+from engine.evaluation.measurement import (
+    Measurements,
+    compute_removal,
+    measure_maps,
+    measure_removal,
+    measure_sensitivity,
+    withdraw_constant_maps,
+)
+from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.result import COLUMNS, Evaluation, ExampleFacts, ModelEvaluation, pack, unpack
+from engine.experiments.base import Units
+from engine.experiments.run import carry_out
+from engine.experiments.sample import GROUP_SIZE, Sample, UnreadableExample, draw_sample, error_line, has_marks
+from engine.explain import explain_many, method_key
+from engine.explain import key_of as explanation_key
+from engine.input_kinds import check_removal, check_unit, load_classifier
+from engine.jobs.kinds import Batch, UnitStep, WorkUnit, unreadable_key
+from engine.metrics import faithfulness, sensitivity
+from engine.metrics.catalog import METRICS
+from engine.metrics.faithfulness import RowCounts, check_percents
+from engine.metrics.sensitivity import sensitivities
+from engine.models import catalog
+from engine.models.catalog import model_labels
+from engine.progress import CancelToken, Report, check_cancelled, silent
+from engine.registry import estimate_rows, explainer
+from engine.removal_operators import keyed, keyed_params
+from engine.store import result_store
+
+__all__ = [
+    "COLUMNS", "VERSIONS", "ModelResult", "Result", "assemble", "check", "compute_group", "evaluate", "groups",
+    "pack", "resolve", "result_key", "rows", "sample", "to_json", "units", "unpack",
+]  # fmt: skip
+
+VERSIONS = [3, faithfulness.VERSION, sensitivity.VERSION]
+"""The first is raised whenever the numbers of a metric change that are not cached one by one."""
+ModelResult = ModelEvaluation
+Result = Evaluation
+
+
+def evaluate(
+    models: Sequence[str],
+    dataset: str,
+    methods: Sequence[str],
+    metrics: Sequence[str] = (),
+    examples: int | None = None,
+    seed: int = 0,
+    report: Report = silent,
+    cancel: CancelToken | None = None,
+    **more: object,
+) -> Evaluation:
+    """Every method on every model by every metric, on examples that the seed draws; `more`: other fields of the plan.
+
+    Methods get company: an ensemble's members and `random`. Maps, removal curves and sensitivities are cached one by
+    one, so that work which was stopped goes on where it was, and another method or metric costs only itself. An example
+    that fails is skipped with the reason. Errors: those of the plan, and of a data set that cannot be read.
+    """
+    given: dict[str, object] = {} if examples is None else {"examples": examples}
+    plan = EvaluationPlan(tuple(models), dataset, tuple(methods), tuple(metrics), seed=seed, **given, **more)  # type: ignore[arg-type]
+    result: Evaluation = carry_out(plan, report, cancel)
+    return result
+
+
+def check(plan: EvaluationPlan) -> None:
+    """Refuse units, operators and shares that there are not for this kind of input."""
+    if plan.removal is not None:
+        check_removal(plan.removal, plan.kind)
+    if plan.unit is not None:
+        check_unit(plan.unit, plan.kind)
+    if not plan.shares or 0 in plan.shares:
+        raise not_allowed("shares", "at least one percentage above 0", list(plan.shares))
+    check_percents(plan.percents)
+
+
+def sample(plan: EvaluationPlan) -> Sample:
+    """The examples that the seed draws. Errors: those of reading the data set."""
+    return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
+
+
+def resolve(plan: EvaluationPlan, sample: Sample) -> EvaluationPlan:
+    """The plan with the metrics that the data set allows for, where none are named; sensitivity must be."""
+    if plan.metrics:
+        return plan
+    needs = {"nothing", "removal", "others"}
+    if any(isinstance(one, SourceExample) and has_marks(one) for group in sample.groups() for one in group):
+        needs |= {"marks", "pair"} if sample.source.pairs else {"marks"}
+    suited = (metric.id for metric in METRICS.values() if metric.needs in needs and not metric.on_request)
+    return replace(plan, metrics=tuple(suited))
+
+
+def result_key(plan: EvaluationPlan, sample: Sample) -> str:
+    """The cache key of the result on one model. Reads the model's files, never loads it."""
+    [model] = plan.models
+    asked = {name: value for name, value in plan.as_plain().items() if name != "models"}
+    params = {method: keyed_params(plan.params_of(method)) for method in plan.params}
+    source = sample.source
+    return key_for(
+        {
+            "kind": "evaluation",
+            "version": VERSIONS,
+            "plan": asked | {"removal": keyed(plan.removal), "params": params},
+            "model": [model, catalog.revision(model)],
+            "data": [source.name, source.revision, source.count],
+            "methods": [_method_key(plan, method, model) for method in plan.company],
+            "device": runtime.device_type(),
+        }
+    )
+
+
+def _method_key(plan: EvaluationPlan, method: str, model: str) -> list[object]:
+    known = explainer(method, plan.kind)
+    if known.settle is None:
+        return [method, known.version]
+    return [method, *method_key(known, plan.params_of(method), model)]
+
+
+def rows(result: ModelEvaluation) -> Iterator[dict[str, Any]]:
+    """A row a value."""
+    return (row.as_plain() for row in result.rows)
+
+
+def class_notes(plan: EvaluationPlan, source: ExampleSource) -> dict[str, list[str]]:
+    """How the data set's classes are the models', before one is loaded and where that is not plain: each sentence with
+    its models.
+    """
+    notes: dict[str, list[str]] = {}
+    for model in plan.models if source.labels else ():
+        if note := _class_note(model, source):
+            notes.setdefault(note, []).append(model)
+    return notes
+
+
+def _class_note(model: str, source: ExampleSource) -> str:
+    """Empty where its files do not say: the work itself reports what is wrong with them."""
+    try:
+        return match_classes(source.labels, model_labels(model), source.unnamed).note
+    except (ExegesisError, TypeError, ValueError, LookupError, AttributeError):
+        return ""
+
+
+def assemble(plan: EvaluationPlan, sample: Sample, report: Report) -> ModelEvaluation:
+    """The results on one model: maps, removal curves and sensitivities from the cache or computed, and all metrics."""
+    return _ModelEvaluator(plan, sample).run(report)
+
+
+def groups(plan: EvaluationPlan, sample: Sample) -> Iterator[tuple[list[int], int]]:
+    """For a task of a cluster the examples that would be worked on together here."""
+    for start in range(0, len(sample.indices), GROUP_SIZE):
+        group = list(sample.indices[start : start + GROUP_SIZE])
+        yield group, len(group)
+
+
+def compute_group(plan: EvaluationPlan, sample: Sample, group: Sequence[int]) -> None:
+    """Work on some examples, so that all their parts are in the cache."""
+    assemble(plan, Sample(sample.source, tuple(group)), silent)
+
+
+class _ModelEvaluator:
+    """The work on one model: its examples a few at a time."""
+
+    def __init__(self, plan: EvaluationPlan, sample: Sample) -> None:
+        self.plan, self.sample = plan, sample
+        [self.model] = plan.models
+        self.measurements = Measurements(self.model, sample.source.name)
+        self.facts: list[ExampleFacts] = []
+        self.class_note = ""
+
+    def run(self, report: Report) -> ModelEvaluation:
+        plan, counts, scored = self.plan, RowCounts(), list[UnitScores]()
+        broken, total = "", len(self.sample.indices)
+
+        def tell(label: str) -> None:
+            check_cancelled()
+            report(len(scored), total, label)
+
+        for group in self.sample.groups():
+            tell(f"explanations by {self.model}")
+            given = [UnreadableExample(one.index, broken) for one in group] if broken else group
+            explained = explain_examples(plan, self.model, given)
+            broken = broken or ("" if any(one.explanations for one in explained) else self._load_error())
+            tell(f"removal on {self.model}")
+            measure_removal(plan, self.measurements, explained, counts)
+            tell(f"small changes on {self.model}")
+            measure_sensitivity(plan, self.measurements, explained)
+            own = [unit_scores_of(plan, one) for one in explained]
+            self._add_facts(explained, own)
+            scored += own
+        measure_maps(plan, scored, self.measurements)
+        withdraw_constant_maps(plan, scored, self.measurements)
+        report(total, total, "")
+        return ModelEvaluation(
+            self.model,
+            plan.dataset,
+            tuple(self.measurements.rows),
+            tuple(self.measurements.skips),
+            tuple(sorted(self.facts, key=lambda one: one.example)),
+            self.class_note,
+            not any(one.failed for one in scored),
+            counts.requested,
+            counts.evaluated,
+        )
+
+    def _load_error(self) -> str:
+        """Why the model itself fails, nothing where it loads: then it is the examples, and others may do better."""
+        plan = self.plan
+        try:
+            with runtime.turn():
+                load_classifier(plan.kind, self.model, plan.dtype, runtime.device())
+        except Cancelled:
+            raise
+        except ExegesisError as error:
+            return error_line(error)
+        return ""
+
+    def _add_facts(self, explained: Sequence[ExplainedExample], scored: Sequence[UnitScores]) -> None:
+        for one, own in zip(explained, scored, strict=True):
+            length = len(next(iter(own.scores.values()), ()))
+            facts = example_facts(self.model, one, self._true_class(one), length)
+            self.facts += [] if facts is None else [facts]
+
+    def _true_class(self, one: ExplainedExample) -> int | None:
+        """The model's class that the example's label is."""
+        label = None if one.example is None else one.example.class_index
+        if label is None or one.first is None:
+            return None
+        source = self.sample.source
+        classes = match_classes(source.labels, one.first.prediction.labels, source.unnamed)
+        self.class_note = classes.note
+        return None if classes.indices is None else classes.indices[label]
+
+
+def units(plan: EvaluationPlan, sample: Sample) -> Units:
+    """A unit a map, then a unit an example for all its removal curves, which share their passes, then a unit a
+    sensitivity where that is asked for.
+    """
+    return Units(_ModelUnits(plan, sample).units())
+
+
+class _ModelUnits:
+    """The units of one model. Examples are read when their turn comes: all the pictures would not fit into memory."""
+
+    def __init__(self, plan: EvaluationPlan, sample: Sample) -> None:
+        self.plan, self.sample = plan, sample
+        [self.model] = plan.models
+
+    def units(self) -> Iterator[WorkUnit]:
+        keys = {index: self._keys(index) for index in self.sample.indices}
+        plan, known = self.plan, {id: explainer(id, self.plan.kind) for id in self.plan.company}
+        cost = {id: estimate_rows(method, plan.params_of(id)) for id, method in known.items()}
+        for place, id in enumerate(plan.company):
+            own = {of_example[place]: index for index, of_example in keys.items()}
+            yield from self._each(own, id, known[id].title, cost[id], partial(self._explain, id))
+        if plan.needs("removal"):
+            own = {self._removal_key(of_example): index for index, of_example in keys.items()}
+            work = partial(self._remove, {index: key for key, index in own.items()})
+            curves = 2 * len(plan.percents) * len(plan.company)
+            yield from self._each(own, "removal", "Removal by all methods", curves, work)
+        if plan.needs("perturbation"):
+            for place, id in enumerate(plan.company):
+                own = {self._marker("sensitivity", [of[place]], plan.samples): index for index, of in keys.items()}
+                title = f"{known[id].title} after small changes"
+                work = partial(self._perturb, id, own)
+                yield from self._each(own, f"small changes, {id}", title, plan.samples * cost[id], work)
+
+    def _each(
+        self, own: Mapping[str, int], what: str, title: str, cost: int, work: Callable[[Sequence[int]], object]
+    ) -> Iterator[WorkUnit]:
+        """A unit for each example, by key."""
+
+        def together(units: Sequence[WorkUnit]) -> object:
+            return work([own[unit.key] for unit in units])
+
+        batch: Batch = together
+        for place, (key, index) in enumerate(own.items(), 1):
+            label = f"{what}, example {index}, {self.model}"
+            step = UnitStep(f"{title} on {self.model}", place, len(own), cost)
+            yield WorkUnit(key, label, partial(work, [index]), stores_itself=True, batch=batch, step=step)
+
+    def _keys(self, index: int) -> list[str]:
+        """Of the example's explanations by each method."""
+        try:
+            one = self.sample.source.read(index)
+            return [explanation_key(request_for(self.plan, self.model, method, one)) for method in self.plan.company]
+        except ExegesisError as error:
+            named = {"dataset": self.plan.dataset, "index": index}
+            return [unreadable_key(method, named, error) for method in self.plan.company]
+
+    def _removal_key(self, of_example: Sequence[str]) -> str:
+        plan = self.plan
+        how = faithfulness.VERSION, plan.operator, plan.units, list(plan.percents)
+        return self._marker("removal", of_example, *how)
+
+    def _marker(self, what: str, of: Sequence[str], *how: object) -> str:
+        """The key of a marker that it is done; the numbers themselves are cached one by one."""
+        return key_for({"kind": "evaluated", "what": what, "of": list(of), "how": list(how)})
+
+    def _read(self, indices: Sequence[int]) -> list[SourceExample]:
+        return [self.sample.source.read(index) for index in indices]
+
+    def _explain(self, method: str, indices: Sequence[int]) -> object:
+        return explain_many([request_for(self.plan, self.model, method, one) for one in self._read(indices)])
+
+    def _remove(self, keys: Mapping[int, str], indices: Sequence[int]) -> None:
+        explained = explain_examples(self.plan, self.model, self._read(indices))
+        compute_removal(self.plan, self.model, explained)
+        for why in (why for one in explained for why in one.failed.values()):
+            raise ExegesisError(why)  # so that the example is tried again once its maps can be made
+        _mark_done([keys[index] for index in indices])
+
+    def _perturb(self, method: str, own: Mapping[str, int], indices: Sequence[int]) -> None:
+        requests = [request_for(self.plan, self.model, method, one) for one in self._read(indices)]
+        sensitivities(requests, samples=self.plan.samples)
+        _mark_done([key for key, index in own.items() if index in set(indices)])
+
+
+def _mark_done(keys: Sequence[str]) -> None:
+    for key in keys:
+        result_store().put(key, {"done": True}, {})

@@ -1,0 +1,141 @@
+"""Scores of an evaluation for its charts: each mean with its interval and how many examples it rests on; in pairs."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+
+from engine.errors import unknown
+from engine.evaluation.result import Evaluation
+from engine.metrics.catalog import METRICS
+from engine.metrics.results import MetricKey, MetricRow, MetricScore, MetricSkip, mean_scores
+
+COSTS = ("evaluations", "seconds")
+NOT_MEASURED = "it was not measured"
+
+
+@dataclass(frozen=True)
+class ScoreFilter:
+    """Which models and methods, by their names; None for all."""
+
+    models: Collection[str] | None = None
+    methods: Collection[str] | None = None
+
+    def has(self, key: MetricKey) -> bool:
+        """Whether it is of one of them."""
+        return (self.models is None or key.model in self.models) and (
+            self.methods is None or key.method in self.methods
+        )
+
+
+EVERYTHING = ScoreFilter()
+
+
+def scalar_metrics(evaluation: Evaluation) -> list[str]:
+    """The metrics that give each method one number on each example, in the order of the plan."""
+    return [id for id in evaluation.plan.metrics if not METRICS[id].by_percent and METRICS[id].needs != "others"]
+
+
+def curve_metrics(evaluation: Evaluation) -> list[str]:
+    """The metrics that give each method a curve."""
+    return [id for id in evaluation.plan.metrics if METRICS[id].by_percent]
+
+
+def predicts_scores(evaluation: Evaluation) -> bool:
+    """Whether the model gives a number and no class: then what is drawn is no probability."""
+    labels = {one.label for one in evaluation.facts if one.label is not None}
+    return bool(labels) and all(one.right is None for one in evaluation.facts) and all(map(_is_number, labels))
+
+
+def compute_scores(evaluation: Evaluation, metric: str, of: ScoreFilter = EVERYTHING) -> list[MetricScore]:
+    """A score for each model and method, along a curve for each share of units, with its 95 % interval over examples.
+
+    In the order of the plan. Only what is asked for is resampled, so that one chart costs little. A method that has no
+    value on any example has a score too: without a value, and with the reasons why.
+    """
+    if metric not in (drawn := (*scalar_metrics(evaluation), *curve_metrics(evaluation))):
+        raise unknown("metric", metric, drawn)
+    own = narrow(evaluation, metric, of)
+    skips: Iterable[MetricSkip] = own.skips
+    if METRICS[metric].by_percent:
+        skips = _at_each(skips, sorted({one.of.percent for one in own.rows if one.of.percent is not None}))
+    order = {name: place for place, name in enumerate((*evaluation.plan.models, *evaluation.plan.company))}
+    scores = mean_scores(own.rows, skips, evaluation.plan.seed)
+    return sorted(scores, key=lambda one: (order[one.model], order[one.method], one.percent or 0))
+
+
+def narrow(evaluation: Evaluation, metric: str, of: ScoreFilter = EVERYTHING) -> Evaluation:
+    """The values of one metric alone, of these models and methods, so that cutting it in slices costs little."""
+    models = tuple(one for one in evaluation.models if of.models is None or one.model in of.models)
+    return dataclasses.replace(evaluation, models=models).narrow(lambda key: key.metric == metric and of.has(key))
+
+
+def _at_each(skips: Iterable[MetricSkip], percents: Collection[int]) -> Iterator[MetricSkip]:
+    """An example without a curve is missing at each of its points."""
+    for one in skips:
+        for percent in percents or (None,):
+            yield dataclasses.replace(one, of=dataclasses.replace(one.of, percent=percent))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+@dataclass(frozen=True)
+class ScorePair:
+    """What a method comes to by two metrics over the same examples; both without a value where there are none."""
+
+    x: MetricScore
+    y: MetricScore
+
+
+def pair_scores(evaluation: Evaluation, x: str, y: str, of: ScoreFilter = EVERYTHING) -> list[ScorePair]:
+    """A pair for each model and method, in the order of the plan, each mean with its 95 % interval over examples.
+
+    Only examples that have both values count, so that no method is judged by one metric on some examples and by the
+    other on others. The means may thus differ from those of all examples; what is missing is counted with its reason.
+    """
+    across, up = _by_method(evaluation, x, of), _by_method(evaluation, y, of)
+    order = [(model, method) for model in evaluation.plan.models for method in evaluation.plan.company]
+    return [
+        _pair(across.get(one, {}), up.get(one, {}), evaluation.plan.seed)
+        for one in order
+        if one in across and one in up
+    ]
+
+
+def _by_method(
+    evaluation: Evaluation, metric: str, of: ScoreFilter
+) -> Mapping[tuple[str, str], dict[int, MetricRow | MetricSkip]]:
+    """What there is of each model and method, by example."""
+    by: dict[tuple[str, str], dict[int, MetricRow | MetricSkip]] = {}
+    either: tuple[MetricRow | MetricSkip, ...] = (*evaluation.skips, *evaluation.rows)
+    for one in either:
+        if one.of.metric == metric and of.has(one.of):
+            by.setdefault((one.of.model, one.of.method), {})[one.example] = one
+    return by
+
+
+def _pair(
+    across: Mapping[int, MetricRow | MetricSkip], up: Mapping[int, MetricRow | MetricSkip], seed: int
+) -> ScorePair:
+    why = {example: _missing_reason(across.get(example), up.get(example)) for example in {**across, **up}}
+    return ScorePair(_mean(across, why, seed), _mean(up, why, seed))
+
+
+def _missing_reason(*both: MetricRow | MetricSkip | None) -> str:
+    """Why an example does not have both values; empty where it has."""
+    reasons = (NOT_MEASURED if one is None else one.reason for one in both if not isinstance(one, MetricRow))
+    return next(reasons, "")
+
+
+def _mean(one: Mapping[int, MetricRow | MetricSkip], why: Mapping[int, str], seed: int) -> MetricScore:
+    of = next(iter(one.values())).of
+    rows = [row for example, row in one.items() if isinstance(row, MetricRow) and not why[example]]
+    skips = [MetricSkip(of, example, reason) for example, reason in why.items() if reason]
+    return mean_scores(rows, skips, seed)[0]

@@ -1,0 +1,107 @@
+"""The examples of an experiment: drawn by the seed, read a few at a time, and worked on with those that fail apart."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeVar
+
+import numpy as np
+
+from engine.data.examples import LabeledExample
+from engine.data.sources import ExampleSource, SourceExample, load_source
+from engine.errors import Cancelled, ExegesisError
+from engine.input_kinds import input_kind
+
+GROUP_SIZE = 32
+"""Examples that are held, explained and measured together: pictures can be large."""
+DRAW = 0x5A3E
+"""Keeps the draw apart from those of methods with the same seed."""
+Given = TypeVar("Given")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class UnreadableExample:
+    """An example that cannot be read, and why."""
+
+    index: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Sample:
+    """Some examples of a data set, by their places in it: short texts first, so that little of a pass is padding."""
+
+    source: ExampleSource
+    indices: tuple[int, ...]
+
+    def groups(self) -> Iterator[list[SourceExample | UnreadableExample]]:
+        """The examples in order, a few at a time."""
+        for start in range(0, len(self.indices), GROUP_SIZE):
+            yield self.read(self.indices[start : start + GROUP_SIZE])
+
+    def read(self, indices: Sequence[int]) -> list[SourceExample | UnreadableExample]:
+        """The examples at these places."""
+        return [self._read(index) for index in indices]
+
+    def _read(self, index: int) -> SourceExample | UnreadableExample:
+        try:
+            return self.source.read(index)
+        except ExegesisError as error:
+            return UnreadableExample(index, error_line(error))
+
+
+def error_line(error: ExegesisError) -> str:
+    """An error in one line, as it is counted."""
+    return " ".join(str(error).split())
+
+
+def draw_sample(kind: str, dataset: str, split: str | None, examples: int, seed: int) -> Sample:
+    """As many examples as asked for, or all there are. Errors: those of reading the data set."""
+    source = load_source(kind, dataset, split, tolerant=True)
+    if not source.count:
+        raise ExegesisError(f"dataset: {source.name} has no examples, so that nothing can be evaluated.")
+    chosen = draw_indices(source.count, examples, seed)
+    # Where all are of one length to a model, reading them only to sort them would take long.
+    return Sample(
+        source, tuple(sorted(chosen, key=partial(_length, source)) if input_kind(kind).varies_in_length else chosen)
+    )
+
+
+def draw_indices(count: int, examples: int, seed: int) -> list[int]:
+    """The places of as many examples as asked for, or of all `count`, rising."""
+    chosen: list[int] = np.random.default_rng([DRAW, seed]).permutation(count)[:examples].tolist()
+    return sorted(chosen)
+
+
+def _length(source: ExampleSource, index: int) -> int:
+    try:
+        return source.read(index).input.length
+    except ExegesisError:
+        return 0  # the error is reported when the example's turn comes
+
+
+def has_marks(one: SourceExample) -> bool:
+    """Whether the example says what matters in it: what is true, or what people marked."""
+    if isinstance(one.example, LabeledExample):
+        return bool(one.example.rationale or one.example.rationale_pair)
+    return one.example.mask is not None
+
+
+def bisect_failures(
+    work: Callable[[list[Given]], Sequence[Result]], given: list[Given]
+) -> list[Result | ExegesisError]:  # fmt: skip
+    """The results of working on all of them together; for those that make the work fail, the error, found by halves."""
+    if not given:
+        return []
+    try:
+        return list(work(given))
+    except Cancelled:
+        raise
+    except ExegesisError as error:
+        if len(given) == 1:
+            return [error]
+        middle = len(given) // 2
+        return [*bisect_failures(work, given[:middle]), *bisect_failures(work, given[middle:])]

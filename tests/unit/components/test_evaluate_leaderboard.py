@@ -1,0 +1,177 @@
+"""The leaderboard as HTML: order, colours, marks, what each cell says, and nothing foreign that is not escaped."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from html import unescape
+
+import pytest
+
+from components.evaluate.leaderboard import (
+    BEST,
+    LEVEL,
+    NO_ORDER,
+    board_html,
+    boards,
+    cell_text,
+    group_ensembles,
+    select_columns,
+    sort_metric,
+)
+from components.evaluate.view import EvaluationView, ScorePoint
+from components.palette import STEPS
+from engine.evaluation.leaderboard import Standing
+from engine.evaluation.result import CONSTANT_MAPS
+from engine.metrics.catalog import Better, metric
+from engine.metrics.results import BY_BATCH, EQUAL, Interval, MetricScore
+
+EVIL = "<img src=x onerror=alert(1)>\"'"
+CELL = re.compile(r'<td(?: class="(\w+)")?><button[^>]*data-method="(\w+)" data-metric="(\w+)" data-told="([^"]*)"')
+HEAD = re.compile(r"<tr><th scope=\"row\"><p>([^<]*)</p>")
+TITLES = {"lime": "LIME", "gradient": "Gradient", "random": "Random"}
+
+
+def standing(
+    method: str, id: str, value: float | None, best: bool = False, level: bool = False,
+    interval: Interval | None = None, skipped: Mapping[str, int] | None = None, model: str = "m",
+) -> Standing:  # fmt: skip
+    better: Better = metric(id).better
+    score = MetricScore(id, method, value, interval, 0 if value is None else 4, skipped or {}, better, model, "d")
+    return Standing(score, best, level)
+
+
+GIVEN = [
+    standing("lime", "comprehensiveness", 0.5, best=True, interval=(0.4, 0.6)),
+    standing("gradient", "comprehensiveness", 0.4, level=True, interval=(0.2, 0.6)),
+    standing("random", "comprehensiveness", 0.1, interval=(0.0, 0.2)),
+    standing("gradient", "sufficiency", 0.0, best=True),
+    standing("lime", "sufficiency", 0.1),
+    standing("random", "sufficiency", 0.2),
+]
+METHODS, METRICS = ("gradient", "lime", "random"), ("comprehensiveness", "sufficiency")
+
+
+def html(sort: str = "", picked: ScorePoint | None = None) -> str:
+    [board] = boards(GIVEN, METHODS, METRICS)
+    return board_html(board, TITLES, sort, picked)
+
+
+def cells(drawn: str) -> dict[tuple[str, str], tuple[str, str]]:
+    """By method and metric: the class of the colour, and what is told."""
+    return {(method, id): (tone, unescape(told)) for tone, method, id, told in CELL.findall(drawn)}
+
+
+def test_the_best_of_a_column_is_darkest_whichever_way_is_better() -> None:
+    found = cells(html())
+    assert found["lime", "comprehensiveness"][0] == found["gradient", "sufficiency"][0] == f"m{STEPS}"
+    assert found["gradient", "comprehensiveness"][0] == "m15"
+    assert found["lime", "sufficiency"][0] == "m10"
+    assert found["random", "comprehensiveness"][0] == found["random", "sufficiency"][0] == ""
+
+
+def test_the_best_method_comes_first_by_the_metric_that_is_chosen() -> None:
+    assert HEAD.findall(html()) == ["Gradient", "LIME", "Random"]
+    assert HEAD.findall(html("comprehensiveness")) == ["LIME", "Gradient", "Random"]
+    assert HEAD.findall(html("sufficiency")) == ["Gradient", "LIME", "Random"]
+    assert html("sufficiency").count("aria-sort") == 1
+
+
+def test_marks_are_signs_and_words() -> None:
+    drawn = html()
+    assert drawn.count(f"<i>{BEST}</i>") == 2
+    assert drawn.count(f"<i>{LEVEL}</i>") == 1
+    told = {key: words for key, (_, words) in cells(drawn).items()}
+    assert told["lime", "comprehensiveness"] == (
+        "LIME, comprehensiveness: 0.5 fall of the probability, 95 % interval 0.4 to 0.6, n = 4; the best."
+    )
+    assert "cannot be told from the best" in told["gradient", "comprehensiveness"]
+    assert "the best" not in told["random", "comprehensiveness"]
+
+
+def test_a_picked_cell_is_pressed_and_no_other() -> None:
+    drawn = html(picked=ScorePoint("m", "lime", "sufficiency"))
+    assert drawn.count('aria-pressed="true"') == 1
+    assert 'data-metric="sufficiency"' in drawn.partition('aria-pressed="true"')[0].rpartition("<button")[2]
+
+
+def test_nothing_foreign_enters_the_page_as_html() -> None:
+    one = [standing("lime", "comprehensiveness", None, skipped={EVIL: 2}, model=EVIL)]
+    [board] = boards(one, ["lime"], ["comprehensiveness"])
+    drawn = board_html(board, {"lime": EVIL}, "")
+    assert "<img" not in drawn
+    assert drawn.count("&lt;img src=x onerror=alert(1)&gt;&quot;&#x27;") >= 4
+
+
+def test_what_has_no_value_says_why_and_stands_last() -> None:
+    why = {"no unit is marked.": 3, "too long.": 1}
+    given = [standing("lime", "gt_overlap", None, skipped=why), standing("random", "gt_overlap", 0.2)]
+    [board] = boards(given, ["lime", "random"], ["gt_overlap"])
+    assert board.sort("gt_overlap") == ["random", "lime"]
+    assert cell_text(given[0], "LIME") == (
+        "LIME, overlap with the marks: no example has a value. Left out: 3: no unit is marked; 1: too long."
+    )
+    assert cells(board_html(board, TITLES, ""))["lime", "gt_overlap"][0] == ""
+
+
+def test_seconds_have_neither_rank_nor_colour_nor_interval_and_say_so() -> None:
+    given = [standing("lime", "seconds", 2.0), standing("random", "seconds", 0.5)]
+    [board] = boards(given, ["lime", "random"], ["seconds"])
+    drawn = cells(board_html(board, TITLES, ""))
+    assert drawn["random", "seconds"] == ("", f"Random, seconds: 0.5 seconds an example, {BY_BATCH}, n = 4.")
+    assert board.sort("seconds") == ["random", "lime"]
+
+
+def test_a_mean_of_equal_values_does_not_feign_an_interval() -> None:
+    told = cell_text(standing("lime", "plausibility_auc", 1.0, interval=(1.0, 1.0)), "LIME")
+    assert told == f"LIME, plausibility, auc: 1 from 0 to 1, {EQUAL}, n = 4."
+
+
+def test_a_board_a_model_and_a_dash_where_nothing_was_measured() -> None:
+    given = [standing("lime", "complexity", 1.0, model=name) for name in ("a", "b")]
+    first, second = boards(given, ["lime", "random"], ["complexity"])
+    assert (first.model, second.model) == ("a", "b")
+    assert "–" in board_html(first, TITLES, "")
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (["random", "lime", "ensemble_top3", "kernel_shap", "integrated_gradients", "gradient"],
+         ["lime", "kernel_shap", "integrated_gradients", "ensemble_top3", "gradient", "random"]),
+        (["ensemble_all", "random"], ["ensemble_all", "random"]),
+        (["gradient", "lime"], ["gradient", "lime"]),
+    ],
+)  # fmt: skip
+def test_ensembles_stand_after_their_members_and_random_last(given: list[str], expected: list[str]) -> None:
+    assert group_ensembles(given) == expected
+
+
+def test_costs_are_coloured_by_factors() -> None:
+    values = {"gradient": 1.0, "lime": 100.0, "random": 10.0}
+    given = [standing(method, "evaluations", value) for method, value in values.items()]
+    [board] = boards(given, list(values), ["evaluations"])
+    found = cells(board_html(board, TITLES, ""))
+    assert [found[method, "evaluations"][0] for method in values] == [f"m{STEPS}", "", f"m{STEPS // 2}"]
+
+
+def test_a_method_whose_maps_order_nothing_is_told_beside_its_name() -> None:
+    given = [*GIVEN[:1], standing("gradient", "comprehensiveness", None, skipped={CONSTANT_MAPS: 4}), *GIVEN[2:]]
+    [board] = boards(given, METHODS, METRICS)
+    drawn = board_html(board, TITLES, "")
+    assert f'<p>Gradient</p><p class="xg-small">{NO_ORDER}</p>' in drawn
+    assert drawn.count(NO_ORDER) == 1
+    assert NO_ORDER not in html()
+
+
+def test_the_columns_shown_are_the_chosen_ones_that_there_are_else_all() -> None:
+    metrics = ["comprehensiveness", "gt_overlap"]
+    found = boards([standing("lime", metric, 0.5) for metric in metrics], ["lime"], metrics)
+    [fewer], [same] = (
+        select_columns(found, EvaluationView(columns=chosen)) for chosen in (("gt_overlap", "seconds"), ("seconds",))
+    )
+    assert (fewer.metrics, same.metrics) == (("gt_overlap",), tuple(metrics))
+    assert sort_metric(fewer, EvaluationView(sort="comprehensiveness")) == "gt_overlap", (
+        "what is not shown sorts nothing"
+    )
+    assert sort_metric(same, EvaluationView(sort="gt_overlap")) == "gt_overlap"
