@@ -41,8 +41,7 @@ LARGEST_FILE = 1_000_000
 
 OPEN_A_PIECE = """
 import json, sys
-from engine.evaluation.keeping import finished
-from engine.evaluation.sample import sample_of, with_metrics
+from engine.experiments.run import finished, prepare
 from engine.explain import explain, explain_many
 from engine.shipped import experiments
 from engine.shipped.gallery import GALLERY, METHODS, picture_requests
@@ -94,7 +93,7 @@ def students() -> Iterator[StudentStore]:
 def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
     of_the_gallery = {key_of(request) for request in gallery_requests()}
     of_evaluations = {
-        key for plan in experiments.evaluation_plans().values() for key in experiments.evaluation_keys(plan)
+        key for plan in experiments.EVALUATION_PLANS.values() for key in experiments.evaluation_keys(plan)
     }
     of_students = {kept.key(pupil) for kept in students() for pupil in kept.plan.students}
     others = {*of_evaluations, *experiments.randomization_keys(), *experiments.attack_keys(), *of_students}
@@ -106,7 +105,7 @@ def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
 
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_a_shipped_evaluation_is_the_one_that_its_page_opens_with(kind: str) -> None:
-    plan = experiments.evaluation_plans()[kind]
+    plan = experiments.EVALUATION_PLANS[kind]
     sample, found = sample_of(plan), finished(plan)
     assert found is not None, "run python -m engine.shipped.make"
     assert {fact.example for fact in found.facts} == set(sample.indices)

@@ -11,7 +11,6 @@ import pytest
 from engine import cluster, runtime
 from engine.attacks.plan import AttackPlan
 from engine.evaluation.plan import EvaluationPlan
-from engine.experiments import run as evaluation
 from engine.experiments import run as experiments
 from engine.models.loading import ModelCache
 from engine.randomization.plan import RandomizationPlan
@@ -27,7 +26,7 @@ Planned = tuple[list[cluster.ClusterTask], Callable[[], Any]]
 
 def evaluated(data: str, place: Path) -> Planned:
     plan = EvaluationPlan((folder("bert", 2),), data, ("gradient_x_input",), ("comprehensiveness",), examples=3)
-    return evaluation._left(plan), lambda: evaluation.carry_out_on("local", plan).rows
+    return experiments.missing_tasks(*experiments.prepare(plan)), lambda: experiments.carry_out(plan).rows
 
 
 def randomized(data: str, place: Path) -> Planned:

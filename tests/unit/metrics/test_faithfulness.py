@@ -249,7 +249,7 @@ def test_they_cost_no_pass_of_their_own(tmp_path: Path) -> None:
     assert {found[id].n for id in LOGITS} == {len(REVIEWS)}
     assert found[LOGITS[0]].value != found["comprehensiveness"].value
     again = evaluate([str(checkpoint("bert", 2))], reviews, ["gradient_l2"], LOGITS)
-    assert (again.asked, again.run) == (0, 0), "the curves are there"
+    assert (again.requested_rows, again.evaluated_rows) == (0, 0), "the curves are there"
 
 
 def test_curves_from_before_there_were_logits_still_serve_the_probability(monkeypatch: pytest.MonkeyPatch) -> None:
