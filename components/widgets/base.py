@@ -109,11 +109,16 @@ def parse_turn(fields: Mapping[str, object], next_step: str) -> int:
 
 def build_component(name: str, *files: str, folder: Path = ASSETS) -> Component:
     """Build a component of the style sheets and scripts with these names in `folder`, after those of the base."""
-    paths = [ASSETS / "pins", *(folder / file for file in files)]
-    css = compact_css(_joined(paths, "css")).replace("}", "}\n")  # one line alone would be taken for the name of a file
-    script = compact_script(_joined(paths, "js"))
+    css, script = component_files(*files, folder=folder)
     built: Component = st.components.v2.component(name, css=css, js=script, isolate_styles=False)
     return built
+
+
+def component_files(*files: str, folder: Path = ASSETS) -> tuple[str, str]:
+    """Return the style sheet and the script of a component as the browser gets them."""
+    paths = [ASSETS / "pins", *(folder / file for file in files)]
+    css = compact_css(_joined(paths, "css")).replace("}", "}\n")  # one line alone would be taken for the name of a file
+    return css, compact_script(_joined(paths, "js"))
 
 
 def component_key(key: str) -> str:

@@ -7,17 +7,18 @@ import re
 from base64 import b64encode
 from collections.abc import Callable
 from functools import cache
+from pathlib import Path
 from zlib import compress
 
 import pytest
 import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
-from components import ballot_maps
 from components.annotate.seat import SCRIPT
 from components.ballot_maps import explanation_html
-from components.styles import compact_css, compact_script, stylesheet
-from components.widgets import base
+from components.styles import asset_sheet, compact_script, stylesheet
+from components.widgets import ranking
+from components.widgets.base import component_files
 from components.widgets.patch_map.picture import picture_sheet
 from engine.registry import all_explainers
 from engine.study.assignment import ItemView, order_methods
@@ -60,10 +61,9 @@ def study(request: pytest.FixtureRequest, server: Server, tmp_path_factory: pyte
 @cache
 def ours() -> tuple[bytes, ...]:
     """Style sheets and scripts, which are the same in every study: they speak of gradients of colours."""
-    sheets = [stylesheet(), picture_sheet(), ballot_maps._sheet()]
-    scripts = [compact_script(base._joined(["ranking"], "js")), compact_script(SCRIPT.read_text(encoding="utf-8"))]
-    rules = compact_css(base._joined(["ranking"], "css")).replace("}", "}\n")
-    return tuple(one.encode() for one in [*sheets, *scripts, rules])
+    sheets = [stylesheet(), picture_sheet(), f"<style>{asset_sheet('ballot')}</style>"]
+    files = component_files("ranking", folder=Path(ranking.__file__).parent)
+    return tuple(one.encode() for one in [*sheets, *files, compact_script(SCRIPT.read_text(encoding="utf-8"))])
 
 
 def without_ours(received: bytes) -> bytes:
