@@ -29,7 +29,7 @@ from engine.models.attention import twice_differentiable
 from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
 from engine.progress import Report, reporting
-from engine.task import Item, Task
+from engine.task import Task, TaskItem
 
 METHODS = ("gradient_x_input", "integrated_gradients")
 MOST = 1.3
@@ -40,7 +40,9 @@ Rows = tuple[torch.Tensor, torch.Tensor | None, torch.Tensor]
 """Embeddings, what may be attended to (None: all), and the class of each row."""
 
 
-def attack(model: TextClassifier, items: Sequence[Item], method: str, steps: int, report: Report | None = None) -> None:
+def attack(
+    model: TextClassifier, items: Sequence[TaskItem], method: str, steps: int, report: Report | None = None
+) -> None:
     """Constrained, which looks at the probability too."""
     params = AttackParams(objective="constrained", steps=steps, starts=1)
     given = resolve_params(method, "text", {}, params)
@@ -51,12 +53,12 @@ def attack(model: TextClassifier, items: Sequence[Item], method: str, steps: int
             raise SystemExit(f"error: an attack ended before its {steps} steps, so that times do not compare.")
 
 
-def _groups(items: Sequence[Item]) -> Iterator[list[Item]]:
+def _groups(items: Sequence[TaskItem]) -> Iterator[list[TaskItem]]:
     for group in group_by_length([len(item.encoded) for item in items], EXAMPLES_AT_ONCE):
         yield [items[at] for at in group]
 
 
-def bare(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> Iterator[Callable[[], None]]:
+def bare(model: TextClassifier, items: Sequence[TaskItem], method: str, steps: int) -> Iterator[Callable[[], None]]:
     """What each step needs, batch by batch. The first has the map of the input besides; the last is a map alone."""
     of_each = PATH_STEPS if method == "integrated_gradients" else 1
     for group in _groups(items):
@@ -66,7 +68,7 @@ def bare(model: TextClassifier, items: Sequence[Item], method: str, steps: int) 
             yield functools.partial(_passes, model.module, rows, twice)
 
 
-def _rows(model: TextClassifier, items: Sequence[Item]) -> Rows:
+def _rows(model: TextClassifier, items: Sequence[TaskItem]) -> Rows:
     batch = Task(model, items).batch()
     targets = torch.tensor([item.target for item in items], device=model.device)
     return model.embed(batch).detach().requires_grad_(), None if batch.whole else batch.visible, targets
@@ -82,12 +84,12 @@ def _passes(module: torch.nn.Module, rows: Rows, twice: Sequence[bool]) -> None:
             torch.autograd.grad((slope * embeds).sum(), embeds)
 
 
-def measure(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> list[dict[str, Any]]:
+def measure(model: TextClassifier, items: Sequence[TaskItem], method: str, steps: int) -> list[dict[str, Any]]:
     run_paired(model, items, method, 1)  # to warm up
     return [{"what": method, "steps": steps, **row} for row in run_paired(model, items, method, steps).rows()]
 
 
-def run_paired(model: TextClassifier, items: Sequence[Item], method: str, steps: int) -> PairedClocks:
+def run_paired(model: TextClassifier, items: Sequence[TaskItem], method: str, steps: int) -> PairedClocks:
     """The attack and its bare passes, step by step in turn."""
     passes, clocks = bare(model, items, method, steps), PairedClocks(model)
 
@@ -100,7 +102,9 @@ def run_paired(model: TextClassifier, items: Sequence[Item], method: str, steps:
     return clocks
 
 
-def alone(model: TextClassifier, items: Sequence[Item], method: str, steps: int, rounds: int) -> list[dict[str, Any]]:
+def alone(
+    model: TextClassifier, items: Sequence[TaskItem], method: str, steps: int, rounds: int
+) -> list[dict[str, Any]]:
     def one_by_one() -> None:
         for item in items:
             attack(model, [item], method, steps)

@@ -50,7 +50,7 @@ from engine.explainers.shapley import all_coalitions, exact
 from engine.home import project_root
 from engine.models.loading import load_model
 from engine.removal_operators import BASELINES
-from engine.task import Item, Task
+from engine.task import Task, TaskItem
 from engine.vision.loader import load_image_model
 
 TEXT_MODEL, PICTURE_MODEL = "reviews-minilm", "scenes-vit"
@@ -322,8 +322,8 @@ def measure(comparison: Comparison, subjects: Sequence[tuple[Subject, Subject]],
     )  # fmt: skip
 
 
-def _seeded(item: Item, seed: int) -> Item:
-    return Item(item.encoded, item.prediction, item.target, seed)
+def _seeded(item: TaskItem, seed: int) -> TaskItem:
+    return TaskItem(item.encoded, item.prediction, item.target, seed)
 
 
 def _error(scores: Scores, truth: Scores) -> float:

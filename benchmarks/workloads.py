@@ -20,7 +20,7 @@ from engine.models.text_classifier import TextClassifier
 from engine.params import from_mapping
 from engine.registry import explainer
 from engine.request import Example, Picture
-from engine.task import Item, Task
+from engine.task import Task, TaskItem
 from engine.vision.classifier import ImageClassifier
 from engine.vision.loader import load_image_model
 
@@ -37,7 +37,7 @@ def text_task(model: TextClassifier, text: str = TEXT) -> Task:
     """An explanation of the predicted class of a text."""
     encoded = model.encode(Example(text))
     prediction = predict_encoded(model, [encoded])[0]
-    return Task(model, [Item(encoded, prediction, prediction.index, 0)])
+    return Task(model, [TaskItem(encoded, prediction, prediction.index, 0)])
 
 
 def random_vit_base(folder: Path) -> ImageClassifier:
@@ -56,7 +56,7 @@ def picture_task(model: ImageClassifier) -> Task:
     """An explanation of the predicted class of a photograph that scikit-image carries."""
     encoded = model.encode(Picture(load_images("photos")[0].pixels))
     prediction = predict_encoded(model, [encoded])[0]
-    return Task(model, [Item(encoded, prediction, prediction.index, 0)])
+    return Task(model, [TaskItem(encoded, prediction, prediction.index, 0)])
 
 
 def run_method(task: Task, method: str, **params: Any) -> Callable[[], Any]:

@@ -2,7 +2,7 @@
 
 * `PageState`: what the states of all pages with maps have in common; `read_shared` and `write_shared` are its link.
 * `Selection`: the model, the data set and the example that all pages of a kind of input share.
-* `InputKind`: whether a page that serves both explains a text or a picture.
+* `KindSwitch`: whether a page that serves both explains a text or a picture.
 * `PageSession`: a link fills the widgets, the widgets write the link, a page change keeps both.
 """
 
@@ -203,7 +203,7 @@ class Selection:
 
 
 @dataclass(frozen=True)
-class InputKind:
+class KindSwitch:
     """The kind of input of a page that serves texts and pictures: from its link, its switch or the last selection.
 
     `page`: the prefix of its session keys. `selections`: by kind.

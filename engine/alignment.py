@@ -19,7 +19,7 @@ TEXTS = 2
 
 
 @dataclass(frozen=True)
-class Column:
+class AlignedColumn:
     """A place in both versions, or in one: `deleted` stands only in the parent, `inserted` only in the child.
 
     `text`: 0 in the first text, 1 in the second of a pair.
@@ -31,7 +31,7 @@ class Column:
     text: int = 0
 
 
-def align(parent: Sequence[Piece], child: Sequence[Piece]) -> tuple[Column, ...]:
+def align(parent: Sequence[Piece], child: Sequence[Piece]) -> tuple[AlignedColumn, ...]:
     """Every piece of both versions once, in reading order; the first text with the first, the second with the second.
 
     Pieces with the same text are kept: those that both versions begin and end with, and between these difflib's
@@ -40,7 +40,7 @@ def align(parent: Sequence[Piece], child: Sequence[Piece]) -> tuple[Column, ...]
     """
     versions = zip(_by_text(parent), _by_text(child), strict=True)
     return tuple(
-        Column(*opposite, text)
+        AlignedColumn(*opposite, text)
         for text, (before, after) in enumerate(versions)
         for opposite in _opposite(parent, before, child, after)
     )

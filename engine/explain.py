@@ -23,7 +23,7 @@ from engine.removal_operators import keyed_params
 from engine.request import Request
 from engine.result import Explanation, Prediction, Provenance
 from engine.store import result_store
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task, TaskItem
 
 SCHEMA = 1
 EXAMPLES_AT_ONCE = 16
@@ -214,7 +214,7 @@ class _Members:
     `seconds`: what the members took for each item when they were computed. `waited`: what they took now.
     """
 
-    def __init__(self, queries: list[_Query], items: list[Item]) -> None:
+    def __init__(self, queries: list[_Query], items: list[TaskItem]) -> None:
         self.queries, self.items = queries, items
         self.seconds, self.waited = [0.0] * len(queries), 0.0
 
@@ -232,18 +232,18 @@ class _Members:
         return [_member_attribution(one, item) for one, item in zip(explanations, self.items, strict=True)]
 
 
-def _member_attribution(explanation: Explanation, item: Item) -> Attribution:
+def _member_attribution(explanation: Explanation, item: TaskItem) -> Attribution:
     """A member's attribution with its own notes, without those that the ensemble gives anyway."""
     attribution = Attribution(explanation.scores, explanation.evaluations)
     repeated = {*_warnings(item, attribution), *_scaling_notes(explanation.provenance.heads)}
     return dataclasses.replace(attribution, notes=tuple(note for note in explanation.notes if note not in repeated))
 
 
-def _items(model: AnyClassifier, queries: list[_Query], encoded: list[EncodedInput]) -> list[Item]:
+def _items(model: AnyClassifier, queries: list[_Query], encoded: list[EncodedInput]) -> list[TaskItem]:
     predictions = predict_encoded(model, encoded)
     require_finite(model, "logits", [prediction.logits for prediction in predictions])
     return [
-        Item(e, prediction, model.target_index(query.request.target, prediction), query.request.seed)
+        TaskItem(e, prediction, model.target_index(query.request.target, prediction), query.request.seed)
         for query, e, prediction in zip(queries, encoded, predictions, strict=True)
     ]
 
@@ -282,7 +282,12 @@ def require_finite(model: AnyClassifier, what: str, numbers: object) -> None:
 
 
 def _explanation(
-    model: AnyClassifier, query: _Query, item: Item, attribution: Attribution, seconds: float, notes: tuple[str, ...]
+    model: AnyClassifier,
+    query: _Query,
+    item: TaskItem,
+    attribution: Attribution,
+    seconds: float,
+    notes: tuple[str, ...],
 ) -> Explanation:
     provenance = Provenance(
         model=query.request.model,
@@ -322,7 +327,7 @@ def _scaling_notes(heads: Sequence[tuple[int, int, float]]) -> Iterator[str]:
         yield f"The model ran with heads scaled (counted from 0): {', '.join(named[:HEADS_NAMED])}{more}."
 
 
-def _warnings(item: Item, attribution: Attribution) -> Iterator[str]:
+def _warnings(item: TaskItem, attribution: Attribution) -> Iterator[str]:
     encoded = item.encoded
     if encoded.truncated:
         total = len(encoded) + encoded.truncated

@@ -22,7 +22,7 @@ ATTENTION_SHARE = 0.25
 
 
 @dataclass(frozen=True, eq=False)
-class Item:
+class TaskItem:
     """One example with the class to explain and its seed."""
 
     encoded: EncodedInput
@@ -65,7 +65,7 @@ class Task:
     """A batch of examples that share model, method and parameters."""
 
     model: AnyClassifier
-    items: Sequence[Item]
+    items: Sequence[TaskItem]
     explain_with: Callable[[str], list[Attribution]] | None = None
     """Runs another method, at its defaults, on the same items: for ensembles. Served from the cache where it can be."""
 
@@ -133,7 +133,7 @@ class Task:
         longest = max(len(e) for e in self.examples)
         return np.concatenate(in_chunks(compute, len(index), rows_at_once(model, longest, gradients=True)))
 
-    def attention(self, item: Item) -> Captured:
+    def attention(self, item: TaskItem) -> Captured:
         """Of one example. The last examples' are remembered, so that all attention methods share one pass."""
         memo = self.model.memo.setdefault("attention", {})
         key = item.encoded.key
@@ -144,7 +144,7 @@ class Task:
             memo[key] = captured
         return memo[key]
 
-    def _captured(self, item: Item, memo: dict[bytes, Captured]) -> Captured:
+    def _captured(self, item: TaskItem, memo: dict[bytes, Captured]) -> Captured:
         while len(memo) >= ATTENTION_REMEMBERED:  # room is made first, and where nobody comes between
             memo.pop(next(iter(memo)))
         with torch.no_grad():

@@ -19,7 +19,7 @@ from engine.models.text_classifier import TextClassifier
 from engine.params import Plain, from_mapping
 from engine.registry import all_explainers, explainer
 from engine.request import Example, Input
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task, TaskItem
 from tests.learned import file_for, file_of
 from tests.tiny import save_checkpoint
 
@@ -46,7 +46,7 @@ def task_for(model: AnyClassifier, examples: Sequence[Input | str], target: int 
     given = [Example(e) if isinstance(e, str) else e for e in examples]
     encoded = [model.encode(e) for e in given]
     items = [
-        Item(e, prediction, prediction.index if target is None else target, seed)
+        TaskItem(e, prediction, prediction.index if target is None else target, seed)
         for e, prediction in zip(encoded, predict_encoded(model, encoded), strict=True)
     ]
     return Task(model, items, lambda method: run(method, Task(model, items)))

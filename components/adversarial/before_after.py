@@ -129,7 +129,7 @@ def top_after(moves: Sequence[RankMove], k: int) -> list[RankMove]:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class AttackColumn:
     """A column. `result`: the attack after which it is, None before any. `picture`: None of a text."""
 
     title: str
@@ -142,19 +142,19 @@ class Column:
 
 def build_columns(
     results: Sequence[AttackResult], views: Sequence[MapView], picture: UInt8[np.ndarray, "h w 3"] | None
-) -> list[Column]:
+) -> list[AttackColumn]:
     """The column before, then one after each attack. `seen`: the picture as the model sees it, before."""
     first = results[0]
-    before = Column(BEFORE, views[0], first.prediction, _list_before(results), picture=picture)
+    before = AttackColumn(BEFORE, views[0], first.prediction, _list_before(results), picture=picture)
     after = [
-        Column(result_title(result), view, result.prediction_after, _list_after(result), result,
+        AttackColumn(result_title(result), view, result.prediction_after, _list_after(result), result,
              picture if result.picture is None else result.picture.after)
         for result, view in zip(results, views[1:], strict=True)
     ]  # fmt: skip
     return [before, *after]
 
 
-def before_after_html(columns: Sequence[Column]) -> str:
+def before_after_html(columns: Sequence[AttackColumn]) -> str:
     """The columns; on a telephone they stand below each other."""
     target = next(column.result for column in columns if column.result is not None).provenance.target
     html = "".join(_column(column, columns[0].prediction, target, at) for at, column in enumerate(columns))
@@ -208,7 +208,7 @@ def sizes_html(
     return f'<div class="xg"><div class="xg-sides">{"".join(cells)}</div></div>'
 
 
-def _column(column: Column, like: Prediction, target: int, at: int) -> str:
+def _column(column: AttackColumn, like: Prediction, target: int, at: int) -> str:
     style = "" if column.picture is None else picture_style(column.picture, scope=f".xg-shown-{at}")
     numbers = "" if column.result is None else _numbers(column.result)
     return (

@@ -50,14 +50,14 @@ from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, o
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.links import MOST_SEED, Query
-from components.state import InputKind, PageSession
+from components.state import KindSwitch, PageSession
 from engine.attacks.attack import MIXED_SCALES
 from engine.attacks.plan import METHODS, MIXED, AttackParams
 from engine.registry import Explainer
 
 LOOKINGS = {"text": text_choice.LOOKING, "image": picture_focus_controls.LOOKING}
 SESSIONS = {kind: PageSession(f"adversarial_{kind}", looking, ()) for kind, looking in LOOKINGS.items()}
-INPUT_KIND = InputKind("adversarial", LOOKINGS)
+INPUT_KIND = KindSwitch("adversarial", LOOKINGS)
 chosen_kind, kind_switch = INPUT_KIND.chosen, INPUT_KIND.switch
 Opened = OpenTexts | OpenPictures
 FIELDS = ("method", "objective", "seed", "points", "start", "scale", "others")

@@ -23,7 +23,7 @@ from components.errors import escape_label, show_note
 from components.prediction import prediction_html
 from components.safe_markdown import markdown
 from components.widgets.base import component_key
-from components.widgets.ranking import Ranking, draw_ranking_board, forget_ranking
+from components.widgets.ranking import ConfirmedRanking, draw_ranking_board, forget_ranking
 from engine.errors import ExegesisError
 from engine.request import Picture
 from engine.result import Prediction
@@ -159,7 +159,7 @@ def _save_guess(seat: Seat, ballot: str, guess: Guess | None) -> None:
         leave_message(f"{error} Your answer is not saved.")
 
 
-def _save(seat: Seat, ballot: str, ranking: Ranking) -> None:
+def _save(seat: Seat, ballot: str, ranking: ConfirmedRanking) -> None:
     _send(seat, Answer(ballot, ranking.token, ranking.ranks, time.monotonic() - viewed_since(ballot)))
 
 

@@ -33,7 +33,7 @@ from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.links import Query
 from components.prediction import target_index
-from components.state import InputKind, PageSession, control_values
+from components.state import KindSwitch, PageSession, control_values
 from components.widgets.attention_board.options import BoardOptions, Head, head_name, locked_head
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.heads.matrices import BETWEEN, select_positions
@@ -49,7 +49,7 @@ SESSIONS = {
     kind: PageSession(f"attention_{kind}", looking, (*INPUT_FIELDS, *MODEL_FIELDS))
     for kind, looking in LOOKINGS.items()
 }
-INPUT_KIND = InputKind("attention", LOOKINGS)
+INPUT_KIND = KindSwitch("attention", LOOKINGS)
 KIND, chosen_kind, kind_switch = INPUT_KIND.switched, INPUT_KIND.chosen, INPUT_KIND.switch
 Opened = OpenTexts | OpenPictures
 

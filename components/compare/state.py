@@ -26,7 +26,7 @@ from components.links import (
     whole_number,
     write_changed,
 )
-from components.state import MEASURES, PARAMETER, InputKind, PageSession, control_values
+from components.state import MEASURES, PARAMETER, KindSwitch, PageSession, control_values
 from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY
 from components.widgets.view_options import read_gamma
 from engine.comparison.agreement import ORDERS, AgreementOptions
@@ -55,7 +55,7 @@ START = {
 SECTIONS = ("search",)
 LOOKINGS = {"text": text_choice.LOOKING, "image": picture_focus_controls.LOOKING}
 SESSIONS = {kind: PageSession(f"compare_{kind}", looking, ()) for kind, looking in LOOKINGS.items()}
-INPUT_KIND = InputKind("compare", LOOKINGS)
+INPUT_KIND = KindSwitch("compare", LOOKINGS)
 VIEW = "look."
 """Prefix of the widget keys of view options."""
 PLACE = ("data", "split", "index", "digest")

@@ -12,7 +12,7 @@ from typing import Any
 import streamlit as st
 
 from components.experiment.state import ExperimentState, Methods, read_state, typed_params, write_state
-from components.state import KINDS, InputKind, PageSession, Selection
+from components.state import KINDS, KindSwitch, PageSession, Selection
 from engine.experiments.base import Experiment
 from engine.experiments.options import Option, options_of, page_options
 from engine.params import as_plain
@@ -36,7 +36,7 @@ class ExperimentSession:
 
     def __init__(self, own: Experiment, page: str, view: type) -> None:
         self.experiment, self.page, self.view = own, page, view
-        self.input_kind = InputKind(page, {})
+        self.input_kind = KindSwitch(page, {})
         apart = Apart(f"{page}_apart.", f"{page}_apart", ())
         self.sessions = {kind: PageSession(f"{page}_{kind}", apart, ()) for kind in KINDS}
 

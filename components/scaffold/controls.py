@@ -38,14 +38,14 @@ from components.scaffold.state import (
     state_of,
     write_state,
 )
-from components.state import KINDS, InputKind, PageSession
+from components.state import KINDS, KindSwitch, PageSession
 from engine.input_kinds import list_models
 from engine.models.catalog import embedded_bases
 from engine.params import from_mapping
 from engine.scaffold.plan import SETTINGS, Recipe
 from engine.scaffold.presets import OPENING_PLANS
 
-INPUT_KIND = InputKind("scaffold", {})
+INPUT_KIND = KindSwitch("scaffold", {})
 FIELDS = ("teacher", "data", "settings", "sizes", "seeds", "base", "split")
 APART = Apart("scaffold_apart.", "scaffold_apart", ())
 SESSIONS = {kind: PageSession(f"scaffold_{kind}", APART, ()) for kind in KINDS}

@@ -25,14 +25,14 @@ STAYS = "The pins stay as they were. Load the page again if this happens twice."
 
 
 @runtime_checkable
-class Event(Protocol):
+class ComponentEvent(Protocol):
     """An event of the browser; `turn` counts them."""
 
     @property
     def turn(self) -> int: ...
 
 
-SomeEvent = TypeVar("SomeEvent", bound=Event)
+SomeEvent = TypeVar("SomeEvent", bound=ComponentEvent)
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,7 @@ from engine.registry import explainer
 from engine.request import Input
 from engine.result import Provenance
 from engine.store import result_store
-from engine.task import Item
+from engine.task import TaskItem
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import EncodedPicture
 
@@ -151,19 +151,19 @@ def _attack_group(
             yield one, _build_result(model, one, batch[best.item], best, seconds)
 
 
-def encode_items(model: AnyClassifier, examples: Sequence[tuple[Input, int]]) -> list[Item]:
+def encode_items(model: AnyClassifier, examples: Sequence[tuple[Input, int]]) -> list[TaskItem]:
     """Encode examples with the predicted class, which is the one that is attacked. The caller holds the turn."""
     encoded = [model.encode(example) for example, _ in examples]
     predictions = predict_encoded(model, encoded)
     require_finite(model, "logits", [prediction.logits for prediction in predictions])
     return [
-        Item(e, prediction, prediction.index, seed)
+        TaskItem(e, prediction, prediction.index, seed)
         for e, prediction, (_, seed) in zip(encoded, predictions, examples, strict=True)
     ]
 
 
 def _build_result(
-    model: AnyClassifier, resolved: _ResolvedRequest, item: Item, best: OptimizerResult, seconds: float
+    model: AnyClassifier, resolved: _ResolvedRequest, item: TaskItem, best: OptimizerResult, seconds: float
 ) -> AttackResult:
     encoded, request, pixels = item.encoded, resolved.request, resolved.attack_params.place == PIXELS
     features = encoded.features
@@ -199,7 +199,7 @@ def _build_result(
     )
 
 
-def _notes(item: Item, params: AttackParams, best: OptimizerResult) -> Iterator[str]:
+def _notes(item: TaskItem, params: AttackParams, best: OptimizerResult) -> Iterator[str]:
     """Sentences that a reader needs beside the numbers; none where all went as usual."""
     encoded, n = item.encoded, len(item.encoded.features)
     if encoded.truncated:

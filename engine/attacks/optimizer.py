@@ -20,7 +20,7 @@ from engine.metrics.ranking import TIES, rank_features
 from engine.models.classifier import as_float64
 from engine.progress import check_cancelled, reporting, silent, tell
 from engine.removal import target_values
-from engine.task import Item
+from engine.task import TaskItem
 
 HALVED_EVERY = 200
 QUIET_STEPS, QUIET = 20, 1e-5
@@ -71,19 +71,19 @@ class TrajectoryRecorder:
         return StepValues(step, self._steps, last[:, 1], last[:, 2], last[:, 3])
 
 
-def order_of(item: Item, scores: Float[np.ndarray, "feature"]) -> Int[np.ndarray, "feature"]:
+def order_of(item: TaskItem, scores: Float[np.ndarray, "feature"]) -> Int[np.ndarray, "feature"]:
     """Features by their scores, the highest first; ties as everywhere, by chance and alike for all maps."""
     return rank_features(scores, _ties(item))
 
 
-def _ties(item: Item) -> tuple[int, ...]:
+def _ties(item: TaskItem) -> tuple[int, ...]:
     return (item.seed, *item.encoded.ids.tolist())
 
 
 class RankTracker:
     """The rank change of many items at once on the device, the same as item by item."""
 
-    def __init__(self, items: Sequence[Item], before: Float[torch.Tensor, "item seq"], ks: Sequence[int]) -> None:
+    def __init__(self, items: Sequence[TaskItem], before: Float[torch.Tensor, "item seq"], ks: Sequence[int]) -> None:
         self.device, width = before.device, before.shape[1]
         mixed = np.zeros((len(items), width), dtype=np.int64)
         valid = np.zeros((len(items), width), dtype=bool)

@@ -25,7 +25,7 @@ from engine.params import LOGIT, PROBABILITY, Plain, as_plain, from_mapping
 from engine.registry import explainer
 from engine.removal import removed, target_values
 from engine.runtime import in_chunks, rows_at_once
-from engine.task import Item
+from engine.task import TaskItem
 from engine.vision.classifier import ImageClassifier
 
 START = 1e-3
@@ -54,7 +54,7 @@ class SearchSpace:
         """The moved points of these items."""
         return self.points[items] + self.unit * delta
 
-    def relative_epsilon(self, row: int, item: Item, params: AttackParams) -> float | None:
+    def relative_epsilon(self, row: int, item: TaskItem, params: AttackParams) -> float | None:
         """The longest change of a position that epsilon allows, `sqrt(d) epsilon`, as a multiple of what is there.
 
         That is the median Euclidean length of the item's own embeddings that may move; None where it is 0. Of pixels
@@ -73,7 +73,7 @@ class SearchSpace:
         """Delta brought back to where it may be."""
         return torch.minimum(torch.maximum(delta, self.low[items]), self.high[items])
 
-    def draw_starts(self, items: Sequence[Item], starts: int = 1) -> Float[torch.Tensor, "item seq width"]:
+    def draw_starts(self, items: Sequence[TaskItem], starts: int = 1) -> Float[torch.Tensor, "item seq width"]:
         """Each item's own draw, whatever it stands beside; each stands there `starts` times, for a draw each."""
         draws = np.zeros(tuple(self.points.shape))
         for row, item in enumerate(items):
@@ -85,7 +85,7 @@ class SearchSpace:
         return self.clip(torch.from_numpy(draws).to(self.points), everyone)
 
 
-def search_space(model: AnyClassifier, batch: Any, items: Sequence[Item], params: AttackParams) -> SearchSpace:
+def search_space(model: AnyClassifier, batch: Any, items: Sequence[TaskItem], params: AttackParams) -> SearchSpace:
     """Features move, special tokens only where that is asked for, padding never."""
     with torch.no_grad():
         points = model.points(batch, params.place)
@@ -100,7 +100,7 @@ def search_space(model: AnyClassifier, batch: Any, items: Sequence[Item], params
     )
 
 
-def _movable(items: Sequence[Item], width: int, specials: bool) -> np.ndarray:
+def _movable(items: Sequence[TaskItem], width: int, specials: bool) -> np.ndarray:
     free = np.zeros((len(items), width), dtype=bool)
     for row, item in enumerate(items):
         free[row, : len(item.encoded)] = True if specials else ~item.encoded.special
@@ -214,7 +214,7 @@ class SaliencyMapper:
     def __init__(
         self,
         model: AnyClassifier,
-        items: Sequence[Item],
+        items: Sequence[TaskItem],
         method: str,
         method_params: Mapping[str, Plain],
         params: AttackParams,

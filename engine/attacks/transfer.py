@@ -29,7 +29,7 @@ from engine.progress import check_cancelled
 from engine.registry import explainer
 from engine.request import Request
 from engine.store import result_store
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task, TaskItem
 from engine.vision.classifier import ImageClassifier
 
 VERSION = 1
@@ -104,7 +104,7 @@ def _maps(
     kind = request.example.kind
     model = load_classifier(kind, request.model, request.dtype, runtime.device())
     (item,) = encode_items(model, [(request.example, request.seed)])
-    moved = Item(item.encoded, attacked.prediction_after, item.target, item.seed)
+    moved = TaskItem(item.encoded, attacked.prediction_after, item.target, item.seed)
     copied = moved_model(model, item, attacked.delta, str(attacked.attack["place"]))
 
     def run(method: str, params: Mapping[str, Plain] = {}) -> list[Attribution]:
@@ -118,7 +118,9 @@ def _maps(
     return {"before": np.array(before), "after": np.asarray(after, dtype=np.float64), **orders}
 
 
-def moved_model(model: AnyClassifier, item: Item, delta: Float[np.ndarray, "seq width"], place: str) -> AnyClassifier:
+def moved_model(
+    model: AnyClassifier, item: TaskItem, delta: Float[np.ndarray, "seq width"], place: str
+) -> AnyClassifier:
     """A view of the shared model to which that one input looks moved: every method runs on it unchanged.
 
     What it remembers is its own. Features that a method removes are as if nothing had moved them.

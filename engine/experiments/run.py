@@ -280,7 +280,7 @@ def _assemble(plan: Any, finish: Callable[[], object]) -> None:
 
 
 @dataclass(frozen=True)
-class ClusterTask:
+class UnitGroupTask:
     """A group of units for a worker of a cluster. `plan`: a part of one. `size`: how many examples.
 
     `at`: the group. `key`: of the note that it is done.
@@ -313,12 +313,12 @@ def missing_tasks(plan: Any, sample: Sample) -> list[cluster.ClusterTask]:
     return cluster.pending([task for part in parts for task in _tasks(part, sample)])
 
 
-def _tasks(part: Any, sample: Sample) -> Iterator[ClusterTask]:
+def _tasks(part: Any, sample: Sample) -> Iterator[UnitGroupTask]:
     own, of = experiment_of(part), key_of(part, sample)
     groups = own.steps.groups(part, sample) if isinstance(own.steps, CustomGroups) else _unit_groups(part, sample)
     for at, size in groups:
         key = key_for({"kind": own.participle, "what": "task", "of": of, "at": at})
-        yield ClusterTask(part, at, size, key)
+        yield UnitGroupTask(part, at, size, key)
 
 
 def _unit_groups(part: Any, sample: Sample) -> Iterator[tuple[Any, int]]:

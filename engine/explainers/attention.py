@@ -21,7 +21,7 @@ from engine.params import option
 from engine.registry import KINDS, Axes, register
 from engine.result import Check
 from engine.runtime import in_chunks, rows_at_once
-from engine.task import Attribution, Captured, Item, Task
+from engine.task import Attribution, Captured, Task, TaskItem
 
 if TYPE_CHECKING:
     from engine.scaffold.learned_explainer import LearnedExplainer
@@ -205,7 +205,7 @@ def mean_logits(
 
 
 def mix_heads(
-    task: Task, item: Item, weights: Float[torch.Tensor, "layer head"], layers: slice = slice(None)
+    task: Task, item: TaskItem, weights: Float[torch.Tensor, "layer head"], layers: slice = slice(None)
 ) -> Attribution:
     """`softmax(sum_h λ_h s^h)` over the features, in double precision; sums to 1. `layers`: those of the weights.
 
@@ -222,7 +222,7 @@ def mix_heads(
     return _attribution(task, torch.softmax(scores.masked_fill(special, -torch.inf), dim=0))
 
 
-def _mix_uniformly(task: Task, item: Item, layers: slice) -> Attribution:
+def _mix_uniformly(task: Task, item: TaskItem, layers: slice) -> Attribution:
     shape = task.attention(item).logits[layers].shape[:2]
     return mix_heads(task, item, torch.full(shape, 1 / shape.numel(), dtype=torch.float64), layers)
 

@@ -26,7 +26,7 @@ from engine.params import NoParams, option
 from engine.registry import KINDS, Axes, register
 from engine.result import Check
 from engine.runtime import in_chunks, rows_at_once
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task, TaskItem
 
 _PLAIN = "Captum's rules act on few operations of a transformer: all others pass plain gradients."
 _RANDOM = "Another seed draws others at random: compare two seeds before you trust small differences."
@@ -197,7 +197,7 @@ def shapley_sampling(task: Task, params: ShapleySamplingParams) -> list[Attribut
     return [_ablate(task, item, params, ShapleyValueSampling, n_samples=params.n_samples) for item in task.items]
 
 
-def _ablate(task: Task, item: Item, params: RemovalParams, method: Any, **options: int) -> Attribution:
+def _ablate(task: Task, item: TaskItem, params: RemovalParams, method: Any, **options: int) -> Attribution:
     groups, alone, values = params.groups(item.encoded), Task(task.model, [item]), list[float]()
 
     def evaluate(masks: torch.Tensor) -> torch.Tensor:
@@ -237,7 +237,7 @@ def _in_chunks(compute: Callable[[slice], list[Any]], count: int, size: int) -> 
 
 
 @contextlib.contextmanager
-def _seeded(item: Item) -> Iterator[None]:
+def _seeded(item: TaskItem) -> Iterator[None]:
     """Captum draws from the global generators: they stand at the item's seed inside, and where they stood after."""
     seed, state = int(item.generator().integers(2**31)), np.random.get_state()
     with torch.random.fork_rng():

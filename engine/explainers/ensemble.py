@@ -7,7 +7,7 @@ from jaxtyping import Float
 
 from engine.errors import ExegesisError
 from engine.registry import KINDS, SEVEN, TOP_THREE, Axes, explainer, register
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task, TaskItem
 
 _CAUTION = "A mean hides disagreement: look at the members before you trust it."
 _MEMBER = "that of each member"
@@ -53,7 +53,7 @@ def _ensemble(task: Task, methods: tuple[str, ...]) -> list[Attribution]:
     ]
 
 
-def _mean(item: Item, members: dict[str, Attribution]) -> Attribution:
+def _mean(item: TaskItem, members: dict[str, Attribution]) -> Attribution:
     scaled = {m: normalize(a.scores, item) for m, a in members.items()}
     flat = [m for m, scores in scaled.items() if scores is None]
     maps = [scores for scores in scaled.values() if scores is not None]
@@ -63,7 +63,7 @@ def _mean(item: Item, members: dict[str, Attribution]) -> Attribution:
     return Attribution(mean, sum(a.evaluations for a in members.values()), None, (*left_out, *notes))
 
 
-def normalize(scores: Float[np.ndarray, "seq"], item: Item) -> Float[np.ndarray, "seq"] | None:
+def normalize(scores: Float[np.ndarray, "seq"], item: TaskItem) -> Float[np.ndarray, "seq"] | None:
     """Scores of the features divided by their sum of absolute values (a signed sum, the thesis's, can be zero)."""
     features = item.encoded.features
     total = np.abs(scores[features]).sum()

@@ -13,7 +13,7 @@ from engine.models.classifier import as_float64
 from engine.params import option
 from engine.registry import Axes, register
 from engine.runtime import in_chunks, rows_at_once
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task, TaskItem
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ def grad_cam(task: Task, params: GradCamParams) -> list[Attribution]:
     return [Attribution(np.maximum(scores, 0) if params.sign == "positive" else scores, 1) for scores in maps]
 
 
-def _weighted_activations(task: Task, items: Sequence[Item]) -> list[Float[np.ndarray, "seq"]]:
+def _weighted_activations(task: Task, items: Sequence[TaskItem]) -> list[Float[np.ndarray, "seq"]]:
     model = task.model
     read: list[torch.Tensor] = []
     norm = model.blocks[-1].get_submodule(model.adapter.first_norm)

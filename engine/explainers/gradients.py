@@ -16,7 +16,7 @@ from engine.lazy import torch
 from engine.models.classifier import EMBEDDING, AnyClassifier, as_float64
 from engine.params import LOGIT, QuantityParams, option
 from engine.registry import KINDS, Axes, register
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task, TaskItem
 
 FeatureReduction = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
 """Points and gradients, both `[row seq width]`, to scores `[row seq]`."""
@@ -219,7 +219,7 @@ def noisy_gradients(task: Task, params: SmoothGradParams) -> list[Float[torch.Te
     return mean_gradients(task, index, add_noise, np.full(len(index), 1 / samples), params.quantity, place)
 
 
-def _draw_noise(item: Item, sample: int, width: int) -> Float[np.ndarray, "seq d_model"]:
+def _draw_noise(item: TaskItem, sample: int, width: int) -> Float[np.ndarray, "seq d_model"]:
     """One draw, made when it is needed: all of them together would fill the memory."""
     draw = item.generator(sample).standard_normal((len(item.encoded), width))
     draw[item.encoded.special] = 0

@@ -21,7 +21,7 @@ from engine.params import option
 from engine.registry import KINDS, Axes, register
 from engine.removal_operators import OPERATORS, PATCH_OPERATORS
 from engine.result import Check
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task, TaskItem
 from engine.vision.picture import SEGMENTS, EncodedPicture, segment_picture
 
 GAP_LIMIT = 1e-6
@@ -311,7 +311,7 @@ def exact_shapley(task: Task, params: RemovalParams) -> list[Attribution]:
     return [_exact_values(task, item, group, params.removal) for item, group in zip(task.items, groups, strict=True)]
 
 
-def _exact_values(task: Task, item: Item, group: FeatureGroups, removal: str) -> Attribution:
+def _exact_values(task: Task, item: TaskItem, group: FeatureGroups, removal: str) -> Attribution:
     values = np.zeros(0)
 
     def evaluate(keep: np.ndarray) -> np.ndarray:
@@ -324,7 +324,7 @@ def _exact_values(task: Task, item: Item, group: FeatureGroups, removal: str) ->
 
 
 def additive(
-    item: Item, phi: Float[np.ndarray, "feature"], change: float, evaluations: int, notes: tuple[str, ...]
+    item: TaskItem, phi: Float[np.ndarray, "feature"], change: float, evaluations: int, notes: tuple[str, ...]
 ) -> Attribution:
     """Shapley values with the check that they sum to the change of m."""
     scores = at_features(item, phi)
@@ -332,7 +332,7 @@ def additive(
     return Attribution(scores, evaluations, Check("additivity gap", gap, GAP_LIMIT), notes)
 
 
-def at_features(item: Item, scores: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "seq"]:
+def at_features(item: TaskItem, scores: Float[np.ndarray, "feature"]) -> Float[np.ndarray, "seq"]:
     """Scores of the features at their positions; special tokens get 0."""
     spread = np.zeros(len(item.encoded))
     spread[item.encoded.features] = scores

@@ -33,7 +33,7 @@ from engine.registry import Explainer, explainer
 from engine.request import Request
 from engine.result import Explanation
 from engine.store import result_store
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task, TaskItem
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import EncodedPicture
 
@@ -183,7 +183,7 @@ def _measure(queries: Sequence[_SensitivityQuery]) -> dict[str, Sensitivity]:
     return results
 
 
-def _neighbors(running: AnyClassifier, model: AnyClassifier, query: _SensitivityQuery) -> list[Item]:
+def _neighbors(running: AnyClassifier, model: AnyClassifier, query: _SensitivityQuery) -> list[TaskItem]:
     """Neighbors with the predicted class of the input; a regression head has none to keep."""
     explanation = query.explanation
     if not explanation.scores[explanation.features].any():
@@ -192,13 +192,13 @@ def _neighbors(running: AnyClassifier, model: AnyClassifier, query: _Sensitivity
     near = [move(running, encoded, number, query.radius, seed) for number in range(query.samples)]
     seeds = [int(np.random.SeedSequence([seed, number]).generate_state(1)[0]) for number in range(query.samples)]
     return [
-        Item(coded, prediction, explanation.provenance.target, own_seed)
+        TaskItem(coded, prediction, explanation.provenance.target, own_seed)
         for coded, prediction, own_seed in zip(near, predict_encoded(model, near), seeds, strict=True)
         if prediction.regression or prediction.index == explanation.prediction.index
     ]
 
 
-def _explain(method: str, request: Request, model: AnyClassifier, items: list[Item]) -> list[Attribution]:
+def _explain(method: str, request: Request, model: AnyClassifier, items: list[TaskItem]) -> list[Attribution]:
     """Maps of the neighbors; members of ensembles at their defaults, as an ensemble asks for them."""
     if not items:
         return []

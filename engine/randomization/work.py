@@ -36,7 +36,7 @@ from engine.removal_operators import keyed_params
 from engine.result import Prediction, Token
 from engine.serialization import unpack_prediction
 from engine.store import result_store
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task, TaskItem
 
 VERSION = 1
 """Raised whenever the numbers of a map or a prediction change."""
@@ -285,7 +285,7 @@ class ModelWork:
     ) -> ChunkMaps:
         predictions = dict(zip(inputs, predict_encoded(model, list(inputs.values())), strict=True))
         seed = self._seed(chunk)
-        items = [Item(coded, predictions[index], targets[index], seed) for index, coded in inputs.items()]
+        items = [TaskItem(coded, predictions[index], targets[index], seed) for index, coded in inputs.items()]
         outcomes = bisect_failures(lambda some: self._run(model, chunk.method, some), items)
         scores = {index: np.asarray(one.scores, dtype=np.float64)
                   for index, one in zip(inputs, outcomes, strict=True) if isinstance(one, Attribution)}  # fmt: skip
@@ -298,7 +298,7 @@ class ModelWork:
             result_store().put(chunk.key, *maps.pack())
         return maps
 
-    def _run(self, model: AnyClassifier, method: str, items: list[Item]) -> list[Attribution]:
+    def _run(self, model: AnyClassifier, method: str, items: list[TaskItem]) -> list[Attribution]:
         """An ensemble's members are run on the same model, never taken from the cache."""
         known = explainer(method, self.plan.kind)
         params = known.settled(self.plan.params_of(method), self.model)

@@ -22,7 +22,7 @@ from engine.reproduction.claims import Claim
 from engine.reproduction.query import Findings, NoNumber, ReproductionQuery
 from engine.reproduction.report import ClaimOutcome, ModelSummary, Reproduction, report_from_plain
 from engine.reproduction.smat import SmatQuery
-from engine.reproduction.thesis import Experiment, ThesisQuery
+from engine.reproduction.thesis import ThesisExperiment, ThesisQuery
 from engine.reproduction.verdicts import (
     CEILING,
     CONSTRUCTION,
@@ -215,7 +215,7 @@ def _always(label: str, of: str, work: Callable[[], object]) -> WorkUnit:
     return WorkUnit(key_for({"kind": "reproducing", "of": of, "label": label}), label, work, stores_itself=True)
 
 
-def _whole_models(experiment: Experiment) -> Iterator[WorkUnit]:
+def _whole_models(experiment: ThesisExperiment) -> Iterator[WorkUnit]:
     """A unit a model: its parts cannot be named before it is there."""
     for role in experiment.roles:
         alone = replace(experiment, roles=(role,))
@@ -223,6 +223,6 @@ def _whole_models(experiment: Experiment) -> Iterator[WorkUnit]:
         yield _always(label, role.place, partial(_carry_out, alone))
 
 
-def _carry_out(experiment: Experiment) -> None:
+def _carry_out(experiment: ThesisExperiment) -> None:
     roles = tuple(replace(role, why="") for role in experiment.roles)  # it was not there when this was planned
     experiment.kind.carry_out(replace(experiment, roles=roles).plan)

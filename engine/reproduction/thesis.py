@@ -41,7 +41,7 @@ of the shipped report."""
 
 
 @dataclass(frozen=True)
-class FineTuning:
+class PlannedFineTuning:
     """A model that is still to be fine-tuned: what `exegesis train` is told. `source`: of the marked reviews."""
 
     name: str
@@ -83,7 +83,7 @@ class ModelRole:
 
 
 @dataclass(frozen=True)
-class Experiment:
+class ThesisExperiment:
     """The models of one comparison on one data set. `source`: what is done. `request`: for any models."""
 
     name: str
@@ -104,7 +104,7 @@ class Experiment:
         return self.kind.plan(replace(self.request, models=models)) if models else None
 
 
-Result = tuple[Experiment, Any]
+Result = tuple[ThesisExperiment, Any]
 """An experiment with its result, or why there is none."""
 
 
@@ -141,7 +141,7 @@ class ThesisQuery(ReproductionQuery):
         count = max(2, round(self.count * settings.pop("examples", declared) / declared))
         return ExperimentRequest((), self.locations.dataset(data.dataset), metrics, count, self.seed, settings)
 
-    def experiments(self) -> tuple[Experiment, ...]:
+    def experiments(self) -> tuple[ThesisExperiment, ...]:
         """The experiments that the selected claims need. Looks where the models are; loads none."""
         scale = scale_of(self.scale)
         parts: dict[tuple[TaskData, str, Source], list[tuple[str, str]]] = {}
@@ -149,7 +149,9 @@ class ThesisQuery(ReproductionQuery):
             parts.setdefault((scale.tasks[task], family_of(part), source), []).append((task, part))
         return tuple(self._experiment(*key, own) for key, own in parts.items())
 
-    def _experiment(self, data: TaskData, family: str, source: Source, parts: Sequence[tuple[str, str]]) -> Experiment:
+    def _experiment(
+        self, data: TaskData, family: str, source: Source, parts: Sequence[tuple[str, str]]
+    ) -> ThesisExperiment:
         scale, locations = scale_of(self.scale), self.locations
         by_model: dict[str, list[str]] = {}
         for task, part in parts:
@@ -163,11 +165,11 @@ class ThesisQuery(ReproductionQuery):
         # Of all tasks that the data set stands for, whichever claims are chosen, so that all share their work.
         tasks = [task for task, own in scale.tasks.items() if own == data]
         metrics = tuple(dict.fromkeys(metric for task in tasks for metric in self.declaration.tasks[task]))
-        return Experiment(
+        return ThesisExperiment(
             _experiment_name(data, family, source), data, source, roles, self.request(source, data, metrics)
         )
 
-    def pending_fine_tunings(self) -> tuple[FineTuning, ...]:
+    def pending_fine_tunings(self) -> tuple[PlannedFineTuning, ...]:
         """The fine-tunings that the selected claims need and that are not there."""
         if not scale_of(self.scale).trains:
             return ()
@@ -178,7 +180,7 @@ class ThesisQuery(ReproductionQuery):
                 name = role.data.dataset
                 base = locations.base(locations.scale.bases[role.parts[0]])
                 source = locations.dataset("sst2") if name == MARKED_SST and name not in locations.given else ""
-                pending.append(FineTuning(role.name, base, locations.dataset(name), role.place, source))
+                pending.append(PlannedFineTuning(role.name, base, locations.dataset(name), role.place, source))
         return tuple(dict.fromkeys(pending))
 
     def collect(self, report: Report = silent, compute: bool = True) -> Evidence:
@@ -309,7 +311,7 @@ def _availability(place: str) -> tuple[str, str]:
         return " ".join(str(error).split()), ""
 
 
-def _run(experiment: Experiment, report: Report) -> Result:
+def _run(experiment: ThesisExperiment, report: Report) -> Result:
     plan = experiment.plan
     if plan is None:
         return experiment, "none of its models is there"
@@ -321,7 +323,7 @@ def _run(experiment: Experiment, report: Report) -> Result:
         return experiment, error_line(error)
 
 
-def _summary(experiment: Experiment, result: Any) -> ExperimentSummary:
+def _summary(experiment: ThesisExperiment, result: Any) -> ExperimentSummary:
     plan = experiment.plan
     if isinstance(result, str) or plan is None:
         return ExperimentSummary(experiment.name, {}, str(result), 0, experiment.source)
@@ -346,7 +348,7 @@ def _model_summaries(results: Sequence[Result]) -> tuple[ModelSummary, ...]:
     return tuple(models.values())
 
 
-def _result_keys(experiment: Experiment) -> list[str]:
+def _result_keys(experiment: ThesisExperiment) -> list[str]:
     """The cache keys of its results; where the data set cannot be read, why."""
     plan = experiment.plan
     if plan is None:

@@ -25,7 +25,7 @@ from engine.scaffold.plan import ATTENTION, GRADIENTS, NONE, SMAT, ScaffoldPlan,
 from engine.scaffold.result import is_constant
 from engine.scaffold.splits import Splits, source_of, splits_of
 from engine.scaffold.student import TeachingExamples, load_base
-from engine.task import Item, Task
+from engine.task import Task, TaskItem
 
 TEMPERATURES = {"gradient_x_input": 0.1, "integrated_gradients": 0.5}
 """Of the softmax that turns scores into a distribution (the authors' configuration); 1 for other explainers."""
@@ -94,7 +94,7 @@ def _scores(teacher: AnyClassifier, setting: str, examples: Sequence[EncodedInpu
     for start in range(0, len(examples), GRADIENT_CHUNK):
         chunk = examples[start : start + GRADIENT_CHUNK]
         predictions = teacher.predictions(torch.from_numpy(predict_logits(teacher, chunk)))
-        items = [Item(e, p, p.index, 0) for e, p in zip(chunk, predictions, strict=True)]
+        items = [TaskItem(e, p, p.index, 0) for e, p in zip(chunk, predictions, strict=True)]
         scores += [one.scores for one in method.function(Task(teacher, items), params)]
     return scores
 

@@ -15,7 +15,7 @@ from components.styles import use_styles
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.card import patches_html
 from components.widgets.patch_map.picture import picture_style, use_picture_styles
-from components.widgets.ranking import PLACES, Ranking, draw_ranking_board, forget_ranking
+from components.widgets.ranking import PLACES, ConfirmedRanking, draw_ranking_board, forget_ranking
 from components.widgets.token_map import TokenMap, token_map_html
 from engine.errors import UsageError
 from engine.request import Example
@@ -50,7 +50,7 @@ def explanations() -> list[str]:
     return [picture_map(number) if "pictures" in asked else text_map(number, text) for number in range(count)]
 
 
-def save(ranked: Ranking) -> None:
+def save(ranked: ConfirmedRanking) -> None:
     st.session_state.saves = st.session_state.get("saves", 0) + 1
     if "slow" in st.query_params:
         time.sleep(9)

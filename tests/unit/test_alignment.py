@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.alignment import Column, align
+from engine.alignment import AlignedColumn, align
 from engine.request import Example
 from engine.result import Token
 from engine.word_units import Unit, units
@@ -23,7 +23,7 @@ def aligned(parent: str, child: str) -> list[tuple[str, str, str]]:
     """What stands in each column between [CLS] and [SEP]."""
     old, new = pieces(Example(parent)), pieces(Example(child))
     columns = align(old, new)
-    assert (columns[0], columns[-1]) == (Column(0, 0, "kept"), Column(len(old) - 1, len(new) - 1, "kept"))
+    assert (columns[0], columns[-1]) == (AlignedColumn(0, 0, "kept"), AlignedColumn(len(old) - 1, len(new) - 1, "kept"))
     return [(_text(old, c.parent), _text(new, c.child), c.kind) for c in columns[1:-1]]
 
 

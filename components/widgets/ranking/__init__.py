@@ -30,7 +30,7 @@ _TOKEN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 
 
 @dataclass(frozen=True)
-class Ranking:
+class ConfirmedRanking:
     """The answer that a person confirmed. `ranks` by place: 1 is best, ties share it (`1, 1, 3`); None: cannot tell.
 
     `turn` counts the browser's questions. `token` is the browser's own: the same answer sent twice has the same one,
@@ -43,8 +43,11 @@ class Ranking:
 
 
 def draw_ranking_board(
-    explanations: Sequence[str], key: str, on_ranked: Callable[[Ranking], None] | None = None, beside: bool = False
-) -> Ranking | None:
+    explanations: Sequence[str],
+    key: str,
+    on_ranked: Callable[[ConfirmedRanking], None] | None = None,
+    beside: bool = False,
+) -> ConfirmedRanking | None:
     """Draw the board; return what was confirmed of these explanations, None before. One key a ballot.
 
     `explanations` is HTML whose texts are escaped, in the order of its places. It must not name its method.
@@ -71,13 +74,13 @@ def ballot_digest(explanations: Sequence[str]) -> str:
     return hashlib.sha256(json.dumps(list(explanations)).encode()).hexdigest()[:DIGEST_LETTERS]
 
 
-def board_data(explanations: Sequence[str], answer: Ranking | None, beside: bool = False) -> dict[str, object]:
+def board_data(explanations: Sequence[str], answer: ConfirmedRanking | None, beside: bool = False) -> dict[str, object]:
     """The data that the browser gets, in plain values."""
     data = {"ballot": ballot_digest(explanations), "explanations": list(explanations), "beside": beside}
     return data | {"answer": None if answer is None else {"ranks": answer.ranks and list(answer.ranks)}}
 
 
-def parse_ranking(sent: object, digest: str, places: int) -> Ranking:
+def parse_ranking(sent: object, digest: str, places: int) -> ConfirmedRanking:
     """The browser's answer. Errors: it is to another ballot, or has no competition ranks of its places."""
     fields = sent if isinstance(sent, dict) else {}
     turn, ranks, token = parse_turn(fields, STAYS), fields.get("ranks"), fields.get("token")
@@ -88,7 +91,7 @@ def parse_ranking(sent: object, digest: str, places: int) -> Ranking:
     if "ranks" not in fields or not (ranks is None or are_ranks(ranks, places)):
         allowed = f"{places} ranks such as {', '.join(map(str, range(1, places + 1)))}, equal ones for ties"
         raise not_allowed("ranks", allowed, ranks, STAYS)
-    return Ranking(None if ranks is None else tuple(ranks), turn, token)
+    return ConfirmedRanking(None if ranks is None else tuple(ranks), turn, token)
 
 
 def are_ranks(ranks: object, places: int) -> bool:
@@ -99,7 +102,10 @@ def are_ranks(ranks: object, places: int) -> bool:
 
 
 def receive_ranking(
-    key: str, read: Callable[[object], Ranking], digest: str, on_ranked: Callable[[Ranking], None] | None = None
+    key: str,
+    read: Callable[[object], ConfirmedRanking],
+    digest: str,
+    on_ranked: Callable[[ConfirmedRanking], None] | None = None,
 ) -> None:
     """Receive an answer. One that is refused or cannot be saved is not confirmed, and a note says so."""
     ranking = receive_event(key, "ranked", read)
@@ -116,12 +122,12 @@ def receive_ranking(
     st.session_state[_answer_key(key)] = fields
 
 
-def confirmed_ranking(key: str, digest: str) -> Ranking | None:
+def confirmed_ranking(key: str, digest: str) -> ConfirmedRanking | None:
     """The answer that was confirmed of this ballot under this key."""
     fields = st.session_state.get(_answer_key(key))
     if fields is None or fields["ballot"] != digest:
         return None
-    return Ranking(fields["ranks"] and tuple(fields["ranks"]), fields["turn"], fields["token"])
+    return ConfirmedRanking(fields["ranks"] and tuple(fields["ranks"]), fields["turn"], fields["token"])
 
 
 def _answer_key(key: str) -> str:

@@ -21,7 +21,7 @@ from components.prediction import MOST_BARS, prediction_html
 from components.widgets.token_map import TokenMap, legend_html
 from components.widgets.token_map.html import class_of, direction, modes, tip, tone
 from components.widgets.view_options import DEFAULT_VIEW, SCALES, ViewOptions
-from engine.alignment import Column, align
+from engine.alignment import AlignedColumn, align
 from engine.metrics.ranking import is_constant, spearman
 from engine.registry import Explainer
 from engine.request import Example
@@ -44,7 +44,7 @@ class EditedMap:
     same: bool = False
 
     @cached_property
-    def columns(self) -> tuple[Column, ...]:
+    def columns(self) -> tuple[AlignedColumn, ...]:
         return align(self.before.units, self.after.units)
 
     @cached_property

@@ -25,7 +25,7 @@ from components.annotate.seat import (
     take_seat,
     viewed_since,
 )
-from components.widgets.ranking import Ranking
+from components.widgets.ranking import ConfirmedRanking
 from engine.errors import ExegesisError
 from engine.study.access import new_token
 from engine.study.annotators import StudyNotOpen
@@ -100,13 +100,13 @@ def test_time_counts_from_when_a_ballot_was_first_shown(clock: Clock) -> None:
     clock.now += 12
     shown(seat)
     clock.now += 3
-    annotate_ballot._save(seat, ballot, Ranking((2, 1, 3), 1, new_token()))
+    annotate_ballot._save(seat, ballot, ConfirmedRanking((2, 1, 3), 1, new_token()))
     [vote] = votes()
     assert (vote.ranks, vote.seconds) == ([2, 1, 3], 15)
     clock.now += 7
     following = shown(seat)
     clock.now += 2
-    annotate_ballot._save(seat, following, Ranking(None, 1, new_token()))
+    annotate_ballot._save(seat, following, ConfirmedRanking(None, 1, new_token()))
     assert [(vote.ranks, vote.seconds) for vote in votes()] == [([2, 1, 3], 15), (None, 2)]
 
 
@@ -120,7 +120,7 @@ def test_a_hidden_tab_is_not_looked_at_and_no_look_is_longer_than_the_server_s(
     annotate_seat.record_view("another", 1)
     annotate_seat.record_view(ballot, seen)
     clock.now += 3
-    annotate_ballot._save(seat, ballot, Ranking(None, 1, new_token()))
+    annotate_ballot._save(seat, ballot, ConfirmedRanking(None, 1, new_token()))
     assert [vote.seconds for vote in votes()] == [seconds]
 
 
@@ -135,7 +135,7 @@ def test_a_reload_goes_on_with_what_was_seen_before_it(clock: Clock) -> None:
 
 def test_the_same_answer_sent_twice_is_one_vote() -> None:
     _, seat = seated()
-    ballot, ranking = shown(seat), Ranking((1, 1, 3), 1, new_token())
+    ballot, ranking = shown(seat), ConfirmedRanking((1, 1, 3), 1, new_token())
     for _ in range(2):
         annotate_ballot._save(seat, ballot, ranking)
     assert [vote.ranks for vote in votes()] == [[1, 1, 3]]
@@ -146,7 +146,7 @@ def test_two_clicks_on_the_same_button_take_back_one_answer(monkeypatch: pytest.
     monkeypatch.setattr(st, "button", lambda *_, **how: drawn.append(how))
     _, seat = seated()
     for _ in range(2):
-        annotate_ballot._save(seat, shown(seat), Ranking((1, 2, 3), 1, new_token()))
+        annotate_ballot._save(seat, shown(seat), ConfirmedRanking((1, 2, 3), 1, new_token()))
     for screen in ("one", "one", "other"):
         annotate_ballot.draw_way_back(seat, screen)
     one, _, other = drawn
@@ -161,7 +161,7 @@ def test_two_clicks_on_the_same_button_take_back_one_answer(monkeypatch: pytest.
 def test_once_answered_the_code_is_not_held_any_more() -> None:
     study, seat = seated()
     ballot = shown(seat)
-    annotate_ballot._save(seat, ballot, Ranking((1, 2, 3), 1, new_token()))
+    annotate_ballot._save(seat, ballot, ConfirmedRanking((1, 2, 3), 1, new_token()))
     after = current_seat(study.token)
     assert after is not None
     assert (after.code, after.last) == ("", ballot)
@@ -172,7 +172,7 @@ def test_an_answer_after_the_end_is_not_kept_and_the_page_will_say_so() -> None:
     ballot = shown(seat)
     set_state(study, "closed")
     with pytest.raises(StudyNotOpen):
-        annotate_ballot._save(seat, ballot, Ranking((1, 2, 3), 1, new_token()))
+        annotate_ballot._save(seat, ballot, ConfirmedRanking((1, 2, 3), 1, new_token()))
     assert votes() == []
     assert take_message() == LOST
     assert take_message() == ""
@@ -187,7 +187,7 @@ def test_a_failure_of_the_server_is_logged_with_the_pseudonym_and_not_shown(
     _, seat = seated()
     monkeypatch.setattr(annotate_ballot, "confirm", fail)
     with pytest.raises(ExegesisError, match=r"^The server failed\.$"):
-        annotate_ballot._save(seat, shown(seat), Ranking((1, 2, 3), 1, new_token()))
+        annotate_ballot._save(seat, shown(seat), ConfirmedRanking((1, 2, 3), 1, new_token()))
     assert seat.pseudonym in caplog.text
     assert CODE not in caplog.text
 
@@ -200,7 +200,7 @@ def test_a_database_that_is_down_is_named_in_the_log_alone(
     with monkeypatch.context() as down:
         down.setenv(ADDRESS, "sqlite:////proc/no/such/place.db")
         with pytest.raises(ExegesisError, match=rf"^{UNREACHABLE}$"):
-            annotate_ballot._save(seat, ballot, Ranking((1, 2, 3), 1, new_token()))
+            annotate_ballot._save(seat, ballot, ConfirmedRanking((1, 2, 3), 1, new_token()))
     assert "place.db" in caplog.text
     assert seat.pseudonym in caplog.text
     assert CODE not in caplog.text

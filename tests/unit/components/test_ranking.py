@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.widgets import ranking
 from components.widgets.ranking import (
-    Ranking,
+    ConfirmedRanking,
     are_ranks,
     ballot_digest,
     board_data,
@@ -44,10 +44,10 @@ def held(monkeypatch: pytest.MonkeyPatch) -> dict[str, object]:
 
 
 def test_the_browser_is_told_the_explanations_and_nothing_else_of_them() -> None:
-    data = board_data(THREE, Ranking((1, 1, 3), 4, TOKEN), beside=True)
+    data = board_data(THREE, ConfirmedRanking((1, 1, 3), 4, TOKEN), beside=True)
     assert json.loads(json.dumps(data)) == data
     assert data == {"ballot": BALLOT, "explanations": THREE, "beside": True, "answer": {"ranks": [1, 1, 3]}}
-    assert board_data(THREE, Ranking(None, 4, TOKEN))["answer"] == {"ranks": None}
+    assert board_data(THREE, ConfirmedRanking(None, 4, TOKEN))["answer"] == {"ranks": None}
     assert board_data(THREE, None)["answer"] is None
 
 
@@ -64,8 +64,8 @@ def test_the_ballot_tells_explanations_and_their_order_apart() -> None:
 
 
 def test_what_was_confirmed_is_read() -> None:
-    assert READ(sent()) == Ranking((2, 1, 2), 1, TOKEN)
-    assert READ(sent(ranks=None, turn=3)) == Ranking(None, 3, TOKEN)
+    assert READ(sent()) == ConfirmedRanking((2, 1, 2), 1, TOKEN)
+    assert READ(sent(ranks=None, turn=3)) == ConfirmedRanking(None, 3, TOKEN)
 
 
 def test_orders_are_those_that_steps_of_cards_can_make() -> None:
@@ -113,10 +113,10 @@ def test_an_answer_to_something_else_is_refused(what: object) -> None:
 
 
 def test_an_answer_is_kept_as_plain_values_and_forgotten_on_request(held: dict[str, object]) -> None:
-    got: list[Ranking] = []
+    got: list[ConfirmedRanking] = []
     held["board"] = {"ranked": sent(turn=7)}
     receive_ranking("board", READ, BALLOT, got.append)
-    assert got == [Ranking((2, 1, 2), 7, TOKEN)] == [confirmed_ranking("board", BALLOT)]
+    assert got == [ConfirmedRanking((2, 1, 2), 7, TOKEN)] == [confirmed_ranking("board", BALLOT)]
     assert held["board.turn"] == 7, "the browser is told which of its questions was answered"
     assert json.loads(json.dumps(held["board.answer"])) == held["board.answer"]
     assert confirmed_ranking("board", ballot_digest(THREE[:2])) is None
@@ -127,11 +127,11 @@ def test_an_answer_is_kept_as_plain_values_and_forgotten_on_request(held: dict[s
 def test_cannot_tell_is_an_answer(held: dict[str, object]) -> None:
     held["board"] = {"ranked": sent(ranks=None)}
     receive_ranking("board", READ, BALLOT)
-    assert confirmed_ranking("board", BALLOT) == Ranking(None, 1, TOKEN)
+    assert confirmed_ranking("board", BALLOT) == ConfirmedRanking(None, 1, TOKEN)
 
 
 def test_what_cannot_be_saved_is_not_confirmed_and_told(held: dict[str, object]) -> None:
-    def fail(ranked: Ranking) -> None:
+    def fail(ranked: ConfirmedRanking) -> None:
         raise UsageError("study: it is closed.")
 
     held["board"] = {"ranked": sent(turn=2)}
@@ -146,7 +146,7 @@ def test_a_bad_answer_changes_nothing_and_is_told(held: dict[str, object]) -> No
     receive_ranking("board", READ, BALLOT)
     held["board"] = {"ranked": sent(turn=3, ranks=[9, 9, 9])}
     receive_ranking("board", READ, BALLOT)
-    assert confirmed_ranking("board", BALLOT) == Ranking((2, 1, 2), 2, TOKEN)
+    assert confirmed_ranking("board", BALLOT) == ConfirmedRanking((2, 1, 2), 2, TOKEN)
     assert "ranks: must be 3 ranks" in str(held["board.said"])
 
 

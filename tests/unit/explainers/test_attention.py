@@ -22,7 +22,7 @@ from engine.registry import all_explainers, explainer
 from engine.request import Example, Request
 from engine.result import Prediction, Token
 from engine.scaffold.learned_explainer import save
-from engine.task import Captured, Item, Task
+from engine.task import Captured, Task, TaskItem
 from tests.explaining import METHODS, checkpoint, classifier, fingerprint, forget, run, task_for
 from tests.learned import for_model, made_up
 from tests.linear import bag_of_embeddings
@@ -60,10 +60,10 @@ def reading(
     model.adapter = dataclasses.replace(model.adapter, causal=causal, reading="last" if causal else "module")
 
     class Given(Task):
-        def attention(self, item: Item) -> Captured:
+        def attention(self, item: TaskItem) -> Captured:
             return Captured(attention.log() if logits is None else logits, attention, scales)
 
-    return Given(model, [Item(encoded, Prediction(("a",), (0.0,), (1.0,)), 0, 0)])
+    return Given(model, [TaskItem(encoded, Prediction(("a",), (0.0,), (1.0,)), 0, 0)])
 
 
 def test_rollout_of_an_asymmetric_pair_of_layers_by_hand() -> None:

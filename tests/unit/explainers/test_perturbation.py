@@ -17,7 +17,7 @@ from torch import Tensor
 from engine.errors import UsageError
 from engine.explainers.perturbation import draw_samples, proximity, weighted_ridge, windows
 from engine.removal_operators import OPERATORS
-from engine.task import Item
+from engine.task import TaskItem
 from tests.explaining import classifier, run, task_for
 from tests.linear import bag_of_embeddings
 from tests.oracles.shapley import shapley_by_permutations
@@ -73,11 +73,11 @@ def test_occlusion_with_a_window_by_hand() -> None:
 LIME_TEXT = "although the plot drags, the ending is warm and funny"
 
 
-def item(seed: int = 0) -> Item:
+def item(seed: int = 0) -> TaskItem:
     return task_for(classifier("bert"), [LIME_TEXT], seed=seed).items[0]
 
 
-def drawn(count: int, of: Item | None = None) -> np.ndarray:
+def drawn(count: int, of: TaskItem | None = None) -> np.ndarray:
     of = of or item()
     return draw_samples(len(of.encoded.features), count, of.generator())
 

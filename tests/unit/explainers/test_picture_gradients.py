@@ -17,7 +17,7 @@ from engine.models.classifier import EMBEDDING
 from engine.params import PROBABILITY, Plain, from_mapping
 from engine.registry import explainer
 from engine.request import Picture
-from engine.task import Attribution, Item, Task
+from engine.task import Attribution, Task, TaskItem
 from engine.vision.classifier import ImageClassifier
 from tests.unit.vision.tiny_vit import ARCHITECTURES, SIDE, blobs, patch_sums, pixel_baseline, plain_vit, values_of, vit
 
@@ -28,7 +28,7 @@ STEP = 1e-4
 def task_for(model: ImageClassifier, *pictures: Picture, target: int = 1) -> Task:
     encoded = [model.encode(picture) for picture in pictures]
     made = predict_encoded(model, encoded)
-    return Task(model, [Item(e, p, target, 0) for e, p in zip(encoded, made, strict=True)])
+    return Task(model, [TaskItem(e, p, target, 0) for e, p in zip(encoded, made, strict=True)])
 
 
 def run(method: str, task: Task, **params: Plain) -> list[Attribution]:

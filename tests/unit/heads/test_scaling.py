@@ -22,7 +22,7 @@ from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_model
 from engine.predictions import cached_predictions, prediction_keys, predictions
 from engine.request import Example, Request
-from engine.task import Captured, Item, Task
+from engine.task import Captured, Task, TaskItem
 from tests.explaining import CHEAP, METHODS, cheap_params, checkpoint, classifier, fingerprint, run_cheaply, task_for
 from tests.oracles.heads import rescaled
 from tests.tiny import FAMILIES
@@ -210,7 +210,7 @@ def knowing(task: Task) -> Task:
     scales = torch.from_numpy(MIXED_SCALES.grid(*layers_and_heads(task.model)))
 
     class Knowing(Task):
-        def attention(self, item: Item) -> Captured:
+        def attention(self, item: TaskItem) -> Captured:
             return super().attention(item)._replace(scales=scales)
 
     return Knowing(task.model, task.items, task.explain_with)

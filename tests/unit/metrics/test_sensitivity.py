@@ -139,7 +139,7 @@ def test_it_is_that_of_one_neighbour_at_a_time(method: str) -> None:
             task = task_for(reader, [], made.provenance.target)
             [prediction] = module.predict_encoded(reader, [near])
             if prediction.index == made.prediction.index:
-                item = module.Item(near, prediction, made.provenance.target, 0)
+                item = module.TaskItem(near, prediction, made.provenance.target, 0)
                 known = module.explainer(method)
                 [one] = known.function(dataclasses.replace(task, items=[item]), known.params())
                 changes.append(np.linalg.norm((one.scores - made.scores)[made.features]))

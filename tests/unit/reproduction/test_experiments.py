@@ -21,7 +21,7 @@ from engine.reproduction.experiments import attack_rows, curve_numbers, randomiz
 from engine.reproduction.papers import EMBEDDED
 from engine.reproduction.report import ClaimOutcome, ExperimentSummary, ModelSummary, Reproduction
 from engine.reproduction.run import judge_claims
-from engine.reproduction.thesis import Experiment, ThesisQuery, findings_of
+from engine.reproduction.thesis import ThesisExperiment, ThesisQuery, findings_of
 
 EXAMPLES = tuple(range(50))
 Curves = Mapping[str, tuple[float, ...]]
@@ -43,7 +43,7 @@ def of_model(model: str, curves: Curves, spread: float = 0.05) -> ModelRandomiza
     )  # fmt: skip
 
 
-def judge(id: str, result_of: Callable[[Experiment], Any]) -> ClaimOutcome:
+def judge(id: str, result_of: Callable[[ThesisExperiment], Any]) -> ClaimOutcome:
     query = ThesisQuery(topic="sanity", claims=(id,))
     results = []
     for one in query.experiments():
@@ -53,10 +53,10 @@ def judge(id: str, result_of: Callable[[Experiment], Any]) -> ClaimOutcome:
     return outcome
 
 
-def randomized(curves: Callable[[str], Curves]) -> Callable[[Experiment], RandomizationResult]:
+def randomized(curves: Callable[[str], Curves]) -> Callable[[ThesisExperiment], RandomizationResult]:
     """`curves`: of the model that plays a part."""
 
-    def result_of(experiment: Experiment) -> RandomizationResult:
+    def result_of(experiment: ThesisExperiment) -> RandomizationResult:
         places = tuple(role.place for role in experiment.roles)
         models = tuple(of_model(role.place, curves(role.parts[0])) for role in experiment.roles)
         return RandomizationResult(RandomizationPlan(places, "d"), models)
@@ -128,10 +128,10 @@ def test_about_linear_has_two_sides() -> None:
         assert (outcome.verdict, outcome.numbers[0].value) == (verdict, pytest.approx(half - 0.1))
 
 
-def attacked(values: Mapping[str, float]) -> Callable[[Experiment], AttackExperimentResult]:
+def attacked(values: Mapping[str, float]) -> Callable[[ThesisExperiment], AttackExperimentResult]:
     """`values`: of measures by the ends of their names; examples lie up to 0.02 apart."""
 
-    def result_of(experiment: Experiment) -> AttackExperimentResult:
+    def result_of(experiment: ThesisExperiment) -> AttackExperimentResult:
         plan = experiment.plan
         ids = {id: id.partition("_")[::2] for id in values}
         ofs = {

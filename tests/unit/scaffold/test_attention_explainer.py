@@ -30,7 +30,7 @@ from engine.scaffold.attention_explainer import (
 from engine.scaffold.plan import NORMALIZATIONS
 from engine.scaffold.result import head_weights
 from engine.scaffold.student import head_count
-from engine.task import Item, Task
+from engine.task import Task, TaskItem
 from tests.explaining import run
 from tests.oracles import scaffold as oracle
 from tests.project import ROOT
@@ -89,7 +89,7 @@ def test_uniform_weights_are_the_registered_method(kind: str) -> None:
         features[row, : len(example)] = torch.from_numpy(~example.special)
     count = head_count(model)
     found = explanation(torch.full((count,), 1 / count, dtype=torch.float64), heads, features)
-    items = [Item(e, p, p.index, 0) for e, p in zip(examples, model.predictions(answers), strict=True)]
+    items = [TaskItem(e, p, p.index, 0) for e, p in zip(examples, model.predictions(answers), strict=True)]
     for row, wanted in enumerate(run("attention_logits", Task(model, items))):
         assert np.allclose(found[row, : len(wanted.scores)], wanted.scores, atol=1e-9)
 

@@ -10,7 +10,7 @@ from engine import runtime
 from engine.models.attention import capture_attention
 from engine.scaffold import training_sets
 from engine.scaffold.plan import ATTENTION, GRADIENTS
-from engine.task import Item, Task
+from engine.task import Task, TaskItem
 from tests.explaining import forget, run
 from tests.oracles import scaffold as oracle
 from tests.unit.scaffold.making import base, examples_for
@@ -48,7 +48,7 @@ def scores(kind: str, setting: str) -> list[np.ndarray]:
         with torch.no_grad():
             [answer] = model.predictions(model.logits(model.collate([example])))
         given = {"steps": "fixed", "n_steps": 10, "baseline": "zero"} if setting == "integrated_gradients" else {}
-        [one] = run(setting, Task(model, [Item(example, answer, answer.index, 0)]), **given)
+        [one] = run(setting, Task(model, [TaskItem(example, answer, answer.index, 0)]), **given)
         found.append(one.scores)
     return found
 
