@@ -24,9 +24,9 @@ from engine.experiments.run import carry_out, sample_of
 from engine.models.loading import load_model
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.progress import CancelToken
+from engine.randomization.chunks import ModelWork, Setting
 from engine.randomization.model_copy import copy_of, reinitialize, replace_weights, weights_of
 from engine.randomization.plan import THESIS_METHODS, USUAL_PARAMS, RandomizationPlan
-from engine.randomization.work import ModelWork, Setting
 from engine.request import Example
 
 LIMIT = 1.3

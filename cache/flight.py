@@ -74,7 +74,7 @@ def _lead(
     check: Callable[[], None] | None,
 ) -> tuple[Meta, Arrays, bool]:
     try:
-        with _held(_lock_path(store.folder, key), check):
+        with _locked(_lock_path(store.folder, key), check):
             entry = store.get(key)
             if entry is not None:
                 return *entry, True
@@ -97,7 +97,7 @@ def _await(call: _Call, check: Callable[[], None] | None) -> None:
 
 
 @contextlib.contextmanager
-def _held(path: Path, check: Callable[[], None] | None) -> Iterator[None]:
+def _locked(path: Path, check: Callable[[], None] | None) -> Iterator[None]:
     """Hold the lock of a key among processes. The system frees it if the process dies.
 
     Where no lock file can be made (a read-only or full folder), only the threads of this process are kept apart.

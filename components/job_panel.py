@@ -69,7 +69,7 @@ class JobView:
 
 def job_view(job: Job, ahead: int) -> JobView:
     """The job in words. `ahead`: the number of jobs before it in its queue."""
-    stopping = not job.over and job.cancel_requested
+    stopping = not job.is_over and job.cancel_requested
     return JobView(
         id=job.id,
         title=job.title,
@@ -80,7 +80,7 @@ def job_view(job: Job, ahead: int) -> JobView:
         counts=_counts(job),
         trouble=job.error,
         note=job.note,
-        can_cancel=not job.over and not stopping,
+        can_cancel=not job.is_over and not stopping,
         can_resume=job.state in RESUMABLE,
         failed=job.failed,
     )
@@ -112,9 +112,9 @@ def _progress(job: Job, ahead: int) -> str:
     if job.state == "queued":
         return f"{count(ahead, 'job')} before it" if ahead else "next in line"
     if not job.total:
-        return "nothing done" if job.over else "preparing: what is in the cache already?"
+        return "nothing done" if job.is_over else "preparing: what is in the cache already?"
     done = f"{job.done:,} of {count(job.total, 'part')}"
-    if job.over:
+    if job.is_over:
         return done
     if job.seconds_left is None:
         return f"{done} · time left not known yet"
@@ -128,7 +128,7 @@ def _counts(job: Job) -> str:
     cached = max(0, job.done - job.computed - job.failed)
     parts = [f"{job.computed:,} computed in this run", f"{cached:,} found in the cache"]
     parts += [f"{job.failed:,} failed"] if job.failed else []
-    parts += [f"now: {job.label}"] if job.label and not job.over else []
+    parts += [f"now: {job.label}"] if job.label and not job.is_over else []
     return " · ".join(parts)
 
 
@@ -188,7 +188,7 @@ class JobPanel:
         except ExegesisError as error:
             show_error(describe_error(error))
             return
-        if job.over:
+        if job.is_over:
             st.rerun()  # the whole page, which now has what the job has made
         with st.container(border=True, key=f"{self.page}_progress"):
             st.progress(view.share, f"{view.badge[0].capitalize()}: {view.progress}")

@@ -218,21 +218,21 @@ class KindSwitch:
         return f"{self.page}.kind"
 
     @property
-    def seen(self) -> str:
+    def last_kind_key(self) -> str:
         """Session key: the kind that the page showed last."""
         return f"{self.page}.seen_kind"
 
     def chosen(self) -> str:
         """The kind in a new link, else that of the switch, else that of the last selection."""
         linked = st.query_params.get(PARAMETER)
-        if linked in KINDS and linked != st.session_state.get(self.seen):
+        if linked in KINDS and linked != st.session_state.get(self.last_kind_key):
             st.session_state[self.switched] = linked
         elif st.session_state.get(self.switched) not in KINDS:
-            st.session_state[self.switched] = st.session_state.get(self.seen) or self._last_kind()
+            st.session_state[self.switched] = st.session_state.get(self.last_kind_key) or self._last_kind()
         kind = str(st.session_state[self.switched])
-        if st.session_state.get(self.seen) not in (kind, None):
+        if st.session_state.get(self.last_kind_key) not in (kind, None):
             st.query_params.clear()  # the address is still that of the other kind
-        st.session_state[self.seen] = kind
+        st.session_state[self.last_kind_key] = kind
         return kind
 
     def switch(self) -> None:
@@ -286,7 +286,7 @@ class PageSession:
         """Return the link of the page, and whether it was just opened: then no widget has a value yet."""
         address = address_query()
         is_stale = self._is_stale(address)
-        changed = bool(address and address != st.session_state.get(self._seen)) and not is_stale
+        changed = bool(address and address != st.session_state.get(self._seen_key)) and not is_stale
         fresh = self._link not in st.session_state or changed
         if fresh:
             forget_changes()
@@ -299,30 +299,30 @@ class PageSession:
             st.session_state[self._link] = self._with_selection(st.session_state[self._link], self.selection.carried())
         restore_controls()
         if not is_stale:
-            st.session_state[self._seen], st.session_state[self._before] = address, (visit_number(), [])
+            st.session_state[self._seen_key], st.session_state[self._before] = address, (visit_number(), [])
         return st.session_state[self._link], fresh
 
     def tell(self, said: Sequence[str], fresh: bool) -> list[str]:
         """Return the errors of the link, from when it was opened until the page shows something else."""
         if fresh:
-            st.session_state[self._said] = list(said)
-        return list(st.session_state[self._said])
+            st.session_state[self._message_key] = list(said)
+        return list(st.session_state[self._message_key])
 
     def correct(self, link: Query, said: Sequence[str]) -> None:
         """Remember this link in place of one with values that do not exist, and the errors of that."""
-        st.session_state[self._said] = [*st.session_state[self._said], *said]
+        st.session_state[self._message_key] = [*st.session_state[self._message_key], *said]
         st.session_state[self._link] = link
 
     def save(self, link: Query, changed: bool) -> None:
         """Remember the link of the page and put it into the address, unless it is there already."""
         if changed:
-            st.session_state[self._link], st.session_state[self._said] = link, []
+            st.session_state[self._link], st.session_state[self._message_key] = link, []
         shown: Query = st.session_state[self._link]
         self.selection.carry(shown)
         if shown != (address := address_query()):
             st.session_state[self._before][1].append(address)
             st.query_params.from_dict(shown)
-            st.session_state[self._seen] = address_query()
+            st.session_state[self._seen_key] = address_query()
         record_link(shown)
 
     def fill(self, values: Mapping[str, object]) -> None:
@@ -360,7 +360,7 @@ class PageSession:
             "target": self.value("target") or None,
             "seed": int(self.value("seed")),
             "pins": tuple(self.value("pins") or ()),
-            "browse": self.held("browse.", Listing),
+            "browse": self.read_record("browse.", Listing),
             "opened": tuple(name for name in choices.sections if self.value(f"open.{name}")),
             "question": self.value("question"),
             "removal": self.value("removal"),
@@ -380,7 +380,7 @@ class PageSession:
                 changed[id] = differing
         return changed
 
-    def held(self, prefix: str, kind: type) -> Any:
+    def read_record(self, prefix: str, kind: type) -> Any:
         """A dataclass from the values of its controls; floats are rounded as in a link."""
         values = {field.name: self.value(f"{prefix}{field.name}") for field in dataclasses.fields(kind)}
         return kind(**{name: round(one, 2) if isinstance(one, float) else one for name, one in values.items()})
@@ -408,7 +408,7 @@ class PageSession:
         return f"{self.page}_kept_link"
 
     @property
-    def _seen(self) -> str:
+    def _seen_key(self) -> str:
         return f"{self.page}_seen_link"
 
     @property
@@ -417,10 +417,10 @@ class PageSession:
         return f"{self.page}_links_before"
 
     @property
-    def _said(self) -> str:
+    def _message_key(self) -> str:
         return f"{self.page}_said"
 
 
 def control_values(prefix: str, record: Any) -> dict[str, object]:
-    """A dataclass as values of controls: `PageSession.held` reads them back."""
+    """A dataclass as values of controls: `PageSession.read_record` reads them back."""
     return {f"{prefix}{field.name}": getattr(record, field.name) for field in dataclasses.fields(record)}

@@ -7,7 +7,7 @@ import shlex
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from engine.errors import UsageError, not_allowed, shown
+from engine.errors import UsageError, excerpt, not_allowed
 
 PASSWORD, ADMINS = "EXEGESIS_ADMIN_PASSWORD", "EXEGESIS_ADMINS"
 """The organiser's password; the e-mail addresses of those who may organise after a log-in, between commas."""
@@ -91,6 +91,6 @@ def _check(argument: str, name: str, variable: str) -> None:
     names = offered(variable)
     if name not in {*names, *map(os.path.realpath, filter(os.path.exists, names))}:  # jobs name files by whole paths
         raise UsageError(
-            f"{argument}: {shown(name)} is not offered on this server. Pick one from the list, or ask whoever runs the "
-            f"server to add it to {variable}."
+            f"{argument}: {excerpt(name)} is not offered on this server. Pick one from the list, or ask whoever runs "
+            f"the server to add it to {variable}."
         )

@@ -29,13 +29,13 @@ def unknown(argument: str, got: object, known: Iterable[str]) -> UsageError:
     close = difflib.get_close_matches(str(got), names, n=1)
     hint = f" Did you mean '{close[0]}'?" if close else ""
     listed = ", ".join(names) if names else "none"
-    return UsageError(f"{argument}: unknown name {shown(str(got))}.{hint} Known: {listed}.")
+    return UsageError(f"{argument}: unknown name {excerpt(str(got))}.{hint} Known: {listed}.")
 
 
 def not_allowed(argument: str, allowed: str, got: object, next_step: str = "") -> UsageError:
     """The error for a value outside what is allowed."""
     tail = f" {next_step}" if next_step else ""
-    return UsageError(f"{argument}: must be {allowed}, got {shown(got)}.{tail}")
+    return UsageError(f"{argument}: must be {allowed}, got {excerpt(got)}.{tail}")
 
 
 @contextlib.contextmanager
@@ -46,10 +46,10 @@ def panics_told(where: str) -> Iterator[None]:
     except BaseException as error:
         if type(error).__name__ != "PanicException":
             raise
-        raise ExegesisError(f"{where}: broke off ({shown(str(error), 200)}). Use another one.") from error
+        raise ExegesisError(f"{where}: broke off ({excerpt(str(error), 200)}). Use another one.") from error
 
 
-def shown(value: object, limit: int = 80) -> str:
+def excerpt(value: object, limit: int = 80) -> str:
     """`repr(value)`, cut so that an error stays one line."""
     text = repr(value).replace("\n", " ")
     return text if len(text) <= limit else f"{text[: limit - 1]}…"

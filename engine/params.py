@@ -13,7 +13,7 @@ import typing
 from collections.abc import Mapping
 from typing import Any
 
-from engine.errors import UsageError, not_allowed, shown, unknown
+from engine.errors import UsageError, excerpt, not_allowed, unknown
 
 Plain = bool | int | float | str | None
 
@@ -156,6 +156,6 @@ def parse_assignments(pairs: list[str]) -> dict[str, str]:
     for pair in pairs:
         name, sign, value = pair.partition("=")
         if not sign or not name:
-            raise UsageError(f"--param: must be name=value, got {shown(pair)}. Example: --param n_steps=50.")
+            raise UsageError(f"--param: must be name=value, got {excerpt(pair)}. Example: --param n_steps=50.")
         parsed[name.strip()] = value.strip()
     return parsed

@@ -59,7 +59,7 @@ def head_scale(scales: HeadScales, head: Head) -> float:
 
 def set_scale(scales: HeadScales, heads: Iterable[Head], scale: float) -> HeadScales:
     """The scales with these heads replaced; a scale of 1 restores a head."""
-    return HeadScales.of({**_scales_by_head(scales), **dict.fromkeys(heads, scale)})
+    return HeadScales.from_mapping({**_scales_by_head(scales), **dict.fromkeys(heads, scale)})
 
 
 def layer_heads(layer: int, count: int) -> tuple[Head, ...]:

@@ -96,8 +96,8 @@ def results_by_jobs(spec: Mapping[str, object], read: Callable[[JobStamp], Examp
 def related_jobs(kind: str, is_about: Callable[[Job], bool]) -> RelatedJobs:
     """The jobs of that kind which are about something."""
     related = [job for job in jobs.list_jobs() if job.kind == kind and is_about(job)]
-    running = next((job for job in related if not job.over), None)
-    over = [job for job in related if job.over]
+    running = next((job for job in related if not job.is_over), None)
+    over = [job for job in related if job.is_over]
     return RelatedJobs(running, over[0] if over else None, tuple((job.id, job.done) for job in over))
 
 

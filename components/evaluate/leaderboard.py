@@ -119,7 +119,7 @@ def group_ensembles(methods: Sequence[str]) -> list[str]:
 
 def board_html(board: Board, titles: Mapping[str, str], sort: str, picked: ScorePoint | None = None) -> str:
     """One table. A cell is a button with all that is known of its mean."""
-    scales = {metric: _Scale.of(board, metric) for metric in board.metrics}
+    scales = {metric: _Scale.from_board(board, metric) for metric in board.metrics}
     heads = "".join(_metric_head(metric, metric == sort) for metric in board.metrics)
     rows = "".join(
         f"<tr>{_method_cell(board, method, titles)}{_cells(board, method, titles, scales, picked)}</tr>"
@@ -164,7 +164,7 @@ class _Scale:
     spread: bool
 
     @classmethod
-    def of(cls, board: Board, metric: str) -> _Scale | None:
+    def from_board(cls, board: Board, metric: str) -> _Scale | None:
         """None where neither way is better, where nothing is ranked, or all are alike."""
         column = [cell.score.value for (_, id), cell in board.cells.items() if id == metric]
         values = [_position(value, metric in SPREAD) for value in column if value is not None]

@@ -87,8 +87,8 @@ def status_of(plan: Any) -> PlanStatus:
     """What there is of this plan. Errors: those of reading the data set and the models' files."""
     runs = runs_of(experiment_of(plan))
     own = [job for job, of in runs if of == plan]
-    running = next((job for job in own if not job.over), None)
-    last = next((job for job in own if job.over), None)
+    running = next((job for job in own if not job.is_over), None)
+    last = next((job for job in own if job.is_over), None)
     return PlanStatus(results_of(plan, ended_of(plan, runs)), running, last, runs)
 
 
@@ -116,7 +116,7 @@ def results_of(plan: Any, ended: Ended = ()) -> CachedResults:
 
 def ended_of(plan: Any, runs: Sequence[Run]) -> Ended:
     """When each job about this plan ended: what it has left is read again then."""
-    return tuple((job.id, job.finished) for job, of in runs if of == plan and job.over)
+    return tuple((job.id, job.finished) for job, of in runs if of == plan and job.is_over)
 
 
 def spec_of(plan: Any) -> dict[str, Any]:

@@ -68,13 +68,13 @@ class ExperimentSession:
         session = self.sessions[loaded.kind]
         options = page_options(self.experiment.plan)
         held = {name: session.value(name) for name in loaded.texts}
-        plan = _held(session, "", {name: one for name, one in options.items() if name not in held})
+        plan = _option_values(session, "", {name: one for name, one in options.items() if name not in held})
         params = typed_params(session.params(methods), methods)
         return dataclasses.replace(
             loaded,
             texts={name: loaded.texts[name] if text is None else str(text).strip() for name, text in held.items()},
             plan=dataclasses.replace(loaded.plan, **plan, params=params),
-            view=dataclasses.replace(loaded.view, **_held(session, VIEW, options_of(self.view))),
+            view=dataclasses.replace(loaded.view, **_option_values(session, VIEW, options_of(self.view))),
         )
 
     def save(self, state: ExperimentState, loaded: ExperimentState) -> None:
@@ -96,7 +96,7 @@ class ExperimentSession:
         session.fill({f"{id}.{name}": value for id, own in state.plan.params.items() for name, value in own.items()})
 
 
-def _held(session: PageSession, prefix: str, options: Mapping[str, Option]) -> dict[str, Any]:
+def _option_values(session: PageSession, prefix: str, options: Mapping[str, Option]) -> dict[str, Any]:
     """What those of the controls hold that hold something, as the dataclass has it."""
     held = {name: session.value(prefix + name) for name in options}
     return {name: _from_widget(options[name], value) for name, value in held.items() if value is not None}

@@ -148,4 +148,6 @@ def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened
         put("target", "")
     if focus.model != loaded.model or focus.picture != loaded.picture:
         put("pins", [])
-    return PictureState(focus=focus, view=SESSION.held("", PictureViewOptions), **SESSION.shared(methods, OFFERED))
+    return PictureState(
+        focus=focus, view=SESSION.read_record("", PictureViewOptions), **SESSION.shared(methods, OFFERED)
+    )

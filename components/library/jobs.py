@@ -150,7 +150,7 @@ def _list_jobs() -> list[Job] | None:
 
 
 def _are_active(listed: list[Job]) -> bool:
-    return any(not job.over for job in listed)
+    return any(not job.is_over for job in listed)
 
 
 def _draw_card(job: Job, view: JobView) -> None:
@@ -208,7 +208,7 @@ def _draw_buttons(job: Job, view: JobView) -> None:
     if view.can_resume:
         help = "Goes on; what is finished is found in the cache, not computed again."
         _draw_button("Resume", view, jobs.resume, help)
-    if job.over and may_stop:
+    if job.is_over and may_stop:
         _draw_button("Remove", view, jobs.forget, "Takes it off this list. Its results stay in the cache.")
     if job.state == "done" and (target := example_link(job)):
         page, link = target

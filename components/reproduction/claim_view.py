@@ -24,7 +24,7 @@ from components.tables import draw_table
 from engine.attacks.plan import ATTACK
 from engine.evaluation.plan import EVALUATE as EVALUATION
 from engine.randomization.plan import RANDOMIZE
-from engine.reproduction import words
+from engine.reproduction import wording
 from engine.reproduction.claims import Claim
 from engine.reproduction.documents import Reasons, failure_text
 from engine.reproduction.measures import TASKS
@@ -125,14 +125,14 @@ def counts_row(counts: Mapping[Verdict, int]) -> None:
 def _badges(counts: Mapping[Verdict, int], verdicts: Sequence[Verdict]) -> None:
     for verdict in verdicts:
         color, icon = BADGES[verdict]
-        st.badge(words.count_text(verdict, counts[verdict]), color=color, icon=icon)
+        st.badge(wording.count_text(verdict, counts[verdict]), color=color, icon=icon)
 
 
 def sections_html(counts: Mapping[str, Mapping[Verdict, int]]) -> str:
     """A line a section that leads to it. `counts`: by section, how many claims have each verdict."""
     lines = (
         f'<li><a href="#section-{name}">{name} {escape(SECTIONS[name])}</a>: '
-        f"{', '.join(words.count_text(verdict, own[verdict]) for verdict in VERDICTS if own.get(verdict))}</li>"
+        f"{', '.join(wording.count_text(verdict, own[verdict]) for verdict in VERDICTS if own.get(verdict))}</li>"
         for name, own in counts.items()
     )
     return f'<nav class="xg xg-small" aria-label="Sections"><ul>{"".join(lines)}</ul></nav>'
@@ -178,9 +178,9 @@ def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None) -> str:
     """The number that decides beside what is required of it."""
     if outcome is None or not outcome.numbers:
         return NO_NUMBER
-    number = words.decisive_number(claim, outcome)
-    title = words.number_title(number.name, scale_of(SCALE))
-    text = f"{words.format_number(number.value)} ({words.interval_text(number)}), asked: {words.rule_text(claim)}"
+    number = wording.decisive_number(claim, outcome)
+    title = wording.number_title(number.name, scale_of(SCALE))
+    text = f"{wording.format_number(number.value)} ({wording.interval_text(number)}), asked: {wording.rule_text(claim)}"
     return f"{title}: {text}" if title else text
 
 
@@ -210,7 +210,7 @@ def claim_card(
 
 def claim_html(claim: Claim) -> str:
     """The claim, its statistic and its rule."""
-    declared = [words.statistic_text(claim), *([words.rule_text(claim)] if claim.contrasts else [])]
+    declared = [wording.statistic_text(claim), *([wording.rule_text(claim)] if claim.contrasts else [])]
     rule = f"Declared: {'; '.join(declared)}. For the command: {claim.id}."
     text = f'<p><b>{escape(claim.title)}</b></p><p>{escape(claim.says)}</p><p class="xg-small">{escape(rule)}</p>'
     return f'<div class="xg" id="{claim_anchor(claim)}" style="{BELOW_THE_TOP}">{text}</div>'
@@ -219,9 +219,9 @@ def claim_html(claim: Claim) -> str:
 def outcome_html(claim: Claim, outcome: ClaimOutcome) -> str:
     """What the verdict hangs on, and what else was seen."""
     lead = "Why" if outcome.why else "What decides"
-    distribution = words.distribution_text(outcome)
+    distribution = wording.distribution_text(outcome)
     line = f"<br>Seen: {escape(distribution)}." if distribution else ""
-    decision = escape(words.decision_text(claim, outcome, scale_of(SCALE)))
+    decision = escape(wording.decision_text(claim, outcome, scale_of(SCALE)))
     return f'<div class="xg"><p class="xg-small">{lead}: {decision}{line}</p></div>'
 
 
@@ -238,7 +238,7 @@ def _numbers(claim: Claim, outcome: ClaimOutcome, report: Reproduction, query: R
 
     with opened:
         sizes = query.sizes if isinstance(query, SmatQuery) else {}
-        first = words.sum_text(claim.contrasts[0], scale_of(SCALE), sizes)
+        first = wording.sum_text(claim.contrasts[0], scale_of(SCALE), sizes)
         st.html(note_html(f"The first is {first}."))
         table = pandas.DataFrame(number_rows(outcome))
         draw_table(table.drop(columns=list(WIDENED)) if claim.unit == "seeds" else table, f"claim_{claim.id}")
@@ -250,14 +250,14 @@ def number_rows(outcome: ClaimOutcome) -> list[dict[str, object]]:
     """A row a number."""
     return [
         {
-            "What": words.number_title(one.name, scale_of(SCALE)) or "all",
+            "What": wording.number_title(one.name, scale_of(SCALE)) or "all",
             "Value": round(one.value, 3),
             "From": round(one.low, 3),
             "To": round(one.high, 3),
             "Widened from": round(one.wide_low, 3),
             "Widened to": round(one.wide_high, 3),
             "n": one.n,
-            "Inside": words.INSIDE[one.verdict],
+            "Inside": wording.INSIDE[one.verdict],
         }
         for one in outcome.numbers
     ]

@@ -44,7 +44,7 @@ from engine.reproduction.papers import NON_FINDING_RULES, PAPERS, TOPICS, scale_
 from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import Reproduction
 from engine.reproduction.verdicts import NOT_RUN, VERDICTS
-from engine.reproduction.words import accuracy_text, quantity_text, shared_data_text
+from engine.reproduction.wording import accuracy_text, quantity_text, shared_data_text
 
 PAPER_TITLES = {"thesis": "Thesis on faithfulness", "smat": "SMaT: explanations that teach"}
 ABOUT = {

@@ -30,7 +30,7 @@ from engine.reproduction.shipped import ShippedReport, changed_models, shipped_f
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.thesis import ThesisQuery, split_topics
 from engine.reproduction.verdicts import FORMER_NAMES, VERDICTS
-from engine.reproduction.words import time_text
+from engine.reproduction.wording import time_text
 
 SCALE = "embedded"
 THESIS, SMAT = PAPERS
@@ -189,8 +189,8 @@ class TopicStatus:
 def topic_status(query: ReproductionQuery) -> TopicStatus:
     """What there is. Errors: those of the list of jobs."""
     own = [job for job in jobs.list_jobs() if job.kind == query.job and _is_same(job, query)]
-    over = [job for job in own if job.over]
-    running = next((job for job in own if not job.over), None)
+    over = [job for job in own if job.is_over]
+    running = next((job for job in own if not job.is_over), None)
     ended = tuple((job.id, job.done, job.finished) for job in over)
     models = (*embedded_models(), *embedded_image_models())
     local = _local_report(query.command(), ended, models, count_losses(), str(home()), query)

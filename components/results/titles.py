@@ -78,7 +78,7 @@ def method_titles(design: Design) -> dict[str, str]:
     names = method_names(design)
     return {
         name: f"{_title(method.id, design.kind)}{name.removeprefix(method.id)}"
-        for name, method in zip(names, design.shown, strict=True)
+        for name, method in zip(names, design.ballot_methods, strict=True)
     }
 
 

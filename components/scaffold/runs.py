@@ -67,8 +67,8 @@ class ScaffoldStatus:
 def status_of(plan: ScaffoldPlan) -> ScaffoldStatus:
     """What there is of this plan. Errors: those of the plan, of reading the data set and the models' files."""
     own = [job for job in jobs.list_jobs() if job.kind == KIND and _is_about(job, plan)]
-    running = next((job for job in own if not job.over), None)
-    last = next((job for job in own if job.over), None)
+    running = next((job for job in own if not job.is_over), None)
+    last = next((job for job in own if job.is_over), None)
     store = store_of(plan)
     failed = tuple(jobs.failures(last.id)) if last is not None and last.failed else ()
     result = _result(_json(plan), are_finished(store), str(home()), plan, store)

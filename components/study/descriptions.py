@@ -59,7 +59,7 @@ def study_facts(record: StudyRecord, counts: AnswerCounts, zone: tzinfo) -> dict
         "model": design.model,
         "data set": design.dataset,
         "asks": MODES[design.mode],
-        "methods": ", ".join(method.id for method in design.shown),
+        "methods": ", ".join(method.id for method in design.ballot_methods),
         "when": study_history(record, zone),
     }
 

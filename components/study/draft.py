@@ -177,7 +177,7 @@ def _draw_open_button(record: StudyRecord, is_saved: bool) -> None:
 def confirm_opening(record: StudyRecord) -> None:
     """Say what is fixed by it."""
     design = record.design
-    items, methods = design.item_count + design.practice, len(design.shown)
+    items, methods = design.item_count + design.practice, len(design.ballot_methods)
     st.text(f"{items:,} items, {methods} explanations of each: {items * methods:,} in all")
     st.markdown(
         "They are computed and frozen: later changes of the model, the data or the program cannot alter what people "

@@ -123,6 +123,6 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         unit=value("unit"),
         edit=value("edit"),
         edit_pair=value("edit_pair"),
-        view=SESSION.held("", ViewOptions),
+        view=SESSION.read_record("", ViewOptions),
         **SESSION.shared(methods, OFFERED),
     )

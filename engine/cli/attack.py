@@ -19,7 +19,7 @@ from engine.attacks.experiment import attack_example
 from engine.attacks.experiment_result import EXCLUDED, AttackExperimentResult, AttackScore
 from engine.attacks.plan import ATTACK, METHODS, OBJECTIVES, TOLERANCE, AttackPlan, check_method
 from engine.cli import options
-from engine.cli.experiments import given, run_experiment
+from engine.cli.experiments import require_value, run_experiment
 from engine.cli.inputs import read_methods, read_typed_params
 from engine.cli.options import DEFAULT_MODEL, DtypeOption, ParamOption, SeedOption, SplitOption
 from engine.cli.output import NOTHING, console, table, visible
@@ -87,7 +87,7 @@ def attack(
     def read_plan() -> AttackPlan:
         plan = AttackPlan(
             models=tuple(options.read_names("--models", models)),
-            dataset=given("--dataset", dataset),
+            dataset=require_value("--dataset", dataset),
             methods=(),
             objectives=_objectives(objective),
             examples=options.read_whole("--examples", examples, 1),
@@ -130,10 +130,10 @@ def _number(option: str, value: str) -> float:
         raise not_allowed(option, "a number, or a fraction such as 8/255", value) from None
 
 
-def _objectives(given: str) -> tuple[str, ...]:
-    if given not in (*OBJECTIVES, BOTH):
-        raise not_allowed("--objective", f"one of {', '.join((*OBJECTIVES, BOTH))}", given)
-    return OBJECTIVES if given == BOTH else (given,)
+def _objectives(value: str) -> tuple[str, ...]:
+    if value not in (*OBJECTIVES, BOTH):
+        raise not_allowed("--objective", f"one of {', '.join((*OBJECTIVES, BOTH))}", value)
+    return OBJECTIVES if value == BOTH else (value,)
 
 
 def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str] | None) -> AttackPlan:

@@ -93,7 +93,7 @@ def _default(one: Option) -> Any:
 def _value(one: Option, typed: Any) -> Any:
     """What the plan is given. Errors: a number or a name that is missing or wrong."""
     if one.name == "dataset":
-        return given(one.flag, typed)
+        return require_value(one.flag, typed)
     if one.is_number_list:
         return tuple(read_whole(one.flag, name, one.get("low") or 0) for name in read_names(one.flag, typed))
     if one.is_list:
@@ -156,7 +156,7 @@ def draw_means(found: Any, file: Path | None) -> None:
     console().print(means)
 
 
-def given(option: str, value: str) -> str:
+def require_value(option: str, value: str) -> str:
     """What has to be named. Errors: it is not."""
     if not value.strip():
         raise UsageError(f"{option}: is missing. Example: {option} reviews. See: exegesis datasets.")

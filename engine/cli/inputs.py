@@ -137,7 +137,7 @@ def read_heads(typed: list[str] | None) -> HeadScales:
         except ValueError:
             allowed = "a layer and a head from 0 and a scale from 0 (off) to 2"
             raise not_allowed("--head", allowed, f"{name}={value}", "Example: --head 3.7=0.") from None
-    return HeadScales.of(scales)
+    return HeadScales.from_mapping(scales)
 
 
 def read_methods(option: str, typed: str, kind: str, models: Sequence[str] = ()) -> tuple[list[Explainer], bool]:

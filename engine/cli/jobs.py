@@ -85,7 +85,7 @@ def run(
 def resume(number: Number, as_json: JsonOption = False) -> None:
     """Go on with a job here and now; what is finished is found, not computed again."""
     job = jobs.get(read_id(number))
-    if not job.over:
+    if not job.is_over:
         raise ExegesisError(
             f"job {job.id}: is {job.state} in process {job.owner.pid}. Cancel it first, or let it work."
         )
@@ -99,10 +99,10 @@ def cancel(number: Number, as_json: JsonOption = False) -> None:
     after = jobs.cancel(before.id)
     if as_json:
         print_json(asdict(after))
-    elif before.over and before.state == after.state:
+    elif before.is_over and before.state == after.state:
         print(f"Job {after.id} is {after.state}: there is nothing to cancel.")
     else:
-        print(f"Job {after.id} is {after.state if after.over else 'asked to stop'}. Finished parts are kept.")
+        print(f"Job {after.id} is {after.state if after.is_over else 'asked to stop'}. Finished parts are kept.")
 
 
 def run_with_progress(job: Job) -> Job:

@@ -104,7 +104,7 @@ def _answer(query: ReproductionQuery) -> Reproduction:
     from engine.jobs import create
     from engine.reproduction.run import cached_report, reproduce
     from engine.reproduction.thesis import ThesisQuery
-    from engine.reproduction.words import time_text
+    from engine.reproduction.wording import time_text
 
     if isinstance(query, ThesisQuery) and query.seconds() is not None and cached_report(query) is None:
         note(time_text(query))
@@ -138,7 +138,7 @@ def _write(report: Reproduction, query: ReproductionQuery, folder: Path) -> None
 def _print(report: Reproduction, query: ReproductionQuery, folder: Path) -> None:
     from engine.cli.output import console, table, visible
     from engine.reproduction.papers import scale_of
-    from engine.reproduction.words import decision_text, summary_sentence
+    from engine.reproduction.wording import decision_text, summary_sentence
 
     rows = table(["claim", "section", "verdict", "what decides"])
     for claim, one in zip(query.selected_claims, report.outcomes, strict=True):

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.cli.experiments import check_job, given, rows_file, worked
+from engine.cli.experiments import check_job, require_value, rows_file, worked
 from engine.cli.guard import FAILED, fail
 from engine.cli.options import DEFAULT_MODEL, ConfigOptions, SplitOption
 from engine.cli.output import NOTHING, console, print_json, table, visible, write_file
@@ -130,7 +130,7 @@ def _plan(
     if teacher is not None and "," in teacher and not Path(teacher).exists():
         raise UsageError(f"--teacher: must be one model, got {teacher!r}. Give the command once for each.")
     if name is None:
-        plan = ScaffoldPlan(teacher or DEFAULT_MODEL, given("--dataset", dataset or ""))
+        plan = ScaffoldPlan(teacher or DEFAULT_MODEL, require_value("--dataset", dataset or ""))
     else:
         plan = presets.preset_plan(name, teacher, dataset)
     fields = dataclasses.asdict(plan.recipe) | dict(recipe)

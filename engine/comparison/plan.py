@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, unquote
 
-from engine.errors import UsageError, not_allowed, shown, unknown
+from engine.errors import UsageError, excerpt, not_allowed, unknown
 from engine.params import Plain, from_mapping
 from engine.registry import KINDS, explainer
 from engine.request import Input, Request
@@ -107,7 +107,7 @@ def plan_of(spec: Mapping[str, Any]) -> ComparisonPlan:
     if spec.keys() - FIELDS or NEEDED_FIELDS - spec.keys():
         raise UsageError(
             "spec of a compare job: must have dataset and pairs, and may have kind, split, examples, seed and target, "
-            f"got {shown(sorted(spec))}."
+            f"got {excerpt(sorted(spec))}."
         )
     if not isinstance(spec["pairs"], list) or not all(isinstance(code, str) for code in spec["pairs"]):
         raise not_allowed("pairs of a compare job", "a list of method@model", spec["pairs"])

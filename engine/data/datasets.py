@@ -43,7 +43,7 @@ from engine.data.released import (
     find_snli_sick,
 )
 from engine.data.tables import TABLE_SUFFIXES, MappedRows, RowErrors, TableRow, content_revision, map_rows, read_table
-from engine.errors import ExegesisError, UsageError, shown, unknown
+from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.params import from_mapping
 
 SST2_HUB_ID = "stanfordnlp/sst2"
@@ -145,7 +145,7 @@ def load(
     try:
         return _from_path(Path(name_or_path), request)
     except OSError as error:
-        raise ExegesisError(f"dataset: {shown(name)} cannot be read ({error.strerror}). Check the path.") from None
+        raise ExegesisError(f"dataset: {excerpt(name)} cannot be read ({error.strerror}). Check the path.") from None
 
 
 def _load_embedded(name: str, label_names: Sequence[str], request: LoadRequest) -> Dataset:

@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Bool, UInt8
 
 from engine.data.registry import DatasetCard
-from engine.errors import UsageError, not_allowed, shown
+from engine.errors import UsageError, excerpt, not_allowed
 from engine.request import Example
 
 Span = tuple[int, int]
@@ -135,13 +135,13 @@ class ImageDataset:
 
 def _check_index(index: int, count: int, dataset: str) -> None:
     if type(index) is not int or not 0 <= index < count:
-        raise UsageError(f"index: must be 0 to {count - 1} in {dataset}, got {shown(index)}.")
+        raise UsageError(f"index: must be 0 to {count - 1} in {dataset}, got {excerpt(index)}.")
 
 
 def validate_spans(name: str, spans: object, text: str | None) -> tuple[Span, ...]:
     """Sort spans. Each must lie inside its text; none may be empty, reversed or overlapping."""
     if not isinstance(spans, Sequence) or isinstance(spans, str):
-        raise UsageError(f"{name}: must be a list of [start, end] pairs, got {shown(spans)}.")
+        raise UsageError(f"{name}: must be a list of [start, end] pairs, got {excerpt(spans)}.")
     pairs = sorted(_parse_span(name, span) for span in spans)
     if pairs and text is None:
         raise UsageError(f"{name}: marks a text_pair, but there is none. Add text_pair or drop {name}.")
@@ -160,7 +160,7 @@ def validate_spans(name: str, spans: object, text: str | None) -> tuple[Span, ..
 def _parse_span(name: str, span: object) -> Span:
     if isinstance(span, (list, tuple)) and len(span) == 2 and all(type(value) is int for value in span):
         return int(span[0]), int(span[1])
-    raise UsageError(f"{name}: a span must be two whole numbers [start, end], got {shown(span)}.")
+    raise UsageError(f"{name}: a span must be two whole numbers [start, end], got {excerpt(span)}.")
 
 
 def box_mask(boxes: Sequence[Box], height: int, width: int) -> Bool[np.ndarray, "height width"]:

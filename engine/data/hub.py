@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.data.registry import DEFAULT_SPLITS, SPLIT_ALIASES, choose_split, order_splits
 from engine.data.tables import TableRow, content_revision
-from engine.errors import ExegesisError, UsageError, shown
+from engine.errors import ExegesisError, UsageError, excerpt
 
 if TYPE_CHECKING:
     from pyarrow.parquet import ParquetFile
@@ -43,7 +43,7 @@ def find_hub_shards(name: str, split: str | None) -> ParquetShards:
     repo, _, config = rest.partition("/")
     source = f"{HUB_PREFIX}{name}"
     if not owner or not repo:
-        raise UsageError(f"dataset: a hub data set is hub:owner/name or hub:owner/name/config, got {shown(source)}.")
+        raise UsageError(f"dataset: a hub data set is hub:owner/name or hub:owner/name/config, got {excerpt(source)}.")
     repo_id = f"{owner}/{repo}"
     commit, files = _list_files(repo_id, revision or None)
     chosen, shards, splits = pick_split(source, files, split, config)
@@ -154,7 +154,7 @@ def _call_hub(repo_id: str, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except HFValidationError:
-        raise UsageError(f"dataset: {shown(repo_id)} is no hub name. Write hub:owner/name.") from None
+        raise UsageError(f"dataset: {excerpt(repo_id)} is no hub name. Write hub:owner/name.") from None
     except GatedRepoError:
         raise ExegesisError(f"hub:{repo_id}: is gated. Accept its terms on the hub and log in.") from None
     except RevisionNotFoundError:

@@ -37,7 +37,7 @@ from engine.data.registry import (
     reject_options,
 )
 from engine.data.scenes import load_marked_scenes, load_scenes
-from engine.errors import ExegesisError, UsageError, shown, unknown
+from engine.errors import ExegesisError, UsageError, excerpt, unknown
 
 Pixels = UInt8[np.ndarray, "height width 3"]
 
@@ -133,7 +133,7 @@ def load_images(
         listing = list_folder(path) if path.is_dir() else list_zip(path)
         return replace(read_class_folders(listing, split, limit), id=name)
     except OSError as error:
-        raise ExegesisError(f"dataset: {shown(name)} cannot be read ({error.strerror}). Check the path.") from None
+        raise ExegesisError(f"dataset: {excerpt(name)} cannot be read ({error.strerror}). Check the path.") from None
 
 
 register("scenes")(load_scenes)

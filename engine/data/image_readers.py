@@ -39,7 +39,7 @@ from engine.data.labels import MAX_CLASSES, read_labels
 from engine.data.picture_files import MAX_FILE_SIZE, open_picture
 from engine.data.registry import DEFAULT_SPLITS, SPLIT_ALIASES, choose_split, external_card, order_splits
 from engine.data.tables import content_revision
-from engine.errors import ExegesisError, UsageError, shown, unknown
+from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.format import size_text
 
 if TYPE_CHECKING:
@@ -239,7 +239,7 @@ def _read_boxes(listing: FileListing, path: PurePosixPath) -> dict[PurePosixPath
             boxes[path.parent / row["file"]].append(box)
         except (KeyError, TypeError, ValueError):
             allowed = "the columns file, x0, y0, x1, y1 with whole numbers"
-            raise ExegesisError(f"{path}, line {number}: must have {allowed}, got {shown(row)}.") from None
+            raise ExegesisError(f"{path}, line {number}: must have {allowed}, got {excerpt(row)}.") from None
     return boxes
 
 
@@ -352,7 +352,7 @@ def read_picture_shards(
         encoded = pictures(group)[i - group.first]
         data = encoded.get("bytes") if isinstance(encoded, dict) else encoded
         if not isinstance(data, bytes):
-            raise ExegesisError(f"{name}: has no picture in it, got {shown(encoded)}.")
+            raise ExegesisError(f"{name}: has no picture in it, got {excerpt(encoded)}.")
         return ImageExample(open_picture(data, name), values[i], name=name)
 
     card = external_card(shards.source, shards.source, f"{len(values):,} pictures of {shards.split}")

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from engine.data.examples import DatasetTask
-from engine.errors import ExegesisError, UsageError, shown
+from engine.errors import ExegesisError, UsageError, excerpt
 
 MAX_CLASSES = 1_000
 SENTIMENT_LABELS = ("negative", "positive")
@@ -38,7 +38,7 @@ def read_labels(raw: Sequence[object], wheres: Sequence[str], names: Sequence[st
     values = [_parse_label(value, where) for value, where in zip(raw, wheres, strict=True)]
     if names is not None:
         if isinstance(names, str) or not names or len(set(names)) != len(names):
-            raise UsageError(f"label_names: must be a list of different names, got {shown(names)}.")
+            raise UsageError(f"label_names: must be a list of different names, got {excerpt(names)}.")
         classes = tuple(map(str, names))
         indices = tuple(_index_by_name(value, classes, where) for value, where in zip(values, wheres, strict=True))
         return ParsedLabels("classification", classes, indices)
@@ -60,7 +60,7 @@ def _parse_label(value: object, where: str) -> int | float | str | None:
     if isinstance(value, str):
         value = _parse_number(value.strip())
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
-        raise ExegesisError(f"{where}: label: must be a number or a name, got {shown(value)}.")
+        raise ExegesisError(f"{where}: label: must be a number or a name, got {excerpt(value)}.")
     if isinstance(value, float) and not math.isfinite(value):
         raise ExegesisError(f"{where}: label: must be a finite number, got {value}.")
     return value
@@ -86,7 +86,7 @@ def _index_by_name(value: int | float | str | None, names: tuple[str, ...], wher
     # Tables with gaps store whole numbers as 1.0.
     if not isinstance(value, str) and value in range(len(names)):
         return int(value)
-    raise ExegesisError(f"{where}: label: {shown(value)} is not among the label names {', '.join(names)}.")
+    raise ExegesisError(f"{where}: label: {excerpt(value)} is not among the label names {', '.join(names)}.")
 
 
 def _number_classes(values: Sequence[int | str | None]) -> ParsedLabels:
@@ -94,7 +94,7 @@ def _number_classes(values: Sequence[int | str | None]) -> ParsedLabels:
     index = {value: position for position, value in enumerate(classes)}
     if len(classes) > MAX_CLASSES:
         raise ExegesisError(
-            f"label: {len(classes):,} different values such as {shown(classes[0])} are no classes "
+            f"label: {len(classes):,} different values such as {excerpt(classes[0])} are no classes "
             f"(at most {MAX_CLASSES:,}). Map label to another column."
         )
     indices = tuple(None if value is None else index[value] for value in values)

@@ -16,7 +16,7 @@ from typing import Any
 from engine.data.registry import SPLIT_ALIASES
 from engine.data.released import ReleasedDataset, Spans, SplitContent, SplitReader, locate_words
 from engine.data.tables import TableRow, read_first_line, read_jsonl, read_text, read_tsv
-from engine.errors import ExegesisError, shown, unknown
+from engine.errors import ExegesisError, excerpt, unknown
 from engine.params import option
 
 TAG_COLUMNS = ("src_tok", "mt_tok", "src_tags", "mt_tags")
@@ -165,7 +165,7 @@ def _parse_side(where: str, row: Mapping[str, Any], raw: str, short: str) -> tup
     words, tags = str(row.get(f"{short}_tok", "")).split(), list(row.get(f"{short}_tags") or [])
     if len(words) != len(tags) or not set(tags) <= set(BAD):
         allowed = f"0 (OK) or 1 (BAD) for each of {len(words)} words"
-        raise ExegesisError(f"{where}: {short}_tags: must be {allowed}, got {shown(tags)}.")
+        raise ExegesisError(f"{where}: {short}_tags: must be {allowed}, got {excerpt(tags)}.")
     text, places = locate_words(str(row.get(raw) or " ".join(words)), words)
     return text, [list(place) for place, tag in zip(places, tags, strict=True) if BAD[tag]]
 
@@ -174,4 +174,4 @@ def _parse_score(where: str, name: str, value: object) -> float | None:
     try:
         return None if value is None else float(str(value))
     except ValueError:
-        raise ExegesisError(f"{where}: {name}: must be a number, got {shown(value)}.") from None
+        raise ExegesisError(f"{where}: {name}: must be a number, got {excerpt(value)}.") from None

@@ -12,7 +12,7 @@ import numpy as np
 from jaxtyping import UInt8
 from PIL import Image, UnidentifiedImageError
 
-from engine.errors import ExegesisError, UsageError, shown
+from engine.errors import ExegesisError, UsageError, excerpt
 from engine.format import size_text
 
 PICTURE_FORMATS = ("PNG", "JPEG", "WEBP", "GIF")
@@ -80,7 +80,7 @@ def read_picture(file: Path, argument: str) -> UInt8[np.ndarray, "height width 3
     """Decode a file on this machine; a large one is not read. Errors name the `argument` that named it."""
     try:
         if not file.is_file():
-            raise UsageError(f"{argument}: no file {shown(str(file))}. Give a {ACCEPTED} picture.")
+            raise UsageError(f"{argument}: no file {excerpt(str(file))}. Give a {ACCEPTED} picture.")
         with file.open("rb") as stream:
             data = stream.read(MAX_FILE_SIZE + 1)
     except OSError as error:

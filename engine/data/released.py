@@ -14,7 +14,7 @@ from engine.data.examples import Span
 from engine.data.labels import NLI_LABELS, SENTIMENT_LABELS
 from engine.data.registry import SPLIT_ALIASES
 from engine.data.tables import TableRow, read_first_line, read_jsonl, read_table, read_text, read_tsv
-from engine.errors import ExegesisError, shown
+from engine.errors import ExegesisError, excerpt
 
 Spans = list[list[int]]
 """[start, end) in characters, as in JSON."""
@@ -174,7 +174,7 @@ def _read_eraser(file: Path, limit: int | None) -> SplitContent:
 def _eraser_class(where: str, row: Mapping[str, Any]) -> str:
     label = row.get("classification")
     if not isinstance(label, str):
-        raise ExegesisError(f"{where}: classification: must be the name of a class, got {shown(label)}.")
+        raise ExegesisError(f"{where}: classification: must be the name of a class, got {excerpt(label)}.")
     return ERASER_CLASSES.get(label, label)
 
 
@@ -187,7 +187,7 @@ class _EraserDocuments:
         self._texts: dict[str, str] = {}
         for where, row in read_jsonl(table) if self.files else []:
             if not isinstance(row.get("docid"), str) or not isinstance(row.get("document"), str):
-                raise ExegesisError(f"{where}: must have the texts docid and document, got {shown(sorted(row))}.")
+                raise ExegesisError(f"{where}: must have the texts docid and document, got {excerpt(sorted(row))}.")
             self._texts[row["docid"]] = row["document"]
 
     def __contains__(self, name: str) -> bool:
@@ -197,7 +197,7 @@ class _EraserDocuments:
         if name not in self._texts:
             file = self._folder / name
             if not file.resolve().is_relative_to(self._folder.resolve()) or not file.is_file():
-                raise ExegesisError(f"{where}: there is no document {shown(name)} in docs. Put it there.")
+                raise ExegesisError(f"{where}: there is no document {excerpt(name)} in docs. Put it there.")
             self._texts[name] = read_text(file)
             self.files.append(file)
         return self._texts[name]
@@ -209,7 +209,7 @@ def _eraser_row(where: str, row: Mapping[str, Any], documents: _EraserDocuments,
     evidence = _eraser_evidence(where, row)
     spans = [_eraser_spans(where, text, evidence.pop(name, [])) for name, text in zip(names, texts, strict=True)]
     if evidence:
-        raise ExegesisError(f"{where}: evidences: name the document {shown(min(evidence))}, which is not its own.")
+        raise ExegesisError(f"{where}: evidences: name the document {excerpt(min(evidence))}, which is not its own.")
     query = row.get("query")
     values: dict[str, Any] = {"text": texts[0], "rationale": spans[0], "label": _eraser_class(where, row)}
     if len(names) == 2:
@@ -223,7 +223,7 @@ def _eraser_documents(where: str, row: Mapping[str, Any], documents: _EraserDocu
     """The ids of one document, or of premise and hypothesis."""
     own = row.get("annotation_id")
     if not isinstance(own, str):
-        raise ExegesisError(f"{where}: annotation_id: must be a text, got {shown(own)}.")
+        raise ExegesisError(f"{where}: annotation_id: must be a text, got {excerpt(own)}.")
     pair = [own + side for side in ERASER_SIDES]
     if all(name in documents for name in pair):
         return pair
@@ -241,7 +241,7 @@ def _eraser_marks(where: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
     except TypeError:
         marks = [None]
     if not all(isinstance(mark, dict) for mark in marks):
-        raise ExegesisError(f"{where}: evidences: must be a list of lists of objects, got {shown(groups)}.")
+        raise ExegesisError(f"{where}: evidences: must be a list of lists of objects, got {excerpt(groups)}.")
     return marks
 
 
@@ -331,10 +331,12 @@ def _esnli_numbered_row(where: str, row: Mapping[str, Any]) -> TableRow:
 def _parse_numbers(where: str, row: Mapping[str, Any], side: str, column: str) -> tuple[str, Spans]:
     text, numbers = row.get(side), row.get(column)
     if not isinstance(text, str):
-        raise ExegesisError(f"{where}: {side}: must be a text, got {shown(text)}.")
+        raise ExegesisError(f"{where}: {side}: must be a text, got {excerpt(text)}.")
     count = len(text.split())
     if not isinstance(numbers, list) or not all(type(n) is int and 0 <= n < count for n in numbers):
-        raise ExegesisError(f"{where}: {column}: must be numbers of words from 0 to {count - 1}, got {shown(numbers)}.")
+        raise ExegesisError(
+            f"{where}: {column}: must be numbers of words from 0 to {count - 1}, got {excerpt(numbers)}."
+        )
     return text, join_runs(numbers, locate_words(text, text.split())[1])
 
 

@@ -21,7 +21,7 @@ from typing import Any, NoReturn, TypeVar
 
 from engine.data.examples import LabeledExample, Span, validate_spans
 from engine.data.labels import ParsedLabels, read_labels
-from engine.errors import ExegesisError, UsageError, shown, unknown
+from engine.errors import ExegesisError, UsageError, excerpt, unknown
 
 Content = TypeVar("Content")
 
@@ -137,7 +137,7 @@ def _parse_rows(
 def _parse_object(where: str, line: str) -> dict[str, Any]:
     value = parse_json(where, line)
     if not isinstance(value, dict):
-        raise ExegesisError(f'{where}: must be an object such as {{"text": "..."}}, got {shown(value)}.')
+        raise ExegesisError(f'{where}: must be an object such as {{"text": "..."}}, got {excerpt(value)}.')
     return value
 
 
@@ -152,7 +152,7 @@ def parse_json(where: str, text: str) -> Any:
     except UnicodeEncodeError:
         raise ExegesisError(f"{where}: holds half a character (a lone surrogate). Write the whole character.") from None
     except (ValueError, RecursionError) as error:
-        raise ExegesisError(f"{where}: is not valid JSON ({shown(str(error))}).") from None
+        raise ExegesisError(f"{where}: is not valid JSON ({excerpt(str(error))}).") from None
     return value
 
 
@@ -230,7 +230,7 @@ def validate_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
         if role not in COLUMN_ROLES:
             raise unknown("columns", role, COLUMN_ROLES)
         if not isinstance(column, str) or not column:
-            raise UsageError(f"columns: {role} must be the name of a column, got {shown(column)}.")
+            raise UsageError(f"columns: {role} must be the name of a column, got {excerpt(column)}.")
     for column, count in Counter(mapping.values()).items():
         if count > 1:
             roles = " and ".join(role for role in mapping if mapping[role] == column)
@@ -331,7 +331,7 @@ def _parse_text(where: str, column: str, value: object, required: bool) -> str |
     if value is None and not required:
         return None
     if not isinstance(value, str):
-        raise ExegesisError(f"{where}: {column}: must be a text, got {shown(value)}.")
+        raise ExegesisError(f"{where}: {column}: must be a text, got {excerpt(value)}.")
     if required and not value.strip():
         raise ExegesisError(f"{where}: {column}: is empty. Fill it in or remove the row.")
     if "\0" in value:

@@ -289,10 +289,10 @@ class _ModelUnits:
     ) -> Iterator[WorkUnit]:
         """A unit for each example, by key."""
 
-        def together(units: Sequence[WorkUnit]) -> object:
+        def run_batch(units: Sequence[WorkUnit]) -> object:
             return work([own[unit.key] for unit in units])
 
-        batch: Batch = together
+        batch: Batch = run_batch
         for place, (key, index) in enumerate(own.items(), 1):
             label = f"{what}, example {index}, {self.model}"
             step = UnitStep(f"{title} on {self.model}", place, len(own), cost)

@@ -13,7 +13,7 @@ from typing import Any
 from engine.data.examples import ImageDataset
 from engine.data.hub import HUB_PREFIX
 from engine.data.image_datasets import load_images, registered_name
-from engine.errors import ExegesisError, UsageError, not_allowed, shown, unknown
+from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, unknown
 from engine.explain import explain_many, key_of
 from engine.jobs.kinds import Spec, WorkUnit, batched_units, job_kind, unreadable_key
 from engine.models import catalog
@@ -138,7 +138,7 @@ def _check_shape(spec: Spec) -> None:
     if spec.keys() - _FIELDS or {"model", "methods", "examples"} - spec.keys():
         raise UsageError(
             f"spec of an explain job: must have model, methods and examples, and may have params, target, seed "
-            f"and dtype, got {shown(sorted(spec))}."
+            f"and dtype, got {excerpt(sorted(spec))}."
         )
     if not spec["methods"] or not spec["examples"]:
         raise UsageError("spec of an explain job: methods and examples must not be empty.")

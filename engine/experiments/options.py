@@ -28,7 +28,7 @@ from dataclasses import MISSING, dataclass
 from functools import cached_property
 from typing import Any
 
-from engine.errors import UsageError, not_allowed, shown
+from engine.errors import UsageError, excerpt, not_allowed
 from engine.params import Plain, option
 
 RANDOM = "random"
@@ -190,7 +190,7 @@ def plan_from(spec: Spec, plan: type, job: str) -> Any:
     if spec.keys() - known.keys() or set(needed) - spec.keys():
         more = ", ".join(sorted(known.keys() - set(needed)))
         must = f"{', '.join(needed[:-1])} and {needed[-1]}"
-        raise UsageError(f"spec {of}: must have {must}, and may have {more}, got {shown(sorted(spec))}.")
+        raise UsageError(f"spec {of}: must have {must}, and may have {more}, got {excerpt(sorted(spec))}.")
     for name in spec:
         if known[name].is_list and not isinstance(spec[name], list):
             raise not_allowed(f"{name} {of}", "a list", spec[name])

@@ -15,7 +15,7 @@ from engine import predictions
 from engine.data.datasets import dataset_names, load
 from engine.data.hub import HUB_PREFIX
 from engine.data.image_datasets import load_images, registered_name
-from engine.errors import UsageError, not_allowed, shown, unknown
+from engine.errors import UsageError, excerpt, not_allowed, unknown
 from engine.image_predictions import picture_digests
 from engine.jobs.kinds import Spec, WorkUnit, batched_units, job_kind
 from engine.metrics.agreement import check_methods, disagreement_keys, disagreements
@@ -111,7 +111,7 @@ def _check_shape(spec: Spec) -> None:
     if spec.keys() - _FIELDS or {"model", "data"} - spec.keys():
         raise UsageError(
             "spec of a predict job: must have model and data, and may have methods and dtype, for pictures split, "
-            f"got {shown(sorted(spec))}."
+            f"got {excerpt(sorted(spec))}."
         )
     shapes = (("model", "a name, a folder or a hub id"), ("data", "a data set's name, a path or hub:owner/name"))
     for name, shape in shapes:

@@ -32,7 +32,7 @@ class HeadScales:
         object.__setattr__(self, "scales", tuple(row for row in rows if row[2] != 1))
 
     @classmethod
-    def of(cls, scales: Mapping[tuple[int, int], int | float]) -> HeadScales:
+    def from_mapping(cls, scales: Mapping[tuple[int, int], int | float]) -> HeadScales:
         """From `{(layer, head): scale}`."""
         return cls(tuple((layer, head, scale) for (layer, head), scale in scales.items()))
 

@@ -70,7 +70,7 @@ def run_now(job: Job, report: Report = silent, cancel: CancelToken | None = None
     """Run a job in the foreground, and return it as it ended; also resumes one that stopped."""
     table = job_table()
     job = get(job.id)
-    if job.over and job.state in RESUMABLE:
+    if job.is_over and job.state in RESUMABLE:
         table.queue_again(job.id, [job.state], FOREGROUND, this_process())
     _start(table, get(job.id), report, cancel or CancelToken())
     return get(job.id)
@@ -123,7 +123,7 @@ def failures(id: int) -> list[UnitFailure]:
 
 def count_ahead(job: Job) -> int:
     """Number of jobs before this one: 0 for one that is running or next."""
-    return 0 if job.over or job.state == "running" else job_table().count_ahead(job)
+    return 0 if job.is_over or job.state == "running" else job_table().count_ahead(job)
 
 
 def forget(id: int) -> None:
@@ -136,7 +136,7 @@ def forget(id: int) -> None:
 def wait(id: int, timeout: float | None = None) -> Job:
     """The job once it is over, or as it is after `timeout` seconds."""
     end = None if timeout is None else time.monotonic() + timeout
-    while not (job := get(id)).over and (end is None or time.monotonic() < end):
+    while not (job := get(id)).is_over and (end is None or time.monotonic() < end):
         time.sleep(WAIT_SECONDS)
     return job
 

@@ -129,7 +129,7 @@ class Job:
     cancel_requested: bool
 
     @property
-    def over(self) -> bool:
+    def is_over(self) -> bool:
         """Whether the job has ended."""
         return self.state not in ACTIVE
 
@@ -293,7 +293,7 @@ class JobTable:
 
     def _reason_abandoned(self, job: Job) -> str:
         """Why nobody works on an active job; empty if somebody does or will."""
-        if job.over:
+        if job.is_over:
             return ""
         if not is_alive(job.owner, job.heartbeat):
             return "The process that worked on it ended."

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from engine import access
-from engine.errors import ExegesisError, UsageError, shown, unknown
+from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.models.weight_files import download_snapshot, file_sha256, minilm_folder
 
 PROCESSOR = "preprocessor_config.json"
@@ -116,7 +116,7 @@ def locate(model: str) -> ModelSource:
         return _locate(model)
     except OSError as error:
         raise UsageError(
-            f"model: {shown(model)} cannot be read ({error.strerror}). Give an embedded name, a folder or a hub id."
+            f"model: {excerpt(model)} cannot be read ({error.strerror}). Give an embedded name, a folder or a hub id."
         ) from None
 
 
@@ -133,7 +133,7 @@ def _locate(model: str) -> ModelSource:
     if model.startswith(BASE_PREFIX):
         raise unknown("base", model, embedded_bases())
     if model.startswith(("/", "./", "../", "~")) or path.exists():
-        raise UsageError(f"model: no folder {shown(model)}. Give a folder with config.json and safetensors.")
+        raise UsageError(f"model: no folder {excerpt(model)}. Give a folder with config.json and safetensors.")
     if HUB_ID.fullmatch(model):
         return _source(model, "hub", _snapshot(model))
     error = unknown("model", model, embedded_models())

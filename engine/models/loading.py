@@ -16,7 +16,7 @@ from safetensors import SafetensorError
 from transformers.utils import logging as hf_logging
 
 from engine import runtime
-from engine.errors import ExegesisError, not_allowed, panics_told, shown
+from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
 from engine.models import catalog, sandbox
 from engine.models.adapters import TextAdapter, adapter_for
 from engine.models.t5 import T5EncoderForSequenceClassification
@@ -152,7 +152,7 @@ def _load_tokenizer(source: catalog.ModelSource) -> Any:
             return load_tokenizer(source.tokenizer)
     except Exception as error:
         raise ExegesisError(
-            f"model {source.id}: its tokenizer cannot be read ({type(error).__name__}: {shown(str(error), 200)}). "
+            f"model {source.id}: its tokenizer cannot be read ({type(error).__name__}: {excerpt(str(error), 200)}). "
             "Save it beside the model with its save_pretrained."
         ) from error
 
@@ -250,5 +250,5 @@ def loading_errors(model: str) -> Iterator[None]:
     except Exception as error:
         raise ExegesisError(
             f"model {model}: its weights do not fit its config.json, or that makes no sense "
-            f"({type(error).__name__}: {shown(str(error), 200)}). Download or save it again."
+            f"({type(error).__name__}: {excerpt(str(error), 200)}). Download or save it again."
         ) from error

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from engine import access
-from engine.errors import ExegesisError, shown
+from engine.errors import ExegesisError, excerpt
 from engine.models import catalog
 from engine.models.weight_files import minilm_package_folder
 
@@ -68,13 +68,13 @@ class Sandbox:
             except TimeoutError:
                 self._stop()
                 raise ExegesisError(
-                    f"model {shown(name)}: opening or tokenizing it took longer than {seconds:g} s and was stopped. "
+                    f"model {excerpt(name)}: opening or tokenizing it took longer than {seconds:g} s and was stopped. "
                     "Use another checkpoint."
                 ) from None
             except (EOFError, OSError):
                 self._stop()
                 raise ExegesisError(
-                    f"model {shown(name)}: the process in which it was tried broke off, most likely since it takes "
+                    f"model {excerpt(name)}: the process in which it was tried broke off, most likely since it takes "
                     f"more memory than a foreign checkpoint may ({memory / 2**30:.1f} GiB). Use another checkpoint."
                 ) from None
         if answer["error"]:
@@ -186,7 +186,7 @@ def main(tasks: IO[bytes], answers: IO[bytes]) -> None:
             answer(str(error))
         except (MemoryError, RuntimeError, ValueError, KeyError, TypeError, OSError) as error:
             answer(
-                f"its checkpoint cannot be used ({type(error).__name__}: {shown(str(error), 200)}). Use another one."
+                f"its checkpoint cannot be used ({type(error).__name__}: {excerpt(str(error), 200)}). Use another one."
             )
         else:
             answer("")

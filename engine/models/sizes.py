@@ -11,7 +11,7 @@ from typing import Any
 
 from safetensors import SafetensorError, safe_open
 
-from engine.errors import ExegesisError, shown
+from engine.errors import ExegesisError, excerpt
 from engine.models import catalog
 from engine.models.adapters import TextAdapter, adapter_for
 from engine.vision import adapters as image_adapters
@@ -111,5 +111,7 @@ def _file_counts(file: str) -> dict[str, int]:
 def _config_number(source: catalog.ModelSource, config: Mapping[str, Any], names: Sequence[str]) -> int:
     number = next((config[name] for name in names if name in config), None)
     if type(number) is not int or number < 1:
-        raise ExegesisError(f"model {source.id}: its config.json must state {names[0]}, a number, got {shown(number)}.")
+        raise ExegesisError(
+            f"model {source.id}: its config.json must state {names[0]}, a number, got {excerpt(number)}."
+        )
     return number

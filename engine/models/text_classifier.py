@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from engine.errors import ExegesisError, UsageError, panics_told, shown, unknown
+from engine.errors import ExegesisError, UsageError, excerpt, panics_told, unknown
 from engine.lazy import torch
 from engine.models import sandbox
 from engine.models.adapters import TextAdapter
@@ -76,7 +76,7 @@ def tokenize(
     """
     sandbox.check_tokenizing(tokenizer.name_or_path, text, pair)
     cut = {} if max_length is None else {"truncation": "longest_first", "max_length": max_length}
-    with panics_told(f"tokenizer of {shown(tokenizer.name_or_path)}"):
+    with panics_told(f"tokenizer of {excerpt(tokenizer.name_or_path)}"):
         return tokenizer(text, pair, return_token_type_ids=True, verbose=False, **cut, **options)
 
 

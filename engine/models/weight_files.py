@@ -8,7 +8,7 @@ import importlib.util
 from collections.abc import Sequence
 from pathlib import Path
 
-from engine.errors import ExegesisError, shown
+from engine.errors import ExegesisError, excerpt
 
 HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 """Files downloaded from the hub: weights, JSON and vocabularies, nothing that could run code."""
@@ -32,7 +32,7 @@ def download_snapshot(
         return Path(snapshot_download(name, revision=revision or None, allow_patterns=list(files)))
     except Exception as error:
         raise ExegesisError(
-            f"{argument}: {shown(name)} is neither embedded nor a folder, and it cannot be fetched from the hub "
+            f"{argument}: {excerpt(name)} is neither embedded nor a folder, and it cannot be fetched from the hub "
             f"({type(error).__name__}). Check the name and the network, or {instead}."
         ) from error
 

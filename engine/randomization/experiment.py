@@ -14,7 +14,8 @@ from engine.experiments.sample import Sample, draw_sample
 from engine.jobs.kinds import Batch, UnitStep, WorkUnit
 from engine.params import from_mapping
 from engine.progress import CancelToken, Report, check_cancelled, silent
-from engine.randomization import work as chunk_work
+from engine.randomization import chunks as chunk_work
+from engine.randomization.chunks import Chunk, ChunkMaps, ChunkPredictions, ChunkResult, ModelInput, ModelWork, Setting
 from engine.randomization.curves import to_json
 from engine.randomization.plan import THESIS_METHODS, RandomizationPlan
 from engine.randomization.result import (
@@ -28,7 +29,6 @@ from engine.randomization.result import (
     rows,
 )
 from engine.randomization.stages import is_baseline, parts_words
-from engine.randomization.work import Chunk, ChunkMaps, ChunkPredictions, ChunkResult, ModelInput, ModelWork, Setting
 from engine.registry import estimate_rows as evaluations_of
 from engine.registry import explainer
 from engine.result import Prediction
@@ -86,13 +86,13 @@ def units(plan: RandomizationPlan, sample: Sample) -> Units:
     work = ModelWork(plan, model, sample)
     chunks = {chunk.key: chunk for chunk in work.all_chunks()}
 
-    def together(units: Sequence[WorkUnit]) -> None:
+    def run_batch(units: Sequence[WorkUnit]) -> None:
         _do(work, [chunks[unit.key] for unit in units])
 
-    return Units((_unit(work, chunk, together) for chunk in chunks.values()), work.check_untouched)
+    return Units((_unit(work, chunk, run_batch) for chunk in chunks.values()), work.check_untouched)
 
 
-def _unit(work: ModelWork, chunk: Chunk, together: Batch) -> WorkUnit:
+def _unit(work: ModelWork, chunk: Chunk, run_batch: Batch) -> WorkUnit:
     plan, examples = work.plan, len(chunk.indices)
     what = f"{chunk.method or 'prediction'}, {examples} examples from {chunk.indices[0]}"
     label = f"{what}, {parts_words(chunk.parts)} randomized, {work.model}"
@@ -100,7 +100,7 @@ def _unit(work: ModelWork, chunk: Chunk, together: Batch) -> WorkUnit:
     if chunk.method:
         cost = evaluations_of(explainer(chunk.method, plan.kind), plan.params_of(chunk.method))
     return WorkUnit(
-        chunk.key, label, partial(_do, work, [chunk]), stores_itself=True, batch=together,
+        chunk.key, label, partial(_do, work, [chunk]), stores_itself=True, batch=run_batch,
         step=UnitStep("", 0, 0, examples * cost), group=[list(chunk.parts), chunk.seed],
     )  # fmt: skip
 

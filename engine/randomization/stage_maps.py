@@ -9,9 +9,9 @@ from engine.errors import ExegesisError, unknown
 from engine.experiments.sample import Sample
 from engine.models import catalog
 from engine.params import as_plain, from_mapping
+from engine.randomization.chunks import PREDICTION, ChunkMaps, ChunkPredictions, ModelWork, Scores, Setting, find_chunk
 from engine.randomization.plan import RandomizationPlan
 from engine.randomization.stages import ORIGINAL, Stage
-from engine.randomization.work import PREDICTION, ChunkMaps, ChunkPredictions, ModelWork, Scores, Setting, find_chunk
 from engine.registry import explainer
 from engine.result import Explanation, Prediction, Provenance
 

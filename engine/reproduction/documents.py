@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import UsageError
-from engine.reproduction import words
+from engine.reproduction import wording
 from engine.reproduction.claims import FOLDER, Claim, Declaration, declaration
 from engine.reproduction.measures import (
     ACTIVE,
@@ -120,11 +120,11 @@ def markdown(
         "",
         f"# Claims of {topic.heading}, {report.scale} scale{suffix}",
         "",
-        f"{declared.source}. {words.summary_sentence(report)}",
+        f"{declared.source}. {wording.summary_sentence(report)}",
         "",
         *_paragraph(provenance),
-        *_paragraph(words.quantity_text(report, topic)),
-        *_paragraph(words.accuracy_text(report)),
+        *_paragraph(wording.quantity_text(report, topic)),
+        *_paragraph(wording.accuracy_text(report)),
         *_paragraph(topic.about),
         *table(
             ["section", "claim", "verdict", "rule", "what decides"],
@@ -137,7 +137,7 @@ def markdown(
         f"`engine/reproduction/{topic.declaration}`; the digest above is the SHA-256 of its content. "
         f"{declared.revised}",
         "",
-        *_paragraph(words.shared_data_text(scale, topic)),
+        *_paragraph(wording.shared_data_text(scale, topic)),
         *_paragraph(topic.note),
         *_paragraph(places),
         "## Claim by claim",
@@ -168,7 +168,7 @@ def claims_csv(report: Reproduction, claims: Sequence[Claim]) -> str:
     for one in report.outcomes:
         start = (one.id, sections[one.id], one.verdict)
         lines += [
-            (*start, n.name, n.value, n.low, n.high, n.wide_low, n.wide_high, n.n, words.INSIDE[n.verdict])
+            (*start, n.name, n.value, n.low, n.high, n.wide_low, n.wide_high, n.n, wording.INSIDE[n.verdict])
             for n in one.numbers
         ] or [start]
     return _csv(head, (tuple(line) + ("",) * (len(head) - len(line)) for line in lines))
@@ -198,32 +198,32 @@ def _paragraph(text: str) -> list[str]:
 
 def _overview_row(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> list[str]:
     title = f"[{claim.title}](#{claim.id})"
-    rule = words.rule_text(claim) if claim.contrasts else ""
-    return [claim.section, title, outcome.verdict, rule, words.decision_text(claim, outcome, scale)]
+    rule = wording.rule_text(claim) if claim.contrasts else ""
+    return [claim.section, title, outcome.verdict, rule, wording.decision_text(claim, outcome, scale)]
 
 
 def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, reasons: Reasons | None) -> Iterator[str]:
     yield from ("", f'<a id="{claim.id}"></a>', "", f"### {claim.title}: {outcome.verdict}", "")
     yield f"Section {claim.section}, `{claim.id}`. {claim.says}"
-    rule = f" Rule: {words.rule_text(claim)}." if claim.contrasts else ""
-    yield from ("", f"Statistic: {words.statistic_text(claim)}.{rule}", "")
+    rule = f" Rule: {wording.rule_text(claim)}." if claim.contrasts else ""
+    yield from ("", f"Statistic: {wording.statistic_text(claim)}.{rule}", "")
     if outcome.why:
         yield from (f"Why: {outcome.why}", "")
     if not outcome.numbers:
         return
-    if distribution := words.distribution_text(outcome):
+    if distribution := wording.distribution_text(outcome):
         yield from (f"Seen: {distribution}.", "")
     if outcome.verdict == "undecided":
-        yield from (f"To tell: {words.settling_text(outcome)}.", "")
+        yield from (f"To tell: {wording.settling_text(outcome)}.", "")
     yield from _paragraph(failure_text(outcome, reasons))
     ends = ["quartiles"] if claim.unit == "seeds" else ["95 % interval", "widened"]
     yield from table(["what", "value", *ends, "n", "inside"], [_number(one, claim, scale) for one in outcome.numbers])
 
 
 def _number(one: ClaimNumber, claim: Claim, scale: Scale) -> list[str]:
-    name = words.number_title(one.name, scale) or "all"
-    ends = [words.interval_text(one), *([] if claim.unit == "seeds" else [words.wide_interval_text(one)])]
-    return [name, words.format_number(one.value), *ends, f"{one.n:,}", words.INSIDE[one.verdict]]
+    name = wording.number_title(one.name, scale) or "all"
+    ends = [wording.interval_text(one), *([] if claim.unit == "seeds" else [wording.wide_interval_text(one)])]
+    return [name, wording.format_number(one.value), *ends, f"{one.n:,}", wording.INSIDE[one.verdict]]
 
 
 def _paper_table(id: str, rows: Sequence[TableRow]) -> Iterator[str]:
@@ -239,19 +239,19 @@ def _paper_table(id: str, rows: Sequence[TableRow]) -> Iterator[str]:
 def _paper_row(row: TableRow) -> list[str]:
     where = [TASKS[row.task], SIDES.get(row.side, ""), f"{row.train_size:,} examples" if row.train_size else ""]
     where.append("" if row.normalisation == "sparsemax" else NORMALIZATIONS[row.normalisation])
-    ends = f"{words.format_number(row.low)} to {words.format_number(row.high)}"
+    ends = f"{wording.format_number(row.low)} to {wording.format_number(row.high)}"
     of = ", ".join(filter(None, where))
-    return [of, setting_name(row.what), words.format_number(row.value), ends, f"{row.n:,}", row.note]
+    return [of, setting_name(row.what), wording.format_number(row.value), ends, f"{row.n:,}", row.note]
 
 
 def _model(one: ModelSummary) -> list[str]:
-    accuracy = "not known" if one.accuracy is None else words.format_number(one.accuracy)
+    accuracy = "not known" if one.accuracy is None else wording.format_number(one.accuracy)
     return [one.name, one.revision, one.data, f"not there: {one.why}" if one.why else accuracy, str(one.n or "")]
 
 
 def _teacher(one: ModelSummary) -> list[str]:
     score = one.accuracy if one.correlation is None else one.correlation
-    text = "not known" if score is None else words.format_number(score)
+    text = "not known" if score is None else wording.format_number(score)
     return [one.name, f"not there: {one.why}" if one.why else one.revision, one.data, text, f"{one.n:,}"]
 
 

@@ -14,7 +14,7 @@ from importlib.metadata import version
 from typing import Any
 
 from cache import canonical, key_for
-from engine.errors import ExegesisError, UsageError, not_allowed, shown
+from engine.errors import ExegesisError, UsageError, excerpt, not_allowed
 from engine.home import product_version
 from engine.jobs.kinds import Spec, WorkUnit, job_kind, kind_of
 from engine.progress import CancelToken, Report, cancellable, silent
@@ -147,7 +147,7 @@ def query_of(kind: str, spec: Spec) -> Any:
     """The query of a specification. Errors: a field that is unknown or of another shape."""
     names = {field.name for field in fields(QUERIES[kind])}
     if unknown_names := sorted(spec.keys() - names):
-        raise UsageError(f"spec of a {kind} job: may have {', '.join(sorted(names))}, got {shown(unknown_names)}.")
+        raise UsageError(f"spec of a {kind} job: may have {', '.join(sorted(names))}, got {excerpt(unknown_names)}.")
     claims, places = spec.get("claims", []), spec.get("places", {})
     if not isinstance(claims, list):
         raise not_allowed(f"claims of a {kind} job", "a list", claims)

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from engine.errors import ExegesisError, shown
+from engine.errors import ExegesisError, excerpt
 from engine.scaffold.plan import NONE, NORMALIZATIONS, SMAT
 
 FORMAT = 1
@@ -107,7 +107,7 @@ _NEXT = "Train the explainer again, or get its files again."
 
 
 def _wrong(source: str, field: str, allowed: str, got: object) -> ExegesisError:
-    return ExegesisError(f"explainer {source}: {field} must be {allowed}, got {shown(got)}. {_NEXT}")
+    return ExegesisError(f"explainer {source}: {field} must be {allowed}, got {excerpt(got)}. {_NEXT}")
 
 
 def _text(value: object, field: str, source: str) -> str:

@@ -47,7 +47,7 @@ def compute_randomizations() -> tuple[str, ...]:
 
 
 def _randomization_keys(plan: RandomizationPlan) -> Iterator[str]:
-    from engine.randomization.work import ModelWork
+    from engine.randomization.chunks import ModelWork
 
     sample = experiments.sample_of(plan)
     for part in experiments.parts_of(plan):

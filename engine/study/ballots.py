@@ -101,7 +101,7 @@ def assignment_plan(session: Session, study: Study) -> AssignmentPlan:
     design = Design.from_json(study.design)
     query = sa.select(Item.place, Item.practice).where(Item.study == study.id).order_by(Item.place)
     rows = session.execute(query).all()
-    guessed_with = (NO_EXPLANATION, *map(str, range(len(design.shown))))
+    guessed_with = (NO_EXPLANATION, *map(str, range(len(design.ballot_methods))))
     return AssignmentPlan(
         study=study.token,
         secret=study.secret,
@@ -194,7 +194,7 @@ def _issue(session: Session, study: Study, annotator: Annotator) -> IssuedBallot
         return None
     item = session.scalars(sa.select(Item).where(Item.study == study.id, Item.place == int(view.item))).one()
     if view.condition == ALL:
-        methods = [str(place) for place in range(len(Design.from_json(study.design).shown))]
+        methods = [str(place) for place in range(len(Design.from_json(study.design).ballot_methods))]
         ordered = order_methods(assignment_plan(session, study), annotator.pseudonym, view, methods)
     else:
         ordered = () if view.condition == NO_EXPLANATION else (view.condition,)

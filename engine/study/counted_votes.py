@@ -70,8 +70,8 @@ def counted_votes(study: int) -> list[CountedVote]:
 
 
 def method_names(design: Design) -> tuple[str, ...]:
-    """A name for each place of `Design.shown`: the id, with a number if it occurs with other parameters too."""
-    ids = [method.id for method in design.shown]
+    """A name for each of `Design.ballot_methods`: the id, with a number if it occurs with other parameters too."""
+    ids = [method.id for method in design.ballot_methods]
     return tuple(id if ids.count(id) == 1 else f"{id} {place + 1}" for place, id in enumerate(ids))
 
 

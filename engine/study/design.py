@@ -122,7 +122,7 @@ class Design:
     seed: int = option(0, "Draws the items and the random explanations", low=0, high=2**31 - 1)
 
     @property
-    def shown(self) -> tuple[MethodChoice, ...]:
+    def ballot_methods(self) -> tuple[MethodChoice, ...]:
         """The methods on a ballot, the placebo last. Their places in this tuple identify them everywhere."""
         return (*self.methods, MethodChoice(PLACEBO)) if self.placebo else self.methods
 

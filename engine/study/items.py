@@ -28,7 +28,7 @@ ELLIPSIS = "…"
 
 @dataclass(frozen=True)
 class ItemSnapshot:
-    """An item and its explanations, one a method of `Design.shown`, as rows that are not stored yet."""
+    """An item and its explanations, one a method of `Design.ballot_methods`, as rows that are not stored yet."""
 
     item: Item
     explanations: tuple[ItemExplanation, ...]

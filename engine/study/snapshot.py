@@ -65,7 +65,7 @@ def take_snapshot(design: Design, report: Report = silent, cancel: CancelToken |
         )
     requests = [
         Request(design.model, method.id, item.input, method.params, seed=design.seed)
-        for method in design.shown
+        for method in design.ballot_methods
         if method.id != PLACEBO
         for item in items
     ]
@@ -196,7 +196,7 @@ def _to_items(pairs: Sequence[tuple[SourceExample, Prediction]], practice: bool)
 
 
 def add_placebos(by_item: Sequence[Sequence[Explanation]], design: Design) -> list[list[Explanation]]:
-    """The explanations of each item, one a method of `Design.shown`.
+    """The explanations of each item, one a method of `Design.ballot_methods`.
 
     `by_item`: those of its methods. `random`, as the placebo or as a method, is replaced by another item's explanation,
     moved to this one. A study of a single item takes one of its own.
@@ -205,7 +205,10 @@ def add_placebos(by_item: Sequence[Sequence[Explanation]], design: Design) -> li
     for place, explanations in enumerate(by_item):
         real = iter(explanations)
         completed.append(
-            [_placebo(by_item, design, place) if method.id == PLACEBO else next(real) for method in design.shown]
+            [
+                _placebo(by_item, design, place) if method.id == PLACEBO else next(real)
+                for method in design.ballot_methods
+            ]
         )
     return completed
 

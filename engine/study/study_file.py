@@ -25,7 +25,7 @@ from sqlalchemy.orm import Session
 from cache import key_for
 from cache.codec import CorruptEntry, decode
 from engine.data.picture_files import LONGEST_SIDE, open_picture
-from engine.errors import ExegesisError, UsageError, shown
+from engine.errors import ExegesisError, UsageError, excerpt
 from engine.format import size_text
 from engine.home import product_version
 from engine.request import Example, Picture
@@ -189,7 +189,7 @@ class FileValue:
     value: Any
 
     def error(self, allowed: str, *got: object) -> UsageError:
-        tail = f", got {shown(got[0])}" if got else ""
+        tail = f", got {excerpt(got[0])}" if got else ""
         return UsageError(f"FILE: {self.place}: must be {allowed}{tail}. Export the study again.")
 
     def mapping(self) -> JsonObject:
@@ -259,8 +259,8 @@ def read_study_file(data: bytes) -> StudyFile:
         raise ExegesisError("FILE: is not a study file. Make one with: exegesis study export ID --out FILE.")
     if type(head.get("version")) is not int or head["version"] != VERSION:
         raise ExegesisError(
-            f"FILE: is of version {shown(head.get('version'))}, and this Exegesis reads {VERSION}. Update Exegesis, or "
-            "export the study with this version."
+            f"FILE: is of version {excerpt(head.get('version'))}, and this Exegesis reads {VERSION}. Update Exegesis, "
+            "or export the study with this version."
         )
     content = FileValue("content", head.get("content"))
     fields = content.fields("design", "opened", "closed", "items", "votes")
@@ -292,8 +292,8 @@ def _read_item(place: int, item: FileValue, design: Design) -> ItemSnapshot:
     if design.mode == PREDICT and (prediction.regression or len(prediction.labels) < 2):
         raise fields["prediction"].error("of two classes or more in a study of guesses", prediction.labels)
     explanations = fields["shown"].elements(numbered=True)
-    if len(explanations) != len(design.shown):
-        raise fields["shown"].error(f"{len(design.shown)} explanations", len(explanations))
+    if len(explanations) != len(design.ballot_methods):
+        raise fields["shown"].error(f"{len(design.ballot_methods)} explanations", len(explanations))
     row = Item(
         place=place,
         practice=fields["practice"].boolean(),
@@ -318,7 +318,7 @@ def _read_input(value: FileValue, picture_value: FileValue, kind: str) -> JsonOb
     digest = value.fields("picture")["picture"].value
     picture = Picture(open_picture(picture_value.base64(), f"FILE: {picture_value.place}"))
     if picture.digest != digest:
-        raise picture_value.error(f"the picture of {shown(digest)}, of at most {LONGEST_SIDE} pixels")
+        raise picture_value.error(f"the picture of {excerpt(digest)}, of at most {LONGEST_SIDE} pixels")
     return {"input": picture.as_plain(), "picture": encode_png(picture)}
 
 
@@ -340,7 +340,7 @@ def _read_explanation(place: int, value: FileValue, design: Design, lengths: Seq
     if hashlib.sha256(body).hexdigest() != digest.value:
         raise digest.error("that of the explanation", digest.value)
     _check_map(fields["body"].place, body, design.kind, lengths)
-    provenance, method = fields["provenance"].mapping(), design.shown[place].id
+    provenance, method = fields["provenance"].mapping(), design.ballot_methods[place].id
     if provenance.get("method") != method:
         raise FileValue(f"{fields['provenance'].place}.method", None).error(method, provenance.get("method"))
     return ItemExplanation(place=place, body=body, provenance=provenance, digest=digest.value)
@@ -399,8 +399,8 @@ def _read_vote(value: FileValue, items: Sequence[ItemSnapshot], design: Design) 
     if not _PSEUDONYM.fullmatch(annotator):
         raise fields["annotator"].error("a pseudonym such as p-23456789", annotator)
     item = fields["item"].whole(len(items) - 1)
-    order = tuple(method.whole(len(design.shown) - 1) for method in fields["order"].elements())
-    lengths = {0, 1} if design.mode == PREDICT else {len(design.shown)}
+    order = tuple(method.whole(len(design.ballot_methods) - 1) for method in fields["order"].elements())
+    lengths = {0, 1} if design.mode == PREDICT else {len(design.ballot_methods)}
     if len(order) not in lengths or len(set(order)) < len(order):
         allowed = "the places of the methods that were shown, each once"
         raise fields["order"].error(allowed, fields["order"].value)

@@ -78,7 +78,7 @@ class Item(Base):
 
 
 class ItemExplanation(Base):
-    """Snapshot of one explanation of an item. `place`: that of its method in `Design.shown`.
+    """Snapshot of one explanation of an item. `place`: that of its method in `Design.ballot_methods`.
 
     `body`: sealed safetensors of the scores and the tokens or the grid; `digest`: SHA-256 of the body.
     """

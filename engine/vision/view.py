@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 from PIL import Image
 
-from engine.errors import ExegesisError, shown
+from engine.errors import ExegesisError, excerpt
 from engine.models import catalog
 from engine.models.catalog import config_labels
 from engine.vision.adapters import find_adapter
@@ -94,7 +94,7 @@ def read_preprocessing(folder: Path, model: str) -> Preprocessing:
         return _parse(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ExegesisError(
-            f"model {model}: its {PROCESSOR_FILE} makes no sense ({type(error).__name__}: {shown(str(error))}). "
+            f"model {model}: its {PROCESSOR_FILE} makes no sense ({type(error).__name__}: {excerpt(str(error))}). "
             "Download or save it again."
         ) from error
 
@@ -231,6 +231,6 @@ def config_errors(model: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         raise ExegesisError(
-            f"model {model}: its config.json makes no sense ({type(error).__name__}: {shown(str(error))}). "
+            f"model {model}: its config.json makes no sense ({type(error).__name__}: {excerpt(str(error))}). "
             "Download or save it again."
         ) from error

@@ -16,7 +16,7 @@ from components.navigation import ANNOTATE, HOME, IMAGES, LIBRARY, PAGES, RESULT
 from components.organizer import CLOSED, NOT_OPEN
 from engine import jobs
 from engine.access import DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY
-from engine.errors import shown
+from engine.errors import excerpt
 from engine.study.access import AttemptLimit
 from tests.alerts import errors
 from tests.project import ROOT
@@ -106,10 +106,10 @@ def test_a_visitor_learns_nothing_of_a_path(
     (tmp_path / "notes.csv").write_text(TABLE, encoding="utf-8")
     wanted = name.format(folder=tmp_path)
     page = opened(entry, data=wanted)
-    assert f"dataset: {shown(wanted)} is not offered on this server." in said(page)
+    assert f"dataset: {excerpt(wanted)} is not offered on this server." in said(page)
     assert "secret_column" not in said(page)
     page = opened(entry, model=wanted)
-    assert f"model: {shown(wanted)} is not offered on this server." in said(page)
+    assert f"model: {excerpt(wanted)} is not offered on this server." in said(page)
 
 
 def test_here_a_path_is_read(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

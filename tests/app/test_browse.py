@@ -80,7 +80,7 @@ def current(page: AppTest) -> int:
 def predicted(page: AppTest, label: str) -> AppTest:
     """After the job that this button starts."""
     press(page, label)
-    [job] = [job for job in jobs.list_jobs() if not job.over] or jobs.list_jobs()[:1]
+    [job] = [job for job in jobs.list_jobs() if not job.is_over] or jobs.list_jobs()[:1]
     assert jobs.wait(job.id, SECONDS).state == "done"
     return page.run()
 

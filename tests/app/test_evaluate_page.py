@@ -85,7 +85,7 @@ def html_of(page: AppTest) -> str:
 
 
 def finish() -> None:
-    [job] = [job for job in jobs.list_jobs() if not job.over] or jobs.list_jobs()[:1]
+    [job] = [job for job in jobs.list_jobs() if not job.is_over] or jobs.list_jobs()[:1]
     jobs.wait(job.id, SECONDS)
 
 

@@ -82,7 +82,7 @@ def test_what_is_pressed_is_randomized_shown_and_opens_again_without_a_model(
     assert "5 examples, 4 methods, 1 model: 120 maps of 5 random models" in said
     press(page, "Randomize")
     finish()
-    for name in ("engine.randomization.work.load_classifier", "engine.models.loading.load_model"):
+    for name in ("engine.randomization.chunks.load_classifier", "engine.models.loading.load_model"):
         monkeypatch.setattr(name, None)
     page = opened(**link)
     html = html_of(page)

@@ -22,7 +22,7 @@ from engine.reproduction.run import cached_report
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.verdicts import FINDINGS, VERDICTS, Verdict
-from engine.reproduction.words import count_text
+from engine.reproduction.wording import count_text
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.tiny import save_checkpoint

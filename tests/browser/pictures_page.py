@@ -29,7 +29,7 @@ for told in session.tell(said, fresh):
     show_error(told)
 picture_focus_controls.draw_focus_controls(embedded_image_models(), opened)
 draw_browse(opened, session.widgets)
-focus, browse = picture_focus_controls.read_controls(opened), session.held("browse.", Listing)
+focus, browse = picture_focus_controls.read_controls(opened), session.read_record("browse.", Listing)
 opens = {"open": ["browse"]} if session.value("open.browse") else {}
 session.save(write_picture_focus(focus) | write_listing(browse) | opens, (focus, browse) != loaded or bool(opens))
 try:

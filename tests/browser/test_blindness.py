@@ -99,7 +99,7 @@ def expected_cards(study: StudyRecord, pseudonym: str, item: str, repeat: int) -
         row = session.get_one(Study, study.id)
         found_item = sa.select(Item.practice).where(Item.study == study.id, Item.place == int(item))
         practice = session.scalars(found_item).one()
-        names = [str(place) for place in range(len(study.design.shown))]
+        names = [str(place) for place in range(len(study.design.ballot_methods))]
         order = order_methods(assignment_plan(session, row), pseudonym, ItemView(item, repeat, practice), names)
     was = replay_ballot(study.id, pseudonym, item, repeat)
     assert was.methods == tuple(method_names(study.design)[int(place)] for place in order)

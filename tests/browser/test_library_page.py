@@ -61,7 +61,7 @@ def seen_in_the_middle(server: Server, job: int) -> Job:
     ledger, end = JobTable(server.home / "jobs.db"), time.monotonic() + WAIT_SECONDS
     try:
         while not 0 < (found := ledger.get(job)).done < found.total:
-            assert not found.over, f"it ended too early: {found}"
+            assert not found.is_over, f"it ended too early: {found}"
             assert time.monotonic() < end, f"it did not start: {found}"
             time.sleep(0.02)
         return found

@@ -13,7 +13,7 @@ from engine.reproduction.claims import declaration, thesis_claims
 from engine.reproduction.papers import THESIS_TOPICS
 from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.verdicts import VERDICTS
-from engine.reproduction.words import count_text
+from engine.reproduction.wording import count_text
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import GROWN, settled

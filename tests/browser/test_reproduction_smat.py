@@ -11,7 +11,7 @@ from playwright.sync_api import Page, expect
 from components.navigation import REPRODUCTION, SCAFFOLD
 from components.reproduction.page import PAPER_TITLES
 from engine.reproduction.smat import SmatQuery
-from engine.reproduction.words import count_text
+from engine.reproduction.wording import count_text
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import GROWN, settled

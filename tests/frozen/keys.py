@@ -128,11 +128,11 @@ def _requests() -> Iterator[Case]:
     yield asked("a method of pictures on a text", method="grad_cam")
     yield asked("a text for a model of pictures", model="scenes-vit")
     off = HeadScales.off([(1, 3), (0, 2)])
-    some = HeadScales.of({(2, 1): 0.5, (0, 0): 2, (4, 4): 1})
+    some = HeadScales.from_mapping({(2, 1): 0.5, (0, 0): 2, (4, 4): 1})
     for name, heads in {
         "heads off": off,
         "heads scaled": some,
-        "heads scaled by 1": HeadScales.of({(1, 1): 1}),
+        "heads scaled by 1": HeadScales.from_mapping({(1, 1): 1}),
     }.items():
         yield asked(name, heads=heads)
         yield switched(name, heads=heads)

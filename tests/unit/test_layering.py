@@ -39,6 +39,14 @@ LIGHT = (
     "engine.randomization.stage_maps",
     "engine.randomization.curves",
 )
+SHARED_ROOMS = ("browse", "charts", "experiment", "inputs", "widgets")
+"""Rooms of `components` that belong to no page."""
+WRITES_LINKS = [
+    ("components/library/cards.py", "components.scaffold.state"),
+    ("components/reproduction/claim_view.py", "components.adversarial.state"),
+    ("components/reproduction/claim_view.py", "components.scaffold.state"),
+]
+"""Links to pages that do not stand on the frame of experiments yet are written by the state of these pages."""
 HEAVY = {"torch", "transformers", "captum", "peft"}
 UNPICKLERS = {"pickle", "_pickle", "cPickle", "dill", "cloudpickle", "joblib", "shelve", "marshal"}
 
@@ -94,6 +102,24 @@ def test_imports_run_one_way(package: str) -> None:
         if name.partition(".")[0] in forbidden
     ]
     assert not back
+
+
+def room_of(module: str) -> str:
+    """The room of a module of `components`, empty for what lies in front."""
+    floor, _, rest = module.partition(".")
+    room = rest.partition(".")[0]
+    return room if floor == "components" and room and (ROOT / floor / room).is_dir() else ""
+
+
+def test_the_room_of_a_page_imports_none_of_another_page() -> None:
+    """What several pages use lies in front or in a shared room, which imports no page's room either."""
+    across = {
+        (name_of(file), name)
+        for file in sources("components")
+        for _, name in imported(file)
+        if (room := room_of(name)) and room not in {*SHARED_ROOMS, room_of(module_of(file))}
+    }
+    assert across == set(WRITES_LINKS)
 
 
 def defined(statements: list[ast.stmt]) -> Iterator[str]:

@@ -113,7 +113,9 @@ def _row(sheet: Sheet, cards: Sequence[PatchCard | None], theme: Theme) -> Image
     width = pictures[0].width
     heads = [_block(_head(card), width, theme) for card in cards]
     feet = [_stacked([*_scale(card, width, theme), _block(_foot(card), width, theme)], 3, theme) for card in cards]
-    return _stacked([_beside(heads, theme, low=True), _beside(pictures, theme), _beside(feet, theme)], 6, theme)
+    return _stacked(
+        [_join_columns(heads, theme, low=True), _join_columns(pictures, theme), _join_columns(feet, theme)], 6, theme
+    )
 
 
 def _picture(sheet: Sheet, card: PatchCard | None, theme: Theme) -> UInt8[np.ndarray, "H W 3"]:
@@ -236,7 +238,7 @@ def _stacked(images: Sequence[Image.Image], gap: int, theme: Theme) -> Image.Ima
     return page
 
 
-def _beside(images: Sequence[Image.Image], theme: Theme, low: bool = False) -> Image.Image:
+def _join_columns(images: Sequence[Image.Image], theme: Theme, low: bool = False) -> Image.Image:
     """Images in columns of one width; `low` ends them at the bottom."""
     height, width = max(image.height for image in images), max(image.width for image in images)
     page = Image.new("RGB", (len(images) * (width + GAP) - GAP, height), PALETTES[theme].ground)

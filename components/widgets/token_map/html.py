@@ -215,12 +215,12 @@ def _lines(view: TokenMap) -> list[list[int]]:
 
 
 def _paragraph(view: TokenMap, segment: int, positions: Sequence[int]) -> str:
-    groups = groupby(_drawn(view, segment, positions), key=lambda pair: pair[0])
+    groups = groupby(_text_pieces(view, segment, positions), key=lambda pair: pair[0])
     spans = "".join(f"<span{class_of(high)}>{''.join(html for _, html in group)}</span>" for high, group in groups)
     return f'<p class="xg-text" dir="{direction(view.texts[segment])}">{spans}</p>'
 
 
-def _drawn(view: TokenMap, segment: int, positions: Sequence[int]) -> list[tuple[str, str]]:
+def _text_pieces(view: TokenMap, segment: int, positions: Sequence[int]) -> list[tuple[str, str]]:
     """The text in pieces, each with the high digit of its position."""
     # Tokens are not isolated from each other, special ones are: isolation would reorder a right-to-left phrase
     # inside a left-to-right sentence. For the same reason the direction is found here and not by dir=auto.

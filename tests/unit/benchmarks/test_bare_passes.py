@@ -18,8 +18,8 @@ from engine.attacks.plan import PATH_STEPS
 from engine.experiments.run import sample_of
 from engine.models.attention import twice_differentiable
 from engine.models.text_classifier import TextClassifier
+from engine.randomization.chunks import ModelWork
 from engine.randomization.plan import THESIS_METHODS, RandomizationPlan
-from engine.randomization.work import ModelWork
 from engine.request import Example
 from tests.explaining import checkpoint, classifier
 from tests.unit.randomization.making import TEXTS, reviews, serve

@@ -100,7 +100,7 @@ def test_options_win_over_the_file(run: Run, design: str) -> None:
     more = ("--set", "exclusion.least_seconds=2", "--set", "placebo=false")
     made = studies.find(run("study", "create", design, *args, *more, "--json").json["id"]).design
     assert made.title == "Mine"
-    assert [method.id for method in made.shown] == ["gradient", "gradient_x_input"]
+    assert [method.id for method in made.ballot_methods] == ["gradient", "gradient_x_input"]
     assert (made.items.count, made.exclusion.least_seconds) == (4, 2)
 
 

@@ -66,7 +66,7 @@ def test_a_scale_of_one_everywhere_is_the_plain_result_bit_for_bit(kind: str) ->
     model = model_of(kind)
     batch = batch_of(model)
     plain = logits(model, batch)
-    with scaled_model(model, HeadScales.of({(0, 0): 1, (2, 3): 1.0})) as same:
+    with scaled_model(model, HeadScales.from_mapping({(0, 0): 1, (2, 3): 1.0})) as same:
         assert torch.equal(logits(same, batch), plain)
     with torch.no_grad():
         captured, recorder = model.logits_with_attention(batch)
@@ -160,12 +160,12 @@ def test_scales_further_in_replace_those_further_out() -> None:
 
 def test_scales_that_mean_the_same_are_equal() -> None:
     one = HeadScales(((2, 1, 0.5), (0, 3, 1.0), (0, 1, 0)))
-    other = HeadScales.of({(0, 1): -0.0, (2, 1): 0.5})
+    other = HeadScales.from_mapping({(0, 1): -0.0, (2, 1): 0.5})
     assert one == other
     assert hash(one) == hash(other)
     assert one.as_plain() == [[0, 1, 0.0], [2, 1, 0.5]]
     assert str(other.scales[0][2]) == "0.0"
-    assert not HeadScales.of({(0, 0): 1})
+    assert not HeadScales.from_mapping({(0, 0): 1})
     assert HeadScales.off([(1, 1), (1, 1)]).grid(2, 2).tolist() == [[1, 1], [1, 0]]
 
 
@@ -233,7 +233,9 @@ def test_the_key_of_a_plain_request_is_what_it_was_before_there_were_heads(monke
 
 def test_predictions_under_scales_have_keys_of_their_own() -> None:
     folder = str(checkpoint("bert", 3))
-    assert prediction_keys(folder, [TEXT]) == prediction_keys(folder, [TEXT], heads=HeadScales.of({(0, 0): 1}))
+    assert prediction_keys(folder, [TEXT]) == prediction_keys(
+        folder, [TEXT], heads=HeadScales.from_mapping({(0, 0): 1})
+    )
     assert prediction_keys(folder, [TEXT]) != prediction_keys(folder, [TEXT], heads=MIXED_SCALES)
     [plain], [scaled] = predictions(folder, [TEXT]), predictions(folder, [TEXT], heads=MIXED_SCALES)
     oracle = rescaled(load_model(folder), "bert", MIXED_SCALES.scales)

@@ -207,7 +207,7 @@ def test_time_left_counts_only_what_was_computed(tmp_path: Path) -> None:
     jobs.wait(jobs.submit("sample", spec(tmp_path, units=30)).id, SECONDS)
     job = jobs.submit("sample", spec(tmp_path, units=40, seconds=0.2))
     left: list[float] = []
-    while not (now := jobs.get(job.id)).over:
+    while not (now := jobs.get(job.id)).is_over:
         if now.seconds_left is not None:
             left.append(now.seconds_left)
             assert now.done >= 30

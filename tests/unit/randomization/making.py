@@ -44,4 +44,4 @@ def reads_first_block() -> TextClassifier:
 
 def serve(patch: pytest.MonkeyPatch, model: AnyClassifier) -> None:
     """Whatever model is asked for, it is this one."""
-    patch.setattr("engine.randomization.work.load_classifier", lambda *asked: model)
+    patch.setattr("engine.randomization.chunks.load_classifier", lambda *asked: model)

@@ -79,7 +79,7 @@ def test_what_tasks_hand_over_is_all_that_the_check_needs(
         cluster_work.store_entries(task, found)
     assert missing_tasks(plan, sample_of(plan)) == []
     with monkeypatch.context() as patch:
-        patch.setattr("engine.randomization.work.load_classifier", lambda *given: pytest.fail("a model was run"))
+        patch.setattr("engine.randomization.chunks.load_classifier", lambda *given: pytest.fail("a model was run"))
         rows = list(carry_out(plan).rows)
     result_store().clear()
     expected = list(carry_out(plan).rows)
@@ -101,7 +101,7 @@ def test_a_cluster_does_all_the_stages(plan: RandomizationPlan, monkeypatch: pyt
     def on_workers(*given: Any) -> AnyClassifier:
         return load_classifier(*given) if os.environ["EXEGESIS_HOME"] != here else pytest.fail("a model was run here")
 
-    monkeypatch.setattr("engine.randomization.work.load_classifier", on_workers)
+    monkeypatch.setattr("engine.randomization.chunks.load_classifier", on_workers)
     monkeypatch.setitem(sys.modules, "ray", Handing())
     [found] = carry_out(plan, lambda *given: told.append(given), executor="ray").models
     assert (len(found.examples), found.complete) == (6, True)

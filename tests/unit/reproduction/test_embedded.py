@@ -22,7 +22,7 @@ from engine.reproduction.report import Reproduction, report_from_plain
 from engine.reproduction.run import cached_report, reproduce
 from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.verdicts import DUPLICATE, FINDINGS, NON_FINDINGS, VERDICTS
-from engine.reproduction.words import decision_text
+from engine.reproduction.wording import decision_text
 from tests.unit.reproduction.stand_ins import take_as_learned, without_models
 
 EXAMPLES = 3

@@ -24,7 +24,7 @@ from engine.reproduction.run import judge_claims, label_outcomes
 from engine.reproduction.shipped import ShippedReport, document_file, shipped_report
 from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.verdicts import ERROR_RATE, correlation_p_value, share_p_value
-from engine.reproduction.words import summary_sentence
+from engine.reproduction.wording import summary_sentence
 from engine.request import Example, Request
 from tests.project import ROOT
 from tests.tiny import save_checkpoint

@@ -16,7 +16,7 @@ from engine.reproduction.measures import TASKS
 from engine.reproduction.papers import EMBEDDED
 from engine.reproduction.report import report_from_plain
 from engine.reproduction.smat import SmatQuery, named_sizes
-from engine.reproduction.words import statistic_text, sum_text
+from engine.reproduction.wording import statistic_text, sum_text
 from engine.scaffold.plan import NORMALIZATIONS, SETTINGS
 from tests.unit.reproduction.student_reports import report_of
 

@@ -14,7 +14,7 @@ from engine.reproduction.claims import Contrast, StudentTerm, declaration
 from engine.reproduction.run import judge_claim
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.students import StudentFindings, active_share, mean_depth, seeds_needed
-from engine.reproduction.words import settling_text
+from engine.reproduction.wording import settling_text
 from engine.scaffold.plan import NONE, ScaffoldPlan, StudentRun
 from engine.scaffold.plausibility import Plausibility, PlausibilitySide
 from engine.scaffold.result import HeadCoefficients, ScaffoldResult, SimulabilityCell

@@ -120,6 +120,6 @@ def test_a_run_finds_what_both_engines_find(small: dict[str, str], monkeypatch: 
     own = [row.value for row in moved.rows if (row.key.metric, row.key.objective) == wanted]
     assert attack.numbers[0].value == pytest.approx(sum(own) / len(own))
     without_models(monkeypatch)
-    for module in (engine.attacks.attack, engine.randomization.work):
+    for module in (engine.attacks.attack, engine.randomization.chunks):
         monkeypatch.setattr(module, "load_classifier", lambda *asked: pytest.fail("nothing is left to run"))
     assert reproduce(asked) == report

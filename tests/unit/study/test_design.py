@@ -157,8 +157,8 @@ def test_usual_texts_are_those_of_what_people_do(mode: str, texts: tuple[str, st
 
 
 def test_the_placebo_is_shown_last() -> None:
-    assert [m.id for m in GOOD.shown] == ["gradient", "attention_mean", "random"]
-    assert dataclasses.replace(GOOD, placebo=False).shown == METHODS
+    assert [m.id for m in GOOD.ballot_methods] == ["gradient", "attention_mean", "random"]
+    assert dataclasses.replace(GOOD, placebo=False).ballot_methods == METHODS
 
 
 def test_hand_picked_practice_items_do_not_count() -> None:
@@ -172,7 +172,7 @@ def test_smat_has_its_four_methods_and_says_what_stands_in(kind: str) -> None:
     assert tuple(m.id for m in made.methods) == (*SMAT_METHODS[:3], "attention_logits")
     assert made.methods[1].params["n_steps"] == 50  # appendix A: 50 iterations in the plausibility experiments
     assert made.question == "Which explanation aligns the most with how you would explain a similar decision?"
-    assert made.shown[-1].id == "random"
+    assert made.ballot_methods[-1].id == "random"
     assert "stand in for SMaT's learned attention" in PRESETS["smat"].note("a-model", kind)
 
 

@@ -107,7 +107,7 @@ def test_nothing_that_changes_afterwards_changes_what_was_frozen(
 def test_what_people_see_does_not_name_how_it_was_made(kind: str, tmp_path: Path) -> None:
     design = check_design(MAKE[kind](tmp_path))
     for item in items_of(opened(design).id):
-        for shown, method in zip(shown_of(item), design.shown, strict=True):
+        for shown, method in zip(shown_of(item), design.ballot_methods, strict=True):
             assert method.id.encode() not in shown.body
             assert design.model.encode() not in shown.body
 

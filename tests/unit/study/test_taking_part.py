@@ -121,14 +121,14 @@ def test_a_study_of_a_model_is_opened_voted_on_and_closed(design: Callable[[Path
     person = agreed(study.token)
     ballot = ballot_of(person)
     assert ballot.input.kind == made.kind
-    assert len(ballot.maps) == len(made.shown)
+    assert len(ballot.maps) == len(made.ballot_methods)
     for one in ballot.maps:
         assert (one.grid is None) == (made.kind == "text")
         assert np.abs(one.scores).max() <= 1
     while ballot := next_ballot(person.id):
-        confirm(person.id, answer(ballot, *range(1, 1 + len(made.shown))))
+        confirm(person.id, answer(ballot, *range(1, 1 + len(made.ballot_methods))))
     studies.close(study.id)
     with pytest.raises(StudyNotOpen, match="is over"):
         next_ballot(person.id)
     for match in counted_rankings(study.id):
-        assert sorted(match.ranks) == sorted(method.id for method in made.shown)
+        assert sorted(match.ranks) == sorted(method.id for method in made.ballot_methods)

@@ -12,7 +12,7 @@ from engine.reproduction.papers import EMBEDDED, FULL
 from engine.reproduction.report import ClaimNumber, ClaimOutcome, ModelSummary
 from engine.reproduction.thesis import SECONDS, ThesisQuery
 from engine.reproduction.verdicts import Verdict
-from engine.reproduction.words import (
+from engine.reproduction.wording import (
     UNKNOWN_TIME,
     accuracy_text,
     distribution_text,
