@@ -75,7 +75,7 @@ class _Query:
     def __init__(self, request: Request, device: str | None = None) -> None:
         self.request = request
         self.method: Explainer = explainer(request.method, request.example.kind)
-        self.params = self.method.settled(request.params, request.model)
+        self.params = self.method.resolve(request.params, request.model)
         if type(request.seed) is not int or request.seed < 0:
             raise UsageError(f"seed: must be a whole number of at least 0, got {request.seed!r}.")
         request.example.check_length()
@@ -119,10 +119,10 @@ def method_key(method: Explainer, given: Mapping[str, Plain], model: str) -> lis
 
     Where the method cannot be used on the model, the reason stands in: a key exists for every request.
     """
-    if method.settle is None:
+    if method.resolver is None:
         return [*versions_of(method)]
     try:
-        return [*versions_of(method), key_for(as_plain(method.settled(given, model)))]
+        return [*versions_of(method), key_for(as_plain(method.resolve(given, model)))]
     except ExegesisError as error:
         return [*versions_of(method), str(error)]
 

@@ -41,23 +41,23 @@ class Explainer:
     axes: Axes
     citation: str
     caution: str
-    settle: Callable[[Any, str], Any] | None = None
+    resolver: Callable[[Any, str], Any] | None = None
     """Resolves parameters whose meaning depends on the model, such as the name of a learned explainer."""
 
-    def settled(self, given: Mapping[str, object], model: str) -> Any:
+    def resolve(self, given: Mapping[str, object], model: str) -> Any:
         """Return its parameters from plain values, resolved for that model, as they enter the cache key.
 
         Errors: a wrong parameter, or the method cannot be used on the model.
         """
         params = from_mapping(self.params, given, self.id)
-        return params if self.settle is None else self.settle(params, model)
+        return params if self.resolver is None else self.resolver(params, model)
 
     def why_not(self, model: str) -> str:
         """Return why it cannot be used on that model at its defaults, and what helps, else "". Loads no model."""
-        if self.settle is None:
+        if self.resolver is None:
             return ""
         try:
-            self.settled({}, model)
+            self.resolve({}, model)
         except ExegesisError as error:
             return str(error)
         return ""
@@ -102,7 +102,7 @@ def register(
     differentiable: bool = False,
     signed: bool | Callable[[Any], bool] = True,
     cheap: bool = True,
-    settle: Callable[[Any, str], Any] | None = None,
+    resolver: Callable[[Any, str], Any] | None = None,
     variants: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Callable[[Any], Any]:
     """Register a method for each kind of `inputs`. `version` is raised whenever its numbers change.
@@ -128,7 +128,7 @@ def register(
                 axes=axes,
                 citation=citation,
                 caution=caution,
-                settle=settle,
+                resolver=resolver,
             )
             EXPLAINERS[kind][id] = replace(method, **variants.get(kind, {}))
         return function

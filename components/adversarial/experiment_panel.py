@@ -165,8 +165,8 @@ def _chart(state: AdversarialState, means: ExperimentMeans, model: str, span: Ax
     st.markdown(f"**{escape_label(model)}**")
     name = key(state.kind, f"view.bars.{model}")
     st.altair_chart(
-        means_chart(means.model_scores(model), means.frame, means.company, means.plan.objectives, span), key=name,
-        on_select=partial(_pick, state.kind, name), selection_mode=PICKED,
+        means_chart(means.model_scores(model), means.frame, means.methods_with_baselines, means.plan.objectives, span),
+        key=name, on_select=partial(_pick, state.kind, name), selection_mode=PICKED,
         alt=f"{METRICS[state.many.measure].title} by method and objective on {model}; its numbers stand below",
     )  # fmt: skip
 
@@ -195,7 +195,7 @@ def _examples_area(state: AdversarialState, sample: Sample, means: ExperimentMea
     """The examples of a bar, and a button that opens one above."""
     result, titles = means.result, means.frame.titles
     bars = [(model, method, objective) for model in result.plan.models for objective in result.plan.objectives
-            for method in means.company]  # fmt: skip
+            for method in means.methods_with_baselines]  # fmt: skip
     picked = state.many.picked if state.many.picked in bars else bars[0]
     name = key(state.kind, "view.bar")
     st.session_state[name] = picked

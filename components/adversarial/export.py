@@ -278,7 +278,7 @@ class ExperimentMeans(CaptionedChart):
         return self.state.many.of if self.state.many.of in self.plan.methods and self.plan.transfer else ""
 
     @property
-    def company(self) -> Sequence[str]:
+    def methods_with_baselines(self) -> Sequence[str]:
         """The methods whose maps these are."""
         if not self.attacked:
             return self.plan.methods
@@ -307,7 +307,9 @@ class ExperimentMeans(CaptionedChart):
     def chart(self, theme: Theme | None = None) -> alt.LayerChart:
         """All models below each other, as files hold them."""
         frame = replace(self.frame, theme=theme) if theme else self.frame
-        return means_chart(self.scores, frame, self.company, self.plan.objectives, axis_span(self.scores), self.models)
+        return means_chart(
+            self.scores, frame, self.methods_with_baselines, self.plan.objectives, axis_span(self.scores), self.models
+        )
 
     def caption(self) -> ChartCaption:
         """The title, citation and command in the file."""

@@ -41,8 +41,8 @@ LIST_WIDTH = 560
 def cite(plan: EvaluationPlan) -> str:
     """One sentence: what made these numbers, of which models and data."""
     return (
-        f"Exegesis {product_version()}. Evaluation of {len(plan.company)} methods on {plan.dataset} with "
-        f"{', '.join(plan.models)}, seed {plan.seed}, {plan.dtype}."
+        f"Exegesis {product_version()}. Evaluation of {len(plan.methods_with_baselines)} methods on {plan.dataset} "
+        f"with {', '.join(plan.models)}, seed {plan.seed}, {plan.dtype}."
     )
 
 

@@ -90,7 +90,12 @@ def removal_chart(
         frame.value_range or (range_of(drawn) if predicts_scores(evaluation) else PROBABILITY),
     )
     return line_chart(
-        _removal_data(drawn, frame, evaluation), evaluation.plan.company, frame, (x, y), {"moved": REMOVED[id]}, bands
+        _removal_data(drawn, frame, evaluation),
+        evaluation.plan.methods_with_baselines,
+        frame,
+        (x, y),
+        {"moved": REMOVED[id]},
+        bands,
     )
 
 
@@ -135,7 +140,7 @@ def plausibility_chart(
 ) -> alt.LayerChart:
     """A point a method: `plausible` across, `faithful` upwards, over the examples that have both."""
     return scatter_chart(
-        plausibility_pairs(evaluation, frame, plausible, faithful, model), evaluation.plan.company, frame
+        plausibility_pairs(evaluation, frame, plausible, faithful, model), evaluation.plan.methods_with_baselines, frame
     )
 
 
@@ -161,7 +166,9 @@ def cost_chart(
     evaluation: Evaluation, frame: ChartFrame, id: str, cost: str = COSTS[0], model: str | None = None
 ) -> alt.LayerChart:
     """The metric `id` over `evaluations` or `seconds`, on a logarithmic axis: ten times the cost is one step."""
-    return scatter_chart(cost_pairs(evaluation, frame, id, cost, model), evaluation.plan.company, frame, log=True)
+    return scatter_chart(
+        cost_pairs(evaluation, frame, id, cost, model), evaluation.plan.methods_with_baselines, frame, log=True
+    )
 
 
 def cost_table(
@@ -188,7 +195,7 @@ def scaling_chart(
     table = pd.DataFrame([{**chart_row(one.score, frame), **_size_row(one.size)} for one in drawn])
     y = linear_axis(axis_title(id), frame.value_range or range_of(one.score for one in drawn))
     more = {"parameters": "Parameters", "blocks": "Blocks"}
-    return line_chart(table, evaluation.plan.company, frame, (_size_axis(drawn), y), more, bands)
+    return line_chart(table, evaluation.plan.methods_with_baselines, frame, (_size_axis(drawn), y), more, bands)
 
 
 def scaling_table(
@@ -228,7 +235,11 @@ def architecture_chart(evaluation: Evaluation, frame: ChartFrame, id: str, sizes
     table = pd.DataFrame([{**chart_row(one.score, frame), **_architecture_row(one)} for one in drawn])
     x = linear_axis(axis_title(id), range_from_zero([one.score for one in drawn], frame))
     return bar_chart(
-        table, evaluation.plan.company, frame, x, {"architecture": "Architecture", "parameters": "Parameters"}
+        table,
+        evaluation.plan.methods_with_baselines,
+        frame,
+        x,
+        {"architecture": "Architecture", "parameters": "Parameters"},
     )
 
 
@@ -276,7 +287,7 @@ def slice_chart(
         return blank_chart(frame)
     rows = [{**chart_row(score, replace(frame, slice=name)), GROUP: _slice_group(name, score)} for name, score in drawn]
     x = linear_axis(axis_title(id), range_from_zero([score for _, score in drawn], frame))
-    return bar_chart(pd.DataFrame(rows), evaluation.plan.company, frame, x, {"slice": "Slice"})
+    return bar_chart(pd.DataFrame(rows), evaluation.plan.methods_with_baselines, frame, x, {"slice": "Slice"})
 
 
 def slice_table(

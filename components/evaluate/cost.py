@@ -20,7 +20,8 @@ def cost_text(
     plan: EvaluationPlan, methods: Methods, size: int, pace: float | None = None
 ) -> str:  # fmt: skip
     """`pace`: model evaluations a second of such work, None where that is not known."""
-    of = f"{count(size, 'example')}, {count(len(plan.company), 'method')}, {count(len(plan.models), 'model')}"
+    sizes = (size, "example"), (len(plan.methods_with_baselines), "method"), (len(plan.models), "model")
+    of = ", ".join(count(number, noun) for number, noun in sizes)
     number = model_evaluations(plan, methods, size)
     digits = max(0, len(str(number)) - 2)  # two are as much as is known
     time = (
@@ -34,8 +35,10 @@ def cost_text(
 
 def model_evaluations(plan: EvaluationPlan, methods: Methods, size: int) -> int:
     """About how often the models run for all maps and for what is measured by removal."""
-    maps = sum(estimate_rows(methods[id], plan.params_of(id)) for id in plan.company)
-    removed = 2 * len(plan.percents) * len(plan.company) if not plan.metrics or plan.needs("removal") else 0
+    maps = sum(estimate_rows(methods[id], plan.params_of(id)) for id in plan.methods_with_baselines)
+    removed = (
+        2 * len(plan.percents) * len(plan.methods_with_baselines) if not plan.metrics or plan.needs("removal") else 0
+    )
     moved = (plan.samples * maps) if plan.needs("perturbation") else 0
     return len(plan.models) * size * (maps + removed + moved)
 
@@ -72,5 +75,5 @@ def _job_throughput(
 def _job_examples(job: Job, of: EvaluationPlan) -> int:
     """How many there were: the data set may have had fewer than asked for. See `engine.evaluation.experiment.units`."""
     removal = not of.metrics or bool(of.needs("removal"))
-    parts = len(of.company) * (1 + bool(of.needs("perturbation"))) + removal
+    parts = len(of.methods_with_baselines) * (1 + bool(of.needs("perturbation"))) + removal
     return (job.total // len(of.models) - 1) // parts

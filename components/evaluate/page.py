@@ -79,7 +79,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -
         label_visibility="collapsed", persist_state=PERSIST,
     )  # fmt: skip
     metrics = scalar_metrics(evaluation)
-    tables = boards(evaluation.standings, evaluation.plan.company, metrics, source.exact)
+    tables = boards(evaluation.standings, evaluation.plan.methods_with_baselines, metrics, source.exact)
     st.html(f"<style>{table_styles()}</style>")
     view_area(state, evaluation, tables, titles)
     examples_area(state, evaluation, source, titles)
@@ -173,7 +173,7 @@ def preview_area(plan: EvaluationPlan, status: PlanStatus, methods: Methods) -> 
 
 def added_methods(plan: EvaluationPlan) -> list[str]:
     """Methods that come along: members of ensembles, and a random order."""
-    return [id for id in plan.company if id not in plan.methods]
+    return [id for id in plan.methods_with_baselines if id not in plan.methods]
 
 
 def _cost_text(plan: EvaluationPlan, status: PlanStatus) -> str:

@@ -144,13 +144,13 @@ class ViewedEvaluation:
     @property
     def drawn_methods(self) -> tuple[str, ...] | None:
         """The methods that are drawn: the chosen ones that there are; None for all."""
-        company = self.evaluation.plan.company
+        company = self.evaluation.plan.methods_with_baselines
         wanted = select_known(company, self.view.only)
         return None if wanted == company else wanted
 
     def methods_control(self) -> None:
         """Which methods are drawn."""
-        company = {id: self.titles.get(id, id) for id in self.evaluation.plan.company}
+        company = {id: self.titles.get(id, id) for id in self.evaluation.plan.methods_with_baselines}
         view_pills(SESSION, self.state, "Methods drawn", "only", company, DRAWN_HELP)
 
     def model_control(self) -> str:

@@ -285,7 +285,7 @@ def _data_chart(viewed: ViewedEvaluation, evaluations: Sequence[Evaluation]) -> 
     from components.evaluate.charts import strength_chart, strength_table
     from engine.evaluation.strength import grade_by_data
 
-    graded, company = grade_by_data(evaluations, viewed.drawn_model), viewed.evaluation.plan.company
+    graded, company = grade_by_data(evaluations, viewed.drawn_model), viewed.evaluation.plan.methods_with_baselines
     return ChartBuilder(
         "strength",
         lambda _, frame: strength_chart(graded, company, frame),
@@ -299,7 +299,10 @@ def _training_chart(viewed: ViewedEvaluation) -> ChartBuilder:
     from components.evaluate.charts import OVER_TRAINING, strength_chart, strength_table
     from engine.evaluation.strength import grade_by_training
 
-    graded, company = grade_by_training(viewed.evaluation, _training_strengths(viewed)), viewed.evaluation.plan.company
+    graded, company = (
+        grade_by_training(viewed.evaluation, _training_strengths(viewed)),
+        viewed.evaluation.plan.methods_with_baselines,
+    )
     return ChartBuilder(
         "strength",
         lambda _, frame: strength_chart(graded, company, frame, OVER_TRAINING),

@@ -96,5 +96,5 @@ def command_line(plan: Any) -> str:
 
 def references(plan: Any, methods: Methods, first: Sequence[str] = ()) -> list[str]:
     """What comes `first`, then a line for each method."""
-    known = [methods[id] for id in plan.company]
+    known = [methods[id] for id in plan.methods_with_baselines]
     return [*first, *(f"{one.title} ({one.id}, version {one.version}): {one.citation.rstrip('.')}." for one in known)]

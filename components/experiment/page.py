@@ -31,7 +31,11 @@ Preview = Callable[[Any, PlanStatus, Methods], None]
 
 def cost_words(plan: Any, status: PlanStatus) -> str:
     """What is asked for, in numbers."""
-    sizes = (len(status.results.sample.indices), "example"), (len(plan.company), "method"), (len(plan.models), "model")
+    sizes = (
+        (len(status.results.sample.indices), "example"),
+        (len(plan.methods_with_baselines), "method"),
+        (len(plan.models), "model"),
+    )
     return ", ".join(count(size, noun) for size, noun in sizes) + "."
 
 

@@ -47,9 +47,9 @@ def drawn_models(checks: Sequence[CachedResults]) -> list[DrawnModel]:
     return models
 
 
-def company_of(models: Sequence[DrawnModel]) -> list[str]:
+def methods_drawn(models: Sequence[DrawnModel]) -> list[str]:
     """The methods of all that is drawn."""
-    return list(dict.fromkeys(method for one in models for method in one.results.plan.company))
+    return list(dict.fromkeys(method for one in models for method in one.results.plan.methods_with_baselines))
 
 
 def offered_checks(plan: RandomizationPlan, runs: Sequence[Run]) -> dict[str, RandomizationPlan]:
@@ -91,7 +91,7 @@ def cite(plan: RandomizationPlan) -> str:
     """One sentence: what made these numbers, of which models and data."""
     return (
         f"Exegesis {product_version()}. Randomization of {', '.join(plan.models)} on {plan.dataset}, "
-        f"{len(plan.company)} methods, seeds {plan.all_seeds[0]} to {plan.all_seeds[-1]}, {plan.dtype}."
+        f"{len(plan.methods_with_baselines)} methods, seeds {plan.all_seeds[0]} to {plan.all_seeds[-1]}, {plan.dtype}."
     )
 
 

@@ -20,9 +20,9 @@ from components.numbers import count, duration
 from components.randomization.checks import (
     DrawnModel,
     cite,
-    company_of,
     compared_checks,
     drawn_models,
+    methods_drawn,
     offered_checks,
     words_of,
 )
@@ -73,7 +73,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -
     use_picture_styles()
     st.html(f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>")
     st.caption(how(results))
-    names, company = [one.name for one in models], company_of(models)
+    names, company = [one.name for one in models], methods_drawn(models)
     method = view_controls(state, names, company, titles, {mark: words_of(plan) for mark, plan in there.items()})
     for sentence in missing:
         show_note(sentence)
@@ -114,14 +114,15 @@ def left_out(models: Sequence[DrawnModel], titles: Mapping[str, str]) -> list[tu
 def cost_words(plan: RandomizationPlan, status: PlanStatus) -> str:
     """What is asked for, and how long it takes by the newest job on the same models that ended well on this device."""
     models, size = explained_models(plan), len(status.results.sample.indices)
-    maps, words = models * size * len(plan.company), [FOUND]
+    maps, words = models * size * len(plan.methods_with_baselines), [FOUND]
     same = ((job, of) for job, of in status.runs if set(of.models) == set(plan.models) and of.dtype == plan.dtype)
     if timed := next(((job, of) for job, of in same if is_timed_here(job)), None):
         job, of = timed
         share = job.computed / job.total
-        pace = explained_models(of) * of.examples * len(of.company) * share / seconds_of(job)
+        pace = explained_models(of) * of.examples * len(of.methods_with_baselines) * share / seconds_of(job)
         words = [TIMED.format(duration(maps / pace)), FOUND]
-    asked = f"{count(size, 'example')}, {count(len(plan.company), 'method')}, {count(len(plan.models), 'model')}"
+    sizes = (size, "example"), (len(plan.methods_with_baselines), "method"), (len(plan.models), "model")
+    asked = ", ".join(count(number, noun) for number, noun in sizes)
     random = f"{count(maps, 'map')} of {count(models - len(plan.models), 'random model')} and the trained."
     return " ".join([f"{asked}: {random}", *words])
 

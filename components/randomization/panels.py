@@ -140,7 +140,11 @@ class ModelPanel(Panel):
     @property
     def likeness(self) -> list[Curve]:
         """Those of the methods that are drawn."""
-        return [one for one in self.measured if one.method in self.frame.drawn_methods(self.model.results.plan.company)]
+        return [
+            one
+            for one in self.measured
+            if one.method in self.frame.drawn_methods(self.model.results.plan.methods_with_baselines)
+        ]
 
     @property
     def prediction(self) -> list[Curve]:
@@ -152,7 +156,7 @@ class ModelPanel(Panel):
 
     def chart(self, theme: Theme | None = None) -> alt.LayerChart:
         frame = replace(self.frame, theme=theme) if theme else self.frame
-        return likeness_chart(self.likeness, frame, self.model.results.plan.company, self.span)
+        return likeness_chart(self.likeness, frame, self.model.results.plan.methods_with_baselines, self.span)
 
     def prediction_chart(self) -> alt.LayerChart:
         return prediction_chart(self.prediction, self.frame, self.model.found.regression)
@@ -226,7 +230,7 @@ def _model_area(
     plan = model.results.plan
     st.markdown(f"**{escape_label(model.name)}**, {count(model.found.blocks, 'block')}")
     modes = [mode for mode in plan.modes if any(one.mode == mode for one in curves)]
-    frame = _frame(state, titles, plan.company)
+    frame = _frame(state, titles, plan.methods_with_baselines)
     for place, mode in zip(st.columns(len(modes), gap="medium"), modes, strict=True):
         with place:
             ModelPanel(state, mode, curves, frame, span, model).draw()

@@ -94,7 +94,7 @@ def check(plan: AttackPlan) -> None:
     for method in plan.transfer:
         known = explainer(method, plan.kind)
         for model in plan.models:
-            known.settled(plan.params_of(method), model)
+            known.resolve(plan.params_of(method), model)
     for objective, method in plan.pairs:
         check_request(method, plan.kind, {**plan.attack, "objective": objective}, plan.params_of(method))
 
@@ -122,7 +122,7 @@ def result_key(plan: AttackPlan, sample: Sample) -> str:
 
 def _method_key(plan: AttackPlan, method: str) -> list[object]:
     known = explainer(method, plan.kind)
-    if known.settle is None:
+    if known.resolver is None:
         return [*versions_of(known)]
     return [method_key(known, plan.params_of(method), model) for model in plan.models]
 

@@ -122,7 +122,7 @@ class AttackPlan(ExperimentPlan):
         return tuple(dict.fromkeys((*self.methods, *self.transfer)))
 
     @property
-    def company(self) -> tuple[str, ...]:
+    def methods_with_baselines(self) -> tuple[str, ...]:
         members = (member for method in self.measured_methods for member in ENSEMBLE_MEMBERS.get(method, ()))
         return tuple(dict.fromkeys((*self.measured_methods, *members, RANDOM)))
 

@@ -109,7 +109,7 @@ def _maps(
 
     def run(method: str, params: Mapping[str, Plain] = {}) -> list[Attribution]:
         spec = explainer(method, kind)
-        return spec.function(Task(copied, [moved], run), spec.settled(params, request.model))
+        return spec.function(Task(copied, [moved], run), spec.resolve(params, request.model))
 
     after = run(method, params)[0].scores
     require_finite(model, f"scores by {method} of the attacked input", after)

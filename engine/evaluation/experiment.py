@@ -123,7 +123,7 @@ def result_key(plan: EvaluationPlan, sample: Sample) -> str:
             "plan": asked | {"removal": keyed(plan.removal), "params": params},
             "model": [model, catalog.revision(model)],
             "data": [source.name, source.revision, source.count],
-            "methods": [_method_key(plan, method, model) for method in plan.company],
+            "methods": [_method_key(plan, method, model) for method in plan.methods_with_baselines],
             "device": runtime.device_type(),
         }
     )
@@ -131,7 +131,7 @@ def result_key(plan: EvaluationPlan, sample: Sample) -> str:
 
 def _method_key(plan: EvaluationPlan, method: str, model: str) -> list[object]:
     known = explainer(method, plan.kind)
-    if known.settle is None:
+    if known.resolver is None:
         return [method, known.version]
     return [method, *method_key(known, plan.params_of(method), model)]
 
@@ -267,18 +267,18 @@ class _ModelUnits:
 
     def units(self) -> Iterator[WorkUnit]:
         keys = {index: self._keys(index) for index in self.sample.indices}
-        plan, known = self.plan, {id: explainer(id, self.plan.kind) for id in self.plan.company}
+        plan, known = self.plan, {id: explainer(id, self.plan.kind) for id in self.plan.methods_with_baselines}
         cost = {id: estimate_rows(method, plan.params_of(id)) for id, method in known.items()}
-        for place, id in enumerate(plan.company):
+        for place, id in enumerate(plan.methods_with_baselines):
             own = {of_example[place]: index for index, of_example in keys.items()}
             yield from self._each(own, id, known[id].title, cost[id], partial(self._explain, id))
         if plan.needs("removal"):
             own = {self._removal_key(of_example): index for index, of_example in keys.items()}
             work = partial(self._remove, {index: key for key, index in own.items()})
-            curves = 2 * len(plan.percents) * len(plan.company)
+            curves = 2 * len(plan.percents) * len(plan.methods_with_baselines)
             yield from self._each(own, "removal", "Removal by all methods", curves, work)
         if plan.needs("perturbation"):
-            for place, id in enumerate(plan.company):
+            for place, id in enumerate(plan.methods_with_baselines):
                 own = {self._marker("sensitivity", [of[place]], plan.samples): index for index, of in keys.items()}
                 title = f"{known[id].title} after small changes"
                 work = partial(self._perturb, id, own)
@@ -302,10 +302,13 @@ class _ModelUnits:
         """Of the example's explanations by each method."""
         try:
             one = self.sample.source.read(index)
-            return [explanation_key(request_for(self.plan, self.model, method, one)) for method in self.plan.company]
+            return [
+                explanation_key(request_for(self.plan, self.model, method, one))
+                for method in self.plan.methods_with_baselines
+            ]
         except ExegesisError as error:
             named = {"dataset": self.plan.dataset, "index": index}
-            return [unreadable_key(method, named, error) for method in self.plan.company]
+            return [unreadable_key(method, named, error) for method in self.plan.methods_with_baselines]
 
     def _removal_key(self, of_example: Sequence[str]) -> str:
         plan = self.plan

@@ -77,16 +77,20 @@ def explain_examples(
     readable = [
         one for one in examples if isinstance(one, SourceExample) and isinstance(probes[one.index], Explanation)
     ]
-    others = {method: _explain(plan, model, method, readable) for method in plan.company if method != RANDOM}
+    others = {
+        method: _explain(plan, model, method, readable) for method in plan.methods_with_baselines if method != RANDOM
+    }
     answers = {**others, RANDOM: probes}
     explained = []
     for one in examples:
         if not isinstance(one, SourceExample):
-            explained.append(ExplainedExample(one.index, None, {}, dict.fromkeys(plan.company, one.why)))
+            explained.append(ExplainedExample(one.index, None, {}, dict.fromkeys(plan.methods_with_baselines, one.why)))
         elif isinstance(probe := probes[one.index], ExegesisError):
-            explained.append(ExplainedExample(one.index, one, {}, dict.fromkeys(plan.company, error_line(probe))))
+            explained.append(
+                ExplainedExample(one.index, one, {}, dict.fromkeys(plan.methods_with_baselines, error_line(probe)))
+            )
         else:
-            own = {method: answers[method][one.index] for method in plan.company}
+            own = {method: answers[method][one.index] for method in plan.methods_with_baselines}
             good = {method: answer for method, answer in own.items() if isinstance(answer, Explanation)}
             failed = {method: error_line(answer) for method, answer in own.items() if isinstance(answer, ExegesisError)}
             explained.append(ExplainedExample(one.index, one, good, failed))

@@ -122,7 +122,7 @@ def to_json(evaluation: Evaluation) -> dict[str, Any]:
     `notes`: sentences on what the numbers do not say of themselves.
     """
     return {
-        "plan": {**evaluation.plan.as_plain(), "company": list(evaluation.plan.company)},
+        "plan": {**evaluation.plan.as_plain(), "company": list(evaluation.plan.methods_with_baselines)},
         "scores": [_standing_json(standing) for standing in leaderboard(evaluation)],
         "classes": list(evaluation.class_notes),
         "notes": list(evaluation.notes),

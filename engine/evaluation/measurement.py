@@ -84,10 +84,10 @@ def measure_maps(plan: EvaluationPlan, examples: Sequence[UnitScores], measureme
     shares = {side: _usual_share(examples, side) for side in ("", *SIDES)}
     for one in examples:
         for id in (*plan.needs("nothing"), *plan.needs("marks"), *plan.needs("pair")):
-            for method in plan.company:
+            for method in plan.methods_with_baselines:
                 measurements.add(one.index, method, id, _value(plan, one, method, METRICS[id], shares))
         for id in plan.needs("others"):
-            for (a, b), value in _agreements(one, AGREEMENT[id], plan.company):
+            for (a, b), value in _agreements(one, AGREEMENT[id], plan.methods_with_baselines):
                 measurements.add(one.index, a, id, value, against=b)
 
 
@@ -98,7 +98,7 @@ def withdraw_constant_maps(plan: EvaluationPlan, examples: Sequence[UnitScores],
     A single map without an order is judged by a random one, as its method told its reader nothing there.
     """
     ordered = [id for what in ORDERED for id in plan.needs(what) if id not in UNORDERED]
-    for method in plan.company:
+    for method in plan.methods_with_baselines:
         maps = [one.scores[method] for one in examples if len(one.scores.get(method, ())) > 1]
         if maps and all(map(is_constant, maps)):
             measurements.withdraw(method, ordered, CONSTANT_MAPS)
@@ -192,7 +192,7 @@ def measure_removal(
     answers = bisect_failures(lambda group: compute_removal(plan, measurements.model, group, counts), list(examples))
     for one, curves in zip(examples, answers, strict=True):
         for id in ids:
-            for method in plan.company:
+            for method in plan.methods_with_baselines:
                 if isinstance(curves, ExegesisError) or method in one.failed:
                     why = one.failed.get(method) or error_line(curves)  # type: ignore[arg-type]
                     measurements.add(one.index, method, id, why)
@@ -224,7 +224,7 @@ def measure_sensitivity(
         return sensitivities(requests, samples=plan.samples)
 
     requests = [requests_for(plan, measurements.model, one) for one in examples]
-    for method in plan.company:
+    for method in plan.methods_with_baselines:
         own = {one.index: each[method] for one, each in zip(examples, requests, strict=True) if method in each}
         answers = dict(zip(own, bisect_failures(work, list(own.values())), strict=True))
         for one in examples:

@@ -84,7 +84,7 @@ class EvaluationPlan(ExperimentPlan):
     params: Mapping[str, Mapping[str, Plain]] = options.params()
 
     @property
-    def company(self) -> tuple[str, ...]:
+    def methods_with_baselines(self) -> tuple[str, ...]:
         """The methods with what each evaluation has besides: an ensemble's members, and a random order."""
         members = (member for method in self.methods for member in ENSEMBLE_MEMBERS.get(method, ()))
         return tuple(dict.fromkeys((*self.methods, *members, RANDOM)))

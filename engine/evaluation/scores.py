@@ -60,7 +60,9 @@ def compute_scores(evaluation: Evaluation, metric: str, of: ScoreFilter = EVERYT
     skips: Iterable[MetricSkip] = own.skips
     if METRICS[metric].by_percent:
         skips = _at_each(skips, sorted({one.of.percent for one in own.rows if one.of.percent is not None}))
-    order = {name: place for place, name in enumerate((*evaluation.plan.models, *evaluation.plan.company))}
+    order = {
+        name: place for place, name in enumerate((*evaluation.plan.models, *evaluation.plan.methods_with_baselines))
+    }
     scores = mean_scores(own.rows, skips, evaluation.plan.seed)
     return sorted(scores, key=lambda one: (order[one.model], order[one.method], one.percent or 0))
 
@@ -101,7 +103,7 @@ def pair_scores(evaluation: Evaluation, x: str, y: str, of: ScoreFilter = EVERYT
     other on others. The means may thus differ from those of all examples; what is missing is counted with its reason.
     """
     across, up = _by_method(evaluation, x, of), _by_method(evaluation, y, of)
-    order = [(model, method) for model in evaluation.plan.models for method in evaluation.plan.company]
+    order = [(model, method) for model in evaluation.plan.models for method in evaluation.plan.methods_with_baselines]
     return [
         _pair(across.get(one, {}), up.get(one, {}), evaluation.plan.seed)
         for one in order

@@ -58,7 +58,7 @@ class ExperimentPlan:
         return kind_of_model(self.models[0])
 
     @property
-    def company(self) -> tuple[str, ...]:
+    def methods_with_baselines(self) -> tuple[str, ...]:
         """The methods, and a random order beside them."""
         return tuple(dict.fromkeys((*self.methods, RANDOM)))
 

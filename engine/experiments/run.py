@@ -140,8 +140,8 @@ def _check_lists(plan: Any) -> None:
             if one.get("choices") and value not in one.get("choices"):
                 raise unknown(one.link, value, one.get("choices"))
     for method in plan.params:
-        if method not in plan.company:
-            raise unknown("params: method", method, plan.company)
+        if method not in plan.methods_with_baselines:
+            raise unknown("params: method", method, plan.methods_with_baselines)
 
 
 def _check_methods(plan: Any) -> None:
@@ -153,7 +153,7 @@ def _check_methods(plan: Any) -> None:
         known = explainer(method, kind)
         from_mapping(known.params, plan.params_of(method), method)
         for model in plan.models:
-            known.settled(plan.params_of(method), model)
+            known.resolve(plan.params_of(method), model)
 
 
 def _check_values(plan: Any) -> None:
@@ -185,7 +185,7 @@ def key_of(part: Any, sample: Sample) -> str:
             "plan": asked,
             "model": [model, catalog.revision(model)],
             "data": [source.name, source.revision, source.count],
-            "methods": [_method_key(part, method, model) for method in part.company],
+            "methods": [_method_key(part, method, model) for method in part.methods_with_baselines],
             "device": runtime.device_type(),
         }
     )

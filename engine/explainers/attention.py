@@ -280,7 +280,7 @@ def resolve_explainer(params: SmatParams, model: str) -> SmatParams:
     citation=_SMAT,
     caution="Its heads were chosen to teach a student of the same kind what this model says. Attention shows where the "
     "model looked, not what changed its mind; it is the same for every class.",
-    settle=resolve_explainer,
+    resolver=resolve_explainer,
 )
 def smat(task: Task, params: SmatParams) -> list[Attribution]:
     """`softmax(sum_h λ_h s^h)`, `λ = normalize(φ)` learned (SMaT, eq. 11), over the features; sums to 1.

@@ -203,7 +203,7 @@ def _explain(method: str, request: Request, model: AnyClassifier, items: list[Ta
     if not items:
         return []
     about = explainer(method, model.kind)
-    params = about.settled(request.params, request.model)
+    params = about.resolve(request.params, request.model)
     plain = dataclasses.replace(request, params={})
     return about.function(Task(model, items, lambda member: _explain(member, plain, model, items)), params)
 

@@ -198,7 +198,7 @@ class ModelWork:
 
     def chunks(self, setting: Setting, indices: tuple[int, ...]) -> list[Chunk]:
         """The predictions, then the maps of each method."""
-        return [self.chunk(setting, indices, method) for method in (PREDICTION, *self.plan.company)]
+        return [self.chunk(setting, indices, method) for method in (PREDICTION, *self.plan.methods_with_baselines)]
 
     def all_chunks(self) -> Iterator[Chunk]:
         """In the order of work."""
@@ -301,7 +301,7 @@ class ModelWork:
     def _run(self, model: AnyClassifier, method: str, items: list[TaskItem]) -> list[Attribution]:
         """An ensemble's members are run on the same model, never taken from the cache."""
         known = explainer(method, self.plan.kind)
-        params = known.settled(self.plan.params_of(method), self.model)
+        params = known.resolve(self.plan.params_of(method), self.model)
         attributions = known.function(Task(model, items, lambda member: self._run(model, member, items)), params)
         require_finite(model, f"scores by {method}", np.concatenate([one.scores for one in attributions]))
         return attributions

@@ -278,7 +278,7 @@ def order_examples(result: ModelRandomization, changes: Float[np.ndarray, "examp
 def to_json(found: RandomizationResult) -> dict[str, Any]:
     """The plan, and model by model the curves and a verdict a method: the contract of `exegesis randomize --json`."""
     return {
-        "plan": {**found.plan.as_plain(), "company": list(found.plan.company)},
+        "plan": {**found.plan.as_plain(), "company": list(found.plan.methods_with_baselines)},
         "models": [_model_json(found.plan, one) for one in found.models],
     }
 

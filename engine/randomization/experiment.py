@@ -137,7 +137,7 @@ class _Assembly:
     """
 
     def __init__(self, work: ModelWork) -> None:
-        self.work, self.methods = work, work.plan.company
+        self.work, self.methods = work, work.plan.methods_with_baselines
         self.predictions: dict[int, Prediction] = {}
         self.inputs: dict[int, ModelInput] = {}
         self.failed = dict(work.faults)

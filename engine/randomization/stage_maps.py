@@ -69,7 +69,7 @@ class _Reader:
         if own is None:
             return None
         prediction, maps = own.predictions[self.index], dict[str, Explanation]()
-        for method in self.plan.company:
+        for method in self.plan.methods_with_baselines:
             result = find_chunk(self.work.chunk(setting, self.indices, method))
             if isinstance(result, ChunkMaps) and self.index in result.scores:
                 scores = result.scores[self.index]

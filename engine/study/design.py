@@ -170,7 +170,7 @@ def check_design(design: Design) -> Design:
 def check_available(design: Design) -> None:
     """Refuse methods that the model does not have: a learned explainer that was not trained. Loads nothing."""
     for method in design.methods:
-        explainer(method.id, design.kind).settled(method.params, design.model)
+        explainer(method.id, design.kind).resolve(method.params, design.model)
 
 
 def apply_default_texts(design: Design) -> Design:

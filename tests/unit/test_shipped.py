@@ -109,7 +109,7 @@ def test_a_shipped_evaluation_is_the_one_that_its_page_opens_with(kind: str) -> 
     sample, found = sample_of(plan), finished(plan)
     assert found is not None, "run python -m engine.shipped.make"
     assert {fact.example for fact in found.facts} == set(sample.indices)
-    assert {one.method for one in found.scores} == set(plan.company)
+    assert {one.method for one in found.scores} == set(plan.methods_with_baselines)
     assert shipped.EVALUATIONS.stat().st_size < LARGEST_FILE
 
 

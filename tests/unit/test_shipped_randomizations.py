@@ -51,7 +51,7 @@ def test_a_shipped_randomization_is_found_whole_with_the_maps_that_its_numbers_a
     first = listed[0].maps[METHOD]
     read = [not token.special for token in first.tokens]
     for each in (each for each in listed if each.stage in stages):
-        assert set(each.maps) == set(plan.company)
+        assert set(each.maps) == set(plan.methods_with_baselines)
         rho = spearmanr(first.scores[read], each.maps[METHOD].scores[read]).statistic
         place = one.stages.index(each.stage), 0, one.methods.index(METHOD), MEASURES.index("spearman"), 0
         assert one.likeness[place] == pytest.approx(rho, abs=2e-3)

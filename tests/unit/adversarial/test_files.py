@@ -127,9 +127,9 @@ def test_a_file_holds_the_bars_of_all_models() -> None:
 
 
 def test_bars_of_methods_that_were_asked_are_those_after_one_attack() -> None:
-    assert means().company == ("gradient_l2", "gradient_x_input")
+    assert means().methods_with_baselines == ("gradient_l2", "gradient_x_input")
     asked = means("gradient_x_input")
-    assert asked.company == ("gradient_x_input", "gradient_l2", "occlusion")
+    assert asked.methods_with_baselines == ("gradient_x_input", "gradient_l2", "occlusion")
     assert [(score.key.method, score.value) for score in asked.model_scores("a")] == [
         ("gradient_x_input", 0.2), ("gradient_l2", 0.4)
     ]  # fmt: skip
@@ -137,7 +137,9 @@ def test_bars_of_methods_that_were_asked_are_those_after_one_attack() -> None:
     after = examples_of_bar(FOUND, ("a", "gradient_l2", "unconstrained"), "rank_change", "gradient_x_input")
     assert [row.value for row in after] == [0.4]
     span = axis_span(asked.scores)
-    assert means_chart(asked.model_scores("a"), asked.frame, asked.company, PLAN.objectives, span).to_dict()["layer"]
+    assert means_chart(
+        asked.model_scores("a"), asked.frame, asked.methods_with_baselines, PLAN.objectives, span
+    ).to_dict()["layer"]
     assert means("lime").attacked == "", "a link may name what was not attacked"
 
 

@@ -20,7 +20,7 @@ def found(**more: object) -> ModelRandomization:
 
     The plain gradient never has an order; the other class is predicted at the last stage of each mode.
     """
-    company = PLAN.company
+    company = PLAN.methods_with_baselines
     shape = len(STAGES), 2, len(company), len(MEASURES), len(EXAMPLES)
     stage, seed, example = np.meshgrid(np.arange(len(STAGES)), np.arange(2), np.arange(3), indexing="ij")
     values = np.full(shape, np.nan)

@@ -162,7 +162,7 @@ def test_colours_and_dashes_stay_whichever_methods_are_drawn() -> None:
     assert line["color"]["legend"]["values"] == ["m1", "m9"], "random was not measured"
     assert line["color"]["legend"]["orient"] == "bottom"
     assert "range" not in line["color"]["scale"], "the theme's colours"
-    assert shapes(found.plan.company) == [*["circle"] * 8, "square", "square", "cross"]
+    assert shapes(found.plan.methods_with_baselines) == [*["circle"] * 8, "square", "square", "cross"]
 
 
 def test_colours_come_again_only_where_there_are_more_methods_than_colours() -> None:

@@ -50,7 +50,7 @@ def test_a_line_begins_at_the_original_and_goes_block_by_block(mode: str) -> Non
 
 def test_the_chart_has_bands_and_an_axis_from_below_zero_to_one() -> None:
     curves = own("cascading", "spearman")
-    spec = json.loads(likeness_chart(curves, FRAME, PLAN.company, span_of(curves)).to_json())
+    spec = json.loads(likeness_chart(curves, FRAME, PLAN.methods_with_baselines, span_of(curves)).to_json())
     marks = [layer["mark"]["type"] for layer in spec["layer"]]
     assert marks == ["rule", "area", "line", "point"]
     line = spec["layer"][2]["encoding"]
@@ -71,7 +71,7 @@ def test_a_method_without_an_order_has_no_line_and_its_maps_are_counted() -> Non
     [flat] = own("cascading", "spearman", "gradient")
     assert likeness_table([flat], FRAME).empty
     assert skipped_words(flat.points[0]) == f"6 maps: {FLAT}"
-    assert NOTHING in likeness_chart([flat], FRAME, PLAN.company, (0.0, 1.0)).to_json()
+    assert NOTHING in likeness_chart([flat], FRAME, PLAN.methods_with_baselines, (0.0, 1.0)).to_json()
     table = numbers_table([flat], TITLES)
     assert table["Maps without a value"].tolist() == [6, 6]
     assert table["Mean"].isna().all()

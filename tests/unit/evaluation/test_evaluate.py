@@ -98,8 +98,13 @@ def test_what_has_no_value_is_skipped_with_its_reason_and_counted(reviews: str) 
 
 def test_random_and_the_members_of_ensembles_come_along(reviews: str) -> None:
     found = evaluate([model()], reviews, ["gradient", "ensemble_top3"], ["evaluations"], examples=1)
-    assert found.plan.company == ("gradient", "ensemble_top3", *ENSEMBLE_MEMBERS["ensemble_top3"], "random")
-    assert [score.method for score in found.scores] == list(found.plan.company)
+    assert found.plan.methods_with_baselines == (
+        "gradient",
+        "ensemble_top3",
+        *ENSEMBLE_MEMBERS["ensemble_top3"],
+        "random",
+    )
+    assert [score.method for score in found.scores] == list(found.plan.methods_with_baselines)
 
 
 def test_f1_takes_as_many_units_as_are_usually_marked(reviews: str) -> None:
