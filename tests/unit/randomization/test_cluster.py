@@ -70,7 +70,7 @@ def test_what_tasks_hand_over_is_all_that_the_check_needs(
     plan: RandomizationPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     tasks = missing_tasks(plan, sample_of(plan))
-    assert [(task.size, task.at[0]) for task in tasks if isinstance(task, experiments.ClusterTask)] == [
+    assert [(task.size, task.at[0]) for task in tasks if isinstance(task, experiments.UnitGroupTask)] == [
         (6, []), (6, ["3"]), (6, ["3", "2"]), (6, ["3", "2", "1"]),
     ]  # fmt: skip
     handed = [task.run() for task in tasks]

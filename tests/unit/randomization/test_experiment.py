@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-import engine.randomization.work as work_module
+import engine.randomization.chunks as work_module
 from engine.errors import Cancelled
 from engine.experiments.run import finished, sample_of
 from engine.explain import explain, key_of

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-import engine.randomization.work as work
+import engine.randomization.chunks as work
 from engine import jobs
 from engine.errors import ExegesisError, UsageError
 from engine.experiments.run import finished

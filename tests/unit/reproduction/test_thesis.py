@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import engine.attacks.attack
-import engine.randomization.work
+import engine.randomization.chunks
 from engine import jobs
 from engine.attacks.experiment import attack_examples
 from engine.attacks.experiment_result import METRICS
