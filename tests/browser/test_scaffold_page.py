@@ -12,7 +12,7 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import SCAFFOLD
 from components.scaffold.about import TITLE
-from components.scaffold.charts import LABEL
+from components.scaffold.charts import TABLE_LABEL
 from components.scaffold.state import state_of, write_state
 from engine.scaffold.experiment import StudentStore
 from engine.scaffold.plan import NONE, SMAT, Recipe, ScaffoldPlan
@@ -48,7 +48,7 @@ def opened(server: Server, open_page: Open, plan: ScaffoldPlan, **more: object) 
 @pytest.mark.usefixtures("finished")
 def test_finished_students_are_drawn_marked_and_explained(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, GRID)
-    table = page.get_by_role("region", name=LABEL)
+    table = page.get_by_role("region", name=TABLE_LABEL)
     expect(table.get_by_role("row")).to_have_count(5, timeout=TIMEOUT_MS)
     expect(table.get_by_text("better", exact=True)).to_have_count(2)
     expect(table.get_by_text("worse", exact=True)).to_have_count(2)
@@ -62,7 +62,7 @@ def test_finished_students_are_drawn_marked_and_explained(server: Server, open_p
 @pytest.mark.usefixtures("finished")
 def test_a_telephone_scrolls_the_table_and_not_the_page(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, GRID, width=390, touch=True)
-    expect(page.get_by_role("region", name=LABEL)).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("region", name=TABLE_LABEL)).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_text("Cite this")).to_be_visible(timeout=TIMEOUT_MS)
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
@@ -70,7 +70,7 @@ def test_a_telephone_scrolls_the_table_and_not_the_page(server: Server, open_pag
 def test_a_student_is_taught_from_the_page(server: Server, open_page: Open, tmp_path: Path) -> None:
     page = opened(server, open_page, TAUGHT)
     page.get_by_role("button", name="Teach", exact=True).click(timeout=TIMEOUT_MS)
-    table = page.get_by_role("region", name=LABEL)
+    table = page.get_by_role("region", name=TABLE_LABEL)
     expect(table.get_by_role("row")).to_have_count(2, timeout=3 * TIMEOUT_MS)
     with page.expect_download() as download:
         page.get_by_role("button", name="Rows, CSV").click()
