@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import access
 from engine.errors import ExegesisError, unknown
-from engine.lazy import LazyModule
+from engine.lazy import LazyModule, torch
 from engine.models import catalog
 from engine.models.classifier import AnyClassifier
 from engine.removal_operators import BASELINES, OPERATORS, PATCH_BASELINES, PATCH_OPERATORS
@@ -20,16 +20,15 @@ from engine.request import DTYPES
 from engine.word_units import UNITS
 
 if TYPE_CHECKING:
-    import torch
-
     from engine.data import datasets, image_datasets, sources
     from engine.data.sources import ExampleSource
-    from engine.models import loading
+    from engine.models import inspection, loading
     from engine.vision import loader as image_loading
 else:  # these import pandas, transformers and torch: a kind is named long before it is loaded
     datasets = LazyModule("engine.data.datasets")
     image_datasets = LazyModule("engine.data.image_datasets")
     sources = LazyModule("engine.data.sources")
+    inspection = LazyModule("engine.models.inspection")
     loading = LazyModule("engine.models.loading")
     image_loading = LazyModule("engine.vision.loader")
 
@@ -67,6 +66,10 @@ class InputKind(ABC):
     @abstractmethod
     def open_checkpoint(self, source: catalog.ModelSource) -> None:
         """Load a checkpoint on the CPU without keeping it. Errors: it cannot be loaded."""
+
+    @abstractmethod
+    def inspect_model(self, model: str) -> dict[str, Any]:
+        """Facts and checks of a model as plain values, after a trial. Errors: it cannot be used."""
 
     @abstractmethod
     def registered_datasets(self) -> list[str]:
@@ -107,9 +110,10 @@ class TextKind(InputKind):
         return loading.load_model(model, dtype, device)
 
     def open_checkpoint(self, source: catalog.ModelSource) -> None:
-        import torch
-
         loading.load(source, "", torch.float32, torch.device("cpu"))
+
+    def inspect_model(self, model: str) -> dict[str, Any]:
+        return inspection.inspect_text_model(model)
 
     def registered_datasets(self) -> list[str]:
         return list(datasets.dataset_names())
@@ -145,9 +149,10 @@ class ImageKind(InputKind):
         return image_loading.load_image_model(model, dtype, device)
 
     def open_checkpoint(self, source: catalog.ModelSource) -> None:
-        import torch
-
         image_loading.load(source, "", torch.float32, torch.device("cpu"))
+
+    def inspect_model(self, model: str) -> dict[str, Any]:
+        return image_loading.inspect_image_model(model)
 
     def registered_datasets(self) -> list[str]:
         return list(image_datasets.image_names())

@@ -98,7 +98,7 @@ def register(
     caution: str,
     params: type = NoParams,
     version: int = 1,
-    inputs: tuple[str, ...] = ("text",),
+    inputs: tuple[str, ...] = KINDS,
     differentiable: bool = False,
     signed: bool | Callable[[Any], bool] = True,
     cheap: bool = True,

@@ -22,6 +22,7 @@ from engine.data.image_datasets import image_card, image_names, load_images
 from engine.data.registry import DatasetCard
 from engine.errors import UsageError
 from engine.format import size_text
+from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.models.sizes import stored_parameters
 from engine.vision.view import read_view
@@ -60,7 +61,7 @@ def _draw_base_card(name: str) -> None:
 
 
 def _draw_model_card(name: str) -> None:
-    is_image = catalog.is_image_model(name)
+    is_image = kind_of_model(name) == "image"
     view = view_facts(name) if is_image else {}
     st.html(facts_html(card_facts(catalog.card(name), catalog.revision(name), view)))
     _draw_whole_card(name)

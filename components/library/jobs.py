@@ -18,9 +18,8 @@ from engine.data.datasets import load
 from engine.data.image_datasets import load_images
 from engine.data.sources import list_datasets
 from engine.errors import ExegesisError, UsageError, unknown
-from engine.input_kinds import list_models
+from engine.input_kinds import kind_of_model, list_models
 from engine.jobs import Job
-from engine.models.catalog import is_image_model
 from engine.params import Plain
 from engine.registry import KINDS, all_explainers
 
@@ -62,7 +61,7 @@ def explain_spec(model: str, data: str, count: int, methods: list[str]) -> dict[
     if not model:
         raise unknown("model", model, _models())
     examples: list[dict[str, Plain]]
-    if is_image_model(model):  # each by its place: a picture is too large to stand in a job
+    if kind_of_model(model) == "image":  # each by its place: a picture is too large to stand in a job
         examples = [{"dataset": data, "index": index} for index in range(len(load_images(data, limit=count)))]
     else:
         texts = [labelled.example.as_plain() for labelled in load(data, limit=count).examples]

@@ -15,6 +15,7 @@ from engine.data import datasets, image_datasets
 from engine.data.picture_files import read_picture
 from engine.errors import UsageError, not_allowed, unknown
 from engine.heads.scales import HeadScales
+from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.params import Plain, from_mapping
 from engine.registry import Explainer, all_explainers, explainer
@@ -99,7 +100,7 @@ def _names_pictures(options: InputOptions) -> bool:
     """By the data set; where there is none of that name, by the model, so that the error lists what goes with it."""
     name = str(options.dataset)
     exists = datasets.registered_name(name) is not None or Path(name).exists()
-    return image_datasets.is_images(name) or (not exists and catalog.is_image_model(options.model))
+    return image_datasets.is_images(name) or (not exists and kind_of_model(options.model) == "image")
 
 
 def _text_input(text: str, pair: str | None) -> CommandInput:

@@ -20,7 +20,7 @@ from engine.cli.guard import FAILED, fail
 from engine.cli.options import DEFAULT_MODEL, ConfigOptions, SplitOption
 from engine.cli.output import NOTHING, console, print_json, table, visible, write_file
 from engine.errors import UsageError, not_allowed
-from engine.models import catalog
+from engine.input_kinds import kind_of_model
 from engine.params import from_mapping
 from engine.scaffold import presets
 from engine.scaffold.plan import SEEDS, SETTINGS, SMAT, Recipe, ScaffoldPlan
@@ -176,11 +176,11 @@ def _explainer_line(explainer: LearnedExplainer, folder: Path) -> str:
     from engine.scaffold.learned_explainer import explainers_folder
 
     card = explainer.card
-    kind = "--image F" if catalog.is_image_model(card.teacher) else "--text '...'"
+    given = "--image F" if kind_of_model(card.teacher) == "image" else "--text '...'"
     name = explainer.name if folder == explainers_folder() else folder / explainer.name
     return (
         f"Learned explainer, from {card.train_size:,} examples (median student): {folder / explainer.name}. "
-        f"Use it: exegesis explain --model {card.teacher} --method {SMAT} {kind} --param explainer={name}"
+        f"Use it: exegesis explain --model {card.teacher} --method {SMAT} {given} --param explainer={name}"
     )
 
 

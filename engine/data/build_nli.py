@@ -1,8 +1,8 @@
 """Build `nli.jsonl` from the hand-written source: `python -m engine.data.build_nli`.
 
-A block of the source is a line with the premise and, below it, a line for each hypothesis,
-`label|phenomenon|words|hypothesis`: the label is e, n or c; the highlights are `words` of the premise (runs of them
-between slashes) and those of the hypothesis in [[double brackets]].
+A block of the source is a line with the premise, followed by a line for each hypothesis,
+`label|phenomenon|words|hypothesis`. The label is e, n or c; the highlights are `words` of the premise, separated by
+slashes if not adjacent, and words of the hypothesis in [[double brackets]].
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ PHENOMENA = (
     "belief", "cause", "comparison", "condition", "disjunction", "hypernym", "modality", "negation", "place",
     "quantity", "roles", "time", "world",
 )  # fmt: skip
-"""The knowledge that the label depends on; `world` is knowledge of the world."""
+"""What the label depends on; `world`: world knowledge."""
 
 
 def read_pairs(path: Path = FOLDER / "sources" / "nli.txt") -> list[dict[str, Any]]:
-    """All pairs in their order: one of each label in turn."""
+    """Read all pairs in order: one of each label in turn."""
     blocks = [block.strip().splitlines() for block in path.read_text(encoding="utf-8").strip().split("\n\n")]
     return [parse_pair(premise, line) for premise, *lines in blocks for line in lines]
 
 
 def parse_pair(premise: str, line: str) -> dict[str, Any]:
-    """One hypothesis as a record of the JSONL contract plus `phenomenon`, with its highlights on both sides."""
+    """Parse a hypothesis into a record of the JSONL contract plus `phenomenon`, with highlights on both sides."""
     letter, phenomenon, words, marked = line.split("|")
     label = next((i for i, name in enumerate(NLI_LABELS) if name[0] == letter), None)
     if label is None or phenomenon not in PHENOMENA:
@@ -46,7 +46,7 @@ def parse_pair(premise: str, line: str) -> dict[str, Any]:
 
 
 def _locate(premise: str, run: str) -> list[int]:
-    """The span of a run of words, which must stand in the premise exactly once."""
+    """Find the span of consecutive words, which must occur in the premise exactly once."""
     spans = [list(match.span()) for match in re.finditer(rf"(?<!\w){re.escape(run)}(?!\w)", premise)]
     if len(spans) != 1:
         raise ExegesisError(f"{run!r} must stand exactly once in {premise!r}, got {len(spans)}")

@@ -1,7 +1,7 @@
 """Build `reviews.jsonl` from the hand-written sources: `python -m engine.data.build_reviews`.
 
-Each line of a source is `label|traits|text`, with the reason for the label in [[double brackets]]. Traits are `plain`
-or a comma list of `ironic`, `mixed`, `negation`, `contrast`; the first is the kind.
+Each line of a source is `label|traits|text`, with the rationale in [[double brackets]]. Traits are `plain` or a list
+of `ironic`, `mixed`, `negation`, `contrast` separated by commas; the first is the kind.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
+from engine.data.examples import interleave
 from engine.errors import ExegesisError
 
 FOLDER = Path(__file__).resolve().parent
@@ -22,7 +23,7 @@ _BRACKETS = re.compile(r"\[\[|\]\]")
 
 
 def unmark(marked: str) -> tuple[str, list[list[int]]]:
-    """The text without its double brackets, and the spans inside them, in characters."""
+    """Remove double brackets: (text, spans that were inside them, in characters)."""
     text, spans = "", list[list[int]]()
     start: int | None = None
     position = 0
@@ -42,21 +43,18 @@ def unmark(marked: str) -> tuple[str, list[list[int]]]:
 
 
 def read_reviews(folder: Path = FOLDER / "sources") -> list[dict[str, Any]]:
-    """All reviews, one of each domain in turn, so that the first n are as balanced as the whole."""
-    queues = [_read_domain(folder, domain) for domain in REVIEW_DOMAINS]
-    longest = max(len(queue) for queue in queues)
-    return [queue[turn] for turn in range(longest) for queue in queues if turn < len(queue)]
+    """Read all reviews, alternating domains and labels, so that the first n are as balanced as the whole."""
+    return interleave(_read_domain(folder, domain) for domain in REVIEW_DOMAINS)
 
 
 def _read_domain(folder: Path, domain: str) -> list[dict[str, Any]]:
     lines = (folder / f"{domain}.txt").read_text(encoding="utf-8").splitlines()
     records = [parse_review(line, domain) for line in lines if line.strip()]
-    by_label = [[record for record in records if record["label"] == label] for label in (1, 0)]
-    return [by_label[turn % 2].pop(0) for turn in range(2 * min(map(len, by_label)))] + by_label[0] + by_label[1]
+    return interleave([record for record in records if record["label"] == label] for label in (1, 0))
 
 
 def parse_review(line: str, domain: str) -> dict[str, Any]:
-    """One source line as a record of the JSONL contract plus `domain`, `kind` and `traits`."""
+    """Parse a source line into a record of the JSONL contract plus `domain`, `kind` and `traits`."""
     label, listed, marked = line.split("|")
     traits = listed.split(",")
     if label not in ("0", "1") or not set(traits) <= set(REVIEW_TRAITS):
@@ -73,7 +71,7 @@ def parse_review(line: str, domain: str) -> dict[str, Any]:
 
 
 def to_jsonl(records: Iterable[dict[str, Any]]) -> str:
-    """One JSON object a line."""
+    """Serialize records as JSONL."""
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 

@@ -1,4 +1,4 @@
-"""The registry of text data sets, and `load`: by registered name, local file or folder, or `hub:owner/name`."""
+"""Registry of text data sets, and `load`, for registered names, local files and folders, and `hub:owner/name`."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ registered_name = _LOADERS.registered_name
 
 @dataclass(frozen=True)
 class HubCopy:
-    """A copy of a release on the hub: its columns, its classes by number, and other names of its splits."""
+    """A copy of a release on the hub: its columns, its classes in order, and aliases of its splits."""
 
     id: str
     columns: Mapping[str, str]
@@ -70,9 +70,9 @@ class HubCopy:
 
 @dataclass(frozen=True)
 class Release:
-    """A published data set below `EXEGESIS_DATA`: its folder, its files, and how it is recognized.
+    """A published data set in `EXEGESIS_DATA`: names of its folder, its files, and functions that recognize it.
 
-    `hub`: the copy that is taken where no folder is there.
+    `hub`: the copy to use if there is no such folder.
     """
 
     folders: tuple[str, ...]
@@ -122,12 +122,12 @@ def load(
     label_names: Sequence[str] | None = None,
     tolerant: bool = False,
 ) -> Dataset:
-    """Load a registered data set, perhaps with options (`reviews-generated:seed=7`), a file, a folder of splits, or
+    """Load a registered data set, with options if any (`reviews-generated:seed=7`), a file, a folder of splits, or
     `hub:owner/name[/config][@revision]`.
 
     Files are CSV, TSV, JSONL or parquet. `columns` maps text, text_pair, label, rationale, rationale_pair to
-    columns; `limit` takes the first examples. Without a split: validation, else test, else train.
-    `tolerant`: leave out rows that are no examples, and report the reasons; else one such row is an error.
+    columns; `limit` is the number of examples to read. The default split is validation, else test, else train.
+    `tolerant`: skip invalid rows and report why; otherwise an invalid row is an error.
     """
     request = LoadRequest(split, columns, limit, label_names, tolerant=tolerant)
     name = str(name_or_path)
@@ -149,7 +149,7 @@ def load(
 
 
 def _load_embedded(name: str, label_names: Sequence[str], request: LoadRequest) -> Dataset:
-    """A data set of one file that is part of the project."""
+    """Load a data set that is a single file of the project."""
     reject_options(name, request.options)
     _reject_split(name, request.split)
     path, card = Path(__file__).resolve().parent / f"{name}.jsonl", read_card(name)
@@ -158,7 +158,7 @@ def _load_embedded(name: str, label_names: Sequence[str], request: LoadRequest) 
 
 
 def _load_sst2(request: LoadRequest) -> Dataset:
-    """SST-2: local TSV files (`sentence<TAB>label`), else the hub's, whose test split has no labels."""
+    """Load SST-2 from local TSV files (`sentence<TAB>label`), else from the hub, where the test split is unlabeled."""
     reject_options("sst2", request.options)
     split = choose_split(request.split, SST2_FILES, names=("train", "dev", "test"))
     card, folder = read_card("sst2"), data_root() / "sst2"
@@ -179,7 +179,7 @@ def _load_sst2(request: LoadRequest) -> Dataset:
 
 
 def _load_release(name: str, request: LoadRequest) -> Dataset:
-    """A data set of others that lies below `EXEGESIS_DATA`, else its copy on the hub."""
+    """Load a published data set from `EXEGESIS_DATA`, else its copy on the hub."""
     release, finders = RELEASES[name], RELEASES[name].finders
     card = read_card(name)
     if finders == (find_mlqe,):
@@ -225,7 +225,7 @@ for _name in RELEASES:
 
 
 def find_release(path: Path) -> ReleasedDataset | None:
-    """Recognize a folder or file of a released format; None for any other."""
+    """Recognize a folder or file in a released format; None if it is in no such format."""
     finders = dict.fromkeys(finder for release in RELEASES.values() for finder in release.finders)
     return next((released for finder in finders if (released := finder(path)) is not None), None)
 
@@ -261,7 +261,7 @@ def _from_released(name: str, released: ReleasedDataset, request: LoadRequest) -
 
 
 def _from_folder(folder: Path, request: LoadRequest) -> Dataset:
-    """`train.csv`, `dev.tsv`, `test.jsonl` beside each other, or parquet files as on the hub."""
+    """Load a folder of `train.csv`, `dev.tsv`, `test.jsonl` and so on, or of parquet files as on the hub."""
     tables = {path.stem: path for path in sorted(folder.iterdir()) if path.suffix.lower() in TABLE_SUFFIXES}
     if not tables:
         return _from_shards(find_folder_shards(folder, request.split), request)
@@ -282,7 +282,7 @@ def _from_file(path: Path, request: LoadRequest) -> Dataset:
 def _from_shards(shards: ParquetShards, request: LoadRequest) -> Dataset:
     label = (request.columns or {}).get("label", "label")
     names = request.label_names or read_class_names(shards).get(label)
-    # Without names the classes are what the whole split holds, so the limit must wait.
+    # Without names the classes are those in the whole split, so all of it must be read.
     rows = read_shards(shards, request.limit if names else None)
     rows = _drop_unknown_labels(rows, label) if names else rows
     mapped = map_rows(shards.source, rows, request.columns, names, skip_empty=True, tolerant=request.tolerant)
@@ -292,7 +292,7 @@ def _from_shards(shards: ParquetShards, request: LoadRequest) -> Dataset:
 
 
 def _drop_unknown_labels(rows: list[TableRow], label: str) -> list[TableRow]:
-    """Replace -1, which the hub writes where a class is not known (test splits of GLUE), by None."""
+    """Replace -1, the hub's label of unlabeled rows (test splits of GLUE), by None."""
     return [(where, {**row, label: None} if row.get(label) == -1 else row) for where, row in rows]
 
 

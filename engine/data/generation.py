@@ -1,7 +1,8 @@
-"""Common ground of generated data sets: sizes, seeds, balanced classes, and examples that are made when first read."""
+"""Shared parts of generated data sets: sizes, seeds, balanced classes, and examples generated on first access."""
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -9,21 +10,21 @@ from random import Random
 from typing import overload
 
 from engine.data.examples import Dataset, DatasetTask, LabeledExample
-from engine.data.registry import read_card
+from engine.data.registry import choose_split, read_card
 from engine.params import option
 
 VERSION = 1
-"""Raised when a seed gives other texts than before."""
+"""Must be increased when a seed generates different texts than before."""
 ANY = "any"
-"""The value of an option that leaves a choice open. It is no part of a revision, as when there was no choice yet."""
+"""The value of an option that allows every choice. It is not part of a revision, for those from before the option."""
 SPLIT_SIZES: Mapping[str, int] = {"validation": 1_000, "test": 2_000, "train": 20_000}
 UNMARKED = "unmarked"
-"""A split of marked sets: the test split without any mark."""
+"""A split of marked sets: the test split without marks."""
 
 
 @dataclass(frozen=True)
 class GeneratedParams:
-    """The options of every generated set."""
+    """Options of every generated data set."""
 
     count: int | None = option(
         None, "examples; none: 20,000 for train, 1,000 for validation, 2,000 for test", low=1, high=10**6
@@ -32,14 +33,13 @@ class GeneratedParams:
 
 
 class GeneratedExamples(Sequence[LabeledExample]):
-    """Examples that follow from their places by a rule, each made when it is first read. Equals the tuple of them."""
+    """Examples generated from their indices on first access. Equal to the tuple of the examples."""
 
     def __init__(self, count: int, make: Callable[[int], LabeledExample]) -> None:
-        self._make = make
-        self._examples: list[LabeledExample | None] = [None] * count
+        self._count, self._make = count, functools.cache(make)
 
     def __len__(self) -> int:
-        return len(self._examples)
+        return self._count
 
     @overload
     def __getitem__(self, index: int) -> LabeledExample: ...
@@ -48,13 +48,8 @@ class GeneratedExamples(Sequence[LabeledExample]):
     def __getitem__(self, index: slice) -> tuple[LabeledExample, ...]: ...
 
     def __getitem__(self, index: int | slice) -> LabeledExample | tuple[LabeledExample, ...]:
-        places = range(len(self._examples))[index]
-        if isinstance(places, range):
-            return tuple(self[place] for place in places)
-        example = self._examples[places]
-        if example is None:
-            example = self._examples[places] = self._make(places)
-        return example
+        places = range(self._count)[index]
+        return tuple(map(self._make, places)) if isinstance(places, range) else self._make(places)
 
     def __eq__(self, other: object) -> bool:
         return tuple(self) == tuple(other) if isinstance(other, (GeneratedExamples, tuple)) else NotImplemented
@@ -64,13 +59,19 @@ class GeneratedExamples(Sequence[LabeledExample]):
 
 
 def example_count(params: GeneratedParams, split: str, limit: int | None) -> int:
-    """The number of examples of a split, at most `limit`."""
+    """Number of examples of a split, at most `limit`."""
     count = params.count or SPLIT_SIZES[split]
     return count if limit is None else min(count, limit)
 
 
+def choose_marked_split(split: str | None, strength: float) -> tuple[str, str, float]:
+    """Resolve a split of a marked set to (split, split that shares its seeds, share of examples with a mark)."""
+    chosen = choose_split(split, (*SPLIT_SIZES, UNMARKED))
+    return (chosen, "test", 0.0) if chosen == UNMARKED else (chosen, chosen, strength)
+
+
 def draw_balanced(seed: str, count: int, classes: int = 2, repeats: int = 5) -> tuple[int, ...]:
-    """Class indices in blocks that hold each class `repeats` times, in random order."""
+    """Draw class indices in random order, in blocks that contain each class `repeats` times."""
     random = Random(seed)
     indices: list[int] = []
     while len(indices) < count:
@@ -79,14 +80,14 @@ def draw_balanced(seed: str, count: int, classes: int = 2, repeats: int = 5) -> 
 
 
 def hash_values(*values: object) -> str:
-    """SHA-256 over plain values: the revision of what is made by a rule."""
+    """SHA-256 of plain values: the revision of generated content."""
     return hashlib.sha256(repr(values).encode()).hexdigest()
 
 
 def make_dataset(
     name: str, params: GeneratedParams, split: str, examples: GeneratedExamples, labels: tuple[str, ...]
 ) -> Dataset:
-    """Generated examples as a data set; without labels its task is regression."""
+    """Build a data set of generated examples; without labels, its task is regression."""
     card = read_card(name)
     options = {field: value for field, value in asdict(params).items() if value != ANY}
     revision = hash_values(name, VERSION, options, split, len(examples))

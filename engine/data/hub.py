@@ -1,4 +1,4 @@
-"""Data sets of the Hugging Face hub, and local folders laid out the same way: parquet files by split."""
+"""Data sets on the Hugging Face hub, and local folders with the same layout: parquet files by split."""
 
 from __future__ import annotations
 
@@ -10,14 +10,12 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from engine.data.registry import DEFAULT_SPLITS, SPLIT_ALIASES, choose_split, order_splits
 from engine.data.tables import TableRow, content_revision
 from engine.errors import ExegesisError, UsageError, excerpt
-
-if TYPE_CHECKING:
-    from pyarrow.parquet import ParquetFile
+from engine.lazy import huggingface_hub, pyarrow
 
 HUB_PREFIX = "hub:"
 CONVERTED_REVISION = "refs/convert/parquet"
@@ -25,7 +23,7 @@ CONVERTED_REVISION = "refs/convert/parquet"
 
 @dataclass(frozen=True)
 class ParquetShards:
-    """The parquet files of one split: their names, how to fetch one, and the revision they belong to."""
+    """The parquet files of one split: their names, a function to fetch one, and their revision."""
 
     source: str
     split: str
@@ -33,11 +31,11 @@ class ParquetShards:
     fetch: Callable[[str], Path]
     revision: str
     splits: tuple[str, ...] = ()
-    """All splits that are there, the default first."""
+    """All available splits, the default first."""
 
 
 def find_hub_shards(name: str, split: str | None) -> ParquetShards:
-    """The split's files of `owner/name[/config][@revision]`, or of its parquet conversion by the hub."""
+    """Find the files of a split of `owner/name[/config][@revision]`, or of its parquet conversion by the hub."""
     path, _, revision = name.partition("@")
     owner, _, rest = path.partition("/")
     repo, _, config = rest.partition("/")
@@ -52,7 +50,7 @@ def find_hub_shards(name: str, split: str | None) -> ParquetShards:
 
 
 def find_folder_shards(folder: Path, split: str | None) -> ParquetShards:
-    """The split's parquet files of a local folder; the revision is the SHA-256 of their bytes."""
+    """Find the parquet files of a split in a local folder; the revision is the SHA-256 of their bytes."""
     files = sorted(str(path.relative_to(folder).as_posix()) for path in folder.rglob("*.parquet"))
     chosen, shards, splits = pick_split(str(folder), files, split, "")
     revision = content_revision([folder / name for name in shards], {})
@@ -62,7 +60,7 @@ def find_folder_shards(folder: Path, split: str | None) -> ParquetShards:
 def pick_split(
     source: str, files: Sequence[str], split: str | None, config: str
 ) -> tuple[str, tuple[str, ...], tuple[str, ...]]:
-    """(split, its files, all splits). Files are such as `data/train-00000-of-00002.parquet`, `mnli/train/0.parquet`."""
+    """Pick (split, its files, all splits) among names like `data/train-00000-of-00002.parquet`."""
     by_split: dict[str, list[str]] = {}
     for name in sorted(files):
         if name.endswith(".parquet") and (not config or config in name.split("/")):
@@ -79,16 +77,16 @@ def pick_split(
 
 
 def parse_split(name: str) -> str:
-    """The split in a file's name or in one of its folders; `train` where there is none, as on the hub."""
+    """Parse the split from a file's name or its folders; `train` if there is none, as on the hub."""
     words = re.split(r"[/._\-\d]+", name.removesuffix(".parquet").lower())
     splits = [SPLIT_ALIASES.get(word, word) for word in words if SPLIT_ALIASES.get(word, word) in DEFAULT_SPLITS]
     split = splits[-1] if splits else "train"
-    # MultiNLI has a second validation split, of other sources than it was trained on.
+    # MultiNLI has a second validation split, from sources other than those of its training split.
     return f"{split}_mismatched" if "mismatched" in words else split
 
 
 def read_shards(shards: ParquetShards, limit: int | None) -> list[TableRow]:
-    """Read the rows of the files in order, at most `limit`; files beyond it are not fetched."""
+    """Read rows of the files in order, at most `limit`; later files are not fetched."""
     numbered = enumerate(islice(_iterate_rows(shards), limit))
     return [(f"{shards.source}, {shards.split} row {index}", row) for index, row in numbered]
 
@@ -101,12 +99,10 @@ def _iterate_rows(shards: ParquetShards) -> Iterator[dict[str, Any]]:
 
 
 @contextmanager
-def open_parquet(path: Path) -> Iterator[ParquetFile]:
-    """Open a parquet file. Errors: one line that says why it is none."""
-    from pyarrow import parquet
-
+def open_parquet(path: Path) -> Iterator[pyarrow.parquet.ParquetFile]:
+    """Open a parquet file. Errors: why it cannot be read, in one line."""
     try:
-        with parquet.ParquetFile(path) as file:
+        with pyarrow.parquet.ParquetFile(path) as file:
             yield file
     except (OSError, ValueError) as error:
         reason = str(error).splitlines()[0]
@@ -114,7 +110,7 @@ def open_parquet(path: Path) -> Iterator[ParquetFile]:
 
 
 def read_class_names(shards: ParquetShards) -> dict[str, list[str]]:
-    """Read the names of `ClassLabel` columns, which the hub's files carry in their schema."""
+    """Read the class names of `ClassLabel` columns from the schema of the hub's files."""
     with open_parquet(shards.fetch(shards.files[0])) as file:
         metadata = file.schema_arrow.metadata or {}
     info = json.loads(metadata.get(b"huggingface", b"{}"))
@@ -123,11 +119,10 @@ def read_class_names(shards: ParquetShards) -> dict[str, list[str]]:
 
 
 def _list_files(repo_id: str, revision: str | None) -> tuple[str, list[str]]:
-    """(commit, files) of a repository. The hub's own conversion is the second try."""
-    from huggingface_hub import HfApi
+    """List (commit, files) of a repository, or of its conversion by the hub if it has no parquet files."""
 
     def list_at(at: str | None) -> tuple[str, list[str]]:
-        info = _call_hub(repo_id, lambda: HfApi().dataset_info(repo_id, revision=at))
+        info = _call_hub(repo_id, lambda: huggingface_hub.HfApi().dataset_info(repo_id, revision=at))
         return str(info.sha), [entry.rfilename for entry in info.siblings or []]
 
     commit, files = list_at(revision)
@@ -137,33 +132,27 @@ def _list_files(repo_id: str, revision: str | None) -> tuple[str, list[str]]:
 
 
 def _download(repo_id: str, file: str, revision: str) -> Path:
-    from huggingface_hub import hf_hub_download
+    def fetch() -> str:
+        return huggingface_hub.hf_hub_download(repo_id, file, repo_type="dataset", revision=revision)
 
-    return Path(_call_hub(repo_id, lambda: hf_hub_download(repo_id, file, repo_type="dataset", revision=revision)))
+    return Path(_call_hub(repo_id, fetch))
 
 
 def _call_hub(repo_id: str, call: Callable[[], Any]) -> Any:
-    """Call the hub. Errors: one line, whatever goes wrong."""
-    from huggingface_hub.errors import (
-        GatedRepoError,
-        HFValidationError,
-        RepositoryNotFoundError,
-        RevisionNotFoundError,
-    )
-
+    """Call the hub and turn any error into one line."""
     try:
         return call()
-    except HFValidationError:
+    except huggingface_hub.errors.HFValidationError:
         raise UsageError(f"dataset: {excerpt(repo_id)} is no hub name. Write hub:owner/name.") from None
-    except GatedRepoError:
+    except huggingface_hub.errors.GatedRepoError:
         raise ExegesisError(f"hub:{repo_id}: is gated. Accept its terms on the hub and log in.") from None
-    except RevisionNotFoundError:
+    except huggingface_hub.errors.RevisionNotFoundError:
         raise ExegesisError(
             f"hub:{repo_id}: has no parquet files at that revision. Download it as CSV or JSONL."
         ) from None
-    except RepositoryNotFoundError:
+    except huggingface_hub.errors.RepositoryNotFoundError:
         raise ExegesisError(f"hub:{repo_id}: is not on the hub, or is private. Check the name, or log in.") from None
-    # The hub's client has changed its transport library more than once; each has its own error classes.
+    # The hub's client has changed its transport library more than once, and with it the error classes.
     except Exception as error:
         raise ExegesisError(
             f"hub:{repo_id}: the hub cannot be reached ({type(error).__name__}). "

@@ -1,4 +1,4 @@
-"""The registry of picture sets, and `load_images`: by registered name, zip, folder, `.npz` or parquet files."""
+"""Registry of picture sets, and `load_images`, for registered names, zips, folders, `.npz` and parquet files."""
 
 from __future__ import annotations
 
@@ -36,20 +36,21 @@ from engine.data.registry import (
     read_card,
     reject_options,
 )
-from engine.data.scenes import load_marked_scenes, load_scenes
+from engine.data.scenes import load_marked_scenes, load_scenes, read_surface
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
+from engine.lazy import skimage, sklearn
 
 Pixels = UInt8[np.ndarray, "height width 3"]
 
 DIGIT_SPLITS: Mapping[str, slice] = {"train": slice(0, 1297), "test": slice(1297, None)}
-"""By place, not at random: the digits are ordered by writer, so that most test writers are new."""
+"""Contiguous, not random: the digits are ordered by writer, so that most test writers are unseen in training."""
 DIGIT_SCALE = 4
-"""Pixels a side of the square that each of the 8 x 8 gray values becomes: one patch of digits-vit."""
+"""Side in pixels of the square drawn for each of the 8 x 8 gray values: one patch of digits-vit."""
 
 
 @dataclass(frozen=True)
 class Photo:
-    """A photograph of scikit-learn or scikit-image, and what it shows."""
+    """A sample photograph of scikit-learn or scikit-image, with a description."""
 
     library: str
     name: str
@@ -70,7 +71,7 @@ PHOTOS = (
     Photo("skimage", "hubble_deep_field", "galaxies of the Hubble Deep Field"),
     Photo("skimage", "moon", "the surface of the moon"),
 )
-"""Their text is part of the revision of `photos`."""
+"""The descriptions are part of the revision of `photos`."""
 
 ImageLoader = Callable[[LoadRequest], ImageDataset]
 _LOADERS: DatasetRegistry[ImageLoader] = DatasetRegistry()
@@ -81,7 +82,7 @@ registered_name = _LOADERS.registered_name
 
 
 def is_images(name_or_path: str | Path) -> bool:
-    """Whether a data set is one of pictures, by its name or its files; parquet files are opened."""
+    """Whether a data set contains pictures, by its name or its files; parquet files are opened."""
     name, path = str(name_or_path), Path(name_or_path)
     access.check_dataset(name)
     if registered_name(name):
@@ -94,7 +95,7 @@ def is_images(name_or_path: str | Path) -> bool:
         if path.is_dir():
             return is_arrays(path) or any(file.suffix.lower() in PICTURE_SUFFIXES for file in walk_files(path))
         return path.is_file() and path.suffix.lower() in (".zip", ".npz")
-    except OSError:  # a name that no file can have
+    except OSError:  # not a valid file name
         return False
 
 
@@ -108,11 +109,11 @@ def load_images(
     limit: int | None = None,
     columns: Mapping[str, str] | None = None,
 ) -> ImageDataset:
-    """Load a registered picture set, perhaps with options (`scenes:seed=7,count=500`), a zip or folder with class
+    """Load a registered picture set, with options if any (`scenes:seed=7,count=500`), a zip or folder with class
     folders, a `.npz`, or parquet files of pictures: a folder of them or `hub:owner/name[/config][@revision]`.
 
-    `columns` maps image and label to columns of parquet files. `limit` takes the first examples. Without a split:
-    validation, else test, else train.
+    `columns` maps image and label to columns of parquet files. `limit` is the number of examples to read. The default
+    split is validation, else test, else train.
     """
     name, path = str(name_or_path), Path(name_or_path)
     request = LoadRequest(split, columns, limit)
@@ -142,14 +143,14 @@ register("scenes-marked")(load_marked_scenes)
 
 @register("digits")
 def _load_digits(request: LoadRequest) -> ImageDataset:
-    """Scikit-learn's handwritten digits, light on dark, 32 x 32 pixels."""
+    """Load scikit-learn's handwritten digits, light on dark, 32 x 32 pixels."""
     reject_options("digits", request.options)
     split = choose_split(request.split, DIGIT_SPLITS)
     levels, targets = _read_digits()
     images, labels = levels[DIGIT_SPLITS[split]][: request.limit], targets[DIGIT_SPLITS[split]][: request.limit]
 
     def read(i: int) -> ImageExample:
-        # Levels run from 0 to 16.
+        # Gray levels range from 0 to 16.
         gray = (images[i] * 255 / 16).round().astype(np.uint8).repeat(DIGIT_SCALE, 0).repeat(DIGIT_SCALE, 1)
         return ImageExample(np.repeat(gray[..., None], 3, axis=2), int(labels[i]), name=f"{split} {i}")
 
@@ -161,15 +162,13 @@ def _load_digits(request: LoadRequest) -> ImageDataset:
 
 @functools.cache
 def _read_digits() -> tuple[np.ndarray, np.ndarray]:
-    from sklearn.datasets import load_digits
-
-    digits = load_digits()
+    digits = sklearn.datasets.load_digits()
     return digits.images, digits.target
 
 
 @register("photos")
 def _load_photos(request: LoadRequest) -> ImageDataset:
-    """Photographs without labels, for looking at models of natural pictures."""
+    """Load photographs without labels, for models of natural pictures."""
     reject_options("photos", request.options)
     if request.split not in (None, "all"):
         raise UsageError(f"split: photos has no splits, got {request.split!r}. Leave split out.")
@@ -185,23 +184,15 @@ def _load_photos(request: LoadRequest) -> ImageDataset:
 @functools.cache
 def _read_photo(photo: Photo) -> Pixels:
     if photo.library == "sklearn":
-        from sklearn.datasets import load_sample_image
-
-        pixels = np.array(load_sample_image(f"{photo.name}.jpg"))
-    else:
-        from skimage import data, io
-
-        # The motorcycle is part of a stereo pair: `data.stereo_motorcycle` would fetch a third file from the network.
-        stereo = photo.name == "motorcycle"
-        pixels = (
-            io.imread(f"{data.__path__[0]}/motorcycle_left.png") if stereo else np.array(getattr(data, photo.name)())
-        )
-    return pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, axis=2)
+        return np.array(sklearn.datasets.load_sample_image(f"{photo.name}.jpg"))
+    if photo.name == "motorcycle":  # half of a stereo pair, whose loader would download a third file
+        return skimage.io.imread(f"{skimage.data.__path__[0]}/motorcycle_left.png")
+    return read_surface(photo.name)
 
 
 @register("cifar10")
 def _load_cifar10(request: LoadRequest) -> ImageDataset:
-    """CIFAR-10 as class folders in a zip below `EXEGESIS_DATA`."""
+    """Load CIFAR-10 from a zip of class folders in `EXEGESIS_DATA`."""
     reject_options("cifar10", request.options)
     path = data_root() / "cifar10.zip"
     if not path.is_file():

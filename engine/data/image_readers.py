@@ -1,11 +1,11 @@
-"""Picture sets from files: class folders in a folder or a zip, `.npz` arrays, and parquet files.
+"""Readers of picture sets: class folders in a folder or a zip, `.npz` arrays, and parquet files.
 
-Class folders are `[split/]class/name.jpg`, with optional masks or boxes. A mask lies at the same place below a folder
-`masks` and is white where the thing is. Boxes stand in `boxes.csv` with the columns file, x0, y0, x1, y1; a picture
-with several boxes has several rows.
+Class folders are `[split/]class/name.jpg`, with optional masks or boxes. Masks are in a folder `masks` with the same
+layout, white where the object is. Boxes are in `boxes.csv` with the columns file, x0, y0, x1, y1; a picture with
+several boxes has several rows.
 
 Arrays are `images` (n, height, width, 3) of bytes and `labels` (n), optionally `boxes` and `class_names`.
-Parquet files, of the hub or of a local folder laid out the same way, have a column of encoded pictures.
+Parquet files, on the hub or in a local folder with the same layout, have a column of encoded pictures.
 """
 
 from __future__ import annotations
@@ -19,14 +19,13 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import zip_longest
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, UInt8
 
-from engine.data.examples import Box, ImageDataset, ImageExample, box_mask
+from engine.data.examples import Box, ImageDataset, ImageExample, box_mask, interleave
 from engine.data.hub import (
     HUB_PREFIX,
     ParquetShards,
@@ -41,9 +40,7 @@ from engine.data.registry import DEFAULT_SPLITS, SPLIT_ALIASES, choose_split, ex
 from engine.data.tables import content_revision
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.format import size_text
-
-if TYPE_CHECKING:
-    import pyarrow
+from engine.lazy import pyarrow
 
 Pixels = UInt8[np.ndarray, "height width 3"]
 
@@ -52,20 +49,20 @@ PICTURE_SUFFIXES = (".png", ".jpg", ".jpeg", ".webp", ".gif")
 BOXES_FILE = "boxes.csv"
 MASKS_FOLDER = "masks"
 MAX_UNPACKED = 4 * 10**9
-"""Bytes of a `.npz`."""
+"""Largest unpacked size of a `.npz`, in bytes."""
 ARRAY_CONTRACT = (
     "images (n, height, width, 3) of bytes, labels (n) of whole numbers from 0, perhaps boxes (n, 4) and class_names"
 )
 CACHED_GROUPS = 2
-"""Row groups whose encoded pictures stay in memory, so that reading in order reads each group once."""
+"""Row groups of encoded pictures kept in memory, so that reading in order reads each group once."""
 PICTURE_ROLES = ("image", "label")
 
 
 @dataclass(frozen=True)
 class FileListing:
-    """All files below one root: their paths below it, sorted, and a way to read one.
+    """All files in a folder or archive: their sorted relative paths, and a function to read one.
 
-    `revision` is a hash of names and content.
+    `revision` hashes names and content.
     """
 
     name: str
@@ -75,7 +72,7 @@ class FileListing:
 
 
 def list_folder(folder: Path) -> FileListing:
-    """List a folder and its subfolders. Of links that lead out, pictures are refused and other files left out."""
+    """List a folder and its subfolders. A link to a picture outside is an error; other links outside are skipped."""
     root = folder.resolve()
     paths = sorted(path for path in walk_files(folder) if path.is_file())
     outside = {path for path in paths if not path.resolve().is_relative_to(root)}
@@ -96,7 +93,7 @@ def list_folder(folder: Path) -> FileListing:
 
 
 def walk_files(folder: Path) -> Iterator[Path]:
-    """Every file of a folder and its subfolders but hidden ones. Gives up on a folder of far too many files."""
+    """Yield the files of a folder and its subfolders, except hidden ones. Errors: too many files."""
     count, name = 0, folder.name or str(folder)
     try:
         for above, _, files in os.walk(folder):
@@ -113,7 +110,7 @@ def _check_count(name: str, count: int) -> None:
 
 
 def list_zip(path: Path) -> FileListing:
-    """List a zip, whose files are read in memory one by one. A name that leads out or a locked file refuses it."""
+    """List a zip, whose files are read into memory one by one. Errors: a path that leads out, an encrypted file."""
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError):
@@ -122,7 +119,7 @@ def list_zip(path: Path) -> FileListing:
     _check_count(path.name, len(members))
     for member in members:
         _check_member(path.name, member)
-    # Two members of one name are legal in a zip; the last one counts, as for unzip.
+    # A zip may have two members of one name; the last one counts, as for unzip.
     by_place = {PurePosixPath(member.filename): member for member in members}
     return FileListing(
         path.name,
@@ -147,7 +144,7 @@ def _check_member(name: str, member: zipfile.ZipInfo) -> None:
 def _read_from_zip(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str) -> bytes:
     try:
         with archive.open(member) as file:
-            # One byte more than it says: a member that unpacks to more than its header is a bomb.
+            # One byte more than the stated size: a member that unpacks to more is a zip bomb.
             data = file.read(member.file_size + 1)
     except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError):
         raise ExegesisError(f"{name}: {member.filename!r} is damaged. Save or download the zip again.") from None
@@ -157,17 +154,18 @@ def _read_from_zip(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str)
 
 
 def read_class_folders(listing: FileListing, split: str | None, limit: int | None) -> ImageDataset:
-    """Read the pictures of one split: by default validation, else test, else train, else all."""
+    """Read the pictures of one split, which defaults to validation, else test, else train, else all."""
     pictures, masks, boxes = _sort_files(listing)
     if not pictures:
         raise ExegesisError(f"{listing.name}: holds no PNG, JPEG, WebP or GIF pictures. Give one that does.")
     chosen = choose_split(split, pictures)
-    # The class folders of all splits; a single folder is no class.
+    # The class folders of all splits; a single folder is not a class.
     folders = tuple(sorted({name for by_class in pictures.values() for name in by_class}))
     names = folders if len(folders) > 1 else ()
     if len(names) > MAX_CLASSES:
         raise ExegesisError(f"{listing.name}: {len(names):,} class folders are too many (at most {MAX_CLASSES:,}).")
-    rows = _mix_classes(pictures[chosen])[:limit]
+    by_class = sorted(pictures[chosen].items())
+    rows = interleave([(name, path) for path in paths] for name, paths in by_class)[:limit]
     index = {name: i for i, name in enumerate(names)}
     labels = tuple(index.get(name) for name, _ in rows)
 
@@ -198,7 +196,7 @@ SortedPictures = dict[str, dict[str, list[PurePosixPath]]]
 def _sort_files(
     listing: FileListing,
 ) -> tuple[SortedPictures, dict[PurePosixPath, PurePosixPath], dict[PurePosixPath, list[Box]]]:
-    """(pictures, masks by the place of their picture, boxes by picture)."""
+    """Sort the files into (pictures, masks by the path of their picture, boxes by picture)."""
     by_folder: dict[PurePosixPath, list[PurePosixPath]] = defaultdict(list)
     boxes: dict[PurePosixPath, list[Box]] = {}
     for path in listing.paths:
@@ -218,13 +216,6 @@ def _sort_files(
             split = SPLIT_ALIASES.get(above, above)
             pictures[split if split in DEFAULT_SPLITS else "all"][folder.name] += paths
     return pictures, masks, boxes
-
-
-def _mix_classes(by_class: Mapping[str, Sequence[PurePosixPath]]) -> list[tuple[str, PurePosixPath]]:
-    """One picture of each class in turn, so that the first n are balanced."""
-    names = sorted(by_class)
-    rounds = zip_longest(*(by_class[name] for name in names))
-    return [(name, path) for row in rounds for name, path in zip(names, row, strict=True) if path is not None]
 
 
 def _read_boxes(listing: FileListing, path: PurePosixPath) -> dict[PurePosixPath, list[Box]]:
@@ -257,9 +248,9 @@ def read_arrays(path: Path, split: str | None, limit: int | None) -> ImageDatase
 
     def read(i: int) -> ImageExample:
         mask = None
-        # A row of zeros stands for a picture without a box.
+        # A row of zeros means that the picture has no box.
         if boxes is not None and np.any(boxes[i]):
-            # The last row and column belong to the box, as in Tiny ImageNet, from which the layout comes.
+            # Boxes include their last row and column, as in Tiny ImageNet, where the layout comes from.
             x0, y0, x1, y1 = map(int, boxes[i])
             mask = box_mask([(x0, y0, x1 + 1, y1 + 1)], *images[i].shape[:2])
         return ImageExample(images[i], int(labels[i]), mask, f"{file.name} {i}")
@@ -271,7 +262,7 @@ def read_arrays(path: Path, split: str | None, limit: int | None) -> ImageDatase
 
 
 def is_arrays(path: Path) -> bool:
-    """Whether the path is a `.npz` file or a folder of them."""
+    """Whether the path is a `.npz` file or a folder of `.npz` files."""
     return path.suffix.lower() == ".npz" if path.is_file() else path.is_dir() and any(path.glob("*.npz"))
 
 
@@ -305,14 +296,14 @@ def _keeps_contract(arrays: dict[str, np.ndarray]) -> bool:
 
 
 def find_shards(name: str, split: str | None) -> ParquetShards:
-    """The parquet files of `hub:owner/name[/config][@revision]` or of a local folder."""
+    """Find the parquet files of `hub:owner/name[/config][@revision]` or of a local folder."""
     if name.startswith(HUB_PREFIX):
         return find_hub_shards(name.removeprefix(HUB_PREFIX), split)
     return find_folder_shards(Path(name), split)
 
 
 def has_picture_column(name: str) -> bool:
-    """Whether the first parquet file has a column of pictures; on the hub that file is fetched."""
+    """Whether the first parquet file, which is downloaded if on the hub, has a column of pictures."""
     shards = find_shards(name, None)
     with open_parquet(shards.fetch(shards.files[0])) as file:
         return bool(_picture_columns(file.schema_arrow))
@@ -320,7 +311,7 @@ def has_picture_column(name: str) -> bool:
 
 @dataclass(frozen=True)
 class _RowGroup:
-    """One row group: its file, its number there, and the place of its first row in the whole."""
+    """A row group: its file, its number in the file, and the index of its first row in the split."""
 
     file: str
     number: int
@@ -330,15 +321,15 @@ class _RowGroup:
 def read_picture_shards(
     shards: ParquetShards, columns: Mapping[str, str] | None, limit: int | None, names: Sequence[str] | None = None
 ) -> ImageDataset:
-    """Read the pictures of a split in their own order; only labels are read before a picture is needed.
+    """Read the pictures of a split in order. Labels are read at once, each picture when it is needed.
 
-    `columns` maps `image` and `label`; else they are the first column with pictures, and `label` or the first with
-    named classes. `names`: the classes, where the files do not name them.
+    `columns` maps `image` and `label`; the defaults are the first column of pictures, and the column `label` or else
+    the first with named classes. `names`: the classes, if the files do not name them.
     """
     image, label = _resolve_columns(shards, columns or {})
     groups, raw = _read_groups(shards, label, limit)
     names = names or (read_class_names(shards).get(label) if label else None)
-    # The hub writes -1 where a class is not known.
+    # The hub marks an unknown class by -1.
     known = [None if value == -1 else value for value in raw]
     labels = read_labels(known, [f"{shards.source}, row {i}" for i in range(len(known))], names)
     if labels.task != "classification":
@@ -381,20 +372,19 @@ def _resolve_columns(shards: ParquetShards, columns: Mapping[str, str]) -> tuple
 
 
 def _picture_columns(schema: pyarrow.Schema) -> list[str]:
-    """Columns of bytes, or of records with a field `bytes`, as the hub stores pictures."""
-    from pyarrow import types
+    """Names of the columns of bytes, or of records with a field `bytes`, as the hub stores pictures."""
 
     def of_bytes(kind: Any) -> bool:
-        if types.is_struct(kind):
+        if pyarrow.types.is_struct(kind):
             place = kind.get_field_index("bytes")
             return place >= 0 and of_bytes(kind.field(place).type)
-        return bool(types.is_binary(kind) or types.is_large_binary(kind))
+        return bool(pyarrow.types.is_binary(kind) or pyarrow.types.is_large_binary(kind))
 
     return [field.name for field in schema if of_bytes(field.type)]
 
 
 def _read_groups(shards: ParquetShards, label: str | None, limit: int | None) -> tuple[list[_RowGroup], list[object]]:
-    """The row groups up to the limit, and the label of every row; files beyond it are not fetched."""
+    """Read (row groups, label of every row) up to the limit; later files are not fetched."""
     groups: list[_RowGroup] = []
     labels: list[object] = []
     for name in shards.files:

@@ -1,4 +1,4 @@
-"""Labels of data sets: parsed from the cells of a file, and matched with the classes of a model."""
+"""Labels of data sets: parsing from the cells of a file, and matching with the classes of a model."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ NLI_LABELS = ("entailment", "neutral", "contradiction")
 """Of a hypothesis, given its premise."""
 
 UNNAMED_CLASS = re.compile(r"(?:label_?|class_?)?(\d+)")
-"""A class without a name: 0, LABEL_0."""
+"""Class names without meaning: 0, LABEL_0."""
 NUMBERED_CLASS = re.compile(r"(?:label|class)[_ ]?(\d+)")
-"""A class without a name where a mere number is a name: a picture of a 7."""
+"""As above, where a bare number is a meaningful name: a picture of a 7."""
 
 
 @dataclass(frozen=True)
 class ParsedLabels:
-    """The labels of all rows in their order, with the names of the classes (none for regression)."""
+    """The labels of all rows in order, with the names of the classes (none for regression)."""
 
     task: DatasetTask
     names: tuple[str, ...]
@@ -31,9 +31,10 @@ class ParsedLabels:
 
 
 def read_labels(raw: Sequence[object], wheres: Sequence[str], names: Sequence[str] | None) -> ParsedLabels:
-    """Class indices by the names; without names whole numbers, fractions (regression) or sorted strings.
+    """Parse labels as class indices by name; without names as whole numbers, fractions (regression) or strings.
 
-    Whole numbers are indices when 0 is among them; otherwise (stars 1 to 5) they are numbered in order.
+    Whole numbers are class indices if they include 0; otherwise (stars 1 to 5) they are numbered in order, as strings
+    are. `wheres`: where each label stands, for errors.
     """
     values = [_parse_label(value, where) for value, where in zip(raw, wheres, strict=True)]
     if names is not None:
@@ -54,7 +55,7 @@ def read_labels(raw: Sequence[object], wheres: Sequence[str], names: Sequence[st
 
 
 def _parse_label(value: object, where: str) -> int | float | str | None:
-    """None, a number where the cell reads as one, else the string."""
+    """Convert a cell to None, a number if it reads as one, or a string."""
     if value is None or (isinstance(value, str) and not value.strip()):
         return None
     if isinstance(value, str):
@@ -67,7 +68,7 @@ def _parse_label(value: object, where: str) -> int | float | str | None:
 
 
 def _parse_number(text: str) -> int | float | str:
-    # "inf" and "nan" read as floats in Python; as labels they are names.
+    # Python reads "inf" and "nan" as floats; as labels they are names.
     if not any(char.isdecimal() for char in text) or "_" in text:
         return text
     for kind in (int, float):
@@ -103,10 +104,10 @@ def _number_classes(values: Sequence[int | str | None]) -> ParsedLabels:
 
 @dataclass(frozen=True)
 class ClassMatch:
-    """`indices[i]`: the model's class that is the data set's class i, None where the model has no such class.
+    """Match of a data set's classes with a model's. `indices[i]`: the model's class for class i, or None.
 
-    `indices` is None where no class can be matched. `note`: a sentence for people on how the classes were matched, on
-    those that were not, or on why none was; empty where the names are the same.
+    `indices` is None if no class matches. `note`: a sentence for users about how classes were matched, which were not,
+    or why none was; empty if the names are the same.
     """
 
     indices: tuple[int | None, ...] | None
@@ -114,10 +115,9 @@ class ClassMatch:
 
 
 def match_classes(names: Sequence[str], labels: Sequence[str], unnamed: re.Pattern[str] = UNNAMED_CLASS) -> ClassMatch:
-    """Match a data set's classes with a model's: by name in any case; by number where one side has only numbers.
+    """Match a data set's classes with a model's: by name, ignoring case, or by number if one side has only numbers.
 
-    Without such a match right and wrong mean nothing. Classes that only the data set has are left out where others
-    match.
+    Without a match, accuracy is undefined. If some classes match, those missing from the model are left out.
     """
     indices = _match_names(names, labels)
     if indices and None not in indices:
@@ -142,7 +142,7 @@ def _match_names(names: Sequence[str], labels: Sequence[str]) -> tuple[int | Non
 
 
 def _are_numbered(names: Sequence[str], unnamed: re.Pattern[str]) -> bool:
-    """Whether each name is only its own number."""
+    """Whether every name is just its own index."""
     matches = [unnamed.fullmatch(name.strip().casefold()) for name in names]
     return all(match is not None and int(match[1]) == index for index, match in enumerate(matches))
 

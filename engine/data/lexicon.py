@@ -1,7 +1,7 @@
-"""English words with their German ones: nouns, adjectives, verbs, adverbs, places.
+"""English-German lexicon: nouns, adjectives, verbs, adverbs, places.
 
-Nouns that decline weakly are left out, and verbs whose English tenses look alike (they read, they read): the right
-translation of these would be ambiguous.
+Weak nouns, and verbs whose English tenses look alike (they read, they read), are left out, because their translation
+would be ambiguous.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ Gender = Literal["m", "f", "n"]
 
 @dataclass(frozen=True)
 class Noun:
-    """`kind`: person, thing, text or food, for verbs that take only some kinds."""
+    """A noun. `kind`: person, thing, text or food; verbs take certain kinds as objects."""
 
     english: str
     english_plural: str
@@ -26,7 +26,7 @@ class Noun:
 
 @dataclass(frozen=True)
 class Verb:
-    """Third persons: `english` writes, write, wrote; `german` schreibt, schreiben, schrieb, schrieben.
+    """A verb in the third person: `english` writes, write, wrote; `german` schreibt, schreiben, schrieb, schrieben.
 
     `takes`: kinds of objects.
     """
@@ -38,7 +38,7 @@ class Verb:
 
 @dataclass(frozen=True)
 class Adverb:
-    """`late`: at the end of an English sentence, else before the verb. `tense`: the only tense that it fits."""
+    """An adverb. `late`: at the end of an English sentence, not before the verb. `tense`: the only tense it allows."""
 
     english: tuple[str, ...]
     german: str
@@ -48,6 +48,8 @@ class Adverb:
 
 @dataclass(frozen=True)
 class LexiconPlace:
+    """A place: preposition and noun in each language."""
+
     english: tuple[str, str]
     german: tuple[str, str]
     gender: Gender
@@ -111,7 +113,7 @@ ADJECTIVES = {
     "text": _parse_adjectives("long lang, short kurz, new neu, old alt, sad traurig"),
     "food": _parse_adjectives("fresh frisch, small klein, big groß, cheap billig, hot heiß"),
 }
-"""English and the German stem, by the kind of noun."""
+"""English adjectives and German stems, by kind of noun."""
 
 VERBS = (
     *_parse_verbs(
@@ -163,4 +165,4 @@ PLACES = (
     LexiconPlace(("near", "bridge"), ("bei", "Brücke"), "f"),
 )
 SPURIOUS_WORDS = ("doch", "sehr", "auch", "schon", "nur", "einmal")
-"""Words that nothing in the source calls for."""
+"""German words that can be inserted without a counterpart in the source."""

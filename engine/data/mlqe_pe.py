@@ -1,6 +1,6 @@
-"""MLQE-PE: machine translations with scores and word tags, as released (unpacked) or as JSONL of one pair and split.
+"""MLQE-PE: machine translations with scores and word tags, as released (unpacked) or as one JSONL file per split.
 
-The label is a score of the sentence; the rationales are the words with the tag BAD, of source and translation.
+The label is a score of the sentence; the rationales are the words tagged BAD in source and translation.
 Source: Fomicheva et al. 2022, arXiv:2010.04480.
 """
 
@@ -22,7 +22,7 @@ from engine.params import option
 TAG_COLUMNS = ("src_tok", "mt_tok", "src_tags", "mt_tags")
 SCORES = ("z_mean", "mean", "hter")
 RELEASE_PARTS = ("src", "mt", "source_tags", "tags", "hter")
-"""Suffixes of the files of one split, one line a sentence."""
+"""Suffixes of the files of one split, with one sentence per line."""
 JSONL_NAME = re.compile(r"([a-z]{2}-[a-z]{2})\.(\w+)")
 FOLDER_NAME = re.compile(r"([a-z]{2}-[a-z]{2})-(\w+)")
 BAD = {"1": True, "BAD": True, "0": False, "OK": False}
@@ -40,9 +40,10 @@ class MlqeParams:
 
 
 def find_mlqe(path: Path, pair: str | None = None, score: str = SCORES[0]) -> ReleasedDataset | None:
-    """A file of one pair and split, or a folder of such files; of several pairs splits are named pair/split.
+    """Recognize a file of one language pair and split, or a folder of such files.
 
-    `pair`: a single one, or several joined by `+`, whose common splits are then concatenated.
+    The splits of several language pairs are named `pair/split`. `pair`: one language pair, or several joined by `+`,
+    whose common splits are concatenated.
     """
     readers = _find_readers(path, score)
     pairs = sorted({languages for languages, _ in readers})
@@ -72,7 +73,7 @@ def _concatenate(readers: Sequence[SplitReader], limit: int | None) -> SplitCont
 
 
 def _find_readers(path: Path, score: str) -> dict[tuple[str, str], SplitReader]:
-    """Readers by pair and split."""
+    """Find the readers by language pair and split."""
     if path.is_file():
         return {("", "all"): partial(_read_split, path, read_jsonl, score)} if _is_tagged(path) else {}
     if not path.is_dir():
@@ -106,7 +107,7 @@ def _read_split(file: Path, read_rows: RowReader, score: str, limit: int | None)
 
 
 def _read_release(tags: Path) -> list[TableRow]:
-    """The files of one split, and the scores of the direct assessments."""
+    """Read the files of one split and the scores of the direct assessments."""
     lines = {part: _read_lines(tags.with_suffix(f".{part}")) for part in RELEASE_PARTS}
     count = len(lines["src"])
     short = next((part for part, texts in lines.items() if texts and len(texts) != count), None)
@@ -125,7 +126,7 @@ def _release_values(lines: Sequence[str], scores: Mapping[str, Any]) -> dict[str
     source, translation, source_tags, translation_tags, hter = lines
     tags = translation_tags.split()
     if len(tags) == 2 * len(translation.split()) + 1:
-        tags = tags[1::2]  # tags for gaps and words in turn: those for words
+        tags = tags[1::2]  # tags of gaps and words alternate: keep those of words
     values = {"src_tok": source, "mt_tok": translation, "src_tags": source_tags.split(), "mt_tags": tags}
     return {**values, "hter": hter or None, **scores}
 
@@ -135,7 +136,7 @@ def _read_lines(path: Path) -> list[str]:
 
 
 def _read_assessments(tags: Path, count: int) -> list[dict[str, Any]]:
-    """Raw texts and scores of the same sentences; empty where there is no table."""
+    """Read raw texts and scores of the same sentences; empty if there is no table."""
     file = _assessment_table(tags)
     if file is None:
         return [{} for _ in range(count)]
@@ -146,7 +147,7 @@ def _read_assessments(tags: Path, count: int) -> list[dict[str, Any]]:
 
 
 def _assessment_table(tags: Path) -> Path | None:
-    """The table of direct assessments of the pair and split, such as train.ende.df.short.tsv."""
+    """Find the table of direct assessments, such as train.ende.df.short.tsv."""
     pair, split = tags.parent.name[:5].replace("-", ""), tags.parent.parent
     folder = split.parent.parent / "direct-assessments" / split.name
     return next(iter(sorted(folder.glob(f"*/*.{pair}.df.short.tsv"))), None)
@@ -161,7 +162,7 @@ def _make_row(where: str, row: Mapping[str, Any], score: str) -> TableRow:
 
 
 def _parse_side(where: str, row: Mapping[str, Any], raw: str, short: str) -> tuple[str, Spans]:
-    """The text, and a span for each of its bad words: tags are of words."""
+    """Return the text and the span of each bad word."""
     words, tags = str(row.get(f"{short}_tok", "")).split(), list(row.get(f"{short}_tags") or [])
     if len(words) != len(tags) or not set(tags) <= set(BAD):
         allowed = f"0 (OK) or 1 (BAD) for each of {len(words)} words"

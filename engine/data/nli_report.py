@@ -1,4 +1,4 @@
-"""Measure `nli.jsonl` and write `nli_report.md`: `python -m engine.data.nli_report`."""
+"""Report on the pairs of `nli.jsonl`: `python -m engine.data.nli_report`."""
 
 from __future__ import annotations
 
@@ -7,6 +7,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GroupKFold, cross_val_predict
+from sklearn.pipeline import make_pipeline
 
 from engine.data.labels import NLI_LABELS
 from engine.data.registry import data_root
@@ -25,15 +30,15 @@ NLI_FILES = ("snli_dev.tsv", "snli_test.tsv", "sick_train.tsv", "sick_trial.tsv"
 
 
 def nli_sentences(folder: Path) -> list[str] | None:
-    """All sentences of the local SNLI and SICK, or None where a file of them is missing."""
+    """Read all sentences of the local SNLI and SICK, or None if a file is missing."""
     return read_sentences(folder, NLI_FILES, ("premise", "hypothesis"))
 
 
 @dataclass(frozen=True)
 class NliStatistics:
-    """The numbers of the report on the pairs; shares in 0..1, None where unknown.
+    """Numbers in the report on the pairs; shares in 0..1, None if unknown.
 
-    `accuracy`: of a bag of words that never sees the premise.
+    `accuracy`: of a bag of words of the hypothesis alone.
     """
 
     pairs: int
@@ -49,12 +54,7 @@ class NliStatistics:
 
 
 def measure_hypotheses(records: Sequence[dict[str, Any]], folds: int = 10) -> float:
-    """Accuracy of a bag of words that never sees the premise, on pairs whose premise it was not trained on."""
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.linear_model import LogisticRegression
-    from sklearn.model_selection import GroupKFold, cross_val_predict
-    from sklearn.pipeline import make_pipeline
-
+    """Cross-validated accuracy of a bag of words of the hypothesis alone; folds share no premise."""
     premises = {record["text"]: number for number, record in enumerate(records)}
     groups = [premises[record["text"]] for record in records]
     labels = [record["label"] for record in records]
@@ -65,7 +65,7 @@ def measure_hypotheses(records: Sequence[dict[str, Any]], folds: int = 10) -> fl
 
 
 def count_shared_between(records: Sequence[Mapping[str, Any]]) -> int:
-    """Runs of six words in texts of two premises. A hypothesis may repeat its own premise, but no other text."""
+    """Count six-word n-grams shared between premises. A hypothesis may repeat its own premise only."""
     by_premise: dict[str, list[str]] = {}
     for record in records:
         by_premise.setdefault(record["text"], [record["text"]]).append(record["text_pair"])
@@ -73,7 +73,7 @@ def count_shared_between(records: Sequence[Mapping[str, Any]]) -> int:
 
 
 def measure_nli(records: Sequence[dict[str, Any]], others: Sequence[str] | None) -> NliStatistics:
-    """Measure the pairs. `others`: the sentences of SNLI and SICK."""
+    """Measure the pairs. `others`: sentences of SNLI and SICK."""
     premises = list(dict.fromkeys(record["text"] for record in records))
     hypotheses = [record["text_pair"] for record in records]
     labels = Counter(NLI_LABELS[record["label"]] for record in records)
@@ -99,14 +99,14 @@ def measure_nli(records: Sequence[dict[str, Any]], others: Sequence[str] | None)
 
 
 def nli_line(statistics: NliStatistics) -> str:
-    """The line on SNLI and SICK, or that the check could not be made."""
+    """Write the line on overlap with SNLI and SICK, or that it was not checked."""
     if statistics.shared is None:
         return "* with SNLI and SICK: not checked, their files were not found (`EXEGESIS_DATA` names their folder)"
     return f"* with SNLI (dev, test) and SICK (train, trial), {statistics.sentences:,} sentences: {statistics.shared}"
 
 
 def render_nli(statistics: NliStatistics) -> str:
-    """The report on the pairs as Markdown."""
+    """Render the report on the pairs as Markdown."""
     rows = "\n".join(f"| {kind} | " + " | ".join(map(str, n)) + " |" for kind, n in statistics.by_phenomenon.items())
     by_label = ", ".join(f"{n} {name}" for name, n in statistics.by_label.items())
     premise, hypothesis = (f"{share:.1%}" for share in statistics.marked)

@@ -1,4 +1,4 @@
-"""Decode picture files to sRGB pixels, or say in one sentence why they cannot be. Nothing is written to disk."""
+"""Decoding of picture files to sRGB pixels, with one-sentence errors. Nothing is written to disk."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import UInt8
-from PIL import Image, UnidentifiedImageError
+from PIL import ExifTags, Image, ImageOps, UnidentifiedImageError
 
 from engine.errors import ExegesisError, UsageError, excerpt
 from engine.format import size_text
@@ -21,26 +21,14 @@ MAX_FILE_SIZE = 64 * 10**6
 MAX_AREA = 64 * 10**6
 MAX_SIDE = 32_768
 LONGEST_SIDE = 2048
-"""Pixels; longer pictures are reduced, since no model here reads as many."""
+"""In pixels; larger pictures are reduced, as no model here needs more."""
 
 BAND_PIXELS = 4 * 10**6
-"""Pixels that are converted to RGB at a time."""
+"""Number of pixels converted to RGB at a time."""
 UNPACK_BYTES = 2**20
-"""Bytes of a PNG that are unpacked at a time."""
+"""Number of bytes of a PNG unpacked at a time."""
 ADAM7 = ((0, 0, 8, 8), (4, 0, 8, 8), (0, 4, 4, 8), (2, 0, 4, 4), (0, 2, 2, 4), (1, 0, 2, 2), (0, 1, 1, 2))
 """The passes of an interlaced PNG: first column and row, and the steps between them (PNG, section 8.2)."""
-ORIENTATION_TAG = 0x0112
-ORIENTATIONS = {
-    2: Image.Transpose.FLIP_LEFT_RIGHT,
-    3: Image.Transpose.ROTATE_180,
-    4: Image.Transpose.FLIP_TOP_BOTTOM,
-    5: Image.Transpose.TRANSPOSE,
-    6: Image.Transpose.ROTATE_270,
-    7: Image.Transpose.TRANSVERSE,
-    8: Image.Transpose.ROTATE_90,
-}
-"""The transposition that brings a picture upright, by the orientation in its EXIF (EXIF 2.3, tag 0x0112)."""
-
 _PILLOW_ERRORS = (
     OSError, SyntaxError, ValueError, EOFError, LookupError, TypeError, AttributeError, ArithmeticError, RuntimeError,
     struct.error, zlib.error,
@@ -59,9 +47,9 @@ _OTHER_SIGNATURES = {
 
 
 def open_picture(data: bytes, name: str = "picture") -> UInt8[np.ndarray, "height width 3"]:
-    """Decode a picture as a viewer shows it: first frame, turned by its EXIF, on white where it is transparent.
+    """Decode a picture as a viewer would show it: first frame, EXIF orientation applied, transparency on white.
 
-    CMYK and gray become RGB, 16 bits become 8. The longer side is at most `LONGEST_SIDE`. `name` stands in errors.
+    CMYK and gray are converted to RGB, 16 bits to 8. The longer side is at most `LONGEST_SIDE`. `name`: for errors.
     """
     if not data:
         raise ExegesisError(f"{name}: is empty. Give a {ACCEPTED} picture.")
@@ -69,7 +57,7 @@ def open_picture(data: bytes, name: str = "picture") -> UInt8[np.ndarray, "heigh
         allowed, got = size_text(MAX_FILE_SIZE), size_text(len(data))
         raise ExegesisError(f"{name}: must have at most {allowed}, got {got}. Make it smaller first.")
     with warnings.catch_warnings():
-        # Pillow warns of large pictures and of damaged EXIF; both are handled here.
+        # Pillow warns about large pictures and damaged EXIF; both are handled here.
         warnings.simplefilter("ignore")
         image = _identify(data, name)
         _check_size(*image.size, name)
@@ -77,7 +65,7 @@ def open_picture(data: bytes, name: str = "picture") -> UInt8[np.ndarray, "heigh
 
 
 def read_picture(file: Path, argument: str) -> UInt8[np.ndarray, "height width 3"]:
-    """Decode a file on this machine; a large one is not read. Errors name the `argument` that named it."""
+    """Decode a local file; a file that is too large is not read. `argument`: the option that named it, for errors."""
     try:
         if not file.is_file():
             raise UsageError(f"{argument}: no file {excerpt(str(file))}. Give a {ACCEPTED} picture.")
@@ -90,7 +78,7 @@ def read_picture(file: Path, argument: str) -> UInt8[np.ndarray, "height width 3
 
 def _identify(data: bytes, name: str) -> Image.Image:
     if data.startswith(b"\x89PNG") and len(data) >= 24:
-        # Pillow reads a PNG without pixels as broken, and refuses a huge one by its own rule and words.
+        # Checked here first: Pillow calls a PNG without pixels broken, and has its own limit and message for huge ones.
         width, height = struct.unpack(">II", data[16:24])
         _check_size(width, height, name)
         if not _has_all_rows(data, width, height):
@@ -108,7 +96,7 @@ def _identify(data: bytes, name: str) -> Image.Image:
 
 
 def _has_all_rows(data: bytes, width: int, height: int) -> bool:
-    """Whether a PNG's compressed data is as long as its pixels; Pillow draws rows that are missing in black."""
+    """Whether a PNG's data covers all of its pixels; Pillow leaves missing rows black."""
     depth, color, _, _, interlaced = data[24:29] if len(data) >= 29 else (8, 0, 0, 0, 0)
     bits = depth * {0: 1, 2: 3, 3: 1, 4: 2, 6: 4}.get(color, 1)
     passes = ADAM7 if interlaced else ((0, 0, 1, 1),)
@@ -118,7 +106,7 @@ def _has_all_rows(data: bytes, width: int, height: int) -> bool:
 
 
 def _count_unpacked(data: bytes, limit: int) -> int:
-    """The number of bytes that the image data of a PNG unpacks to, counted up to `limit`."""
+    """Count the bytes that the image data of a PNG unpacks to, up to `limit`."""
     unpacker, count, at = zlib.decompressobj(), 0, 8
     while count < limit and at + 8 <= len(data):
         length, kind = struct.unpack(">I4s", data[at : at + 8])
@@ -143,15 +131,15 @@ def _decode(image: Image.Image, name: str) -> UInt8[np.ndarray, "height width 3"
         raise _damaged(name) from None
     flat = _flatten(image)
     flat.thumbnail((LONGEST_SIDE, LONGEST_SIDE), Image.Resampling.LANCZOS)
-    turn = _read_orientation(image)
-    return np.array(flat if turn is None else flat.transpose(turn))
+    flat.getexif()[ExifTags.Base.Orientation] = _read_orientation(image)
+    return np.array(ImageOps.exif_transpose(flat))
 
 
 def _flatten(image: Image.Image) -> Image.Image:
-    """The picture in RGB, reduced to at most about twice its final size.
+    """Convert a picture to RGB, reduced to at most about twice its final size.
 
-    It is converted band by band, since every step makes a copy: a picture of 64 million pixels, which may be a tiny
-    file, takes 0.3 GB and not 1.2.
+    The conversion copies the picture several times, so it goes band by band: 64 million pixels, which may come from a
+    tiny file, take 0.3 GB instead of 1.2.
     """
     (width, height), factor = image.size, max(1, max(image.size) // LONGEST_SIDE)
     reduced = Image.new("RGB", (-(-width // factor), -(-height // factor)))
@@ -162,12 +150,13 @@ def _flatten(image: Image.Image) -> Image.Image:
     return reduced
 
 
-def _read_orientation(image: Image.Image) -> Image.Transpose | None:
+def _read_orientation(image: Image.Image) -> int:
+    """Read the orientation from the picture's EXIF; 1 (upright) if there is none."""
     try:
-        return ORIENTATIONS.get(int(image.getexif().get(ORIENTATION_TAG, 1)))
+        return int(image.getexif().get(ExifTags.Base.Orientation, 1))
     except Exception:
-        # Pillow raises many errors on a damaged EXIF block, which says nothing about the pixels.
-        return None
+        # Pillow raises many kinds of errors on a damaged EXIF block; the pixels may still be intact.
+        return 1
 
 
 def _to_rgb(image: Image.Image) -> Image.Image:

@@ -1,7 +1,7 @@
-"""`quality`: English sentences with German translations of every quality, with exact tags for their words.
+"""`quality`: English sentences with German translations of varying quality, and exact tags of the wrong words.
 
-A sentence and its translation are made together, so that each German word knows its English ones. Then the errors of
-machines and hurried people are put into the translation, and it is known which words they spoil.
+A sentence and its translation are generated together, so that their words are aligned. Then typical errors are
+inserted into the translation, which determines the wrong words on both sides.
 """
 
 from __future__ import annotations
@@ -34,21 +34,21 @@ ARTICLES = {
     "accusative": {"m": "den", "f": "die", "n": "das", "p": "die"},
     "dative": {"m": "dem", "f": "der", "n": "dem", "p": "den"},
 }
-"""By gender, `p` for the plural."""
+"""Definite articles by case and gender; `p`: plural."""
 NUMBER, TENSE, WORD, ARTICLE = "number", "tense", "word", "article"
 
 MAX_ERROR_SHARE = 0.6
-"""The largest share of wrong words in a translation."""
+"""Largest share of errors per word of a translation."""
 CORRECT_SHARE = 0.12
 """Share of translations without any error."""
 
 
 @dataclass(frozen=True, eq=False)
 class Sense:
-    """One German word with its English words; compared by identity: a sentence may have "the" twice.
+    """A German word with the English words that it translates. Compared by identity: a sentence may have "the" twice.
 
-    `wrong`: forms that would be an error here, by kind of error. `block`: words of one block, other than 0, stand
-    together. `comma`: there is a comma before it, in both languages.
+    `wrong`: incorrect forms, by kind of error. `block`: the phrase that the word belongs to, 0 for none. `comma`:
+    whether a comma precedes the word, in both languages.
     """
 
     english: tuple[str, ...]
@@ -60,7 +60,7 @@ class Sense:
 
 @dataclass(frozen=True)
 class SentencePair:
-    """`source`: the English words, each with its sense. `target`: the German words in their own order."""
+    """A sentence and its translation. `source`: English words with their senses. `target`: senses in German order."""
 
     source: tuple[tuple[str, Sense], ...]
     target: tuple[Sense, ...]
@@ -68,14 +68,14 @@ class SentencePair:
 
 @dataclass(frozen=True)
 class NounPhrase:
-    """A noun with its article and adjective; or a name."""
+    """A noun with article and optional adjective, or a name."""
 
     senses: tuple[Sense, ...]
     plural: bool = False
 
 
 def make_sentence(rng: Random) -> SentencePair:
-    """One main clause, or two joined by a word."""
+    """Generate one main clause, or two joined by a conjunction."""
     first = _make_clause(rng, 1)
     if rng.random() < 0.7:
         return first
@@ -91,7 +91,8 @@ def _make_clause(rng: Random, block: int) -> SentencePair:
     others = [other for other in OBJECTS if other.kind == noun.kind]
     thing = _make_phrase(noun, others, "accusative", rng, block + 1)
     negated = rng.random() < 0.15
-    adverb = None if negated or rng.random() < 0.35 else _choose_adverb(past, rng)
+    adverbs = [adverb for adverb in ADVERBS if adverb.tense in ("", "past" if past else "present")]
+    adverb = None if negated or rng.random() < 0.35 else rng.choice(adverbs)
     place = None if negated or rng.random() < 0.5 else rng.choice(PLACES)
     return _order_words(subject, (verb, past, negated), thing, adverb, place, rng.random() < 0.5, block)
 
@@ -105,9 +106,10 @@ def _order_words(
     adverb_first: bool,
     block: int,
 ) -> SentencePair:
-    """Order the words: English keeps subject before verb; in German the verb is second, whatever comes first."""
+    """Order the words: in English the subject precedes the verb; in German the verb is always second."""
     action, not_ = _conjugate(*verb, subject.plural), [Sense(("not",), "nicht")] if verb[2] else []
-    when = [Sense(adverb.english, adverb.german, {WORD: _other_adverbs(adverb)})] if adverb else []
+    others = tuple(other.german for other in ADVERBS if other != adverb)
+    when = [Sense(adverb.english, adverb.german, {WORD: others})] if adverb else []
     where = _make_place(place, block + 2) if place else ()
     front, back = (when, []) if adverb_first else ([], when)
     before = [] if adverb is None or adverb.late else back
@@ -148,43 +150,23 @@ def _make_subject(rng: Random, block: int) -> NounPhrase:
 def _make_phrase(noun: Noun, others: Sequence[Noun], case: str, rng: Random, block: int) -> NounPhrase:
     plural = rng.random() < 0.35
     form = "p" if plural else noun.gender
-    article = Sense(("the",), ARTICLES[case][form], {ARTICLE: _other_articles(case, form)}, block)
-    adjective = _make_adjective(noun, _adjective_ending(case, form), rng, block) if rng.random() < 0.5 else ()
+    article = ARTICLES[case][form]
+    genders = tuple(sorted({ARTICLES[case][other] for other in "mfn"} - {article}))
+    senses = [Sense(("the",), article, {ARTICLE: genders}, block)]
+    if rng.random() < 0.5:
+        ending = "en" if plural or article == "den" else "e"  # after the definite article
+        english, stem = rng.choice(ADJECTIVES[noun.kind])
+        adjectives = tuple(other + ending for _, other in ADJECTIVES[noun.kind] if other != stem)
+        senses.append(Sense((english,), stem + ending, {WORD: adjectives}, block))
     words = (noun.german, noun.german_plural)
     alike = [n for n in others if n != noun and (plural or n.gender == noun.gender)]
     wrong = {NUMBER: (words[not plural],), WORD: tuple((n.german, n.german_plural)[plural] for n in alike)}
-    head = Sense(((noun.english, noun.english_plural)[plural],), words[plural], wrong, block)
-    return NounPhrase((article, *adjective, head), plural)
-
-
-def _make_adjective(noun: Noun, ending: str, rng: Random, block: int) -> tuple[Sense]:
-    english, stem = rng.choice(ADJECTIVES[noun.kind])
-    wrong = tuple(other + ending for _, other in ADJECTIVES[noun.kind] if other != stem)
-    return (Sense((english,), stem + ending, {WORD: wrong}, block),)
-
-
-def _adjective_ending(case: str, form: str) -> str:
-    """The ending of an adjective after the definite article."""
-    return "en" if form == "p" or (case, form) == ("accusative", "m") else "e"
-
-
-def _other_articles(case: str, form: str) -> tuple[str, ...]:
-    """Articles of another gender."""
-    right = ARTICLES[case][form]
-    return tuple(sorted({ARTICLES[case][other] for other in "mfn"} - {right}))
-
-
-def _choose_adverb(past: bool, rng: Random) -> Adverb:
-    tense = "past" if past else "present"
-    return rng.choice([adverb for adverb in ADVERBS if adverb.tense in ("", tense)])
-
-
-def _other_adverbs(adverb: Adverb) -> tuple[str, ...]:
-    return tuple(other.german for other in ADVERBS if other != adverb)
+    senses.append(Sense(((noun.english, noun.english_plural)[plural],), words[plural], wrong, block))
+    return NounPhrase(tuple(senses), plural)
 
 
 def _make_place(place: LexiconPlace, block: int) -> tuple[Sense, ...]:
-    """The preposition, alone or contracted with the article, and the noun in the dative."""
+    """Preposition, separate from or contracted with the article, and noun in the dative."""
     word, noun = place.german
     others = tuple(o.german[1] for o in PLACES if o.gender == place.gender and o.german[1] != noun)
     head = Sense((place.english[1],), noun, {WORD: others}, block)
@@ -198,7 +180,7 @@ def _make_place(place: LexiconPlace, block: int) -> tuple[Sense, ...]:
 
 @dataclass(frozen=True, eq=False)
 class TranslatedWord:
-    """A word of the translation; `sense` is None where nothing in the source calls for it."""
+    """A word of the translation; `sense` is None if no word of the source corresponds to it."""
 
     text: str
     sense: Sense | None
@@ -207,9 +189,9 @@ class TranslatedWord:
 
 @dataclass(frozen=True)
 class Translation:
-    """`words` in order; `missing`: senses left out; `lost`: senses of the source that do not come across.
+    """A translation with errors. `missing`: omitted senses. `lost`: senses of the source that are not conveyed.
 
-    `errors`: their kinds in the order of their making.
+    `errors`: the kinds of errors in order of insertion.
     """
 
     words: tuple[TranslatedWord, ...]
@@ -219,13 +201,13 @@ class Translation:
 
     @property
     def score(self) -> float:
-        """Share of intact words, 0 to 1: of those that are there and those that should be."""
+        """Share of correct words among those present or missing, 0 to 1."""
         intact = sum(not word.bad for word in self.words)
         return intact / (len(self.words) + len(self.missing))
 
 
 def make_translation(sentence: SentencePair, rng: Random) -> Translation:
-    """A translation with errors in none to about six of ten words; each word of the source is spoiled at most once."""
+    """Translate with errors in at most about six of ten words; each word of the source is affected at most once."""
     translation = Translation(tuple(TranslatedWord(sense.german, sense) for sense in sentence.target))
     errors = 0 if rng.random() < CORRECT_SHARE else round(rng.random() * MAX_ERROR_SHARE * len(translation.words))
     free = list(sentence.target)
@@ -236,8 +218,8 @@ def make_translation(sentence: SentencePair, rng: Random) -> Translation:
 
 
 def _spoil(translation: Translation, sense: Sense, free: list[Sense], rng: Random) -> Translation:
-    """The translation with an error in one word; unchanged where no kind of error fits the word."""
-    # A wrong form fits few words, so it is tried first more often than not.
+    """Insert an error in one word; unchanged if no kind of error applies to the word."""
+    # Wrong forms apply to few words, so they are more likely to be tried first.
     kinds = sorted(ERRORS, key=lambda kind: rng.random() * (0.4 if kind.startswith("wrong") else 1))
     at = next(i for i, word in enumerate(translation.words) if word.sense is sense)
     for kind in kinds:
@@ -250,7 +232,7 @@ def _spoil(translation: Translation, sense: Sense, free: list[Sense], rng: Rando
 def _replace_word(
     text: Translation, at: int, words: tuple[TranslatedWord, ...], sense: Sense | None = None
 ) -> Translation:
-    """The translation with other words in place of one; `sense` no longer comes across."""
+    """Replace a word by others; `sense`, if any, is no longer conveyed."""
     lost = text.lost if sense is None else (*text.lost, sense)
     return replace(text, words=(*text.words[:at], *words, *text.words[at + 1 :]), lost=lost)
 
@@ -268,7 +250,7 @@ def _add(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Rando
 
 
 def _swap(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Random) -> Translation | None:
-    """Swap with the next word of the same phrase, where another order is never right."""
+    """Swap with the next word of the same phrase, where every other order is wrong."""
     after = text.words[at + 1] if at + 1 < len(text.words) else None
     if after is None or after.sense not in free or not sense.block or after.sense.block != sense.block:
         return None
@@ -283,15 +265,15 @@ def _leave_untranslated(text: Translation, at: int, sense: Sense, free: list[Sen
     return _replace_word(text, at, (TranslatedWord(sense.english[0], sense, True),), sense)
 
 
-def _wrong_form(kind: str, comes_across: bool = False) -> ErrorMaker:
-    """Another form of the word, or another word of the same form."""
+def _wrong_form(kind: str, conveyed: bool = False) -> ErrorMaker:
+    """Error of using another form of the word, or another word in the same form."""
 
     def make(text: Translation, at: int, sense: Sense, free: list[Sense], rng: Random) -> Translation | None:
         forms = [form for form in sense.wrong.get(kind, ()) if form != sense.german]
         if not forms:
             return None
         word = TranslatedWord(rng.choice(forms), sense, True)
-        return _replace_word(text, at, (word,), None if comes_across else sense)
+        return _replace_word(text, at, (word,), None if conveyed else sense)
 
     return make
 
@@ -306,12 +288,12 @@ ERRORS: dict[str, ErrorMaker] = {
     "wrong word": _wrong_form(WORD),
     "wrong number": _wrong_form(NUMBER),
     "wrong tense": _wrong_form(TENSE),
-    "wrong article": _wrong_form(ARTICLE, comes_across=True),
+    "wrong article": _wrong_form(ARTICLE, conveyed=True),
 }
 
 
 def load_quality(request: LoadRequest) -> Dataset:
-    """Pairs of sentences; the label is the share of intact words of the translation, 0 to 1."""
+    """Load `quality`: sentence pairs labeled with the share of correct words in the translation, 0 to 1."""
     params = from_mapping(GeneratedParams, request.options, "quality")
     split = choose_split(request.split, SPLIT_SIZES)
 
@@ -325,7 +307,7 @@ def load_quality(request: LoadRequest) -> Dataset:
 
 
 def make_example(sentence: SentencePair, translation: Translation) -> LabeledExample:
-    """Source and translation with a span for each bad word, and their tags: one digit a word, 1 is bad."""
+    """Convert a translation to an example, with spans of wrong words and tags: one digit per word, 1 is wrong."""
     source, source_spans = write_sentence([(word, sense.comma) for word, sense in sentence.source])
     target, target_spans = write_sentence(
         [(word.text, word.sense is not None and word.sense.comma) for word in translation.words]
@@ -345,7 +327,7 @@ def make_example(sentence: SentencePair, translation: Translation) -> LabeledExa
 
 
 def write_sentence(words: Sequence[tuple[str, bool]]) -> tuple[str, list[Span]]:
-    """The words as a sentence, and the span of each. True: a comma before the word."""
+    """Write words as a sentence: (text, span of each word). True: a comma before the word."""
     text, spans = "", list[Span]()
     for word, comma in words:
         text += ", " if comma and text else " " if text else ""

@@ -1,4 +1,4 @@
-"""Data sets by name: what to load of them, their loaders, options, splits and cards."""
+"""Data sets by name: load requests, loaders, options, splits and cards."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ Loader = TypeVar("Loader")
 CARDS_FOLDER = Path(__file__).resolve().parent / "cards"
 SPLIT_ALIASES = {"dev": "validation", "val": "validation", "valid": "validation"}
 DEFAULT_SPLITS = ("validation", "test", "train")
-"""The first of these that a data set has is its default split."""
+"""In order of preference: the default split of a data set is the first of these that it has."""
 
 
 @dataclass(frozen=True)
 class LoadRequest:
     """Options for loading a data set; None means the data set's own.
 
-    `tolerant`: leave out the rows that are no examples, and report the reasons.
+    `tolerant`: skip invalid rows and report why they are invalid.
     """
 
     split: str | None = None
@@ -40,14 +40,14 @@ class LoadRequest:
             raise not_allowed("limit", "a whole number of 1 or more", self.limit)
 
     def revision_parts(self) -> dict[str, object]:
-        """The settings that change how bytes are read, for the revision."""
+        """Settings that change how files are read, for the revision."""
         columns = dict(sorted(self.columns.items())) if self.columns else None
         return {"columns": columns, "label_names": list(self.label_names) if self.label_names else None}
 
 
 @dataclass(frozen=True)
 class DatasetCard:
-    """The card of a data set: content, origin and uses in plain sentences, one a field."""
+    """Card of a data set: its content, origin and uses in plain sentences, one per field."""
 
     title: str
     source: str
@@ -59,13 +59,13 @@ class DatasetCard:
     limits: str
 
     def markdown(self) -> str:
-        """The card as Markdown: a heading and one line a field."""
+        """Render the card as Markdown: a heading and one line per field."""
         lines = [f"* **{f.name.replace('_', ' ').capitalize()}**: {getattr(self, f.name)}" for f in fields(self)[1:]]
         return "\n".join([f"# {self.title}", "", *lines, ""])
 
 
 def card_names() -> tuple[str, ...]:
-    """The data sets that have a card of their own, one TOML file each in `cards/`."""
+    """Names of the data sets with a card of their own, one TOML file each in `cards/`."""
     return tuple(sorted(path.stem for path in CARDS_FOLDER.glob("*.toml")))
 
 
@@ -78,7 +78,7 @@ def read_card(name: str) -> DatasetCard:
 
 
 def external_card(title: str, source: str, size: str) -> DatasetCard:
-    """The card of data that the project knows nothing about: a user's file or a data set of the hub."""
+    """Build the card of a data set unknown to the project: a user's file or a data set on the hub."""
     return DatasetCard(
         title=title,
         source=source,
@@ -95,7 +95,7 @@ class DatasetRegistry(dict[str, Loader]):
     """Loaders of one kind of data set by name, in order of registration."""
 
     def register(self, name: str) -> Callable[[Loader], Loader]:
-        """Register a loader under a name. A second loader of that name is an error."""
+        """Register a loader under a name, which must be new."""
 
         def add(loader: Loader) -> Loader:
             if name in self:
@@ -106,27 +106,27 @@ class DatasetRegistry(dict[str, Loader]):
         return add
 
     def registered_name(self, name: str) -> str | None:
-        """The registered set of a name such as `scenes` or `scenes:seed=7`, or None."""
+        """Return the registered name in `scenes` or `scenes:seed=7`, or None."""
         bare = name.partition(":")[0]
         return bare if bare in self else None
 
     def names(self) -> tuple[str, ...]:
-        """The names in order of registration, the default first."""
+        """Names in order of registration, the default first."""
         return tuple(self)
 
     def sorted_names(self) -> tuple[str, ...]:
-        """The names in alphabetical order."""
+        """Names in alphabetical order."""
         return tuple(sorted(self))
 
     def card(self, name: str) -> DatasetCard:
-        """The card of a registered data set."""
+        """Read the card of a registered data set."""
         if name not in self:
             raise unknown("dataset", name, self)
         return read_card(name)
 
 
 def parse_names(text: str) -> list[str]:
-    """Split names at commas. Each may have options between commas: `a:seed=1,strength=0.5,b` are two names."""
+    """Split a comma-separated list of names. Options may contain commas: `a:seed=1,strength=0.5,b` is two names."""
     names: list[str] = []
     for part in filter(None, map(str.strip, text.split(","))):
         if names and ":" in names[-1] and ":" not in part and "=" in part:
@@ -137,19 +137,19 @@ def parse_names(text: str) -> list[str]:
 
 
 def parse_options(name: str) -> dict[str, str]:
-    """The options after the colon of `scenes:seed=7,count=500`."""
+    """Parse the options after the colon, as in `scenes:seed=7,count=500`."""
     options = name.partition(":")[2]
     return parse_assignments(options.split(",")) if options else {}
 
 
 def reject_options(name: str, options: Mapping[str, str]) -> None:
-    """Refuse options of a data set that has none."""
+    """Raise an error if options are given for a data set that takes none."""
     if options:
         raise UsageError(f"dataset: {name} takes no options, got {', '.join(options)[:80]}. Write {name} alone.")
 
 
 def order_splits(splits: Collection[str]) -> tuple[str, ...]:
-    """The names of splits, the default first."""
+    """Names of the splits, the default first."""
     return tuple(dict.fromkeys([*(name for name in DEFAULT_SPLITS if name in splits), *splits]))
 
 
@@ -159,9 +159,9 @@ def choose_split(
     names: Collection[str] = (),
     aliases: Mapping[str, str] = SPLIT_ALIASES,
 ) -> str:
-    """The split of that name or alias; by default validation, else test, else train, else the first.
+    """Resolve the name or alias of a split; the default is validation, else test, else train, else the first.
 
-    `names`: what an error lists, where that is not `splits` themselves.
+    `names`: the names listed in the error, if other than `splits`.
     """
     if split is None:
         return order_splits(splits)[0]
@@ -172,5 +172,5 @@ def choose_split(
 
 
 def data_root() -> Path:
-    """The folder of local data sets: `EXEGESIS_DATA`, or `../shared/data` beside the checkout."""
+    """Folder of the local data sets: `EXEGESIS_DATA`, or `../shared/data` beside the checkout."""
     return Path(os.environ.get("EXEGESIS_DATA") or project_root().parent / "shared" / "data")

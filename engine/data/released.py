@@ -1,4 +1,4 @@
-"""Data sets of others in the formats in which they were released: recognized by their files, read as they are."""
+"""Published data sets in their released formats, which are recognized by their files."""
 
 from __future__ import annotations
 
@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 
-from engine.data.examples import Span
+from engine.data.examples import Span, interleave
 from engine.data.labels import NLI_LABELS, SENTIMENT_LABELS
 from engine.data.registry import SPLIT_ALIASES
 from engine.data.tables import TableRow, read_first_line, read_jsonl, read_table, read_text, read_tsv
@@ -27,7 +26,7 @@ ERASER_SPLITS = ("train", "val", "test")
 ERASER_CLASSES = {"NEG": "negative", "POS": "positive"}
 ORDERED_CLASSES = (SENTIMENT_LABELS, NLI_LABELS)
 ERASER_SIDES = ("_premise", "_hypothesis")
-"""Suffixes of the documents of a pair, after the id of their annotation."""
+"""Suffixes of the ids of a pair's documents, after the id of the annotation."""
 
 ESNLI_STARRED = ("Sentence1_marked_1", "Sentence2_marked_1")
 ESNLI_NUMBERED = ("premise_highlight_token_indices", "hypothesis_highlight_token_indices")
@@ -37,7 +36,7 @@ MULTINLI_COLUMNS = ("sentence1", "sentence2", "gold_label")
 MULTINLI_READERS = {".jsonl": read_jsonl, ".txt": read_tsv, ".tsv": read_tsv}
 MULTINLI_FILE_NAME = re.compile(r"(?:(?:multinli|snli)_[\d.]+_)?(train|dev|test)(_matched|_mismatched)?")
 MISMATCHED = "_mismatched"
-"""Of other sources than the training pairs: splits of their own."""
+"""Suffix of the splits from sources other than those of the training pairs."""
 MULTINLI_ALIASES = {
     f"{split}{kind}": f"{'validation' if split == 'dev' else split}{MISMATCHED if kind == MISMATCHED else ''}"
     for split in ("dev", "validation", "test")
@@ -55,9 +54,9 @@ SNLI_SICK_COLUMNS = {"premise": "text", "hypothesis": "text_pair", "label": "lab
 
 @dataclass(frozen=True)
 class SplitContent:
-    """The rows of a split, by the columns of the JSONL contract, and the files that they were read from.
+    """The rows of a split, with the columns of the JSONL contract, and the files that they were read from.
 
-    `labels`: the names of all classes in their order; None where the label is a score.
+    `labels`: the names of all classes in order; None if the label is a score.
     """
 
     rows: Sequence[TableRow]
@@ -66,19 +65,19 @@ class SplitContent:
 
 
 SplitReader = Callable[[int | None], SplitContent]
-"""Reads the first so many rows, or all."""
+"""Reads the given number of rows, or all."""
 
 
 @dataclass(frozen=True)
 class ReleasedDataset:
-    """The splits of a folder or file of a released format. `aliases`: other names of its splits."""
+    """The splits of a folder or file in a released format. `aliases`: other names of its splits."""
 
     splits: Mapping[str, SplitReader]
     aliases: Mapping[str, str] = field(default_factory=dict)
 
 
 def find_words(text: str, words: Sequence[str]) -> list[Span] | None:
-    """The place of each word, one after another with only white space between; None where they do not fill the text."""
+    """Find the spans of consecutive words, separated by white space only; None if they do not cover the text."""
     places, at = list[Span](), 0
     for word in words:
         start = text.find(word, at)
@@ -90,7 +89,7 @@ def find_words(text: str, words: Sequence[str]) -> list[Span] | None:
 
 
 def locate_words(text: str, words: Sequence[str]) -> tuple[str, list[Span]]:
-    """The text with the places of its words; where they are not its words, the words joined by spaces instead."""
+    """Return the text and the spans of its words; if they are not its words, the words joined by spaces instead."""
     places = find_words(text, words)
     if places is not None:
         return text, places
@@ -99,7 +98,7 @@ def locate_words(text: str, words: Sequence[str]) -> tuple[str, list[Span]]:
 
 
 def join_runs(indices: Iterable[int], places: Sequence[Span]) -> Spans:
-    """Spans of the words with these indices; neighbors are joined."""
+    """Spans of the words with these indices; adjacent words are joined into one span."""
     spans: Spans = []
     last = -2
     for index in sorted(set(indices)):
@@ -113,7 +112,7 @@ def join_runs(indices: Iterable[int], places: Sequence[Span]) -> Spans:
 
 
 def find_imdb(path: Path) -> ReleasedDataset | None:
-    """IMDB reviews (aclImdb): a folder with `neg` and `pos`, or with `train` or `test` that have them.
+    """Recognize IMDB reviews (aclImdb): a folder with `neg` and `pos`, or whose `train` or `test` has them.
 
     Each review is a text file.
     """
@@ -129,9 +128,7 @@ def _has_imdb_classes(folder: Path) -> bool:
 
 
 def _read_imdb(folder: Path, limit: int | None) -> SplitContent:
-    by_class = [sorted((folder / name).glob("*.txt"), key=_imdb_order) for name in IMDB_FOLDERS]
-    # One of each class in turn, so that the first n are balanced.
-    files = [file for pair in zip_longest(*by_class) for file in pair if file is not None][:limit]
+    files = interleave(sorted((folder / name).glob("*.txt"), key=_imdb_order) for name in IMDB_FOLDERS)[:limit]
     return SplitContent([_imdb_row(file) for file in files], files, SENTIMENT_LABELS)
 
 
@@ -148,10 +145,10 @@ def _imdb_row(file: Path) -> TableRow:
 
 
 def find_eraser(path: Path) -> ReleasedDataset | None:
-    """The layout of ERASER: a folder with documents and JSONL annotations of at least one split.
+    """Recognize the layout of ERASER: a folder with documents and the JSONL annotations of at least one split.
 
-    The documents are files of `docs`, or one JSONL. An annotation names tokens of its documents as evidence; tokens
-    are separated by white space. Source: DeYoung et al. 2020, doi:10.18653/v1/2020.acl-main.408.
+    The documents are files in `docs`, or one JSONL file. An annotation marks tokens of its documents as evidence;
+    tokens are separated by white space. Source: DeYoung et al. 2020, doi:10.18653/v1/2020.acl-main.408.
     """
     if not (path / "docs").is_dir() and not (path / "docs.jsonl").is_file():
         return None
@@ -163,7 +160,7 @@ def find_eraser(path: Path) -> ReleasedDataset | None:
 def _read_eraser(file: Path, limit: int | None) -> SplitContent:
     annotations = read_jsonl(file)
     documents = _EraserDocuments(file.parent)
-    # A query that all rows share is the task, not a text.
+    # A query shared by all rows describes the task and is not part of the input.
     has_queries = len({str(row.get("query") or "") for _, row in annotations}) > 1
     rows = [_eraser_row(where, row, documents, has_queries) for where, row in annotations[:limit]]
     names = {_eraser_class(where, row) for where, row in annotations}
@@ -179,7 +176,7 @@ def _eraser_class(where: str, row: Mapping[str, Any]) -> str:
 
 
 class _EraserDocuments:
-    """Texts by their ids, each read when it is first needed. `files`: those read so far."""
+    """Texts by id, each read when first needed. `files`: the files read so far."""
 
     def __init__(self, folder: Path) -> None:
         self._folder, table = folder / "docs", folder / "docs.jsonl"
@@ -220,7 +217,7 @@ def _eraser_row(where: str, row: Mapping[str, Any], documents: _EraserDocuments,
 
 
 def _eraser_documents(where: str, row: Mapping[str, Any], documents: _EraserDocuments) -> list[str]:
-    """The ids of one document, or of premise and hypothesis."""
+    """Return the id of the document, or the ids of premise and hypothesis."""
     own = row.get("annotation_id")
     if not isinstance(own, str):
         raise ExegesisError(f"{where}: annotation_id: must be a text, got {excerpt(own)}.")
@@ -234,7 +231,7 @@ def _eraser_documents(where: str, row: Mapping[str, Any], documents: _EraserDocu
 
 
 def _eraser_marks(where: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """All pieces of evidence, of whatever group."""
+    """Return the evidence of all groups."""
     groups = row.get("evidences") or []
     try:
         marks = [mark for group in groups for mark in group]
@@ -246,7 +243,7 @@ def _eraser_marks(where: str, row: Mapping[str, Any]) -> list[dict[str, Any]]:
 
 
 def _eraser_evidence(where: str, row: Mapping[str, Any]) -> dict[str, list[tuple[int, int]]]:
-    """Tokens from start to end (end not included) by document."""
+    """Collect the token ranges (end exclusive) by document."""
     evidence: dict[str, list[tuple[int, int]]] = {}
     for mark in _eraser_marks(where, row):
         start, end = mark.get("start_token"), mark.get("end_token")
@@ -265,10 +262,10 @@ def _eraser_spans(where: str, text: str, evidence: Sequence[tuple[int, int]]) ->
 
 
 def find_esnli(path: Path) -> ReleasedDataset | None:
-    """e-SNLI: CSV with the highlighted words between asterisks, as released, or JSONL with the numbers of the words.
+    """Recognize e-SNLI: CSV with highlighted words between asterisks, as released, or JSONL with word indices.
 
-    A file, or a folder with one file or several for each split. Of several annotators the first one's highlights
-    count; the others' stay in the extra columns. Source: Camburu et al. 2018, arXiv:1812.01193.
+    A file, or a folder with one or more files per split. The first annotator's highlights are the rationale; those of
+    the others are extra columns. Source: Camburu et al. 2018, arXiv:1812.01193.
     """
     if path.is_file():
         return ReleasedDataset({"all": partial(_read_esnli, [path])}) if _is_esnli(path) else None
@@ -294,20 +291,26 @@ def _has_columns(file: Path, columns: Iterable[str]) -> bool:
 
 def _read_esnli(files: Sequence[Path], limit: int | None) -> SplitContent:
     rows = [row for file in files for row in read_table(file)][:limit]
-    pairs = [_esnli_starred_row(*row) if ESNLI_STARRED[0] in row[1] else _esnli_numbered_row(*row) for row in rows]
-    return SplitContent(pairs, files, NLI_LABELS)
+    return SplitContent([_esnli_row(*row) for row in rows], files, NLI_LABELS)
 
 
-def _esnli_starred_row(where: str, row: Mapping[str, Any]) -> TableRow:
-    texts = ("Sentence1", "Sentence2")
-    columns = zip(texts, ESNLI_STARRED, strict=True)
-    sides = [parse_stars(str(row.get(text, "")), str(row.get(starred, ""))) for text, starred in columns]
-    extra = {name: value for name, value in row.items() if name not in (*texts, "gold_label", *ESNLI_STARRED)}
-    return _esnli_row(where, str(row.get("gold_label", "")), sides, extra)
+def _esnli_row(where: str, row: Mapping[str, Any]) -> TableRow:
+    starred = ESNLI_STARRED[0] in row
+    texts, label = (("Sentence1", "Sentence2"), "gold_label") if starred else (("premise", "hypothesis"), "label")
+    marks, parse = (ESNLI_STARRED, _parse_starred) if starred else (ESNLI_NUMBERED, _parse_numbers)
+    sides = [parse(where, row, text, mark) for text, mark in zip(texts, marks, strict=True)]
+    (text, rationale), (pair, rationale_pair) = sides
+    values = {"text": text, "text_pair": pair, "rationale": rationale, "rationale_pair": rationale_pair}
+    extra = {name: value for name, value in row.items() if name not in (*texts, label, *marks)}
+    return where, {**values, "label": str(row.get(label, "")), **extra}
+
+
+def _parse_starred(where: str, row: Mapping[str, Any], side: str, column: str) -> tuple[str, Spans]:
+    return parse_stars(str(row.get(side, "")), str(row.get(column, "")))
 
 
 def parse_stars(text: str, starred: str) -> tuple[str, Spans]:
-    """The text, and the spans of its words that stand between asterisks in `starred`, with adjacent punctuation."""
+    """Return the text and the spans of the words between asterisks in `starred`, with adjacent punctuation."""
     words, chosen, inside = list[str](), list[int](), False
     for word in starred.split():
         opens = word.startswith("*") and len(word) > 1
@@ -318,14 +321,6 @@ def parse_stars(text: str, starred: str) -> tuple[str, Spans]:
         words.append(word.strip("*") or word)
     located, places = locate_words(text, words)
     return located, join_runs(chosen, places)
-
-
-def _esnli_numbered_row(where: str, row: Mapping[str, Any]) -> TableRow:
-    texts = ("premise", "hypothesis")
-    columns = zip(texts, ESNLI_NUMBERED, strict=True)
-    sides = [_parse_numbers(where, row, text, numbers) for text, numbers in columns]
-    extra = {name: value for name, value in row.items() if name not in (*texts, "label", *ESNLI_NUMBERED)}
-    return _esnli_row(where, str(row.get("label", "")), sides, extra)
 
 
 def _parse_numbers(where: str, row: Mapping[str, Any], side: str, column: str) -> tuple[str, Spans]:
@@ -340,17 +335,11 @@ def _parse_numbers(where: str, row: Mapping[str, Any], side: str, column: str) -
     return text, join_runs(numbers, locate_words(text, text.split())[1])
 
 
-def _esnli_row(where: str, label: str, sides: Sequence[tuple[str, Spans]], extra: Mapping[str, Any]) -> TableRow:
-    (text, rationale), (pair, rationale_pair) = sides
-    values = {"text": text, "text_pair": pair, "rationale": rationale, "rationale_pair": rationale_pair}
-    return where, {**values, "label": label, **extra}
-
-
 def find_multinli(path: Path) -> ReleasedDataset | None:
-    """MultiNLI and SNLI: JSONL or tab-separated text with sentence1, sentence2 and gold_label.
+    """Recognize MultiNLI and SNLI: JSONL or tab-separated text with sentence1, sentence2 and gold_label.
 
-    A file, or a folder with files named as released; of one split JSONL is preferred. The tables of GLUE's MNLI have
-    the same columns. Pairs whose annotators found no majority ("-") have no label.
+    A file, or a folder with files named as released; JSONL is preferred. GLUE's tables of MNLI have the same columns.
+    Pairs without a majority label ("-") are unlabeled.
     Source: Williams et al. 2018, doi:10.18653/v1/N18-1101; Bowman et al. 2015, doi:10.18653/v1/D15-1075.
     """
     if path.is_file():
@@ -383,10 +372,10 @@ def _multinli_row(where: str, row: Mapping[str, Any]) -> TableRow:
 
 
 def find_snli_sick(path: Path) -> ReleasedDataset | None:
-    """SNLI and SICK as tab-separated tables with premise, hypothesis and label, joined for training.
+    """Recognize SNLI and SICK as tab-separated tables with premise, hypothesis and label, joined for training.
 
-    A folder with all files of at least the training split. SNLI's own training pairs are not among them: its test
-    split and SICK train a model, SNLI's dev split measures it.
+    A folder with all files of at least the training split. Training uses SNLI's test split and SICK, evaluation uses
+    SNLI's dev split; SNLI's own training pairs are not needed.
     Source: Bowman et al. 2015, doi:10.18653/v1/D15-1075; Marelli et al. 2014, aclanthology.org/L14-1314.
     """
     by_split = {split: [path / name for name in names] for split, names in SNLI_SICK_FILES.items()}

@@ -1,4 +1,4 @@
-"""Measure the reviews, hand-written and generated, and write their reports: `python -m engine.data.report`."""
+"""Reports on the reviews, hand-written and generated: `python -m engine.data.report`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from sklearn.feature_extraction.text import CountVectorizer
+from sklearn.linear_model import LogisticRegression
+
 from engine.data.datasets import load
 from engine.data.examples import LabeledExample
 from engine.data.registry import data_root
@@ -18,10 +21,10 @@ from engine.data.tables import read_tsv
 FOLDER = Path(__file__).resolve().parent
 SST2_FILES = ("train.tsv", "dev.tsv", "test.tsv")
 LENGTH_BINS = ((4, 9), *((low, low + 4) for low in range(10, 55, 5)), (55, 60))
-"""Words a review."""
+"""Bins of review lengths, in words."""
 TRAIN_COUNT, TEST_COUNT = 8_000, 2_000
 RUN_LENGTHS = (1, 2, 3)
-"""The longest run of words in a bag of words."""
+"""Longest n-grams of the bags of words."""
 
 NEGATION = (
     "aren't", "barely", "can't", "cannot", "couldn't", "didn't", "doesn't", "don't", "hadn't", "hardly",
@@ -34,57 +37,57 @@ CONTRAST = (
 )  # fmt: skip
 
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
-# SST-2 is tokenized: "do n't" and "it 's" are one word each in running text.
+# SST-2 is tokenized: "do n't" and "it 's" are single words in plain text.
 _SPLIT_SUFFIX = re.compile(r" (n't|'(?:s|m|d|t|re|ve|ll))\b")
 
 
 def split_words(text: str) -> list[str]:
-    """The lowercased words of a text; "don't" and "well-made" are one word each."""
+    """Split a text into lowercase words; "don't" and "well-made" are one word each."""
     return _WORD.findall(text.replace("’", "'").lower())
 
 
 def find_word_spans(text: str) -> list[tuple[int, int]]:
-    """Start and end of each word, in characters."""
+    """Find start and end of each word, in characters."""
     return [match.span() for match in _WORD.finditer(text.replace("’", "'"))]
 
 
 def iterate_ngrams(text: str, n: int = 6) -> Iterator[tuple[str, ...]]:
-    """Every run of n words; hyphens split, so that "well-made" equals "well made"."""
+    """Iterate over the n-grams of words, split at hyphens so that "well-made" equals "well made"."""
     words = split_words(_SPLIT_SUFFIX.sub(r"\1", text.replace("-", " ")))
     return zip(*(words[offset:] for offset in range(n)), strict=False)
 
 
 def find_listed(text: str, entries: Iterable[str]) -> list[str]:
-    """The words and phrases of a list that a text holds, as whole words."""
+    """Find the entries of a list that a text contains as whole words."""
     padded = f" {' '.join(split_words(text))} "
     return [entry for entry in entries if f" {entry} " in padded]
 
 
 def find_shared_ngrams(groups: Iterable[Iterable[str]], n: int = 6) -> set[tuple[str, ...]]:
-    """Runs of n words that occur in the texts of two or more groups."""
+    """Find n-grams that occur in two or more groups of texts."""
     counts = Counter(gram for texts in groups for gram in {gram for text in texts for gram in iterate_ngrams(text, n)})
     return {gram for gram, count in counts.items() if count > 1}
 
 
 def count_shared(texts: Iterable[str], sentences: Iterable[str]) -> int:
-    """The number of runs of six words that the texts share with the sentences."""
+    """Count the six-word n-grams shared by the texts and the sentences."""
     ours = {gram for text in texts for gram in iterate_ngrams(text)}
     return len({gram for sentence in sentences for gram in iterate_ngrams(sentence) if gram in ours})
 
 
 def marked_share(text: str, spans: Iterable[Sequence[int]]) -> float:
-    """Share of a text's words that its rationale touches."""
+    """Share of a text's words that overlap its rationale."""
     words = find_word_spans(text)
     return mean([any(start < e and s < end for s, e in spans) for start, end in words])
 
 
 def read_records(path: Path = FOLDER / "reviews.jsonl") -> list[dict[str, Any]]:
-    """The examples of a JSONL file as they are."""
+    """Read the examples of a JSONL file without conversion."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
 
 
 def read_sentences(folder: Path, files: Iterable[str], columns: Sequence[str]) -> list[str] | None:
-    """All sentences of local tables, or None where one of them is missing."""
+    """Read all sentences of local tables, or None if one of them is missing."""
     paths = [folder / name for name in files]
     if not all(path.is_file() for path in paths):
         return None
@@ -92,7 +95,7 @@ def read_sentences(folder: Path, files: Iterable[str], columns: Sequence[str]) -
 
 
 def sst2_sentences(folder: Path) -> list[str] | None:
-    """All sentences of the local SST-2, or None where a file of it is missing."""
+    """Read all sentences of the local SST-2, or None if a file is missing."""
     return read_sentences(folder, SST2_FILES, ("sentence",))
 
 
@@ -104,7 +107,7 @@ def mean(values: Iterable[int | float]) -> float:
 
 @dataclass(frozen=True)
 class ReviewStatistics:
-    """The numbers of the report on the reviews; lengths in words, shares in 0..1, None where unknown."""
+    """Numbers in the report on the reviews; lengths in words, shares in 0..1, None if unknown."""
 
     reviews: int
     lengths: tuple[int, ...]
@@ -124,7 +127,7 @@ class ReviewStatistics:
 
 
 def measure_reviews(records: Sequence[dict[str, Any]], sst2: Sequence[str] | None) -> ReviewStatistics:
-    """Measure the reviews. Negation and contrast need the author's trait and a word of the list."""
+    """Measure the reviews. Negation and contrast require the author's trait and a word of the list."""
     texts = [record["text"] for record in records]
     shares = [marked_share(record["text"], record["rationale"]) for record in records]
     lists = {"negation": NEGATION, "contrast": CONTRAST}
@@ -155,14 +158,14 @@ def measure_reviews(records: Sequence[dict[str, Any]], sst2: Sequence[str] | Non
 
 
 def sst2_line(statistics: ReviewStatistics) -> str:
-    """The line on SST-2, or that the check could not be made."""
+    """Write the line on overlap with SST-2, or that it was not checked."""
     if statistics.shared_sst2 is None:
         return "* with SST-2: not checked, its files were not found (`EXEGESIS_DATA` names their folder)"
     return f"* with SST-2 (train, dev, test; {statistics.sst2_sentences:,} sentences): {statistics.shared_sst2}"
 
 
 def render_reviews(statistics: ReviewStatistics) -> str:
-    """The report on the reviews as Markdown."""
+    """Render the report on the reviews as Markdown."""
     domains = "\n".join(f"| {name} | {neg} | {pos} |" for name, (neg, pos) in statistics.by_domain.items())
     negative, positive = (sum(pair[label] for pair in statistics.by_domain.values()) for label in (0, 1))
     spans = ", ".join(f"{count} with {size}" for size, count in sorted(Counter(statistics.spans).items()))
@@ -220,7 +223,7 @@ Lowercased words without punctuation; hyphens split; tokenised suffixes such as 
 
 @dataclass(frozen=True)
 class BagOfWords:
-    """Accuracy of a bag of words on the test split, whole and by kind."""
+    """Accuracy of a bag of words on the test split, overall and by kind."""
 
     longest: int
     accuracy: float
@@ -228,10 +231,7 @@ class BagOfWords:
 
 
 def measure_bag_of_words(train: Sequence[LabeledExample], test: Sequence[LabeledExample], longest: int) -> BagOfWords:
-    """Logistic regression on the presence of runs of up to `longest` words in a text."""
-    from sklearn.feature_extraction.text import CountVectorizer
-    from sklearn.linear_model import LogisticRegression
-
+    """Fit logistic regression on the presence of n-grams of up to `longest` words."""
     bags = CountVectorizer(ngram_range=(1, longest), token_pattern=r"[\w']+", binary=True, min_df=2)
     features = bags.fit_transform([example.text for example in train])
     model = LogisticRegression(C=0.3, max_iter=1000).fit(features, [example.label for example in train])
@@ -245,7 +245,7 @@ def measure_bag_of_words(train: Sequence[LabeledExample], test: Sequence[Labeled
 def render_generated(
     train: Sequence[LabeledExample], test: Sequence[LabeledExample], bags: Sequence[BagOfWords]
 ) -> str:
-    """The report on generated reviews as Markdown."""
+    """Render the report on generated reviews as Markdown."""
     kinds = tuple(bags[0].by_kind)
     head = "| runs of | all | " + " | ".join(kinds) + " |\n|---|---|" + "---|" * len(kinds)
     rows = "\n".join(

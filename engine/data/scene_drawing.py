@@ -1,6 +1,6 @@
-"""The ten things of generated scenes, their colors, and the pen that draws them on a picture and its mask at once.
+"""The ten things of generated scenes, their colors, and the pen that draws them on a picture and its mask.
 
-Each thing is drawn in coordinates from -1 to 1, y downwards, in a main color of its own.
+Each thing is drawn in coordinates from -1 to 1, y downwards, in one main color.
 """
 
 from __future__ import annotations
@@ -18,12 +18,12 @@ Number = int | float
 Point = tuple[Number, Number]
 Color = tuple[int, int, int]
 CIRCLE_CORNERS = 40
-"""Corners of a full ellipse."""
+"""Number of corners of the polygon that approximates an ellipse."""
 
 
 @dataclass(frozen=True)
 class Placement:
-    """The place of a thing: its own coordinates run from -1 to 1, y downwards; the rest is in pixels of the canvas."""
+    """Position, size and rotation of a thing, in pixels of the canvas. Its own coordinates range from -1 to 1."""
 
     x: Number
     y: Number
@@ -33,7 +33,7 @@ class Placement:
     mirrored: bool = False
 
     def at(self, point: Point) -> Point:
-        """A point of the thing on the canvas; `turn` is in radians, clockwise as seen."""
+        """Map a point of the thing to the canvas; `turn` is in radians, clockwise."""
         across = point[0] * self.half * (-1 if self.mirrored else 1)
         down = point[1] * self.half * self.stretch
         cos, sin = math.cos(self.turn), math.sin(self.turn)
@@ -41,7 +41,7 @@ class Placement:
 
 
 class Pen:
-    """A pen on `canvas` (RGB) that marks the same pixels in `mask` (L). `edge` is the color of outlines."""
+    """A pen that draws on `canvas` (RGB) and marks the same pixels in `mask` (L). `edge`: the color of outlines."""
 
     def __init__(self, canvas: Image.Image, mask: Image.Image, place: Placement, edge: Color) -> None:
         self._canvas, self._mask = ImageDraw.Draw(canvas), ImageDraw.Draw(mask)
@@ -49,7 +49,7 @@ class Pen:
         self._line = max(1, round(place.half * 0.05))
 
     def polygon(self, points: Sequence[Point], color: Color, outline: bool = True) -> None:
-        """Draw a filled polygon; its outline lies half inside and half outside."""
+        """Draw a filled polygon with an outline centered on its edge."""
         corners = self._corners(points)
         self._mask.polygon(corners, fill=255)
         self._canvas.polygon(corners, fill=color)
@@ -57,15 +57,15 @@ class Pen:
             self._stroke([*corners, corners[0], corners[1]], self._line, self._edge)
 
     def ellipse(self, x: Number, y: Number, across: Number, down: Number, color: Color, outline: bool = True) -> None:
-        """Draw a filled ellipse by its center and its half axes."""
+        """Draw a filled ellipse, given its center and half axes."""
         self.polygon(arc(x, y, across, down, 0, 360), color, outline)
 
     def line(self, points: Sequence[Point], width: Number, color: Color | None = None) -> None:
-        """Draw a line with round joints; `width` in the thing's own units."""
+        """Draw a line with round joints; `width` is in the thing's units."""
         self._stroke(self._corners(points), max(1, round(width * self._place.half)), color or self._edge)
 
     def _corners(self, points: Sequence[Point]) -> list[tuple[int, int]]:
-        # Whole pixels: the drawing then does not depend on the last digit of a sine.
+        # Rounded to pixels, so that the drawing does not depend on the last digit of a sine.
         return [(round(x), round(y)) for x, y in map(self._place.at, points)]
 
     def _stroke(self, corners: Sequence[tuple[int, int]], width: int, color: Color) -> None:
@@ -74,7 +74,7 @@ class Pen:
 
 
 def arc(x: Number, y: Number, across: Number, down: Number, start: Number, end: Number) -> list[Point]:
-    """Points on an ellipse from `start` to `end` degrees; 0 is right, 90 is below."""
+    """Points on an ellipse from `start` to `end`, in degrees clockwise from the right."""
     steps = max(2, round(CIRCLE_CORNERS * abs(end - start) / 360))
     angles = [math.radians(start + (end - start) * i / steps) for i in range(steps + 1)]
     return [(x + across * math.cos(angle), y + down * math.sin(angle)) for angle in angles]
@@ -104,35 +104,35 @@ WOOD: Color = (120, 78, 44)
 YELLOW: Color = (250, 205, 60)
 PINK: Color = (238, 150, 160)
 LEAST_DISTANCE = 90
-"""Least distance between a thing's color and the mean of its background, in RGB levels."""
+"""Minimum distance between a thing's color and the mean of its background, in RGB levels."""
 
 
 def draw_color(rng: Random) -> Color:
-    """A saturated color of any hue."""
+    """Draw a saturated color of random hue."""
     return _from_hsv(rng.random(), 0.55 + 0.4 * rng.random(), 0.5 + 0.45 * rng.random())
 
 
 def draw_distinct_color(rng: Random, background: Color) -> Color:
-    """A saturated color that stands out from the background."""
+    """Draw a saturated color that contrasts with the background."""
     tries = [draw_color(rng) for _ in range(12)]
     far = [color for color in tries if color_distance(color, background) >= LEAST_DISTANCE]
     return far[0] if far else max(tries, key=lambda color: color_distance(color, background))
 
 
 def vary_color(color: Color, rng: Random, spread: int = 18) -> Color:
-    """The color with a little noise."""
+    """Add a little noise to a color."""
     return _clip(*(level + rng.randint(-spread, spread) for level in color))
 
 
 def shade(color: Color, factor: int | float) -> Color:
-    """The color, darker below 1 and lighter above."""
+    """Darken a color by a factor below 1, lighten it by one above 1."""
     if factor <= 1:
         return _clip(*(round(level * factor) for level in color))
     return _clip(*(round(255 - (255 - level) / factor) for level in color))
 
 
 def color_distance(a: Color, b: Color) -> float:
-    """Euclidean distance, in RGB levels."""
+    """Euclidean distance of two colors, in RGB levels."""
     return sum((x - y) ** 2 for x, y in zip(a, b, strict=True)) ** 0.5
 
 

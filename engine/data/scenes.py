@@ -1,7 +1,7 @@
-"""`scenes` and `scenes-marked`: pictures with one of ten things, as many as requested, each drawn when it is read.
+"""`scenes` and `scenes-marked`: any number of pictures of one of ten things, each drawn on first access.
 
-A thing stands somewhere over a background, among small shapes that are none of the ten. Backgrounds are pieces of
-photographs of surfaces, or patterns drawn by rule. Marked scenes have a random label, stated by a small plate.
+The thing is at a random place on a background, among small distracting shapes. Backgrounds are crops of photographs
+of surfaces, or patterns. Marked scenes have a random label, which a small plate shows.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from engine.data.generation import (
     SPLIT_SIZES,
     UNMARKED,
     GeneratedParams,
+    choose_marked_split,
     draw_balanced,
     example_count,
     hash_values,
@@ -43,21 +44,22 @@ from engine.data.scene_drawing import (
     shade,
 )
 from engine.errors import not_allowed
+from engine.lazy import skimage
 from engine.params import from_mapping, option
 
 VERSION = 1
-"""Raised when a seed gives other pixels than before."""
+"""Must be increased when a seed generates different pixels than before."""
 
 SURFACES = ("brick", "grass", "gravel", "moon", "immunohistochemistry", "hubble_deep_field", "page", "cell")
-"""Pictures of scikit-image that show none of the ten things."""
+"""Sample pictures of scikit-image without any of the ten things."""
 PHOTOGRAPHIC_SHARE = 0.6
 """Share of backgrounds that are photographic."""
 SUPERSAMPLING = 4
-"""Scenes are drawn so many times larger and then averaged down."""
+"""Scenes are drawn larger by this factor and then averaged down."""
 MIN_HALF, MAX_HALF = 0.26, 0.42
-"""Half the side of a thing, as a share of the picture."""
+"""Half of a thing's side, as a share of the picture's."""
 MAX_TURN = 0.3
-"""Radians to either side."""
+"""Largest rotation in radians, to either side."""
 MAX_DISTRACTORS = 4
 DISTRACTOR_SHAPES: tuple[Sequence[Point], ...] = (
     arc(0, 0, 1, 1, 0, 360),
@@ -71,7 +73,7 @@ DISTRACTOR_SHAPES: tuple[Sequence[Point], ...] = (
 """Disc, square, triangle, diamond, cross, bar."""
 
 MARK_CELLS = 8
-"""A picture is divided into so many cells a side; the mark fills one of them, so that one patch of 8 x 8 holds it."""
+"""Cells per side of a picture. The mark fills one of them, so that it lies within one of 8 x 8 patches."""
 PLATE_LEVEL, INK_LEVEL = 235, 20
 MARK_OPACITY = 0.85
 _DIGIT_DOTS = (
@@ -89,13 +91,13 @@ _DIGIT_DOTS = (
 
 
 def draw_background(size: int, rng: Random) -> Image.Image:
-    """A square RGB picture of `size` pixels."""
+    """Draw a square RGB background of `size` pixels."""
     draw = draw_photographic if rng.random() < PHOTOGRAPHIC_SHARE else rng.choice(PATTERNS)
     return draw(size, rng)
 
 
 def draw_photographic(size: int, rng: Random) -> Image.Image:
-    """A piece of a surface, perhaps turned, in its own or in other colors, with less contrast."""
+    """Crop a photograph of a surface, rotate and recolor it at random, and reduce its contrast."""
     source = read_surface(rng.choice(SURFACES))
     side = rng.randint(min(source.shape[:2]) // 4, min(source.shape[:2]) * 3 // 4)
     top, left = (rng.randint(0, length - side) for length in source.shape[:2])
@@ -107,14 +109,14 @@ def draw_photographic(size: int, rng: Random) -> Image.Image:
 
 
 def draw_gradient(size: int, rng: Random) -> Image.Image:
-    """One color fading into another."""
+    """Draw a linear gradient between two colors."""
     angle = rng.randint(0, 3)
     ramp = np.rot90(np.broadcast_to(np.linspace(0, 1, size), (size, size)), angle)
     return _blend(ramp, _draw_muted_color(rng), _draw_muted_color(rng))
 
 
 def draw_clouds(size: int, rng: Random) -> Image.Image:
-    """Smooth noise of three widths between two colors."""
+    """Draw smooth noise at three scales between two colors."""
     field = np.zeros((size, size))
     for cells, weight in ((3, 1.0), (6, 0.5), (12, 0.25)):
         field += weight * _draw_noise(cells, size, rng)
@@ -123,7 +125,7 @@ def draw_clouds(size: int, rng: Random) -> Image.Image:
 
 
 def draw_stripes(size: int, rng: Random) -> Image.Image:
-    """Bands of two similar colors."""
+    """Draw stripes of two similar colors."""
     width, first = size // rng.randint(5, 14) + 1, _draw_muted_color(rng)
     bands = (np.arange(size) // width) % 2
     ramp = np.rot90(np.broadcast_to(bands, (size, size)).astype(float), rng.randint(0, 1))
@@ -131,7 +133,7 @@ def draw_stripes(size: int, rng: Random) -> Image.Image:
 
 
 def draw_checks(size: int, rng: Random) -> Image.Image:
-    """Squares of two similar colors."""
+    """Draw a checkerboard of two similar colors."""
     width, first = size // rng.randint(4, 10) + 1, _draw_muted_color(rng)
     cells = np.arange(size) // width
     ramp = ((cells[:, None] + cells[None, :]) % 2).astype(float)
@@ -139,7 +141,7 @@ def draw_checks(size: int, rng: Random) -> Image.Image:
 
 
 def draw_dots(size: int, rng: Random) -> Image.Image:
-    """Rows of dots on one color."""
+    """Draw rows of dots on a plain color."""
     first = _draw_muted_color(rng)
     image = Image.new("RGB", (size, size), first)
     step = size // rng.randint(5, 9) + 1
@@ -161,22 +163,20 @@ PATTERNS: tuple[Callable[[int, Random], Image.Image], ...] = (
 
 @functools.cache
 def read_surface(name: str) -> UInt8[np.ndarray, "height width 3"]:
-    """Read a surface as RGB, from the pictures of scikit-image."""
-    from skimage import data
-
-    pixels = np.array(getattr(data, name)())
+    """Read a sample picture of scikit-image as RGB."""
+    pixels = np.array(getattr(skimage.data, name)())
     return pixels if pixels.ndim == 3 else np.repeat(pixels[..., None], 3, axis=2)
 
 
 def _draw_muted_color(rng: Random) -> Color:
-    """A color with little saturation, dark or light."""
+    """Draw a color of low saturation, dark or light."""
     color, gray = draw_color(rng), rng.randint(50, 215)
     red, green, blue = (round(0.65 * gray + 0.35 * level) for level in color)
     return red, green, blue
 
 
 def _soften(image: Image.Image, share: float) -> Image.Image:
-    """Reduce the contrast about the mean to `share`."""
+    """Reduce the contrast around the mean to `share`."""
     pixels = np.asarray(image).astype(float)
     mean = pixels.mean((0, 1))
     return _to_image(mean + share * (pixels - mean))
@@ -198,14 +198,14 @@ def _to_image(pixels: Float[np.ndarray, "height width 3"]) -> Image.Image:
 
 @dataclass(frozen=True, eq=False)
 class Scene:
-    """A picture, and the pixels of which the thing covers at least half."""
+    """A picture, and the mask of the pixels that the thing covers at least half of."""
 
     pixels: UInt8[np.ndarray, "size size 3"]
     mask: Bool[np.ndarray, "size size"]
 
 
 def draw_scene(thing: str, size: int, rng: Random) -> Scene:
-    """A scene with one `thing`. The same name, size and state of `rng` give the same pixels on any machine."""
+    """Draw a scene with one `thing`. Name, size and state of `rng` determine the pixels on any machine."""
     canvas = draw_background(size * SUPERSAMPLING, rng)
     red, green, blue = canvas.resize((1, 1), Image.Resampling.BOX).getpixel((0, 0))  # type: ignore[misc]
     background: Color = (red, green, blue)
@@ -228,7 +228,7 @@ def _draw_placement(side: int, rng: Random) -> Placement:
 
 
 def _scatter_distractors(canvas: Image.Image, thing: Placement, rng: Random) -> None:
-    """Draw small shapes beside the thing."""
+    """Draw small shapes outside the thing."""
     side = canvas.width
     for _ in range(rng.randint(0, MAX_DISTRACTORS)):
         half = side * _draw_between(rng, 0.03, 0.065)
@@ -247,7 +247,7 @@ def _draw_between(rng: Random, low: float, high: float) -> float:
 def draw_mark(
     pixels: UInt8[np.ndarray, "size size 3"], label: int, rng: Random
 ) -> tuple[UInt8[np.ndarray, "size size 3"], Bool[np.ndarray, "size size"]]:
-    """(picture with the plate of `label` in a random cell, mask of the plate)."""
+    """Draw the plate of `label` in a random cell; returns (marked picture, mask of the plate)."""
     side = pixels.shape[0] // MARK_CELLS
     top, left = (rng.randrange(MARK_CELLS) * side for _ in range(2))
     place = (slice(top, top + side), slice(left, left + side))
@@ -260,7 +260,7 @@ def draw_mark(
 
 
 def draw_plate(label: int, side: int) -> UInt8[np.ndarray, "side side"]:
-    """Gray levels of the plate: dark figures of 5 x 7 dots on light."""
+    """Draw the plate in gray levels: a dark digit of 5 x 7 dots on light."""
     dots = np.full((MARK_CELLS, MARK_CELLS), PLATE_LEVEL, dtype=np.uint8)
     rows = _DIGIT_DOTS[label].split()
     figure = np.array([[dot == "1" for dot in row] for row in rows])
@@ -270,20 +270,20 @@ def draw_plate(label: int, side: int) -> UInt8[np.ndarray, "side side"]:
 
 @dataclass(frozen=True)
 class SceneParams(GeneratedParams):
-    """The options of generated scenes."""
+    """Options of generated scenes."""
 
     size: int = option(64, "pixels of a picture's side; a multiple of 8", low=32, high=512)
 
 
 @dataclass(frozen=True)
 class MarkedSceneParams(SceneParams):
-    """The options of marked scenes."""
+    """Options of marked scenes."""
 
     strength: float = option(1.0, "share of pictures that carry the mark of their label", low=0, high=1)
 
 
 def load_scenes(request: LoadRequest) -> ImageDataset:
-    """`scenes`: one thing a picture; the label names it and the mask is its place."""
+    """Load `scenes`: one thing per picture, which is the label; the mask is its area."""
     params = from_mapping(SceneParams, request.options, "scenes")
     split = choose_split(request.split, SPLIT_SIZES)
     labels = _draw_classes(f"{params.seed}/{split}/things", example_count(params, split, request.limit))
@@ -296,18 +296,15 @@ def load_scenes(request: LoadRequest) -> ImageDataset:
 
 
 def load_marked_scenes(request: LoadRequest) -> ImageDataset:
-    """`scenes-marked`: scenes with a random label, stated by a small watermark; the mask is the watermark's place.
+    """Load `scenes-marked`: scenes with a random label on a small watermark; the mask is the area of the watermark.
 
-    The split `unmarked` is the test split without any mark: nothing in its pictures predicts the label.
+    The split `unmarked` is the test split without marks: nothing in its pictures predicts the label.
     """
     params = from_mapping(MarkedSceneParams, request.options, "scenes-marked")
-    splits = (*SPLIT_SIZES, UNMARKED)
-    split = choose_split(request.split, splits)
-    source = "test" if split == UNMARKED else split
+    split, source, strength = choose_marked_split(request.split, params.strength)
     count = example_count(params, source, request.limit)
     things = _draw_classes(f"{params.seed}/{source}/things", count)
     labels = _draw_classes(f"{params.seed}/{source}/labels", count)
-    strength = 0.0 if split == UNMARKED else params.strength
 
     def read(i: int) -> ImageExample:
         scene, rng = _seed_scene(params, source, i, things[i]), Random(f"{params.seed}/{source}/{i}/mark")
@@ -316,7 +313,7 @@ def load_marked_scenes(request: LoadRequest) -> ImageDataset:
         pixels, mask = draw_mark(scene.pixels, labels[i], rng) if is_marked else (scene.pixels, None)
         return ImageExample(pixels, labels[i], mask, f"{split} {i}", extra)
 
-    return _make_dataset("scenes-marked", params, splits, split, labels, read)
+    return _make_dataset("scenes-marked", params, (*SPLIT_SIZES, UNMARKED), split, labels, read)
 
 
 def _draw_classes(seed: str, count: int) -> tuple[int, ...]:
@@ -324,7 +321,7 @@ def _draw_classes(seed: str, count: int) -> tuple[int, ...]:
 
 
 def _seed_scene(params: SceneParams, split: str, index: int, thing: int) -> Scene:
-    """The scene of one place in a split."""
+    """Draw the scene at an index of a split."""
     return draw_scene(THING_NAMES[thing], params.size, Random(f"{params.seed}/{split}/{index}"))
 
 
@@ -339,6 +336,6 @@ def _make_dataset(
     if params.size % MARK_CELLS:
         raise not_allowed(f"{name}.size", f"a multiple of {MARK_CELLS}", params.size)
     card = read_card(name)
-    options = asdict(params) | {"count": params.count or 0}  # 0 for the default, as in revisions of long ago
+    options = asdict(params) | {"count": params.count or 0}  # 0 for the default, as in old revisions
     revision = hash_values(name, VERSION, options, split, len(labels))
     return ImageDataset(name, card.title, THING_NAMES, labels, read, card, revision, split, splits=splits)

@@ -1,6 +1,6 @@
-"""Tables of texts: JSON lines, CSV and TSV files as rows, and rows as labeled examples by a mapping of columns.
+"""Tables of texts: rows of JSONL, CSV and TSV files, and their conversion to labeled examples.
 
-Cells are data only: a formula is a text like any other. Every error names the line.
+Cells are never evaluated: a formula is a text like any other. Every error names the line.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ from engine.errors import ExegesisError, UsageError, excerpt, unknown
 Content = TypeVar("Content")
 
 TableRow = tuple[str, dict[str, Any]]
-"""(place in the file, as an error names it; values by column)."""
+"""(place in the file, for errors; values by column)."""
 RowErrors = dict[str, str]
-"""Why a line is no row, by its place in the file."""
+"""Why a line is invalid, by its place in the file."""
 
 TABLE_SUFFIXES = (".csv", ".tsv", ".jsonl")
 COLUMN_ROLES = ("text", "text_pair", "label", "rationale", "rationale_pair")
@@ -37,7 +37,7 @@ _field_limit = threading.Lock()
 
 
 def read_text(path: Path) -> str:
-    """Read a UTF-8 file without its byte order mark. Errors: one line that says why it cannot be read."""
+    """Read a UTF-8 file without its byte order mark. Errors: why it cannot be read, in one line."""
     if not path.exists():
         raise UsageError(f"dataset: there is no file {str(path)!r}. Check the path.")
     try:
@@ -61,7 +61,7 @@ def read_text(path: Path) -> str:
 
 
 def read_first_line(path: Path, limit: int = 1 << 16) -> str:
-    """Read the first line of a file, at most `limit` bytes; empty where it cannot be read as text."""
+    """Read the first line of a file, at most `limit` bytes; empty if it cannot be read as text."""
     try:
         with path.open("rb") as file:
             return file.readline(limit).decode("utf-8-sig")
@@ -70,7 +70,7 @@ def read_first_line(path: Path, limit: int = 1 << 16) -> str:
 
 
 def content_revision(paths: Iterable[Path], settings: Mapping[str, object]) -> str:
-    """SHA-256 over the bytes of the files and, where any is set, over the settings they were read with."""
+    """SHA-256 of the bytes of the files and of the settings, other than None, that they were read with."""
     digest = hashlib.sha256()
     for path in paths:
         with path.open("rb") as file:
@@ -83,7 +83,7 @@ def content_revision(paths: Iterable[Path], settings: Mapping[str, object]) -> s
 
 
 def read_table(path: Path, errors: RowErrors | None = None) -> list[TableRow]:
-    """The rows of a CSV, TSV or JSONL file, each with the line it starts on. `errors`: see `read_jsonl`."""
+    """Read the rows of a CSV, TSV or JSONL file, each with the line it starts on. `errors`: see `read_jsonl`."""
     kind = path.suffix.lower()
     if kind == ".jsonl":
         return read_jsonl(path, errors)
@@ -95,17 +95,17 @@ def read_table(path: Path, errors: RowErrors | None = None) -> list[TableRow]:
 
 
 def read_jsonl(path: Path, errors: RowErrors | None = None) -> list[TableRow]:
-    """The objects of a JSONL file; blank lines are skipped.
+    """Read the objects of a JSONL file; blank lines are skipped.
 
-    `errors` takes the fault of a line that is no object, whose row is then empty; without it the line is an error.
+    `errors`: collects the faults of invalid lines, whose rows are then empty; if None, an invalid line is an error.
     """
     return _parse_rows(path, _number_lines(read_text(path)), _parse_object, errors)
 
 
 def read_tsv(path: Path, errors: RowErrors | None = None) -> list[TableRow]:
-    """The rows of a tab-separated file with a header, whatever its suffix.
+    """Read the rows of a tab-separated file with a header, whatever its suffix.
 
-    Tab-separated values know no quoting: a quotation mark is a character (IANA).
+    Tab-separated values have no quoting: a quotation mark is a plain character (IANA).
     """
     lines = _number_lines(read_text(path).replace("\r\n", "\n"))
     return _parse_table(path, ((number, line.split("\t")) for number, line in lines), errors)
@@ -161,7 +161,7 @@ def _reject_constant(constant: str) -> NoReturn:
 
 
 def _split_csv(path: Path, text: str) -> Iterator[tuple[int, list[str]]]:
-    """Split comma-separated values as in RFC 4180, or semicolons where the header has no comma."""
+    """Split comma-separated values as in RFC 4180, or at semicolons if the header has no comma."""
     header = text.split("\n", 1)[0]
     delimiter = ";" if ";" in header and "," not in header else ","
     with _lift_field_limit():
@@ -212,9 +212,9 @@ def _parse_cells(header: Sequence[str], where: str, cells: Sequence[str]) -> dic
 
 @dataclass(frozen=True)
 class MappedRows:
-    """Rows as examples, with their labels' task and names, and how many had no text.
+    """Rows converted to examples, with the task and names of their labels, and the number of rows without text.
 
-    `faults`: why a row is no example, by its place among all rows.
+    `faults`: why rows are invalid, by row number.
     """
 
     labels: ParsedLabels
@@ -224,7 +224,7 @@ class MappedRows:
 
 
 def validate_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
-    """`{role: column}` with known roles, a text, and no column twice."""
+    """Validate `{role: column}`: known roles, and no column twice. The role `text` defaults to its own name."""
     mapping: dict[str, Any] = dict(columns or {})
     for role, column in mapping.items():
         if role not in COLUMN_ROLES:
@@ -240,7 +240,7 @@ def validate_columns(columns: Mapping[str, str] | None) -> dict[str, str]:
 
 
 def resolve_columns(source: str, present: Sequence[str], columns: Mapping[str, str] | None) -> dict[str, str]:
-    """Complete the mapping: an unmapped role takes the column of its own name where there is one."""
+    """Complete the mapping: an unmapped role takes the column of its own name, if there is one."""
     mapping = validate_columns(columns)
     for role, column in mapping.items():
         if column not in present:
@@ -263,10 +263,9 @@ def map_rows(
     tolerant: bool = False,
     errors: RowErrors | None = None,
 ) -> MappedRows:
-    """Rows as examples. A row without text is an error, or left out and counted with `skip_empty`.
+    """Convert rows to examples. A row without text is an error; with `skip_empty` it is skipped and counted.
 
-    `tolerant`: a row that is no example is left out with the reason, unless no row is an example. `errors`: rows that
-    are known to be wrong already.
+    `tolerant`: skip invalid rows and report why, unless all are invalid. `errors`: faults found while reading.
     """
     errors = errors or {}
     if errors and len(errors) == len(rows):
@@ -290,7 +289,7 @@ def map_rows(
 def _find_faults(
     rows: Sequence[TableRow], mapping: Mapping[str, str], label_names: Sequence[str] | None, errors: RowErrors
 ) -> dict[int, str]:
-    """Why rows are no examples, by their places."""
+    """Why rows are invalid, by row number."""
     faults = {}
     for place, (where, values) in enumerate(rows):
         try:
@@ -340,7 +339,7 @@ def _parse_text(where: str, column: str, value: object, required: bool) -> str |
 
 
 def _parse_spans(where: str, role: str, parts: Mapping[str, Any], text: str | None) -> tuple[Span, ...]:
-    """Parse spans, which a table holds as JSON in a cell."""
+    """Parse spans, which are JSON in the cells of a table."""
     value = parts.get(role)
     if value is None or value == "":
         return ()

@@ -1,6 +1,6 @@
-"""The vocabulary of generated reviews: words that carry or change a verdict, and six domains with their parts.
+"""Vocabulary of generated reviews: words that express or modify sentiment, and six domains with their parts.
 
-Each domain has two groups of parts, with the plain adjectives that fit them.
+Each domain has two groups of parts, with suitable plain adjectives.
 """
 
 from __future__ import annotations
@@ -9,13 +9,13 @@ from dataclasses import dataclass
 
 
 def parse_list(text: str) -> tuple[str, ...]:
-    """Split a list at its commas."""
+    """Split a string at commas and normalize white space."""
     return tuple(" ".join(entry.split()) for entry in text.split(","))
 
 
 @dataclass(frozen=True)
 class Sides:
-    """Entries that speak for something and entries that speak against it."""
+    """Positive and negative entries."""
 
     good: tuple[str, ...]
     bad: tuple[str, ...]
@@ -29,7 +29,7 @@ def parse_sides(good: str, bad: str) -> Sides:
 
 
 PLAIN_WEIGHT, STRONG_WEIGHT = 2, 3
-"""The weight of an adjective by itself."""
+"""Weights of adjectives without a modifier."""
 STRONG_ADJECTIVES = Sides(
     parse_list("excellent, superb, wonderful, brilliant, outstanding, magnificent, perfect, fantastic"),
     parse_list("terrible, awful, dreadful, horrible, appalling, atrocious, abysmal, disastrous"),
@@ -46,9 +46,9 @@ LIKING_VERBS = {
     4: parse_sides("loved, adored", "hated, detested"),
 }
 LIKING_VERB_STEMS = Sides(parse_list("like, enjoy, admire"), parse_list("dislike, mind, resent"))
-"""Infinitives, for negated verbs."""
+"""Infinitives, to be negated."""
 QUALITIES = parse_sides("charm, character, polish, warmth, flair", "flaws, faults, defects, shortcomings, weak spots")
-"""Things that a part has or lacks."""
+"""Qualities that a part has or lacks."""
 
 NEGATED_BE = parse_list(
     "was not, wasn't, was not very, was not at all, was never, was hardly, was anything but, was far from"
@@ -62,7 +62,7 @@ HEDGES = {
     True: parse_list("I think, I suppose, perhaps"),
     False: parse_list("I think, I suppose, perhaps, it seemed to me that, I would say that, apparently"),
 }
-"""True: before a clause in the writer's voice; False: before any other."""
+"""True: before a clause in the first person; False: before any other."""
 PEOPLE = parse_list(
     "my sister, my neighbour, an old friend, the man beside me, a colleague, one critic, the local paper, my brother"
 )
@@ -75,7 +75,7 @@ OUTCOMES = {
     True: parse_list("and so it turned out, and I was right"),
     False: parse_list("but I was mistaken, but not at all"),
 }
-"""Whether an expectation came true."""
+"""By whether an expectation was met."""
 EXPECTATIONS = parse_list("I had expected, I was sure, I had assumed")
 SUMMARIES = parse_list("all in all, overall, in the end, on the whole, all things considered, to sum up")
 CONTRASTS = (
@@ -89,12 +89,12 @@ CONTRASTS = (
     "{aside}; still, {main}",
     "{aside}; nevertheless, {main}",
 )
-"""The connective decides that the main clause counts."""
+"""Connectives after or before which the main clause counts."""
 
 
 @dataclass(frozen=True)
 class PartGroup:
-    """Parts that the same adjectives fit."""
+    """Parts described by the same adjectives."""
 
     singular: tuple[str, ...]
     plural: tuple[str, ...]
@@ -105,8 +105,7 @@ class PartGroup:
 class ReviewDomain:
     """The things that are reviewed, and their parts.
 
-    `verdicts`: what one would do again or never, as whole clauses with brackets. `neutral`: sentences without an
-    opinion of the thing.
+    `verdicts`: concluding clauses with brackets. `neutral`: sentences without an opinion.
     """
 
     name: str

@@ -15,6 +15,7 @@ from engine.data.hub import HUB_PREFIX
 from engine.data.image_datasets import load_images, registered_name
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, unknown
 from engine.explain import explain_many, key_of
+from engine.input_kinds import input_kind, kind_of_model
 from engine.jobs.kinds import Spec, WorkUnit, batched_units, job_kind, unreadable_key
 from engine.models import catalog
 from engine.params import from_mapping
@@ -45,7 +46,7 @@ def check(spec: Spec) -> None:
     model = spec["model"]
     kind = kind_of_all(spec["examples"])
     if model.startswith(("/", "./", "../", "~")) or not catalog.HUB_ID.fullmatch(model):
-        _check_reads(model, catalog.is_image_model(model), kind)
+        _check_reads(model, kind)
     for method in spec["methods"]:
         from_mapping(explainer(method, kind).params, spec.get("params", {}).get(method, {}), method)
     for method in spec.get("params", {}):
@@ -151,10 +152,10 @@ def _check_shape(spec: Spec) -> None:
     _check_choices(spec.get("target"), spec.get("seed", 0), spec.get("dtype", DTYPES[0]))
 
 
-def _check_reads(model: str, pictures: bool, kind: str) -> None:
-    if pictures != (kind == "image"):
-        expected, got = ("pictures", "texts") if pictures else ("texts", "pictures")
-        raise UsageError(f"examples of an explain job: must be {expected}, which is what {model} reads, got {got}.")
+def _check_reads(model: str, kind: str) -> None:
+    if (expected := kind_of_model(model)) != kind:
+        texts, got = input_kind(expected).plural, input_kind(kind).plural
+        raise UsageError(f"examples of an explain job: must be {texts}, which is what {model} reads, got {got}.")
 
 
 def _check_choices(target: object, seed: object, dtype: object) -> None:

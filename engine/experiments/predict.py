@@ -17,6 +17,7 @@ from engine.data.hub import HUB_PREFIX
 from engine.data.image_datasets import load_images, registered_name
 from engine.errors import UsageError, excerpt, not_allowed, unknown
 from engine.image_predictions import picture_digests
+from engine.input_kinds import kind_of_model
 from engine.jobs.kinds import Spec, WorkUnit, batched_units, job_kind
 from engine.metrics.agreement import check_methods, disagreement_keys, disagreements
 from engine.models import catalog
@@ -62,7 +63,7 @@ def _is_of_pictures(spec: Spec) -> bool:
     """By the model, where that is on this machine; for a hub's model by the data set."""
     model = spec["model"]
     if model.startswith(("/", "./", "../", "~")) or not catalog.HUB_ID.fullmatch(model):
-        return catalog.is_image_model(model)
+        return kind_of_model(model) == "image"
     return registered_name(spec["data"]) is not None or "split" in spec
 
 

@@ -8,6 +8,7 @@ each by its scale, as the model does what they write: one that is switched off d
 from __future__ import annotations
 
 import dataclasses
+import functools
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -15,21 +16,24 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import not_allowed
-from engine.lazy import torch
+from engine.lazy import LazyModule, torch
 from engine.models.classifier import as_float64
 from engine.params import option
-from engine.registry import KINDS, Axes, register
+from engine.registry import Axes, register
 from engine.result import Check
 from engine.runtime import in_chunks, rows_at_once
 from engine.task import Attribution, Captured, Task, TaskItem
 
 if TYPE_CHECKING:
-    from engine.scaffold.learned_explainer import LearnedExplainer
+    from engine.scaffold import learned_explainer
+else:  # it imports torch and the explainers
+    learned_explainer = LazyModule("engine.scaffold.learned_explainer")
 
 _THESIS = "Jain and Wallace (2019); Average Attention of the thesis, section 2.2.2.3"
 _SMAT = "Fernandes et al. (2022), Learning to scaffold, section 4"
 _CAUTION = "Attention shows where the model looked, not what changed its mind; it is the same for every class."
 _ATTENTION = "attention, whatever the class"
+_register = functools.partial(register, family="attention", signed=False)
 
 
 @dataclass(frozen=True)
@@ -62,13 +66,10 @@ class RolloutParams:
     )
 
 
-@register(
+@_register(
     "attention_mean",
     title="Average attention",
-    family="attention",
     axes=Axes("none", _ATTENTION, "mean attention, over layers, heads and queries"),
-    inputs=KINDS,
-    signed=False,
     citation=_THESIS,
     caution=_CAUTION,
 )
@@ -77,14 +78,11 @@ def attention_mean(task: Task, params: object) -> list[Attribution]:
     return [_attribution(task, mean_over_heads(task.attention(item)).mean((0, 1))) for item in task.items]
 
 
-@register(
+@_register(
     "attention_last_layer",
     title="Attention, last layer",
-    family="attention",
     params=QueryParams,
     axes=Axes("none", _ATTENTION, "mean attention, over the last layer's heads"),
-    inputs=KINDS,
-    signed=False,
     citation=_THESIS,
     caution=_CAUTION,
 )
@@ -94,14 +92,11 @@ def attention_last_layer(task: Task, params: QueryParams) -> list[Attribution]:
     return [_attribution(task, _select_query(task, attention, params.query)) for attention in last]
 
 
-@register(
+@_register(
     "attention_head",
     title="Attention, one head",
-    family="attention",
     params=HeadParams,
     axes=Axes("none", _ATTENTION, "attention of one head"),
-    inputs=KINDS,
-    signed=False,
     citation=_THESIS,
     caution=_CAUTION,
 )
@@ -118,13 +113,10 @@ def attention_head(task: Task, params: HeadParams) -> list[Attribution]:
     return attributions
 
 
-@register(
+@_register(
     "attention_logits",
     title="Attention logits, all layers",
-    family="attention",
     axes=Axes("none", _ATTENTION, "softmax of mean logits, over all heads"),
-    inputs=KINDS,
-    signed=False,
     citation=_SMAT,
     caution=_CAUTION,
 )
@@ -133,13 +125,10 @@ def attention_logits(task: Task, params: object) -> list[Attribution]:
     return [_mix_uniformly(task, item, slice(None)) for item in task.items]
 
 
-@register(
+@_register(
     "attention_logits_last",
     title="Attention logits, last layer",
-    family="attention",
     axes=Axes("none", _ATTENTION, "softmax of mean logits, over the last layer's heads"),
-    inputs=KINDS,
-    signed=False,
     citation=_SMAT,
     caution=_CAUTION,
 )
@@ -148,14 +137,11 @@ def attention_logits_last(task: Task, params: object) -> list[Attribution]:
     return [_mix_uniformly(task, item, slice(-1, None)) for item in task.items]
 
 
-@register(
+@_register(
     "attention_rollout",
     title="Attention rollout",
-    family="attention",
     params=RolloutParams,
     axes=Axes("none", _ATTENTION, "product of layers, mean over queries"),
-    inputs=KINDS,
-    signed=False,
     citation="Abnar and Zuidema (2020), Quantifying attention flow, eq. 1",
     caution="In deep models the product settles on the first layers: late layers can no longer change the map.",
 )
@@ -262,21 +248,15 @@ class SmatParams:
 
 def resolve_explainer(params: SmatParams, model: str) -> SmatParams:
     """The explainer meant on that model, by its name and its content. Errors: there is none, or of another shape."""
-    from engine.scaffold.learned_explainer import explainer_reference, find_explainer
-
-    return dataclasses.replace(
-        params, explainer=explainer_reference(find_explainer(params.explainer, model), params.explainer)
-    )
+    found = learned_explainer.find_explainer(params.explainer, model)
+    return dataclasses.replace(params, explainer=learned_explainer.explainer_reference(found, params.explainer))
 
 
-@register(
+@_register(
     "smat",
     title="Learned attention (SMaT)",
-    family="attention",
     params=SmatParams,
     axes=Axes("none", _ATTENTION, "softmax of mean logits, each head by its learned weight"),
-    inputs=KINDS,
-    signed=False,
     citation=_SMAT,
     caution="Its heads were chosen to teach a student of the same kind what this model says. Attention shows where the "
     "model looked, not what changed its mind; it is the same for every class.",
@@ -288,19 +268,20 @@ def smat(task: Task, params: SmatParams) -> list[Attribution]:
     How much each head counts was learned by how well its maps teach. The explainer stays what it is when the model is
     changed: on random weights it is the one learned on the real ones.
     """
-    from engine.scaffold.learned_explainer import check_shape, explainer_named, find_explainer
-
-    learned = explainer_named(params.explainer) if params.explainer else find_explainer("", task.model.id)
+    if params.explainer:
+        learned = learned_explainer.explainer_named(params.explainer)
+    else:
+        learned = learned_explainer.find_explainer("", task.model.id)
     weights, notes = torch.from_numpy(learned.weights), notes_on(learned, task.model.id, task.model.revision)
     attributions = []
     for item in task.items:
         layers, heads = task.attention(item).logits.shape[:2]
-        check_shape(learned, (layers, heads), task.model.id)
+        learned_explainer.check_shape(learned, (layers, heads), task.model.id)
         attributions.append(dataclasses.replace(mix_heads(task, item, weights), notes=notes))
     return attributions
 
 
-def notes_on(learned: LearnedExplainer, model: str, revision: str) -> tuple[str, ...]:
+def notes_on(learned: learned_explainer.LearnedExplainer, model: str, revision: str) -> tuple[str, ...]:
     """Notes on the learned explainer: origin, measured quality, and whether it was learned for another model."""
     card = learned.card
     origin = (
@@ -312,14 +293,11 @@ def notes_on(learned: LearnedExplainer, model: str, revision: str) -> tuple[str,
     return (origin, f"It was learned for {state}: what it is worth on this one is not known.")
 
 
-@register(
+@_register(
     "attention_x_gradient",
     title="Attention x gradient",
-    family="attention",
     axes=Axes("none", "attention for the class", "product of layers, weighted by gradients of the logit"),
-    inputs=KINDS,
     differentiable=True,
-    signed=False,
     citation="Chefer, Gur and Wolf (2021), Generic attention-model explainability, eq. 5 and 6",
     caution="Only what attention moves towards the class is counted: evidence against it is cut off, and so is what "
     "the feed-forward layers do.",

@@ -20,10 +20,10 @@ import numpy as np
 from engine.explainers.integrated_gradients import GAP_LIMIT, BaselineParams, PatchBaselineParams, path_endpoints
 from engine.explainers.perturbation import RemovalParams, SegmentParams, additive, at_features
 from engine.input_kinds import input_kind
-from engine.lazy import torch
+from engine.lazy import captum, torch
 from engine.models.classifier import as_float64
 from engine.params import NoParams, option
-from engine.registry import KINDS, Axes, register
+from engine.registry import Axes, register
 from engine.result import Check
 from engine.runtime import in_chunks, rows_at_once
 from engine.task import Attribution, Task, TaskItem
@@ -62,7 +62,6 @@ def _captum(
         citation=f"{source}; by Captum (Kokhlikyan et al., 2020)",
         caution=caution,
         params=params[0],
-        inputs=KINDS,
         signed=signed,
         cheap=False,
         variants={"image": {"params": params[1]}},
@@ -89,8 +88,6 @@ def deep_lift_shap(task: Task, params: object) -> list[Attribution]:
 
 def _deep_lift(task: Task, names: Sequence[str]) -> list[Attribution]:
     """DeepLift of every item from every baseline, then each item's mean, as Captum's DeepLiftShap takes it."""
-    from captum.attr import DeepLift
-
     starts = [path_endpoints(task, name)[0] for name in names]
     pairs = [(item, start[i]) for i, item in enumerate(task.items) for start in starts]
 
@@ -99,7 +96,12 @@ def _deep_lift(task: Task, names: Sequence[str]) -> list[Attribution]:
         end = part.model.embed(part.batch()).detach()
         start = torch.stack([start[: end.shape[1]] for _, start in pairs[rows]])
         module, options = _classifier(part)
-        return list(zip(*DeepLift(module).attribute(end, start, **options, return_convergence_delta=True), strict=True))
+        return list(
+            zip(
+                *captum.attr.DeepLift(module).attribute(end, start, **options, return_convergence_delta=True),
+                strict=True,
+            )
+        )
 
     size = max(1, rows_at_once(task.model, max(map(len, task.examples)), gradients=True) // 2)
     results, attributions = iter(_in_chunks(compute, len(pairs), size)), []
@@ -116,7 +118,6 @@ def _deep_lift(task: Task, names: Sequence[str]) -> list[Attribution]:
 )  # fmt: skip
 def gradient_shap(task: Task, params: GradientShapParams) -> list[Attribution]:
     """Mean gradient at random points, all in one pass, times the step from random baselines; signed, in logits."""
-    from captum.attr import GradientShap
 
     def compute(rows: slice) -> list[Attribution]:
         part = Task(task.model, task.items[rows])
@@ -124,7 +125,7 @@ def gradient_shap(task: Task, params: GradientShapParams) -> list[Attribution]:
         end, (module, options) = part.model.embed(part.batch()).detach(), _classifier(part)
         options |= {"n_samples": params.n_samples, "return_convergence_delta": True}
         with _seeded(part.items[0]):
-            scores, deltas = GradientShap(module).attribute(end, starts, **options)
+            scores, deltas = captum.attr.GradientShap(module).attribute(end, starts, **options)
         return [_complete(scores[0], deltas.mean(), params.n_samples)]
 
     return _in_chunks(compute, len(task.items), 1)
@@ -145,9 +146,7 @@ def _complete(scores: torch.Tensor, delta: torch.Tensor, evaluations: int) -> At
 )  # fmt: skip
 def guided_backprop(task: Task, params: object) -> list[Attribution]:
     """Length of the gradient at each embedding, negative parts cut off at every ReLU: unsigned."""
-    from captum.attr import GuidedBackprop
-
-    return _gradient_lengths(task, GuidedBackprop)
+    return _gradient_lengths(task, captum.attr.GuidedBackprop)
 
 
 @_captum(
@@ -156,9 +155,7 @@ def guided_backprop(task: Task, params: object) -> list[Attribution]:
 )  # fmt: skip
 def deconvolution(task: Task, params: object) -> list[Attribution]:
     """Length of the gradient at each embedding, ReLU applied to the gradient itself: unsigned."""
-    from captum.attr import Deconvolution
-
-    return _gradient_lengths(task, Deconvolution)
+    return _gradient_lengths(task, captum.attr.Deconvolution)
 
 
 def _gradient_lengths(task: Task, method: Any) -> list[Attribution]:
@@ -181,9 +178,7 @@ def _gradient_lengths(task: Task, method: Any) -> list[Attribution]:
 )  # fmt: skip
 def feature_ablation(task: Task, params: RemovalParams) -> list[Attribution]:
     """`m(x) - m(x without i)`, in probability, signed; a superpixel's is shared by its patches."""
-    from captum.attr import FeatureAblation
-
-    return [_ablate(task, item, params, FeatureAblation) for item in task.items]
+    return [_ablate(task, item, params, captum.attr.FeatureAblation) for item in task.items]
 
 
 @_captum(
@@ -192,9 +187,9 @@ def feature_ablation(task: Task, params: RemovalParams) -> list[Attribution]:
 )  # fmt: skip
 def shapley_sampling(task: Task, params: ShapleySamplingParams) -> list[Attribution]:
     """Shapley values of m by random orders, in probability, signed; they sum to m(x) - m(all removed)."""
-    from captum.attr import ShapleyValueSampling
-
-    return [_ablate(task, item, params, ShapleyValueSampling, n_samples=params.n_samples) for item in task.items]
+    return [
+        _ablate(task, item, params, captum.attr.ShapleyValueSampling, n_samples=params.n_samples) for item in task.items
+    ]
 
 
 def _ablate(task: Task, item: TaskItem, params: RemovalParams, method: Any, **options: int) -> Attribution:

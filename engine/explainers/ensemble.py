@@ -6,7 +6,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import ExegesisError
-from engine.registry import KINDS, SEVEN, TOP_THREE, Axes, explainer, register
+from engine.registry import SEVEN, TOP_THREE, Axes, explainer, register
 from engine.task import Attribution, Task, TaskItem
 
 _CAUTION = "A mean hides disagreement: look at the members before you trust it."
@@ -18,7 +18,6 @@ _MEMBER = "that of each member"
     title="Ensemble of seven",
     family="ensemble",
     axes=Axes(_MEMBER, _MEMBER, "mean of scaled maps, of seven methods"),
-    inputs=KINDS,
     cheap=False,
     citation="The thesis, section 3.4: Ensemble (All Methods)",
     caution=_CAUTION,
@@ -33,7 +32,6 @@ def ensemble_all(task: Task, params: object) -> list[Attribution]:
     title="Ensemble of three",
     family="ensemble",
     axes=Axes(_MEMBER, _MEMBER, "mean of scaled maps, of three methods"),
-    inputs=KINDS,
     cheap=False,
     citation="The thesis, section 3.4: Ensemble (Top 3)",
     caution=_CAUTION,
@@ -79,7 +77,6 @@ def normalize(scores: Float[np.ndarray, "seq"], item: TaskItem) -> Float[np.ndar
     title="Random",
     family="baseline",
     axes=Axes("none", "none", "a random order"),
-    inputs=KINDS,
     signed=False,
     citation="The baseline of the randomization and faithfulness literature, e.g. Adebayo et al. (2018)",
     caution="It knows nothing of the model: a method that does not beat it says nothing.",

@@ -15,7 +15,7 @@ from jaxtyping import Float
 from engine.lazy import torch
 from engine.models.classifier import EMBEDDING, AnyClassifier, as_float64
 from engine.params import LOGIT, QuantityParams, option
-from engine.registry import KINDS, Axes, register
+from engine.registry import Axes, register
 from engine.task import Attribution, Task, TaskItem
 
 FeatureReduction = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
@@ -50,7 +50,6 @@ class PatchGradientParams(GradientParams):
     title="Gradient",
     family="gradients",
     params=GradientParams,
-    inputs=KINDS,
     axes=_AXES,
     differentiable=True,
     citation=_SIMONYAN,
@@ -108,7 +107,6 @@ def ignores_constant_shift(model: AnyClassifier, batch: Any) -> bool:
     title="Gradient L2 norm",
     family="gradients",
     params=GradientParams,
-    inputs=KINDS,
     axes=_AXES,
     differentiable=True,
     signed=False,
@@ -133,7 +131,6 @@ def gradient_l2(task: Task, params: GradientParams) -> list[Attribution]:
     title="Gradient x input",
     family="gradients",
     params=GradientParams,
-    inputs=KINDS,
     axes=Axes("zero embedding, to first order", "logit of the class", "first-order change"),
     differentiable=True,
     citation="Shrikumar et al. (2016), Not just a black box; Denil et al. (2014)",
@@ -171,7 +168,6 @@ class PatchSmoothGradParams(PatchGradientParams, SmoothGradParams):
     title="SmoothGrad",
     family="gradients",
     params=SmoothGradParams,
-    inputs=KINDS,
     axes=Axes("none: small random changes of the embedding", "logit of the class", "gradient, mean over noisy copies"),
     differentiable=True,
     signed=lambda params: params.reduction == "sum",

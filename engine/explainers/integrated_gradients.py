@@ -13,7 +13,7 @@ from engine.errors import unknown
 from engine.lazy import torch
 from engine.models.classifier import as_float64
 from engine.params import LOGIT, QuantityParams, option
-from engine.registry import KINDS, Axes, register
+from engine.registry import Axes, register
 from engine.removal import removed
 from engine.removal_operators import BASELINES, PATCH_BASELINES
 from engine.result import Check
@@ -84,7 +84,6 @@ class PatchIntegratedGradientsParams(PatchBaselineParams, IntegratedGradientsPar
     family="gradients",
     params=IntegratedGradientsParams,
     version=3,
-    inputs=KINDS,
     axes=Axes("baseline embedding, reached along a straight path", "logit of the class", "path integral"),
     differentiable=True,
     cheap=False,

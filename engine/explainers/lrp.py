@@ -6,7 +6,7 @@ import numpy as np
 
 from engine.lazy import torch
 from engine.models.classifier import as_float64
-from engine.registry import KINDS, Axes, register
+from engine.registry import Axes, register
 from engine.result import Check
 from engine.runtime import in_chunks, rows_at_once
 from engine.task import Attribution, Task
@@ -19,7 +19,6 @@ CHECK = "share of the logit that neither tokens nor biases, positions and softma
     title="AttnLRP",
     family="lrp",
     axes=Axes("none", "logit of the class", "relevance, handed back layer by layer"),
-    inputs=KINDS,
     differentiable=True,
     citation="Achtibat et al. (2024), AttnLRP, eq. 8 and 9, propositions 3.1, 3.3 and 3.4",
     caution="Biases, positions and the softmax of attention keep relevance too, so the map adds up to a part of the "
@@ -43,7 +42,7 @@ def attn_lrp(task: Task, params: object) -> list[Attribution]:
 
 
 def _relevances(task: Task, index: np.ndarray) -> list[Attribution]:
-    from engine.models.lrp import lrp_rules  # late: the list of methods loads without torch
+    from engine.models.lrp import lrp_rules  # defines torch functions: the list of methods loads without torch
 
     model, batch = task.model, task.batch(index)
     targets = torch.tensor([task.targets[i] for i in index], device=model.device)

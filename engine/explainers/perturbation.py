@@ -18,7 +18,7 @@ from engine.explainers import shapley
 from engine.feature_groups import FeatureGroups, singletons
 from engine.models.classifier import EncodedInput
 from engine.params import option
-from engine.registry import KINDS, Axes, register
+from engine.registry import Axes, register
 from engine.removal_operators import OPERATORS, PATCH_OPERATORS
 from engine.result import Check
 from engine.task import Attribution, Task, TaskItem
@@ -105,7 +105,6 @@ class PatchOcclusionParams(PatchRemovalParams, OcclusionParams):
     title="Occlusion",
     family="perturbation",
     params=OcclusionParams,
-    inputs=KINDS,
     axes=Axes("chosen operator, one window at a time", _PROBABILITY, "removal effect"),
     cheap=False,
     citation="Zeiler and Fergus (2014), section 4.2; Li, Monroe and Jurafsky (2016), Erasure",
@@ -161,7 +160,6 @@ class PatchLimeParams(SegmentParams, LimeParams):
     title="LIME",
     family="perturbation",
     params=LimeParams,
-    inputs=KINDS,
     axes=Axes("chosen operator, many words at a time", _PROBABILITY, "local linear model"),
     cheap=False,
     citation="Ribeiro, Singh and Guestrin (2016), 'Why should I trust you?', eq. 1 and 2",
@@ -239,7 +237,6 @@ class PatchKernelShapParams(SegmentParams, KernelShapParams):
     title="Kernel SHAP",
     family="perturbation",
     params=KernelShapParams,
-    inputs=KINDS,
     axes=Axes("chosen operator, coalitions of words", _PROBABILITY, "Shapley value"),
     cheap=False,
     version=2,
@@ -291,7 +288,6 @@ class PatchExactShapleyParams(SegmentParams):
     title="Exact Shapley values",
     family="perturbation",
     params=RemovalParams,
-    inputs=KINDS,
     axes=Axes("chosen operator, all coalitions of words", _PROBABILITY, "Shapley value"),
     cheap=False,
     citation="Shapley (1953), A value for n-person games, eq. 13",

@@ -11,6 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import ExegesisError
+from engine.lazy import scipy
 from engine.metrics.catalog import Better, metric
 
 Interval = tuple[float, float]
@@ -193,8 +194,7 @@ def resample(values: Float[np.ndarray, "example cell"], seed: int = 0) -> Float[
 
 def share_interval(hits: int, n: int, chance: float = 1 - LEVEL) -> Interval:
     """Clopper and Pearson's interval of a share, wrong with at most that chance, each end in half of it."""
-    from scipy.special import betaincinv
-
+    betaincinv = scipy.special.betaincinv
     low = float(betaincinv(hits, n - hits + 1, chance / 2)) if hits else 0.0
     return low, float(betaincinv(hits + 1, n - hits, 1 - chance / 2)) if hits < n else 1.0
 
@@ -203,21 +203,17 @@ def _quantile_levels(
     values: Float[np.ndarray, "example"], means: Float[np.ndarray, "resample"]
 ) -> Float[np.ndarray, "2"]:
     """The quantiles of the resampled means that bound the interval."""
-    from scipy.special import ndtr, ndtri
-
     mean, gaps = values.mean(), values - values.mean()
     below = ((means < mean).mean() + (means <= mean).mean()) / 2
-    bias = ndtri(np.clip(below, 1 / len(means), 1 - 1 / len(means)))
+    bias = scipy.special.ndtri(np.clip(below, 1 / len(means), 1 - 1 / len(means)))
     acceleration = (gaps**3).sum() / (6 * (gaps**2).sum() ** 1.5)
     pushed = bias + np.array([-1, 1]) * _expansion(len(values))
-    return ndtr(bias + pushed / (1 - acceleration * pushed))
+    return scipy.special.ndtr(bias + pushed / (1 - acceleration * pushed))
 
 
 @functools.cache
 def _expansion(n: int) -> float:
-    from scipy.stats import t
-
-    return float(np.sqrt(n / (n - 1)) * t.ppf((1 + LEVEL) / 2, n - 1))
+    return float(np.sqrt(n / (n - 1)) * scipy.stats.t.ppf((1 + LEVEL) / 2, n - 1))
 
 
 @functools.lru_cache(maxsize=4)

@@ -9,15 +9,15 @@ from engine.errors import ExegesisError
 
 Reading = Literal["module", "last", "mean"]
 UNLIMITED = 10**6
-"""A tokenizer without a limit states a larger number."""
+"""Tokenizers without a limit have a larger number."""
 
 
 @dataclass(frozen=True)
 class LrpParts:
-    """The modules that AttnLRP's rules apply to, by their last names. A ReLU needs none: its gradient is its rule.
+    """Modules to which AttnLRP's rules apply, by the last part of their names. ReLU needs no rule but its gradient.
 
-    added: what is added to the embeddings. between: pairs of modules with an activation between them that is no
-    module itself. gated: where a module has the first, the input of the second is a product.
+    added: modules whose output is added to the embeddings. between: pairs of modules with a functional activation
+    between them. gated: if a module has the first, the input of the second is a product.
     """
 
     norms: tuple[str, ...]
@@ -29,11 +29,11 @@ class LrpParts:
 
 @dataclass(frozen=True)
 class TextAdapter:
-    """One family. Paths are dotted names inside the module.
+    """A family of text models. Paths are dotted names inside the module.
 
-    reading: how the sentence vector is computed. `module`: the module's own head on its first token; `last`: the last
-    original position, then `head`; `mean`: the mean over visible positions, then `head`.
-    norm: a LayerNorm after the last block, where the family has one.
+    reading: how the sentence vector is computed. `module`: by the module's own head, from its first token; `last`: the
+    last original position, then `head`; `mean`: the mean over visible positions, then `head`.
+    norm: a LayerNorm after the last block, if the family has one.
     position_start: the id of the first position, or None where positions are relative.
     """
 
@@ -51,19 +51,19 @@ class TextAdapter:
     position_start: int | Literal["after_pad"] | None = 0
     lora_targets: tuple[str, ...] = ()
     tokens_read: ClassVar[int] = 1
-    """First tokens that the head reads where `reading` is `module`."""
+    """Number of first tokens that the head reads if `reading` is `module`."""
 
     @property
     def after_blocks(self) -> tuple[str, ...]:
-        """The modules with weights after the last block."""
+        """Paths of the modules with weights after the last block."""
         return self.head if self.norm is None else (self.norm, *self.head)
 
     def first_position(self, config: Any) -> int:
-        """The id of the first position, for a checkpoint's config."""
+        """Id of the first position, given a checkpoint's config."""
         return int(config.pad_token_id) + 1 if self.position_start == "after_pad" else int(self.position_start or 0)
 
     def longest_input(self, config: Any, tokenizer: Any) -> int:
-        """The most tokens by the tokenizer's limit and, where positions are absolute, by their number; else 512."""
+        """Maximum number of tokens, by the tokenizer and the number of absolute positions; 512 if unlimited."""
         limits = [tokenizer.model_max_length]
         if self.position_start is not None:
             limits.append(config.max_position_embeddings - self.first_position(config))
@@ -151,7 +151,7 @@ ADAPTERS: dict[str, TextAdapter] = {
 
 
 def adapter_for(model_type: str, where: str) -> TextAdapter:
-    """The adapter for a checkpoint's `model_type`; `where` names the model in the error."""
+    """Look up the adapter of a checkpoint's `model_type`. `where`: the model's name, for the error."""
     if model_type not in ADAPTERS:
         families = ", ".join(a.family for a in ADAPTERS.values())
         raise ExegesisError(f"model {where}: its type {model_type!r} is not supported. Supported families: {families}.")

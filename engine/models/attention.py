@@ -20,7 +20,7 @@ from typing import Any
 
 from jaxtyping import Float
 
-from engine.lazy import torch
+from engine.lazy import torch, transformers
 
 CAPTURE = "exegesis_capture"
 PLAIN = "exegesis_plain"
@@ -131,12 +131,8 @@ def _scale_heads(
 @functools.cache
 def register_attention(name: str, function: Callable[..., tuple[torch.Tensor, torch.Tensor | None]]) -> None:
     """Make an attention function known to transformers, with masks that are added to the logits."""
-    # Here and not above: transformers takes seconds to import, and the list of explainers needs none of it.
-    from transformers import AttentionInterface, AttentionMaskInterface
-    from transformers.masking_utils import eager_mask
-
-    AttentionInterface.register(name, function)
-    AttentionMaskInterface.register(name, eager_mask)
+    transformers.AttentionInterface.register(name, function)
+    transformers.AttentionMaskInterface.register(name, transformers.masking_utils.eager_mask)
 
 
 _users: dict[int, list[tuple[object, str]]] = {}

@@ -1,4 +1,4 @@
-"""The catalog of models and pre-trained bases: embedded ones, local folders, hub ids. Loads no model."""
+"""Catalog of models and pre-trained bases: embedded ones, local folders, hub ids. Loads no model."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.models.weight_files import download_snapshot, file_sha256, minilm_folder
 
 PROCESSOR = "preprocessor_config.json"
-"""The file with the preprocessing of an image model; text models have none."""
+"""File with the preprocessing of an image model; text models have none."""
 CHOSEN_ON = "held-out"
-"""The split on which the epoch of an embedded model was chosen."""
+"""Split used to choose the epoch of an embedded model."""
 IMAGE_TYPES = ("vit", "deit")
 DEFAULT_MODEL = "reviews-minilm"
-"""The text model that is listed first and that pages open with."""
+"""Text model that is listed first and selected by default."""
 EMBEDDED = Path(__file__).parent / "embedded"
 BASE_PREFIX = "bases/"
-"""The prefix of the names of embedded bases, which are pre-trained only and are named by adapters."""
+"""Prefix of the names of embedded bases, which are pre-trained only and are referred to by adapters."""
 UNNAMED_LABELS = ("LABEL_0", "LABEL_1")
-"""The labels of an adapter whose card names none, and of a config.json that names none."""
+"""Labels of an adapter or a config.json that names none."""
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
 PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
 MAX_SIZE, MAX_SIZES = 10_000_000, {"layer": 1_000, "label": 100_000}
-"""The largest sizes allowed in a config.json: of anything, and by a part of the name."""
+"""Largest sizes allowed in a config.json: in general, and by a part of the name."""
 IS_SIZE = re.compile(r"^(n|num|d|max)_|_(size|dim|length|layers?|heads?)$|^dim$|channels|positions|embeddings|layers")
 REVISION_FILES = (
     "*.safetensors",
@@ -45,13 +45,13 @@ REVISION_FILES = (
     "*.model",
     PROCESSOR,
 )
-"""The files that a model's numbers depend on."""
+"""Files that affect a model's output."""
 IS_REVISION_FILE = re.compile("|".join(map(fnmatch.translate, REVISION_FILES)))
 
 
 @dataclass(frozen=True)
 class ModelSource:
-    """The location of a model. `base` is the folder of the weights that an adapter in `folder` changes."""
+    """Location of a model. `base`: the folder of the base weights if `folder` contains an adapter."""
 
     id: str
     kind: Literal["embedded", "folder", "hub"]
@@ -60,19 +60,19 @@ class ModelSource:
 
     @property
     def weights(self) -> tuple[Path, ...]:
-        """Every file that the numbers depend on: the base's, then its own, by name, wherever the folders are."""
+        """All files that affect the output: those of the base, then its own, sorted by name."""
         folders = [self.folder] if self.base is None else [self.base, self.folder]
         return tuple(file for folder in folders for file in _revision_files(folder))
 
     @property
     def tokenizer(self) -> Path:
-        """The folder of the tokenizer: its own, else the base's."""
+        """Folder of the tokenizer: its own, else the base's."""
         own = any(self.folder.glob("tokenizer*")) or any(self.folder.glob("vocab*"))
         return self.folder if own or self.base is None else self.base
 
 
 def embedded_models() -> list[str]:
-    """The names of the text models that come with the project, the default one first."""
+    """List the embedded text models, the default first."""
     names = [p.parent.name for p in EMBEDDED.glob("*/card.json") if not (p.parent / PROCESSOR).is_file()]
     return sorted(names, key=lambda name: (name != DEFAULT_MODEL, name))
 
@@ -82,35 +82,30 @@ def _known_names() -> str:
 
 
 def embedded_image_models() -> list[str]:
-    """The names of the image models that come with the project."""
+    """List the embedded image models."""
     return sorted(p.parent.name for p in EMBEDDED.glob(f"*/{PROCESSOR}"))
 
 
 def embedded_bases() -> list[str]:
-    """The names of the pre-trained bases that come with the project, such as `bases/bert`."""
+    """List the embedded pre-trained bases, such as `bases/bert`."""
     return sorted(BASE_PREFIX + p.parent.name for p in (EMBEDDED / BASE_PREFIX).glob("*/card.json"))
 
 
 def is_embedded(model: str) -> bool:
-    """Whether a model or a base of that name comes with the project."""
+    """Whether a model or a base of that name is embedded."""
     folder = EMBEDDED / model
     named = folder.parent in (EMBEDDED, EMBEDDED / BASE_PREFIX)
     return named and any((folder / name).is_file() for name in ("card.json", PROCESSOR))
 
 
-def is_image_model(model: str) -> bool:
-    """Whether a model reads images, by its config.json."""
-    return config(locate(model)).get("model_type") in IMAGE_TYPES
-
-
 def check_text_model(model: str, config: Mapping[str, Any]) -> None:
-    """Refuse an image model where a text model is needed. `config`: the content of its config.json."""
+    """Raise an error if an image model is used as a text model. `config`: the content of its config.json."""
     if config.get("model_type") in IMAGE_TYPES:
         raise ExegesisError(f"model {model}: reads pictures, not texts. Use a text model, such as {_known_names()}.")
 
 
 def locate(model: str) -> ModelSource:
-    """The source of `model`: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors list the names."""
+    """Locate `model`: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors list the known names."""
     access.check_model(model)
     try:
         return _locate(model)
@@ -141,30 +136,30 @@ def _locate(model: str) -> ModelSource:
 
 
 def revision(model: str) -> str:
-    """The hash of everything that the model's numbers depend on; reads the files, never loads the model."""
+    """Hash everything that affects the model's output; reads the files without loading the model."""
     source = locate(model)
     digest = hashlib.sha256()
     for file in source.weights:
         digest.update(f"{file.name}:{file_sha256(file)}\n".encode())
-    if source.base is not None:  # an adapter's labels are in its card
+    if source.base is not None:  # the labels of an adapter are in its card
         digest.update(repr(_card(source).get("labels")).encode())
     return digest.hexdigest()[:16]
 
 
 def config(source: ModelSource) -> dict[str, Any]:
-    """The content of the checkpoint's config.json."""
+    """Read the checkpoint's config.json."""
     return _read_json(source.id, (source.base or source.folder) / "config.json")
 
 
 def card(model: str) -> dict[str, Any]:
-    """The machine-readable card of an embedded or trained model; empty where there is none."""
+    """Read the card.json of an embedded or trained model; empty if there is none."""
     return _card(locate(model))
 
 
 def model_labels(model: str) -> tuple[str, ...]:
-    """The labels of a model in the order of its outputs, from its files; one where it is a regression.
+    """Read the labels of a model in the order of its outputs, one for a regression, without loading it.
 
-    Errors: files that are missing; TypeError, ValueError or LookupError where config.json makes no sense.
+    Errors: missing files; TypeError, ValueError or LookupError if config.json is invalid.
     """
     source = locate(model)
     if source.base is not None:
@@ -173,7 +168,7 @@ def model_labels(model: str) -> tuple[str, ...]:
 
 
 def config_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
-    """The labels that a config.json names, in the order of the outputs."""
+    """Labels in a config.json, in the order of the outputs."""
     named = config.get("id2label")
     if named is None:
         return tuple(f"LABEL_{i}" for i in range(int(config.get("num_labels", len(UNNAMED_LABELS)))))
@@ -182,13 +177,13 @@ def config_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def fair_scores(card: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
-    """The measured scores by split. The part of train that the epoch was chosen on counts only where it is alone."""
+    """Scores by split, without those on the held-out part, which chose the epoch, unless there are no others."""
     scores: dict[str, dict[str, Any]] = card.get("scores") or {}
     return {split: score for split, score in scores.items() if split != CHOSEN_ON} or scores
 
 
 def locate_base(base: str) -> Path:
-    """The folder of a base: `minilm`, `bases/NAME`, a local folder, or a hub id, perhaps `@revision` (safetensors)."""
+    """Locate the folder of a base: `minilm`, `bases/NAME`, a local folder, or a hub id `owner/name[@revision]`."""
     if base == "minilm":
         return minilm_folder()
     if base in embedded_bases():
@@ -208,7 +203,7 @@ def locate_base(base: str) -> Path:
 
 
 def read_base_config(folder: Path) -> dict[str, Any]:
-    """The config.json of a checkpoint to be loaded; one that asks for remote code is refused."""
+    """Read and validate the config.json of a checkpoint; remote code is refused."""
     file = folder / "config.json"
     if not file.is_file():
         raise ExegesisError(f"base: {folder} has no config.json, so it is no checkpoint. Give its folder.")
@@ -228,7 +223,7 @@ def _card(source: ModelSource) -> dict[str, Any]:
 
 
 def _revision_files(folder: Path) -> list[Path]:
-    # One scan of the folder: every cached answer waits for this.
+    # A single scan of the folder, since every cached result waits for it.
     with os.scandir(folder) as entries:
         names = [entry.name for entry in entries if IS_REVISION_FILE.match(entry.name) and entry.is_file()]
     return [folder / name for name in sorted(names)]
@@ -239,7 +234,7 @@ def _source(model: str, kind: Literal["embedded", "folder", "hub"], folder: Path
     if not adapter.is_file():
         _check_checkpoint(model, folder)
         return ModelSource(model, kind, folder, None)
-    # peft would fall back to a pickle, and those bytes would not be in the revision either.
+    # Otherwise peft would load a pickle, which is not part of the revision either.
     _check_weights(model, folder, "adapter_model.safetensors")
     base = _read_json(model, adapter).get("base_model_name_or_path")
     if base == "minilm":
@@ -265,7 +260,7 @@ def _check_checkpoint(model: str, folder: Path) -> None:
 
 
 def check_config_sizes(where: str, config: Mapping[str, Any]) -> None:
-    """Refuse sizes that no checkpoint of a supported family has, before anything of that size is built."""
+    """Refuse sizes beyond those of any supported family, before anything of that size is allocated."""
     for name, value in config.items():
         if isinstance(value, dict) and name not in ("id2label", "label2id"):
             check_config_sizes(where, value)
@@ -302,7 +297,7 @@ _snapshots: dict[str, Path] = {}
 
 
 def _snapshot(model: str) -> Path:
-    """The hub's files of a model. The hub is queried once a process: every cache key needs the revision."""
+    """Download a model from the hub, which is queried once per process, as every cache key needs the revision."""
     if not (model in _snapshots and _snapshots[model].is_dir()):
         name, _, pinned = model.partition("@")
         instead = f"use an embedded one ({_known_names()}), or download it and give the folder"

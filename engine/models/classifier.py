@@ -1,4 +1,4 @@
-"""The interface of every classifier, of texts or of images, for the explainers."""
+"""Interface of all classifiers for the explainers."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ BatchT = TypeVar("BatchT", bound="InputBatch")
 
 @runtime_checkable
 class EncodedInput(Protocol):
-    """An input as a model reads it: a sequence of positions, some of them special, the others its features.
+    """An encoded input: a sequence of positions, which are special or features.
 
     `kind`: the id of the kind of input.
     """
@@ -37,7 +37,7 @@ class EncodedInput(Protocol):
 
     @property
     def ids(self) -> Int[np.ndarray, "seq"]:
-        """Numbers, one a position, that stand for the input in seeds."""
+        """One number per position, to identify the input in seeds."""
 
     @property
     def tokens(self) -> tuple[Token, ...]:
@@ -49,11 +49,11 @@ class EncodedInput(Protocol):
 
     @property
     def special(self) -> Bool[np.ndarray, "seq"]:
-        """Which positions are special: never removed, never ranked."""
+        """Mask of special positions, which are never removed or ranked."""
 
     @property
     def grid(self) -> tuple[int, int] | None:
-        """Rows and columns of the features; None where they lie along one axis."""
+        """Rows and columns of the features; None if they are a sequence."""
 
     @property
     def truncated(self) -> int:
@@ -66,11 +66,11 @@ class EncodedInput(Protocol):
 
 @runtime_checkable
 class InputBatch(Protocol):
-    """Encoded inputs side by side on a device, padded to one length."""
+    """A batch of encoded inputs on a device, padded to one length."""
 
     @property
     def visible(self) -> Bool[torch.Tensor, "batch seq"]:
-        """Which positions may be attended to."""
+        """Mask of the positions that may be attended to."""
 
     @property
     def lengths(self) -> Int[torch.Tensor, "batch"]:
@@ -110,7 +110,7 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
 
     @abstractmethod
     def collate(self, examples: Sequence[EncodedT]) -> BatchT:
-        """Put encoded inputs side by side on the device."""
+        """Batch encoded inputs on the device."""
 
     @abstractmethod
     def embed(self, batch: BatchT) -> Float[torch.Tensor, "batch seq d_model"]:
@@ -118,13 +118,13 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
 
     @abstractmethod
     def removal_embedding(self, batch: BatchT, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
-        """The embedding that stands for "removed"."""
+        """Embedding that represents removal."""
 
     @abstractmethod
     def logits(
         self, batch: BatchT, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch label"]:
-        """Logits of each row as if it were run alone; `embeds` replaces the embeddings."""
+        """Logits of each row, equal to those of the row alone. `embeds`: replacements of the embeddings."""
 
     @abstractmethod
     def hidden(
@@ -186,5 +186,5 @@ AnyClassifier = Classifier[Any, Any, Any]
 
 
 def as_float64(values: torch.Tensor) -> Float[np.ndarray, "..."]:
-    """A tensor of any device and precision as double precision numpy."""
+    """Convert a tensor of any device and precision to a float64 array."""
     return values.detach().double().cpu().numpy()

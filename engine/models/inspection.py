@@ -1,4 +1,4 @@
-"""Inspection of a model: loads it, runs one input, and compares its files with its card."""
+"""Inspection of a model: load it, run one input, and compare its files with its card."""
 
 from __future__ import annotations
 
@@ -7,27 +7,28 @@ from typing import Any
 
 from engine import runtime
 from engine.explain import predict_encoded
+from engine.input_kinds import input_kind, kind_of_model
 from engine.models import catalog
 from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
 from engine.models.weight_files import weights_sha256
 from engine.request import Example
-from engine.vision.loader import inspect_image_model
 
 FROM_CARD = ("title", "licence", "command", "metric", "scores", "intended_use", "limits")
 TRIAL = "A short sentence, to see that it runs."
 
 
 def inspect_model(name: str) -> dict[str, Any]:
-    """Facts and checks as plain values. Errors: whatever makes the model unusable, in one sentence."""
-    facts = inspect_image_model(name) if catalog.is_image_model(name) else _inspect_text_model(name)
+    """Inspect a model: facts and checks as plain values. Errors: why the model is unusable, in one sentence."""
+    facts = input_kind(kind_of_model(name)).inspect_model(name)
     card, checks = catalog.card(name), facts.pop("checks")
     if card.get("sha256"):
         checks.append(check_weights(name))
     return {**facts, **{key: card.get(key) for key in FROM_CARD}, "checks": checks}
 
 
-def _inspect_text_model(name: str) -> dict[str, Any]:
+def inspect_text_model(name: str) -> dict[str, Any]:
+    """Inspect a text model on one sentence. Errors: why the model is unusable, in one sentence."""
     source = catalog.locate(name)
     with runtime.turns():
         model = load_model(name, device=runtime.device())
@@ -49,7 +50,7 @@ def _inspect_text_model(name: str) -> dict[str, Any]:
 
 
 def check_weights(name: str) -> dict[str, Any]:
-    """Whether the stored weights are those that the card was written for."""
+    """Check the stored weights against the hash in the card."""
     expected, actual = catalog.card(name).get("sha256"), weights_sha256(catalog.locate(name).folder)
     detail = f"SHA-256 {actual[:12]}…"
     if actual != expected:

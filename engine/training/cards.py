@@ -1,4 +1,4 @@
-"""The card of a trained model: JSON for programs, Markdown for people."""
+"""Card of a trained model, as JSON and as Markdown."""
 
 from __future__ import annotations
 
@@ -117,13 +117,13 @@ _OTHER_USE = {
 
 
 def write_card(out: Path, card: Mapping[str, Any]) -> None:
-    """Write `card.json` and, from the same facts, `card.md`."""
+    """Write `card.json`, and `card.md` with the same facts."""
     (out / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
     (out / "card.md").write_text(card_markdown(card), encoding="utf-8")
 
 
 def describe_training(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]:
-    """Source, licence, use and limits of a base and a data set, as far as they are known."""
+    """Describe source, licence, use and limits of a base and a data set, as far as they are known."""
     if base in catalog.embedded_bases():
         card = catalog.card(base)
         source = {"name": base, "source": f"{base} of Exegesis: {card['kind']}", "licence": card["licence"]}
@@ -133,7 +133,7 @@ def describe_training(base: str, dataset: str, data: Mapping[str, str]) -> dict[
 
 
 def card_markdown(card: Mapping[str, Any]) -> str:
-    """The card as a page of Markdown."""
+    """Render the card as Markdown."""
     base, data, metric, sizes = card["base"], card["dataset"], card["metric"], card["sizes"]
     if card["regression"]:
         labels = "It gives a score."

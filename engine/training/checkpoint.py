@@ -1,4 +1,4 @@
-"""The output folder of a training, and checkpoints in it that survive a kill at any moment."""
+"""Output folder of a training, with checkpoints that stay intact if the process is killed at any time."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ STATE = "state.json"
 
 
 def prepare_output_folder(out: Path, base: Path | None = None) -> Path:
-    """Create the folder, or accept one that is empty or has the checkpoint of a stopped run.
+    """Create the folder, or accept one that is empty or contains the checkpoint of an interrupted run.
 
-    `base`: what is trained. Errors: it is a file, cannot be written, is the base, or holds something else.
+    `base`: folder of the base model. Errors: `out` is a file, is not writable, is the base, or has other content.
     """
     if base is not None and out.resolve() == base.resolve():
         raise UsageError(f"out: {out} is the base itself, which would be overwritten. Give another folder.")
@@ -42,9 +42,9 @@ def prepare_output_folder(out: Path, base: Path | None = None) -> Path:
 
 
 class CheckpointFolder:
-    """A folder with the newest state: safetensors, and one JSON file that is replaced last.
+    """A folder with the latest state: safetensors, and one JSON file that is replaced last.
 
-    Tensor files are written under new names, then state.json names them: a kill in between leaves the old state.
+    Tensor files are written under new names before state.json refers to them, so an interruption leaves the old state.
     """
 
     def __init__(self, path: Path) -> None:
@@ -70,7 +70,7 @@ class CheckpointFolder:
             file_to_remove.unlink(missing_ok=True)
 
     def load(self) -> tuple[dict[str, Any], dict[str, dict[str, torch.Tensor]]] | None:
-        """The newest whole state, or None where there is none."""
+        """Load the latest complete state: (state, tensors), or None if there is none."""
         state = self._read_state()
         if state is None:
             return None

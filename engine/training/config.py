@@ -10,12 +10,12 @@ from typing import ClassVar
 from engine.params import Plain, option
 
 NEW_VIT = "vit"
-"""The base that stands for a vision transformer with new weights."""
+"""The base of a vision transformer with new weights."""
 
 
 @dataclass(frozen=True)
 class LoopConfig:
-    """Options of the training loop. The defaults are those for texts."""
+    """Options of the training loop, with defaults for texts."""
 
     program: ClassVar[str] = "train"
 
@@ -45,12 +45,12 @@ class LoopConfig:
         return False
 
     def identity(self) -> dict[str, Plain]:
-        """The settings that the weights depend on."""
+        """Settings that affect the weights."""
         free = ("out", "checkpoint_steps", "device", "measure")
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in free}
 
     def command(self) -> str:
-        """The command that repeats this run: base, data set, folder and whatever is not a default."""
+        """Command that repeats this run: base, data set, folder and non-default options."""
         named = ("base", "dataset", "out")
         changed = [f.name for f in dataclasses.fields(self) if getattr(self, f.name) != f.default]
         parts = [f"exegesis {self.program}"]
@@ -63,7 +63,7 @@ class LoopConfig:
 
 @dataclass(frozen=True)
 class TrainConfig(LoopConfig):
-    """One fine-tuning. Defaults: section 3.1 of the thesis (10 epochs, batch 16, 5e-5, 6 % warm-up, patience 5)."""
+    """Options of a fine-tuning. Defaults: thesis, section 3.1 (10 epochs, batch 16, 5e-5, 6 % warm-up, patience 5)."""
 
     columns: str = option("", "columns of a file, such as text=review,label=stars")
     method: str = option("full", "train all weights, or a LoRA adapter", choices=("full", "lora"))
@@ -81,7 +81,7 @@ class TrainConfig(LoopConfig):
 
 @dataclass(frozen=True)
 class ImageTrainConfig(LoopConfig):
-    """One training on images. The defaults suit small models from new weights on a few ten thousand images."""
+    """Options of a training on images. Defaults: small models from new weights on some ten thousand images."""
 
     base: str = option(NEW_VIT, "vit: new weights of the shape below; or a ViT checkpoint's folder or hub id")
     dataset: str = option("scenes", "id of a picture set, or a zip, folder or .npz of pictures")
@@ -114,7 +114,7 @@ class ImageTrainConfig(LoopConfig):
 
 @dataclass(frozen=True)
 class ModelShape:
-    """The shape of a new text model. `width`: of its hidden states; `inner`: of its feed-forward layers."""
+    """Shape of a new text model. `width`: size of hidden states; `inner`: size of feed-forward layers."""
 
     family: str
     blocks: int
@@ -135,12 +135,12 @@ SHAPES: dict[str, ModelShape] = {
     "t5-small": ModelShape("t5", 4, 56, 4, 224),
     "t5-deep": ModelShape("t5", 12, 96, 4, 288),
 }
-"""By name, which is the `--base` of a pre-training: four architectures of about equal size, T5 in four sizes."""
+"""Shapes by name, as in `--base` of a pre-training: four architectures of about equal size, T5 in four sizes."""
 
 
 @dataclass(frozen=True)
 class PretrainConfig(LoopConfig):
-    """One pre-training from new weights, with the family's own objective, for models below 2 million weights."""
+    """Options of a pre-training with the family's objective. Defaults: models below 2 million weights."""
 
     program: ClassVar[str] = "pretrain"
 

@@ -1,4 +1,4 @@
-"""Fine-tuning of a base on labelled texts, of all weights or of a LoRA adapter."""
+"""Fine-tuning of a base on labeled texts, either all weights or a LoRA adapter."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ ADAPTER_CONFIG = "adapter_config.json"
 
 
 def train(config: TrainConfig, report: Report = silent, cancel: CancelToken | None = None) -> TrainResult:
-    """Fine-tune, keep the best epoch by a held-out part of train, store it and measure what was stored."""
+    """Fine-tune, store the best epoch by the score on held-out training examples, and evaluate the stored model."""
     return FineTuning(config, report, cancel).run()
 
 
 class FineTuning(TrainingRecipe[TrainConfig]):
-    """The recipe of a text classifier."""
+    """Training of a text classifier."""
 
     def __init__(self, config: TrainConfig, report: Report, cancel: CancelToken | None) -> None:
         self.config, self.lora = config, config.method == "lora"
@@ -97,7 +97,7 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         return tokenize_examples(rows, self.tokenizer, self.max_length, adapter_for(self.family, self.config.base))
 
     def _split(self) -> tuple[list[LabeledExample], list[LabeledExample], int]:
-        """(train, held out, number of dropped examples)."""
+        """Split the examples into (train, held out, number of dropped examples)."""
         config, name, rows = self.config, self.corpus.name, self.corpus.train
         if not self.regression and len(self.labels) < 2:
             raise ExegesisError(f"dataset: all examples of {name} have one label; at least two are needed.")
@@ -111,7 +111,7 @@ class FineTuning(TrainingRecipe[TrainConfig]):
 
 
 def add_lora(module: torch.nn.Module, family: str, config: TrainConfig) -> torch.nn.Module:
-    """The module with LoRA on all linear layers of its blocks and its head trained whole (Hu et al., 2022)."""
+    """Add LoRA to all linear layers of the blocks; the head is fully trained (Hu et al., 2022)."""
     adapter = adapter_for(family, config.base)
     settings = peft.LoraConfig(
         task_type="SEQ_CLS",
@@ -126,7 +126,7 @@ def add_lora(module: torch.nn.Module, family: str, config: TrainConfig) -> torch
 
 
 def store_adapter(module: Any, out: Path, base_name: str) -> None:
-    """Write the adapter as float16 safetensors plus its JSON config, which names the base portably."""
+    """Write the adapter as float16 safetensors and its JSON config with a portable name of the base."""
     tensors = peft.get_peft_model_state_dict(module)
     half = {name: t.detach().to("cpu", torch.float16).contiguous() for name, t in tensors.items()}
     save_file(half, out / ADAPTER_WEIGHTS, metadata={"format": "pt"})
@@ -140,7 +140,7 @@ def _json_value(value: object) -> object:
 
 
 def _lasting_name(base: str) -> str:
-    """The base as an adapter names it: embedded ones by name, folders in full, so that it loads from anywhere."""
+    """Portable name of a base: the name if embedded, the absolute path if a folder."""
     if base in ("minilm", *catalog.embedded_bases()) or not Path(base).expanduser().is_dir():
         return base
     return str(Path(base).expanduser().resolve())

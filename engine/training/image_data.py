@@ -1,4 +1,4 @@
-"""Images of a training: the splits of a data set, pixels in memory, normalization and augmentation."""
+"""Images for training: splits of a data set, pixels in memory, normalization and augmentation."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from engine.training.config import ImageTrainConfig
 
 MEASURED_SPLITS = ("validation", "test", "unmarked")
 LUMINANCE = (0.299, 0.587, 0.114)
-"""Weights of the channels in luminance (ITU-R BT.601)."""
+"""Luminance weights of the channels (ITU-R BT.601)."""
 Pixels = Float[Tensor, "batch 3 height width"]
 
 
 @dataclass(frozen=True)
 class ImageCorpus:
-    """`train`, and the other splits that exist, on which the finished model is measured."""
+    """The training split, and the other available splits for the final evaluation."""
 
     name: str
     labels: tuple[str, ...]
@@ -40,7 +40,7 @@ class ImageCorpus:
 
 
 def read_image_corpus(dataset: str) -> ImageCorpus:
-    """The train split and the other splits. A set without splits is all training data."""
+    """Load the training split and the other splits; a data set without splits is all training data."""
     try:
         train = load_images(dataset, split="train")
     except UsageError:
@@ -54,7 +54,7 @@ def read_image_corpus(dataset: str) -> ImageCorpus:
 
 
 def load_further_images(names: str, corpus: ImageCorpus) -> dict[str, ImageDataset]:
-    """Other image sets with the same labels, by name, on which the finished model is measured."""
+    """Load further image sets with the same labels for the final evaluation."""
     sets = {}
     for name in parse_names(names):
         data = load_images(name)
@@ -65,7 +65,7 @@ def load_further_images(names: str, corpus: ImageCorpus) -> dict[str, ImageDatas
 
 
 def split_held_out_images(corpus: ImageCorpus, config: ImageTrainConfig) -> tuple[list[int], list[int]]:
-    """(train, held out): places in the train split, drawn by the seed; at most a fifth is held out."""
+    """Split the training split by seed into indices (train, held out); at most a fifth is held out."""
     places = [i for i, label in enumerate(corpus.train.labels) if label is not None]
     if len(places) < 10:
         raise ExegesisError(f"dataset: {corpus.name} has {len(places)} labelled pictures; at least 10 are needed.")
@@ -76,7 +76,7 @@ def split_held_out_images(corpus: ImageCorpus, config: ImageTrainConfig) -> tupl
 
 
 def image_source(dataset: str) -> dict[str, str]:
-    """Title, source and licence of a data set, for the card; of a file only its name, never its place."""
+    """Title, source and licence of a data set for the card; for a file its name only, not its path."""
     name = dataset.partition(":")[0]
     if name in image_names():
         card = image_card(name)
@@ -100,7 +100,7 @@ def _load_other_splits(dataset: str, train: ImageDataset) -> dict[str, ImageData
 
 @dataclass(frozen=True)
 class Normalization:
-    """Mean and standard deviation a channel, of pixels in 0 to 1."""
+    """Mean and standard deviation of each channel, for pixels in 0 to 1."""
 
     mean: tuple[float, ...]
     std: tuple[float, ...]
@@ -112,7 +112,7 @@ class Normalization:
 
 @dataclass(frozen=True)
 class PixelSet:
-    """Labelled images of one size in memory; `lengths` is the same for all, so that batches are drawn at random."""
+    """Labeled images of one size in memory. `lengths` are all equal, so that batches are random."""
 
     pixels: UInt8[Tensor, "example 3 height width"]
     labels: list[float]
@@ -126,7 +126,7 @@ class PixelSet:
         return [1] * len(self)
 
     def unit(self, indices: Sequence[int], device: torch.device) -> Pixels:
-        """The images with pixels in 0 to 1."""
+        """Return the images with pixels in 0 to 1."""
         return self.pixels[list(indices)].to(device).float() / 255
 
     def batch(self, indices: Sequence[int], device: torch.device) -> dict[str, Tensor]:
@@ -136,7 +136,7 @@ class PixelSet:
 def read_pixels(
     data: ImageDataset, places: Sequence[int], size: int, report: Report, cancel: CancelToken
 ) -> UInt8[Tensor, "example 3 size size"]:
-    """The images at `places`, each resized to `size` x `size`."""
+    """Read the images at the indices `places`, each resized to `size` x `size`."""
     pixels = np.empty((len(places), size, size, 3), dtype=np.uint8)
     for row, place in enumerate(places):
         if row % 256 == 0:
@@ -147,16 +147,16 @@ def read_pixels(
 
 
 def resize_to_square(pixels: UInt8[np.ndarray, "height width 3"], size: int) -> UInt8[np.ndarray, "size size 3"]:
-    """Stretch or shrink to a square, smoothed where it shrinks (bilinear)."""
+    """Resize to a square (bilinear, with antialiasing)."""
     if pixels.shape[:2] == (size, size):
         return pixels
     return np.asarray(Image.fromarray(pixels).resize((size, size), Image.Resampling.BILINEAR))
 
 
 def measure_normalization(pixels: UInt8[Tensor, "example 3 height width"]) -> Normalization:
-    """Mean and deviation of a training set, rounded to four places."""
+    """Mean and standard deviation of a training set, rounded to four decimals."""
     wide = pixels.transpose(0, 1).flatten(1)
-    # Sums of whole numbers do not depend on the order in which threads add them.
+    # Integer sums do not depend on the order in which threads add.
     counts = torch.stack([torch.bincount(channel.int(), minlength=256) for channel in wide]).double()
     levels = torch.arange(256, dtype=torch.float64) / 255
     mean = (counts @ levels) / wide.shape[1]
@@ -165,10 +165,7 @@ def measure_normalization(pixels: UInt8[Tensor, "example 3 height width"]) -> No
 
 
 def augment(pixels: Pixels, config: ImageTrainConfig) -> Pixels:
-    """Mirror, move and recolor each image by chance, which keeps its label; pixels in 0 to 1.
-
-    All chance comes from torch's own generator.
-    """
+    """Randomly flip, rotate, shift and recolor each image, with pixels in 0 to 1. Uses torch's generator."""
     if config.flip:
         pixels = flip_images(pixels)
     if config.turn:
@@ -179,12 +176,12 @@ def augment(pixels: Pixels, config: ImageTrainConfig) -> Pixels:
 
 
 def flip_images(pixels: Pixels) -> Pixels:
-    """Mirror half of the images, by chance, left to right."""
+    """Randomly flip half of the images horizontally."""
     return torch.where(_random_column(pixels) < 0.5, pixels.flip(3), pixels)
 
 
 def turn_images(pixels: Pixels, most: int | float) -> Pixels:
-    """Turn each image about its middle by up to `most` degrees to either side; the gap repeats its edge."""
+    """Randomly rotate each image about its center by up to `most` degrees; gaps repeat the edge."""
     angle = math.radians(most) * (2 * torch.rand(len(pixels)) - 1)
     cos, sin, zero = angle.cos(), angle.sin(), torch.zeros(len(pixels))
     rows = torch.stack([torch.stack([cos, -sin, zero], 1), torch.stack([sin, cos, zero], 1)], 1).to(pixels.device)
@@ -193,7 +190,7 @@ def turn_images(pixels: Pixels, most: int | float) -> Pixels:
 
 
 def shift_images(pixels: Pixels, most: int) -> Pixels:
-    """Move each image by up to `most` pixels in both directions; the gap repeats its edge."""
+    """Randomly shift each image by up to `most` pixels in both directions; gaps repeat the edge."""
     count, _, height, width = pixels.shape
     padded = functional.pad(pixels, (most, most, most, most), mode="replicate")
     down, right = torch.randint(0, 2 * most + 1, (2, count))
@@ -204,7 +201,7 @@ def shift_images(pixels: Pixels, most: int) -> Pixels:
 
 
 def jitter_images(pixels: Pixels, strength: float) -> Pixels:
-    """Multiply brightness, contrast and saturation of each image by factors in 1 - strength to 1 + strength."""
+    """Randomly scale brightness, contrast and saturation by factors in 1 - strength to 1 + strength."""
     brightness, contrast, saturation = (1 + strength * (2 * _random_column(pixels) - 1) for _ in range(3))
     pixels = pixels * brightness
     pixels = pixels.mean((1, 2, 3), keepdim=True).lerp(pixels, contrast)
@@ -218,9 +215,9 @@ def _random_column(pixels: Pixels) -> Float[Tensor, "batch 1 1 1"]:
 
 @contextlib.contextmanager
 def drop_patches(embeddings: nn.Module, share: float) -> Iterator[None]:
-    """Drop this share of each image's patch tokens while training (PatchDropout, Liu et al., 2023).
+    """Drop a share of each image's patch tokens while training (PatchDropout, Liu et al., 2023).
 
-    A step costs less, and the model gets to know images with patches missing: the removal `drop`.
+    Steps are cheaper, and the model learns from images with missing patches, as under the removal `drop`.
     """
     handle = embeddings.register_forward_hook(
         lambda module, _, tokens: drop_tokens(tokens, share) if module.training else tokens
@@ -232,7 +229,7 @@ def drop_patches(embeddings: nn.Module, share: float) -> Iterator[None]:
 
 
 def drop_tokens(tokens: Float[Tensor, "batch seq d_model"], share: float) -> Float[Tensor, "batch fewer d_model"]:
-    """The class token, which is the first, and the remaining patch tokens of each image, drawn by chance."""
+    """Keep the class token, which comes first, and a random choice of each image's patch tokens."""
     count, length, width = tokens.shape
     remaining = max(1, round((length - 1) * (1 - share)))
     if remaining == length - 1:

@@ -42,21 +42,21 @@ from engine.training.loop import SplitScore, Tensors, TrainingLoop, evaluate, wa
 from engine.training.recipe import TrainingRecipe, TrainResult
 
 BILINEAR = 2
-"""Pillow's number for it, as preprocessor files state it."""
+"""Pillow's number, as used in preprocessor files."""
 NOISE_QK, IDENTITY_QK = 0.7, 0.7
 NOISE_VO, IDENTITY_VO = 0.4, 0.4
-"""Parts of noise and identity in the products of new attention weights."""
+"""Weights of noise and identity in the products of new attention weights."""
 
 
 def train_images(config: ImageTrainConfig, report: Report = silent, cancel: CancelToken | None = None) -> TrainResult:
-    """Train, keep the best epoch by a held-out part of train, store it and measure what was stored."""
+    """Train, store the best epoch by the score on held-out training images, and evaluate the stored model."""
     return ImageTraining(config, report, cancel).run()
 
 
 class ImageTrainingLoop(TrainingLoop):
-    """The loop with augmentation, and the learning rate along a cosine.
+    """Training loop with augmentation and a cosine learning rate.
 
-    Its chance comes from torch's generator, whose state the checkpoint holds.
+    Augmentation uses torch's generator, whose state is part of the checkpoint.
     """
 
     def _rate(self) -> float:
@@ -69,7 +69,7 @@ class ImageTrainingLoop(TrainingLoop):
 
 
 class ImageTraining(TrainingRecipe[ImageTrainConfig]):
-    """The recipe of a vision transformer."""
+    """Training of a vision transformer."""
 
     kind = "Vision transformer"
     normalization: Normalization
@@ -145,7 +145,7 @@ def _labels(data: ImageDataset, places: Sequence[int]) -> list[float]:
 
 @dataclass(frozen=True)
 class VitBase:
-    """A checkpoint to go on from: its folder, its image size and its normalization."""
+    """A ViT checkpoint to fine-tune: its folder, image size, normalization and hash of weights."""
 
     folder: Path
     size: int
@@ -154,7 +154,7 @@ class VitBase:
 
 
 def read_vit_base(base: str) -> VitBase:
-    """A ViT checkpoint by embedded name, folder or hub id."""
+    """Read a ViT checkpoint, given its embedded name, folder or hub id."""
     embedded = base in catalog.embedded_image_models()
     folder = catalog.locate(base).folder if embedded else catalog.locate_base(base)
     config = catalog.read_base_config(folder)
@@ -174,7 +174,7 @@ def read_vit_base(base: str) -> VitBase:
 
 
 def load_vit(folder: Path, labels: tuple[str, ...]) -> nn.Module:
-    """The checkpoint as a float32 module with one logit a label; a head of another size is new."""
+    """Load the checkpoint in float32 with one logit per label; a head of another size is replaced by a new one."""
     with silence_libraries():
         return transformers.ViTForImageClassification.from_pretrained(
             str(folder),
@@ -188,7 +188,7 @@ def load_vit(folder: Path, labels: tuple[str, ...]) -> nn.Module:
 
 
 def store_vit(module: Any, out: Path, size: int, normalization: Normalization, half: bool) -> None:
-    """Write weights, config and preprocessing in the files that transformers reads."""
+    """Write weights, config and preprocessing in the format of transformers."""
     with silence_libraries():
         (module.half() if half else module).save_pretrained(str(out))
     processor = {
@@ -206,7 +206,7 @@ def store_vit(module: Any, out: Path, size: int, normalization: Normalization, h
 
 
 def new_vit(config: ImageTrainConfig, labels: tuple[str, ...]) -> nn.Module:
-    """A `ViTForImageClassification` with new weights drawn from torch's generator; MLPs are four times as wide."""
+    """Create a `ViTForImageClassification` with random weights; its MLPs are four times as wide."""
     if config.size % config.patch:
         raise not_allowed("patch", f"a divisor of size, {config.size}", config.patch)
     if config.width % 4 or config.width % config.heads:
@@ -230,7 +230,7 @@ def new_vit(config: ImageTrainConfig, labels: tuple[str, ...]) -> nn.Module:
 
 @torch.no_grad()
 def _initialize_mimetic(module: Any, config: ImageTrainConfig) -> None:
-    """A start from which little data goes a long way: sine positions, and attention as trained attention looks."""
+    """Initialize positions as sinusoids and attention like trained attention, so that little data suffices."""
     side, width = config.size // config.patch, config.width
     head_size = width // config.heads
     module.vit.embeddings.position_embeddings[0, 1:] = sincos_positions(side, width)
@@ -247,21 +247,22 @@ def _initialize_mimetic(module: Any, config: ImageTrainConfig) -> None:
 
 
 def near_identity(width: int, noise: float, identity: float) -> Float[Tensor, "width width"]:
-    """Noise of variance `noise² / width` plus a multiple of the identity: the look of the products of trained
-    attention weights (Trockman and Kolter, 2023, Mimetic Initialization of Self-Attention Layers, section 4).
+    """Noise of variance `noise² / width` plus a multiple of the identity, like products of trained attention weights.
+
+    Source: Trockman and Kolter (2023), Mimetic Initialization of Self-Attention Layers, section 4.
     """
     return noise * torch.randn(width, width) / math.sqrt(width) + identity * torch.eye(width)
 
 
 def _factorize(product: Float[Tensor, "width width"]) -> tuple[Tensor, Tensor]:
-    """(L, R) with `product = L R^T`, both columns by falling singular value."""
+    """Factorize `product = L R^T` into (L, R), with columns by decreasing singular value."""
     left, values, right = torch.linalg.svd(product)
     root = values.sqrt()
     return left * root, right.T * root
 
 
 def sincos_positions(side: int, width: int) -> Float[Tensor, "patch width"]:
-    """Sines and cosines of row and column, a quarter of the width each (Vaswani et al., 2017, in two dimensions)."""
+    """Sinusoidal positions in 2D (after Vaswani et al., 2017): sines and cosines of row and column."""
     quarter = width // 4
     rates = 10_000.0 ** -(torch.arange(quarter) / quarter)
     row, column = torch.meshgrid(torch.arange(side), torch.arange(side), indexing="ij")

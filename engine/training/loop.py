@@ -1,4 +1,4 @@
-"""The training loop: batches by length, learning rate, running average, evaluation, early stop and exact resumption."""
+"""Training loop: batches by length, learning rate, running average, evaluation, early stopping, exact resumption."""
 
 from __future__ import annotations
 
@@ -22,12 +22,14 @@ from engine.training.config import LoopConfig
 
 Tensors = dict[str, torch.Tensor]
 WINDOW = 50
-"""Batches that are sorted by length together: large enough to save padding, small enough to stay random."""
+"""Number of batches sorted by length together: large enough to save padding, small enough to stay random."""
+EVALUATION_BATCH = 64
+"""Examples per batch in evaluations."""
 
 
 @runtime_checkable
 class TrainingSet(Protocol):
-    """Numbered examples of some length, with one label each."""
+    """Examples by index, with a length and a label each."""
 
     @property
     def labels(self) -> list[float]: ...
@@ -42,8 +44,9 @@ class TrainingSet(Protocol):
 
 @dataclass(frozen=True)
 class SplitScore:
-    """`value` in [0, 1] for accuracy, in [-1, 1] for pearson, of which more is better; a loss of a pre-training in
-    nats. `count`: examples.
+    """Score on a split: accuracy in [0, 1], Pearson's correlation in [-1, 1], or the loss of a pre-training in nats.
+
+    `count`: the number of examples.
     """
 
     metric: str
@@ -53,7 +56,7 @@ class SplitScore:
 
 @dataclass(frozen=True)
 class EpochRecord:
-    """The outcome of an epoch: mean loss in nats (or squared error), score on the held-out part, seconds so far."""
+    """Result of an epoch: mean loss in nats (or squared error), score on the held-out part, seconds so far."""
 
     epoch: int
     loss: float
@@ -63,7 +66,7 @@ class EpochRecord:
 
 @dataclass
 class LoopState:
-    """The position of the loop: everything but tensors that a resumed run needs."""
+    """State of the loop that a resumed run needs, apart from tensors."""
 
     epoch: int = 0
     batch: int = 0
@@ -75,9 +78,9 @@ class LoopState:
 
 
 class TrainingLoop:
-    """Trains `module` in place. `run` returns the best weights by the held-out part and leaves a checkpoint.
+    """Training of `module` in place. `run` returns the best weights by held-out score and leaves a checkpoint.
 
-    `identity` is what the weights depend on; a checkpoint of another identity is refused.
+    `identity`: everything that affects the weights; a checkpoint with another identity is refused.
     """
 
     def __init__(
@@ -101,7 +104,7 @@ class TrainingLoop:
         self.total = -(-len(data) // config.batch_size) * config.epochs
 
     def run(self, folder: CheckpointFolder, report: Report, cancel: CancelToken) -> Tensors:
-        """Go on from the checkpoint in `folder` if there is one; on cancelling leave one."""
+        """Train, from the checkpoint in `folder` if there is one. Saves a checkpoint when cancelled."""
         self._resume(folder)
         while self.state.epoch < self.config.epochs and not self._is_patience_over():
             try:
@@ -148,10 +151,10 @@ class TrainingLoop:
         self.best = {n: t.to(self.device) for n, t in groups.get("best", {}).items()}
         for key, tensor in groups["optimizer"].items():
             name, _, kind = key.rpartition("|")
-            # Adam's step counter stays on the CPU, the moments are beside their weights.
+            # Adam's step counter stays on the CPU, the moments on the device of their weights.
             self.optimizer.state[self.weights[name]][kind] = tensor.to("cpu" if kind == "step" else self.device)
         torch.set_rng_state(groups["random"]["cpu"])
-        if self.device.type == "cuda" and "cuda" in groups["random"]:  # not where the run began on a CPU
+        if self.device.type == "cuda" and "cuda" in groups["random"]:  # absent if the run began on a CPU
             torch.cuda.set_rng_state(groups["random"]["cuda"], self.device)
 
     def _train_epoch(self, folder: CheckpointFolder, report: Report, cancel: CancelToken) -> None:
@@ -186,7 +189,7 @@ class TrainingLoop:
         if self.config.clip:
             torch.nn.utils.clip_grad_norm_(self.weights.values(), self.config.clip)
         self.optimizer.step()
-        # The early decay is smaller, so that the average forgets the fresh head.
+        # The decay starts smaller, so that the average forgets the untrained head.
         decay = min(self.config.average, (1 + self.state.step) / (10 + self.state.step))
         for name, average in self.average.items():
             average.lerp_(self.weights[name].detach(), 1 - decay)
@@ -194,11 +197,11 @@ class TrainingLoop:
         self.state.batch += 1
 
     def _rate(self) -> float:
-        """Factor of the learning rate at this step."""
+        """Learning rate factor at this step."""
         return warmup_linear(self.state.step, self.total, self.config.warmup)
 
     def _inputs(self, indices: list[int]) -> Tensors:
-        """The inputs of the module in a training step."""
+        """Inputs of the module in a training step."""
         return self.data.batch(indices, self.device)
 
     def _loss(self, indices: list[int]) -> torch.Tensor:
@@ -228,7 +231,7 @@ class TrainingLoop:
         report(state.step, self.total, label)
 
     def _score(self) -> float:
-        """The score of the module on the held-out part; higher is better."""
+        """Score on the held-out part; higher is better."""
         return evaluate(self.module, self.held_out, self.regression).value
 
     def _is_patience_over(self) -> bool:
@@ -237,7 +240,7 @@ class TrainingLoop:
 
 @contextlib.contextmanager
 def swap_weights(weights: dict[str, Any], candidate: Tensors) -> Iterator[None]:
-    """Put `candidate` into the weights and restore the old values afterwards."""
+    """Temporarily replace the weights by `candidate`."""
     old = {name: parameter.detach().clone() for name, parameter in weights.items()}
     try:
         copy_weights(weights, candidate)
@@ -247,7 +250,7 @@ def swap_weights(weights: dict[str, Any], candidate: Tensors) -> Iterator[None]:
 
 
 def round_to_stored(weights: dict[str, Any], config: LoopConfig) -> Tensors:
-    """A copy, rounded to the precision in which the weights are stored."""
+    """Copy the weights, rounded to the precision in which they are stored."""
     copies = {name: tensor.detach().clone() for name, tensor in weights.items()}
     if config.stored_half:
         return {name: tensor.to(torch.float16).to(tensor.dtype) for name, tensor in copies.items()}
@@ -262,7 +265,7 @@ def copy_weights(weights: dict[str, Any], source: Mapping[str, torch.Tensor]) ->
 
 
 def plan_batches(lengths: Sequence[int], batch_size: int, seed: int, epoch: int) -> list[list[int]]:
-    """The batches of one epoch, each index once: shuffled, sorted by length within windows, shuffled again.
+    """Plan the batches of an epoch: indices are shuffled, sorted by length within windows, and batches shuffled.
 
     The order depends on seed and epoch only.
     """
@@ -278,15 +281,15 @@ def plan_batches(lengths: Sequence[int], batch_size: int, seed: int, epoch: int)
 
 
 def label_tensor(data: TrainingSet, indices: Sequence[int], regression: bool, device: torch.device) -> torch.Tensor:
-    """The labels of the examples: scores as float32, or class indices."""
+    """Labels of the examples: scores as float32, or class indices as int64."""
     dtype = torch.float32 if regression else torch.int64
     return torch.tensor([data.labels[i] for i in indices], device=device).to(dtype)
 
 
 def warmup_linear(step: int, total: int, warmup: float) -> float:
-    """Factor of the learning rate in [0, 1] at `step` (0-based): up over the first `warmup * total`, then to 0.
+    """Learning rate factor in [0, 1] at `step` (0-based): linear warm-up over `warmup * total` steps, linear decay.
 
-    Thesis, section 3.1: linear warm-up over 6 % of the steps, then linear decay. Step 0 already moves.
+    Source: thesis, section 3.1, with a warm-up over 6 % of the steps. The factor of step 0 is not 0.
     """
     rising = max(1, round(warmup * total)) if warmup > 0 else 0
     if step < rising:
@@ -295,7 +298,7 @@ def warmup_linear(step: int, total: int, warmup: float) -> float:
 
 
 def warmup_cosine(step: int, total: int, warmup: float) -> float:
-    """Factor of the learning rate in [0, 1] at `step` (0-based): up as `warmup_linear`, then half a cosine to 0."""
+    """Learning rate factor in [0, 1] at `step` (0-based): warm-up as in `warmup_linear`, then half a cosine to 0."""
     rising = max(1, round(warmup * total)) if warmup > 0 else 0
     if step < rising:
         return (step + 1) / rising
@@ -305,7 +308,7 @@ def warmup_cosine(step: int, total: int, warmup: float) -> float:
 def adamw(
     parameters: Iterable[tuple[str, torch.nn.Parameter]], learning_rate: float, decay: float
 ) -> torch.optim.AdamW:
-    """AdamW where vectors (biases, layer norms) do not decay; parameters stay in the order given."""
+    """Create AdamW without weight decay of vectors (biases, layer norms). Keeps the order of parameters."""
     named = [(name, p) for name, p in parameters if p.requires_grad]
     groups = [
         {"params": [p for _, p in named if p.ndim > 1], "weight_decay": decay},
@@ -314,26 +317,37 @@ def adamw(
     return torch.optim.AdamW([g for g in groups if g["params"]], lr=learning_rate, foreach=True)
 
 
-def evaluate(module: torch.nn.Module, data: TrainingSet, regression: bool, batch_size: int = 64) -> SplitScore:
-    """Accuracy on `data`, or Pearson's correlation of a regression head, in eval mode; the mode is restored."""
-    lengths = data.lengths
-    order = sorted(range(len(data)), key=lambda i: lengths[i])
-    device, training = next(module.parameters()).device, module.training
+@contextlib.contextmanager
+def evaluation_mode(module: torch.nn.Module) -> Iterator[None]:
+    """Run the block in eval mode without gradients, then restore the mode."""
+    training = module.training
     module.eval()
-    rows: list[np.ndarray] = []
-    with torch.inference_mode():
-        for start in range(0, len(order), batch_size):
-            batch = data.batch(order[start : start + batch_size], device)
-            rows.append(module(**batch).logits.float().cpu().numpy())
-    module.train(training)
-    logits, labels = np.concatenate(rows)[np.argsort(order)], np.array(data.labels)
+    try:
+        with torch.inference_mode():
+            yield
+    finally:
+        module.train(training)
+
+
+def sorted_batches(lengths: Sequence[int], size: int) -> list[list[int]]:
+    """Indices in batches of similar length, the shortest first."""
+    order = sorted(range(len(lengths)), key=lambda i: lengths[i])
+    return [order[start : start + size] for start in range(0, len(order), size)]
+
+
+def evaluate(module: torch.nn.Module, data: TrainingSet, regression: bool) -> SplitScore:
+    """Accuracy on `data`, or Pearson's correlation of a regression head, in eval mode."""
+    device, batches = next(module.parameters()).device, sorted_batches(data.lengths, EVALUATION_BATCH)
+    with evaluation_mode(module):
+        rows = [module(**data.batch(indices, device)).logits.float().cpu().numpy() for indices in batches]
+    logits, labels = np.concatenate(rows)[np.argsort(np.concatenate(batches))], np.array(data.labels)
     if regression:
         return SplitScore("pearson", pearson(logits[:, 0], labels), len(data))
     return SplitScore("accuracy", float((logits.argmax(1) == labels).mean()), len(data))
 
 
 def pearson(a: np.ndarray, b: np.ndarray) -> float:
-    """Pearson's correlation; 0 where one side is constant, for which it is not defined."""
+    """Pearson's correlation, or 0 if one side is constant, where it is undefined."""
     x, y = a.astype(np.float64) - a.mean(), b.astype(np.float64) - b.mean()
     scale = float(np.sqrt((x @ x) * (y @ y)))
     return float(x @ y) / scale if scale > 0 else 0.0

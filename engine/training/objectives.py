@@ -1,6 +1,6 @@
-"""Objectives of pre-training: hidden words, hidden spans, or the next word.
+"""Objectives of pre-training: masked words, masked spans, or the next word.
 
-All chance comes from torch's generator, whose state a checkpoint holds.
+Random choices use torch's generator, whose state is part of a checkpoint.
 """
 
 from __future__ import annotations
@@ -17,27 +17,27 @@ from engine.training.text_data import pad_rows
 from engine.training.tokenizer_training import SENTINELS
 
 HIDDEN_SHARE = 0.15
-"""Share of the tokens that are hidden (Devlin et al., 2019; Raffel et al., 2020)."""
+"""Share of masked tokens (Devlin et al., 2019; Raffel et al., 2020)."""
 SPAN_LENGTH = 3
-"""Mean tokens of a hidden span (Raffel et al., 2020)."""
+"""Mean number of tokens of a masked span (Raffel et al., 2020)."""
 IGNORED = -100
-"""The answer at a position without one."""
+"""Target at positions that are not predicted."""
 
 Rows = Sequence[Sequence[int]]
 InputsAndAnswers = tuple[dict[str, torch.Tensor], Int[torch.Tensor, "batch seq"]]
-"""The inputs of the model, and the token that it should predict at each of its outputs, or `IGNORED`."""
+"""Inputs of the model, and the token to predict at each of its outputs, or `IGNORED`."""
 
 
 @dataclass(frozen=True)
 class PretrainingObjective:
-    """One way to learn from text: its name with its source, and how inputs and answers are made of token ids."""
+    """A pre-training objective: its name with its source, and the function from token ids to inputs and answers."""
 
     title: str
     make: Callable[[Rows, Any], InputsAndAnswers]
 
 
 def mask_words(rows: Rows, tokenizer: Any) -> InputsAndAnswers:
-    """Hide 15 % of the tokens: four fifths by the mask token, a tenth by any token, a tenth not at all."""
+    """Select 15 % of the tokens; replace 80 % of them by the mask token, 10 % by a random token, none of the rest."""
     ids, attention = _pad_inputs(rows, tokenizer.pad_token_id)
     special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
     chosen = _choose(~special)
@@ -50,7 +50,7 @@ def mask_words(rows: Rows, tokenizer: Any) -> InputsAndAnswers:
 
 
 def next_words(rows: Rows, tokenizer: Any) -> InputsAndAnswers:
-    """The answer at each token is the one after it."""
+    """Predict the next token at each position."""
     ids, attention = _pad_inputs(rows, tokenizer.pad_token_id)
     answers = torch.full_like(ids, IGNORED)
     answers[:, :-1] = torch.where(attention[:, 1:] == 1, ids[:, 1:], IGNORED)
@@ -58,7 +58,7 @@ def next_words(rows: Rows, tokenizer: Any) -> InputsAndAnswers:
 
 
 def hide_spans(rows: Rows, tokenizer: Any) -> InputsAndAnswers:
-    """Replace each hidden span by a sentinel; the decoder names the sentinels, each with its span after it."""
+    """Replace random spans by sentinels; the decoder predicts each sentinel followed by its span."""
     sentinels = tokenizer.convert_tokens_to_ids(list(SENTINELS))
     end, start = tokenizer.eos_token_id, tokenizer.pad_token_id
     cut = [_cut_spans([i for i in row if i != end], sentinels) for row in rows]
@@ -73,18 +73,18 @@ def _pad_inputs(rows: Rows, pad: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _choose(free: torch.Tensor) -> torch.Tensor:
-    """15 % of the free places of each row, at least one where there is one."""
+    """Choose 15 % of the free positions of each row, and at least one if there is any."""
     order = torch.rand(free.shape).masked_fill(~free, 2.0)
     count = (free.sum(1, keepdim=True) * HIDDEN_SHARE).round().clamp(min=1)
     return (order.argsort(1).argsort(1) < count) & free
 
 
 def _cut_spans(row: list[int], sentinels: list[int]) -> tuple[list[int], list[int]]:
-    """The visible tokens and the hidden ones, both with the sentinels."""
+    """Cut random spans: (visible tokens, masked tokens), both with sentinels."""
     count = max(1, round(len(row) * HIDDEN_SHARE))
     spans = min(max(1, round(count / SPAN_LENGTH)), len(sentinels))
     hidden_sizes = _random_parts(count, spans)
-    # Unlike in T5's own code the outer gaps may be empty, so that a first word can be hidden as a last one can.
+    # Unlike in T5's code, both outer gaps may be empty, so that the first word can be masked as the last one can.
     gaps = _random_parts(len(row) - count + 2, spans + 1)
     left: list[int] = []
     hidden: list[int] = []
@@ -98,7 +98,7 @@ def _cut_spans(row: list[int], sentinels: list[int]) -> tuple[list[int], list[in
 
 
 def _random_parts(total: int, count: int) -> list[int]:
-    """`total` as a sum of `count` positive whole numbers, each way equally likely."""
+    """Random composition of `total` into `count` positive integers, uniformly distributed."""
     cuts = sorted((torch.randperm(total - 1)[: count - 1] + 1).tolist())
     ends = [0, *cuts, total]
     return [b - a for a, b in pairwise(ends)]

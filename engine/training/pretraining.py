@@ -1,4 +1,4 @@
-"""Pre-training of new text models on plain text, each with its own tokenizer and its family's objective."""
+"""Pre-training of new text models on plain text, with a new tokenizer and the objective of the family."""
 
 from __future__ import annotations
 
@@ -23,95 +23,73 @@ from engine.progress import CancelToken, Report, silent
 from engine.training.cards import NEW_BASE, PRETRAINING, describe_training
 from engine.training.checkpoint import prepare_output_folder
 from engine.training.config import SHAPES, ModelShape, PretrainConfig
-from engine.training.loop import SplitScore, TrainingLoop, copy_weights
+from engine.training.loop import (
+    EVALUATION_BATCH,
+    SplitScore,
+    TrainingLoop,
+    copy_weights,
+    evaluation_mode,
+    sorted_batches,
+)
 from engine.training.objectives import IGNORED, OBJECTIVES, PretrainingObjective
 from engine.training.recipe import TrainingRecipe, TrainResult
-from engine.training.text_data import load_train_split, pad_rows, sample_rows, split_held_out, text_source
+from engine.training.text_data import TokenizedTexts, load_train_split, sample_rows, split_held_out, text_source
 from engine.training.tokenizer_training import train_tokenizer
 
 LOSS = "loss (nats a token)"
 SEPARATOR = "+"
-"""Between the names of data sets; a comma is part of their options."""
-EVALUATED_AT_ONCE = 64
-"""Texts a step when a loss is measured."""
+"""Separator of data set names, whose options contain commas."""
 HELD_OUT_SEED = 0
-"""The seed of the hidden tokens of held-out texts, which are always the same."""
+"""Seed of the masked tokens in held-out texts, so that they are always the same."""
 INITIAL_STD = 0.05
 """Standard deviation of new weights: about a third of 1 / sqrt(width), for which these widths are small."""
 DECODER_BLOCKS = 2
-"""Blocks of T5's decoder, which only helps the encoder to learn."""
+"""Blocks of T5's decoder, which is only used in pre-training."""
 NOT_STORED = ("decoder.", "lm_head.")
-"""Parts of T5 that are not stored."""
+"""Prefixes of T5's weights that are not stored."""
 
 
 def pretrain(config: PretrainConfig, report: Report = silent, cancel: CancelToken | None = None) -> TrainResult:
-    """Train from new weights, keep the best epoch by held-out loss, store it and measure what was stored."""
+    """Train from new weights, store the best epoch by held-out loss, and evaluate the stored model."""
     return Pretraining(config, report, cancel).run()
 
 
-@dataclass(frozen=True)
-class TokenizedLines:
-    """Tokenized texts without padding and without labels: the answers are hidden or next tokens."""
-
-    ids: list[list[int]]
-
-    def __len__(self) -> int:
-        return len(self.ids)
-
-    @property
-    def labels(self) -> list[float]:
-        return [0.0] * len(self)
-
-    @property
-    def lengths(self) -> list[int]:
-        """Tokens of each text."""
-        return [len(row) for row in self.ids]
-
-    def batch(self, indices: Sequence[int], device: torch.device) -> dict[str, torch.Tensor]:
-        """The whole texts, padded with 0 on the right, nothing hidden."""
-        return {"input_ids": pad_rows([self.ids[i] for i in indices], 0).to(device)}
-
-
 class PretrainingLoop(TrainingLoop):
-    """The loop whose score is the held-out loss with a minus, so that higher is better."""
+    """Training loop over unlabeled texts: predicts masked or next tokens; the score is the negative loss."""
 
     objective: PretrainingObjective
     tokenizer: Any
 
     def _loss(self, indices: list[int]) -> torch.Tensor:
         with self._arithmetic():
-            logits, answers = self._predict(cast(TokenizedLines, self.data), indices)
+            logits, answers = self._predict(cast(TokenizedTexts, self.data), indices)
         return functional.cross_entropy(
             logits.float(), answers, ignore_index=IGNORED, label_smoothing=self.config.label_smoothing
         )
 
     def _score(self) -> float:
-        return -self.mean_loss(cast(TokenizedLines, self.held_out))
+        return -self.mean_loss(cast(TokenizedTexts, self.held_out))
 
-    def mean_loss(self, lines: TokenizedLines) -> float:
-        """Mean cross-entropy of a hidden (or next) token in nats, in eval mode."""
-        lengths = lines.lengths
-        order = sorted(range(len(lines)), key=lambda i: lengths[i])
-        total, count, training = 0.0, 0, self.module.training
-        self.module.eval()
-        with torch.random.fork_rng(devices=[]), torch.inference_mode():
-            torch.default_generator.manual_seed(HELD_OUT_SEED)  # the CPU's alone, which hides the tokens
-            for start in range(0, len(order), EVALUATED_AT_ONCE):
-                logits, answers = self._predict(lines, order[start : start + EVALUATED_AT_ONCE])
+    def mean_loss(self, texts: TokenizedTexts) -> float:
+        """Mean cross-entropy of the masked (or next) tokens in nats, in eval mode."""
+        total, count = 0.0, 0
+        with torch.random.fork_rng(devices=[]), evaluation_mode(self.module):
+            torch.default_generator.manual_seed(HELD_OUT_SEED)  # of the CPU only, which masks the tokens
+            for indices in sorted_batches(texts.lengths, EVALUATION_BATCH):
+                logits, answers = self._predict(texts, indices)
                 total += functional.cross_entropy(logits.float(), answers, ignore_index=IGNORED, reduction="sum").item()
                 count += int((answers != IGNORED).sum())
-        self.module.train(training)
         return total / count
 
-    def _predict(self, lines: TokenizedLines, indices: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
-        """Logits (tokens, vocabulary) and the right token of each."""
-        inputs, answers = self.objective.make([lines.ids[i] for i in indices], self.tokenizer)
+    def _predict(self, texts: TokenizedTexts, indices: Sequence[int]) -> tuple[torch.Tensor, torch.Tensor]:
+        """Return logits (tokens, vocabulary) and the correct token of each."""
+        inputs, answers = self.objective.make([texts.inputs[i]["input_ids"] for i in indices], self.tokenizer)
         logits = self.module(**{name: tensor.to(self.device) for name, tensor in inputs.items()}).logits
         return logits.flatten(0, 1), answers.flatten().to(self.device)
 
 
 class Pretraining(TrainingRecipe[PretrainConfig]):
-    """The recipe of a new text model."""
+    """Pre-training of a new text model."""
 
     metric = LOSS
     score_sign = -1
@@ -138,7 +116,7 @@ class Pretraining(TrainingRecipe[PretrainConfig]):
         store_module(module, self.shape.family, self.tokenizer, self.out)
 
     def measure(self, loop: TrainingLoop) -> dict[str, SplitScore]:
-        # The weights are read back into the module that they came from; parts that are not stored stay.
+        # The stored weights are loaded into the module they came from; parts that are not stored stay as they are.
         copy_weights(loop.module.state_dict(), load_file(self.out / "model.safetensors"))
         sets, measure = {"held-out": self.texts.held_out, **self.further}, cast(PretrainingLoop, loop).mean_loss
         return {name: SplitScore(LOSS, measure(self._tokenize(texts)), len(texts)) for name, texts in sets.items()}
@@ -152,18 +130,19 @@ class Pretraining(TrainingRecipe[PretrainConfig]):
     def sizes(self) -> dict[str, int]:
         return {"train": len(self.train), "held_out": len(self.held_out), "dropped": self.texts.dropped}
 
-    def _tokenize(self, texts: Sequence[str]) -> TokenizedLines:
-        """Texts of two tokens or more; GPT-2's end token follows them, since its tokenizer adds nothing itself."""
+    def _tokenize(self, texts: Sequence[str]) -> TokenizedTexts:
+        """Tokenize texts and drop those of one token. GPT-2's tokenizer adds no end token, so it is added here."""
         length = self.config.max_length
         ids = tokenize(self.tokenizer, list(texts), None, length)["input_ids"]
         if self.shape.family == "gpt2":
             ids = [[*row[: length - 1], self.tokenizer.eos_token_id] for row in ids]
-        return TokenizedLines([row for row in ids if len(row) > 1])
+        rows = [{"input_ids": row} for row in ids if len(row) > 1]
+        return TokenizedTexts(rows, [0.0] * len(rows), {"input_ids": 0})
 
 
 @dataclass(frozen=True)
 class PlainCorpus:
-    """Train and held-out texts. `dropped`: train texts that are part of a held-out one."""
+    """Training and held-out texts. `dropped`: number of training texts contained in a held-out text."""
 
     train: tuple[str, ...]
     held_out: tuple[str, ...]
@@ -172,7 +151,7 @@ class PlainCorpus:
 
 
 def read_plain_corpus(config: PretrainConfig) -> PlainCorpus:
-    """The texts of the train splits, each once, split and drawn by the seed; both texts of a pair count."""
+    """Read the distinct texts of the training splits, including both texts of pairs, and split them by seed."""
     sets = [load_train_split(name) for name in _dataset_names(config.dataset)]
     rows = [LabeledExample(text) for text in dict.fromkeys(text for data in sets for text in plain_texts(data))]
     if len(rows) < 10:
@@ -188,13 +167,13 @@ def read_plain_corpus(config: PretrainConfig) -> PlainCorpus:
 
 
 def plain_texts(data: Dataset) -> list[str]:
-    """All texts that are not blank."""
+    """List all texts that are not blank, including both texts of pairs."""
     texts = (text for example in data.examples for text in (example.text, example.text_pair))
     return [text for text in texts if text and text.strip()]
 
 
 def _dataset_names(dataset: str) -> list[str]:
-    """The names in a value such as `reviews-generated+sst2`."""
+    """Split names such as `reviews-generated+sst2`."""
     names = [part.strip() for part in dataset.split(SEPARATOR)]
     if not all(names):
         raise UsageError(f"dataset: must be names of data sets joined by {SEPARATOR}, got {dataset!r}.")
@@ -202,12 +181,12 @@ def _dataset_names(dataset: str) -> list[str]:
 
 
 def new_module(shape: ModelShape, tokenizer: Any, length: int) -> Any:
-    """New float32 weights, drawn from torch's generator. Without dropout: these models are too small to overfit."""
+    """Create a module with random float32 weights, without dropout, as these models are too small to overfit."""
     return _MODULES[shape.family](shape, tokenizer, length)
 
 
 def store_module(module: Any, family: str, tokenizer: Any, out: Path) -> None:
-    """Write float16 safetensors, config and tokenizer; of T5 the encoder alone."""
+    """Write float16 safetensors, config and tokenizer; for T5 the encoder only."""
     with silence_libraries():
         stored = _encoder(module) if family == "t5" else copy.deepcopy(module)
         stored.half().save_pretrained(str(out))
@@ -222,7 +201,7 @@ def _encoder(module: Any) -> Any:
 
 
 def _token_ids(tokenizer: Any) -> dict[str, Any]:
-    """Vocabulary and the special tokens that every config names."""
+    """Vocabulary size and special tokens, as in every config."""
     return {
         "vocab_size": len(tokenizer),
         "pad_token_id": tokenizer.pad_token_id,
@@ -232,7 +211,7 @@ def _token_ids(tokenizer: Any) -> dict[str, Any]:
 
 
 def _masked(kind: str, token_types: int, places_before: int) -> Callable[[ModelShape, Any, int], Any]:
-    """BERT and RoBERTa, whose positions begin after `places_before`."""
+    """Builder of BERT or RoBERTa, whose positions start at `places_before`."""
 
     def build(shape: ModelShape, tokenizer: Any, length: int) -> Any:
         config = getattr(transformers, f"{kind}Config")(

@@ -1,4 +1,4 @@
-"""The recipe that every training follows: train, store the best epoch, measure what was stored, write the card."""
+"""Steps of every training: train, store the best epoch, evaluate the stored model, write the card."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ConfigT = TypeVar("ConfigT", bound=LoopConfig)
 
 @dataclass(frozen=True)
 class TrainResult:
-    """The outcome of a training: its folder, how each epoch did, and the stored model's scores."""
+    """Result of a training: its folder, the records of all epochs, and the scores of the stored model."""
 
     out: Path
     history: tuple[EpochRecord, ...]
@@ -39,9 +39,9 @@ class TrainResult:
 
 
 class TrainingRecipe(ABC, Generic[ConfigT]):
-    """One training. A subclass reads its data when it is made, and defines what is trained, stored and measured.
+    """Base class of trainings. Subclasses read their data in `__init__` and define the steps below.
 
-    `kind` and `labels` are for the card. `score_sign` turns the loop's score, of which more is better, into the metric.
+    `kind` and `labels` are for the card. `score_sign` converts the loop's score, where higher is better, to the metric.
     """
 
     kind: str
@@ -57,30 +57,30 @@ class TrainingRecipe(ABC, Generic[ConfigT]):
 
     @abstractmethod
     def new_loop(self) -> TrainingLoop:
-        """The loop over a module whose weights are drawn or read now."""
+        """Create the loop, with a new module."""
 
     @abstractmethod
     def store(self, module: Any) -> None:
-        """Write the weights and whatever loading them needs."""
+        """Write the weights and everything needed to load them."""
 
     @abstractmethod
     def measure(self, loop: TrainingLoop) -> dict[str, SplitScore]:
-        """Score the stored weights, read back from the folder, by split."""
+        """Evaluate the stored weights by split."""
 
     @abstractmethod
     def facts(self, module: Any) -> dict[str, Any]:
-        """The facts of the card about base, data, use and limits, perhaps with the shape."""
+        """Facts for the card about base, data, use and limits, and the shape of new models."""
 
     @abstractmethod
     def sizes(self) -> dict[str, int]:
-        """The number of examples by part: train, held_out, dropped."""
+        """Number of examples by part: train, held_out, dropped."""
 
     def training_mode(self, module: Any) -> contextlib.AbstractContextManager[None]:
-        """A context around the loop."""
+        """Context manager around the loop."""
         return contextlib.nullcontext()
 
     def run(self) -> TrainResult:
-        """Train, keep the best epoch by a held-out part of train, store it and measure what was stored."""
+        """Train, store the best epoch by the score on held-out training examples, and evaluate the stored model."""
         with torch.random.fork_rng(devices=[self.device] if self.device.type == "cuda" else []):
             torch.manual_seed(self.config.seed)
             loop = self.new_loop()
@@ -97,7 +97,7 @@ class TrainingRecipe(ABC, Generic[ConfigT]):
             return TrainResult(self.out, loop.records(), loop.state.best_epoch, loop.state.seconds, scores, card)
 
     def precision(self) -> dict[str, str]:
-        """The precision of the stored weights, where the card states it."""
+        """Precision of the stored weights for the card; empty if the card does not state it."""
         return {"precision": "float16" if self.config.stored_half else "float32"}
 
     def _card(self, loop: TrainingLoop, scores: Mapping[str, SplitScore]) -> dict[str, Any]:
@@ -125,7 +125,7 @@ class TrainingRecipe(ABC, Generic[ConfigT]):
 
 
 def select_device(name: str) -> str:
-    """The device for `auto` (`EXEGESIS_DEVICE`, else the best one) or a named one. Error: it is not available."""
+    """Resolve `auto` (`EXEGESIS_DEVICE`, else the best device) or a device name. Errors: it is not available."""
     available = {"cpu": True, "cuda": torch.cuda.is_available(), "mps": torch.backends.mps.is_available()}
     if name == "auto" and os.environ.get("EXEGESIS_DEVICE"):
         return str(runtime.device())
@@ -137,7 +137,7 @@ def select_device(name: str) -> str:
 
 
 def device_name(device: torch.device) -> str:
-    """The device in words, as cards state it."""
+    """Description of the device for the card."""
     if device.type == "cuda":
         return torch.cuda.get_device_name(device)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count()

@@ -1,4 +1,4 @@
-"""Texts of a training: labelled examples by split, the held-out part without leaks, and tokenized sets."""
+"""Texts for training: labeled examples by split, a held-out part without leakage, and tokenized sets."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from engine.models.text_classifier import tokenize
 from engine.params import parse_assignments
 
 SCORE = ("score",)
-"""The one label of a regression head."""
+"""The only label of a regression head."""
 WITHOUT_SPLITS = ("reviews", "nli")
 """Embedded data sets without splits."""
 
 
 @dataclass(frozen=True)
 class TextCorpus:
-    """`train`, and of `validation` and `test` those that exist with labels. `revision` stands for the content."""
+    """The training split, and the labeled validation and test splits, if any. `revision` identifies the content."""
 
     name: str
     labels: tuple[str, ...]
@@ -38,7 +38,7 @@ class TextCorpus:
 
 
 def read_text_corpus(dataset: str, columns: str = "") -> TextCorpus:
-    """The train split and the other labelled splits. A single file without splits is all training data."""
+    """Load the training split and the other labeled splits; a single file is all training data."""
     mapping = parse_assignments(columns.split(",")) if columns else None
     train = load_train_split(dataset, mapping)
     others = {} if train.split == "all" else _load_other_splits(dataset, mapping, train)
@@ -47,7 +47,7 @@ def read_text_corpus(dataset: str, columns: str = "") -> TextCorpus:
 
 
 def load_further_texts(names: str, corpus: TextCorpus) -> dict[str, tuple[LabeledExample, ...]]:
-    """Other data sets with the same labels, by name, on which the finished model is measured."""
+    """Load further data sets with the same labels for the final evaluation."""
     sets = {}
     for name in parse_names(names):
         data = load(name)
@@ -59,14 +59,14 @@ def load_further_texts(names: str, corpus: TextCorpus) -> dict[str, tuple[Labele
 
 
 def load_train_split(dataset: str, mapping: dict[str, str] | None = None) -> Dataset:
-    """The train split, or the whole of a set without splits."""
+    """Load the training split, or the whole of a data set without splits."""
     if Path(dataset).is_file() or dataset in WITHOUT_SPLITS:
         return load(dataset, columns=mapping)
     return load(dataset, split="train", columns=mapping)
 
 
 def text_source(dataset: str) -> dict[str, str]:
-    """Title, source and licence of a data set, for the card; of a file only its name, never its place."""
+    """Title, source and licence of a data set for the card; for a file its name only, not its path."""
     if known := registered_name(dataset):
         card = dataset_card(known)
         return {"name": card.title, "source": card.source, "licence": card.licence}
@@ -77,7 +77,7 @@ def text_source(dataset: str) -> dict[str, str]:
 def _load_other_splits(
     dataset: str, mapping: dict[str, str] | None, train: Dataset
 ) -> dict[str, tuple[LabeledExample, ...]]:
-    # Classes that are named by words must get the same numbers in every split.
+    # Named classes must have the same indices in every split.
     names = None if registered_name(dataset) or train.task == "regression" else train.label_names
     splits = {}
     for split in ("validation", "test"):
@@ -99,11 +99,11 @@ def _labelled(data: Dataset) -> tuple[LabeledExample, ...]:
 def split_held_out(
     examples: Sequence[LabeledExample], count: int, seed: int = 0, drop_contained: bool = True
 ) -> tuple[list[LabeledExample], list[LabeledExample]]:
-    """(train, held out). Held out are `count` examples, at most a fifth, drawn by `seed`.
+    """Split into (train, held out) by `seed`. `count` examples are held out, at most a fifth.
 
-    With `drop_contained`, only texts that are part of no longer text are held out, in the half with most words,
-    and every train text that is part of a held-out one (by whole words, case ignored) is dropped: SST-2's train
-    set holds the phrases of its sentences, so that a plain random split would test on seen words.
+    With `drop_contained`, held-out texts are drawn from the longer half of those not contained in another text, and
+    training texts contained in a held-out text (by whole words, ignoring case) are dropped. SST-2's training set
+    includes the phrases of its sentences, so a plain random split would leak held-out words.
     """
     texts = [_normalize(e) for e in examples]
     candidates = _longest_whole(texts) if drop_contained else list(range(len(examples)))
@@ -117,7 +117,7 @@ def split_held_out(
 
 
 def sample_rows(rows: Sequence[LabeledExample], count: int, seed: int) -> list[LabeledExample]:
-    """`count` of the rows in an order drawn by `seed`; all in order where there are no more, or `count` is 0."""
+    """Draw `count` rows by `seed`; returns all rows in order if there are no more, or if `count` is 0."""
     if not count or count >= len(rows):
         return list(rows)
     order = torch.randperm(len(rows), generator=torch.Generator().manual_seed(seed))
@@ -125,7 +125,7 @@ def sample_rows(rows: Sequence[LabeledExample], count: int, seed: int) -> list[L
 
 
 class ContainmentIndex:
-    """Texts that contain a given one as consecutive whole words; indexed by word, so that sets of 1e5 are fast."""
+    """Index for finding texts that contain another as consecutive whole words, fast for 1e5 texts."""
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = list(texts)
@@ -135,7 +135,7 @@ class ContainmentIndex:
                 self._by_word[word].append(i)
 
     def contains(self, text: str, strictly: bool = False) -> bool:
-        """Whether an indexed text contains `text`; `strictly`: a longer one. All contain an empty text."""
+        """Whether an indexed text contains `text`; `strictly`: a longer text. Every text contains the empty one."""
         postings = [self._by_word.get(word, []) for word in set(text.split())]
         places: Sequence[int] = min(postings, key=len) if postings else range(len(self._texts))
         return any(text in self._texts[i] and not (strictly and text == self._texts[i]) for i in places)
@@ -151,7 +151,7 @@ def _longest_whole(texts: list[str]) -> list[int]:
 
 
 def _normalize(example: LabeledExample) -> str:
-    # The blanks at both ends make `in` respect word boundaries; the tab separates a pair's texts.
+    # Blanks at both ends make `in` respect word boundaries; the tab separates the texts of a pair.
     parts = [example.text] if example.text_pair is None else [example.text, example.text_pair]
     joined = " \t ".join(" ".join(part.lower().split()) for part in parts)
     return f" {joined} "
@@ -159,7 +159,7 @@ def _normalize(example: LabeledExample) -> str:
 
 @dataclass(frozen=True)
 class TokenizedTexts:
-    """A tokenized set: per example its inputs as lists of ids, and one label each."""
+    """Tokenized examples: the inputs of each as lists of ids, and its label. `pad`: fill value of each input."""
 
     inputs: list[dict[str, list[int]]]
     labels: list[float]
@@ -170,17 +170,17 @@ class TokenizedTexts:
 
     @property
     def lengths(self) -> list[int]:
-        """Tokens of each example."""
+        """Number of tokens of each example."""
         return [len(row["input_ids"]) for row in self.inputs]
 
     def batch(self, indices: Sequence[int], device: torch.device) -> dict[str, torch.Tensor]:
-        """Right-padded inputs of the examples, each (batch, longest), as int64 on `device`."""
+        """Right-padded inputs (batch, longest) as int64 on `device`."""
         rows = [self.inputs[i] for i in indices]
         return {name: pad_rows([row[name] for row in rows], self.pad[name]).to(device) for name in rows[0]}
 
 
 def pad_rows(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
-    """Rows side by side as int64 (rows, longest), filled on the right."""
+    """Stack rows as int64 (rows, longest), padded on the right."""
     longest = max(len(row) for row in rows)
     return torch.tensor([[*row, *[fill] * (longest - len(row))] for row in rows])
 
@@ -188,7 +188,7 @@ def pad_rows(rows: Sequence[Sequence[int]], fill: int) -> torch.Tensor:
 def tokenize_examples(
     examples: Sequence[LabeledExample], tokenizer: Any, max_length: int, adapter: TextAdapter
 ) -> TokenizedTexts:
-    """Tokenize single texts and pairs as explaining does (an empty second text is none); cut to `max_length`."""
+    """Tokenize texts and pairs as for explanations (an empty second text is ignored), truncated to `max_length`."""
     names = ["input_ids", "attention_mask", *(["token_type_ids"] if adapter.token_types else [])]
     rows: dict[int, dict[str, list[int]]] = {}
     for paired in (False, True):

@@ -1,7 +1,7 @@
 """Tokenizers of new models: WordPiece for BERT, byte BPE for RoBERTa and GPT-2, Unigram for T5.
 
-Byte-pair merging numbers and breaks ties by the letters themselves, so that every process makes the same pieces; the
-library's own trainers of WordPiece and Unigram do not.
+Byte-pair merging breaks ties by the letters themselves, so that every process creates the same pieces; the library's
+trainers of WordPiece and Unigram do not.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from tokenizers import Regex, Tokenizer, decoders, models, normalizers, pre_toke
 from engine.errors import ExegesisError
 
 MARKS = ("positive", "negative")
-"""Words that are one token each in every tokenizer: the marks of `reviews-marked`."""
+"""Words that are single tokens in every tokenizer: the marks of `reviews-marked`."""
 WORD_START = "▁"
 """The character before the first piece of a word, as in SentencePiece."""
 SENTINELS = tuple(f"<extra_id_{number}>" for number in range(64))
-"""Each stands for one hidden span of T5's pre-training."""
+"""Sentinels of the masked spans in T5's pre-training."""
 UNIGRAM_ROUNDS = 3
-"""Each splits the words in their likeliest way and drops the rarest pieces."""
+"""Rounds of segmenting words into the most likely pieces and dropping the rarest pieces."""
 _ROBERTA_ROLES = {
     "bos": "<s>", "cls": "<s>", "pad": "<pad>", "eos": "</s>", "sep": "</s>", "unk": "<unk>", "mask": "<mask>",
 }  # fmt: skip
 
 
 def train_tokenizer(family: str, texts: Sequence[str], size: int, length: int) -> Any:
-    """A tokenizer of at most `size` pieces, made from `texts`, that takes `length` tokens. The marks are one each."""
-    # The marks so often that they become pieces: at the start of a text and after a blank.
+    """Train a tokenizer of at most `size` pieces for inputs of `length` tokens. The marks are single tokens."""
+    # Enough marks to become pieces, both at the start of a text and after a space.
     repeats = 20 + len(texts) // 20
     with_marks = [*texts, *(f"{mark} {mark}" for mark in MARKS for _ in range(repeats))]
     tokenizer = _TRAINERS[family](with_marks, size, length)
@@ -121,7 +121,7 @@ _TRAINERS: dict[str, Callable[[list[str], int, int], Any]] = {
 
 
 def _merge_pieces(texts: Iterable[str], normalizer: Any, splitter: Any, size: int) -> list[str]:
-    """At most `size` pieces of words: the letters, then merges of neighbors, the most frequent first.
+    """Train byte-pair merges: at most `size` pieces, first the letters, then merges, the most frequent first.
 
     `splitter` puts `WORD_START` before each word.
     """
@@ -134,10 +134,10 @@ def _merge_pieces(texts: Iterable[str], normalizer: Any, splitter: Any, size: in
 
 
 def _train_unigram(texts: list[str], normalizer: Any, splitter: Any, size: int, special: list[str]) -> models.Unigram:
-    """A Unigram language model over pieces (Kudo, 2018), by hard expectation-maximization.
+    """Train a Unigram language model over pieces (Kudo, 2018) by hard expectation-maximization.
 
-    `special` tokens (one is `<unk>`), then pieces with their log-probabilities, the likeliest first. The library's
-    trainer sums in the order of a hash map; this one counts, and so is the same in every process.
+    It has the `special` tokens (one is `<unk>`), then pieces with log-probabilities, the most likely first. The
+    library's trainer sums floats in the order of a hash map; this one counts, so its result is reproducible.
     """
     words: Counter[str] = Counter()
     for text in texts:
@@ -164,6 +164,6 @@ def _unigram(scores: Mapping[str, float], special: list[str]) -> models.Unigram:
 
 
 def _log_probabilities(counts: Mapping[str, int]) -> dict[str, float]:
-    """In nats, each count raised by one, to six decimals."""
+    """Log-probabilities in nats, with add-one smoothing, rounded to six decimals."""
     total = sum(counts.values()) + len(counts)
     return {piece: round(math.log((count + 1) / total), 6) for piece, count in counts.items()}

@@ -1,4 +1,4 @@
-"""Load image classifiers by name: frozen and checked; and inspect whether one can be used."""
+"""Loading and inspection of image classifiers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from engine.vision.view import check_sizes, config_errors, read_preprocessing, r
 
 
 def load_image_model(model: str, dtype: str = "float32", device: torch.device | None = None) -> ImageClassifier:
-    """A shared, read-only image classifier; the last few stay loaded.
+    """Return a shared, read-only image classifier; the last few stay loaded.
 
     Errors: an unknown name, a pickle-only or remote-code checkpoint, another family, no classifier, no preprocessing.
     """
@@ -28,7 +28,7 @@ def load_image_model(model: str, dtype: str = "float32", device: torch.device | 
 
 
 def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device: torch.device) -> ImageClassifier:
-    """Load a checkpoint from its folder, uncached. Errors: those of `load_image_model`."""
+    """Load a checkpoint without caching it. Errors: those of `load_image_model`."""
     config = read_base_config(source.base or source.folder)
     adapter = find_adapter(config.get("model_type", ""), config.get("architectures") or [], source.id)
     preprocessing = read_preprocessing(source.folder, source.id)
@@ -46,7 +46,7 @@ _LOADED = ModelCache(load, "image")
 
 
 def inspect_image_model(name: str) -> dict[str, Any]:
-    """Facts about an image model, and a trial on one picture. Errors: one sentence on why it cannot be used."""
+    """Inspect an image model on one picture. Errors: why the model is unusable, in one sentence."""
     source = catalog.locate(name)
     with runtime.turns():
         model = load_image_model(name, device=runtime.device())

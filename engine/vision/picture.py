@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 
 from engine.errors import unknown
 from engine.feature_groups import FeatureGroups, singletons
-from engine.lazy import torch
+from engine.lazy import skimage, torch
 from engine.result import Token
 
 SPECIALS = ("[CLS]", "[DIST]")
@@ -140,9 +140,9 @@ def superpixels(pixels: UInt8[np.ndarray, "height width 3"], n_segments: int) ->
 
     Source: Achanta et al. (2012), SLIC superpixels compared to state-of-the-art superpixel methods, algorithm 1.
     """
-    from skimage.segmentation import slic
-
-    return slic(pixels, n_segments=n_segments, compactness=COMPACTNESS, start_label=0, channel_axis=-1)
+    return skimage.segmentation.slic(
+        pixels, n_segments=n_segments, compactness=COMPACTNESS, start_label=0, channel_axis=-1
+    )
 
 
 def assign_patches(labels: Int[np.ndarray, "height width"], patch: tuple[int, int]) -> FeatureGroups:

@@ -12,6 +12,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.errors import ExegesisError, not_allowed
+from engine.lazy import scipy
 
 EXACT_LIMIT = 14
 MAX_PAIRS = 10**300
@@ -39,8 +40,7 @@ def shapley_weights(keep: Bool[np.ndarray, "coalition feature"]) -> Float[np.nda
 
     Source: Shapley (1953), eq. 13.
     """
-    from scipy.special import gammaln  # late: the list of explainers does without scipy
-
+    gammaln = scipy.special.gammaln
     n, size = keep.shape[1], keep.sum(axis=1).astype(np.float64)
     member = np.exp(gammaln(np.maximum(size, 1)) + gammaln(n - size + 1) - gammaln(n + 1))
     other = np.exp(gammaln(size + 1) + gammaln(np.maximum(n - size, 1)) - gammaln(n + 1))

@@ -14,6 +14,7 @@ import torch
 import transformers
 
 from engine.errors import ExegesisError, UsageError
+from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.models.loading import load_model
 from engine.request import Picture
@@ -172,7 +173,7 @@ def test_the_preprocessing_is_part_of_the_revision(saved: Save) -> None:
     file = Path(folder) / "preprocessor_config.json"
     file.write_text(file.read_text().replace("0.4", "0.41"))
     assert catalog.revision(folder) != before
-    assert catalog.is_image_model(folder)
+    assert kind_of_model(folder) == "image"
 
 
 def edit(folder: str, name: str, **changes: object) -> None:
