@@ -15,8 +15,7 @@ from jaxtyping import Float
 
 from components.styles import use_sheet
 from components.widgets.patch_map import PatchMap, layers_html
-from components.widgets.patch_map.html import LAYERS, place
-from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.patch_map.html import LAYERS, picture_style, place, use_picture_styles
 from components.widgets.token_map import TokenMap, token_map_html
 from components.widgets.token_map.html import direction
 from engine.request import Example, Input, Picture

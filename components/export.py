@@ -14,6 +14,7 @@ from html import escape
 
 import streamlit as st
 
+from components.inputs.choices import Focus
 from components.inputs.link import LONGEST_IN_LINK
 from components.inputs.picture_choice import PictureFocus
 from components.links import non_default_params
@@ -84,6 +85,11 @@ def picture_arguments(focus: PictureFocus) -> list[str]:
         return ["--image", PICTURE_FILE]
     split = ["--split", focus.split] if focus.split else []
     return ["--dataset", focus.data, *split, "--index", str(focus.index)]
+
+
+def input_arguments(focus: Focus) -> list[str]:
+    """The command's arguments of an input."""
+    return picture_arguments(focus) if isinstance(focus, PictureFocus) else text_arguments(focus.example)
 
 
 def picture_file(focus: PictureFocus) -> bytes:
@@ -181,6 +187,19 @@ def picture_button(focus: PictureFocus, key: str) -> None:
     """Draw a download button for the picture."""
     help = "The picture as it came, before the model's preprocessing."
     file_button("Picture", PICTURE_FILE, "image/png", lambda: picture_file(focus), help, key)
+
+
+def input_button(focus: Focus, key: str) -> None:
+    """Draw a download button for the input; for a text only where the command reads it from a file."""
+    if isinstance(focus, PictureFocus):
+        picture_button(focus, key)
+    else:
+        text_button(focus.example, key)
+
+
+def how_to_repeat(focus: Focus) -> str:
+    """The line above a command on an input."""
+    return how_to_repeat_picture(focus) if isinstance(focus, PictureFocus) else how_to_repeat_text(focus.example)
 
 
 def how_to_repeat_text(example: Example) -> str:

@@ -10,6 +10,8 @@ import streamlit as st
 from components.compute import explain
 from components.controls import PERSIST
 from components.errors import show_error, show_note
+from components.links import Query
+from components.navigation import ATTENTION
 from components.numbers import percent, signed
 from components.progress import run_with_progress
 from engine.errors import unknown
@@ -21,6 +23,7 @@ MOST_BARS = 8
 PROBE = "random"
 """The method that gives the prediction: it needs no model evaluation."""
 PREDICTED = ""
+HEADS_LINK = "See the heads"
 
 
 def prediction_html(prediction: Prediction, target: int, like: Prediction | None = None, most: int = MOST_BARS) -> str:
@@ -123,3 +126,10 @@ def _draw_prediction(
     if target is None:
         show_error(str(unknown("target", chosen, prediction.labels)))
     return target is not None
+
+
+def heads_link(kind: str, focus: Query, target: str | None, key: str) -> None:
+    """Draw a button that opens the Attention page. `kind`: text or image; `focus`: the model and input as in a link."""
+    if st.button(HEADS_LINK, key=key, type="tertiary", icon=":material/arrow_forward:", help=ATTENTION.question):
+        query = {"input": [kind]} | focus | ({"target": [target]} if target else {})
+        st.switch_page(ATTENTION.path, query_params=query)

@@ -22,14 +22,15 @@ _LINE_COMMENT = re.compile(r"//|/\*\*.*\*/$")
 
 
 @cache
-def asset_sheet(name: str) -> str:
-    """The style sheet assets/`name`.css without comments."""
-    return compact_css((ASSETS / f"{name}.css").read_text(encoding="utf-8"))
+def asset_sheet(sheet: str | Path) -> str:
+    """The style sheet of that path, or assets/`sheet`.css, without comments."""
+    path = ASSETS / f"{sheet}.css" if isinstance(sheet, str) else sheet
+    return compact_css(path.read_text(encoding="utf-8"))
 
 
-def use_sheet(name: str) -> None:
-    """Put the style sheet assets/`name`.css into the page; it takes no room. Colors come with `use_styles`."""
-    st.html(f"<style>{asset_sheet(name)}</style>")
+def use_sheet(sheet: str | Path) -> None:
+    """Put a style sheet into the page, named as in `asset_sheet`; it takes no room. Colors come with `use_styles`."""
+    st.html(f"<style>{asset_sheet(sheet)}</style>")
 
 
 def use_styles() -> None:

@@ -142,6 +142,11 @@ class Explanation:
         return self.notes if parts is None else (*self.notes, _share_held(parts, self.prediction.regression))
 
     @property
+    def kind(self) -> str:
+        """The kind of the input, by its id in `engine.input_kinds`."""
+        return "text" if self.grid is None else "image"
+
+    @property
     def features(self) -> np.ndarray:
         """Indices of the tokens that can be removed and ranked: all but the special ones."""
         return np.flatnonzero([not t.special for t in self.tokens])

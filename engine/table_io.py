@@ -26,10 +26,10 @@ def unescape_cell(cell: str) -> str:
     return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA_STARTS) else cell
 
 
-def to_csv(rows: Iterable[TableRow]) -> str:
+def to_csv(rows: Iterable[TableRow], line_end: str = "\n") -> str:
     """Return rows of the same columns as CSV: numbers in full, text escaped."""
-    sheet = io.StringIO()
-    writer = csv.writer(sheet, lineterminator="\n")
+    sheet = io.StringIO(newline="")
+    writer = csv.writer(sheet, lineterminator=line_end)
     each = iter(rows)
     for first in each:
         writer.writerow([escape_cell(name) for name in first])

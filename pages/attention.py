@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from components.attention import session as attention_session
-from components.attention.page import attention_panel, focus_panel
+from components.attention import state as attention_session
+from components.attention.page import attention_panel
 from components.compute import warm_up
 from components.errors import show_error
+from components.inputs.choices import CHOICES
 from components.navigation import ATTENTION, guard, heading
 from components.styles import use_styles
 from engine.input_kinds import list_models
@@ -23,7 +24,7 @@ loaded, opened, problems = attention_session.load(kind, models, methods)
 for sentence in problems:
     show_error(sentence)
 
-focus_panel(models, opened)
+CHOICES[kind].draw(models, opened)
 state = attention_session.from_widgets(loaded, opened)
 attention_session.save(state, loaded)
 attention_panel(state)

@@ -7,15 +7,29 @@ import streamlit as st
 from components.compute import warm_up
 from components.errors import show_error
 from components.images.browse import draw_browse
-from components.images.controls import draw_method_controls, draw_pins, draw_view_controls
 from components.images.export import draw_export
-from components.images.results import describe_picture, draw_ablation, draw_methods, draw_prediction, draw_questions
-from components.images.state import WIDGETS, load_state, read_controls, save_state
-from components.images.truth import draw_truth, true_patches
+from components.images.results import (
+    describe_picture,
+    draw_ablation,
+    draw_methods,
+    draw_prediction,
+    draw_questions,
+    draw_truth,
+    true_patches,
+)
+from components.images.state import (
+    WIDGETS,
+    draw_method_controls,
+    draw_pins,
+    draw_view_controls,
+    load_state,
+    read_controls,
+    save_state,
+)
 from components.inputs.picture_choice import draw_focus_controls
 from components.navigation import IMAGES, guard, heading
 from components.styles import use_styles
-from components.widgets.patch_map.picture import use_picture_styles
+from components.widgets.patch_map.html import use_picture_styles
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
 

@@ -8,12 +8,19 @@ from components.inputs.text_choice import draw_focus_controls, draw_text_fields
 from components.navigation import TEXT, guard, heading
 from components.styles import use_styles
 from components.text.browse import draw_browse
-from components.text.controls import draw_method_controls, draw_pins, draw_view_controls, widen_pins
 from components.text.edited import draw_edit
 from components.text.export import draw_export
 from components.text.results import draw_ablation, draw_methods, draw_prediction, draw_questions
-from components.text.state import load_state, read_controls, save_state
-from components.widgets.token_map.rationale import rationale_rows
+from components.text.state import (
+    draw_method_controls,
+    draw_pins,
+    draw_view_controls,
+    load_state,
+    read_controls,
+    save_state,
+    widen_pins,
+)
+from components.widgets.token_map.rows import rationale_rows
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
 

@@ -21,8 +21,7 @@ from components.prediction import prediction_html
 from components.styles import compact_css
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map import legend_html as patch_legend
-from components.widgets.patch_map.html import sentence
-from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.patch_map.html import picture_style, sentence, use_picture_styles
 from components.widgets.token_map import TokenMap, token_map_html
 from components.widgets.token_map import legend_html as token_legend
 from engine.attacks.result import AttackResult

@@ -56,7 +56,7 @@ from components.numbers import count, percent, signed
 from components.palette import browser_theme
 from components.progress import ProgressLine, resume_button, run_with_progress
 from components.tables import draw_table
-from components.widgets.patch_map.picture import picture_style
+from components.widgets.patch_map.html import picture_style
 from engine.attacks.attack import attack_key, attack_many
 from engine.attacks.optimizer import StepValues
 from engine.attacks.plan import AttackRequest

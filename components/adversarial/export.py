@@ -42,8 +42,7 @@ from components.experiment.export import TYPES, summary_json
 from components.export import REPEATS, citation_box, citation_html, file_button, png_button, standalone_page
 from components.inputs.picture_choice import PictureFocus
 from components.widgets.patch_map import PatchMap
-from components.widgets.patch_map.card import PatchCard
-from components.widgets.patch_map.picture import picture_sheet
+from components.widgets.patch_map.html import PatchCard, picture_sheet
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.svg import maps_svg
 from engine.attacks.experiment_result import METRICS

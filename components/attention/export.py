@@ -2,37 +2,80 @@
 
 from __future__ import annotations
 
-import csv
 import io
 import json
-from collections.abc import Iterable, Iterator, Sequence
+import math
+from base64 import b64encode
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from html import escape
 
 import numpy as np
+from jaxtyping import Float
 
 from components.attention.state import AttentionState
-from components.export import command_line, picture_arguments, run_arguments, target_arguments, text_arguments
-from components.inputs.picture_choice import PictureFocus
-from components.prediction import PROBE
+from components.export import (
+    citation,
+    citation_html,
+    command_html,
+    command_line,
+    input_arguments,
+    run_arguments,
+    standalone_page,
+    target_arguments,
+)
+from components.numbers import percent, plain, signed
+from components.palette import PALETTES, STEPS, Side, color, step_of
+from components.prediction import PROBE, prediction_html
+from components.svg import (
+    CELL,
+    EDGE,
+    LINE,
+    SMALL,
+    SMALLER,
+    WIDTH,
+    SvgSheet,
+    add_scale_bar,
+    add_sentence,
+    clean_xml,
+    count_cells,
+    svg_document,
+    text_element,
+)
 from components.widgets.attention_board.options import (
     Head,
     HeadScoreMap,
+    describe_view,
+    feature_maps,
+    head_name,
     query_position,
     select_matrix,
     selected_head,
 )
+from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map.png import overlay_png
 from engine.heads.matrices import MatrixSelection
 from engine.heads.readings import HeadReading
 from engine.heads.scores import AGREEMENT, OFF
-from engine.heads.table import DEFAULT_SCORES, HeadTable, HeadTableQuery, head_table, head_table_to_json
+from engine.heads.table import CAUTION, DEFAULT_SCORES, HeadTable, HeadTableQuery, head_table, head_table_to_json
 from engine.registry import explainer
-from engine.request import Example
+from engine.request import Picture
 from engine.result import Explanation
-from engine.table_io import escape_cell
+from engine.table_io import to_csv
+from engine.vision.view import read_view
 
 AXES = "layer head query key"
 ABOUT = "Probabilities in half precision, layers and heads from 0; NaN where a query may not attend."
+CONTENT_WIDTH = WIDTH - 2 * EDGE
+MAX_SCORE_SIDE, MAX_CELL_SIDE, MAP_SIDE = 34.0, 26.0, 448.0
+"""Of a cell of the score map, of a cell of a matrix, and of a picture under its map, in pixels."""
+MAX_NAME_CELLS = 22
+"""Cells that a token's name takes at most."""
+MIN_LABEL_DISTANCE = 12.0
+"""Pixels between two names at least."""
+MATRIX_PIXELS = 900
+"""Pixels of a matrix a side, about: no viewer then has to enlarge it, which some do with a blur."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,18 +125,30 @@ class HeadsExport:
 
 def scores_csv(export: HeadsExport) -> str:
     """A row a head, a column a score; `scale`: the factor of its output. A score that a head does not have is empty."""
-    table = export.table
-    scales = export.state.switched.grid(*export.reading.slope.shape)
-    flips = [] if table.flipped is None else ["flipped"]
-    return _write_csv(["layer", "head", "scale", *map(escape_cell, table.columns), *flips], _score_rows(table, scales))
+    table, scales = export.table, export.state.switched.grid(*export.reading.slope.shape)
+    rows = (
+        {
+            "layer": head[0],
+            "head": head[1],
+            "scale": float(scales[head]),
+            **{name: _number(column[head]) for name, column in table.columns.items()},
+            **({} if table.flipped is None else {"flipped": "true" if table.flipped[head] else "false"}),
+        }
+        for head in table.heads
+    )
+    return to_csv(rows, "\r\n")
 
 
 def matrix_csv(export: HeadsExport) -> str:
     """The selected head's matrix: a row a query, a column a key, named as `3 good`. Empty: may not attend."""
     selection = export.selection
-    names = [escape_cell(position_name(export.explanation, at)) for at in range(len(export.explanation.tokens))]
-    rows = ([names[at], *map(_cell, row)] for at, row in zip(selection.rows, export.matrix.tolist(), strict=True))
-    return _write_csv(["query", *(names[at] for at in selection.columns)], rows)
+    names = [position_name(export.explanation, at) for at in range(len(export.explanation.tokens))]
+    keys = [names[at] for at in selection.columns]
+    rows = (
+        {"query": names[at], **dict(zip(keys, map(_number, row), strict=True))}
+        for at, row in zip(selection.rows, export.matrix.tolist(), strict=True)
+    )
+    return to_csv(rows, "\r\n")
 
 
 def scores_json(export: HeadsExport) -> str:
@@ -129,15 +184,11 @@ def explain_command(export: HeadsExport) -> str:
 
 
 def _command(export: HeadsExport, name: list[str], options: list[str], seed: int) -> str:
-    explanation, focus, example = export.explanation, export.state.focus, export.state.input
-    source: list[str] = []
-    if isinstance(focus, PictureFocus):
-        source = picture_arguments(focus)
-    elif isinstance(example, Example):
-        source = text_arguments(example)
+    explanation, focus = export.explanation, export.state.focus
     command, *method = name
-    arguments = [command, "--model", explanation.provenance.model, *method, *source, *target_arguments(explanation)]
-    return command_line([*arguments, *options, *run_arguments(explanation.provenance, seed), "--json"], example)
+    arguments = [command, "--model", explanation.provenance.model, *method, *input_arguments(focus)]
+    arguments += [*target_arguments(explanation), *options, *run_arguments(explanation.provenance, seed), "--json"]
+    return command_line(arguments, focus.input)
 
 
 def position_name(explanation: Explanation, position: int) -> str:
@@ -154,20 +205,190 @@ def references(export: HeadsExport) -> Iterator[str]:
         yield f"{method.title} ({method.id}, version {method.version}): {method.citation.rstrip('.')}."
 
 
-def _score_rows(table: HeadTable, scales: np.ndarray) -> Iterator[list[object]]:
-    for head in table.heads:
-        flips = [] if table.flipped is None else ["true" if table.flipped[head] else "false"]
-        yield [*head, _cell(scales[head]), *(_cell(column[head]) for column in table.columns.values()), *flips]
+def _number(value: float) -> float | None:
+    """None for NaN."""
+    return None if np.isnan(value) else float(value)
 
 
-def _write_csv(header: list[str], rows: Iterable[Sequence[object]]) -> str:
-    file = io.StringIO(newline="")
-    writer = csv.writer(file, lineterminator="\r\n")
-    writer.writerow(header)
-    writer.writerows(rows)
+def svg(export: HeadsExport) -> str:
+    """The score of every head, then the selected head in detail, with scales and references; in the light theme."""
+    sheet = SvgSheet()
+    _title(sheet, f"Attention heads of {export.explanation.provenance.model}", _describe_prediction(export))
+    if export.scores is not None:
+        _score_map(sheet, export, export.scores)
+    _selected_head(sheet, export)
+    for line in _citations(export):
+        add_sentence(sheet, line)
+    return svg_document(sheet, dark=False)
+
+
+def html(export: HeadsExport) -> str:
+    """The prediction and the figure as one file, light: no script, nothing fetched."""
+    explanation = export.explanation
+    _, _, figure = svg(export).partition("?>\n")
+    commands = [heads_command(export), *([explain_command(export)] if export.state.switched else [])]
+    repeat = "" if export.state.input is None else command_html(export.state.input, *commands)
+    sections = (
+        prediction_html(explanation.prediction, explanation.provenance.target),
+        figure,
+        f"<h2>Cite this</h2>{cite_html(export)}{repeat}",
+    )
+    return standalone_page(
+        f"Attention heads of {explanation.provenance.model}", sections, "svg{max-width:100%;height:auto}", "light"
+    )
+
+
+def cite_html(export: HeadsExport) -> str:
+    """The citation as HTML."""
+    first, *rest = _citations(export)
+    return citation_html(first, rest)
+
+
+def _citations(export: HeadsExport) -> list[str]:
+    """Product and model, the source of the score, and the caution."""
+    return [citation(export.explanation), *references(export), CAUTION]
+
+
+def _title(sheet: SvgSheet, title: str, *lines: str) -> None:
+    sheet.parts.append(text_element(title, EDGE, sheet.y + 18, ' font-weight="bold"'))
+    sheet.y += LINE
+    for line in lines:
+        add_sentence(sheet, line)
+    sheet.y += 6
+
+
+def _describe_prediction(export: HeadsExport) -> str:
+    prediction, origin = export.explanation.prediction, export.explanation.provenance
+    if prediction.regression:
+        return f"Score: {signed(prediction.logits[0])}."
+    text = f"Predicted: {prediction.label}, {percent(prediction.probabilities[prediction.index])}."
+    return text if origin.target == prediction.index else f"{text} Looked at: {origin.target_label}."
+
+
+def _score_map(sheet: SvgSheet, export: HeadsExport, scores: HeadScoreMap) -> None:
+    """A row a layer, a column a head; the selected head has a frame."""
+    _title(sheet, f"{scores.title} ({scores.unit})", scores.words)
+    (layers, heads), left = scores.values.shape, EDGE + 4 * CELL
+    side = min(MAX_SCORE_SIDE, (CONTENT_WIDTH - 4 * CELL) / heads)
+    end = float(np.nan_to_num(np.abs(scores.values)).max())
+    for head in range(heads):
+        sheet.parts.append(
+            text_element(
+                str(head), left + (head + 0.5) * side, sheet.y + 12, f'{SMALLER} text-anchor="middle"', "muted"
+            )
+        )
+    sheet.y += 18
+    for layer in range(layers):
+        sheet.parts.append(
+            text_element(str(layer), left - CELL, sheet.y + side / 2 + 4, f'{SMALLER} text-anchor="end"', "muted")
+        )
+        sheet.parts += [
+            _score_cell(scores, (layer, head), left + head * side, sheet.y, side, end) for head in range(heads)
+        ]
+        if export.head[0] == layer:
+            sheet.parts.append(_frame(left + export.head[1] * side, sheet.y, side, side, "text", 2))
+        sheet.y += side
+    ends = f"{signed(-end)} to {signed(end)}" if scores.signed else f"0 to {plain(end)}"
+    legend = f"{ends} {scores.unit}; down: layers, across: heads" if end else "All scores are zero"
+    add_scale_bar(sheet, legend, None if not end else "signed" if scores.signed else "amount")
+
+
+def _score_cell(scores: HeadScoreMap, head: tuple[int, int], x: float, y: float, side: float, end: float) -> str:
+    value = float(scores.values[head])
+    missing = math.isnan(value)
+    kind: Side = "amount" if not scores.signed else "for" if value > 0 else "against"
+    fill = PALETTES["light"].special if missing else color("light", kind, step_of(value, end))
+    number = "no value" if missing else signed(value) if scores.signed else plain(value)
+    box = f'<rect x="{x + 1:g}" y="{y + 1:g}" width="{side - 2:g}" height="{side - 2:g}" fill="{fill}"/>'
+    return f"<g><title>{escape(f'{head_name(head)}: {number}')}</title>{box}</g>"
+
+
+def _frame(x: float, y: float, width: float, height: float, ink: str, stroke: int) -> str:
+    place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}"'
+    return f'<rect {place} fill="none" stroke="{getattr(PALETTES["light"], ink)}" stroke-width="{stroke}"/>'
+
+
+def _selected_head(sheet: SvgSheet, export: HeadsExport) -> None:
+    """The map over the picture, or the matrix."""
+    name, options, example = head_name(export.head), export.state.board, export.state.input
+    if isinstance(example, Picture) and options.detail == "overlay":
+        view = describe_view(export.reading, options)
+        _title(sheet, f"Head {name}", f"{view[:1].upper()}{view[1:]}.")  # not `capitalize`: it would write «[cls]»
+        _overlay(sheet, export, example)
+        return
+    _title(sheet, f"Head {name}", " ".join(filter(None, ("Queries down, keys across.", export.selection.note))))
+    _matrix(sheet, export)
+
+
+def _overlay(sheet: SvgSheet, export: HeadsExport, picture: Picture) -> None:
+    maps = np.nan_to_num(feature_maps(export.reading, export.state.board))
+    end = float(maps.max() if export.state.board.scale == "shared" else maps[export.head].max())
+    view = PatchMap(maps[export.head].reshape(export.explanation.grid or ()), False, "", end=end)
+    pixels = read_view(export.explanation.provenance.model).transform(picture.pixels)
+    height = MAP_SIDE * pixels.shape[0] / pixels.shape[1]
+    sheet.parts.append(_image(overlay_png(pixels, view, "light"), EDGE, sheet.y, MAP_SIDE, height))
+    sheet.y += height
+    add_scale_bar(sheet, f"0 to {plain(end)}", "amount")
+
+
+def _matrix(sheet: SvgSheet, export: HeadsExport) -> None:
+    matrix, part = export.matrix, export.selection
+    end = _end(export, matrix)
+    rows, columns = ([_label(export, at) for at in places] for places in (part.rows, part.columns))
+    left, top = (SMALL * CELL * max(map(count_cells, names)) + 8 for names in (rows, columns))
+    side = min(MAX_CELL_SIDE, (CONTENT_WIDTH - left) / max(matrix.shape))
+    x, y = EDGE + left, sheet.y + top
+    sheet.parts += _names(rows, x - 6, y, side, upwards=False)
+    sheet.parts += _names(columns, x, y - 6, side, upwards=True)
+    sheet.parts.append(_image(_matrix_png(matrix, end), x, y, side * len(columns), side * len(rows)))
+    sheet.parts.append(_frame(x, y, side * len(columns), side * len(rows), "line", 1))
+    sheet.y = y + side * len(rows)
+    masked = "; grey: may not attend" if np.isnan(matrix).any() else ""
+    add_scale_bar(sheet, f"0 to {plain(end)}{masked}", "amount")
+
+
+def _end(export: HeadsExport, matrix: Float[np.ndarray, "row column"]) -> float:
+    """Where the colours end: at the head's largest value, or at that of all heads."""
+    if export.state.board.scale == "own":
+        return float(np.nan_to_num(matrix).max())
+    rows, columns = np.ix_(export.selection.rows, export.selection.columns)
+    return max(float(np.nan_to_num(layer[:, rows, columns]).max()) for layer in export.reading.attention)
+
+
+def _label(export: HeadsExport, position: int) -> str:
+    name = clean_xml(position_name(export.explanation, position))
+    if count_cells(name) <= MAX_NAME_CELLS:
+        return name
+    return next(f"{name[:end]}…" for end in range(MAX_NAME_CELLS, 0, -1) if count_cells(name[:end]) < MAX_NAME_CELLS)
+
+
+def _names(names: Sequence[str], x: float, y: float, side: float, upwards: bool) -> list[str]:
+    """As many as there is room for: down the left edge, or along the top, where they are read upwards."""
+    labels = []
+    for at in range(0, len(names), math.ceil(MIN_LABEL_DISTANCE / side)):
+        middle = (at + 0.5) * side + 4
+        right, down = (x + middle, y) if upwards else (x, y + middle)
+        turned = f' transform="rotate(-90 {right:g} {down:g})"' if upwards else ' text-anchor="end"'
+        length = f' textLength="{SMALL * CELL * count_cells(names[at]):g}" lengthAdjust="spacingAndGlyphs"'
+        labels.append(text_element(names[at], right, down, f"{SMALLER}{length}{turned}"))
+    return labels
+
+
+def _matrix_png(matrix: Float[np.ndarray, "row column"], end: float) -> bytes:
+    """Each cell as a square of pixels in its colour; grey where a query may not attend."""
+    from PIL import Image
+
+    colours = [PALETTES["light"].line, *(color("light", "amount", step) for step in range(STEPS + 1))]
+    share = np.nan_to_num(matrix) / end if end > 0 else np.zeros(matrix.shape)
+    places = np.where(np.isnan(matrix), 0, 1 + np.rint(STEPS * np.clip(share, 0, 1))).astype(np.uint8)
+    times = max(1, MATRIX_PIXELS // max(matrix.shape))
+    image = Image.fromarray(places.repeat(times, 0).repeat(times, 1), "P")
+    image.putpalette(bytes.fromhex("".join(one.removeprefix("#") for one in colours)))
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True)
     return file.getvalue()
 
 
-def _cell(value: float) -> str:
-    """A number in full; nothing for NaN."""
-    return "" if np.isnan(value) else repr(float(value))
+def _image(png: bytes, x: float, y: float, width: float, height: float) -> str:
+    place = f'x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" preserveAspectRatio="none"'
+    return f'<image {place} href="data:image/png;base64,{b64encode(png).decode()}"/>'

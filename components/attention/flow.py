@@ -13,26 +13,26 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
-from components.attention.session import FLOW_KEYS, key
-from components.attention.state import AttentionState, FlowOptions
+from components.attention.state import FLOW_KEYS, AttentionState, FlowOptions, key
 from components.controls import PERSIST
 from components.errors import describe_error, escape_label, show_error
 from components.export import file_button, png_button
 from components.prediction import PROBE
-from components.widgets.flow_graph.export import flow_csv, flow_svg
-from components.widgets.flow_graph.graph import (
+from components.widgets.flow_graph import (
     THRESHOLDS,
     FlowGraph,
     build_flow_graph,
     describe_carried_share,
     describe_special_share,
+    flow_csv,
     flow_graph,
+    flow_svg,
     format_share,
 )
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map import legend_html as patch_legend
 from components.widgets.patch_map.html import sentence as patch_sentence
-from components.widgets.patch_map.picture import use_picture_styles
+from components.widgets.patch_map.html import use_picture_styles
 from components.widgets.token_map import TokenMap, legend_html, token_map_html
 from engine.heads.flow import FLOW_KINDS, attention_flow, flow_of_mean, gradient_flow, mean_over_heads
 from engine.heads.readings import HeadReading, reading_key

@@ -8,61 +8,56 @@ from functools import partial
 
 import streamlit as st
 
-from components.attention.agreement import agreement_section
 from components.attention.export import (
     HeadsExport,
     attention_file,
+    cite_html,
     explain_command,
     heads_command,
+    html,
     matrix_csv,
     scores_csv,
     scores_json,
+    svg,
 )
-from components.attention.figure import cite_html, html, svg
 from components.attention.flow import flow_section
-from components.attention.readings import await_reading, await_scores, is_pending
-from components.attention.session import (
+from components.attention.readings import agreement_section, await_reading, await_scores, is_pending
+from components.attention.state import (
     BOARD_KEYS,
-    Opened,
+    AttentionState,
     choose_query,
     fit_to_classes,
     fit_to_reading,
     key,
     lock,
 )
-from components.attention.state import AttentionState
 from components.attention.switches import restore_button, switch_section
 from components.compute import explain, is_cached
 from components.controls import PERSIST
 from components.export import (
     citation_box,
     file_button,
-    how_to_repeat_picture,
-    how_to_repeat_text,
-    picture_button,
+    how_to_repeat,
+    input_button,
     png_button,
-    text_button,
 )
-from components.inputs import picture_choice, text_choice
-from components.inputs.datasets import OpenTexts
-from components.inputs.picture_choice import PictureFocus
+from components.inputs.choices import CHOICES
 from components.prediction import PROBE, prediction_area
 from components.widgets.attention_board.board import attention_board
 from components.widgets.attention_board.options import (
     DETAILS,
-    INPUTS,
     ORDERS,
     SCORE_NAMES,
-    UNITS,
     VIEWS,
     HeadScoreMap,
     head_name,
 )
-from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.patch_map.html import picture_style, use_picture_styles
 from engine.errors import ExegesisError
 from engine.heads.matrices import BETWEEN, SCALES
 from engine.heads.readings import HeadReading
 from engine.heads.scores import AGREES, SCORES
+from engine.input_kinds import INPUT_KINDS
 from engine.request import Example, Picture, Request
 from engine.vision.view import read_view
 
@@ -102,15 +97,6 @@ ALL_HELP = (
 )
 
 
-def focus_panel(models: list[str], opened: Opened) -> None:
-    """The choice of model and input: the same controls as on the Text and Images pages."""
-    if isinstance(opened, OpenTexts):
-        text_choice.draw_focus_controls(models, opened)
-        text_choice.draw_text_fields()
-    else:
-        picture_choice.draw_focus_controls(models, opened)
-
-
 def attention_panel(state: AttentionState) -> None:
     """Everything below the choice of model and input."""
     if missing := describe_missing_input(state):
@@ -118,7 +104,7 @@ def attention_panel(state: AttentionState) -> None:
     if missing or state.input is None:  # the controls of pictures have said why there is none
         return
     target, probe = key(state.kind, "target"), replace(state.request(PROBE), target=None)
-    if prediction_area(probe, state.target, target, INPUTS[state.kind], MAX_CLASSES) is None:
+    if prediction_area(probe, state.target, target, CHOICES[state.kind].noun, MAX_CLASSES) is None:
         _fit_to_cached_prediction(state, probe)
         restore_button(state)
         return
@@ -193,7 +179,7 @@ def board_controls(state: AttentionState, reading: HeadReading) -> None:
         read = "their mean" if (reading.reads > 0).sum() > 1 else f"position {reading.reads.argmax()}"
         st.segmented_control(
             "Map of each head", VIEWS[kind], key=key(kind, f"{BOARD_KEYS}view"), required=True,
-            format_func=VIEW_TITLES[kind].__getitem__, help=VIEW_HELP.format(unit=UNITS[kind], read=read),
+            format_func=VIEW_TITLES[kind].__getitem__, help=VIEW_HELP.format(unit=INPUT_KINDS[kind].feature, read=read),
             persist_state=PERSIST,
         )  # fmt: skip
         st.segmented_control(
@@ -252,10 +238,7 @@ def export_section(state: AttentionState, reading: HeadReading, scores: HeadScor
         button("Matrix", f"exegesis-head-{head}.csv", "text/csv", matrix_csv, MATRIX_HELP.format(head))
         megabytes = reading.attention.size * 2 / 1e6
         button("All attention", ALL_FILE, "application/octet-stream", attention_file, ALL_HELP.format(megabytes))
-        if isinstance(state.focus, PictureFocus):
-            picture_button(state.focus, key(kind, "keep.input"))
-        elif isinstance(state.input, Example):
-            text_button(state.input, key(kind, "keep.input"))
+        input_button(state.focus, key(kind, "keep.input"))
         # Last: its element is as wide as the rest of the line.
         png_button("PNG", PNG_FILE, partial(svg, export), PNG_HELP + lines, key=key(kind, "keep.PNG"))
     citation_box(cite_html(export), _commands(export), key(kind, "keep.cite"))
@@ -263,12 +246,7 @@ def export_section(state: AttentionState, reading: HeadReading, scores: HeadScor
 
 def _commands(export: HeadsExport) -> list[tuple[str, str]]:
     """The command for the scores, and that for the attribution under the switched heads where there are any."""
-    state, repeat = export.state, ""
-    if isinstance(state.focus, PictureFocus):
-        repeat = how_to_repeat_picture(state.focus)
-    elif isinstance(state.input, Example):
-        repeat = how_to_repeat_text(state.input)
-    commands = [(repeat, heads_command(export))]
-    if state.switched:
+    commands = [(how_to_repeat(export.state.focus), heads_command(export))]
+    if export.state.switched:
         commands.append(("This one makes the attribution with the same heads switched:", explain_command(export)))
     return commands

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any, NoReturn
 
-from components.inputs.datasets import OpenPictures, OpenTexts
-from components.inputs.picture_choice import PictureFocus, is_other_picture, read_picture_focus, write_picture_focus
-from components.inputs.text_choice import TextFocus, is_other_text, read_text_focus, write_text_focus
+import streamlit as st
+
+from components.inputs.choices import CHOICES, SELECTIONS, Focus, Opened
 from components.links import (
     Query,
     join_values,
@@ -20,6 +22,8 @@ from components.links import (
     whole_number,
     write_changed,
 )
+from components.prediction import target_index
+from components.state import KindSwitch, PageSession, control_values
 from components.widgets.attention_board.options import (
     AGAINST,
     DETAILS,
@@ -30,14 +34,17 @@ from components.widgets.attention_board.options import (
     Head,
     default_options,
     head_name,
+    locked_head,
 )
-from engine.errors import ExegesisError, UsageError
+from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.heads.flow import FLOW_KINDS, RESIDUAL
-from engine.heads.matrices import BETWEEN, SCALES
+from engine.heads.matrices import BETWEEN, SCALES, select_positions
+from engine.heads.readings import HeadReading
 from engine.heads.scales import PLAIN, HeadScales
 from engine.params import Plain
 from engine.registry import Explainer
 from engine.request import Input, Request
+from engine.result import Prediction
 
 METHOD = "gradient_x_input"
 SECTIONS = ("switch", "flow")
@@ -50,6 +57,14 @@ MAX_NUMBER = 9_999
 """No layer, head or position of a model here has a larger number."""
 HEAD_PATTERN = re.compile(r"(\d{1,4})\.(\d{1,4})")
 SCALED_HEAD_PATTERN = re.compile(r"(\d{1,4})\.(\d{1,4})x(\d(?:\.\d{1,3})?)")
+BOARD_KEYS, FLOW_KEYS = "look.", "flow."
+"""Prefixes of the names of controls."""
+SESSIONS = {
+    kind: PageSession(f"attention_{kind}", selection, (*INPUT_FIELDS, *MODEL_FIELDS))
+    for kind, selection in SELECTIONS.items()
+}
+INPUT_KIND = KindSwitch("attention", SELECTIONS)
+KIND, chosen_kind, kind_switch = INPUT_KIND.switched, INPUT_KIND.chosen, INPUT_KIND.switch
 
 
 @dataclass(frozen=True)
@@ -70,7 +85,7 @@ class AttentionState:
     """`method`: its map is drawn with and without the switched heads. `opened`: the sections that are open."""
 
     kind: str
-    focus: TextFocus | PictureFocus
+    focus: Focus
     target: str | None = None
     seed: int = 0
     board: BoardOptions
@@ -86,7 +101,7 @@ class AttentionState:
     @property
     def input(self) -> Input | None:
         """The text or picture; None where there is none to read."""
-        return self.focus.example if isinstance(self.focus, TextFocus) else self.focus.picture
+        return self.focus.input
 
     def request(
         self, method: str, params: Mapping[str, Plain] | None = None, heads: HeadScales | None = None
@@ -98,36 +113,14 @@ class AttentionState:
         return Request(self.model, method, self.input, dict(params or {}), self.target, self.seed, heads=scales)
 
 
-def read_text(
-    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenTexts
+def read_state(
+    kind: str, query: Query, models: list[str], methods: Mapping[str, Explainer], opened: Opened
 ) -> tuple[AttentionState, list[str]]:
-    """The state of a link to a text, and a sentence for every value in it that is unknown."""
+    """The state of a link to an input of that kind, and a sentence for every value in it that is unknown."""
     problems: list[str] = []
-    last = last_values(query)
-    focus = read_text_focus(last, models, opened, problems)
-    return _read_state("text", focus, last, is_other_text(last, focus, opened), methods, problems), problems
-
-
-def read_picture(
-    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenPictures
-) -> tuple[AttentionState, list[str]]:
-    """The state of a link to a picture, and a sentence for every value in it that is unknown."""
-    problems: list[str] = []
-    last = last_values(query)
-    focus = read_picture_focus(last, models, opened, problems)
-    return _read_state("image", focus, last, is_other_picture(last, focus, opened), methods, problems), problems
-
-
-def _read_state(
-    kind: str,
-    focus: TextFocus | PictureFocus,
-    last: Mapping[str, str],
-    another: bool,
-    methods: Mapping[str, Explainer],
-    problems: list[str],
-) -> AttentionState:
-    """`another`: the link was written for another input, so that its positions mean nothing."""
-    if another:
+    last, choice = last_values(query), CHOICES[kind]
+    focus = choice.from_link(last, models, opened, problems)
+    if choice.is_other(last, focus, opened):  # positions of another input mean nothing
         last = {name: value for name, value in last.items() if name not in INPUT_FIELDS}
     names = [last["method"]] if last.get("method") else []
     return AttentionState(
@@ -140,12 +133,11 @@ def _read_state(
         method=next(iter(read_methods(names, methods, [METHOD], problems)), METHOD),
         flow=read_flow(last, problems),
         opened=read_opened(last, SECTIONS, problems),
-    )
+    ), problems
 
 
 def write(state: AttentionState) -> Query:
     """The link that reopens the state: only values that differ from the defaults, and always the kind."""
-    focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
     others = write_changed(
         (
             ("target", state.target, None),
@@ -155,7 +147,8 @@ def write(state: AttentionState) -> Query:
             ("open", join_values(state.opened), ""),
         )
     )
-    return {"input": [state.kind]} | focus | write_board(state.kind, state.board) | others | write_flow(state.flow)
+    query = {"input": [state.kind]} | CHOICES[state.kind].to_link(state.focus)
+    return query | write_board(state.kind, state.board) | others | write_flow(state.flow)
 
 
 def discard_stale(before: AttentionState, now: AttentionState) -> AttentionState:
@@ -291,3 +284,169 @@ def _read_share(name: str, last: Mapping[str, str], problems: list[str]) -> floa
 
 def _join(numbers: Sequence[int]) -> str:
     return ",".join(map(str, numbers))
+
+
+def key(kind: str, name: str) -> str:
+    """The widget key of a control."""
+    return SESSIONS[kind].key(name)
+
+
+def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tuple[AttentionState, Opened, list[str]]:
+    """Fill the widgets that have no value yet. Returns the state of the last link and its problems."""
+    session, choice = SESSIONS[kind], CHOICES[kind]
+    link, fresh = session.follow()
+    opened = choice.open(link)
+    state, problems = read_state(kind, link, models, methods, opened)
+    choice.fill(state.focus, opened)
+    now = discard_stale(state, replace(state, focus=choice.controls(opened)))
+    if now != replace(state, focus=now.focus):
+        for name, value in _control_values(now).items():
+            session.put(name, value)
+    else:
+        session.fill(_control_values(state))
+    sentences = session.tell(problems, fresh)
+    if fresh and problems:
+        session.correct(write(state), [])  # unknown values of a link are not passed on
+    return state, opened, sentences
+
+
+def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:
+    """The state of the controls; a control that is not drawn keeps its loaded value."""
+    session = SESSIONS[loaded.kind]
+    return replace(
+        loaded,
+        focus=CHOICES[loaded.kind].controls(opened),
+        target=session.value("target") or None,
+        method=session.value("method") or loaded.method,
+        board=_read_options(session, BOARD_KEYS, loaded.board, nullable=("head", "query")),
+        flow=_read_options(session, FLOW_KEYS, loaded.flow, nullable=("threshold",)),
+        switched=read_switched({"switched": session.value("switched") or ""}, []),
+        opened=tuple(name for name in SECTIONS if session.value(f"open.{name}")),
+    )
+
+
+def save(state: AttentionState, loaded: AttentionState) -> None:
+    """Remember the state and put it into the address, unless the address has it already."""
+    changed = state != loaded or INPUT_KIND.unsaid(state.kind)
+    SESSIONS[state.kind].save(write(state) if changed else {}, changed)
+
+
+def correct(state: AttentionState, problems: Sequence[str]) -> NoReturn:
+    """Run the page again with this state instead of that of its controls, and report why."""
+    session = SESSIONS[state.kind]
+    for name, value in _control_values(state).items():
+        if session.value(name) != value:
+            # Deleted, and not set: some are drawn already. The next run fills them from the link.
+            del st.session_state[session.key(name)]
+    session.correct(write(state), problems)
+    st.rerun()
+
+
+def lock(kind: str, head: Head | None, alone: bool = False) -> None:
+    """Lock a head until another is chosen; None is the strongest. In a callback, or before the board is drawn."""
+    SESSIONS[kind].put(f"{BOARD_KEYS}head", head)
+    SESSIONS[kind].put(f"{BOARD_KEYS}alone", alone)
+
+
+def choose_query(kind: str, query: int | None) -> None:
+    """Draw the attention of this position; None is the one that the model reads."""
+    SESSIONS[kind].put(f"{BOARD_KEYS}query", query)
+    SESSIONS[kind].put(f"{BOARD_KEYS}view", "query")
+
+
+def switch(kind: str, scales: HeadScales) -> None:
+    """Scale these heads and no others from now on."""
+    SESSIONS[kind].put("switched", write_switched(scales))
+
+
+def fit_to_classes(state: AttentionState, prediction: Prediction) -> None:
+    """Correct a target that is no class of the model to the predicted class."""
+    if target_index(prediction, state.target) is None:
+        problem = f"{unknown('target', state.target, prediction.labels)} The predicted class is explained."
+        correct(replace(state, target=None), [problem])
+
+
+def fit_to_reading(state: AttentionState, reading: HeadReading) -> None:
+    """Correct a head, layers, position, texts or first layer that are not there to the defaults."""
+    fitted, problems = fit_state(state, reading)
+    if problems:
+        correct(fitted, problems)
+
+
+def fit_state(state: AttentionState, reading: HeadReading) -> tuple[AttentionState, list[str]]:
+    """The state with values that are there, and a sentence for each one that is not."""
+    (layers, heads), problems = reading.slope.shape, describe_missing_heads(state.board, reading)
+    head = locked_head(state.board, reading)
+    board = replace(
+        state.board,
+        head=head,
+        alone=state.board.alone and (head is not None or state.board.head is None),
+        layers=tuple(layer for layer in state.board.layers if layer < layers),
+        heads=tuple(number for number in state.board.heads if number < heads),
+        query=_fit_query(state.board.query, len(reading.explanation.tokens), problems),
+        between=_fit_between(state.board.between, reading, problems),
+    )
+    start_layer = state.flow.start_layer
+    if start_layer >= layers:
+        allowed = f"from 0 to {layers - 1} for this model"
+        problems.append(str(not_allowed("start_layer", allowed, start_layer, "All layers count.")))
+        start_layer = DEFAULT_FLOW.start_layer
+    return replace(state, board=board, flow=replace(state.flow, start_layer=start_layer)), problems
+
+
+def describe_missing_heads(options: BoardOptions, reading: HeadReading) -> list[str]:
+    """A sentence for each head or layer that the model does not have, with the one that is drawn instead."""
+    layers, heads = reading.slope.shape
+    size = f"it has layers 0 to {layers - 1} with heads 0 to {heads - 1} each."
+    problems = []
+    if options.head and locked_head(options, reading) is None:
+        problems.append(f"This model has no head {head_name(options.head)}: {size} The strongest is shown.")
+    for name, chosen, count in (("layer", options.layers, layers), ("head", options.heads, heads)):
+        if missing := [number for number in chosen if number >= count]:
+            rest = "The others are shown." if len(missing) < len(chosen) else "All are shown."
+            problems.append(f"This model has no {name} {', '.join(map(str, missing))}: {size} {rest}")
+    return problems
+
+
+def _fit_query(query: int | None, length: int, problems: list[str]) -> int | None:
+    if query is None or query < length:
+        return query
+    next_step = "The one that the model reads is shown."
+    problems.append(str(not_allowed("query", f"a position from 0 to {length - 1} of this input", query, next_step)))
+    return None
+
+
+def _fit_between(between: str, reading: HeadReading, problems: list[str]) -> str:
+    try:
+        select_positions(reading, between)
+    except UsageError:
+        allowed, next_step = (
+            f"'{BETWEEN[0]}' where there is no second text",
+            "Attention between all positions is shown.",
+        )
+        problems.append(str(not_allowed("between", allowed, between, next_step)))
+    except ExegesisError as error:
+        problems.append(str(error))
+    else:
+        return between
+    return BETWEEN[0]
+
+
+def _control_values(state: AttentionState) -> dict[str, object]:
+    return {
+        "target": state.target or "",
+        "method": state.method,
+        "switched": write_switched(state.switched),  # as text: a reload of the code replaces classes
+        **control_values(BOARD_KEYS, state.board),
+        **control_values(FLOW_KEYS, state.flow),
+        **{f"open.{name}": name in state.opened for name in SECTIONS},
+    }
+
+
+def _read_options(session: PageSession, prefix: str, loaded: Any, nullable: tuple[str, ...]) -> Any:
+    """The dataclass of the controls' values. `nullable`: fields for which None is a value."""
+    values: dict[str, Any] = {}
+    for field in dataclasses.fields(loaded):
+        value = session.value(f"{prefix}{field.name}")
+        values[field.name] = getattr(loaded, field.name) if value is None and field.name not in nullable else value
+    return type(loaded)(**{name: tuple(one) if isinstance(one, list) else one for name, one in values.items()})

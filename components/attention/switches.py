@@ -14,8 +14,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.ablation import use_question_styles
-from components.attention.session import key, lock, switch
-from components.attention.state import AttentionState
+from components.attention.state import AttentionState, key, lock, switch
 from components.compute import explain
 from components.controls import PERSIST
 from components.numbers import count, signed
@@ -23,9 +22,17 @@ from components.prediction import PROBE
 from components.progress import run_with_progress
 from components.widgets.attention_board.options import Head, HeadScoreMap, head_name, selected_head
 from components.widgets.base import Pins
-from components.widgets.patch_map.card import MOST_CLASSES, extent, patch_card, patch_card_html, picture_card_html
+from components.widgets.patch_map.html import (
+    CARDS_KEY,
+    MOST_CLASSES,
+    extent,
+    patch_card,
+    patch_card_html,
+    picture_card_html,
+    picture_style,
+    use_picture_styles,
+)
 from components.widgets.patch_map.picker import draw_patch_picker
-from components.widgets.patch_map.picture import CARDS_KEY, picture_style, use_picture_styles
 from components.widgets.token_map.edited import edited_map, edited_map_html, predictions_html
 from components.widgets.view_options import ViewOptions
 from engine.explain import key_of

@@ -17,10 +17,10 @@ from PIL import Image
 
 from components.browse.examples import ExampleRow
 from components.numbers import percent
-from components.styles import compact_css, compact_script
+from components.styles import use_sheet
+from components.widgets.base import Component, build_component
 from engine.data.examples import ImageDataset
 
-FOLDER = Path(__file__).parent
 NAME = "exegesis_picture_grid"
 Cell = dict[str, object]
 """A button of the grid in plain values."""
@@ -66,7 +66,7 @@ def thumbnails_html(pictures: Iterable[Thumbnail]) -> str:
 
 def use_thumbnails() -> None:
     """Put their layout into the page; it takes no room."""
-    st.html(f"<style>{compact_css((FOLDER / 'thumbnails.css').read_text(encoding='utf-8'))}</style>")
+    use_sheet(Path(__file__).with_suffix(".css"))
 
 
 def draw_picture_grid(
@@ -120,8 +120,6 @@ def _verdict(row: ExampleRow) -> str:
 
 
 @cache
-def _component() -> Callable[..., object]:
-    css, js = ((FOLDER / f"picture_grid.{kind}").read_text(encoding="utf-8") for kind in ("css", "js"))
-    css = compact_css(css).replace("}", "}\n")  # one line alone would be taken for the name of a file
+def _component() -> Component:
     html = '<div class="xg"><div class="xg-thumbs" role="group" aria-label="Pictures"></div></div>'
-    return st.components.v2.component(NAME, html=html, css=css, js=compact_script(js), isolate_styles=False)
+    return build_component(NAME, "thumbnails", folder=Path(__file__).parent, html=html)

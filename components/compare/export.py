@@ -33,7 +33,7 @@ from components.export import (
 )
 from components.inputs.picture_choice import PictureFocus
 from components.numbers import hundredths, percent
-from components.widgets.patch_map.picture import picture_sheet
+from components.widgets.patch_map.html import picture_sheet
 from engine.comparison.agreement import ORDERS
 from engine.comparison.experiment import comparison_to_json
 from engine.metrics.agreement import MEASURES, TOP_PERCENT

@@ -23,8 +23,7 @@ from components.method_row import check_html, cost_line, details_html, facts
 from components.numbers import MINUS, count, decimals_of, fixed, hundredths, percent, plain
 from components.styles import compact_css
 from components.widgets.patch_map import PatchMap, layers_html
-from components.widgets.patch_map.html import LAYERS, sentence
-from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.patch_map.html import LAYERS, picture_style, sentence, use_picture_styles
 from components.widgets.token_map import TokenMap, token_map_html
 from components.widgets.token_map.html import class_of, direction, facts_of, tone
 from engine.comparison.agreement import top_count

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -24,20 +22,20 @@ from components.export import (
     picture_button,
     references,
 )
+from components.images.results import PatchMask, describe_agreement
 from components.images.state import DEFAULT_PICTURE_VIEW, PictureState, PictureViewOptions
-from components.images.truth import PatchMask, describe_agreement
 from components.inputs.picture_choice import PictureFocus
 from components.numbers import percent
 from components.progress import shared_scale_ends
-from components.widgets.patch_map.card import extent, patch_card, patch_map
+from components.widgets.patch_map.html import extent, patch_card, patch_map
 from components.widgets.patch_map.png import Sheet, sheet_png
 from engine.errors import UsageError
 from engine.registry import Explainer
 from engine.result import Explanation
-from engine.table_io import escape_cell
+from engine.table_io import to_csv
 from engine.vision.view import read_view
 
-COLUMNS = ("method", "row", "column", "score", "rank", "in_mask", "pinned")
+FLAGS = {True: "true", False: "false"}
 
 
 @dataclass(frozen=True)
@@ -75,10 +73,13 @@ def picture_sheet(export: PictureExport) -> Sheet:
         for method, one in export.methods
     )
     mask = export.focus.mask if view.outline else None
+    origin, prediction = export.first.provenance, export.first.prediction
+    predicted = f"Predicted: {prediction.label}, {percent(prediction.probabilities[prediction.index])}."
+    explained = "" if origin.target == prediction.index else f" Explained: {origin.target_label}."
     return Sheet(
         picture=model_view.transform(picture.pixels),
         cards=tuple(cards),
-        head=_head(export),
+        head=(f"Explanations of one prediction of {origin.model}", f"{predicted}{explained}"),
         foot=(cite(export.methods), *references(export.methods)),
         truth=None if mask is None else model_view.transform_mask(mask),
         pins=export.pins,
@@ -91,17 +92,21 @@ def csv_table(export: PictureExport) -> str:
 
     `in_mask` is empty where the truth is not known. Scores are written in full.
     """
-    sheet = io.StringIO(newline="")
-    writer = csv.writer(sheet, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    for method, explanation in export.methods:
-        drawn = patch_map(method, explanation)
-        for patch, score in enumerate(drawn.scores.ravel().tolist()):
-            row, column = divmod(patch, drawn.grid[1])
-            place = [row + 1, column + 1, repr(score), drawn.ranks[patch]]
-            in_mask = "" if export.truth is None else _flag(bool(export.truth.flat[patch]))
-            writer.writerow([escape_cell(method.id), *place, in_mask, _flag(patch in export.pins)])
-    return sheet.getvalue()
+    maps = [(method.id, patch_map(method, explanation)) for method, explanation in export.methods]
+    rows = (
+        {
+            "method": id,
+            "row": patch // view.grid[1] + 1,
+            "column": patch % view.grid[1] + 1,
+            "score": score,
+            "rank": view.ranks[patch],
+            "in_mask": None if export.truth is None else FLAGS[bool(export.truth.flat[patch])],
+            "pinned": FLAGS[patch in export.pins],
+        }
+        for id, view in maps
+        for patch, score in enumerate(view.scores.ravel().tolist())
+    )
+    return to_csv(rows, "\r\n")
 
 
 def json_list(export: PictureExport) -> str:
@@ -117,17 +122,6 @@ def command(export: PictureExport) -> str:
 def command_arguments(export: PictureExport) -> list[str]:
     """The command's arguments."""
     return explain_arguments(export.methods, picture_arguments(export.focus))
-
-
-def _head(export: PictureExport) -> tuple[str, str]:
-    origin, prediction = export.first.provenance, export.first.prediction
-    share = percent(prediction.probabilities[prediction.index])
-    explained = "" if origin.target == prediction.index else f" Explained: {origin.target_label}."
-    return f"Explanations of one prediction of {origin.model}", f"Predicted: {prediction.label}, {share}.{explained}"
-
-
-def _flag(yes: bool) -> str:
-    return "true" if yes else "false"
 
 
 FILES: tuple[tuple[str, str, str, Callable[[PictureExport], str | bytes], str], ...] = (

@@ -7,17 +7,28 @@ from dataclasses import dataclass
 
 import streamlit as st
 
+from components.controls import PERSIST, gamma_slider, scale_choice, seed_input
+from components.errors import show_error
 from components.inputs import picture_choice
 from components.inputs.datasets import OpenPictures, open_pictures
-from components.inputs.picture_choice import PictureFocus, is_other_picture, read_picture_focus, write_picture_focus
+from components.inputs.picture_choice import (
+    LOOKING,
+    PictureFocus,
+    is_other_picture,
+    read_picture_focus,
+    write_picture_focus,
+)
 from components.links import Query, last_values, read_choice, whole_number
+from components.method_picker import all_methods, chosen_methods
 from components.state import PageChoices, PageSession, PageState, control_values, read_shared, write_shared
-from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY
+from components.widgets.base import Pins
+from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY, draw_patch_picker, on_grid
 from components.widgets.view_options import DEFAULT_VIEW, SCALES, SWITCH, ViewOptions, read_gamma
 from engine.errors import UsageError
 from engine.registry import Explainer
 from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture, Request
+from engine.result import Explanation
 
 START = ("gradient_x_input", "grad_cam", "attention_rollout", "occlusion", "integrated_gradients", "random")
 OFFERED = PageChoices(START, ("browse", "truth", "questions"), PATCH_OPERATORS, "patches")
@@ -25,6 +36,7 @@ OF_A_PICTURE = ("pin",)
 """The fields of a link that belong to one picture and to no other."""
 SESSION = PageSession("picture", picture_choice.LOOKING, (*OF_A_PICTURE, "target"))
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
+PICKER = "picture_patch_pick"
 
 
 @dataclass(frozen=True)
@@ -151,3 +163,52 @@ def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened
     return PictureState(
         focus=focus, view=SESSION.read_record("", PictureViewOptions), **SESSION.shared(methods, OFFERED)
     )
+
+
+def draw_method_controls(methods: Mapping[str, Explainer]) -> None:
+    """Draw the choice of the methods and their parameters."""
+    chosen_methods(methods, WIDGETS)
+
+
+def draw_view_controls(methods: Mapping[str, Explainer]) -> None:
+    """Draw the seed, the view of the maps, and the list of all methods."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key("options")):
+        seed_input(key, 110)
+        with st.popover("View", key=key("view")):
+            scale_choice(key, "random always keeps its own")
+            gamma_slider(key, "patches")
+            st.toggle(
+                "Outline of the truth", key=key("outline"), persist_state=PERSIST,
+                help="Where the data set marks what its label names.",
+            )  # fmt: skip
+        all_methods(methods, START, WIDGETS, [str(LOOKING.value("model") or "")])
+
+
+def draw_pins(state: PictureState, probe: Explanation) -> None:
+    """Draw the strip of the pinned patches; nothing where there is no map to click. `probe` has the grid."""
+    if probe.grid is None:
+        return
+    if error := explain_lost_pins(probe.grid, state.pins):
+        show_error(error)
+    if state.methods:
+        draw_patch_picker(probe.grid, state.pins, PICKER, _set_pins, state.view.opacity, _set_opacity)
+
+
+def explain_lost_pins(grid: tuple[int, int], pins: Pins) -> str:
+    """The sentence on pins that the grid does not have; empty where it has all."""
+    beyond = ", ".join(str(pin) for pin in pins if pin not in on_grid(grid, pins))
+    if not beyond:
+        return ""
+    rows, columns = grid
+    return (
+        f"pin: must be numbers of patches from 0 to {rows * columns - 1} ({rows} rows of {columns}), "
+        f"got {beyond[:40]}. They are left out; click the patches that you mean."
+    )
+
+
+def _set_pins(pins: Pins) -> None:
+    put("pins", list(pins))
+
+
+def _set_opacity(opacity: int) -> None:
+    put("opacity", opacity)

@@ -87,6 +87,10 @@ class PictureFocus:
         return self.chosen.picture
 
     @property
+    def input(self) -> Picture | None:
+        return self.picture
+
+    @property
     def mask(self) -> Bool[np.ndarray, "height width"] | None:
         """Where the thing is that the label names, in the picture as it came."""
         return self.chosen.mask

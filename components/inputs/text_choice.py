@@ -53,6 +53,10 @@ class TextFocus:
     def example(self) -> Example:
         return Example(self.text, self.pair)
 
+    @property
+    def input(self) -> Example:
+        return self.example
+
 
 def read_text_focus(last: Mapping[str, str], models: list[str], opened: OpenTexts, notes: list[str]) -> TextFocus:
     """The focus of a link; a sentence is added to `notes` for everything in it that is not there."""

@@ -29,7 +29,7 @@ from components.randomization.checks import (
 from components.randomization.stage_maps import stage_maps_area
 from components.randomization.view import SESSION, view_controls
 from components.styles import compact_css
-from components.widgets.patch_map.picture import use_picture_styles
+from components.widgets.patch_map.html import use_picture_styles
 from engine.randomization.plan import RandomizationPlan
 
 LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "randomization.css"

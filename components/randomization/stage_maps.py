@@ -23,9 +23,8 @@ from components.numbers import hundredths, percent, plain, signed
 from components.randomization.checks import DrawnModel
 from components.randomization.view import MEASURES, ORDERS, ORIGINAL, SCALES, SESSION, SIGNS, choose
 from components.widgets.patch_map import PatchMap, layers_html
-from components.widgets.patch_map.card import patch_map
+from components.widgets.patch_map.html import patch_map, picture_style
 from components.widgets.patch_map.html import sentence as sentence_of
-from components.widgets.patch_map.picture import picture_style
 from components.widgets.token_map import TokenMap, token_map_html
 from engine.errors import ExegesisError
 from engine.home import home

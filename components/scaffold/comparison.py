@@ -21,10 +21,9 @@ from components.scaffold.runs import cached_sample
 from components.scaffold.state import SCALES
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map import legend_html as patch_legend
-from components.widgets.patch_map.html import sentence
-from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.patch_map.html import picture_style, sentence, use_picture_styles
 from components.widgets.token_map import TokenMap, legend_html, token_map_html
-from components.widgets.token_map.rationale import TITLE, mark_units
+from components.widgets.token_map.rows import RATIONALE, mark_units
 from engine.data.examples import ImageExample, LabeledExample
 from engine.data.sources import SourceExample
 from engine.scaffold.comparison import ExplainerComparison, compare_explainers, comparison_key
@@ -119,7 +118,7 @@ def _marks(comparison: ExplainerComparison, given: LabeledExample) -> str:
     view = TokenMap(
         mark_units(comparison.tokens, given, UNIT), _texts(given), False, "", comparison.truncated, marks=True
     )
-    return _row(TITLE, view, "") + f'<p class="xg-small">{legend_html(view)}</p>'
+    return _row(RATIONALE, view, "") + f'<p class="xg-small">{legend_html(view)}</p>'
 
 
 def _texts(given: LabeledExample) -> tuple[str, ...]:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -31,15 +29,15 @@ from components.method_row import MethodRow, method_row, method_row_html, token_
 from components.prediction import prediction_html
 from components.progress import shared_scale_ends
 from components.text.state import TextState
-from components.widgets.token_map.aligned import aligned_html, line_html
 from components.widgets.token_map.html import STACK, unit_selector
 from components.widgets.token_map.picker import to_units
+from components.widgets.token_map.rows import aligned_html, line_html
 from components.widgets.token_map.svg import maps_svg
 from components.widgets.view_options import DEFAULT_VIEW, ViewOptions
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Explanation, Token
-from engine.table_io import escape_cell
+from engine.table_io import to_csv
 
 
 @dataclass(frozen=True)
@@ -85,13 +83,17 @@ class TextExport:
 
 def export_html(export: TextExport) -> str:
     """The prediction and the maps as one file: style inside, no script, nothing fetched, light and dark."""
-    origin = export.first.provenance
+    origin, maps = export.first.provenance, "".join(map(method_row_html, export.rows))
+    if export.view.aligned:  # as on the page
+        maps = aligned_html(export.rows[0].view, [line_html(row) for row in export.rows], export.rows)
     sections = (
         prediction_html(export.first.prediction, origin.target),
-        f'<div class="{STACK.removeprefix(".")}">{_maps(export)}</div>',
+        f'<div class="{STACK.removeprefix(".")}">{maps}</div>',
         f"<h2>Cite this</h2>{cite_html(export.methods)}{command_html(export.example, command(export))}",
     )
-    return standalone_page(f"Explanations of one prediction of {origin.model}", sections, _rings(export))
+    units = ",".join(f"{STACK} {unit_selector(position)}" for position in sorted(export.pinned))
+    rings = f"{units}{{outline:2px solid var(--xg-text)}}" if units else ""
+    return standalone_page(f"Explanations of one prediction of {origin.model}", sections, rings)
 
 
 def export_svg(export: TextExport, dark: bool = True) -> str:
@@ -105,28 +107,23 @@ def csv_table(export: TextExport) -> str:
 
     Numbers are written in full; text that a spreadsheet would run is escaped.
     """
-    sheet = io.StringIO(newline="")
-    writer = csv.writer(sheet, lineterminator="\r\n")
-    names = [
-        *(row.title.lower() for row in export.above),
-        *(explanation.provenance.method for _, explanation in export.methods),
-    ]
-    writer.writerow(["token", "start", "end", "segment", "special", *map(escape_cell, names)])
-    scores = [
-        *(_token_scores(row) for row in export.above),
-        *(explanation.scores.tolist() for _, explanation in export.methods),
-    ]
-    for position, token in enumerate(export.tokens):
-        segment = "" if token.special else token.segment
-        place = [token.start, token.end, segment, "true" if token.special else "false"]
-        writer.writerow([escape_cell(token.text), *place, *(repr(one[position]) for one in scores)])
-    return sheet.getvalue()
-
-
-def _token_scores(row: MethodRow) -> list[float]:
-    """The score of each token: that of its unit."""
-    scores = {position: unit.score for unit in row.view.units for position in unit.tokens}
-    return [scores[position] for position in range(len(scores))]
+    columns: dict[str, Mapping[int, float]] = {
+        row.title.lower(): {position: unit.score for unit in row.view.units for position in unit.tokens}
+        for row in export.above
+    }
+    columns |= {one.provenance.method: dict(enumerate(one.scores.tolist())) for _, one in export.methods}
+    rows = (
+        {
+            "token": token.text,
+            "start": token.start,
+            "end": token.end,
+            "segment": None if token.special else token.segment,
+            "special": "true" if token.special else "false",
+            **{name: scores[position] for name, scores in columns.items()},
+        }
+        for position, token in enumerate(export.tokens)
+    )
+    return to_csv(rows, "\r\n")
 
 
 def json_list(export: TextExport) -> str:
@@ -142,18 +139,6 @@ def command(export: TextExport) -> str:
 def command_arguments(export: TextExport) -> list[str]:
     """The command's arguments."""
     return explain_arguments(export.methods, text_arguments(export.example))
-
-
-def _maps(export: TextExport) -> str:
-    """The maps in the layout of the page."""
-    if not export.view.aligned:
-        return "".join(map(method_row_html, export.rows))
-    return aligned_html(export.rows[0].view, [line_html(row) for row in export.rows], export.rows)
-
-
-def _rings(export: TextExport) -> str:
-    units = ",".join(f"{STACK} {unit_selector(position)}" for position in sorted(export.pinned))
-    return f"{units}{{outline:2px solid var(--xg-text)}}" if units else ""
 
 
 FILES: tuple[tuple[str, str, str, Callable[[TextExport], str | bytes], str], ...] = (

@@ -17,15 +17,13 @@ from components.ablation import TEXT_WORDS, ablation_area
 from components.errors import show_note
 from components.inputs.text_choice import write_text_focus
 from components.method_row import MethodRow, Placeholder, method_row, method_row_html, placeholder_html, token_map
-from components.prediction import PROBE
+from components.prediction import PROBE, heads_link
 from components.prediction import prediction_area as draw_probe
 from components.progress import Ends, MethodPlace, Slot, fill_places, share_scales
 from components.questions import QuestionPage, question_section
-from components.text.controls import pinned_names
-from components.text.state import TextState, key
-from components.widgets.heads_link import heads_link
+from components.text.state import TextState, key, pinned_names
 from components.widgets.token_map import TokenMap
-from components.widgets.token_map.aligned import aligned_html, line_html, quiet_line_html
+from components.widgets.token_map.rows import aligned_html, line_html, quiet_line_html
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation

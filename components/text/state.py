@@ -2,23 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
 
+from components.controls import PERSIST, gamma_slider, scale_choice, seed_input
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts, open_texts
 from components.inputs.link import read_text, write_text
-from components.inputs.text_choice import TextFocus, is_other_text, read_text_focus, write_text_focus
+from components.inputs.text_choice import LOOKING, TextFocus, is_other_text, read_text_focus, write_text_focus
 from components.links import Query, last_values, read_choice, write_changed
+from components.method_picker import all_methods, chosen_methods
 from components.state import PageChoices, PageSession, PageState, control_values, read_shared, write_shared
-from components.widgets.view_options import DEFAULT_VIEW, ViewOptions, read_view_options, write_view_options
+from components.widgets.base import Pins
+from components.widgets.token_map.picker import draw_token_picker, to_tokens, to_units
+from components.widgets.view_options import (
+    DEFAULT_VIEW,
+    LAYOUTS,
+    STYLES,
+    ViewOptions,
+    read_view_options,
+    write_view_options,
+)
 from engine.registry import Explainer
 from engine.removal_operators import OPERATORS
 from engine.request import Example, Request
-from engine.word_units import UNITS
+from engine.result import Explanation
+from engine.word_units import UNITS, Unit, units
 
 START = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout", "occlusion", "integrated_gradients",
          "kernel_shap", "random")  # fmt: skip
@@ -27,6 +39,7 @@ OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
 """The fields of a link that belong to one text and to no other."""
 SESSION = PageSession("text", text_choice.LOOKING, (*OF_A_TEXT, "target"))
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
+PICKER = "text_token_pick"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -126,3 +139,66 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         view=SESSION.read_record("", ViewOptions),
         **SESSION.shared(methods, OFFERED),
     )
+
+
+def draw_method_controls(methods: Mapping[str, Explainer]) -> None:
+    """Draw the choice of the methods and their parameters."""
+    chosen_methods(methods, WIDGETS)
+
+
+def draw_view_controls(methods: Mapping[str, Explainer]) -> None:
+    """Draw the unit, the seed, the view of the maps, and the list of all methods."""
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key("options")):
+        st.segmented_control(
+            "Unit", UNITS, key=key("unit"), required=True, format_func=lambda kind: f"{kind.title()}s",
+            persist_state=PERSIST,
+        )  # fmt: skip
+        seed_input(key, 120)
+        with st.popover("View", key=key("view")):
+            _draw_choice(
+                "Layout", LAYOUTS, "Flow: each map is the text itself. Aligned: one table with a column for each token."
+            )
+            gamma_slider(key, "tokens")
+            scale_choice(key, "ensembles and random always keep their own")
+            _draw_choice("Style", STYLES)
+            st.toggle(
+                "Values under the tokens", key=key("values"), persist_state=PERSIST,
+                help="Units then stand apart: joined letters are not joined.",
+            )  # fmt: skip
+        all_methods(methods, START, WIDGETS, [str(LOOKING.value("model") or "")])
+
+
+def _draw_choice(label: str, options: Sequence[str], help: str | None = None) -> None:
+    st.segmented_control(
+        label, options, key=key(label.lower()), required=True, format_func=str.capitalize, help=help,
+        persist_state=PERSIST,
+    )  # fmt: skip
+
+
+def draw_pins(state: TextState, probe: Explanation) -> None:
+    """Draw the strip of the pinned units; nothing where there is no map to click. `probe` has the tokens."""
+    if state.methods:
+        draw_token_picker(_units(state, probe), state.pins, PICKER, _set_pins)
+
+
+def widen_pins(state: TextState, probe: Explanation) -> TextState:
+    """The state with pins of whole units, as they are ringed; the link has the tokens that were picked.
+
+    Pins that hold no unit of the text stay, so that it can be said that they cannot be removed.
+    """
+    drawn = _units(state, probe)
+    return replace(state, pins=to_tokens(drawn, to_units(drawn, state.pins)) or state.pins)
+
+
+def pinned_names(state: TextState, probe: Explanation) -> list[str]:
+    """The pinned units as the strip names them."""
+    drawn = _units(state, probe)
+    return [drawn[position].text for position in to_units(drawn, state.pins)]
+
+
+def _units(state: TextState, probe: Explanation) -> tuple[Unit, ...]:
+    return units(probe.tokens, probe.scores, state.example, state.unit)
+
+
+def _set_pins(pins: Pins) -> None:
+    put("pins", list(pins))

@@ -18,7 +18,8 @@ from components.errors import show_note
 from components.styles import compact_css, compact_script
 from engine.errors import UsageError, not_allowed
 
-ASSETS = Path(__file__).resolve().parent.parent / "assets"
+BASE = Path(__file__).with_suffix("")
+"""The script and the style sheet that all widgets share, without their suffixes."""
 Pins = tuple[int, ...]
 Component = Callable[..., object]
 STAYS = "The pins stay as they were. Load the page again if this happens twice."
@@ -107,16 +108,16 @@ def parse_turn(fields: Mapping[str, object], next_step: str) -> int:
     return turn
 
 
-def build_component(name: str, *files: str, folder: Path = ASSETS) -> Component:
+def build_component(name: str, *files: str, folder: Path, html: str | None = None) -> Component:
     """Build a component of the style sheets and scripts with these names in `folder`, after those of the base."""
     css, script = component_files(*files, folder=folder)
-    built: Component = st.components.v2.component(name, css=css, js=script, isolate_styles=False)
+    built: Component = st.components.v2.component(name, html=html, css=css, js=script, isolate_styles=False)
     return built
 
 
-def component_files(*files: str, folder: Path = ASSETS) -> tuple[str, str]:
+def component_files(*files: str, folder: Path) -> tuple[str, str]:
     """Return the style sheet and the script of a component as the browser gets them."""
-    paths = [ASSETS / "pins", *(folder / file for file in files)]
+    paths = [BASE, *(folder / file for file in files)]
     css = compact_css(_joined(paths, "css")).replace("}", "}\n")  # one line alone would be taken for the name of a file
     return css, compact_script(_joined(paths, "js"))
 

@@ -89,7 +89,7 @@ def find_random(maps: Sequence[Explanation]) -> tuple[int, ...]:
     """Places of the maps whose method is a random baseline."""
     return tuple(
         place for place, explanation in enumerate(maps)
-        if explainer(explanation.provenance.method, "text" if explanation.grid is None else "image").family == BASELINE
+        if explainer(explanation.provenance.method, explanation.kind).family == BASELINE
     )  # fmt: skip
 
 

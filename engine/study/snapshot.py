@@ -98,7 +98,7 @@ def _to_row(place: int, explanation: Explanation) -> ItemExplanation:
     del meta["prediction"]
     provenance: dict[str, Any] = meta.pop("provenance")
     source = explanation.extras.get("permuted", provenance)
-    method = explainer(source["method"], "text" if explanation.grid is None else "image")
+    method = explainer(source["method"], explanation.kind)
     signed = method.is_signed(source["params"])
     provenance = {**provenance, **meta, "signed": signed, "exegesis": product_version()}
     return ItemExplanation(place=place, body=body, provenance=provenance, digest=hashlib.sha256(body).hexdigest())
@@ -226,7 +226,7 @@ def _placebo(by_item: Sequence[Sequence[Explanation]], design: Design, place: in
     item, source = varied[int(rng.integers(len(varied)))]
     scores = np.zeros_like(own.scores)
     scores[own.features] = _move_scores(source, own, rng)
-    method, random = source.provenance, explainer(PLACEBO, "text" if own.grid is None else "image")
+    method, random = source.provenance, explainer(PLACEBO, own.kind)
     extras = {"permuted": {"method": method.method, "params": dict(method.params), "item": item}}
     provenance = dataclasses.replace(
         own.provenance, method=PLACEBO, version=random.version, params={}, seed=design.seed

@@ -13,7 +13,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components import compute, progress
-from components.attention.session import BOARD_KEYS, key
+from components.attention.state import BOARD_KEYS, key
 from components.numbers import signed
 from engine.explain import explain, key_of
 from engine.heads.readings import read_heads

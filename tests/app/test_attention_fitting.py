@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.attention.session import key
+from components.attention.state import key
 from tests.alerts import errors
 from tests.app.heads_page import link_of
 from tests.app.test_attention_page import TEXT, opened

@@ -8,8 +8,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.attention.flow import CAUTION, SCALED
-from components.attention.session import key
-from components.widgets.flow_graph.graph import default_threshold
+from components.attention.state import key
+from components.widgets.flow_graph import default_threshold
 from engine.heads.flow import attention_flow
 from engine.heads.readings import read_heads
 from engine.request import Example, Request

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.attention import page as attention_page
-from components.attention.session import KIND, key
+from components.attention.state import KIND, key
 from components.inputs import text_choice
 from components.state import KINDS
 from tests.alerts import errors

@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import engine.heads.readings as readings
-from components.attention.session import key
+from components.attention.state import key
 from engine import runtime
 from engine.explain import explain, key_of
 from engine.heads.readings import read_heads, switch_off_each

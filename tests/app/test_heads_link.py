@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 from components.images import state as picture_session
 from components.links import Query
 from components.navigation import ATTENTION
+from components.prediction import HEADS_LINK
 from components.text import state as text_session
-from components.widgets.heads_link import LABEL
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.vision.tiny_vit import save_vit
@@ -50,7 +50,7 @@ def test_the_heads_behind_a_prediction_are_one_click_away(
     query = {"model": models[kind], **asked, "target": "LABEL_1" if kind == "text" else "dog"}
     page = opened(file, {**query, "method": "random"})
     see = page.button(button)
-    assert see.label == LABEL
+    assert see.label == HEADS_LINK
     see.click().run()
     assert not page.exception
     [(path, link)] = went
@@ -64,4 +64,4 @@ def test_the_heads_behind_a_prediction_are_one_click_away(
 
 def test_there_is_no_way_to_the_heads_before_there_is_a_prediction(models: dict[str, str]) -> None:
     page = opened("pages/text.py", {"model": models["text"], "text": " "})
-    assert not [button for button in page.button if button.label == LABEL]
+    assert not [button for button in page.button if button.label == HEADS_LINK]

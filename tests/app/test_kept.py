@@ -9,8 +9,8 @@ import pytest
 from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import Widget
 
-from components.attention.session import SESSIONS
-from components.attention.session import key as attention_key
+from components.attention.state import SESSIONS
+from components.attention.state import key as attention_key
 from components.compare.state import SESSIONS as COMPARE_SESSIONS
 from components.controls import PERSIST
 from components.images.state import WIDGETS as PICTURE_WIDGETS

@@ -13,8 +13,8 @@ from streamlit.testing.v1 import AppTest
 import engine.metrics.ablation as ablation
 import engine.metrics.faithfulness as faithfulness
 from components.ablation import PICTURE_WORDS
+from components.images.results import CHANCE
 from components.images.state import key
-from components.images.truth import CHANCE
 from engine.registry import explainer
 from tests.alerts import errors
 from tests.project import ROOT

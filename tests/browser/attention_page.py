@@ -15,13 +15,12 @@ import streamlit as st
 from cache.codec import Arrays, Meta
 from components.attention.page import board_panel
 from components.attention.readings import ablation_score_map
-from components.attention.session import BOARD_KEYS, SESSIONS
-from components.attention.state import AttentionState, read_board, read_switched
+from components.attention.state import BOARD_KEYS, SESSIONS, AttentionState, read_board, read_switched
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.styles import use_styles
 from components.widgets.attention_board.options import HeadScoreMap
-from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.patch_map.html import picture_style, use_picture_styles
 from engine.heads.readings import HeadAblation, HeadReading, _cached_or
 from engine.heads.scores import SCORES
 from tests.head_readings import (

@@ -13,17 +13,16 @@ import numpy as np
 import streamlit as st
 
 from components.styles import compact_css, compact_script, use_styles
-from components.widgets.attention_board.board import DETAIL, HERE, use_head_colors
-from components.widgets.attention_board.data import add_digest, map_data, pack_head
-from components.widgets.base import ASSETS, Component
-from components.widgets.patch_map.picture import picture_style, use_picture_styles
+from components.widgets.attention_board.board import HERE, add_digest, map_data, pack_head, use_head_colors
+from components.widgets.base import BASE, Component
+from components.widgets.patch_map.html import picture_style, use_picture_styles
 from engine.heads.matrices import MatrixSelection, largest_values, pack_heads
 from engine.heads.scores import received
 
 LAYERS, HEADS = 2, 12
 GRID, SIDE = (6, 8), 16
 """Rows and columns of patches, and pixels of a patch."""
-FILES = ("cells", *DETAIL)
+DRAWINGS = ("model", "matrix", "lines", "overlay")
 WORDS = ("[CLS]", "the", "actors", "are", "warm", "&", "<b>funny</b>", "and", "very", "good", "good", "[SEP]")
 DRAW = """
 export default function ({ data, parentElement, setTriggerValue }) {
@@ -141,9 +140,8 @@ def _segment(case: Case, at: int) -> int:
 
 @cache
 def component() -> Component:
-    paths = [ASSETS / "pins", *(HERE / name for name in FILES)]
-    styles = [path.with_suffix(".css") for path in paths]
-    css = compact_css("\n".join(path.read_text("utf-8") for path in styles if path.exists()))
+    paths = [BASE, *(HERE / name for name in DRAWINGS)]
+    css = compact_css("\n".join(path.with_suffix(".css").read_text("utf-8") for path in (BASE, HERE / "board")))
     script = "\n".join([*(path.with_suffix(".js").read_text("utf-8") for path in paths), DRAW])
     return st.components.v2.component(
         "exegesis_detail", css=css.replace("}", "}\n"), js=compact_script(script), isolate_styles=False

@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 from playwright.sync_api import CDPSession, Locator, Page, expect
 
 from components.navigation import TEXT
-from components.widgets.token_map.rationale import TITLE
+from components.widgets.token_map.rows import RATIONALE
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
@@ -33,7 +33,7 @@ def expect_maps(page: Page, methods: tuple[str, ...] = QUICK) -> None:
     """In running text: a map for each method, and no other but the human one."""
     for method in methods:
         expect(row(page, method).locator(".xg-map")).to_be_visible(timeout=TIMEOUT_MS)
-    titles = page.locator(".xg-row .xg-title").filter(has_not_text=re.compile(f"^{TITLE}$"))
+    titles = page.locator(".xg-row .xg-title").filter(has_not_text=re.compile(f"^{RATIONALE}$"))
     expect(titles).to_have_text([explainer(method).title for method in methods])
 
 

@@ -15,9 +15,15 @@ from components.method_row import Placeholder
 from components.styles import use_styles
 from components.widgets.base import Pins
 from components.widgets.patch_map import PatchMap
-from components.widgets.patch_map.card import PatchCard, patch_card_html, picture_card_html, quiet_card_html
+from components.widgets.patch_map.html import (
+    PatchCard,
+    patch_card_html,
+    picture_card_html,
+    picture_style,
+    quiet_card_html,
+    use_picture_styles,
+)
 from components.widgets.patch_map.picker import OPACITY, draw_patch_picker
-from components.widgets.patch_map.picture import picture_style, use_picture_styles
 from engine.result import Check
 
 LARGE = "large" in st.query_params

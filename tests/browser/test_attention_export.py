@@ -16,8 +16,8 @@ from components.attention.page import ALL_FILE
 from components.export import PNG_SCALE
 from components.navigation import ATTENTION, TEXT
 from components.palette import PALETTES, STEPS, color
+from components.prediction import HEADS_LINK
 from components.svg import WIDTH
-from components.widgets.heads_link import LABEL
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.test_text_keep import rgb, saved
@@ -83,7 +83,7 @@ def test_the_picture_is_saved_in_pixels_with_the_matrix_in_it(
 def test_a_click_leads_from_a_prediction_to_its_heads(server: Server, model: str, open_page: Open) -> None:
     pairs = {"model": model, "method": "random", "text": WORDS, "target": "LABEL_0"}
     page = open_page(f"{server.url}/{TEXT.url_path}?{urlencode(pairs)}")
-    page.get_by_role("button", name=LABEL).click(timeout=TIMEOUT_MS)
+    page.get_by_role("button", name=HEADS_LINK).click(timeout=TIMEOUT_MS)
     expect(page.get_by_role("heading", name=ATTENTION.heading)).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_label("Text", exact=True)).to_have_value(WORDS)
     expect(page.get_by_role("heading", name="Keep")).to_be_visible(timeout=TIMEOUT_MS)

@@ -9,13 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from components.palette import PALETTES, STEPS, color
-from components.widgets.flow_graph.graph import (
-    FlowGraph,
-    build_flow_graph,
-    describe_path,
-    describe_path_start,
-    format_share,
-)
+from components.widgets.flow_graph import FlowGraph, build_flow_graph, describe_path, describe_path_start, format_share
 from engine.heads.flow import FlowPath, attention_flow, strongest_path
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server

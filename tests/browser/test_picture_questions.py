@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.images.truth import CHANCE
+from components.images.results import CHANCE
 from components.navigation import IMAGES
 from components.palette import PALETTES, Theme, contrast
 from engine.registry import explainer

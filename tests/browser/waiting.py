@@ -22,7 +22,7 @@ SETTLED = """() => {
     && !document.querySelector(coming.join());
 }"""
 """Streamlit says whether the script runs, which also holds before its first run, and our components that they are shown
-(`pins.js`)."""
+(`base.js`)."""
 PAINTED = """async () => {
   const urls = [...document.querySelectorAll(".xg-seen, img")].map((one) =>
     one.src || getComputedStyle(one).backgroundImage.match(/^url\\("(.*)"\\)$/)?.[1]);

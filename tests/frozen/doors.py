@@ -175,10 +175,15 @@ def pages() -> dict[str, Page]:
             reproduction.read, reproduction.write, lambda state: [_plain(one) for one in state.thesis_queries]
         ),
     }
-    for name, page, asks in (
-        ("attention", attention, _explained),
-        ("adversarial", adversarial, _attacked),
-    ):
+    for kind, word, models, opens in (("text", "text", texts, _data), ("image", "picture", pictures, _pictures)):
+        found[f"attention, {word}"] = Page(
+            lambda query, kind=kind, models=models, opens=opens: attention.read_state(
+                kind, query, models, _methods(kind), opens(query)
+            ),
+            attention.write,
+            _explained,
+        )
+    for name, page, asks in (("adversarial", adversarial, _attacked),):
         found[f"{name}, text"] = Page(
             lambda query, page=page: page.read_text(query, texts, _methods("text"), _data(query)), page.write, asks
         )

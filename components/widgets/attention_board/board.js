@@ -1,5 +1,5 @@
 // The board of heads: the map of their scores, their thumbnails, and one of them closely. Hovering costs no run: Python
-// hears of a head that is locked, and of a position whose attention is asked for. How it is asked is in pins.js.
+// hears of a head that is locked, and of a position whose attention is asked for. How it is asked is in base.js.
 
 const HINT = "Hover to look, click to lock, double-click to see a head alone. By keyboard: arrows, Enter, Escape.";
 const LOST_WORDS = "The attention did not arrive whole. Load the page again.";
@@ -8,8 +8,11 @@ const MASK_WORDS = "hatched: the model reads from left to right, so that a query
 const SCORE_HEIGHT = 20; // pixels at most
 const BADGED = 48; // pixels across at least where each thumbnail has its name
 
+/** The element draws the board, or only brings the bytes of heads into the window (model.js). */
 export default function (given) {
-  return showPicker(Board, given);
+  if (!(given.data instanceof Uint8Array)) return showPicker(Board, given);
+  layDown(given.data);
+  given.parentElement.dataset.shown = "";
 }
 
 class Board extends Owned {
@@ -28,13 +31,13 @@ class Board extends Owned {
     this.unlocker = element("button", { type: "button" }, "Unlock");
     this.isolator = element("button", { type: "button" }, "Alone");
     this.host = element("div", { class: "xg-host" });
-    this.faint = element("input", { type: "checkbox" });
-    this.fainter = element("label", { class: "xg-small" }, this.faint, "Strengthen faint values");
+    const [faint, fainter] = faintBox();
+    this.faint = faint;
     this.stage = element("div", { class: "xg-stage" }, this.thumbs.canvas, this.small.root);
     const bar = element("div", { class: "xg-pick" }, this.badge, this.facts, this.unlocker, this.isolator);
     this.scorePart = element("section", { class: "xg-of-scores", "aria-label": "Map of scores" }, this.scoreTitle, this.scores.root, this.scoreFoot);
     const detail = element("section", { class: "xg-detail", "aria-label": "One head" }, bar, this.host);
-    const thumbs = element("section", { class: "xg-of-thumbs", "aria-label": "All heads" }, element("div", { class: "xg-titled" }, this.smallTitle, this.state), this.stage, this.fainter, this.smallFoot);
+    const thumbs = element("section", { class: "xg-of-thumbs", "aria-label": "All heads" }, element("div", { class: "xg-titled" }, this.smallTitle, this.state), this.stage, fainter, this.smallFoot);
     this.root = element("div", { class: "xg" }, element("div", { class: "xg-board" }, this.scorePart, detail, thumbs));
     this.listen();
   }

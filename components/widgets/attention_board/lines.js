@@ -245,19 +245,18 @@ class LinesDrawing extends Drawing {
 
   onKey(event) {
     const at = this.placeOf(event), { key } = event;
-    if (!at || event.ctrlKey || event.metaKey || event.altKey) return;
+    if (!at || hasModifier(event)) return;
     const list = at.side ? this.keys : this.queries, other = at.side ? this.queries : this.keys, end = list.children.length - 1;
     const places = { ArrowUp: at.at - 1, ArrowDown: at.at + 1, Home: 0, End: end, PageUp: at.at - 10, PageDown: at.at + 10 };
     if (key in places) this.focusOn(list, places[key]);
     else if (key === "Enter") this.ask(at);
     else if (key === "ArrowLeft" || key === "ArrowRight") this.focusOn((key === "ArrowRight") === Boolean(at.side) ? list : other, at.at);
     else return;
-    event.preventDefault();
-    event.stopPropagation();
+    stop(event);
   }
 
   focusOn(list, place) {
-    const option = list.children[Math.min(Math.max(place, 0), list.children.length - 1)];
+    const option = list.children[within(place, list.children.length)];
     for (const sibling of list.children) sibling.tabIndex = sibling === option ? 0 : -1;
     option.focus();
   }

@@ -22,8 +22,6 @@ VIEWS = {"text": ("matrix", "received", "query"), "image": ("query", "received",
 DETAILS = {"text": ("matrix", "lines"), "image": ("overlay", "matrix")}
 ORDERS = ("place", "score")
 AGAINST = ("integrated_gradients", "kernel_shap")
-INPUTS, UNITS = {"text": "text", "image": "picture"}, {"text": "token", "image": "patch"}
-"""Nouns for an input and for its features."""
 
 
 @dataclass(frozen=True)

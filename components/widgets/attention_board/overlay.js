@@ -1,7 +1,6 @@
 // One head's map over the picture, a patch a pixel of the canvas that the browser enlarges without smoothing.
-// The picture and its layers are those of picture_cards.css. A patch that is chosen becomes the one that looks.
+// The picture and its layers are those of patch_map.css. A patch that is chosen becomes the one that looks.
 
-const PATCH_KEYS = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e3], End: [0, 1e3], PageUp: [-1e3, 0], PageDown: [1e3, 0] };
 const PATCH_HINT = "Hover a patch for its value. Click one, or press Enter on it, to see where it looks.";
 const MAP_OPACITY = 70; // percent, as on the Images page
 
@@ -11,15 +10,14 @@ function drawOverlay(host, model, head) {
 
 class OverlayDrawing extends Drawing {
   build() {
-    [this.at, this.cursor, this.byKey] = [null, 0, false];
+    [this.at, this.cursor] = [-1, 0];
     this.canvas = element("canvas");
     [this.looking, this.lit] = [element("i", { class: "xg-looking" }), element("i", { class: "xg-lit" })];
     const over = element("i", { class: "xg-over" }, this.canvas);
     this.map = element("div", { class: "xg-patches", tabindex: 0, role: "application", "aria-roledescription": "map of patches" }, element("i", { class: "xg-seen" }), over, this.looking, this.lit);
-    this.slider = element("input", { type: "range", min: 0, max: 100, step: 5, value: MAP_OPACITY, "aria-label": "Opacity of the map in percent" });
-    this.faint = element("input", { type: "checkbox" });
-    const opacity = element("label", { class: "xg-small" }, "Picture", this.slider, "Map");
-    this.tools = element("div", { class: "xg-one-tools" }, opacity, element("label", { class: "xg-small" }, this.faint, "Strengthen faint values"));
+    const [slider, opacity] = opacitySlider("Opacity of the map in percent", MAP_OPACITY), [faint, fainter] = faintBox();
+    Object.assign(this, { slider, faint });
+    this.tools = element("div", { class: "xg-one-tools" }, opacity, fainter);
     this.from = element("p", { class: "xg-small" });
     this.said = element("p", { class: "xg-said" });
     this.legend = element("p", { class: "xg-small xg-one-legend" });
@@ -29,12 +27,12 @@ class OverlayDrawing extends Drawing {
   }
 
   listen() {
-    this.on(this.map, "pointermove pointerdown", (event) => this.point(this.patchAt(event)));
-    this.on(this.map, "pointerleave", (event) => event.pointerType === "mouse" && this.point(null));
-    this.on(this.map, "click", (event) => this.ask(this.patchAt(event)));
+    this.on(this.map, "pointermove pointerdown", (event) => this.point(patchAt(this.map, this, event)));
+    this.on(this.map, "pointerleave", (event) => event.pointerType === "mouse" && this.point(-1));
+    this.on(this.map, "click", (event) => this.ask(patchAt(this.map, this, event)));
     this.on(this.map, "keydown", (event) => this.onKey(event));
     this.on(this.map, "focus", () => this.map.matches(":focus-visible") && this.point(this.cursor, true));
-    this.on(this.map, "blur", () => this.point(null));
+    this.on(this.map, "blur", () => this.point(-1));
     this.on(this.slider, "input", () => this.draw());
     this.on(this.faint, "change", () => this.draw());
   }
@@ -67,10 +65,6 @@ class OverlayDrawing extends Drawing {
     pen.putImageData(made, 0, 0);
   }
 
-  get gamma() {
-    return this.faint.checked ? FAINT_GAMMA : 1;
-  }
-
   /** Where the colours end: the largest value, of this map or of all. */
   end() {
     return this.model.mapEnd(...this.head);
@@ -89,66 +83,45 @@ class OverlayDrawing extends Drawing {
   /** Who looks: a patch, the token that the model reads, or the mean of all. */
   fromWords(looks) {
     const { told } = this.model;
-    if (looks >= 0) return `Where the outlined patch looks: ${this.placeOf(looks)}.`;
+    if (looks >= 0) return `Where the outlined patch looks: ${patchName(looks, this.columns)}.`;
     if (told.view !== "query") return "What each patch receives, mean over all positions.";
     return told.viewWords ? `${told.viewWords}.` : `Where ${tokenName(told, told.query)} looks.`;
   }
 
-  placeOf(at) {
-    return `row ${Math.floor(at / this.columns) + 1}, column ${(at % this.columns) + 1}`;
-  }
-
   ring(box, at) {
-    box.hidden = at === null || at < 0;
-    if (box.hidden) return;
-    const { rows, columns } = this;
-    Object.assign(box.style, { display: "block", inset: "auto", width: `${100 / columns}%`, height: `${100 / rows}%` });
-    Object.assign(box.style, { top: `${(100 * Math.floor(at / columns)) / rows}%`, left: `${(100 * (at % columns)) / columns}%` });
+    box.hidden = at < 0;
+    if (!box.hidden) Object.assign(box.style, { inset: "auto", ...patchBox(at, this) });
   }
 
   say() {
     this.ring(this.lit, this.at);
-    this.said.replaceChildren(this.at === null ? PATCH_HINT : this.valueWords(this.at));
+    this.said.replaceChildren(this.at < 0 ? PATCH_HINT : this.valueWords(this.at));
   }
 
   valueWords(at) {
     const value = this.values[at];
-    if (Number.isNaN(value)) return `may not attend · ${this.placeOf(at)}`;
+    if (Number.isNaN(value)) return `may not attend · ${patchName(at, this.columns)}`;
     const above = this.values.reduce((count, other) => count + (other > value), 0);
-    return `${plainNumber(value)} · rank ${1 + above} of ${this.values.length} · ${this.placeOf(at)}`;
+    return `${plainNumber(value)} · rank ${1 + above} of ${this.values.length} · ${patchName(at, this.columns)}`;
   }
 
   point(at, byKey = false) {
     if (!this.values || (at === this.at && !byKey)) return;
     this.at = at;
-    if (at !== null) this.cursor = at;
+    if (at >= 0) this.cursor = at;
     this.say();
-    if (at !== null && byKey) this.told.textContent = this.valueWords(at);
-  }
-
-  /** The patch below the pointer; null beside the picture. */
-  patchAt({ clientX, clientY }) {
-    const { left, top, width, height } = this.map.getBoundingClientRect(), { rows, columns } = this;
-    const row = Math.floor(((clientY - top) / height) * rows), column = Math.floor(((clientX - left) / width) * columns);
-    return row >= 0 && row < rows && column >= 0 && column < columns ? row * columns + column : null;
+    if (at >= 0 && byKey) this.told.textContent = this.valueWords(at);
   }
 
   ask(at) {
-    if (at !== null) this.model.ask({ query: this.places[at] });
+    if (at >= 0) this.model.ask({ query: this.places[at] });
   }
 
   onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || !this.values) return;
-    if (event.key in PATCH_KEYS) this.move(PATCH_KEYS[event.key]);
+    if (hasModifier(event) || !this.values) return;
+    if (event.key in GRID_KEYS) this.point(patchBeside(this.cursor, this, GRID_KEYS[event.key]), true);
     else if (event.key === "Enter" || event.key === " ") this.ask(this.cursor);
     else return;
-    event.preventDefault();
-    event.stopPropagation();
-  }
-
-  move([down, right]) {
-    const within = (value, count) => Math.min(Math.max(value, 0), count - 1);
-    const row = within(Math.floor(this.cursor / this.columns) + down, this.rows), column = within((this.cursor % this.columns) + right, this.columns);
-    this.point(row * this.columns + column, true);
+    stop(event);
   }
 }

@@ -1,1 +1,395 @@
-"""The flow graph: attention from the input to the prediction as a layered graph, drawn by the browser or as a file."""
+"""The flow of attention as a layered graph: its steps, positions and most important path, as data and in words.
+
+The browser draws it: hovering and picking a path cost no run.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache, cached_property
+from html import escape
+from pathlib import Path
+
+from components.export import citation
+from components.numbers import percent, plain, signed
+from components.palette import PALETTES, STEPS, color
+from components.svg import (
+    CELL,
+    EDGE,
+    LINE,
+    SMALL,
+    SMALLER,
+    WIDTH,
+    SvgSheet,
+    add_sentence,
+    clean_xml,
+    count_cells,
+    svg_document,
+    text_element,
+)
+from components.widgets import base
+from components.widgets.base import Component
+from engine.heads.flow import (
+    AttentionFlow,
+    FlowEdge,
+    FlowPath,
+    PrunedFlow,
+    StrongestPaths,
+    drop_layers_below,
+    finest_threshold,
+    prune,
+)
+from engine.heads.readings import HeadReading
+from engine.result import Explanation
+from engine.table_io import escape_cell
+
+NAME = "exegesis_flow_graph"
+THRESHOLDS = tuple(round(digit / scale, 4) for scale in (10, 100, 1_000, 10_000) for digit in (7, 5, 3, 2, 1))
+"""Choices of the slider for the least share of the prediction that a step must carry."""
+SMALLEST_SHARE = THRESHOLDS[-1]
+"""Smaller shares are written as less than this."""
+READABLE = 60
+"""Steps that a person can still follow: the default threshold draws at most so many where there is a choice."""
+MAX_STEPS = 400
+MAX_FULL_ROWS = 20
+"""An input of at most so many positions has a row for each, so that moving the slider moves no row."""
+_BOLD = ' font-weight="bold"'
+_INK, _GROUND = PALETTES["light"].text, PALETTES["light"].ground
+_TEAL = color("light", "amount", STEPS)
+_PATH = ((_GROUND, 5.5), (_INK, 2.5))
+"""Ground under the most important path, and the path."""
+CSV_HEADER = ("layer", "from_position", "from", "to_position", "to", "weight", "flow")
+ROW = 22.0
+MAX_NAME_CELLS = 18
+"""Cells that a name takes at most."""
+MAX_WIDTH, MIN_OPACITY, MAX_RADIUS = 10.0, 0.35, 8.0
+"""As in the browser: the line of the step that carries most, how opaque the least is, a node that all runs through."""
+KIND_NAMES = {"rollout": "Attention rollout", "gradient": "Gradient-weighted attention"}
+CITATIONS = {
+    "rollout": "Abnar and Zuidema (2020), Quantifying attention flow in transformers.",
+    "gradient": "Chefer et al. (2021), Generic attention-model explainability, eq. 5, 6; rows divided by their sums.",
+}
+PRUNED = "Pruned as Ferrando and Voita (2024), Information flow routes, do."
+FlowNodeId = tuple[int, int]
+"""Depth, counted from where the flow begins, and position."""
+
+
+@dataclass(frozen=True)
+class FlowRow:
+    """A row of the drawing. `patch`: which patch of the picture, row by row from 0; None for a token."""
+
+    position: int
+    name: str
+    special: bool
+    patch: int | None
+
+
+@dataclass(frozen=True)
+class FlowNode:
+    """A position at a depth: its share of the prediction, and the most important path through it."""
+
+    id: FlowNodeId
+    share: float
+    path: FlowPath
+
+
+@dataclass(frozen=True, eq=False)
+class FlowGraph:
+    """Everything that is drawn. Depths and layers are counted from `start`, the first layer that counts."""
+
+    kind: str
+    start: int
+    layers: int
+    threshold: float
+    pruned: PrunedFlow
+    rows: tuple[FlowRow, ...]
+    nodes: tuple[FlowNode, ...]
+    reads: tuple[tuple[int, float], ...]
+    """Positions at the top that are drawn, and what share of the prediction each has."""
+    best: FlowPath
+    special: float
+    """Share of the prediction that comes from special tokens, of which `best` begins at none where there are others."""
+    label: str
+    value: str
+    """The probability of the class, or the score of a regression head."""
+    grid: tuple[int, int] | None
+
+    @property
+    def edges(self) -> tuple[FlowEdge, ...]:
+        return self.pruned.edges
+
+    @cached_property
+    def row_numbers(self) -> dict[int, int]:
+        """The row of each position that has one."""
+        return {row.position: number for number, row in enumerate(self.rows)}
+
+
+def flow_graph(graph: FlowGraph, key: str) -> None:
+    """Draw the graph; its most important path is selected first."""
+    _component()(key=key, data={**graph_data(graph), "turn": 0})
+
+
+@cache
+def _component() -> Component:
+    return base.build_component(NAME, "flow_graph", folder=Path(__file__).parent)
+
+
+def default_threshold(flow: AttentionFlow, start: int) -> float:
+    """The least share at which the drawing can still be read."""
+    return finest_threshold(drop_layers_below(flow, start), THRESHOLDS, READABLE)
+
+
+def build_flow_graph(reading: HeadReading, flow: AttentionFlow, start: int, threshold: float | None) -> FlowGraph:
+    """`threshold`: the least share of the prediction that a step must carry; None for one that reads well."""
+    visible, features = drop_layers_below(flow, start), reading.explanation.features
+    least = default_threshold(flow, start) if threshold is None else threshold
+    pruned = prune(visible, least, READABLE if threshold is None else MAX_STEPS)
+    paths = StrongestPaths(visible, features if features.size else None)
+    best = paths.through(len(visible.weights), int(paths.shares[-1].argmax()))
+    ids = sorted({*_edge_ends(pruned.edges), *enumerate(best.positions)})
+    nodes = tuple(_build_nodes(visible, paths, ids))
+    prediction, origin = reading.explanation.prediction, reading.explanation.provenance
+    return FlowGraph(
+        kind=flow.kind,
+        start=start,
+        layers=len(flow.weights),
+        threshold=least,
+        pruned=pruned,
+        rows=tuple(_build_row(reading, position) for position in _row_positions(reading, nodes)),
+        nodes=nodes,
+        reads=tuple((at, float(flow.reads[at])) for depth, at in ids if depth == len(visible.weights)),
+        best=best,
+        special=float(visible.nodes[0, reading.special].sum()),
+        label=origin.target_label,
+        value=(
+            signed(prediction.logits[0]) if prediction.regression else percent(prediction.probabilities[origin.target])
+        ),
+        grid=reading.explanation.grid,
+    )
+
+
+def graph_data(graph: FlowGraph) -> dict[str, object]:
+    """The graph as JSON values for the browser. Positions are numbers of rows."""
+    row = graph.row_numbers
+    return {
+        "start": graph.start,
+        "layers": graph.layers,
+        "rows": [[one.name, one.special, one.patch, one.position] for one in graph.rows],
+        "nodes": [
+            [node.id[0], row[node.id[1]], _round(node.share), _path_data(graph, node.path)] for node in graph.nodes
+        ],
+        "edges": [
+            [edge.layer, row[edge.source], row[edge.target], _round(edge.weight), _round(edge.flow)]
+            for edge in graph.edges
+        ],
+        "reads": [[row[position], _round(share)] for position, share in graph.reads],
+        "best": _path_data(graph, graph.best),
+        "label": graph.label,
+        "sure": graph.value,
+        "grid": list(graph.grid) if graph.grid else None,
+    }
+
+
+def describe_carried_share(graph: FlowGraph) -> str:
+    """The share of the prediction that the drawing shows, in one or two sentences."""
+    count, more = len(graph.edges), graph.pruned.left_out
+    if not count:
+        return (
+            f"No step carries {format_share(graph.threshold)} of the prediction: only the most important path is "
+            "drawn. Show smaller steps."
+        )
+    each = "The step drawn carries" if count == 1 else f"The {count:,} steps drawn carry"
+    left = f" {more:,} more carry as much but are not drawn." if more else ""
+    along = f"along such steps {percent(graph.pruned.carried)} of it comes from the input."
+    return f"{each} at least {format_share(graph.threshold)} of the prediction; {along}{left}"
+
+
+def describe_path(graph: FlowGraph, path: FlowPath) -> str:
+    """The path from the input to the prediction, and its share."""
+    names = {row.position: row.name for row in graph.rows}
+    first, *later = path.positions
+    steps = [f"“{names[first]}”"]
+    for layer, (before, after) in enumerate(zip(path.positions, later, strict=False), start=graph.start):
+        steps += [f"“{names[after]}” (layer {layer})"] * (after != before)
+    return f"{' → '.join([*steps, graph.label])}: {format_share(path.share)} of the prediction takes just this way."
+
+
+def describe_path_start(graph: FlowGraph, path: FlowPath) -> str:
+    """The start of a path, to follow its name: a token or patch, or nothing."""
+    return "" if _starts_special(graph, path) else f" from a {_unit(graph)}"
+
+
+def describe_special_share(graph: FlowGraph) -> str:
+    """The share of special tokens: paths from them are often larger, and say nothing of the input."""
+    if not graph.special:
+        return ""
+    layer = f" as they are before layer {graph.start}" if graph.start else ""
+    choice = "" if _starts_special(graph, graph.best) else f"; the path that is chosen first begins at a {_unit(graph)}"
+    return f"{format_share(graph.special)} of the prediction comes from special tokens{layer}{choice}."
+
+
+def format_share(share: float) -> str:
+    """A share in percent: 12.3 %, 0.02 %, < 0.01 %."""
+    if share >= SMALLEST_SHARE or share == 0:
+        return f"{plain(100 * share)}\u00a0%"
+    return f"<\u00a0{plain(100 * SMALLEST_SHARE)}\u00a0%"
+
+
+def _starts_special(graph: FlowGraph, path: FlowPath) -> bool:
+    return graph.rows[graph.row_numbers[path.positions[0]]].special
+
+
+def _unit(graph: FlowGraph) -> str:
+    return "patch" if graph.grid else "token"
+
+
+def _edge_ends(edges: Iterable[FlowEdge]) -> Iterator[FlowNodeId]:
+    for edge in edges:
+        yield edge.layer, edge.source
+        yield edge.layer + 1, edge.target
+
+
+def _build_nodes(flow: AttentionFlow, paths: StrongestPaths, ids: Iterable[FlowNodeId]) -> Iterator[FlowNode]:
+    """No path from a token or patch leads to a special token of the input: its path begins where it is."""
+    unrestricted = None
+    for depth, position in ids:
+        path = paths.through(depth, position)
+        if not path.share:
+            unrestricted = unrestricted or StrongestPaths(flow)
+            path = unrestricted.through(depth, position)
+        yield FlowNode((depth, position), float(flow.nodes[depth, position]), path)
+
+
+def _row_positions(reading: HeadReading, nodes: Iterable[FlowNode]) -> list[int]:
+    """The positions that have a row: all of a short input, else those that any path goes through."""
+    count = len(reading.explanation.tokens)
+    if count <= MAX_FULL_ROWS and reading.explanation.grid is None:
+        return list(range(count))
+    return sorted({position for node in nodes for position in node.path.positions})
+
+
+def _build_row(reading: HeadReading, position: int) -> FlowRow:
+    token, features = reading.explanation.tokens[position], reading.explanation.features.tolist()
+    if reading.explanation.grid is None:
+        return FlowRow(position, f"{position} {token.text}", token.special, None)
+    return FlowRow(position, token.text, token.special, None if token.special else features.index(position))
+
+
+def _path_data(graph: FlowGraph, path: FlowPath) -> list[object]:
+    return [[graph.row_numbers[position] for position in path.positions], _round(path.share)]
+
+
+def _round(share: float) -> float:
+    """Three digits are drawn: six keep them from being rounded twice."""
+    return float(f"{share:.6g}")
+
+
+def flow_svg(graph: FlowGraph, explanation: Explanation, settings: str = "") -> str:
+    """The drawing as SVG, its most important path on top, with its words; light. `settings`: the flow's parameters."""
+    sheet = SvgSheet()
+    sheet.parts.append(text_element(f"Flow of attention to {graph.label} {graph.value}", EDGE, sheet.y + 18, _BOLD))
+    sheet.y += LINE
+    for line in (
+        f"{KIND_NAMES[graph.kind]}{settings}.",
+        describe_carried_share(graph),
+        f"Black, the most important path{describe_path_start(graph, graph.best)}: {describe_path(graph, graph.best)}",
+        *filter(None, (describe_special_share(graph),)),
+    ):
+        add_sentence(sheet, line)
+    _FlowDrawing(graph, sheet.y + LINE).draw(sheet)
+    for line in (citation(explanation), CITATIONS[graph.kind], PRUNED):
+        add_sentence(sheet, line)
+    return svg_document(sheet, dark=False)
+
+
+def flow_csv(graph: FlowGraph) -> str:
+    """The drawn steps as CSV, the largest flow first; weight and flow in full."""
+    names = {row.position: escape_cell(row.name) for row in graph.rows}
+    file = io.StringIO()
+    table = csv.writer(file, lineterminator="\n")
+    table.writerow(CSV_HEADER)
+    for edge in graph.edges:
+        ends = (edge.source, names[edge.source], edge.target, names[edge.target])
+        table.writerow([graph.start + edge.layer, *ends, repr(edge.weight), repr(edge.flow)])
+    return file.getvalue()
+
+
+class _FlowDrawing:
+    """The graph on a sheet: coordinates, then each part."""
+
+    def __init__(self, graph: FlowGraph, top: float) -> None:
+        self.graph, self.top, self.depths = graph, top, graph.layers - graph.start
+        self.names = [_cut(row.name) for row in graph.rows]
+        self.left = EDGE + SMALL * CELL * max(map(count_cells, self.names)) + 2 * MAX_RADIUS
+        self.gap = min(120.0, (WIDTH - EDGE - MAX_RADIUS - self.left) / (self.depths + 1))
+        self.most = max([*(edge.flow for edge in graph.edges), *(share for _, share in graph.reads)])
+
+    def draw(self, sheet: SvgSheet) -> None:
+        sheet.parts += [self._layer(at) for at in range(self.depths)]
+        sheet.parts += [text_element(name, EDGE, self.y(at) + 4, SMALLER) for at, name in enumerate(self.names)]
+        sheet.parts += [*self._steps(), *self._path_lines(self.graph.best), *self._nodes()]
+        sheet.y = self.top + ROW * len(self.names) + LINE / 2
+
+    def x(self, depth: int | float) -> float:
+        return self.left + depth * self.gap
+
+    def y(self, row: int | float) -> float:
+        return self.top + (row + 0.5) * ROW
+
+    @property
+    def end(self) -> int | float:
+        """The row of the prediction: among the positions that it reads."""
+        total = sum(share for _, share in self.graph.reads)
+        return sum(self.graph.row_numbers[at] * share / total for at, share in self.graph.reads)
+
+    def _layer(self, at: int) -> str:
+        middle = f'{SMALLER} text-anchor="middle"'
+        return text_element(f"{self.graph.start + at}", self.x(at + 0.5), self.top - 4, middle, "muted")
+
+    def _steps(self) -> list[str]:
+        row = self.graph.row_numbers
+        steps = [
+            self._step(edge.layer, row[edge.source], row[edge.target], edge.flow, f", weight {plain(edge.weight)}")
+            for edge in reversed(self.graph.edges)
+        ]
+        return steps + [self._step(self.depths, row[at], self.end, share) for at, share in self.graph.reads]
+
+    def _step(self, depth: int, source: int | float, target: int | float, flow: float, more: str = "") -> str:
+        share = (flow / self.most) ** 0.5
+        width, opacity = max(1.0, MAX_WIDTH * share), MIN_OPACITY + (1 - MIN_OPACITY) * share
+        style = f'stroke-width="{width:.3g}" stroke-opacity="{opacity:.3g}"'
+        title = escape(f"{format_share(flow)} of the prediction{more}")
+        line = f'<path d="{self._curve(depth, source, target)}" fill="none" stroke="{_TEAL}" {style}/>'
+        return f"<g><title>{title}</title>{line}</g>"
+
+    def _curve(self, depth: int, source: int | float, target: int | float) -> str:
+        middle = self.x(depth + 0.5)
+        ends = f"{middle:g} {self.y(target):g} {self.x(depth + 1):g} {self.y(target):g}"
+        return f"M{self.x(depth):g} {self.y(source):g}C{middle:g} {self.y(source):g} {ends}"
+
+    def _path_lines(self, path: FlowPath) -> list[str]:
+        rows = [*(self.graph.row_numbers[at] for at in path.positions), self.end]
+        curve = "".join(self._curve(depth, *rows[depth : depth + 2]) for depth in range(len(path.positions)))
+        return [f'<path d="{curve}" fill="none" stroke="{ink}" stroke-width="{wide}"/>' for ink, wide in _PATH]
+
+    def _nodes(self) -> list[str]:
+        on = set(enumerate(self.graph.best.positions))
+        return [
+            self._node(node.id[0], self.graph.row_numbers[node.id[1]], node.share, node.id in on)
+            for node in self.graph.nodes
+        ] + [self._node(self.depths + 1, self.end, 1.0, True)]
+
+    def _node(self, depth: int, row: int | float, share: float, on: bool) -> str:
+        size = 2.5 + (MAX_RADIUS - 2.5) * share**0.5
+        fill, line = (_INK, _INK) if on else (_GROUND, _TEAL)
+        place = f'cx="{self.x(depth):g}" cy="{self.y(row):g}" r="{size:.3g}"'
+        title = f"<title>{escape(format_share(share))} of the prediction</title>"
+        return f'<circle {place} fill="{fill}" stroke="{line}" stroke-width="2">{title}</circle>'
+
+
+def _cut(name: str) -> str:
+    cleaned = clean_xml(name)
+    return cleaned if count_cells(cleaned) <= MAX_NAME_CELLS else f"{cleaned[: MAX_NAME_CELLS - 1]}…"

@@ -7,15 +7,21 @@ ground between picture and map (patch_map.css) makes the map opaque as its opaci
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import io
+from base64 import b64encode
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from functools import cache, cached_property
 from html import escape
+from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float, UInt8
+import streamlit as st
+from jaxtyping import Bool, Float, UInt8
 from PIL import Image
 
-from components.numbers import plain, signed
+from components.method_row import Facts, Placeholder, check_html, cost_line, details_html, facts
+from components.numbers import plain, signed, small
 from components.palette import (
     SIDES,
     STEPS,
@@ -28,13 +34,91 @@ from components.palette import (
     step_of,
     translucent_color,
 )
-from components.widgets.patch_map.picture import png_url
-from components.widgets.view_options import DEFAULT_VIEW, ViewOptions
+from components.styles import asset_sheet
+from components.widgets.view_options import DEFAULT_VIEW, SCALES, ViewOptions, scale_group
+from engine.registry import Explainer
+from engine.result import Check, Explanation
 
+LAYOUT = Path(__file__).parent / "patch_map.css"
+CARDS_KEY = "picture_cards"
+CARDS = f".st-key-{CARDS_KEY}"
+"""Around the cards that light each other: the key of their container on the Images page."""
+CRISP = 128
+"""A picture of at most so many pixels a side is enlarged without smoothing: as the model sees it."""
 LAYERS = '<i class="xg-seen"></i><i class="xg-truth"></i>'
 """The picture and the outline of its truth, below a map."""
 TOP = 3
 """Patches that the sentence about a map names."""
+DIGITS = "0123456789abcdefghijklmnopqrstuvwxyz"
+MOST_CLASSES = 5
+"""Classes of a prediction that have a bar beside cards."""
+
+
+def use_picture_styles() -> None:
+    """Put the style sheet into the page; it takes no room. Colors come with `styles.use_styles`."""
+    st.html(picture_sheet())
+
+
+def picture_sheet() -> str:
+    """The style sheet of cards and maps: layout, the layers of a map, and lines that show on any picture."""
+    return f"<style>{asset_sheet(LAYOUT)}</style>"
+
+
+def picture_style(
+    pixels: UInt8[np.ndarray, "h w 3"], truth: Bool[np.ndarray, "rows columns"] | None = None, scope: str = ":root"
+) -> str:
+    """A `<style>` element that puts the picture into the page once, and the outline of its truth, if there is one.
+
+    `pixels`: the picture as the model sees it, cropped and resized by its preprocessing. `truth`: a mask of those
+    pixels, or of patches. `scope`: the selector of what shows it.
+    """
+    height, width = pixels.shape[:2]
+    crisp = "pixelated" if max(height, width) <= CRISP else "auto"
+    picture = f"--xg-picture:url({data_url(pixels)});--xg-crisp:{crisp};--xg-aspect:{width}/{height}"
+    return f"<style>{scope}{{{picture}{'' if truth is None else _outline(truth)}}}</style>"
+
+
+def data_url(pixels: UInt8[np.ndarray, "h w 3"]) -> str:
+    """The picture as it is, as a PNG."""
+    return png_url(Image.fromarray(pixels))
+
+
+def png_url(image: Image.Image, **more: bytes) -> str:
+    """A PNG file as an address."""
+    file = io.BytesIO()
+    image.save(file, "PNG", optimize=True, **more)
+    return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
+
+
+def outline_path(mask: Bool[np.ndarray, "h w"]) -> str:
+    """An SVG path along the edges between what is in the mask and what is not, a cell being 1 x 1."""
+    framed = np.pad(mask, 1)
+    across, down = framed[1:, 1:-1] ^ framed[:-1, 1:-1], (framed[1:-1, 1:] ^ framed[1:-1, :-1]).T
+    flat = "".join(f"M{start} {y}h{end - start}" for y, start, end in _runs(across))
+    return flat + "".join(f"M{x} {start}v{end - start}" for x, start, end in _runs(down))
+
+
+def line_mask(mask: Bool[np.ndarray, "h w"], width: int | float) -> str:
+    """The outline as an SVG that stretches with its box; `width` of the line in pixels of the screen."""
+    rows, columns = mask.shape
+    svg = (
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {columns} {rows}' preserveAspectRatio='none'>"
+        f"<path d='{outline_path(mask)}' stroke='#000' stroke-width='{width}' stroke-linecap='square'"
+        " vector-effect='non-scaling-stroke'/></svg>"
+    )
+    return f'url("data:image/svg+xml,{svg.replace("#", "%23").replace("<", "%3C").replace(">", "%3E")}")'
+
+
+def _outline(mask: Bool[np.ndarray, "h w"]) -> str:
+    """Two lines of the same path, the wider to be drawn in the color that the other needs around it."""
+    return "".join(f";--xg-{name}:{line_mask(mask, width)}" for name, width in (("truth", 1.5), ("truth-halo", 4)))
+
+
+def _runs(lines: Bool[np.ndarray, "lines cells"]) -> list[tuple[int, int, int]]:
+    """Line, start and end of each run of edges."""
+    steps = np.diff(np.pad(lines, ((0, 0), (1, 1))).astype(np.int8), axis=1)
+    starts, ends = np.argwhere(steps == 1), np.argwhere(steps == -1)
+    return [(line, start, end) for (line, start), (_, end) in zip(starts.tolist(), ends.tolist(), strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,3 +256,141 @@ def side_of(view: PatchMap, value: float) -> Side:
 
 def _row(side: Side) -> int:
     return SIDES.index(side) * (STEPS + 1)
+
+
+@dataclass(frozen=True, eq=False)
+class PatchCard:
+    """The content of a card, in plain values. `truth`: how the map agrees with the known truth, a line each."""
+
+    title: str
+    view: PatchMap
+    check: Check | None
+    cost: str
+    notes: tuple[str, ...] = ()
+    caution: str = ""
+    facts: Facts = ()
+    truth: tuple[str, ...] = ()
+
+
+def patch_card(
+    method: Explainer,
+    explanation: Explanation,
+    omitted: Iterable[str] = (),
+    look: ViewOptions = DEFAULT_VIEW,
+    ends: Mapping[str, float] | None = None,
+    truth: tuple[str, ...] = (),
+) -> PatchCard:
+    """The card of an explanation. `omitted`: notes that stand elsewhere on the page. `truth` as in `PatchCard`.
+
+    `ends`: where the scales end that maps share (`view_options.shared_ends`); None as long as that is not known.
+    """
+    view = replace(patch_map(method, explanation), look=replace(look, scale=SCALES[0]) if ends is None else look)
+    group = scale_group(method, explanation.provenance.params)
+    if ends and group is not None and group in ends:
+        view = replace(view, end=ends[group], sharing=group)
+    notes = tuple(note for note in explanation.remarks if note not in set(omitted))
+    return PatchCard(
+        method.title,
+        view,
+        explanation.check,
+        cost_line(explanation),
+        notes,
+        method.caution,
+        facts(method, explanation),
+        truth,
+    )
+
+
+def patch_map(method: Explainer, explanation: Explanation) -> PatchMap:
+    """The map of an explanation, on its own scale."""
+    origin = explanation.provenance
+    return PatchMap(explanation.on_grid, method.is_signed(origin.params), origin.target_label)
+
+
+def extent(method: Explainer, explanation: Explanation) -> float:
+    """The map's largest score."""
+    return patch_map(method, explanation).largest
+
+
+def patch_card_html(card: PatchCard) -> str:
+    """The card. Everything that is not ours is escaped."""
+    notes = "".join(f'<p class="xg-note">{escape(note)}</p>' for note in card.notes)
+    truth = "".join(f'<p class="xg-fact">{escape(line)}</p>' for line in card.truth)
+    caution = f'<p class="xg-caution">{escape(card.caution)}</p>' if card.caution else ""
+    return (
+        f'<div class="xg xg-card"><p class="xg-title">{escape(card.title)}</p>'
+        f'<div><p class="xg-small">{_unbroken(card.cost)}</p>{check_mark(card.check)}</div>'
+        f"{patches_html(card.title, card.view)}"
+        f'<div class="xg-small">{legend_html(card.view)}{truth}{notes}{caution}'
+        f"{details_html(check_facts(card.check) + card.facts)}</div></div>"
+    )
+
+
+def picture_card_html(title: str, lines: tuple[str, ...] = ()) -> str:
+    """The picture alone, as the model sees it, with lines of text below it."""
+    text = "".join(f"<p>{escape(line)}</p>" for line in lines)
+    return (
+        f'<div class="xg xg-card"><p class="xg-title">{escape(title)}</p><div></div>'
+        f'<div class="xg-patches xg-alone" role="img" aria-label="{escape(title)}">{LAYERS}</div>'
+        f'<div class="xg-small">{text}</div></div>'
+    )
+
+
+def quiet_card_html(card: Placeholder) -> str:
+    """The card of a method without a map: its numbers are still to come, or an error stands in their place."""
+    title, text, kind = escape(card.title), escape(card.sentence), " xg-error" if card.failed else ""
+    return (
+        f'<div class="xg xg-card xg-quiet"><p class="xg-title">{title}</p><div></div>'
+        f'<div class="xg-patches xg-empty"></div><p class="xg-small xg-sentence{kind}">{text}</p></div>'
+    )
+
+
+def check_mark(check: Check | None) -> str:
+    """The method's own check in one line; its numbers are in the details, and here if they are not good."""
+    if check is None or not check.ok:
+        return check_html(check)
+    measured = escape(", ".join(f"{part.name}: {small(part.value)}" for part in check.parts))
+    return f'<p class="xg-small" title="{measured}">✓ checked</p>'
+
+
+def check_facts(check: Check | None) -> Facts:
+    """The method's own check as details, one for each number."""
+    return () if check is None else tuple(("check", _describe(part)) for part in check.parts)
+
+
+def _describe(part: Check) -> str:
+    verdict = "good: at most" if part.ok else "not good: above"
+    return f"{part.name}: {small(part.value)}, {verdict} {plain(part.limit)}"
+
+
+def patches_html(title: str, view: PatchMap) -> str:
+    """The picture with the map over it; the browser reads its scores from it (picker.js)."""
+    rows, columns = view.grid
+    return (
+        f'<div class="xg-patches" tabindex="0" role="application" aria-roledescription="map of patches"'
+        f' aria-label="{escape(title)}" aria-description="{escape(sentence(view))}"'
+        f' data-g={rows}x{columns}{" data-s" * view.signed} data-r={_ranks(view)} data-v="{_scores(view)}">'
+        f'{layers_html(view)}<i class="xg-lit"></i></div>'
+    )
+
+
+def _unbroken(text: str) -> str:
+    """Escaped, and no line begins with a point between two parts."""
+    return escape(text).replace(" · ", "\u00a0· ")
+
+
+def _ranks(view: PatchMap) -> str:
+    length = len(_base36(view.scores.size))
+    return "".join(_base36(rank).rjust(length, "0") for rank in view.ranks)
+
+
+def _base36(number: int) -> str:
+    high, low = divmod(number, len(DIGITS))
+    return (_base36(high) if high else "") + DIGITS[low]
+
+
+def _scores(view: PatchMap) -> str:
+    """Three digits each, without the 0 before the point, the plus and the fine minus, which the browser puts back."""
+    return " ".join(
+        f"{value:.3g}".replace("0.", ".", 1) if abs(value) < 1 else f"{value:.3g}" for value in view.scores.flat
+    )

@@ -1,11 +1,10 @@
-// Pins patches of a picture's maps by click, stroke and key; what strips of pins have in common is in pins.js.
+// Pins patches of a picture's maps by click, stroke and key; what strips of pins have in common is in base.js.
 // Opacity and flip live on the page's root element: they hold for cards that are drawn later, and for another strip.
 
 const FLIP = "f"; // held down it flips between picture and map
 const HINT = "Click a patch to pin it, drag to paint. By keyboard: arrows and space. Hold F to flip.";
 const MOST_NAMED = 3; // pinned patches that the strip names; more are counted
 const LINES = { pins: 2.5, "pins-halo": 5.5 }; // pixels
-const MOVES = { ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1], Home: [0, -1e3], End: [0, 1e3], PageUp: [-1e3, 0], PageDown: [1e3, 0] };
 const root = document.documentElement;
 
 export default function (given) {
@@ -41,9 +40,8 @@ class PatchPins extends Pins {
     [this.cursor, this.sent] = [0, []];
     this.alone = this.held = this.over = false;
     [this.rings, this.box] = [element("style"), element("style")];
-    this.slider = element("input", { type: "range", min: 0, max: 100, step: 5 });
-    const opacity = element("label", { class: "xg-small" }, "Picture", this.slider, "Map");
-    this.slider.setAttribute("aria-label", "Opacity of the maps in percent");
+    const [slider, opacity] = opacitySlider("Opacity of the maps in percent", 0);
+    this.slider = slider;
     this.flip = element("button", { type: "button", title: "Hold F over a map to flip for a moment" }, "Picture alone");
     this.said = element("div", { class: "xg-pins xg-small", role: "status" });
     this.clear = element("button", { type: "button" }, "Clear");
@@ -65,7 +63,7 @@ class PatchPins extends Pins {
     this.renewed = new MutationObserver(() => this.onRenewed());
     this.renewed.observe(document.body, { childList: true, subtree: true });
     this.on(window, "blur", () => this.hold(false));
-    this.on(window, "scroll", () => this.light(null), true);
+    this.on(window, "scroll", () => this.light(null));
     this.on(this.slider, "input", () => this.fade(Number(this.slider.value)));
     this.on(this.slider, "change", () => this.keep(Number(this.slider.value)));
     this.on(this.flip, "click", () => this.turn(!this.alone));
@@ -124,17 +122,10 @@ class PatchPins extends Pins {
     return map?.dataset.g === `${this.data.rows}x${this.data.columns}` ? map : null;
   }
 
-  /** The patch of a map below the pointer; -1 beside the map. */
-  patchAt(map, { clientX, clientY }) {
-    const { left, top, width, height } = map.getBoundingClientRect(), { rows, columns } = this.data;
-    const row = Math.floor(((clientY - top) / height) * rows), column = Math.floor(((clientX - left) / width) * columns);
-    return row >= 0 && row < rows && column >= 0 && column < columns ? row * columns + column : -1;
-  }
-
   onDown(event) {
     const map = this.mapOf(event);
     if (!map) return this.light(null);
-    const at = this.patchAt(map, event);
+    const at = patchAt(map, this.data, event);
     if (at < 0 || event.button !== 0 || !event.isPrimary) return;
     this.painting = { map, last: at, adds: !this.pins.has(at), before: new Set(this.pins) };
     this.cursor = at;
@@ -143,7 +134,7 @@ class PatchPins extends Pins {
   }
 
   onMove(event) {
-    const map = this.mapOf(event), at = map ? this.patchAt(map, event) : -1;
+    const map = this.mapOf(event), at = map ? patchAt(map, this.data, event) : -1;
     this.over = at >= 0;
     if (!this.painting) return this.over || !this.lit?.byKey ? this.light(this.over ? map : null, at) : null;
     if (!this.painting.map.isConnected) this.painting.map = map; // a run of the script draws the cards anew
@@ -185,8 +176,8 @@ class PatchPins extends Pins {
   onKey(event) {
     const map = this.mapOf(event), key = event.key;
     if (key.toLowerCase() === FLIP && this.mayFlip(event)) return this.hold(true);
-    if (!map || event.ctrlKey || event.metaKey || event.altKey) return;
-    if (key in MOVES) this.move(map, MOVES[key]);
+    if (!map || hasModifier(event)) return;
+    if (key in GRID_KEYS) this.move(map, GRID_KEYS[key]);
     else if (key === " " || key === "Enter") this.toggle(map);
     else if (key === "Escape" && this.pins.size) this.ask(new Set());
     else return;
@@ -194,14 +185,12 @@ class PatchPins extends Pins {
   }
 
   mayFlip(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches?.("input:not([type=range]), textarea, select, [contenteditable]")) return false;
+    if (hasModifier(event) || event.target.matches?.("input:not([type=range]), textarea, select, [contenteditable]")) return false;
     return this.over || this.root.contains(event.target) || Boolean(this.mapOf(event));
   }
 
-  move(map, [down, right]) {
-    const { rows, columns } = this.data, within = (value, end) => Math.min(Math.max(value, 0), end - 1);
-    const row = within(Math.floor(this.cursor / columns) + down, rows), column = within((this.cursor % columns) + right, columns);
-    this.cursor = row * columns + column;
+  move(map, step) {
+    this.cursor = patchBeside(this.cursor, this.data, step);
     this.light(map, this.cursor, true);
   }
 
@@ -247,17 +236,13 @@ class PatchPins extends Pins {
     const { v, r } = map.dataset, { columns } = this.data, values = v.split(" ");
     const digits = r.length / values.length, rank = Number.parseInt(r.slice(at * digits, (at + 1) * digits), 36);
     const value = printed(values[at], "s" in map.dataset);
-    return `${value} · rank ${rank} of ${values.length} · ${this.placeOf(at)}`;
-  }
-
-  placeOf(at) {
-    return `row ${Math.floor(at / this.data.columns) + 1}, column ${(at % this.data.columns) + 1}`;
+    return `${value} · rank ${rank} of ${values.length} · ${patchName(at, columns)}`;
   }
 
   draw() {
     this.drawRings();
     const pinned = this.sorted(), all = this.data.rows * this.data.columns;
-    const named = pinned.length > MOST_NAMED ? `${pinned.length} of ${all} patches` : pinned.map((at) => this.placeOf(at)).join("; ");
+    const named = pinned.length > MOST_NAMED ? `${pinned.length} of ${all} patches` : pinned.map((at) => patchName(at, this.data.columns)).join("; ");
     this.said.replaceChildren(...(pinned.length ? [element("b", {}, "Pinned"), ` ${named}`] : [HINT]));
     this.clear.hidden = pinned.length === 0;
   }
@@ -270,12 +255,8 @@ class PatchPins extends Pins {
   }
 
   drawLit() {
-    const { rows, columns, scope } = this.data, at = this.lit?.at;
-    const place = this.lit && {
-      display: "block", width: `${100 / columns}%`, height: `${100 / rows}%`,
-      top: `${(100 * Math.floor(at / columns)) / rows}%`, left: `${(100 * (at % columns)) / columns}%`,
-    };
-    const rules = Object.entries(place ?? {}).map(([name, value]) => `${name}: ${value}`);
+    const { rows, columns, scope } = this.data;
+    const rules = Object.entries(this.lit ? patchBox(this.lit.at, this.data) : {}).map(([name, value]) => `${name}: ${value}`);
     this.box.textContent = `${scope} [data-g="${rows}x${columns}"] > .xg-lit { ${rules.join("; ")} }`;
   }
 

@@ -13,7 +13,7 @@ import streamlit as st
 
 from components.widgets import base as strips
 from components.widgets.base import Component, PinEvent, Pins
-from components.widgets.patch_map.picture import CARDS
+from components.widgets.patch_map.html import CARDS
 
 NAME = "exegesis_patch_pick"
 OPACITY = 70

@@ -1,4 +1,4 @@
-// Orders unnamed explanations by drag, touch and key; how Python is asked is in pins.js.
+// Orders unnamed explanations by drag, touch and key; how Python is asked is in base.js.
 // An explanation is HTML whose texts Python's builders have escaped: nothing else enters the page as markup.
 
 const PLACES = "ABCDEF";
@@ -194,7 +194,7 @@ class Ranking extends Owned {
 
   onKey(event) {
     const card = this.cardAt(event), move = KEYS[event.key];
-    if (card < 0 || !move || event.ctrlKey || event.metaKey || event.altKey || event.target.closest(".xg-body")) return;
+    if (card < 0 || !move || hasModifier(event) || event.target.closest(".xg-body")) return;
     event.preventDefault();
     this.move(card, move);
     this.cards[card].whole.scrollIntoView({ block: "nearest" });

@@ -1,4 +1,4 @@
-// Pins units of the maps by click and by key; what strips of pins have in common is in pins.js.
+// Pins units of the maps by click and by key; what strips of pins have in common is in base.js.
 
 const MOST_NAMED = 12; // pinned units that the strip names; the rest is a number
 const DRAG = 4; // pixels: a pointer that moved further has selected text, not clicked
@@ -104,7 +104,7 @@ class TokenPins extends Pins {
     const next = ends[event.key] ?? at + forward * (STEPS[event.key] ?? 0);
     if (!(event.key in ends || event.key in STEPS)) return;
     event.preventDefault();
-    buttons[Math.min(Math.max(next, 0), last)].focus();
+    buttons[within(next, buttons.length)].focus();
   }
 
   onFocus(button) {

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from components.attention.agreement import CAUTION, HeadAgreement, agreement_html
+from components.attention.readings import CAUTION, HeadAgreement, agreement_html
 
 RHO = np.array([[0.9, 0.2], [np.nan, -0.85]])
 FOUND = HeadAgreement("Integrated gradients", "the attention received", "token", 9, RHO, 0.8)

@@ -12,27 +12,25 @@ from typing import Any
 import numpy as np
 import pytest
 
-from components.attention.session import describe_missing_heads
+from components.attention.state import describe_missing_heads
 from components.palette import PALETTES, THEMES, Theme, contrast
 from components.widgets.attention_board.board import (
-    HUES,
-    HeadLock,
-    QueryChoice,
-    head_color,
-    head_color_rules,
-    parse_lock,
-    parse_query,
-)
-from components.widgets.attention_board.data import (
     DIGEST,
+    HUES,
     MAGIC,
     TOP,
+    HeadLock,
+    QueryChoice,
     add_digest,
     board_data,
     cached_grids,
+    head_color,
+    head_color_rules,
     map_data,
     pack_grids,
     pack_head,
+    parse_lock,
+    parse_query,
 )
 from components.widgets.attention_board.options import BoardOptions, HeadScoreMap, default_options, strongest_head
 from engine.errors import UsageError

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from components.attention.export import HeadsExport
-from components.attention.figure import html, svg
+from components.attention.export import HeadsExport, html, svg
 from components.attention.state import AttentionState
 from components.inputs.datasets import open_pictures, read_picture
 from components.inputs.picture_choice import PictureFocus

@@ -10,8 +10,7 @@ from components.attention.state import (
     AttentionState,
     FlowOptions,
     discard_stale,
-    read_picture,
-    read_text,
+    read_state,
     write,
     write_board,
 )
@@ -55,15 +54,15 @@ def own(text: str = "a text") -> AttentionState:
     ids=["plain", "class", "board", "firsts", "switched", "flow", "zeros"],
 )
 def test_a_link_reopens_what_it_was_written_from(state: AttentionState, opened: OpenTexts) -> None:
-    assert read_text(write(state), MODELS, METHODS, opened) == (state, [])
+    assert read_state("text", write(state), MODELS, METHODS, opened) == (state, [])
 
 
 def test_a_picture_reopens_too() -> None:
     pictures = open_pictures(DEFAULT_PICTURES, "")
-    focus = read_picture({"index": ["3"], "model": ["m"]}, ["m"], all_explainers("image"), pictures)[0].focus
+    focus = read_state("image", {"index": ["3"], "model": ["m"]}, ["m"], all_explainers("image"), pictures)[0].focus
     board = replace(default_options("image"), query=5, detail="matrix", head=(1, 2))
     state = AttentionState(kind="image", focus=focus, board=board)
-    assert read_picture(write(state), ["m"], all_explainers("image"), pictures) == (state, [])
+    assert read_state("image", write(state), ["m"], all_explainers("image"), pictures) == (state, [])
     assert write(state)["input"] == ["image"]
 
 
@@ -95,7 +94,7 @@ def test_only_what_differs_from_the_usual_is_written() -> None:
 def test_what_is_wrong_in_a_link_is_said_and_left_at_the_usual(
     name: str, given: str, word: str, opened: OpenTexts
 ) -> None:
-    state, said = read_text({"model": ["model-a"], "text": ["a text"], name: [given]}, MODELS, METHODS, opened)
+    state, said = read_state("text", {"model": ["model-a"], "text": ["a text"], name: [given]}, MODELS, METHODS, opened)
     assert state == own()
     assert len(said) == 1
     assert word in said[0]

@@ -115,7 +115,7 @@ SAFE = {
         "components/images/browse.py",
         "f'{page * PAGE_SIZE + 1:,} to {min(total, (page + 1) * PAGE_SIZE):,} of {total:,} pictures'",
     ): "numbers",
-    ("components/images/truth.py", "explain_agreement(chance)"): "numbers and our words",
+    ("components/images/results.py", "explain_agreement(chance)"): "numbers and our words",
     ("components/questions.py", "f'{page.words.curves} and agreement of these methods'"): "our words",
     (
         "components/questions.py",
@@ -131,7 +131,7 @@ SAFE = {
     ): "titles of methods",
     ("components/attention/page.py", "missing"): "one of four sentences",
     (
-        "components/attention/agreement.py",
+        "components/attention/readings.py",
         "f'This {kind} has one {unit} that could be ordered, so there is nothing to compare.'",
     ): "our words",
     (

@@ -12,8 +12,8 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from components.widgets.flow_graph.export import CSV_HEADER, flow_csv, flow_svg
-from components.widgets.flow_graph.graph import (
+from components.widgets.flow_graph import (
+    CSV_HEADER,
     MAX_FULL_ROWS,
     READABLE,
     THRESHOLDS,
@@ -24,6 +24,8 @@ from components.widgets.flow_graph.graph import (
     describe_path,
     describe_path_start,
     describe_special_share,
+    flow_csv,
+    flow_svg,
     format_share,
     graph_data,
 )

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 
 from components.export import ExplainedMethods, picture_file
 from components.images.export import (
-    COLUMNS,
     PictureExport,
     command,
     command_arguments,
@@ -69,7 +68,7 @@ def rows_of(kept: PictureExport) -> list[dict[str, str]]:
 
 def test_the_table_has_every_score_in_full_with_its_place(kept: PictureExport) -> None:
     rows = rows_of(kept)
-    assert list(rows[0]) == list(COLUMNS)
+    assert list(rows[0]) == ["method", "row", "column", "score", "rank", "in_mask", "pinned"]
     assert len(rows) == len(METHODS) * 9
     for id, (_, made) in zip(METHODS, kept.methods, strict=True):
         mine = [row for row in rows if row["method"] == id]

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from components.images.truth import CHANCE, describe_agreement, explain_agreement, true_patches, truth_table_html
+from components.images.results import CHANCE, describe_agreement, explain_agreement, true_patches, truth_table_html
 from engine.metrics.plausibility import expected_truth_scores, truth_scores
 from engine.request import Example
 from engine.result import Explanation

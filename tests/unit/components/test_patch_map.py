@@ -15,16 +15,19 @@ from PIL import Image
 from components.method_row import Placeholder
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, color, translucent_color
 from components.widgets.patch_map import PatchMap, legend_html
-from components.widgets.patch_map.card import (
+from components.widgets.patch_map.html import (
     PatchCard,
+    outline_path,
+    overlay,
     patch_card,
     patch_card_html,
     patches_html,
     picture_card_html,
+    picture_style,
     quiet_card_html,
+    sentence,
+    tip,
 )
-from components.widgets.patch_map.html import overlay, sentence, tip
-from components.widgets.patch_map.picture import outline_path, picture_style
 from components.widgets.view_options import ViewOptions
 from engine.registry import explainer
 from engine.request import Example

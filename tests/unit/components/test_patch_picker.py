@@ -9,8 +9,8 @@ from streamlit.testing.v1 import AppTest
 
 from components.widgets.base import PinEvent
 from components.widgets.patch_map import picker
+from components.widgets.patch_map.html import CARDS, picture_sheet
 from components.widgets.patch_map.picker import OPACITY, browser_data, on_grid, parse
-from components.widgets.patch_map.picture import CARDS, picture_sheet
 from engine.errors import UsageError
 
 GRID = (2, 3)

@@ -11,7 +11,7 @@ import pytest
 from components.method_row import method_row_html
 from components.palette import STEPS
 from components.widgets.token_map.html import tip
-from components.widgets.token_map.rationale import TITLE, mark_units, rationale_rows
+from components.widgets.token_map.rows import RATIONALE, mark_units, rationale_rows
 from engine.data.datasets import load
 from engine.data.examples import Dataset, LabeledExample
 from tests.unit.components.making import encoded, explanation
@@ -51,7 +51,7 @@ def test_the_second_text_has_its_own_spans() -> None:
 def test_the_row_is_full_or_empty_and_says_where_it_comes_from(data: Dataset, unit: str) -> None:
     html = unescape(drawn(data, unit))
     assert re.findall(r'<b class="?(?:(m\d+) )?j\w\b', html) == ["", f"m{STEPS}", "", f"m{STEPS}"]
-    assert TITLE in html
+    assert RATIONALE in html
     assert "marked in the data set" in html
     assert "2 spans · from Reviews" in html
     assert data.card.limits in html

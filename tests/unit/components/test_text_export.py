@@ -19,7 +19,7 @@ from components.export import stdin_file, stdin_text
 from components.palette import STEPS
 from components.svg import CELLS, TextPiece, count_cells, wrap_lines
 from components.text.export import TextExport, command, command_arguments, csv_table, export_html, export_svg, json_list
-from components.widgets.token_map.rationale import rationale_rows
+from components.widgets.token_map.rows import rationale_rows
 from components.widgets.token_map.svg import in_sight
 from components.widgets.view_options import ViewOptions
 from engine.cli.root import app

@@ -11,8 +11,8 @@ import pytest
 
 from components.text.export import TextExport, export_html, export_svg
 from components.widgets.token_map import TokenMap, token_map_html
-from components.widgets.token_map.aligned import grid_html
 from components.widgets.token_map.picker import browser_data
+from components.widgets.token_map.rows import grid_html
 from engine.explain import explain
 from engine.models.text_classifier import EncodedText
 from engine.registry import explainer

@@ -14,9 +14,10 @@ from streamlit.components.v2.bidi_component.constants import EVENT_DELIM
 from streamlit.testing.v1 import AppTest
 
 from components.widgets import base
-from components.widgets.base import ASSETS, Pins, component_key, parse_pins, receive_pins
+from components.widgets.base import Pins, component_key, parse_pins, receive_pins
 
-SCRIPTS = [ASSETS / "pins.js", *(Path(base.__file__).parent / f"{kind}_map/picker.js" for kind in ("token", "patch"))]
+WIDGETS = Path(base.__file__).parent
+SCRIPTS = [WIDGETS / "base.js", *(WIDGETS / f"{kind}_map/picker.js" for kind in ("token", "patch"))]
 FIVE = partial(parse_pins, is_pickable=lambda at: 0 <= at < 5, allowed="positions of 0 to 4")
 
 

@@ -1,5 +1,4 @@
 // The flow of attention as a layered graph: a row a position, a column a depth, the prediction at the right.
-// Texts come from anywhere: they enter the page as text nodes and attributes only.
 
 const ROW = 24; // pixels from row to row
 const PAD = 16; // pixels around the outermost nodes
@@ -41,7 +40,7 @@ class FlowGraph extends Owned {
     this.predicted = element("p", { class: "xg-flow-predicted" });
     this.said = element("p", { class: "xg-flow-said", role: "status" });
     this.told = element("div", { class: "xg-unseen", "aria-live": "polite" });
-    this.tip = element("div", { class: "xg xg-flow-tip", hidden: "" });
+    this.tip = element("div", { class: "xg xg-tip xg-flow-tip", hidden: "" });
     const main = element("div", { class: "xg-flow-main" }, element("div", {}, this.predicted, this.box), this.picture);
     this.root = element("div", { class: "xg xg-flow" }, main, this.said, element("p", { class: "xg-small" }, HINT), this.told);
     (this.parent.closest(".stApp") ?? document.body).append(this.tip); // where the theme is, and nothing cuts it off
@@ -56,7 +55,7 @@ class FlowGraph extends Owned {
     // Of the sheet: Chromium gives the keyboard's focus to an SVG that listens for it.
     this.on(this.sheet, "focusin", (event) => event.target.matches(":focus-visible") && this.hover(this.thing(event), true));
     this.on(this.sheet, "focusout", () => this.hover(null));
-    this.on(window, "scroll", () => this.hover(null), true);
+    this.on(window, "scroll", () => this.hover(null));
     this.resized = new ResizeObserver(() => this.box.clientWidth !== this.width && this.data && this.draw());
     this.resized.observe(this.box);
   }
@@ -234,7 +233,7 @@ class FlowGraph extends Owned {
   }
 
   onKey(event) {
-    if (event.ctrlKey || event.metaKey || event.altKey) return;
+    if (hasModifier(event)) return;
     const next = { ArrowLeft: () => this.along(this.into, "from"), ArrowRight: () => this.along(this.outOf, "to"), ArrowUp: () => this.beside(-1), ArrowDown: () => this.beside(1) }[event.key];
     if (next) this.focus(next());
     else if (event.key === "Enter" || event.key === " ") this.select(this.cursor);
@@ -253,7 +252,7 @@ class FlowGraph extends Owned {
 
   beside(by) {
     const column = this.column(this.data.nodes[this.cursor][0]), at = column.indexOf(this.cursor) + by;
-    return column[Math.max(0, Math.min(at, column.length - 1))];
+    return column[within(at, column.length)];
   }
 
   /** The nodes of a depth from top to bottom. */

@@ -1,4 +1,5 @@
-// All heads' attention as bytes (engine/heads/matrices.py): taken apart once, and what the board's drawings ask of it.
+// All heads' attention as bytes (engine/heads/matrices.py), unpacked once, and what the board's drawings have in common:
+// names and hues of heads, their cells, names of tokens, values in words.
 // Two elements of a page meet in the window: one brings the bytes, under their digest the other waits for them.
 
 const DIGEST = 16; // characters before the bytes
@@ -9,6 +10,11 @@ const KEPT = 4; // bodies in the window: all heads and one of them whole, those 
 const STEPS = 20; // of colour, as components/palette.py has them
 const SIDES = { for: "f", against: "a", amount: "m" };
 const MAP_TOP = 65534; // of a map's levels; one more may not be attended to
+const HUES = 16;
+const FAINT_GAMMA = 0.5; // of colours and heights where faint values are wanted
+const LOADING = "Loading the attention …";
+const drawings = new WeakMap(); // by host
+const pairs = new WeakMap(); // by what Python told: whether it is of two texts
 const shelf = (window.exegesisAttention ??= new Map());
 
 /** Where the bytes of a digest arrive, whoever asks first. */
@@ -169,4 +175,142 @@ class BoardModel {
 function mapsOf({ maps, features }) {
   const bytes = Uint8Array.from(atob(maps.levels), (letter) => letter.charCodeAt(0));
   return { levels: new Uint16Array(bytes.buffer), ends: maps.ends.flat(), count: features.length };
+}
+
+/** The host's drawing of that kind, made anew where it shows another one; it leaves with its host. */
+function drawingIn(host, Drawing, model, heads, shown = heads[0]) {
+  const there = drawings.get(host);
+  if (there instanceof Drawing && there.root.parentElement === host) return there.show(model, heads, shown);
+  there?.leave();
+  const made = new Drawing();
+  drawings.set(host, made);
+  host.replaceChildren(made.root);
+  made.show(model, heads, shown);
+}
+
+function headHue(head) {
+  return `var(--xg-head-${head % HUES})`;
+}
+
+function headName([layer, head]) {
+  return `${layer}.${head}`;
+}
+
+/** The name in the hue of the head. */
+function headBadge(head) {
+  const badge = element("b", { class: "xg-badge" }, headName(head));
+  badge.style.setProperty("--xg-hue", headHue(head[1]));
+  return badge;
+}
+
+/** A colour of the style sheet as the page resolves it: a canvas knows no variables. */
+function resolved(inside, colour) {
+  const probe = inside.appendChild(element("i"));
+  probe.style.color = colour;
+  const found = getComputedStyle(probe).color;
+  probe.remove();
+  return found;
+}
+
+/** Three significant digits, as components/numbers.py prints them. */
+function plainNumber(value) {
+  return String(Number(value.toPrecision(3))).replace("-", "−");
+}
+
+/** A box that strengthens faint values, and its label. */
+function faintBox() {
+  const box = element("input", { type: "checkbox" });
+  return [box, element("label", { class: "xg-small" }, box, "Strengthen faint values")];
+}
+
+/** Of colours or heights that strengthen faint values, where the scale ends. */
+function bentWords(gamma, end) {
+  return gamma === 1 ? "" : ` · gamma ${gamma}: half the colour at ${plainNumber(end * 0.5 ** (1 / gamma))}`;
+}
+
+/** One head's cells, row by row: exact and whole where Python has sent them, else the byte that all heads have. */
+function headCells(model, head) {
+  const { exact } = model.told;
+  if (model.whole && headName(exact.head) === headName(head)) return model.whole;
+  const cells = model.cells(...head), step = model.scale(...head) / LEVELS;
+  return cells && { cells, ...model.size, step, exact: false, value: (at) => cells[at] * step };
+}
+
+/** A cell's value in words; a byte knows it to half a step. */
+function saidValue(head, at) {
+  if (head.cells[at] === MASKED) return "may not attend";
+  if (head.exact) return plainNumber(head.value(at));
+  return `about ${head.value(at).toFixed(Math.max(2, Math.round(-Math.log10(head.step))))}`;
+}
+
+/** "3 good"; of a pair "A 3 good". Special tokens of a pair belong to no text. */
+function tokenName(told, position) {
+  const { text, part } = told.tokens[position];
+  return `${isPair(told) && part >= 0 ? `${"AB"[part]} ` : ""}${position} ${text}`;
+}
+
+/** A cell may stand for several tokens: the first and the last are named. */
+function cellName(told, shown, factor, at) {
+  const first = shown[at * factor], last = shown[Math.min((at + 1) * factor, shown.length) - 1];
+  return first === last ? tokenName(told, first) : `${tokenName(told, first)} … ${tokenName(told, last)}`;
+}
+
+/** Of a head whose cells stand for several positions, in words. */
+function shrunkWords(told, { rows, columns, factor }) {
+  if (factor === 1) return "";
+  return `${told.rows.length} × ${told.columns.length} values are drawn as ${rows} × ${columns} cells, each the largest of ${factor} × ${factor}.`;
+}
+
+function isPair(told) {
+  if (!pairs.has(told)) pairs.set(told, told.tokens.some((token) => token.part === 1));
+  return pairs.get(told);
+}
+
+/** Where B begins among the cells of one side; -1 where it does not. */
+function partEdge(told, shown, factor) {
+  const first = shown.findIndex((position) => told.tokens[position].part === 1);
+  return isPair(told) && first > 0 ? Math.floor(first / factor) : -1;
+}
+
+/** The largest `most` of numbers, as places. */
+function largestOf(count, valueAt, most) {
+  const places = Array.from({ length: count }, (_, at) => at).filter((at) => valueAt(at) > 0);
+  return places.sort((a, b) => valueAt(b) - valueAt(a)).slice(0, most);
+}
+
+/** A drawing with its root, drawn anew whenever its width changes. `faint`: a box that strengthens faint values. */
+class Drawing extends Listener {
+  constructor() {
+    super();
+    this.build();
+    this.resized = new ResizeObserver(() => this.model && this.draw());
+    this.resized.observe(this.root);
+  }
+
+  get gamma() {
+    return this.faint.checked ? FAINT_GAMMA : 1;
+  }
+
+  leave() {
+    super.leave();
+    this.resized.disconnect();
+  }
+}
+
+/** A canvas as sharp as the screen, its pen in pixels of the page. */
+function sharpPen(canvas, width, height) {
+  const dense = window.devicePixelRatio || 1;
+  Object.assign(canvas, { width: Math.round(width * dense), height: Math.round(height * dense) });
+  Object.assign(canvas.style, { width: `${width}px`, height: `${height}px` });
+  const pen = canvas.getContext("2d");
+  pen.setTransform(dense, 0, 0, dense, 0, 0);
+  return pen;
+}
+
+/** The text, cut to a width. */
+function fitted(pen, text, width) {
+  if (pen.measureText(text).width <= width) return text;
+  let kept = [...text];
+  while (kept.length && pen.measureText(`${kept.join("")}…`).width > width) kept = kept.slice(0, -1);
+  return `${kept.join("")}…`;
 }

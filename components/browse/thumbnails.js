@@ -1,4 +1,4 @@
-// Small pictures as buttons. Texts come from anywhere: they enter the page as text nodes and attributes only.
+// Small pictures as buttons.
 
 const drawn = new WeakMap(); // by element: the cells that it shows
 
@@ -25,11 +25,4 @@ function fill(grid, cells) {
   });
   grid.replaceChildren(...buttons);
   grid.scrollTop = 0;
-}
-
-function element(tag, attributes, text = "") {
-  const made = document.createElement(tag);
-  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
-  made.textContent = text;
-  return made;
 }

@@ -1,0 +1,69 @@
+"""The choice of an input of either kind, for pages that serve texts and pictures alike."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from components.inputs import picture_choice, text_choice
+from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
+from components.inputs.picture_choice import PictureFocus
+from components.inputs.text_choice import TextFocus
+from components.links import Query
+from components.state import Selection
+
+Focus = TextFocus | PictureFocus
+Opened = OpenTexts | OpenPictures
+
+
+@dataclass(frozen=True)
+class InputChoice:
+    """The choice of one kind of input: an adapter, through which a page works with a focus and an open data set.
+
+    `noun`: the input. `open`: the data set that controls or link name. `from_link` and `to_link`: the focus in a link;
+    `is_other`: whether the link was made of another input. `fill`, `controls` and `draw`: the focus in the controls.
+    """
+
+    noun: str
+    selection: Selection
+    open: Callable[[Query], Any]
+    from_link: Callable[[Mapping[str, str], list[str], Any, list[str]], Any]
+    is_other: Callable[[Mapping[str, str], Any, Any], bool]
+    to_link: Callable[[Any], Query]
+    fill: Callable[[Any, Any], None]
+    controls: Callable[[Any], Any]
+    draw: Callable[[list[str], Any], None]
+
+
+def _draw_text(models: list[str], opened: OpenTexts) -> None:
+    text_choice.draw_focus_controls(models, opened)
+    text_choice.draw_text_fields()
+
+
+CHOICES: Mapping[str, InputChoice] = {
+    "text": InputChoice(
+        noun="text",
+        selection=text_choice.LOOKING,
+        open=lambda link: open_texts(text_choice.requested_dataset(link)),
+        from_link=text_choice.read_text_focus,
+        is_other=text_choice.is_other_text,
+        to_link=text_choice.write_text_focus,
+        fill=text_choice.fill_controls,
+        controls=text_choice.read_controls,
+        draw=_draw_text,
+    ),
+    "image": InputChoice(
+        noun="picture",
+        selection=picture_choice.LOOKING,
+        open=lambda link: open_pictures(*picture_choice.requested_dataset(link)),
+        from_link=picture_choice.read_picture_focus,
+        is_other=picture_choice.is_other_picture,
+        to_link=picture_choice.write_picture_focus,
+        fill=picture_choice.fill_controls,
+        controls=picture_choice.read_controls,
+        draw=picture_choice.draw_focus_controls,
+    ),
+}
+"""By the kind of input, the default first."""
+SELECTIONS = {kind: choice.selection for kind, choice in CHOICES.items()}
