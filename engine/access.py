@@ -1,13 +1,20 @@
-"""Which models and data sets a visitor of the server may name."""
+"""Access rules: the models and data sets that a visitor of the server may name."""
 
 from __future__ import annotations
 
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import UsageError, excerpt, not_allowed
+from engine.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from engine import input_kinds
+    from engine.models import catalog
+else:  # both ask this module before they read a file
+    catalog, input_kinds = LazyModule("engine.models.catalog"), LazyModule("engine.input_kinds")
 
 PASSWORD, ADMINS = "EXEGESIS_ADMIN_PASSWORD", "EXEGESIS_ADMINS"
 """The organiser's password; the e-mail addresses of those who may organise after a log-in, between commas."""
@@ -50,20 +57,14 @@ def offered(variable: str) -> tuple[str, ...]:
 
 def check_model(name: str) -> None:
     """Refuse a model or a base that is neither embedded nor offered, before its folder is looked at."""
-    if _is_restricted():
-        from engine.models import catalog
-
-        if name != "minilm" and not catalog.is_embedded(name):
-            _check("model", name, MODELS)
+    if _is_restricted() and name != "minilm" and not catalog.is_embedded(name):
+        _check("model", name, MODELS)
 
 
 def check_dataset(name: str) -> None:
     """Refuse a data set that is neither registered nor offered, before its file is looked at."""
-    if _is_restricted():
-        from engine.input_kinds import INPUT_KINDS
-
-        if not any(kind.is_registered(name) for kind in INPUT_KINDS.values()):
-            _check("dataset", name, DATASETS)
+    if _is_restricted() and not any(kind.is_registered(name) for kind in input_kinds.INPUT_KINDS.values()):
+        _check("dataset", name, DATASETS)
 
 
 def check_spec(spec: Mapping[str, Any]) -> None:

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 
+def count_text(number: int, noun: str) -> str:
+    """Return a number with its noun, which takes an s in the plural."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def size_text(count: int | None) -> str:
     """Return a size in powers of 1,000; empty where it is not known."""
     if count is None:

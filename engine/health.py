@@ -1,4 +1,4 @@
-"""Is this installation usable: device, versions, embedded weights, cache, home, network, browser."""
+"""Checks of the installation: device, versions, embedded weights, cache, home, network, browser."""
 
 from __future__ import annotations
 
@@ -13,10 +13,22 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from engine.errors import ExegesisError
 from engine.home import home, project_root
+from engine.lazy import LazyModule, torch
+from engine.models import catalog, weight_files
+from engine.store import result_store
+
+if TYPE_CHECKING:
+    import psutil
+
+    from engine import runtime
+    from engine.models import inspection
+else:  # a library that is missing is one of the findings, and must not stop the others
+    psutil, runtime = LazyModule("psutil"), LazyModule("engine.runtime")
+    inspection = LazyModule("engine.models.inspection")
 
 HUB_SECONDS = 3.0
 LITTLE_ROOM = 10**9
@@ -28,7 +40,7 @@ Status = Literal["ok", "note", "broken"]
 
 @dataclass(frozen=True)
 class Finding:
-    """One look: `note` is information, `broken` needs what `advice` says."""
+    """The result of one check: `note` is information, `broken` needs what `advice` says."""
 
     name: str
     status: Status
@@ -105,10 +117,6 @@ def _installed(name: str) -> str | None:
 
 
 def _device() -> Finding:
-    import torch
-
-    from engine import runtime
-
     device = runtime.device()
     if device.type == "cuda":
         free, total = torch.cuda.mem_get_info(device)
@@ -117,8 +125,6 @@ def _device() -> Finding:
 
 
 def _memory() -> Finding:
-    import psutil
-
     memory = psutil.virtual_memory()
     text = f"{_gb(memory.available)} of {_gb(memory.total)} free"
     if memory.available < LITTLE_ROOM:
@@ -127,8 +133,6 @@ def _memory() -> Finding:
 
 
 def _weights() -> Finding:
-    from engine.models import weight_files
-
     folder = weight_files.minilm_package_folder() or weight_files.cached_snapshot(
         weight_files.MINILM_HUB_ID, weight_files.MINILM_FILES
     )
@@ -141,11 +145,8 @@ def _weights() -> Finding:
 
 
 def _models() -> Finding:
-    from engine.models import catalog
-    from engine.models.inspection import check_weights
-
     names = [*catalog.embedded_models(), *catalog.embedded_image_models(), *catalog.embedded_bases()]
-    wrong = [f"{name}: {check['detail']}" for name in names if not (check := check_weights(name))["ok"]]
+    wrong = [f"{name}: {check['detail']}" for name in names if not (check := inspection.check_weights(name))["ok"]]
     if wrong:
         return Finding("models", "broken", "; ".join(wrong), "Check the project out again.")
     if not names:
@@ -154,8 +155,6 @@ def _models() -> Finding:
 
 
 def _cache() -> Finding:
-    from engine.store import result_store
-
     stats = result_store().stats()
     text = f"{stats.entries:,} results, {_gb(stats.bytes)} of {_gb(stats.max_bytes)} in {stats.folder}"
     if stats.status:

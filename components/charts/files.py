@@ -98,31 +98,31 @@ class CaptionedChart(ABC):
 
     @abstractmethod
     def key(self, kind: str) -> str:
-        """Of a widget of this chart."""
+        """The key of a widget of this chart."""
 
     @abstractmethod
     def chart(self, theme: Theme | None = None) -> alt.LayerChart:
-        """In a theme, that of the page where none is named."""
+        """The chart in a theme, by default that of the page."""
 
     @abstractmethod
     def caption(self) -> ChartCaption:
         """The text around the chart in its files."""
 
     def spec(self) -> str:
-        """As it is on the page."""
+        """The chart of the page as Vega-Lite."""
         return self.chart().to_json()
 
     def svg(self) -> str:
-        """In the light theme, whichever the page is seen in."""
+        """The chart as SVG, always in the light theme."""
         return chart_svg(self.chart("light"), self.caption(), self.table, light_colors())
 
     def html(self) -> str:
-        """The same as a page."""
+        """The chart as an HTML page, always in the light theme."""
         return chart_html(self.chart("light"), self.caption(), self.table, light_colors())
 
 
 def chart_file_buttons(chart: ChartFiles) -> None:
-    """A button a file."""
+    """Draw a button for each file."""
     files: dict[str, tuple[str, str, Callable[[], str], str]] = {
         "SVG": ("svg", "image/svg+xml", chart.svg, SVG_HELP),
         "HTML": ("html", "text/html", chart.html, HTML_HELP),
@@ -136,7 +136,7 @@ def chart_file_buttons(chart: ChartFiles) -> None:
 
 
 def light_colors() -> Sequence[str]:
-    """Of the methods, as the light theme has them."""
+    """The colors of the methods in the light theme."""
     return st.get_option("theme.light.chartCategoricalColors") or ()
 
 
@@ -164,7 +164,7 @@ def chart_html(chart: alt.LayerChart, caption: ChartCaption, table: pd.DataFrame
 
 
 def _spec(chart: alt.LayerChart, colors: Sequence[str]) -> dict[str, Any]:
-    """As the page draws it: the height holds the legend, and the theme's colors are those of the methods."""
+    """The specification as the page draws it: the height includes the legend, and methods have the theme's colors."""
     by_width = json.dumps({"expr": LEGEND_COLUMNS})
     spec = json.loads(json.dumps(clean_spec(chart.to_dict())).replace(by_width, str(FILE_COLUMNS)))
     config = _merge(_config(colors), spec.get("config", {}))

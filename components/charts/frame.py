@@ -1,4 +1,4 @@
-"""What charts have in common: methods with their titles, colors, dashes and shapes, legends, axes, clicks."""
+"""Common parts of charts: methods with their titles, colors, dashes and shapes, legends, axes, clicks."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ class ChartFrame:
         return [method for method in self.drawn_methods(company) if method in there]
 
     def height(self, methods: Sequence[str]) -> int:
-        """Of a chart in pixels, with its legend below it in one column; where there are more, the plot is higher."""
+        """The height in pixels, with the legend below the plot in one column; with more columns the plot is higher."""
         return PLOT + FOOT + LEGEND_ROW * len(methods)
 
     def legend(self, methods: Sequence[str], symbols: Symbols = "stroke") -> alt.Legend:
@@ -119,7 +119,7 @@ class ChartFrame:
 
 
 def spread_colors(order: Sequence[str], company: Sequence[str]) -> list[str]:
-    """All of `order`, so that those of the company have places of different colors as far as there are as many.
+    """Reorder `order` so that methods of the company have different colors as far as there are enough.
 
     Each is at the place of its color by `order`, or at the next free one where another of the company has that.
     Random, which is in every company, comes first.
@@ -202,7 +202,7 @@ class ChartAxis:
 
 
 def linear_axis(title: Sequence[str], ends: AxisRange | None) -> ChartAxis:
-    """From end to end."""
+    """A linear axis between two ends."""
     scale = alt.Scale(zero=False) if ends is None else alt.Scale(domain=list(ends), nice=False)
     return ChartAxis(title, scale, alt.Axis(tickCount=TICKS))
 

@@ -65,7 +65,7 @@ def interval_text(score: MetricScore) -> str:
 
 
 def skips_text(score: MetricScore) -> str:
-    """How many examples have no value, and why."""
+    """The number of examples without a value, and the reasons."""
     return format_reasons(score.skipped) or "none"
 
 
@@ -92,7 +92,7 @@ def score_tooltips(frame: ChartFrame, more: Mapping[str, str]) -> list[alt.Toolt
 
 
 def chart_row(score: MetricScore, frame: ChartFrame) -> dict[str, object]:
-    """A point of a chart: what a click says, its place, and what hovering shows."""
+    """A point of a chart: the fields of its click, its place, and the texts of its tooltip."""
     assert score.value is not None
     low, high = score.interval or (None, None)
     return {
@@ -113,7 +113,7 @@ def chart_row(score: MetricScore, frame: ChartFrame) -> dict[str, object]:
 
 
 def table_row(score: MetricScore, frame: ChartFrame, more: Mapping[str, object] | None = None) -> dict[str, object]:
-    """The same for reading and for files: plain numbers, and nothing in the place of a value that is missing."""
+    """A row of a table for reading and for files: plain numbers, and nothing in place of a missing value."""
     low, high = (None if score.doubt else score.interval) or (None, None)
     return {
         **({"Slice": frame.slice} if frame.slice else {}),
@@ -136,7 +136,7 @@ def round_number(value: float | None) -> float | None:
 
 
 def range_of(scores: Iterable[MetricScore], room: float = 0.04) -> tuple[float, float] | None:
-    """From the lowest end of an interval to the highest with a little room; None of nothing."""
+    """The range from the lowest end of an interval to the highest with a margin; None without values."""
     ends = _ends(one for one in scores if one.value is not None)
     if not ends:
         return None
@@ -161,7 +161,6 @@ def line_chart(
     frame: ChartFrame,
     axes: tuple[ChartAxis, ChartAxis],
     more: Mapping[str, str],
-    bands: bool = True,
 ) -> alt.LayerChart:
     """A line a method, with a band of its intervals behind and points that answer the mouse.
 
@@ -176,7 +175,7 @@ def line_chart(
     points = base.mark_point(filled=True, opacity=1).encode(
         y=y.y("value"), size=point_size(click), tooltip=score_tooltips(frame, more)
     )
-    clear = bands and table["method"].nunique() <= MOST_BANDS
+    clear = table["method"].nunique() <= MOST_BANDS
     layers = [*(band_layers(base, table, y) if clear else []), lines, points.add_params(click)]
     return style_chart(alt.LayerChart(layer=layers), frame.height(methods), frame.theme)
 
@@ -215,7 +214,7 @@ def bar_chart(
 
 
 def opacities(methods: Sequence[str]) -> list[float]:
-    """How opaque each method's bars are."""
+    """The opacity of each method's bars."""
     return [CHANCE if method == RANDOM else FULL[place // COLORS % len(FULL)] for place, method in enumerate(methods)]
 
 

@@ -2,35 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+import altair as alt
+import pandas as pd
 import streamlit as st
 
 from components.charts.files import CaptionedChart, ChartCaption, chart_file_buttons
+from components.charts.frame import FIELDS, PICKED, ChartFrame
+from components.charts.scores import missing_values_text
 from components.controls import PERSIST
 from components.errors import escape_label, show_note
-from components.evaluate.view import SESSION, VIEWS, ScorePoint, ViewedEvaluation, point_at
+from components.evaluate.charts import ScoreChart
+from components.evaluate.view import SESSION, VIEWS, ScorePoint, ViewedEvaluation, cite, plan_text, point_at
 from components.experiment.export import command_line
 from components.experiment.state import ExperimentState
 from components.export import REPEATS
 from components.numbers import count
-from components.palette import browser_theme
+from components.palette import Theme, browser_theme
 from components.tables import draw_table
-from engine.home import product_version
+from engine.evaluation.groups import Slice
 from engine.metrics.catalog import METRICS
 from engine.registry import method_order
-
-if TYPE_CHECKING:
-    import altair as alt
-    import pandas as pd
-
-    from components.charts.frame import ChartFrame
-    from components.palette import Theme
-    from engine.evaluation.plan import EvaluationPlan
-    from engine.evaluation.result import Evaluation
 
 NO_EXAMPLES = "These points are of other evaluations than the one above: no examples open from here."
 LIST_LABEL = "Examples behind"
@@ -38,117 +34,69 @@ LIST_HINT = "Choose a number here, or click it in the chart"
 LIST_WIDTH = 560
 
 
-def cite(plan: EvaluationPlan) -> str:
-    """One sentence: what made these numbers, of which models and data."""
-    return (
-        f"Exegesis {product_version()}. Evaluation of {len(plan.methods_with_baselines)} methods on {plan.dataset} "
-        f"with {', '.join(plan.models)}, seed {plan.seed}, {plan.dtype}."
-    )
-
-
-def plan_text(plan: EvaluationPlan, size: int) -> str:
-    """How it was done, in one sentence of numbers and our own words."""
-    shares = ", ".join(map(str, plan.shares))
-    units = "patches" if plan.units == "patch" else f"{plan.units}s"
-    removed = f"{units} removed by {plan.operator}; means over {shares} % removed"
-    return f"{count(size, 'example')}, seed {plan.seed}; {removed}."
-
-
-@dataclass(frozen=True)
-class ChartBuilder:
-    """A chart and the table of its numbers, of any part of an evaluation. `name`: of its files and keys.
-
-    `leads`: whether its points have examples of this evaluation behind them. `others`: the evaluations that it is
-    drawn of, where they are not the page's.
-    """
-
-    name: str
-    chart: Callable[[Evaluation, ChartFrame], alt.LayerChart]
-    table: Callable[[Evaluation, ChartFrame], pd.DataFrame]
-    leads: bool = True
-    others: tuple[Evaluation, ...] = ()
-
-
-def chart_builder(
-    name: str, chart: Callable[..., alt.LayerChart], table: Callable[..., pd.DataFrame], *more: object
-) -> ChartBuilder:  # fmt: skip
-    """A chart and its table that have the same arguments after the evaluation and the frame."""
-    return ChartBuilder(
-        name,
-        lambda evaluation, frame: chart(evaluation, frame, *more),
-        lambda evaluation, frame: table(evaluation, frame, *more),
-    )
-
-
 @dataclass(frozen=True)
 class EvaluationChart(CaptionedChart):
-    """A chart as it is on the page. `part`: the evaluation that it is drawn of, the whole or a slice."""
+    """A chart on the page. `part`: the examples that it is drawn of, a slice or, without a name, all of them."""
 
     viewed: ViewedEvaluation
-    builder: ChartBuilder
-    part: Evaluation
+    content: ScoreChart
+    part: Slice
     frame: ChartFrame
 
     @property
     def file(self) -> str:
-        return f"exegesis-{self.builder.name}{'-slice' if self.frame.slice else ''}"
+        return f"exegesis-{self.content.name}{'-slice' if self.part.name else ''}"
 
     @cached_property
     def table(self) -> pd.DataFrame:
-        return self.builder.table(self.part, self.frame)
+        return self.content.table(self.part.evaluation, self.frame)
 
     def key(self, kind: str) -> str:
-        return SESSION.key(self.viewed.state.kind, f"keep.{kind}.{self.builder.name}.{self.frame.slice}")
+        return SESSION.key(self.viewed.state.kind, f"keep.{kind}.{self.content.name}.{self.part.name}")
 
     def chart(self, theme: Theme | None = None) -> alt.LayerChart:
-        return self.builder.chart(self.part, replace(self.frame, theme=theme) if theme else self.frame)
+        return self.content.chart(self.part.evaluation, replace(self.frame, theme=theme) if theme else self.frame)
 
     def caption(self) -> ChartCaption:
         """A chart of several evaluations has a command for each."""
-        evaluations = self.builder.others or (self.viewed.evaluation,)
-        size = len({row.example for row in self.part.rows} | {skip.example for skip in self.part.skips})
+        evaluations = self.content.others or (self.viewed.evaluation,)
+        part = self.part.evaluation
+        size = len({row.example for row in part.rows} | {skip.example for skip in part.skips})
         notes = [*(cite(one.plan) for one in evaluations), plan_text(evaluations[0].plan, size), f"{REPEATS}:"]
         models = list(dict.fromkeys(self.table["Model"])) if "Model" in self.table else []
-        view, slice = VIEWS[self.viewed.view.view], self.frame.slice
-        title = ", ".join([view, *models, self.part.plan.dataset, *([slice] if slice else [])])
-        return ChartCaption(title, notes, [command_line(one.requested_plan) for one in evaluations])
+        title = [VIEWS[self.viewed.view.view], *models, part.plan.dataset, self.part.name]
+        commands = [command_line(one.requested_plan) for one in evaluations]
+        return ChartCaption(", ".join(filter(None, title)), notes, commands)
 
 
-def chart_panel(
-    viewed: ViewedEvaluation, builder: ChartBuilder, slice: str = "", part: Evaluation | None = None
-) -> None:  # fmt: skip
-    """The chart of the whole, or of the `part` that a slice is."""
-    from components.charts.frame import PICKED, ChartFrame
-    from components.charts.scores import missing_values_text
-
-    part, kind = viewed.evaluation if part is None else part, viewed.state.kind
-    frame = ChartFrame(viewed.titles, browser_theme(), viewed.drawn_methods, method_order(), slice)
-    name = SESSION.key(kind, f"chart.{builder.name}.{slice}")
-    one = EvaluationChart(viewed, builder, part, frame)
+def draw_chart(viewed: ViewedEvaluation, content: ScoreChart, part: Slice | None = None) -> None:
+    """Draw the chart of all examples or of one slice, with its list, its numbers and its files."""
+    kind, part = viewed.state.kind, part or Slice("", viewed.evaluation)
+    frame = ChartFrame(viewed.titles, browser_theme(), viewed.drawn_methods, method_order(), part.name)
+    name, leads = f"{content.name}.{part.name}", not content.others
+    widget = SESSION.key(kind, f"chart.{name}")
+    one = EvaluationChart(viewed, content, part, frame)
     chart = one.chart()
-    if slice:
-        st.markdown(f"**{escape_label(slice)}**, {count(len(part.facts), 'example')}")
+    if part.name:
+        st.markdown(f"**{escape_label(part.name)}**, {count(len(part.evaluation.facts), 'example')}")
     st.altair_chart(
-        chart, key=name, on_select=partial(_pick, kind, name) if builder.leads else "ignore",
-        selection_mode=PICKED if builder.leads else None,
-        alt=f"{builder.name} of an evaluation; its numbers stand below",
+        chart, key=widget, on_select=partial(_pick, kind, widget) if leads else "ignore",
+        selection_mode=PICKED if leads else None, alt=f"{content.name} of an evaluation; its numbers stand below",
     )  # fmt: skip
-    if builder.leads:
-        _point_list(viewed.state, f"{builder.name}.{slice}", chart)
+    if leads:
+        _point_list(viewed.state, name, chart)
     else:
         st.caption(NO_EXAMPLES)
     if missing := missing_values_text(one.table):
         show_note(missing)
-    with st.expander("Numbers", key=f"{name}.numbers", on_change="rerun") as box:
+    with st.expander("Numbers", key=f"{widget}.numbers", on_change="rerun") as box:
         if box.open:
-            draw_table(one.table, f"evaluate.{builder.name}.{slice}")
+            draw_table(one.table, f"evaluate.{name}")
     chart_file_buttons(one)
 
 
 def _pick(kind: str, name: str) -> None:
-    """Takes the point that was clicked; a click beside all points takes it back."""
-    from components.charts.frame import PICKED
-
+    """Take the point that was clicked; a click beside all points takes it back."""
     picked = st.session_state[name].selection.get(PICKED) or [{}]
     point_at(kind, clicked_point(picked[-1]))
 
@@ -182,18 +130,18 @@ def _point_list(state: ExperimentState, name: str, chart: alt.LayerChart) -> Non
 
 
 def list_points(chart: alt.LayerChart) -> Sequence[tuple[ScorePoint, str]]:
-    """Each point that can be clicked in a chart with its name, in the order in which it is drawn."""
+    """The points of a chart that can be clicked, with their names, in drawing order."""
     rows = _clickable_rows(chart)
     several = len({row["model"] for row in rows}) > 1
-    return [(_row_point(row), _row_text(row, several)) for row in rows]
+    listed = []
+    for row in rows:
+        where = [row["model"]] * several + [row[name] for name in ("moved", "slice") if row.get(name)]
+        listed.append((_row_point(row), f"{', '.join([row['name'], *where])}: {row['shown']}"))
+    return listed
 
 
 def _clickable_rows(chart: alt.LayerChart) -> list[dict[Hashable, Any]]:
-    """Of the layer that answers the click."""
-    import pandas as pd
-
-    from components.charts.frame import FIELDS
-
+    """The rows of the layer that answers the click."""
     tables = (one.data for one in (*chart.layer, chart) if isinstance(one.data, pd.DataFrame))
     table = next((one for one in tables if set(FIELDS) <= set(one.columns)), pd.DataFrame())
     return list({_row_point(row): row for row in table.to_dict("records")}.values())
@@ -203,11 +151,6 @@ def _row_point(row: dict[Hashable, Any]) -> ScorePoint:
     given = row["percent"]
     percent = "" if given is None or given != given else str(int(given))
     return ScorePoint(row["model"], row["method"], row["metric"], percent=percent, slice=row["slice"])
-
-
-def _row_text(row: dict[Hashable, Any], several: bool) -> str:
-    where = [row["model"]] * several + [row[name] for name in ("moved", "slice") if row.get(name)]
-    return f"{', '.join([row['name'], *where])}: {row['shown']}"
 
 
 def _pick_listed(kind: str, widget: str, points: Sequence[ScorePoint]) -> None:

@@ -1,13 +1,11 @@
-"""The charts of an evaluation, one a view: pure builders, each with the table of what it draws.
-
-Each view has three functions: `..._scores` (or `..._pairs`) is what the chart draws, `..._chart` draws it, `..._table`
-has its numbers. Where `model` is None, they are of the plan's first model.
-"""
+"""The charts of an evaluation: pure builders, each with the table of the numbers that it draws."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import altair as alt
 import pandas as pd
@@ -31,17 +29,9 @@ from components.charts.scores import (
 )
 from components.numbers import count, percent, plural
 from components.palette import PALETTES
-from engine.evaluation.groups import (
-    SLICES,
-    SizedScore,
-    Sizes,
-    scores_by_architecture,
-    scores_by_size,
-    size_ratio,
-    split,
-)
+from engine.evaluation.groups import Sizes, scores_by_architecture, scores_by_size, size_ratio, split
 from engine.evaluation.result import Evaluation
-from engine.evaluation.scores import COSTS, ScorePair, compute_scores, narrow, pair_scores, predicts_scores
+from engine.evaluation.scores import ScorePair, compute_scores, narrow, pair_scores, predicts_scores
 from engine.evaluation.strength import GradedScore
 from engine.metrics.catalog import metric
 from engine.metrics.results import MetricScore
@@ -51,13 +41,10 @@ REMOVED = {"without_top": MOVED["deletion"], "with_top": MOVED["insertion"]}
 """What becomes of the units with the highest scores, by metric."""
 PROBABILITY = (0, 1)
 """The whole axis, so that no small fall looks large."""
-PLAUSIBLE, FAITHFUL = "plausibility_auc", "comprehensiveness"
 SHORT = "format(datum.value, '.3~s')"
 """350k, 1.1M."""
 ALIKE = 1.5
 """Models that differ by less than this factor count as of one size."""
-Sliced = list[tuple[str, MetricScore]]
-"""Slice by slice, its name and a method's score in it."""
 OVER_DATA = ("share of the examples that carry the mark", "share of all scores that is on the mark")
 OVER_TRAINING = (
     "share of the training examples that carried the mark",
@@ -69,184 +56,188 @@ LOOSE = [6, 4]
 """The dashes of the line that no method drew."""
 
 
-def removal_scores(
-    evaluation: Evaluation, frame: ChartFrame, model: str | None = None, id: str = "without_top"
-) -> list[MetricScore]:
-    """What the chart draws: the curves of one model, the plan's first where none is named."""
-    return compute_scores(evaluation, id, frame.filter([model or evaluation.plan.models[0]]))
+@dataclass(frozen=True)
+class PlacedScore:
+    """A score and its place in a chart.
+
+    `place`: columns of the chart besides those that every score has. `columns`: such columns of the table of numbers.
+    `slice`: the name of its slice of the examples, empty for all of them.
+    """
+
+    score: MetricScore
+    place: Mapping[str, object]
+    columns: Mapping[str, object]
+    slice: str = ""
 
 
-def removal_chart(
-    evaluation: Evaluation, frame: ChartFrame, model: str | None = None, id: str = "without_top", bands: bool = True
-) -> alt.LayerChart:
-    """A line a method, random's dotted, over the share of units removed (`without_top`) or kept (`with_top`)."""
-    drawn = [one for one in removal_scores(evaluation, frame, model, id) if one.value is not None]
-    if not drawn:
-        return blank_chart(frame)
-    across = [f"share of {plural(evaluation.plan.units)} {REMOVED[id]},", "highest score first"]
-    x = ChartAxis(across, alt.Scale(domain=[0, 1]), alt.Axis(format="%", tickCount=10))
-    y = linear_axis(
-        _removal_axis_title(evaluation, id),
-        frame.value_range or (range_of(drawn) if predicts_scores(evaluation) else PROBABILITY),
-    )
-    return line_chart(
-        _removal_data(drawn, frame, evaluation),
-        evaluation.plan.methods_with_baselines,
-        frame,
-        (x, y),
-        {"moved": REMOVED[id]},
-        bands,
-    )
+class ScoreChart(ABC):
+    """A chart of an evaluation, or of a part of one, and the table of its numbers.
+
+    `name`: in the names of its files and the keys of its widgets. `others`: the evaluations that it is drawn from where
+    they are not the one given; then its points have no examples of the one given behind them.
+    """
+
+    name: ClassVar[str]
+    others: tuple[Evaluation, ...] = ()
+
+    @abstractmethod
+    def chart(self, evaluation: Evaluation, frame: ChartFrame) -> alt.LayerChart:
+        """The chart; a sentence in its place where there is nothing to draw."""
+
+    @abstractmethod
+    def table(self, evaluation: Evaluation, frame: ChartFrame) -> pd.DataFrame:
+        """One row per score, including the scores without a value."""
 
 
-def removal_table(
-    evaluation: Evaluation, frame: ChartFrame, model: str | None = None, id: str = "without_top"
-) -> pd.DataFrame:
-    """A row a method and share of units, those without a value too."""
-    share = f"{REMOVED[id].capitalize()}, %"
-    return pd.DataFrame(
-        [table_row(one, frame, {share: one.percent}) for one in removal_scores(evaluation, frame, model, id)]
-    )
+class PlacedScoresChart(ScoreChart):
+    """A chart that draws each score at a place of its own."""
+
+    @abstractmethod
+    def scores(self, evaluation: Evaluation, frame: ChartFrame) -> Iterator[PlacedScore]:
+        """The scores in the order of the table."""
+
+    @abstractmethod
+    def draw(
+        self, table: pd.DataFrame, scores: Sequence[MetricScore], evaluation: Evaluation, frame: ChartFrame
+    ) -> alt.LayerChart:
+        """The chart of the scores that have a value; `table` has one row for each."""
+
+    def chart(self, evaluation: Evaluation, frame: ChartFrame) -> alt.LayerChart:
+        methods = frame.drawn_methods(evaluation.plan.methods_with_baselines)
+        drawn = [
+            one for one in self.scores(evaluation, frame) if one.score.value is not None and one.score.method in methods
+        ]
+        if not drawn:
+            return blank_chart(frame)
+        rows = [{**chart_row(one.score, _frame_of(one, frame)), **one.place} for one in drawn]
+        return self.draw(pd.DataFrame(rows), [one.score for one in drawn], evaluation, frame)
+
+    def table(self, evaluation: Evaluation, frame: ChartFrame) -> pd.DataFrame:
+        scores = self.scores(evaluation, frame)
+        return pd.DataFrame([table_row(one.score, _frame_of(one, frame), one.columns) for one in scores])
 
 
-def _removal_data(drawn: Sequence[MetricScore], frame: ChartFrame, evaluation: Evaluation) -> pd.DataFrame:
-    units = plural(evaluation.plan.units)
-    shares = [{AT: (one.percent or 0) / 100, "moved": f"{one.percent} % of the {units}"} for one in drawn]
-    return pd.DataFrame([{**chart_row(one, frame), **share} for one, share in zip(drawn, shares, strict=True)])
+def _frame_of(one: PlacedScore, frame: ChartFrame) -> ChartFrame:
+    return replace(frame, slice=one.slice) if one.slice else frame
 
 
-def _removal_axis_title(evaluation: Evaluation, id: str) -> list[str]:
-    what = "score of the model" if predicts_scores(evaluation) else "probability of the predicted class"
-    return [what, BETTER[metric(id).better]]
+@dataclass(frozen=True)
+class RemovalChart(PlacedScoresChart):
+    """Removal curves of one model: a line per method over the share of units removed or kept, random's dotted.
+
+    `metric`: `without_top` (removed) or `with_top` (kept).
+    """
+
+    model: str
+    metric: str = "without_top"
+    name = "curves"
+
+    def scores(self, evaluation: Evaluation, frame: ChartFrame) -> Iterator[PlacedScore]:
+        units, column = plural(evaluation.plan.units), f"{REMOVED[self.metric].capitalize()}, %"
+        for one in compute_scores(evaluation, self.metric, frame.filter([self.model])):
+            place = {AT: (one.percent or 0) / 100, "moved": f"{one.percent} % of the {units}"}
+            yield PlacedScore(one, place, {column: one.percent})
+
+    def draw(
+        self, table: pd.DataFrame, scores: Sequence[MetricScore], evaluation: Evaluation, frame: ChartFrame
+    ) -> alt.LayerChart:
+        moved, regression = REMOVED[self.metric], predicts_scores(evaluation)
+        across = [f"share of {plural(evaluation.plan.units)} {moved},", "highest score first"]
+        x = ChartAxis(across, alt.Scale(domain=[0, 1]), alt.Axis(format="%", tickCount=10))
+        quantity = "score of the model" if regression else "probability of the predicted class"
+        ends = frame.value_range or (range_of(scores) if regression else PROBABILITY)
+        y = linear_axis([quantity, BETTER[metric(self.metric).better]], ends)
+        return line_chart(table, evaluation.plan.methods_with_baselines, frame, (x, y), {"moved": moved})
 
 
-def plausibility_pairs(
-    evaluation: Evaluation,
-    frame: ChartFrame,
-    plausible: str = PLAUSIBLE,
-    faithful: str = FAITHFUL,
-    model: str | None = None,
-) -> list[ScorePair]:
-    """What the chart draws, of one model, the plan's first where none is named."""
-    return pair_scores(evaluation, plausible, faithful, frame.filter([model or evaluation.plan.models[0]]))
+@dataclass(frozen=True)
+class PlausibilityChart(ScoreChart):
+    """Two metrics of one model against each other: a point per method, over the examples that have both values."""
+
+    x: str
+    y: str
+    model: str
+    name = "plausibility"
+    is_logarithmic = False
+
+    def pairs(self, evaluation: Evaluation, frame: ChartFrame) -> list[ScorePair]:
+        """The values of each method by both metrics."""
+        return pair_scores(evaluation, self.x, self.y, frame.filter([self.model]))
+
+    def chart(self, evaluation: Evaluation, frame: ChartFrame) -> alt.LayerChart:
+        company = evaluation.plan.methods_with_baselines
+        return scatter_chart(self.pairs(evaluation, frame), company, frame, self.is_logarithmic)
+
+    def table(self, evaluation: Evaluation, frame: ChartFrame) -> pd.DataFrame:
+        return scatter_table(self.pairs(evaluation, frame), frame)
 
 
-def plausibility_chart(
-    evaluation: Evaluation,
-    frame: ChartFrame,
-    plausible: str = PLAUSIBLE,
-    faithful: str = FAITHFUL,
-    model: str | None = None,
-) -> alt.LayerChart:
-    """A point a method: `plausible` across, `faithful` upwards, over the examples that have both."""
-    return scatter_chart(
-        plausibility_pairs(evaluation, frame, plausible, faithful, model), evaluation.plan.methods_with_baselines, frame
-    )
+class CostChart(PlausibilityChart):
+    """A metric over a cost, whose axis is logarithmic: ten times the cost is one step."""
+
+    name = "cost"
+    is_logarithmic = True
 
 
-def plausibility_table(
-    evaluation: Evaluation,
-    frame: ChartFrame,
-    plausible: str = PLAUSIBLE,
-    faithful: str = FAITHFUL,
-    model: str | None = None,
-) -> pd.DataFrame:
-    """A row a method."""
-    return scatter_table(plausibility_pairs(evaluation, frame, plausible, faithful, model), frame)
+@dataclass(frozen=True)
+class ScalingChart(PlacedScoresChart):
+    """A metric over the numbers of parameters of one architecture's models, on a logarithmic axis.
 
+    `architecture`: the first that has several sizes where it is empty.
+    """
 
-def cost_pairs(
-    evaluation: Evaluation, frame: ChartFrame, id: str, cost: str = COSTS[0], model: str | None = None
-) -> list[ScorePair]:
-    """What the chart draws, of one model, the plan's first where none is named."""
-    return pair_scores(evaluation, cost, id, frame.filter([model or evaluation.plan.models[0]]))
+    metric: str
+    sizes: Sizes
+    architecture: str = ""
+    name = "scaling"
 
+    def scores(self, evaluation: Evaluation, frame: ChartFrame) -> Iterator[PlacedScore]:
+        sized = scores_by_size(evaluation, self.metric, self.sizes, self.architecture, frame.methods)
+        for one in sized:
+            parameters, blocks = one.size.parameters, one.size.blocks
+            place = {AT: parameters, "parameters": f"{parameters:,}", "blocks": str(blocks)}
+            yield PlacedScore(one.score, place, size_columns(one.size))
 
-def cost_chart(
-    evaluation: Evaluation, frame: ChartFrame, id: str, cost: str = COSTS[0], model: str | None = None
-) -> alt.LayerChart:
-    """The metric `id` over `evaluations` or `seconds`, on a logarithmic axis: ten times the cost is one step."""
-    return scatter_chart(
-        cost_pairs(evaluation, frame, id, cost, model), evaluation.plan.methods_with_baselines, frame, log=True
-    )
-
-
-def cost_table(
-    evaluation: Evaluation, frame: ChartFrame, id: str, cost: str = COSTS[0], model: str | None = None
-) -> pd.DataFrame:
-    """A row a method."""
-    return scatter_table(cost_pairs(evaluation, frame, id, cost, model), frame)
-
-
-def scaling_scores(
-    evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes, family: str | None = None
-) -> list[SizedScore]:
-    """What the chart draws: the models of one architecture, the first with several sizes where none is named."""
-    return scores_by_size(evaluation, id, sizes, family, frame.methods)
-
-
-def scaling_chart(
-    evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes, family: str | None = None, bands: bool = True
-) -> alt.LayerChart:
-    """The metric `id` over parameters, on a logarithmic axis with a tick for each model."""
-    drawn = [one for one in scaling_scores(evaluation, frame, id, sizes, family) if one.score.value is not None]
-    if not drawn:
-        return blank_chart(frame)
-    table = pd.DataFrame([{**chart_row(one.score, frame), **_size_row(one.size)} for one in drawn])
-    y = linear_axis(axis_title(id), frame.value_range or range_of(one.score for one in drawn))
-    more = {"parameters": "Parameters", "blocks": "Blocks"}
-    return line_chart(table, evaluation.plan.methods_with_baselines, frame, (_size_axis(drawn), y), more, bands)
-
-
-def scaling_table(
-    evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes, family: str | None = None
-) -> pd.DataFrame:
-    """A row a model and method, the smallest model first."""
-    drawn = scaling_scores(evaluation, frame, id, sizes, family)
-    return pd.DataFrame([table_row(one.score, frame, size_columns(one.size)) for one in drawn])
+    def draw(
+        self, table: pd.DataFrame, scores: Sequence[MetricScore], evaluation: Evaluation, frame: ChartFrame
+    ) -> alt.LayerChart:
+        at = sorted(set(table[AT].tolist()))
+        architecture = self.sizes[scores[0].model].architecture
+        title = (f"parameters of the {architecture} models,", "on a logarithmic axis")
+        x = replace(
+            log_axis(title, at), ticks=alt.Axis(values=at, labelExpr=SHORT, labelOverlap="greedy")
+        )  # fmt: skip
+        y = linear_axis(axis_title(self.metric), frame.value_range or range_of(scores))
+        more = {"parameters": "Parameters", "blocks": "Blocks"}
+        return line_chart(table, evaluation.plan.methods_with_baselines, frame, (x, y), more)
 
 
 def size_columns(size: ModelSize) -> Mapping[str, object]:
-    """What tables say of a model's size."""
+    """A model's size in a table."""
     return {"Architecture": size.architecture, "Parameters": size.parameters, "Blocks": size.blocks}
 
 
-def _size_row(size: ModelSize) -> Mapping[str, object]:
-    return {AT: size.parameters, "parameters": f"{size.parameters:,}", "blocks": str(size.blocks)}
+@dataclass(frozen=True)
+class ArchitectureChart(PlacedScoresChart):
+    """A metric by method in a group for each model, by architecture, the smallest model first."""
 
+    metric: str
+    sizes: Sizes
+    name = "architectures"
 
-def _size_axis(drawn: Sequence[SizedScore]) -> ChartAxis:
-    at = sorted({one.size.parameters for one in drawn})
-    ticks = alt.Axis(values=at, labelExpr=SHORT, labelOverlap="greedy")
-    words = (f"parameters of the {drawn[0].size.architecture} models,", "on a logarithmic axis")
-    return ChartAxis(words, log_axis(words, at).scale, ticks)
+    def scores(self, evaluation: Evaluation, frame: ChartFrame) -> Iterator[PlacedScore]:
+        for one in scores_by_architecture(evaluation, self.metric, self.sizes, frame.methods):
+            architecture, parameters = one.size.architecture, f"{one.size.parameters:,}"
+            group = f"{architecture}, {format_parameters(one.size)}: {one.score.model}"
+            place = {GROUP: group, "architecture": architecture, "parameters": parameters}
+            yield PlacedScore(one.score, place, size_columns(one.size))
 
-
-def architecture_scores(evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes) -> list[SizedScore]:
-    """What the chart draws, by architecture, the smallest model first."""
-    return scores_by_architecture(evaluation, id, sizes, frame.methods)
-
-
-def architecture_chart(evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes) -> alt.LayerChart:
-    """The metric `id` of each method on each model."""
-    drawn = [one for one in architecture_scores(evaluation, frame, id, sizes) if one.score.value is not None]
-    if not drawn:
-        return blank_chart(frame)
-    table = pd.DataFrame([{**chart_row(one.score, frame), **_architecture_row(one)} for one in drawn])
-    x = linear_axis(axis_title(id), range_from_zero([one.score for one in drawn], frame))
-    return bar_chart(
-        table,
-        evaluation.plan.methods_with_baselines,
-        frame,
-        x,
-        {"architecture": "Architecture", "parameters": "Parameters"},
-    )
-
-
-def architecture_table(evaluation: Evaluation, frame: ChartFrame, id: str, sizes: Sizes) -> pd.DataFrame:
-    """A row a model and method."""
-    drawn = architecture_scores(evaluation, frame, id, sizes)
-    return pd.DataFrame([table_row(one.score, frame, size_columns(one.size)) for one in drawn])
+    def draw(
+        self, table: pd.DataFrame, scores: Sequence[MetricScore], evaluation: Evaluation, frame: ChartFrame
+    ) -> alt.LayerChart:
+        x = linear_axis(axis_title(self.metric), range_from_zero(scores, frame))
+        more = {"architecture": "Architecture", "parameters": "Parameters"}
+        return bar_chart(table, evaluation.plan.methods_with_baselines, frame, x, more)
 
 
 def unequal_sizes_text(sizes: Sizes) -> str:
@@ -260,87 +251,77 @@ def unequal_sizes_text(sizes: Sizes) -> str:
     )
 
 
-def _architecture_row(one: SizedScore) -> dict[str, object]:
-    kind, number = one.size.architecture, f"{one.size.parameters:,}"
-    words = f"{kind}, {format_parameters(one.size)}: {one.score.model}"
-    return {GROUP: words, "architecture": kind, "parameters": number}
+@dataclass(frozen=True)
+class SliceChart(PlacedScoresChart):
+    """A metric of one model by method in a group for each slice of the examples."""
+
+    metric: str
+    by: str
+    model: str
+    name = "slices"
+
+    def scores(self, evaluation: Evaluation, frame: ChartFrame) -> Iterator[PlacedScore]:
+        wanted = frame.filter([self.model])
+        for part in split(narrow(evaluation, self.metric, wanted), self.by):
+            for score in compute_scores(part.evaluation, self.metric, wanted):
+                size = count(score.n + sum(score.skipped.values()), "example")
+                yield PlacedScore(score, {GROUP: f"{part.name}: {size}"}, {}, part.name)
+
+    def draw(
+        self, table: pd.DataFrame, scores: Sequence[MetricScore], evaluation: Evaluation, frame: ChartFrame
+    ) -> alt.LayerChart:
+        x = linear_axis(axis_title(self.metric), range_from_zero(scores, frame))
+        return bar_chart(table, evaluation.plan.methods_with_baselines, frame, x, {"slice": "Slice"})
 
 
-def slice_scores(
-    evaluation: Evaluation, frame: ChartFrame, id: str, by: str = SLICES[0], model: str | None = None
-) -> Sliced:
-    """What the chart draws, of one model, the plan's first where none is named."""
-    wanted = frame.filter([model or evaluation.plan.models[0]])
-    return [
-        (one.name, score)
-        for one in split(narrow(evaluation, id, wanted), by)
-        for score in compute_scores(one.evaluation, id, wanted)
-    ]
+@dataclass(frozen=True)
+class StrengthChart(PlacedScoresChart):
+    """A line per method over the strength of the mark, and a gray one of the value that there is to be reached.
 
-
-def slice_chart(
-    evaluation: Evaluation, frame: ChartFrame, id: str, by: str = SLICES[0], model: str | None = None
-) -> alt.LayerChart:
-    """The metric `id` of each method in each slice."""
-    drawn = [(name, score) for name, score in slice_scores(evaluation, frame, id, by, model) if score.value is not None]
-    if not drawn:
-        return blank_chart(frame)
-    rows = [{**chart_row(score, replace(frame, slice=name)), GROUP: _slice_group(name, score)} for name, score in drawn]
-    x = linear_axis(axis_title(id), range_from_zero([score for _, score in drawn], frame))
-    return bar_chart(pd.DataFrame(rows), evaluation.plan.methods_with_baselines, frame, x, {"slice": "Slice"})
-
-
-def slice_table(
-    evaluation: Evaluation, frame: ChartFrame, id: str, by: str = SLICES[0], model: str | None = None
-) -> pd.DataFrame:
-    """A row a slice and method."""
-    drawn = slice_scores(evaluation, frame, id, by, model)
-    return pd.DataFrame([table_row(score, replace(frame, slice=name)) for name, score in drawn])
-
-
-def _slice_group(name: str, score: MetricScore) -> str:
-    """A slice with its number of examples, those without a value too."""
-    return f"{name}: {count(score.n + sum(score.skipped.values()), 'example')}"
-
-
-def strength_chart(
-    graded: Sequence[GradedScore],
-    company: Sequence[str],
-    frame: ChartFrame,
-    words: tuple[str, str] = OVER_DATA,
-    bands: bool = True,
-) -> alt.LayerChart:
-    """A line a method over the strength of the mark, and a grey one of what there is to be reached.
-
-    `graded`: of `over_data` with the words `OVER_DATA`, or of `over_training` with `OVER_TRAINING`.
+    `graded`: of `grade_by_data` with the titles `OVER_DATA`, or of `grade_by_training` with `OVER_TRAINING`.
     """
-    shown = frame.drawn_methods(company)
-    drawn = [one for one in graded if one.score.value is not None and one.score.method in shown]
-    if not drawn:
-        return blank_chart(frame)
-    table = pd.DataFrame([{**chart_row(one.score, frame), **_strength_row(one)} for one in drawn])
-    low, high = range_from_zero([one.score for one in drawn], frame)
-    x = ChartAxis([words[0]], alt.Scale(domain=[0, 1]), alt.Axis(format="%", tickCount=5))
-    y = linear_axis([words[1], BETTER["high"]], (low, max(1.0, high)))
-    chart = line_chart(table, company, frame, (x, y), {"carried": "The mark", "ideal": IDEAL[words]}, bands)
-    chart.layer = [*_ideal_layers(drawn, frame, (x, y), IDEAL[words]), *chart.layer]
-    return chart
 
+    graded: tuple[GradedScore, ...]
+    titles: tuple[str, str] = OVER_DATA
+    others: tuple[Evaluation, ...] = ()
+    name = "strength"
 
-def strength_table(
-    graded: Sequence[GradedScore], frame: ChartFrame, words: tuple[str, str] = OVER_DATA
-) -> pd.DataFrame:
-    """A row a strength and method."""
-    return pd.DataFrame(
-        [
-            table_row(
-                one.score,
-                frame,
-                {"Strength": round_number(one.strength), IDEAL[words].capitalize(): round_number(one.ideal)},
-            )
-            for one in graded
+    def scores(self, evaluation: Evaluation, frame: ChartFrame) -> Iterator[PlacedScore]:
+        for one in self.graded:
+            ideal = "not known" if one.ideal is None else percent(one.ideal)
+            place = {AT: one.strength, "carried": f"in {percent(one.strength)} of the examples", "ideal": ideal}
+            numbers = {"Strength": one.strength, IDEAL[self.titles].capitalize(): one.ideal}
+            columns = {title: round_number(number) for title, number in numbers.items()}
+            yield PlacedScore(one.score, place, columns)
+
+    def draw(
+        self, table: pd.DataFrame, scores: Sequence[MetricScore], evaluation: Evaluation, frame: ChartFrame
+    ) -> alt.LayerChart:
+        low, high = range_from_zero(scores, frame)
+        x = ChartAxis([self.titles[0]], alt.Scale(domain=[0, 1]), alt.Axis(format="%", tickCount=5))
+        y = linear_axis([self.titles[1], BETTER["high"]], (low, max(1.0, high)))
+        more = {"carried": "The mark", "ideal": IDEAL[self.titles]}
+        chart = line_chart(table, evaluation.plan.methods_with_baselines, frame, (x, y), more)
+        methods = {one.method for one in scores}
+        drawn = [one for one in self.graded if one.score.method in methods and one.score.value is not None]
+        chart.layer = [*self._ideal_layers(drawn, frame, x, y), *chart.layer]
+        return chart
+
+    def _ideal_layers(
+        self, drawn: Sequence[GradedScore], frame: ChartFrame, x: ChartAxis, y: ChartAxis
+    ) -> list[alt.Chart]:  # fmt: skip
+        """The line of ideal values as far as they are known, with its name at the last point."""
+        known = sorted({(one.strength, one.ideal) for one in drawn if one.ideal is not None})
+        if not known:
+            return []
+        gray = PALETTES[frame.theme].muted
+        base = alt.Chart(pd.DataFrame(known, columns=[AT, "value"])).encode(x=x.x(AT), y=y.y("value"))
+        end = alt.Chart(pd.DataFrame([{AT: known[-1][0], "value": known[-1][1], "words": IDEAL[self.titles]}]))
+        words = end.mark_text(align="right", baseline="bottom", dx=-8, dy=-4, fontSize=13, color=gray)
+        return [
+            base.mark_line(strokeDash=LOOSE, strokeWidth=2, color=gray, point={"color": gray, "size": 30}),
+            words.encode(x=x.x(AT), y=y.y("value"), text="words:N"),
         ]
-    )
 
 
 def equal_strengths_text(places: Sequence[Sequence[float]]) -> str:
@@ -352,26 +333,3 @@ def equal_strengths_text(places: Sequence[Sequence[float]]) -> str:
         f"Strengths {named}: of the examples drawn equally many carry the mark, so that their points lie on each "
         "other. More examples set them apart."
     )
-
-
-def _strength_row(one: GradedScore) -> dict[str, object]:
-    ideal = "not known" if one.ideal is None else percent(one.ideal)
-    return {AT: one.strength, "carried": f"in {percent(one.strength)} of the examples", "ideal": ideal}
-
-
-def _ideal_layers(
-    drawn: Sequence[GradedScore], frame: ChartFrame, axes: tuple[ChartAxis, ChartAxis], name: str
-) -> list[alt.Chart]:
-    """As far as it is known; its name is at its last point."""
-    known = sorted({(one.strength, one.ideal) for one in drawn if one.ideal is not None})
-    if not known:
-        return []
-    x, y = axes
-    grey = PALETTES[frame.theme].muted
-    base = alt.Chart(pd.DataFrame(known, columns=[AT, "value"])).encode(x=x.x(AT), y=y.y("value"))
-    end = alt.Chart(pd.DataFrame([{AT: known[-1][0], "value": known[-1][1], "words": name}]))
-    words = end.mark_text(align="right", baseline="bottom", dx=-8, dy=-4, fontSize=13, color=grey)
-    return [
-        base.mark_line(strokeDash=LOOSE, strokeWidth=2, color=grey, point={"color": grey, "size": 30}),
-        words.encode(x=x.x(AT), y=y.y("value"), text="words:N"),
-    ]

@@ -1,4 +1,4 @@
-"""How much work an evaluation is, before it is done: how often models run, and how long that takes, in words."""
+"""The cost of an evaluation before it is run: model evaluations and time, in words."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Methods = Mapping[str, Explainer]
 def cost_text(
     plan: EvaluationPlan, methods: Methods, size: int, pace: float | None = None
 ) -> str:  # fmt: skip
-    """`pace`: model evaluations a second of such work, None where that is not known."""
+    """A sentence on the cost. `pace`: model evaluations per second of such work, None where unknown."""
     sizes = (size, "example"), (len(plan.methods_with_baselines), "method"), (len(plan.models), "model")
     of = ", ".join(count(number, noun) for number, noun in sizes)
     number = model_evaluations(plan, methods, size)
@@ -62,7 +62,7 @@ def throughput(plan: EvaluationPlan, runs: Sequence[Run], methods: Methods) -> f
 def _job_throughput(
     job: Job, of: EvaluationPlan, plan: EvaluationPlan, methods: Methods
 ) -> float | None:  # fmt: skip
-    """That of one job; None where it was on other models or another device, did not end well, or found much."""
+    """The throughput of one job; None for other models or devices, a failed job, or one mostly cached."""
     if not set(of.models) <= set(plan.models) or of.dtype != plan.dtype or not is_timed_here(job):
         return None
     try:
@@ -73,7 +73,10 @@ def _job_throughput(
 
 
 def _job_examples(job: Job, of: EvaluationPlan) -> int:
-    """How many there were: the data set may have had fewer than asked for. See `engine.evaluation.experiment.units`."""
+    """The number of examples of a job, from its units (`engine.evaluation.experiment.units`).
+
+    The data set may have had fewer than asked for.
+    """
     removal = not of.metrics or bool(of.needs("removal"))
     parts = len(of.methods_with_baselines) * (1 + bool(of.needs("perturbation"))) + removal
     return (job.total // len(of.models) - 1) // parts

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -21,17 +21,14 @@ from components.links import Query
 from components.navigation import IMAGES, TEXT
 from components.numbers import count, even, percent
 from engine.data.examples import LabeledExample
+from engine.data.sources import ExampleSource, SourceExample
 from engine.errors import ExegesisError
+from engine.evaluation.groups import SLICES, split
+from engine.evaluation.result import Evaluation, ExampleFacts
 from engine.experiments.options import RANDOM
 from engine.metrics.catalog import METRICS
+from engine.metrics.results import MetricRow
 from engine.request import Picture
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from engine.data.sources import ExampleSource, SourceExample
-    from engine.evaluation.result import Evaluation, ExampleFacts
-    from engine.metrics.results import MetricRow
 
 A_PAGE = 10
 LONGEST = 220
@@ -40,14 +37,14 @@ SHOWN_AND_LINK = (5, 1)
 
 @dataclass(frozen=True)
 class ScoredExample:
-    """An example behind a point: its value, and what is known of it."""
+    """An example behind a point: its value and its facts."""
 
     row: MetricRow
     facts: ExampleFacts | None
 
 
 def examples_of(evaluation: Evaluation, point: ScorePoint, order: str) -> list[ScoredExample]:
-    """The examples of a mean in that order; those without a value are not among them."""
+    """The examples of a mean in an order; examples without a value are left out."""
     known = {one.example: one for one in evaluation.facts if one.model == point.model}
     rows = [row for row in evaluation.rows if is_of_point(row, point)]
     ordered = sorted(rows, key=lambda row: row.example)
@@ -57,7 +54,7 @@ def examples_of(evaluation: Evaluation, point: ScorePoint, order: str) -> list[S
 
 
 def is_of_point(row: MetricRow, point: ScorePoint) -> bool:
-    """Whether the row is one of those that the mean is of."""
+    """Whether the row counts in the mean of the point."""
     of = row.of
     return (of.model, of.method, of.metric, of.against, of.percent) == (
         point.model, point.method, point.metric, point.against, point.at
@@ -67,7 +64,7 @@ def is_of_point(row: MetricRow, point: ScorePoint) -> bool:
 def examples_area(
     state: ExperimentState, evaluation: Evaluation, source: ExampleSource, titles: Mapping[str, str]
 ) -> None:  # fmt: skip
-    """The examples behind the point that was clicked, if one was."""
+    """Draw the examples behind the point that was clicked, if any."""
     point = state.view.picked
     if point is None:
         return
@@ -96,8 +93,6 @@ def cut_to(evaluation: Evaluation, name: str, by: str, model: str) -> Evaluation
 
     All of it without a name, nothing of an unknown one.
     """
-    from engine.evaluation.groups import SLICES, split
-
     if not name:
         return evaluation
     own = evaluation.slice(lambda fact: fact.model == model)
@@ -109,7 +104,7 @@ def cut_to(evaluation: Evaluation, name: str, by: str, model: str) -> Evaluation
 
 
 def title_html(point: ScorePoint, titles: Mapping[str, str], number: int) -> str:
-    """What the examples are of."""
+    """The heading of the examples behind a point."""
     of = METRICS[point.metric]
     more = [f"at {point.percent} %"] * bool(point.percent) + [point.slice] * bool(point.slice)
     named = ", ".join([titles.get(point.method, point.method), of.title.lower(), *more, f"on {point.model}"])
@@ -128,8 +123,8 @@ def example_html(one: ScoredExample, candidate: SourceExample | str, largest: fl
 
 
 def example_link(state: ExperimentState, point: ScorePoint, candidate: SourceExample) -> Query:
-    """What the page of texts or pictures is asked for: this model, example and method beside random, by the same units
-    and removal."""
+    """The link to the page of texts or pictures: this model, example and method beside random, with the same units and
+    removal."""
     plan, methods = state.plan, list(dict.fromkeys([point.method, RANDOM]))
     place: Query = {"data": [plan.dataset], "index": [str(candidate.index)]}
     if isinstance(candidate.example, LabeledExample):

@@ -12,7 +12,6 @@ from functools import cache, partial
 from html import escape
 from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -24,14 +23,12 @@ from components.numbers import even, plain
 from components.palette import STEPS
 from components.styles import compact_css, compact_script
 from components.widgets.token_map.html import TONES
+from engine.evaluation.leaderboard import Standing
 from engine.evaluation.result import CONSTANT_MAPS, format_reasons
 from engine.experiments.options import RANDOM
 from engine.metrics.catalog import METRICS
+from engine.metrics.results import MetricScore
 from engine.registry import ENSEMBLE_MEMBERS
-
-if TYPE_CHECKING:
-    from engine.evaluation.leaderboard import Standing
-    from engine.metrics.results import MetricScore
 
 ARROWS = {"high": "↑", "low": "↓", "neither": ""}
 BETTER = {"high": "higher is better", "low": "lower is better", "neither": "neither way is better"}
@@ -88,7 +85,7 @@ class Board:
 def boards(
     standings: Sequence[Standing], methods: Sequence[str], metrics: Sequence[str], exact: bool = False
 ) -> list[Board]:
-    """A board a model, methods with ensembles right after the last of their members, metrics of a kind together."""
+    """One board per model, methods with ensembles right after the last of their members, metrics of a kind together."""
     kinds = list(dict.fromkeys(metric_group(id, exact) for id in metrics))
     grouped = tuple(sorted(metrics, key=lambda id: kinds.index(metric_group(id, exact))))
     cells: dict[str, dict[tuple[str, str], Standing]] = {}
@@ -98,7 +95,7 @@ def boards(
 
 
 def metric_group(metric: str, exact: bool) -> str:
-    """What a metric compares the map with, in words."""
+    """The reference that a metric compares the map with, in words."""
     if metric in SPREAD:
         return COST
     needs = METRICS[metric].needs
@@ -118,7 +115,7 @@ def group_ensembles(methods: Sequence[str]) -> list[str]:
 
 
 def board_html(board: Board, titles: Mapping[str, str], sort: str, picked: ScorePoint | None = None) -> str:
-    """One table. A cell is a button with all that is known of its mean."""
+    """One table as HTML. A cell is a button with all facts about its mean."""
     scales = {metric: _Scale.from_board(board, metric) for metric in board.metrics}
     heads = "".join(_metric_head(metric, metric == sort) for metric in board.metrics)
     rows = "".join(
@@ -150,14 +147,14 @@ def rank_mark(standing: Standing) -> str:
 
 
 def skips_text(score: MetricScore) -> str:
-    """How many examples have no value, and why; empty where all have one."""
+    """The number of examples without a value, and the reasons; empty where all have one."""
     left = format_reasons(score.skipped)
     return f"Left out: {left}." if left else ""
 
 
 @dataclass(frozen=True)
 class _Scale:
-    """From the worst value of a column to its best."""
+    """The range of a column from its worst value to its best."""
 
     worst: float
     best: float
@@ -165,7 +162,7 @@ class _Scale:
 
     @classmethod
     def from_board(cls, board: Board, metric: str) -> _Scale | None:
-        """None where neither way is better, where nothing is ranked, or all are alike."""
+        """The scale of a column; None where neither way is better, nothing is ranked, or all values are equal."""
         column = [cell.score.value for (_, id), cell in board.cells.items() if id == metric]
         values = [_position(value, metric in SPREAD) for value in column if value is not None]
         if not _is_ranked(metric) or not values or min(values) == max(values):
@@ -187,7 +184,7 @@ def _position(value: float, spread: bool) -> float:
 
 
 def _group_heads(board: Board) -> str:
-    """What neighboring metrics compare with, above them."""
+    """The heads above neighboring metrics: the reference that they compare with."""
     groups = groupby(board.metrics, key=lambda id: metric_group(id, board.exact))
     spans = ((name, len(list(own))) for name, own in groups)
     return "".join(
@@ -246,7 +243,7 @@ def _cell(
 
 
 def leaderboard(state: ExperimentState, tables: Sequence[Board], titles: Mapping[str, str]) -> None:
-    """A table a model, of the chosen columns."""
+    """Draw one table per model, with the chosen columns."""
     kind, view = state.kind, state.view
     columns = {id: METRICS[id].title for id in tables[0].metrics}
     view_pills(SESSION, state, "Columns", "columns", columns, COLUMNS_HELP)
@@ -264,7 +261,7 @@ def leaderboard(state: ExperimentState, tables: Sequence[Board], titles: Mapping
 
 
 def select_columns(tables: Sequence[Board], view: EvaluationView) -> list[Board]:
-    """The same with the chosen columns alone."""
+    """The boards with the chosen columns alone."""
     return [replace(board, metrics=select_known(board.metrics, view.columns)) for board in tables]
 
 
@@ -281,7 +278,7 @@ def leaderboard_page(tables: Sequence[Board], titles: Mapping[str, str], how: st
 
 
 def _pick(kind: str, name: str, tables: Sequence[Board]) -> None:
-    """Takes what the browser just sent; a cell that is not there changes nothing."""
+    """Take the cell that the browser sent; a cell that is not there changes nothing."""
     sent = st.session_state[name].get("picked")
     given = sent if isinstance(sent, dict) else {}
     for board in tables:
@@ -296,13 +293,13 @@ def _sort(kind: str, name: str) -> None:
 
 
 def use_board_styles() -> None:
-    """Puts the layout of the leaderboard and of its examples into the page; it takes no room."""
+    """Put the layout of the leaderboard and of its examples into the page, without taking room."""
     st.html(f"<style>{board_styles()}</style>")
 
 
 @cache
 def board_styles() -> str:
-    """That layout."""
+    """The layout of the leaderboard and of its examples as CSS."""
     return compact_css((ASSETS / "evaluate_board.css").read_text(encoding="utf-8"))
 
 

@@ -10,11 +10,10 @@ import streamlit as st
 
 from components.controls import PERSIST
 from components.errors import escape_label, show_note
-from components.evaluate.chart_panel import cite, plan_text
 from components.evaluate.cost import cost_text, throughput
 from components.evaluate.examples import examples_area
 from components.evaluate.leaderboard import BETTER, Board, boards, leaderboard_page, select_columns
-from components.evaluate.view import SESSION, VIEWS
+from components.evaluate.view import SESSION, VIEWS, cite, plan_text
 from components.evaluate.views import view_area
 from components.experiment.export import ExportFile, export_area, references
 from components.experiment.page import ExperimentPage
@@ -27,12 +26,17 @@ from components.navigation import EVALUATE
 from components.numbers import count
 from components.tables import table_styles
 from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.result import Evaluation
+from engine.evaluation.scores import scalar_metrics
+from engine.lazy import LazyModule
 from engine.metrics.catalog import METRICS
+from engine.metrics.results import MetricSkip
 from engine.registry import all_explainers
 
 if TYPE_CHECKING:
-    from engine.evaluation.result import Evaluation
-    from engine.metrics.results import MetricSkip
+    from engine.evaluation import experiment
+else:  # it imports the code that runs models
+    experiment = LazyModule("engine.evaluation.experiment")
 
 FAILED = "Some examples failed on {} and are left out of the numbers. At the end of this page the reasons are listed."
 RECENT = "Recent evaluations"
@@ -62,12 +66,9 @@ LEADERBOARD_HELP = "The leaderboard as one page, without a script."
 
 
 def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -> None:
-    """The result in views, once there is one of every model."""
+    """Draw the result in views, once every model has one."""
     if status.results.missing:
         return
-    # Here and not above: it loads what computes scores.
-    from engine.evaluation.scores import scalar_metrics
-
     evaluation, source = status.results.result, status.results.sample.source
     titles = {id: method.title for id, method in methods.items()}
     size = len(status.results.sample.indices)
@@ -120,7 +121,7 @@ def reference_texts(evaluation: Evaluation, exact: bool) -> list[str]:
 
 
 def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:
-    """Which methods lack a value on some of the examples, by how many metrics; of many only how many methods."""
+    """The methods that lack values on some examples, with the number of metrics; of many methods only their number."""
     by: dict[str, set[str]] = {}
     for skip in skips:
         by.setdefault(skip.of.method, set()).add(skip.of.metric)
@@ -130,7 +131,7 @@ def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> st
 
 
 def left_out(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """For each reason: how many examples of each model, by which methods and metrics; the commonest first."""
+    """The reasons for missing values, the most common first: examples of each model, methods and metrics."""
     by: dict[tuple[str, str], list[MetricSkip]] = {}
     for skip in skips:
         by.setdefault((skip.reason, skip.of.model), []).append(skip)
@@ -149,7 +150,7 @@ def _methods_and_metrics(skips: Sequence[MetricSkip], titles: Mapping[str, str])
 
 
 def metrics_html(metrics: Sequence[str]) -> str:
-    """What each metric is, which way is better, and who it is from."""
+    """The definition, direction and source of each metric as HTML."""
     rows = "".join(f"<dt>{escape(METRICS[id].title)}</dt><dd>{_metric_html(id)}</dd>" for id in metrics)
     return f'<div class="xg"><dl class="xg-facts xg-small">{rows}</dl></div>'
 
@@ -161,11 +162,8 @@ def _metric_html(id: str) -> str:
 
 
 def preview_area(plan: EvaluationPlan, status: PlanStatus, methods: Methods) -> None:
-    """What is known before the work: how classes are matched, and which methods come along."""
-    # Here and not above: it imports what reads data sets.
-    from engine.evaluation.experiment import class_notes
-
-    for note, models in class_notes(plan, status.results.sample.source).items():
+    """Draw the facts known before the work: how classes are matched, and which methods are added."""
+    for note, models in experiment.class_notes(plan, status.results.sample.source).items():
         show_note(f"On {', '.join(models)}: {note[0].lower()}{note[1:]}")
     if added := added_methods(plan):
         st.caption(f"Beside what you chose comes {', '.join(methods[id].title for id in added)}.")

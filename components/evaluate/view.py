@@ -1,23 +1,22 @@
-"""How an evaluation is looked at: which view, ordered by what, which methods, which point's examples."""
+"""The view options of an evaluation: view, order, methods and selected point; and sentences that describe it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
-from typing import TYPE_CHECKING
 
 from components.experiment.results import select_known, view_pills, view_select
 from components.experiment.session import ExperimentSession
 from components.experiment.state import ExperimentState
 from components.links import whole_number
+from components.numbers import count
 from engine.errors import not_allowed
-from engine.evaluation.plan import EVALUATE
+from engine.evaluation.groups import Sizes
+from engine.evaluation.plan import EVALUATE, EvaluationPlan
+from engine.evaluation.result import Evaluation
+from engine.home import product_version
 from engine.metrics.catalog import METRICS
 from engine.params import option
-
-if TYPE_CHECKING:
-    from engine.evaluation.groups import Sizes
-    from engine.evaluation.result import Evaluation
 
 VIEWS = {
     "leaderboard": "Leaderboard",
@@ -46,7 +45,7 @@ DRAWN_HELP = "In the charts; the numbers of the others stay as they are. None ch
 
 @dataclass(frozen=True)
 class ScorePoint:
-    """A mean that was clicked, whose examples are wanted. `against`, `percent`, `slice`: empty where there is none."""
+    """A mean that was clicked to see its examples. `against`, `percent`, `slice`: empty where there is none."""
 
     model: str
     method: str
@@ -113,7 +112,7 @@ SESSION = ExperimentSession(EVALUATE, "evaluate", EvaluationView)
 
 
 def point_at(kind: str, point: ScorePoint | None) -> None:
-    """Shows the examples behind this point from now on; None for none. In a callback, or before controls are drawn."""
+    """Show the examples behind this point from now on. Call it in a callback, or before controls are drawn."""
     SESSION.put_view(kind, "point", [] if point is None else list(point.as_fields()))
 
 
@@ -131,7 +130,7 @@ class ViewedEvaluation:
 
     @property
     def view(self) -> EvaluationView:
-        """How it is looked at."""
+        """The view options."""
         view: EvaluationView = self.state.view
         return view
 
@@ -149,19 +148,35 @@ class ViewedEvaluation:
         return None if wanted == company else wanted
 
     def methods_control(self) -> None:
-        """Which methods are drawn."""
+        """Draw the choice of the methods."""
         company = {id: self.titles.get(id, id) for id in self.evaluation.plan.methods_with_baselines}
         view_pills(SESSION, self.state, "Methods drawn", "only", company, DRAWN_HELP)
 
     def model_control(self) -> str:
-        """Which model is drawn, where there are several."""
+        """Draw the choice of the model where there are several; returns it."""
         models = self.evaluation.plan.models
         return self.select("Model", "model", {one: one for one in models}) if len(models) > 1 else models[0]
 
     def metric_control(self, label: str, name: str, metrics: Sequence[str]) -> str:
-        """One of these metrics, the first where another was chosen before."""
+        """Draw a choice of these metrics; the first one where another was chosen before."""
         return self.select(label, name, {id: METRICS[id].title for id in metrics})
 
     def select(self, label: str, name: str, known: Mapping[str, str]) -> str:
-        """One of these, held in the field of the view of this name."""
+        """Draw a choice that is kept in the view option of this name."""
         return view_select(SESSION, self.state, label, name, known, WIDTH)
+
+
+def cite(plan: EvaluationPlan) -> str:
+    """One sentence that cites the evaluation: version, methods, models and data."""
+    return (
+        f"Exegesis {product_version()}. Evaluation of {len(plan.methods_with_baselines)} methods on {plan.dataset} "
+        f"with {', '.join(plan.models)}, seed {plan.seed}, {plan.dtype}."
+    )
+
+
+def plan_text(plan: EvaluationPlan, size: int) -> str:
+    """The settings of the evaluation in one sentence."""
+    shares = ", ".join(map(str, plan.shares))
+    units = "patches" if plan.units == "patch" else f"{plan.units}s"
+    removed = f"{units} removed by {plan.operator}; means over {shares} % removed"
+    return f"{count(size, 'example')}, seed {plan.seed}; {removed}."

@@ -10,6 +10,9 @@ import sys
 import warnings
 from collections.abc import Sequence
 
+from engine.cli.guard import log_to_file
+from engine.cli.root import app
+
 QUIET = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",
     "HF_HUB_DISABLE_TELEMETRY": "1",
@@ -23,10 +26,6 @@ QUIET = {
 
 def main(argv: Sequence[str] | None = None) -> None:
     """Run one command and end the process: 0 done, 1 failed, 2 wrong use, 130 stopped."""
-    # Here and not above: pages import from this package, and need no command.
-    from engine.cli.guard import log_to_file
-    from engine.cli.root import app
-
     for name, value in QUIET.items():
         os.environ.setdefault(name, value)
     if not sys.warnoptions:

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -21,8 +20,18 @@ from engine.attacks.plan import ATTACK, METHODS, OBJECTIVES, TOLERANCE, AttackPl
 from engine.cli import options
 from engine.cli.experiments import require_value, run_experiment
 from engine.cli.inputs import read_methods, read_typed_params
-from engine.cli.options import DEFAULT_MODEL, DtypeOption, ParamOption, SeedOption, SplitOption
-from engine.cli.output import NOTHING, console, table, visible
+from engine.cli.options import (
+    DEFAULT_MODEL,
+    AddressOption,
+    DtypeOption,
+    ExecutorOption,
+    JobOption,
+    OutOption,
+    ParamOption,
+    SeedOption,
+    SplitOption,
+)
+from engine.cli.output import NOTHING, table, visible
 from engine.errors import UsageError, not_allowed
 from engine.progress import CancelToken, Report
 from engine.registry import explainer
@@ -76,11 +85,11 @@ def attack(
     transfer: Annotated[str, typer.Option(metavar="A,B", help="Other methods to look at, or 'all'.")] = "",
     param: ParamOption = None,
     dtype: DtypeOption = "float32",
-    job: Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")] = False,
-    executor: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")] = "local",
-    address: Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")] = None,
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="A row a value: .csv, .json or .parquet.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print the scores as JSON.")] = False,
+    job: JobOption = False,
+    executor: ExecutorOption = "local",
+    address: AddressOption = None,
+    out: OutOption = None,
+    as_json: Annotated[bool, typer.Option("--json", help=ATTACK.json_help)] = False,
 ) -> None:
     """Attack maps on many examples; stopped, the same command goes on where it was."""
 
@@ -118,7 +127,7 @@ def attack(
     at = 0 if index is None else options.read_whole("--index", index)
     shared = {"dtype": dtype, "job": job, "executor": executor, "address": address, "out": out, "as_json": as_json}
     work = None if index is None else attack_one
-    run_experiment(ATTACK, print_result, read_plan, shared, work, failed="no example could be attacked")
+    run_experiment(ATTACK, sections, read_plan, shared, work, failed="no example could be attacked")
 
 
 def _number(option: str, value: str) -> float:
@@ -150,14 +159,8 @@ def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str
     return replace(plan, methods=tuple(attacked), transfer=tuple(spec.id for spec in others), params=params)
 
 
-def print_result(result: AttackExperimentResult, file: Path | None) -> None:
-    """Print a table a model, what was skipped, and what the words mean."""
-    out = console()
-    for section in _sections(result):
-        out.print(section)
-
-
-def _sections(result: AttackExperimentResult) -> Iterator[RenderableType]:
+def sections(result: AttackExperimentResult) -> Iterator[RenderableType]:
+    """One table per model, the examples that were skipped, and the meaning of the columns."""
     for model, own in groupby(result.scores, key=lambda score: score.key.model):
         scores = list(own)
         yield Text(visible(f"{model} on {scores[0].key.dataset}"), style="bold")

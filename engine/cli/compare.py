@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from string import ascii_uppercase
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -21,13 +21,16 @@ from engine.cli.options import (
     read_whole,
 )
 from engine.cli.output import console, print_json, progress_bar, stdout_reserved, table, visible
+from engine.comparison.agreement import AgreementOptions
+from engine.comparison.alignment import align_maps
+from engine.comparison.experiment import SkippedMap, comparison_to_json, find_disagreements, search_to_json
+from engine.comparison.plan import SHAPE, ComparisonPlan, ModelMethodPair, check_pairs, read_pair
 from engine.errors import Cancelled, ExegesisError, UsageError, unknown
-
-if TYPE_CHECKING:
-    from engine.comparison.agreement import AgreementOptions
-    from engine.comparison.plan import ModelMethodPair
-    from engine.request import Request
-    from engine.result import Explanation
+from engine.explain import explain
+from engine.input_kinds import kind_of_model
+from engine.request import Request
+from engine.result import Explanation
+from engine.word_units import UNITS
 
 LONGEST = 60
 """Characters of a text that a cell shows."""
@@ -55,11 +58,6 @@ def compare(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Compare models and methods: where their maps agree, and where they do not."""
-    # What runs models is imported when a command runs.
-    from engine.comparison.agreement import AgreementOptions
-    from engine.comparison.plan import check_pairs
-    from engine.word_units import UNITS
-
     if unit not in UNITS:
         raise unknown("--unit", unit, UNITS)
     number = read_whole("--seed", seed)
@@ -75,10 +73,7 @@ def compare(
 
 
 def _pairs(codes: list[str]) -> tuple[ModelMethodPair, ...]:
-    """Pairs for pictures where the first model reads those."""
-    from engine.comparison.plan import SHAPE, read_pair
-    from engine.input_kinds import kind_of_model
-
+    """Pairs of method and model, for pictures where the first model reads pictures."""
     if not codes:
         raise UsageError(f"--column: is missing. Give at least two of {SHAPE}.")
     model = codes[0].partition("@")[2].strip()
@@ -90,9 +85,6 @@ def _compare_one(
     pairs: tuple[ModelMethodPair, ...], input_options: InputOptions, target: str | None, unit: str,
     options: AgreementOptions, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
-    from engine.comparison.alignment import align_maps
-    from engine.comparison.experiment import comparison_to_json
-
     with stdout_reserved():
         source = read_input(input_options)
         explanations, failed = _explain({pair.code: pair.request(source.example, target, seed) for pair in pairs})
@@ -106,9 +98,7 @@ def _compare_one(
 
 
 def _explain(requests: dict[str, Request]) -> tuple[dict[str, Explanation], dict[str, str]]:
-    """The maps that there are, and why others are not."""
-    from engine.explain import explain
-
+    """The maps, and the errors of those that failed."""
     explanations: dict[str, Explanation] = {}
     failed: dict[str, str] = {}
     with progress_bar("explaining") as report:
@@ -127,10 +117,6 @@ def _search(
     codes: list[str], dataset: str | None, examples: int, split: str | None, target: str | None, unit: str,
     options: AgreementOptions, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
-    from engine.comparison.experiment import SkippedMap, find_disagreements, search_to_json
-    from engine.comparison.plan import ComparisonPlan
-    from engine.input_kinds import kind_of_model
-
     if dataset is None:
         raise UsageError("--examples: belongs to --dataset, which is missing. Example: --dataset reviews.")
     pairs = _pairs(codes)
@@ -146,7 +132,7 @@ def _search(
 
 
 def _draw_comparison(source: Sequence[str], plain: Mapping[str, Any], measure: str) -> None:
-    """What the input is, a letter a column, the scores by common parts, and how every two agree."""
+    """Print the input, a letter per column, the scores of the common parts, and the agreement of every pair."""
     out = console()
     letters = ascii_uppercase[: len(plain["columns"])]
     for line in source:
@@ -169,7 +155,7 @@ def _draw_comparison(source: Sequence[str], plain: Mapping[str, Any], measure: s
 
 
 def _draw_search(plain: Mapping[str, Any]) -> None:
-    """The examples, most disagreement first."""
+    """Print the examples, most disagreement first."""
     rows = table(["index", "disagreement", "predicted", "example"], right=["index", "disagreement"])
     for one in plain["found"]:
         predicted = ", ".join(dict.fromkeys(label for label in one["predicted"] if label is not None))

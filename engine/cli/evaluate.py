@@ -7,19 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
-from pathlib import Path
-from typing import TYPE_CHECKING
+
+from rich.console import RenderableType
+from rich.text import Text
 
 from engine.cli.experiments import command_of
-from engine.cli.output import NOTHING, console, table, visible
+from engine.cli.output import NOTHING, table, visible
+from engine.evaluation.leaderboard import Standing, leaderboard
 from engine.evaluation.plan import EVALUATE
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from engine.evaluation.leaderboard import Standing
-    from engine.evaluation.result import Evaluation
-    from engine.metrics.results import MetricScore
+from engine.evaluation.result import Evaluation, group_reasons
+from engine.metrics.results import MetricScore
 
 ARROWS = {"high": " ↑", "low": " ↓", "neither": ""}
 LEGEND = (
@@ -33,18 +30,11 @@ Skipped = tuple[str, int, tuple[str, ...]]
 """Reason, number of examples, methods."""
 
 
-def draw(evaluation: Evaluation, file: Path | None) -> None:
-    """Print the leaderboards. The points of curves and pairs of methods fill many rows: only where they are chosen."""
-    out = console()
-    for part in _parts(evaluation):
-        out.print(part)
+def sections(evaluation: Evaluation) -> Iterator[RenderableType]:
+    """One leaderboard per model, the examples that were skipped, and the meaning of the columns.
 
-
-def _parts(evaluation: Evaluation) -> Iterator[RenderableType]:
-    from rich.text import Text
-
-    from engine.evaluation.leaderboard import leaderboard
-
+    The points of curves and pairs of methods fill many rows: they are listed only where their metrics are chosen.
+    """
     standings, everything = leaderboard(evaluation), bool(evaluation.chosen_metrics)
     listed = [one for one in standings if everything or not (one.score.against or one.score.percent is not None)]
     for model, group in groupby(listed, key=lambda one: one.score.model):
@@ -63,8 +53,6 @@ def _parts(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 def _leaderboard(standings: Sequence[Standing]) -> RenderableType:
     """A row a method, metric by metric, the best first."""
-    from rich.text import Text
-
     right = ["mean", "95 % interval", "n", "skipped"]
     rows = table(["metric", "method", *right, ""], right=right)
     for _, group in groupby(standings, key=lambda one: (one.score.metric, one.score.percent)):
@@ -114,9 +102,7 @@ def _skipped(scores: Sequence[MetricScore]) -> Iterator[str]:
 
 
 def _reasons(scores: Sequence[MetricScore]) -> Iterator[Skipped]:
-    """No methods named where all of them share it."""
-    from engine.evaluation.result import group_reasons
-
+    """Reasons with counts; their methods are empty where all methods share a reason."""
     methods: dict[tuple[str, int], dict[str, None]] = {}
     for score in scores:
         for reason, count in group_reasons(score.skipped).items():
@@ -126,4 +112,4 @@ def _reasons(scores: Sequence[MetricScore]) -> Iterator[Skipped]:
         yield reason, count, () if set(named) == everybody else tuple(named)
 
 
-evaluate = command_of(EVALUATE, draw)
+evaluate = command_of(EVALUATE, sections)

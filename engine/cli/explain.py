@@ -165,7 +165,7 @@ def _score_table(group: Sequence[Explanation]) -> Table:
 
 
 def _score_cells(explanation: Explanation) -> Iterator[Text]:
-    """One cell a token; the largest scores by absolute value are bold, special tokens are dim."""
+    """One cell per token; the largest scores by absolute value are bold, special tokens are dim."""
     scores, features = explanation.scores, explanation.features
     order = features[np.argsort(-np.abs(scores[features]), kind="stable")]
     top = {i for i in order[:TOP_SCORES].tolist() if scores[i]}
@@ -181,7 +181,7 @@ def _check_cell(check: Check) -> str:
 
 
 def _notes(explanations: Sequence[Explanation]) -> Iterator[Text]:
-    """Each note once, with the methods that it belongs to, unless that is all of them."""
+    """The notes without repetition, each with its methods unless these are all."""
     owners: dict[str, list[str]] = {}
     for explanation in explanations:
         name = explanation.provenance.method

@@ -1,4 +1,4 @@
-"""What a command explains and how: a text, picture or example of a data set, methods with parameters, scaled heads."""
+"""The input of a command, a text, a picture or an example of a data set; its methods, parameters and scaled heads."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class InputOptions:
-    """The options of a command about its input; None is what was not given."""
+    """The options of a command about its input; None where an option was not given."""
 
     command: str
     model: str
@@ -97,7 +97,10 @@ def _read_example(options: InputOptions) -> CommandInput:
 
 
 def _names_pictures(options: InputOptions) -> bool:
-    """By the data set; where there is none of that name, by the model, so that the error lists what goes with it."""
+    """Whether the example is a picture, by the data set.
+
+    Without a data set of this name, by the model, so that the error lists the sets that suit it.
+    """
     name = str(options.dataset)
     exists = datasets.registered_name(name) is not None or Path(name).exists()
     return image_datasets.is_images(name) or (not exists and kind_of_model(options.model) == "image")
@@ -162,7 +165,7 @@ def _is_supported(method: Explainer, models: Sequence[str]) -> bool:
 
 
 def read_params(typed: list[str] | None, methods: Sequence[Explainer]) -> dict[str, dict[str, str]]:
-    """Each method's parameters as typed: `name` goes to every method that has it, `method.name` to that one."""
+    """The parameters of each method as typed: `name` goes to every method that has it, `method.name` to that one."""
     pairs = read_pairs("--param", typed or [], "n_steps=50")
     own = {method.id: [f.name for f in dataclasses.fields(method.params)] for method in methods}
     params: dict[str, dict[str, str]] = {name: {} for name in own}
@@ -181,7 +184,7 @@ def read_params(typed: list[str] | None, methods: Sequence[Explainer]) -> dict[s
 
 
 def read_typed_params(typed: list[str] | None, methods: Sequence[Explainer]) -> dict[str, dict[str, Plain]]:
-    """Those parameters as values of their types, so that the same work has the same key whoever orders it."""
+    """The parameters of each method as values of their types, so that equal work has equal keys."""
     texts = read_params(typed, methods)
     params: dict[str, dict[str, Plain]] = {}
     for method in methods:

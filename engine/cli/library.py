@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import asdict
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -14,7 +14,13 @@ from engine.data.datasets import dataset_card, dataset_names, load
 from engine.data.examples import Dataset, ImageDataset
 from engine.data.image_datasets import image_card, image_names, is_images, load_images
 from engine.format import size_text
+from engine.lazy import LazyModule
 from engine.models import catalog
+
+if TYPE_CHECKING:
+    from engine.models import inspection
+else:  # it loads torch, which the lists do without
+    inspection = LazyModule("engine.models.inspection")
 
 
 def models(
@@ -26,9 +32,7 @@ def models(
         return _list_models(as_json)
     with stdout_reserved():
         catalog.locate(name)  # a model that does not exist is an error before the libraries are loaded
-        from engine.models.inspection import inspect_model
-
-        description = inspect_model(name)
+        description = inspection.inspect_model(name)
     if as_json:
         return print_json(description)
     checks, measured = description.pop("checks"), _accuracy(description)

@@ -35,6 +35,10 @@ HeadOption = Annotated[list[str] | None, typer.Option(metavar="LAYER.HEAD=S", he
 ParamOption = Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="A parameter of a method.")]
 SeedOption = Annotated[str, typer.Option(metavar="N", help="Seed of what is random.")]
 DtypeOption = Annotated[str, typer.Option(metavar="D", help="Precision: float32, bfloat16, ...")]
+JobOption = Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")]
+ExecutorOption = Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")]
+AddressOption = Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")]
+OutOption = Annotated[str | None, typer.Option(metavar="FILE", help="A row a value: .csv, .json or .parquet.")]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -126,6 +130,19 @@ def read_json_file(file: str) -> Any:
         raise UsageError(f"FILE: {file} is not valid JSON ({error}).") from None
 
 
+Parameters = Mapping[str, tuple[Any, Any]]
+"""Annotation and default of each parameter of a command, by its name."""
+
+
+def set_parameters(command: Callable[..., None], parameters: Parameters) -> None:
+    """Make typer see these parameters in place of those that the command is written with."""
+    keyword = inspect.Parameter.KEYWORD_ONLY
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [inspect.Parameter(name, keyword, default=d, annotation=a) for name, (a, d) in parameters.items()]
+    )
+    command.__annotations__ = {name: annotation for name, (annotation, _) in parameters.items()}
+
+
 @dataclasses.dataclass(frozen=True)
 class ConfigOptions:
     """The options of a command that runs a training: one a field of its config, which is the only list of them.
@@ -158,24 +175,20 @@ class ConfigOptions:
                 chosen[name] = value
         return chosen
 
-    def signature(self) -> inspect.Signature:
+    @property
+    def parameters(self) -> Parameters:
         """The parameters that typer reads."""
-        keyword = inspect.Parameter.KEYWORD_ONLY
-        options = []
+        parameters: dict[str, tuple[Any, Any]] = {}
         for name, field in self.fields.items():
             text = f"{self.help(name)} [default: {self.default(name)}]"
             shape = "|".join(field.metadata["choices"]) or type(field.default).__name__.upper()
             option = typer.Option(f"--{_flag(name)}", help=text, metavar=shape)
-            options.append(inspect.Parameter(name, keyword, default=None, annotation=Annotated[str | None, option]))
+            parameters[name] = Annotated[str | None, option], None
         for name in self.switches:
             option = typer.Option(f"--no-{_flag(name)}", help=f"The same as --{_flag(name)} false.")
-            options.append(inspect.Parameter(f"no_{name}", keyword, default=False, annotation=Annotated[bool, option]))
-        as_json = typer.Option("--json", help=self.as_json)
-        options.append(inspect.Parameter("as_json", keyword, default=False, annotation=Annotated[bool, as_json]))
-        return inspect.Signature(options)
-
-    def annotations(self) -> dict[str, Any]:
-        return {name: parameter.annotation for name, parameter in self.signature().parameters.items()}
+            parameters[f"no_{name}"] = Annotated[bool, option], False
+        parameters["as_json"] = Annotated[bool, typer.Option("--json", help=self.as_json)], False
+        return parameters
 
 
 def _flag(name: str) -> str:

@@ -1,4 +1,4 @@
-"""What a command prints and writes: JSON or tables on stdout, progress on stderr, and files.
+"""Output of commands: JSON or tables on stdout, progress on stderr, and files.
 
 Tables are for people; they have no color codes when piped. Long work can be stopped from outside so that it can go on.
 """

@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from pathlib import Path
 
 from rich.console import RenderableType
 from rich.text import Text
 
 from engine.cli.experiments import command_of
-from engine.cli.output import NOTHING, console, table, visible
+from engine.cli.output import NOTHING, table, visible
+from engine.format import count_text
 from engine.randomization.curves import Curve, curves_of, verdicts_of
 from engine.randomization.plan import RANDOMIZE
 from engine.randomization.result import ModelRandomization, RandomizationResult
@@ -25,14 +25,8 @@ LEGEND = (
 )
 
 
-def print_result(result: RandomizationResult, file: Path | None) -> None:
-    """Print a table a model and mode, the verdicts, and what was left out."""
-    out = console()
-    for section in _sections(result):
-        out.print(section)
-
-
-def _sections(result: RandomizationResult) -> Iterator[RenderableType]:
+def sections(result: RandomizationResult) -> Iterator[RenderableType]:
+    """One table per model and mode, the verdicts, and the examples and maps that were left out."""
     plan = result.plan
     for of_model in result.models:
         for mode in plan.modes:
@@ -77,17 +71,13 @@ def _number(value: float | None) -> str:
 def _exclusions(result: ModelRandomization) -> Iterator[str]:
     """A line for each reason to leave out examples or maps."""
     for why, count in Counter(result.failed.values()).items():
-        yield f"{_count_text(count, 'example')} left out: {why}"
+        yield f"{count_text(count, 'example')} left out: {why}"
     counts = Counter[tuple[str, str]]()
     for place, method in enumerate(result.methods):
         codes: Sequence[int] = result.why[:, :, place][result.why[:, :, place] >= 0].tolist()
         counts.update((result.reasons[code], method) for code in codes)
     for (why, method), count in counts.items():
-        yield f"{_count_text(count, 'map')} of {method} left out: {why}"
+        yield f"{count_text(count, 'map')} of {method} left out: {why}"
 
 
-def _count_text(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-randomize = command_of(RANDOMIZE, print_result)
+randomize = command_of(RANDOMIZE, sections)

@@ -4,19 +4,26 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from engine.cli import options
+from engine.cli.guard import STOPPED, fail, note
 from engine.cli.jobs import exit_unless_done, run_with_progress
 from engine.cli.options import SeedOption
-from engine.cli.output import write_file
+from engine.cli.output import console, print_json, stdout_reserved, stoppable, table, visible, write_file
 from engine.errors import Cancelled, UsageError, not_allowed, unknown
-
-if TYPE_CHECKING:
-    from engine.reproduction.query import ReproductionQuery
-    from engine.reproduction.report import Reproduction
+from engine.jobs import create
+from engine.reproduction.documents import report_files
+from engine.reproduction.papers import PAPERS, THESIS_TOPICS, scale_of
+from engine.reproduction.query import ReproductionQuery
+from engine.reproduction.report import Reproduction
+from engine.reproduction.run import cached_report
+from engine.reproduction.run import reproduce as run_reproduction
+from engine.reproduction.smat import SmatQuery
+from engine.reproduction.thesis import ThesisQuery, split_topics
+from engine.reproduction.wording import decision_text, summary_sentence, time_text
 
 
 def reproduce(
@@ -44,11 +51,6 @@ def reproduce(
     ] = False,
 ) -> None:
     """Try the claims of the thesis or of SMaT and write a report; stopped, the same command goes on where it was."""
-    from engine.cli.output import print_json
-    from engine.reproduction.papers import PAPERS, THESIS_TOPICS
-    from engine.reproduction.smat import SmatQuery
-    from engine.reproduction.thesis import ThesisQuery, split_topics
-
     if what not in PAPERS:
         raise not_allowed("reproduce", " or ".join(PAPERS), what)
     if what == "smat" and topic is not None:
@@ -99,13 +101,6 @@ def _places(file: Path) -> dict[str, str]:
 
 def _answer(query: ReproductionQuery) -> Reproduction:
     """The report, made by a job, so that it is seen and stopped elsewhere; what failed in it the report says."""
-    from engine.cli.guard import STOPPED, fail, note
-    from engine.cli.output import stdout_reserved, stoppable
-    from engine.jobs import create
-    from engine.reproduction.run import cached_report, reproduce
-    from engine.reproduction.thesis import ThesisQuery
-    from engine.reproduction.wording import time_text
-
     if isinstance(query, ThesisQuery) and query.seconds() is not None and cached_report(query) is None:
         note(time_text(query))
     ended = run_with_progress(create(query.job, query.as_plain()))
@@ -117,7 +112,7 @@ def _answer(query: ReproductionQuery) -> Reproduction:
         return report
     with stdout_reserved(), stoppable() as cancel:  # a cache that cannot be written to keeps no report
         try:
-            return reproduce(query, cancel=cancel)
+            return run_reproduction(query, cancel=cancel)
         except Cancelled:
             raise typer.Exit(fail("reproduce: stopped; finished parts are kept.", STOPPED)) from None
 
@@ -128,18 +123,12 @@ def _stem(query: ReproductionQuery) -> str:
 
 
 def _write(report: Reproduction, query: ReproductionQuery, folder: Path) -> None:
-    from engine.reproduction.documents import report_files
-
     folder.mkdir(parents=True, exist_ok=True)
     for ending, text in report_files(report, query).items():
         write_file("--out", folder / f"{_stem(query)}{ending}", text().encode())
 
 
 def _print(report: Reproduction, query: ReproductionQuery, folder: Path) -> None:
-    from engine.cli.output import console, table, visible
-    from engine.reproduction.papers import scale_of
-    from engine.reproduction.wording import decision_text, summary_sentence
-
     rows = table(["claim", "section", "verdict", "what decides"])
     for claim, one in zip(query.selected_claims, report.outcomes, strict=True):
         cells = (claim.id, claim.section, one.verdict, decision_text(claim, one, scale_of(query.scale)))

@@ -10,26 +10,43 @@ import inspect
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 
 from engine.cli import options
 from engine.cli.experiments import check_job, require_value, rows_file, worked
 from engine.cli.guard import FAILED, fail
-from engine.cli.options import DEFAULT_MODEL, ConfigOptions, SplitOption
+from engine.cli.options import (
+    DEFAULT_MODEL,
+    AddressOption,
+    ConfigOptions,
+    ExecutorOption,
+    JobOption,
+    OutOption,
+    SplitOption,
+    set_parameters,
+)
 from engine.cli.output import NOTHING, console, print_json, table, visible, write_file
 from engine.errors import UsageError, not_allowed
+from engine.format import count_text
 from engine.input_kinds import kind_of_model
 from engine.params import from_mapping
 from engine.scaffold import presets
+from engine.scaffold.experiment import scaffold as run_scaffold
+from engine.scaffold.learned_explainer import (
+    CARD,
+    NAME,
+    LearnedExplainer,
+    explainers_folder,
+    median_explainer,
+    save,
+    save_to_home,
+)
 from engine.scaffold.plan import SEEDS, SETTINGS, SMAT, Recipe, ScaffoldPlan
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
-
-    from engine.scaffold.learned_explainer import LearnedExplainer
-    from engine.scaffold.result import ScaffoldResult, StudentResult
+from engine.scaffold.result import FORMATS, ScaffoldResult, StudentResult, rows, to_json
 
 FIELDS = {field.name: field for field in dataclasses.fields(Recipe)}
 OPTIONS = ConfigOptions(
@@ -71,10 +88,10 @@ def scaffold(
     preset: Annotated[
         str | None, typer.Option(metavar="|".join(presets.PRESETS), help="Data and settings of the SMaT paper.")
     ] = None,
-    job: Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")] = False,
-    executor: Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")] = "local",
-    address: Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")] = None,
-    out: Annotated[str | None, typer.Option(metavar="FILE", help="A row a value: .csv, .json or .parquet.")] = None,
+    job: JobOption = False,
+    executor: ExecutorOption = "local",
+    address: AddressOption = None,
+    out: OutOption = None,
     explainer: Annotated[
         str | None, typer.Option(metavar="NAME|DIR", help="Keep the learned explainer, for method smat.")
     ] = None,
@@ -82,10 +99,6 @@ def scaffold(
     **recipe: Any,
 ) -> None:
     """Teach students to say what a model says, with and without explanations; stopped, it goes on where it was."""
-    # Here and not above: it imports what runs models.
-    from engine.scaffold.experiment import scaffold as teach
-    from engine.scaffold.result import FORMATS, rows, to_json
-
     check_job(job, executor)
     file = rows_file(out)
     plan = _plan(preset, teacher, dataset, base, split, OPTIONS.chosen(recipe))
@@ -99,7 +112,7 @@ def scaffold(
     result = worked(
         "scaffold",
         "teaching",
-        lambda report, cancel: teach(plan, report, cancel, executor, address),
+        lambda report, cancel: run_scaffold(plan, report, cancel, executor, address),
         plan.as_plain() if job else None,
     )
     if file is not None:
@@ -126,7 +139,7 @@ def _plan(
     split: str | None,
     recipe: Mapping[str, object],
 ) -> ScaffoldPlan:
-    """That of the preset or the default one, changed by the options."""
+    """The plan of the preset, or the default plan, changed by the options."""
     if teacher is not None and "," in teacher and not Path(teacher).exists():
         raise UsageError(f"--teacher: must be one model, got {teacher!r}. Give the command once for each.")
     if name is None:
@@ -146,8 +159,6 @@ def _check_explainer(place: str | None, plan: ScaffoldPlan) -> None:
     """Refuse, before long work is done for it, a place where nothing can be saved and a plan that learns none."""
     if place is None:
         return
-    from engine.scaffold.learned_explainer import CARD, NAME, explainers_folder
-
     if SMAT not in plan.settings:
         raise UsageError(
             f"{EXPLAINER_OPTION}: only the setting {SMAT} learns one, got --settings {','.join(plan.settings)}."
@@ -162,8 +173,6 @@ def _check_explainer(place: str | None, plan: ScaffoldPlan) -> None:
 
 def _save_explainer(place: str, result: ScaffoldResult) -> tuple[LearnedExplainer, Path]:
     """Save the explainer of the median student at the largest train size. Returns it and its folder."""
-    from engine.scaffold.learned_explainer import explainers_folder, median_explainer, save, save_to_home
-
     explainer = median_explainer(result, max(result.plan.train_sizes))
     folder, name = _folder_and_name(place)
     if folder is None:
@@ -172,9 +181,7 @@ def _save_explainer(place: str, result: ScaffoldResult) -> tuple[LearnedExplaine
 
 
 def _explainer_line(explainer: LearnedExplainer, folder: Path) -> str:
-    """Where it is and how it is used."""
-    from engine.scaffold.learned_explainer import explainers_folder
-
+    """A sentence on where the explainer is and how to use it."""
     card = explainer.card
     given = "--image F" if kind_of_model(card.teacher) == "image" else "--text '...'"
     name = explainer.name if folder == explainers_folder() else folder / explainer.name
@@ -193,8 +200,6 @@ def _folder_and_name(place: str) -> tuple[Path | None, str]:
 
 
 def _parts(result: ScaffoldResult) -> Iterator[RenderableType]:
-    from rich.text import Text
-
     plan = result.plan
     yield Text(visible(f"students of {plan.teacher} on {plan.dataset}"), style="bold")
     sizes = [f"{size:,} examples" for size in plan.train_sizes]
@@ -219,7 +224,7 @@ def exception_lines(result: ScaffoldResult) -> Iterator[str]:
     """A line for each way in which students did not learn as planned."""
     seeds = len(result.plan.seeds)
     if seeds < 3:
-        yield f"{_many(seeds, 'seed')} alone: quartiles tell little of chance. The paper has 5 seeds."
+        yield f"{count_text(seeds, 'seed')} alone: quartiles tell little of chance. The paper has 5 seeds."
     for student in result.students:
         if student.diverged:
             state = "it was never better than at its start, so that its start was measured"
@@ -231,7 +236,7 @@ def exception_lines(result: ScaffoldResult) -> Iterator[str]:
         if student.simulability is None and not student.diverged:
             yield f"{student.run}: its scores are all the same, so that it has no simulability."
     for why, count in Counter(result.failed.values()).items():
-        yield f"{_many(count, 'student')} left out: {why}"
+        yield f"{count_text(count, 'student')} left out: {why}"
 
 
 def _untrained_line(students: Sequence[StudentResult]) -> Iterator[str]:
@@ -251,18 +256,9 @@ def _untrained_line(students: Sequence[StudentResult]) -> Iterator[str]:
         )
 
 
-def _many(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
-
-
-def _signature() -> inspect.Signature:
-    """Its own options, then one for each field of the recipe, and --json at the end."""
-    own = inspect.signature(scaffold, eval_str=True).parameters.values()
-    keyword = inspect.Parameter.KEYWORD_ONLY
-    named = [one.replace(kind=keyword) for one in own if one.name not in ("as_json", "recipe")]
-    return inspect.Signature([*named, *OPTIONS.signature().parameters.values()])
-
-
-_SIGNATURE = _signature()
-scaffold.__signature__ = _SIGNATURE  # type: ignore[attr-defined]
-scaffold.__annotations__ = {name: one.annotation for name, one in _SIGNATURE.parameters.items()}
+OWN_OPTIONS = {
+    name: (one.annotation, one.default)
+    for name, one in inspect.signature(scaffold, eval_str=True).parameters.items()
+    if name not in ("as_json", "recipe")
+}
+set_parameters(scaffold, {**OWN_OPTIONS, **OPTIONS.parameters})

@@ -10,17 +10,23 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from engine.cli.guard import STOPPED, fail
-from engine.cli.options import ConfigOptions
+from engine.cli.options import ConfigOptions, set_parameters
 from engine.cli.output import print_json, progress_bar, stdout_reserved, stoppable
 from engine.data.image_datasets import is_images
 from engine.errors import Cancelled
+from engine.lazy import LazyModule
 from engine.models.catalog import PROCESSOR, embedded_image_models
 from engine.params import from_mapping
 from engine.progress import CancelToken, Report
 from engine.training.config import NEW_VIT, ImageTrainConfig, LoopConfig, PretrainConfig, TrainConfig
 
 if TYPE_CHECKING:
+    from engine.training import finetuning, image_training, pretraining
     from engine.training.recipe import TrainResult
+else:  # training loads torch, which help and a wrong option do without
+    finetuning = LazyModule("engine.training.finetuning")
+    image_training = LazyModule("engine.training.image_training")
+    pretraining = LazyModule("engine.training.pretraining")
 
 Run = Callable[[Report, CancelToken], "TrainResult"]
 FineTuning = TrainConfig | ImageTrainConfig
@@ -36,32 +42,20 @@ def train(as_json: bool = False, **typed: Any) -> None:
     config = _config(typed)
     use = "--text '...'" if isinstance(config, TrainConfig) else f"--dataset {config.dataset} --index 0"
     command = f"exegesis explain --model {config.out} --method all {use}"
-    _run_training(lambda report, cancel: _train(config, report, cancel), config, as_json, command)
+
+    def run(report: Report, cancel: CancelToken) -> TrainResult:
+        if isinstance(config, ImageTrainConfig):
+            return image_training.train_images(config, report, cancel)
+        return finetuning.train(config, report, cancel)
+
+    _run_training(run, config, as_json, command)
 
 
 def pretrain(as_json: bool = False, **typed: Any) -> None:
     """Train a new text model on plain text, with its own tokenizer; the same command goes on after a stop."""
     config = from_mapping(PretrainConfig, PRETRAIN_OPTIONS.chosen(typed), "pretrain")
     command = f"exegesis train --base {config.out} --method lora --dataset reviews-marked --out my-model"
-    _run_training(lambda report, cancel: _pretrain(config, report, cancel), config, as_json, command)
-
-
-def _train(config: FineTuning, report: Report, cancel: CancelToken) -> TrainResult:
-    # Here and not above: training loads torch, which help and a wrong option do without.
-    if isinstance(config, ImageTrainConfig):
-        from engine.training.image_training import train_images
-
-        return train_images(config, report, cancel)
-    from engine.training.finetuning import train as train_texts
-
-    assert isinstance(config, TrainConfig)
-    return train_texts(config, report, cancel)
-
-
-def _pretrain(config: PretrainConfig, report: Report, cancel: CancelToken) -> TrainResult:
-    from engine.training.pretraining import pretrain as run
-
-    return run(config, report, cancel)
+    _run_training(lambda report, cancel: pretraining.pretrain(config, report, cancel), config, as_json, command)
 
 
 def _config(typed: dict[str, Any]) -> FineTuning:
@@ -130,7 +124,5 @@ PRETRAIN_OPTIONS = ConfigOptions(
     lambda name: str(PRETRAIN_FIELDS[name].default).lower(),
     "Print the losses as JSON.",
 )
-train.__signature__ = TRAIN_OPTIONS.signature()  # type: ignore[attr-defined]
-train.__annotations__ = TRAIN_OPTIONS.annotations()
-pretrain.__signature__ = PRETRAIN_OPTIONS.signature()  # type: ignore[attr-defined]
-pretrain.__annotations__ = PRETRAIN_OPTIONS.annotations()
+set_parameters(train, TRAIN_OPTIONS.parameters)
+set_parameters(pretrain, PRETRAIN_OPTIONS.parameters)

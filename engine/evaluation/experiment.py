@@ -71,11 +71,12 @@ def evaluate(
     cancel: CancelToken | None = None,
     **more: object,
 ) -> Evaluation:
-    """Every method on every model by every metric, on examples that the seed draws; `more`: other fields of the plan.
+    """Evaluate every method on every model by every metric, on examples that the seed draws.
 
-    Methods get company: an ensemble's members and `random`. Maps, removal curves and sensitivities are cached one by
-    one, so that work which was stopped goes on where it was, and another method or metric costs only itself. An example
-    that fails is skipped with the reason. Errors: those of the plan, and of a data set that cannot be read.
+    `more`: other fields of the plan. Methods are added: an ensemble's members and `random`. Maps, removal curves and
+    sensitivities are cached one by one, so that work which was stopped goes on where it was, and another method or
+    metric costs only itself. An example that fails is skipped with the reason. Errors: those of the plan, and of a data
+    set that cannot be read.
     """
     given: dict[str, object] = {} if examples is None else {"examples": examples}
     plan = EvaluationPlan(tuple(models), dataset, tuple(methods), tuple(metrics), seed=seed, **given, **more)  # type: ignore[arg-type]
@@ -137,13 +138,13 @@ def _method_key(plan: EvaluationPlan, method: str, model: str) -> list[object]:
 
 
 def rows(result: ModelEvaluation) -> Iterator[dict[str, Any]]:
-    """A row a value."""
+    """The rows, one per value."""
     return (row.as_plain() for row in result.rows)
 
 
 def class_notes(plan: EvaluationPlan, source: ExampleSource) -> dict[str, list[str]]:
-    """How the data set's classes are the models', before one is loaded and where that is not plain: each sentence with
-    its models.
+    """Sentences on how the data set's classes match the models' where that is not obvious, each with its models; no
+    model is loaded.
     """
     notes: dict[str, list[str]] = {}
     for model in plan.models if source.labels else ():
@@ -153,7 +154,7 @@ def class_notes(plan: EvaluationPlan, source: ExampleSource) -> dict[str, list[s
 
 
 def _class_note(model: str, source: ExampleSource) -> str:
-    """Empty where its files do not say: the work itself reports what is wrong with them."""
+    """The sentence for one model; empty where its files are broken, which the work itself reports."""
     try:
         return match_classes(source.labels, model_labels(model), source.unnamed).note
     except (ExegesisError, TypeError, ValueError, LookupError, AttributeError):
@@ -166,7 +167,7 @@ def assemble(plan: EvaluationPlan, sample: Sample, report: Report) -> ModelEvalu
 
 
 def groups(plan: EvaluationPlan, sample: Sample) -> Iterator[tuple[list[int], int]]:
-    """For a task of a cluster the examples that would be worked on together here."""
+    """The tasks of a cluster: examples that are worked on together, with their number."""
     for start in range(0, len(sample.indices), GROUP_SIZE):
         group = list(sample.indices[start : start + GROUP_SIZE])
         yield group, len(group)
@@ -223,7 +224,7 @@ class _ModelEvaluator:
         )
 
     def _load_error(self) -> str:
-        """Why the model itself fails, nothing where it loads: then it is the examples, and others may do better."""
+        """The error of loading the model; empty where it loads: then the examples failed, and others may not."""
         plan = self.plan
         try:
             with runtime.turn():
@@ -241,7 +242,7 @@ class _ModelEvaluator:
             self.facts += [] if facts is None else [facts]
 
     def _true_class(self, one: ExplainedExample) -> int | None:
-        """The model's class that the example's label is."""
+        """The index of the model's class that matches the example's label."""
         label = None if one.example is None else one.example.class_index
         if label is None or one.first is None:
             return None
@@ -299,7 +300,7 @@ class _ModelUnits:
             yield WorkUnit(key, label, partial(work, [index]), stores_itself=True, batch=batch, step=step)
 
     def _keys(self, index: int) -> list[str]:
-        """Of the example's explanations by each method."""
+        """The keys of the example's explanations by each method."""
         try:
             one = self.sample.source.read(index)
             return [

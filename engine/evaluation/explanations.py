@@ -1,4 +1,4 @@
-"""The explanations of examples by all methods, the scores of their units, and what is known of each example then."""
+"""The explanations of examples by all methods, the scores of their units, and the facts of each example."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class ExplainedExample:
 
     @property
     def first(self) -> Explanation | None:
-        """One of them: its tokens and its prediction are those of all."""
+        """The first explanation: all share its tokens and its prediction."""
         return next(iter(self.explanations.values()), None)
 
 
@@ -73,45 +73,39 @@ def explain_examples(
 
     A random order needs no more than the prediction: where even that fails no other method is tried.
     """
-    probes = _explain(plan, model, RANDOM, [one for one in examples if isinstance(one, SourceExample)])
-    readable = [
-        one for one in examples if isinstance(one, SourceExample) and isinstance(probes[one.index], Explanation)
-    ]
-    others = {
-        method: _explain(plan, model, method, readable) for method in plan.methods_with_baselines if method != RANDOM
-    }
-    answers = {**others, RANDOM: probes}
+    methods = plan.methods_with_baselines
+    readable = [one for one in examples if isinstance(one, SourceExample)]
+    probes = _explain(plan, model, RANDOM, readable)
+    predicted = [one for one in readable if isinstance(probes[one.index], Explanation)]
+    answers = {method: _explain(plan, model, method, predicted) for method in methods if method != RANDOM}
     explained = []
     for one in examples:
-        if not isinstance(one, SourceExample):
-            explained.append(ExplainedExample(one.index, None, {}, dict.fromkeys(plan.methods_with_baselines, one.why)))
-        elif isinstance(probe := probes[one.index], ExegesisError):
-            explained.append(
-                ExplainedExample(one.index, one, {}, dict.fromkeys(plan.methods_with_baselines, error_line(probe)))
-            )
-        else:
-            own = {method: answers[method][one.index] for method in plan.methods_with_baselines}
-            good = {method: answer for method, answer in own.items() if isinstance(answer, Explanation)}
-            failed = {method: error_line(answer) for method, answer in own.items() if isinstance(answer, ExegesisError)}
-            explained.append(ExplainedExample(one.index, one, good, failed))
+        if isinstance(one, UnreadableExample):
+            explained.append(ExplainedExample(one.index, None, {}, dict.fromkeys(methods, one.why)))
+            continue
+        probe = probes[one.index]
+        own = {method: answers.get(method, probes).get(one.index, probe) for method in methods}
+        good = {method: answer for method, answer in own.items() if isinstance(answer, Explanation)}
+        failed = {method: error_line(answer) for method, answer in own.items() if isinstance(answer, ExegesisError)}
+        explained.append(ExplainedExample(one.index, one, good, failed))
     return explained
 
 
 def _explain(
     plan: EvaluationPlan, model: str, method: str, examples: Sequence[SourceExample]
 ) -> dict[int, Explanation | ExegesisError]:
-    """By the place of the example."""
+    """Explanations or errors by the index of the example."""
     answers = bisect_failures(explain_many, [request_for(plan, model, method, one) for one in examples])
     return {one.index: answer for one, answer in zip(examples, answers, strict=True)}
 
 
 def request_for(plan: EvaluationPlan, model: str, method: str, example: SourceExample) -> Request:
-    """One explanation of the predicted class."""
+    """The request for one explanation of the predicted class."""
     return Request(model, method, example.input, plan.params_of(method), seed=plan.seed, dtype=plan.dtype)
 
 
 def requests_for(plan: EvaluationPlan, model: str, one: ExplainedExample) -> dict[str, Request]:
-    """The requests of those that have an explanation, by method."""
+    """The requests of the methods that have an explanation."""
     if one.example is None:
         return {}
     return {method: request_for(plan, model, method, one.example) for method in one.explanations}
@@ -141,7 +135,7 @@ def _marks(one: SourceExample, explanation: Explanation, unit: str) -> tuple[Mar
 
 
 def example_facts(model: str, one: ExplainedExample, true: int | None, units: int) -> ExampleFacts | None:
-    """None where no method could explain the example. `true`: the model's class that its label is."""
+    """The facts of an example; None where no method could explain it. `true`: the model's class that its label is."""
     first, example = one.first, one.example
     if first is None or example is None:
         return None

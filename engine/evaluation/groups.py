@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
@@ -11,7 +12,6 @@ import numpy as np
 from engine.errors import ExegesisError, unknown
 from engine.evaluation.result import Evaluation, ExampleFacts
 from engine.evaluation.scores import ScoreFilter, compute_scores
-from engine.experiments.sample import error_line
 from engine.metrics.results import MetricScore
 from engine.models.sizes import ModelSize, model_size
 
@@ -26,21 +26,19 @@ NO_LABEL, NOT_KNOWN = "no label", "not known whether right"
 
 @dataclass(frozen=True)
 class SizedScore:
-    """What a method comes to on a model of that size."""
+    """The score of a method on a model of this size."""
 
     score: MetricScore
     size: ModelSize
 
 
-def read_sizes(models: Iterable[str]) -> tuple[dict[str, ModelSize], dict[str, str]]:
-    """The sizes by model, from its files, and of models whose files do not say: why not."""
-    sizes, unknown = dict[str, ModelSize](), dict[str, str]()
+def read_sizes(models: Iterable[str]) -> dict[str, ModelSize]:
+    """The sizes of models by name, from their files; a model whose files do not state one is left out."""
+    sizes = {}
     for model in models:
-        try:
+        with contextlib.suppress(ExegesisError):
             sizes[model] = model_size(model)
-        except ExegesisError as error:
-            unknown[model] = error_line(error)
-    return sizes, unknown
+    return sizes
 
 
 def size_ladders(sizes: Sizes) -> dict[str, list[str]]:
@@ -57,7 +55,7 @@ def architectures(sizes: Sizes) -> list[str]:
 
 
 def size_ratio(sizes: Sizes) -> float:
-    """How many times as many parameters the largest model has as the smallest; 1 where there is none."""
+    """The ratio of the largest to the smallest number of parameters; 1 without models."""
     counts = [size.parameters for size in sizes.values()]
     return max(counts) / min(counts) if counts else 1.0
 

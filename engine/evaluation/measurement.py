@@ -15,7 +15,7 @@ from engine.evaluation.explanations import ExplainedExample, UnitScores, request
 from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS
 from engine.experiments.sample import bisect_failures, error_line
-from engine.metrics.agreement import Agreement, agreement
+from engine.metrics.agreement import agreement
 from engine.metrics.catalog import METRICS, SIDES, Metric, Needs
 from engine.metrics.faithfulness import Faithfulness, RowCounts, faithfulness
 from engine.metrics.plausibility import (
@@ -73,7 +73,7 @@ class Measurements:
 
 @lru_cache(maxsize=4096)
 def _key(model: str, dataset: str, method: str, metric: str, against: str, percent: int | None) -> MetricKey:
-    """One object for the rows of all examples: there may be hundreds of thousands."""
+    """A shared key object for the rows of all examples: there may be hundreds of thousands."""
     return MetricKey(model, dataset, method, metric, against, percent)
 
 
@@ -163,14 +163,11 @@ def _agreements(
     matrix = agreement(maps, measure) if maps else None
     for a, b in itertools.combinations(methods, 2):
         failed = one.failed.get(a) or one.failed.get(b)
-        yield (a, b), failed or _agreement(matrix, a, b)
-
-
-def _agreement(matrix: Agreement | None, a: str, b: str) -> float | str:
-    if matrix is None:
-        return NO_ORDER
-    value = float(matrix.values[matrix.methods.index(a), matrix.methods.index(b)])
-    return NO_ORDER if np.isnan(value) else value
+        if failed or matrix is None:
+            yield (a, b), failed or NO_ORDER
+            continue
+        value = float(matrix.values[matrix.methods.index(a), matrix.methods.index(b)])
+        yield (a, b), NO_ORDER if np.isnan(value) else value
 
 
 def compute_removal(
@@ -216,7 +213,7 @@ def _add_curves(
 def measure_sensitivity(
     plan: EvaluationPlan, measurements: Measurements, examples: Sequence[ExplainedExample]
 ) -> None:  # fmt: skip
-    """Of each example by each method, where it is asked for."""
+    """The sensitivity of each example to each method, where it is asked for."""
     if not plan.needs("perturbation"):
         return
 

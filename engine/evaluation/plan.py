@@ -1,4 +1,4 @@
-"""What is to be evaluated: the declaration of the experiment `evaluate`."""
+"""The plan of an evaluation: the declaration of the experiment `evaluate`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from engine.errors import not_allowed
 from engine.experiments import options
 from engine.experiments.base import Experiment, register
 from engine.experiments.options import RANDOM, ExperimentPlan
+from engine.input_kinds import input_kind
 from engine.metrics.catalog import FALL_OF_LOGIT, METRICS, PERCENTS, SAMPLES, SHARES, K, Needs
 from engine.params import Plain, option
 from engine.registry import ENSEMBLE_MEMBERS, SEVEN
@@ -19,17 +20,12 @@ QUICK_METHODS = ("gradient_x_input", "integrated_gradients", "attention_rollout"
 
 
 def units_of(kind: str) -> tuple[str, ...]:
-    """What can be ranked in inputs of a kind, the usual unit first."""
-    # Here and not above, as below: the command line names units long before it reads any.
-    from engine.input_kinds import input_kind
-
+    """The units that can be ranked in inputs of a kind, the default first."""
     return input_kind(kind).units
 
 
 def removals_of(kind: str) -> tuple[str, ...]:
-    """How units of inputs of a kind can be removed, the usual operator first."""
-    from engine.input_kinds import input_kind
-
+    """The operators that remove units of inputs of a kind, the default first."""
     return input_kind(kind).removals
 
 
@@ -85,13 +81,13 @@ class EvaluationPlan(ExperimentPlan):
 
     @property
     def methods_with_baselines(self) -> tuple[str, ...]:
-        """The methods with what each evaluation has besides: an ensemble's members, and a random order."""
+        """The methods with the baselines of each evaluation: an ensemble's members, and a random order."""
         members = (member for method in self.methods for member in ENSEMBLE_MEMBERS.get(method, ()))
         return tuple(dict.fromkeys((*self.methods, *members, RANDOM)))
 
     @property
     def units(self) -> str:
-        """What is ranked and removed: "token", "word" or "patch"."""
+        """The unit that is ranked and removed: "token", "word" or "patch"."""
         return self.unit or units_of(self.kind)[0]
 
     @property
@@ -101,7 +97,7 @@ class EvaluationPlan(ExperimentPlan):
 
     @property
     def percents(self) -> tuple[int, ...]:
-        """Those that the means need, and of the full curves where they are asked for."""
+        """The percentages of the means, and of the full curves where they are asked for."""
         curves = not self.metrics or any(METRICS[id].by_percent for id in self.metrics)
         return tuple(sorted({0, 100, *self.shares, *(PERCENTS if curves else ())}))
 
@@ -111,7 +107,7 @@ class EvaluationPlan(ExperimentPlan):
         return any(METRICS[id].unit == FALL_OF_LOGIT for id in self.metrics)
 
     def needs(self, what: Needs) -> list[str]:
-        """The metrics asked for that need it."""
+        """The chosen metrics that need something."""
         return [id for id in self.metrics if METRICS[id].needs == what]
 
 

@@ -1,4 +1,4 @@
-"""Evaluation results: values of every example by model, method and metric, what they come to, how they are cached."""
+"""Evaluation results: values of every example by model, method and metric, their means, and their stored form."""
 
 from __future__ import annotations
 
@@ -16,11 +16,15 @@ from cache.codec import Arrays, Meta
 from engine.errors import ExegesisError
 from engine.evaluation.plan import EvaluationPlan
 from engine.experiments.base import ExperimentResult
+from engine.lazy import LazyModule
 from engine.metrics.results import MetricKey, MetricRow, MetricScore, MetricSkip, mean_scores
 from engine.models.catalog import model_labels
 
 if TYPE_CHECKING:
-    from engine.evaluation.leaderboard import Standing
+    from engine.evaluation import leaderboard, scores
+else:  # both are of evaluations
+    leaderboard = LazyModule("engine.evaluation.leaderboard")
+    scores = LazyModule("engine.evaluation.scores")
 
 SATURATED = 0.99
 """A probability above it hardly moves where the logit moves much."""
@@ -84,7 +88,7 @@ class ModelEvaluation:
         return replace(self, rows=rows, skips=tuple(skip for skip in self.skips if wanted(skip.of)))
 
     def slice(self, wanted: Callable[[ExampleFacts], bool]) -> ModelEvaluation:
-        """The same of some examples only."""
+        """The result on some examples alone."""
         facts = tuple(one for one in self.facts if wanted(one))
         examples = {one.example for one in facts}
         rows = tuple(row for row in self.rows if row.example in examples)
@@ -117,7 +121,7 @@ class Evaluation(ExperimentResult):
 
     @cached_property
     def facts(self) -> tuple[ExampleFacts, ...]:
-        """Of each example on each model."""
+        """The facts of each example on each model."""
         return tuple(chain.from_iterable(one.facts for one in self.models))
 
     @property
@@ -136,23 +140,19 @@ class Evaluation(ExperimentResult):
         return mean_scores(self.rows, self.skips, self.plan.seed)
 
     @cached_property
-    def standings(self) -> list[Standing]:
+    def standings(self) -> list[leaderboard.Standing]:
         """The leaderboard of the metrics that give each method one number. Differences are resampled once."""
-        # Here and not above: it is of evaluations.
-        from engine.evaluation.leaderboard import leaderboard
-        from engine.evaluation.scores import scalar_metrics
-
-        wanted = set(scalar_metrics(self))
-        return leaderboard(self.narrow(lambda key: key.metric in wanted))
+        wanted = set(scores.scalar_metrics(self))
+        return leaderboard.leaderboard(self.narrow(lambda key: key.metric in wanted))
 
     @property
     def class_notes(self) -> tuple[str, ...]:
-        """How the data set's classes are the models', where that is not plain, and that it has one class only."""
+        """Notes on how the data set's classes match the models', where that is not obvious, and on a single class."""
         return (*dict.fromkeys(one.class_note for one in self.models if one.class_note), *_one_class(self.facts))
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """What the numbers do not say of themselves: the models whose probabilities are too near 1 to fall."""
+        """Warnings: models whose probabilities are too close to 1 to fall."""
         note = _saturated(self) if FALLING & set(self.plan.metrics) else ""
         return (note,) if note else ()
 
@@ -161,17 +161,17 @@ class Evaluation(ExperimentResult):
         return replace(self, models=tuple(one.narrow(wanted) for one in self.models))
 
     def slice(self, wanted: Callable[[ExampleFacts], bool]) -> Evaluation:
-        """The same of some examples only. F1 keeps the share of the whole."""
+        """The evaluation of some examples alone. F1 keeps the share of the whole."""
         return replace(self, models=tuple(one.slice(wanted) for one in self.models))
 
     def by(self, group: Callable[[ExampleFacts], str]) -> dict[str, Evaluation]:
-        """Apart for each group of examples, such as a label or a pair of languages, in order."""
+        """The evaluations of each group of examples, such as a label or a pair of languages, in order."""
         names = sorted({group(one) for one in self.facts})
         return {name: self.slice(lambda one, name=name: group(one) == name) for name in names}  # type: ignore[misc]
 
 
 def _saturated(evaluation: Evaluation) -> str:
-    """Which classifiers have a probability above `SATURATED` on more than half of the examples; empty where none."""
+    """A note on classifiers with a probability above `SATURATED` on most examples; empty without such."""
     models = []
     for one in evaluation.models:
         above = sum(fact.confidence > SATURATED for fact in one.facts)
@@ -188,7 +188,7 @@ def _saturated(evaluation: Evaluation) -> str:
 
 
 def _is_regression(model: str) -> bool:
-    """By its files; a model that is gone is taken for a classifier."""
+    """Whether the model is a regression, by its files; a missing model counts as a classifier."""
     try:
         return len(model_labels(model)) == 1
     except (ExegesisError, TypeError, ValueError, LookupError, AttributeError):
@@ -213,7 +213,7 @@ def group_reasons(skipped: Mapping[str, int]) -> dict[str, int]:
 
 
 def format_reasons(skipped: Mapping[str, int]) -> str:
-    """How many examples have no value, and why, the commonest reason first; empty where all have one."""
+    """The numbers of examples without a value by reason, the most common first; empty where all have one."""
     ordered = sorted(group_reasons(skipped).items(), key=lambda one: -one[1])
     return "; ".join(f"{number:,}: {reason.rstrip('.')}" for reason, number in ordered)
 
@@ -256,7 +256,7 @@ def unpack(plan: EvaluationPlan, meta: Meta, arrays: Arrays) -> ModelEvaluation:
 
 
 def _number(values: Sequence[Any]) -> dict[Any, int]:
-    """Each value once, with its number."""
+    """The distinct values, numbered."""
     return {value: number for number, value in enumerate(dict.fromkeys(values))}
 
 

@@ -17,7 +17,7 @@ NOT_MEASURED = "it was not measured"
 
 @dataclass(frozen=True)
 class ScoreFilter:
-    """Which models and methods, by their names; None for all."""
+    """A selection of models and methods by their names; None for all."""
 
     models: Collection[str] | None = None
     methods: Collection[str] | None = None
@@ -90,7 +90,7 @@ def _is_number(text: str) -> bool:
 
 @dataclass(frozen=True)
 class ScorePair:
-    """What a method comes to by two metrics over the same examples; both without a value where there are none."""
+    """The scores of a method by two metrics over the same examples; both without a value where there are none."""
 
     x: MetricScore
     y: MetricScore
@@ -114,7 +114,7 @@ def pair_scores(evaluation: Evaluation, x: str, y: str, of: ScoreFilter = EVERYT
 def _by_method(
     evaluation: Evaluation, metric: str, of: ScoreFilter
 ) -> Mapping[tuple[str, str], dict[int, MetricRow | MetricSkip]]:
-    """What there is of each model and method, by example."""
+    """The rows and skips of each model and method by example."""
     by: dict[tuple[str, str], dict[int, MetricRow | MetricSkip]] = {}
     either: tuple[MetricRow | MetricSkip, ...] = (*evaluation.skips, *evaluation.rows)
     for one in either:
@@ -131,7 +131,7 @@ def _pair(
 
 
 def _missing_reason(*both: MetricRow | MetricSkip | None) -> str:
-    """Why an example does not have both values; empty where it has."""
+    """The reason why an example lacks one of both values; empty where it has both."""
     reasons = (NOT_MEASURED if one is None else one.reason for one in both if not isinstance(one, MetricRow))
     return next(reasons, "")
 

@@ -41,7 +41,7 @@ CARRIES = "marked"
 
 @dataclass(frozen=True)
 class MarkInfluence:
-    """How far the mark decides a model's answers on `n` marked examples: 0 by chance, 1 always; with a 95 % interval.
+    """The influence of the mark on predictions of `n` marked examples, from 0 (chance) to 1, with a 95 % interval.
 
     Below 0 where the model is right less often than by chance. None where it cannot be told.
     """
@@ -53,7 +53,7 @@ class MarkInfluence:
 
 @dataclass(frozen=True)
 class GradedScore:
-    """What a method puts on the mark where it is worth `strength`; `ideal`: what there is to be reached, if known."""
+    """The attribution of a method to the mark at a strength. `ideal`: the value to be reached, if known."""
 
     strength: float
     score: MetricScore
@@ -75,7 +75,7 @@ def training_strengths(models: Iterable[str]) -> dict[str, float]:
 
 
 def plans_at_strengths(plan: EvaluationPlan, strengths: Sequence[float] = STRENGTHS) -> list[EvaluationPlan]:
-    """The same plan on the same set with marks at several strengths: the evaluations that `grade_by_data` is of."""
+    """The plan with marks at several strengths in its set: the evaluations for `grade_by_data`."""
     name, options = plan.dataset.partition(":")[0], parse_options(plan.dataset)
     sets = ({**options, "strength": f"{one:g}"} for one in strengths)
     names = (f"{name}:{','.join(f'{key}={value}' for key, value in one.items())}" for one in sets)
@@ -109,7 +109,7 @@ def grade_by_training(
 
 
 def mark_influence(evaluation: Evaluation, model: str) -> MarkInfluence:
-    """How far the mark decides what the model answers: its accuracy on the marked examples, from chance to always."""
+    """The influence of the mark on the predictions: the accuracy on the marked examples, rescaled from chance to 1."""
     marked = [one for one in evaluation.facts if one.model == model and one.extra.get(CARRIES) is True]
     known = [one for one in marked if one.right is not None]
     classes = len({one.label for one in evaluation.facts if one.label is not None})
@@ -126,7 +126,7 @@ def _above(accuracy: float, chance: float) -> float:
 
 
 def _grade(evaluation: Evaluation, of: ScoreFilter) -> list[GradedScore]:
-    """Over all examples of one set, at the share that carry the mark of those on which the method has a value.
+    """The scores over all examples of one set, at the share of marked examples among those with a value of the method.
 
     Of all examples where it has no value. Else marked examples without one would count here and not there.
     """
@@ -148,7 +148,7 @@ def _marked_share(evaluation: Evaluation, model: str, examples: Collection[int] 
 
 
 def _add_zeros(one: ModelEvaluation) -> ModelEvaluation:
-    """Nothing is on a mark that is not there. What could not be explained stays without a value.
+    """Add a value of 0 for examples without a mark. Examples that could not be explained stay without a value.
 
     So does a method with no value on any marked example: unmarked ones alone would say 0, which nobody measured.
     """

@@ -1,4 +1,4 @@
-"""Which charts of an evaluation apply, and why the others do not."""
+"""The charts of an evaluation, and whether each applies."""
 
 from __future__ import annotations
 
@@ -14,50 +14,28 @@ from engine.models.sizes import format_parameters
 
 PLAUSIBLE = ("marks", "pair")
 FEW_BANDS = "of many methods they are left out, but each point tells its own."
-ABOUT: Mapping[str, str] = {
-    "curves": f"Lines are means over the examples, bands their 95 % intervals; {FEW_BANDS} Without what a good map "
-    "calls important the line falls at once; with that alone it rises at once. Inputs with holes are unlike what the "
-    "model was trained on (Hooker et al., 2019): compare lines with random's and not with nothing.",
-    "plausibility": "Each point is a method, its cross the 95 % intervals, both over the examples that have both "
-    "values. What looks right to people need not be what the model does (Jacovi and Goldberg, 2020): trust no method "
-    "for its place on one axis alone.",
-    "cost": "Each point is a method, its cross the 95 % intervals. Model evaluations are the same on every machine, "
-    "seconds are not, and have no interval. A method is worth its price only where no cheaper one is as good.",
-    "scaling": f"A line a method, a tick a model; bands are 95 % intervals over the examples; {FEW_BANDS} They say "
-    "nothing of other trainings of the same size, of which each is one.",
-    "architecture": "A group a model, a bar a method; the thin line across a bar is its 95 % interval over the "
-    "examples. Architectures also differ in what they were trained on and in their tokens, so that one bar is not the "
-    "architecture's alone.",
-    "slices": "A group a slice, a bar a method; the thin line across a bar is its 95 % interval. Of many slices some "
-    "differ by chance: take a difference as a question for other examples.",
-    "strength": "How much of a map lies on the mark, signs aside. In the data: a method that puts everything on every "
-    "mark is on the dashed line; that lines are straight is no finding, for the same marked examples come again. In "
-    "the training: the dashed line is how far the mark decides the answers, by accuracy above chance; at 100 % all "
-    "should be on the mark, below it less, but how much less cannot be told.",
-}
-
-
-@dataclass(frozen=True)
-class ViewInfo:
-    """`question`: what it answers. `about`: how to read it, and what to beware of.
-
-    `why_not`: why it cannot be drawn, and what to do; None where it can.
-    """
-
-    id: str
-    title: str
-    question: str
-    about: str
-    why_not: str | None = None
 
 
 @dataclass(frozen=True)
 class ViewContext:
-    """What is known besides the evaluation: its models' sizes, in how many strengths its set was evaluated or its
-    models were trained."""
+    """Facts besides the evaluation: the sizes of its models, and the number of strengths of the mark at which its set
+    was evaluated or its models were trained.
+    """
 
     sizes: Sizes = field(default_factory=dict)
     strengths: int = 1
+
+
+@dataclass(frozen=True)
+class ViewInfo:
+    """A kind of chart. `question`: the question that it answers. `about`: how to read it, and what to beware of.
+
+    `obstacle`: returns why it cannot be drawn of an evaluation, and what to do; None where it can.
+    """
+
+    question: str
+    about: str
+    obstacle: Callable[[Evaluation, ViewContext], str | None]
 
 
 def faithfulness_metrics(evaluation: Evaluation) -> list[str]:
@@ -78,15 +56,6 @@ def cost_metrics(evaluation: Evaluation) -> list[str]:
 def quality_metrics(evaluation: Evaluation) -> list[str]:
     """The metrics that are no costs."""
     return [id for id in scalar_metrics(evaluation) if id not in COSTS]
-
-
-def list_views(evaluation: Evaluation, context: ViewContext | None = None) -> list[ViewInfo]:
-    """All views in the order of the page."""
-    known = context or ViewContext()
-    return [
-        ViewInfo(id, title, question, ABOUT[id], why(evaluation, known))
-        for id, (title, question, why) in _VIEWS.items()
-    ]
 
 
 def _curves(evaluation: Evaluation, context: ViewContext) -> str | None:
@@ -148,14 +117,53 @@ def _strength(evaluation: Evaluation, context: ViewContext) -> str | None:
     return None if context.strengths > 1 else "It needs several strengths of the mark: evaluate on some of them."
 
 
-_VIEWS: Mapping[str, tuple[str, str, Callable[[Evaluation, ViewContext], str | None]]] = {
-    "curves": (
-        "Removal curves", "What does the model say as the most important parts go, or are all there is?", _curves
+VIEWS: Mapping[str, ViewInfo] = {
+    "curves": ViewInfo(
+        "What does the model say as the most important parts go, or are all there is?",
+        f"Lines are means over the examples, bands their 95 % intervals; {FEW_BANDS} Without what a good map "
+        "calls important the line falls at once; with that alone it rises at once. Inputs with holes are unlike what "
+        "the model was trained on (Hooker et al., 2019): compare lines with random's and not with nothing.",
+        _curves,
     ),
-    "plausibility": ("Plausibility and faithfulness", "Does what convinces people also tell the truth?", _plausibility),
-    "cost": ("Quality and cost", "What does a better explanation cost?", _cost),
-    "scaling": ("Scaling", "Do explanations get worse as models grow?", _scaling),
-    "architecture": ("Architectures", "Does a method serve every kind of model?", _architecture),
-    "slices": ("Slices", "Where does a method do well, and where badly?", _slices),
-    "strength": ("Strength of a mark", "Does attribution grow with what a feature is worth?", _strength),
-}  # fmt: skip
+    "plausibility": ViewInfo(
+        "Does what convinces people also tell the truth?",
+        "Each point is a method, its cross the 95 % intervals, both over the examples that have both "
+        "values. What looks right to people need not be what the model does (Jacovi and Goldberg, 2020): trust no "
+        "method for its place on one axis alone.",
+        _plausibility,
+    ),
+    "cost": ViewInfo(
+        "What does a better explanation cost?",
+        "Each point is a method, its cross the 95 % intervals. Model evaluations are the same on every machine, "
+        "seconds are not, and have no interval. A method is worth its price only where no cheaper one is as good.",
+        _cost,
+    ),
+    "scaling": ViewInfo(
+        "Do explanations get worse as models grow?",
+        f"A line a method, a tick a model; bands are 95 % intervals over the examples; {FEW_BANDS} They say "
+        "nothing of other trainings of the same size, of which each is one.",
+        _scaling,
+    ),
+    "architecture": ViewInfo(
+        "Does a method serve every kind of model?",
+        "A group a model, a bar a method; the thin line across a bar is its 95 % interval over the "
+        "examples. Architectures also differ in what they were trained on and in their tokens, so that one bar is not "
+        "the architecture's alone.",
+        _architecture,
+    ),
+    "slices": ViewInfo(
+        "Where does a method do well, and where badly?",
+        "A group a slice, a bar a method; the thin line across a bar is its 95 % interval. Of many slices some "
+        "differ by chance: take a difference as a question for other examples.",
+        _slices,
+    ),
+    "strength": ViewInfo(
+        "Does attribution grow with what a feature is worth?",
+        "How much of a map lies on the mark, signs aside. In the data: a method that puts everything on every "
+        "mark is on the dashed line; that lines are straight is no finding, for the same marked examples come again. "
+        "In the training: the dashed line is how far the mark decides the answers, by accuracy above chance; at 100 % "
+        "all should be on the mark, below it less, but how much less cannot be told.",
+        _strength,
+    ),
+}
+"""By id, in the order of the page."""

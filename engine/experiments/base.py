@@ -1,4 +1,4 @@
-"""What an experiment is: a plan of options and a module of functions. From both its faces are made.
+"""The definition of an experiment: a plan of options and a module of functions, from which its faces are made.
 
     @dataclass(frozen=True)
     class ToyPlan(ExperimentPlan):          # a field a line: see `engine.experiments.options`
@@ -52,7 +52,7 @@ class Units:
 
 @dataclass(frozen=True)
 class ExperimentResult:
-    """What a plan found, model by model. `query`: the plan before it was resolved, None where that is the same."""
+    """The results of a plan, model by model. `query`: the plan before it was resolved, None where that is the same."""
 
     plan: Any
     models: tuple[Any, ...]
@@ -66,7 +66,7 @@ class ExperimentResult:
 
 @runtime_checkable
 class Steps(Protocol):
-    """What the module of an experiment holds. Plans of `units` and `assemble` are of one model, unless it is joint.
+    """The functions of the module of an experiment. Plans of `units` and `assemble` are of one model, unless joint.
 
     `VERSIONS`: of the numbers, in the cache key. `COLUMNS`: of the rows. `ModelResult`: a frozen dataclass, which the
     cache holds; it has `model`, `dataset`, `examples` (their places in the data set) and `complete`: whether nothing
@@ -158,7 +158,7 @@ class Experiment:
 
     @property
     def steps(self) -> Steps:
-        """Its functions."""
+        """The module with its functions, imported."""
         return cast(Steps, importlib.import_module(self.module))
 
     def plan_of(self, spec: Spec) -> Any:
@@ -166,7 +166,7 @@ class Experiment:
         return plan_from(spec, self.plan, self.id)
 
     def title_of(self, spec: Spec) -> str:
-        """What a job is called, whatever stands in its specification."""
+        """The title of a job, whatever its specification holds."""
         lists = {name: one.is_list for name, one in options_of(self.plan).items()}
         given = {name: spec.get(name, [] if is_list else None) for name, is_list in lists.items()}
         return self.title.format(**{n: ", ".join(map(str, v)) if lists[n] else v for n, v in given.items()})

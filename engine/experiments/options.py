@@ -26,10 +26,16 @@ import typing
 from collections.abc import Mapping
 from dataclasses import MISSING, dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from engine.errors import UsageError, excerpt, not_allowed
+from engine.lazy import LazyModule
 from engine.params import Plain, option
+
+if TYPE_CHECKING:
+    from engine import input_kinds
+else:  # it loads numpy: a plan is declared long before its models are known
+    input_kinds = LazyModule("engine.input_kinds")
 
 RANDOM = "random"
 """The method that is beside all others."""
@@ -39,7 +45,7 @@ Spec = Mapping[str, Any]
 
 
 class ExperimentPlan:
-    """What all plans have; each plan declares these fields and its own, in an order of its own."""
+    """The base of all plans; each declares these fields and its own, in an order of its own."""
 
     models: tuple[str, ...]
     dataset: str
@@ -52,10 +58,8 @@ class ExperimentPlan:
 
     @cached_property
     def kind(self) -> str:
-        """What the models read, "text" or "image"."""
-        from engine.input_kinds import kind_of_model
-
-        return kind_of_model(self.models[0])
+        """The kind of input that the models read, "text" or "image"."""
+        return input_kinds.kind_of_model(self.models[0])
 
     @property
     def methods_with_baselines(self) -> tuple[str, ...]:
@@ -138,12 +142,12 @@ class Option:
         return self.is_list and typing.get_args(self.hint)[0] is int
 
     def choices(self, kind: str) -> tuple[str, ...]:
-        """Those for a kind of input; none where anything can be given."""
+        """The choices for a kind of input; none where any value is allowed."""
         by_kind = self.get("by_kind")
         return (by_kind and by_kind(kind)) or self.get("choices") or ()
 
     def get(self, name: str, default: Any = None) -> Any:
-        """Something of its metadata."""
+        """An entry of the metadata."""
         return self.field.metadata.get(name, default)
 
 

@@ -60,7 +60,7 @@ def plan(spec: Spec) -> Iterator[WorkUnit]:
 
 
 def _is_of_pictures(spec: Spec) -> bool:
-    """By the model, where that is on this machine; for a hub's model by the data set."""
+    """Whether the job is of pictures: by the model on this machine; for a model of the hub by the data set."""
     model = spec["model"]
     if model.startswith(("/", "./", "../", "~")) or not catalog.HUB_ID.fullmatch(model):
         return kind_of_model(model) == "image"

@@ -105,7 +105,7 @@ def finished(plan: Any) -> Any | None:
 
 
 def _part_result(part: Any, sample: Sample, report: Report) -> Any:
-    """From the cache or computed now; what is incomplete is tried again."""
+    """The result of a part, cached or computed now; an incomplete one is tried again."""
     cached = find(part, sample)
     if cached is not None and cached.complete:
         return cached
@@ -308,7 +308,7 @@ class UnitGroupTask:
 
 
 def missing_tasks(plan: Any, sample: Sample) -> list[cluster.ClusterTask]:
-    """What a cluster has to do, a task for each group of units."""
+    """The tasks that a cluster has to do, one for each group of units."""
     parts = [part for part in parts_of(plan) if (found := find(part, sample)) is None or not found.complete]
     return cluster.pending([task for part in parts for task in _tasks(part, sample)])
 

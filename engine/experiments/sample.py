@@ -32,7 +32,7 @@ class UnreadableExample:
 
 @dataclass(frozen=True)
 class Sample:
-    """Some examples of a data set, by their places in it: short texts first, so that little of a pass is padding."""
+    """Examples of a data set by their places in it, short texts first, so that little of a pass is padding."""
 
     source: ExampleSource
     indices: tuple[int, ...]
@@ -59,7 +59,7 @@ def error_line(error: ExegesisError) -> str:
 
 
 def draw_sample(kind: str, dataset: str, split: str | None, examples: int, seed: int) -> Sample:
-    """As many examples as asked for, or all there are. Errors: those of reading the data set."""
+    """Draw as many examples as asked for, or all there are. Errors: those of reading the data set."""
     source = load_source(kind, dataset, split, tolerant=True)
     if not source.count:
         raise ExegesisError(f"dataset: {source.name} has no examples, so that nothing can be evaluated.")

@@ -1,4 +1,4 @@
-"""How far a run is and how long it will take, by the model evaluations of its units; a sentence on its work."""
+"""Progress and remaining time of a run, from the model evaluations of its units; a sentence on its work."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ class RunEstimate:
         return min(int(self._share() * len(self._current)), max(0, len(self._current) - 1))
 
     def seconds_left(self) -> float | None:
-        """None while too little is done for an estimate."""
+        """The estimated seconds; None while too little is done."""
         here = self._share() * sum(map(_rows, self._current))
         done, seconds = self._done + here, self._seconds
         if here:

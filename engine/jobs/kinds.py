@@ -6,11 +6,17 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from cache import key_for
 from engine.errors import ExegesisError, unknown
 from engine.experiments import base as experiments
+from engine.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from engine.experiments import run
+else:  # it runs models, and its work is made of units
+    run = LazyModule("engine.experiments.run")
 
 Spec = Mapping[str, Any]
 UnitPlan = Callable[[Spec], Iterable["WorkUnit"]]
@@ -122,10 +128,7 @@ def job_kind(
 def kind_of(id: str) -> JobKind:
     """The kind of this id; each experiment is one. Errors: an unknown id, with all known ones."""
     if id not in _kinds and experiments.is_experiment(id):
-        # Here and not above: it runs models, and its work is made of units.
-        from engine.experiments.run import job_kind as kind_of_experiment
-
-        return kind_of_experiment(experiments.experiment(id))
+        return run.job_kind(experiments.experiment(id))
     if id not in _kinds and id in MODULES:
         importlib.import_module(MODULES[id])
     if id not in _kinds:

@@ -292,7 +292,7 @@ class JobTable:
             return dataclasses.replace(job, **values)
 
     def _reason_abandoned(self, job: Job) -> str:
-        """Why nobody works on an active job; empty if somebody does or will."""
+        """The reason why no process works on an active job; empty if one does or will."""
         if job.is_over:
             return ""
         if not is_alive(job.owner, job.heartbeat):

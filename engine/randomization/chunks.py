@@ -122,7 +122,7 @@ ChunkResult = ChunkMaps | ChunkPredictions
 
 
 def find_chunk(chunk: Chunk) -> ChunkResult | None:
-    """What the cache holds of it, None where it holds nothing."""
+    """The cached result of a chunk, None where there is none."""
     entry = result_store().get(chunk.key)
     if entry is None:
         return None
@@ -142,7 +142,7 @@ def find_chunk(chunk: Chunk) -> ChunkResult | None:
 
 
 class ModelWork:
-    """Of one plan on one model. `faults`: why an example of the data set cannot be read.
+    """The work of one plan on one model. `faults`: why an example of the data set cannot be read.
 
     `batches`: the examples of a chunk, by their places in the data set.
     """
@@ -160,7 +160,7 @@ class ModelWork:
         self._encoded: Callable[[AnyClassifier, int], EncodedInput] = lru_cache(maxsize=REMEMBERED)(self._encode)
 
     def _read_all(self) -> dict[int, str]:
-        """A key an example, by its place in the data set."""
+        """The keys of examples by their places in the data set."""
         keys = {}
         for one in (one for group in self.sample.groups() for one in group):
             if isinstance(one, SourceExample):
@@ -170,7 +170,7 @@ class ModelWork:
         return keys
 
     def settings(self) -> list[Setting]:
-        """What is to be random, the model as it is first; what stages of both modes share stands once."""
+        """The settings of the stages without repetition, the original model first."""
         settings = ((stage.parts, seed) for seed in self.plan.all_seeds for stage in self.stages)
         return [(ORIGINAL, 0), *dict.fromkeys(settings)]
 
@@ -201,13 +201,13 @@ class ModelWork:
         return [self.chunk(setting, indices, method) for method in (PREDICTION, *self.plan.methods_with_baselines)]
 
     def all_chunks(self) -> Iterator[Chunk]:
-        """In the order of work."""
+        """All chunks in the order of work."""
         for setting in self.settings():
             for indices in self.batches:
                 yield from self.chunks(setting, indices)
 
     def do(self, chunks: Sequence[Chunk]) -> dict[str, ChunkResult]:
-        """All of them by key, from the cache or computed; cached where no example failed that may not fail again."""
+        """The results of chunks by key, cached or computed; stored unless an example failed that may succeed later."""
         results: dict[str, ChunkResult] = {}
         for _, same in itertools.groupby(chunks, key=lambda chunk: chunk.stage):
             own = list(same)
@@ -231,8 +231,8 @@ class ModelWork:
         return self._originals[indices]
 
     def _compute(self, missing: Sequence[Chunk]) -> dict[str, ChunkResult]:
-        """Of one stage and the same examples. The turn is given back after each method; those of attention take it
-        together, so that they share their passes.
+        """Compute chunks of one stage and the same examples. The turn is given back after each method; methods of
+        attention take it together, so that they share their passes.
         """
         apart = [[chunk] for chunk in missing if not self._reads_attention(chunk.method)]
         together = [chunk for chunk in missing if self._reads_attention(chunk.method)]
@@ -307,7 +307,7 @@ class ModelWork:
         return attributions
 
     def _seed(self, chunk: Chunk) -> int:
-        """What a method draws with: the same at all stages, but a random order is drawn anew at each."""
+        """The seed of a method: the same at all stages, but a random order is drawn anew at each."""
         if not chunk.parts or not is_baseline(chunk.method, self.plan.kind):
             return self.plan.seed
         stage = {"kind": "random order", "stage": [list(chunk.parts), chunk.seed]}

@@ -56,12 +56,12 @@ class CurvePoint:
 
     @property
     def low(self) -> float:
-        """Where the interval begins; the value where there is none."""
+        """The lower end of the interval; the value where there is none."""
         return self.interval[0] if self.interval else float(self.value or 0.0)
 
     @property
     def high(self) -> float:
-        """Where the interval ends; the value where there is none."""
+        """The upper end of the interval; the value where there is none."""
         return self.interval[1] if self.interval else float(self.value or 0.0)
 
 
@@ -82,7 +82,7 @@ class Curve:
 
 
 def curves_of(result: ModelRandomization, seed: int = 0) -> list[Curve]:
-    """Those of each mode, method and measure that has a value or a reason for none; then those of the predictions."""
+    """The curves of each mode, method and measure with a value or a reason for none; then those of the predictions."""
     return [
         curve
         for mode in dict.fromkeys(stage.mode for stage in result.stages)
@@ -131,7 +131,7 @@ def _point(
 
 
 def _means(values: Float[np.ndarray, "seed example"]) -> Float[np.ndarray, "example"]:
-    """Over the seeds at which the example has a value: each has one at least."""
+    """The means over the seeds at which an example has a value: each has one at least."""
     having = np.isfinite(values)
     return np.where(having, values, 0.0).sum(0) / having.sum(0)
 
@@ -190,7 +190,7 @@ def judge(signed: Curve, sizes: Curve | None = None, kind: str = "text") -> Verd
 
 
 def _outcome(points: Sequence[CurvePoint], sizes: Curve | None, still: int) -> Outcome:
-    """By the last stage, and by all of them where that is about zero."""
+    """The outcome by the last stage, and by all stages where that is about zero."""
     last, unmoved = points[-1], ""
     if still:
         many = "the first randomized part changes" if still == 1 else f"the first {still} randomized parts change"
@@ -224,7 +224,7 @@ def _at(point: CurvePoint) -> str:
 
 
 def _hundredths(value: float) -> str:
-    """With a minus for people, and none before what rounds to zero."""
+    """Two decimals with a typographic minus, and none before a rounded zero."""
     return f"{round(value, 2) + 0.0:.2f}".replace("-", "\u2212")
 
 
@@ -255,7 +255,7 @@ def _same_class(result: ModelRandomization) -> float | None:
 def changes_of(
     result: ModelRandomization, method: str, mode: str, stage: int, measure: str
 ) -> Float[np.ndarray, "example"]:
-    """How like the original each example's map is: a mean over seeds and stages, NaN without a value.
+    """The similarity of each example's map to the original: a mean over seeds and stages, NaN without a value.
 
     `stage`: its number along the curve of that mode, 0 for all of them.
     """

@@ -52,11 +52,12 @@ def randomize(
     cancel: CancelToken | None = None,
     **more: object,
 ) -> RandomizationResult:
-    """Every method on every model at every stage, on examples that the seed draws; `more`: other fields of the plan.
+    """Run every method on every model at every stage, on examples that the seed draws.
 
-    A random order is beside the methods. Chunks of work are cached one by one, so that what was stopped goes on where
-    it was, and another method, mode or seed costs only itself. An example that fails is left out with the reason.
-    Errors: those of the plan, of a data set that cannot be read, and of a model that cannot be randomized.
+    `more`: other fields of the plan. A random order is beside the methods. Chunks of work are cached one by one, so
+    that what was stopped goes on where it was, and another method, mode or seed costs only itself. An example that
+    fails is left out with the reason. Errors: those of the plan, of a data set that cannot be read, and of a model that
+    cannot be randomized.
     """
     plan = RandomizationPlan(tuple(models), dataset, tuple(methods), **more)  # type: ignore[arg-type]
     result: RandomizationResult = carry_out(plan, report, cancel)
@@ -112,7 +113,7 @@ def _do(work: ModelWork, chunks: Sequence[Chunk]) -> None:
 
 
 def assemble(plan: RandomizationPlan, sample: Sample, report: Report) -> ModelRandomization:
-    """What is found on one model: each chunk from the cache or computed, and compared with the original."""
+    """The result on one model: each chunk, cached or computed, compared with the original."""
     [model] = plan.models
     work = ModelWork(plan, model, sample)
     assembly, settings = _Assembly(work), work.settings()
@@ -131,9 +132,9 @@ def assemble(plan: RandomizationPlan, sample: Sample, report: Report) -> ModelRa
 
 
 class _Assembly:
-    """Each map of one model is compared with the original as it comes in, and need not be held.
+    """Compares each map of one model with the original as it comes in, so that it need not be held.
 
-    It is given the chunks of the model as it is first.
+    The chunks of the original model come first.
     """
 
     def __init__(self, work: ModelWork) -> None:
@@ -165,7 +166,7 @@ class _Assembly:
                     self._compare(at, method, result)
 
     def result(self) -> ModelRandomization:
-        """Of the examples of which the model as it is has an answer."""
+        """The result on the examples that the original model predicts."""
         work = self.work
         examples = [index for index in work.sample.indices if index in self.predictions]
         places = [self.place[index] for index in examples]
@@ -194,7 +195,7 @@ class _Assembly:
         return known.is_signed(vars(from_mapping(known.params, given, method)))
 
     def _places(self, setting: Setting) -> Iterator[tuple[int, int]]:
-        """Stage and seed that the setting is: of both modes where they share it."""
+        """The places of the stages, of both modes where they share it, and of the seed of a setting."""
         draw = self.work.plan.all_seeds.index(setting[1])
         return ((at, draw) for at, stage in enumerate(self.work.stages) if stage.parts == setting[0])
 

@@ -26,7 +26,7 @@ Weights = dict[str, "torch.Tensor"]
 
 
 class ModelCopy:
-    """Of one loaded model, for one thread. Only fresh weights take memory: at most as much as the model itself.
+    """A copy of one loaded model, for one thread. Only fresh weights take memory: at most as much as the model itself.
 
     The loaded model, which other threads use meanwhile, is never written to. What the copy remembers of its passes is
     forgotten when other parts are randomized, and never mixes with what the loaded model remembers.
@@ -95,7 +95,7 @@ def copy_of(module: torch.nn.Module) -> torch.nn.Module:
 
 @contextlib.contextmanager
 def replace_weights(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
-    """Parameters are others inside, also where they are tied, and the very same as before afterwards."""
+    """Replace parameters inside the block, also where they are tied, and restore the same objects afterwards."""
     own = dict(module.named_parameters())
     others = {id(own[name]): torch.nn.Parameter(value, requires_grad=False) for name, value in weights.items()}
     places = [
@@ -142,7 +142,7 @@ def reinitialize(model: AnyClassifier, part: str, names: Sequence[str], seed: in
 
 
 def seed_of(part: str, seed: int) -> int:
-    """What torch is seeded with: each part has draws of its own, whatever else is randomized with it."""
+    """The seed for torch: each part has draws of its own, whatever else is randomized with it."""
     return int(key_for({"kind": "fresh weights", "part": part, "seed": seed})[:15], 16)
 
 

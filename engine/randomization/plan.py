@@ -1,4 +1,4 @@
-"""What is to be randomized, and what is explained meanwhile: the declaration of the experiment `randomize`."""
+"""The plan of a randomization: the declaration of the experiment `randomize`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a check finds on a model: how like the original each map is at each stage, and what the model then predicts.
+"""The result of a randomization: the similarity of each map to the original at each stage, and the predictions then.
 
 Maps are compared by rank with sign and without, by their top, and as pictures.
 """
@@ -42,7 +42,7 @@ Map = Float[np.ndarray, "feature"]
 
 @dataclass(frozen=True, eq=False)
 class ModelRandomization:
-    """What is found on one model, on `examples` (their places in the data set). The cache holds it field by field.
+    """The result on one model, on `examples` (their places in the data set). The cache holds it field by field.
 
     `likeness`: NaN where there is none. `why`: the place of the reason in `reasons`, or `FINE`. `before`: the
     probability of the class on the model as it is. `failed`: examples of which nothing is known, and why.
@@ -71,14 +71,14 @@ class ModelRandomization:
         return len({stage.block for stage in self.stages if stage.block.isdecimal()})
 
     def reason(self, stage: int, seed: int, method: int, example: int) -> str:
-        """Why there is no likeness; empty where there is one. By places."""
+        """The reason why there is no likeness; empty where there is one. Arguments are places."""
         code = int(self.why[stage, seed, method, example])
         return "" if code == FINE else self.reasons[code]
 
 
 @dataclass(frozen=True)
 class RandomizationResult(ExperimentResult):
-    """What a plan found, model by model."""
+    """The results of a plan, model by model."""
 
     plan: RandomizationPlan
     models: tuple[ModelRandomization, ...]
@@ -111,12 +111,12 @@ def _values(found: ModelRandomization, stage: int, seed: int) -> Iterator[tuple[
 
 
 def no_order(before: Map, after: Map) -> str:
-    """Why the two cannot be compared; empty where they can."""
+    """The reason why two maps cannot be compared; empty where they can."""
     return FLAT_BEFORE if is_constant(before) else FLAT_AFTER if is_constant(after) else ""
 
 
 def likeness(before: Map, after: Map, grid: tuple[int, int] | None, signed: bool) -> Float[np.ndarray, "measure"]:
-    """Each of the measures, NaN where there is none. Both maps have an order; of a text there is no grid."""
+    """The similarity by each of `MEASURES`, NaN where undefined. Both maps must have an order; a text has no grid."""
     rho = spearman(before, after)
     sizes = spearman(np.abs(before), np.abs(after)) if signed else rho
     top = top_k_overlap(before, after, max(1, TOP_PERCENT * len(before) // 100))

@@ -1,4 +1,4 @@
-"""One example's maps stage by stage, from the cache: so that a curve can be seen in what it is made of."""
+"""The cached maps of one example stage by stage: the data behind a curve."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.result import Explanation, Prediction, Provenance
 
 @dataclass(frozen=True)
 class StageMaps:
-    """What there is of one example at one stage. `stage`: None of the model as it is. `prediction`: of the model then.
+    """The results of one example at one stage. `stage`: None of the model as it is. `prediction`: of the model then.
 
     `maps`: by method, as explanations of the class that the model as it is predicts; a method that failed has none.
     """
@@ -60,7 +60,7 @@ class _Reader:
         self.indices = own
 
     def predictions(self, setting: Setting) -> ChunkPredictions | None:
-        """Those of its chunk, None where there is none of the example."""
+        """The predictions of the chunk, None where it has none of the example."""
         result = find_chunk(self.work.chunk(setting, self.indices, PREDICTION))
         return result if isinstance(result, ChunkPredictions) and self.index in result.predictions else None
 

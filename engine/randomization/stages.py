@@ -38,7 +38,7 @@ class Stage:
 
 
 def stages_of(plan: RandomizationPlan, blocks: int) -> tuple[Stage, ...]:
-    """Those of each mode in order. Cascading and independent share their first, of which the maps are made once."""
+    """The stages of each mode in order. Both modes share their first stage, whose maps are made once."""
     order = parts_in_order(blocks, plan.head, plan.embeddings)
     return tuple(
         Stage(mode, part, place + 1, order[: place + 1] if mode == MODES[0] else (part,))
@@ -65,7 +65,7 @@ def parts_words(parts: Sequence[str]) -> str:
 
 
 def not_applicable(method: str, kind: str = "text") -> str:
-    """Why the thesis (section 4) leaves such a method out; empty where the check is meant for it."""
+    """The reason why the thesis (section 4) leaves such a method out; empty where the check is meant for it."""
     return WHY_NOT.get(explainer(method, kind).family, "")
 
 

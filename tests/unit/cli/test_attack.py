@@ -19,7 +19,7 @@ from engine.attacks.experiment_result import (
     AttackScore,
 )
 from engine.attacks.plan import AttackParams, AttackPlan
-from engine.cli.attack import _cell, _sections
+from engine.cli.attack import _cell, sections
 from tests.unit.cli.conftest import Ran, Run
 from tests.unit.evaluation.making import REVIEWS, written
 
@@ -111,7 +111,7 @@ def test_what_does_not_count_as_fooled_is_said_in_red() -> None:
     )
     plan, rows = AttackPlan(("m",), "reviews", ("gradient_l2",)), (AttackRow(key, 0, 0.25), AttackRow(key, 1, 1.0))
     found = AttackExperimentResult(plan, rows, (), (), outcomes=outcomes)
-    [told] = [part for part in _sections(found) if isinstance(part, Text) and "red" in str(part.style)]
+    [told] = [part for part in sections(found) if isinstance(part, Text) and "red" in str(part.style)]
     assert told.plain.startswith("! gradient_l2, constrained, m: 1 of 2 attacks broke the constraint")
     assert [(score.value, score.n) for score in found.scores] == [(0.25, 1)]
 

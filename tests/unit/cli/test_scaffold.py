@@ -172,7 +172,7 @@ def test_too_few_examples_end_the_command_with_what_is_needed(run: Run, tmp_path
 def test_a_preset_is_changed_by_what_else_is_given(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     plans = list[ScaffoldPlan]()
     monkeypatch.setattr(
-        "engine.scaffold.experiment.scaffold",
+        "engine.cli.scaffold.run_scaffold",
         lambda plan, *rest: plans.append(plan) or ScaffoldResult(plan, (1, 2), ()),
     )
     done = run("scaffold", "--preset", "mlqe", "--teacher", saved("xlm-roberta", 1), "--epochs", "3", "--seeds", "1")

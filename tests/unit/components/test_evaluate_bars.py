@@ -9,19 +9,13 @@ import pytest
 
 from components.charts.frame import DASH_DOT, DASHED, DOTTED, SOLID, ChartFrame
 from components.charts.scores import CHANCE, FULL, axis_title, missing_values_text, range_from_zero
-from components.evaluate.charts import (
-    architecture_chart,
-    architecture_table,
-    slice_chart,
-    slice_scores,
-    slice_table,
-    unequal_sizes_text,
-)
+from components.evaluate.charts import ArchitectureChart, SliceChart, unequal_sizes_text
 from engine.metrics.results import EQUAL, ONE
 from engine.models.sizes import ModelSize
 from tests.unit.evaluation.by_hand import by_hand, fact
 
 FRAME = ChartFrame({"lime": "LIME", "random": "Random"})
+BY_LABEL = SliceChart("complexity", "label", "m")
 SIZES = {"t5": ModelSize(2_000, 4, 4, "T5"), "bert": ModelSize(1_000, 4, 4, "BERT")}
 MODELS = by_hand(
     {
@@ -47,7 +41,7 @@ def data(made: dict[str, Any], mark: str) -> pd.DataFrame:
 
 
 def test_a_group_for_each_model_by_architecture() -> None:
-    made = architecture_chart(MODELS, FRAME, "sufficiency", SIZES).to_dict()
+    made = ArchitectureChart("sufficiency", SIZES).chart(MODELS, FRAME).to_dict()
     bars = layer(made, "bar")["encoding"]
     assert bars["y"]["scale"]["domain"] == ["BERT, 1,000 parameters: bert", "T5, 2,000 parameters: t5"]
     assert bars["yOffset"]["sort"] == ["LIME", "Random"]
@@ -55,7 +49,10 @@ def test_a_group_for_each_model_by_architecture() -> None:
     low, high = bars["x"]["scale"]["domain"]
     assert low <= -0.2 < 0 < 0.5 <= high, "all intervals, and 0"
     assert layer(made, "text")["encoding"]["text"]["field"] == "group"
-    assert architecture_table(MODELS, FRAME, "sufficiency", SIZES)["Architecture"].tolist() == ["BERT"] * 2 + ["T5"] * 2
+    assert (
+        ArchitectureChart("sufficiency", SIZES).table(MODELS, FRAME)["Architecture"].tolist()
+        == ["BERT"] * 2 + ["T5"] * 2
+    )
 
 
 def test_models_of_unlike_size_are_told() -> None:
@@ -68,14 +65,14 @@ def test_models_of_unlike_size_are_told() -> None:
 
 
 def test_bars_start_at_nothing() -> None:
-    scores = [score for _, score in slice_scores(SLICED, FRAME, "complexity", "label")]
+    scores = [one.score for one in BY_LABEL.scores(SLICED, FRAME)]
     assert range_from_zero(scores, FRAME)[0] == 0
     assert range_from_zero(scores, ChartFrame({}, value_range=(2, 4))) == (0, 4)
     assert range_from_zero(scores, ChartFrame({}, value_range=(-4, -2))) == (-4, 0)
 
 
 def test_a_group_for_each_slice_with_its_number_of_examples() -> None:
-    made = slice_chart(SLICED, FRAME, "complexity", "label").to_dict()
+    made = BY_LABEL.chart(SLICED, FRAME).to_dict()
     assert list(dict.fromkeys(data(made, "bar")["group"])) == ["bad: 3 examples", "good: 1 example"]
     points = data(made, "bar").set_index(["slice", "method"])
     assert points.loc[("bad", "lime"), "value"] == 4
@@ -83,7 +80,7 @@ def test_a_group_for_each_slice_with_its_number_of_examples() -> None:
     assert points.loc[("good", "lime"), "interval"] == ONE
     rules = data(made, "rule")
     assert list(zip(rules["slice"], rules["method"], strict=True)) == [("bad", "lime"), ("bad", "random")]
-    table = slice_table(SLICED, FRAME, "complexity", "label")
+    table = BY_LABEL.table(SLICED, FRAME)
     assert set(table["Interval"].dropna()) == {EQUAL, ONE}
     assert table.loc[0].drop("Interval").to_dict() == {
         "Slice": "bad", "Method": "LIME", "Model": "m", "Value": 4.0, "95 % from": table.loc[0, "95 % from"],
@@ -92,14 +89,14 @@ def test_a_group_for_each_slice_with_its_number_of_examples() -> None:
 
 
 def test_a_method_without_a_value_in_one_slice_is_told_with_the_slice() -> None:
-    table = slice_table(LOST, FRAME, "complexity", "label")
+    table = BY_LABEL.table(LOST, FRAME)
     assert missing_values_text(table) == "Not drawn, for no example has a value: LIME on m, bad (1: flat)."
-    bars = slice_chart(LOST, FRAME, "complexity", "label").to_dict()
+    bars = BY_LABEL.chart(LOST, FRAME).to_dict()
     assert data(bars, "bar")[["slice", "method"]].to_numpy().tolist() == [["good", "lime"]]
 
 
 def test_each_slice_is_named_once_on_hovering_and_by_the_click() -> None:
-    made = slice_chart(SLICED, FRAME, "complexity", "label").to_dict()
+    made = BY_LABEL.chart(SLICED, FRAME).to_dict()
     titles = [tip["title"] for tip in layer(made, "bar")["encoding"]["tooltip"]]
     assert titles.count("Slice") == 1
     assert made["params"][0]["select"]["fields"][-1] == "slice"
@@ -107,7 +104,7 @@ def test_each_slice_is_named_once_on_hovering_and_by_the_click() -> None:
 
 def test_bars_of_one_colour_differ_in_their_edges_and_each_has_its_name() -> None:
     found = by_hand({("t5", f"m{place}", "complexity"): [1, 2] for place in range(17)})
-    made = architecture_chart(found, ChartFrame({}), "complexity", SIZES).to_dict()
+    made = ArchitectureChart("complexity", SIZES).chart(found, ChartFrame({})).to_dict()
     bars = layer(made, "bar")["encoding"]
     assert bars["strokeDash"]["scale"]["range"] == [SOLID, DOTTED, *[SOLID] * 6, *[DASHED] * 8, *[DASH_DOT] * 2]
     assert bars["opacity"]["scale"]["range"] == [FULL[0], CHANCE, *[FULL[0]] * 6, *[FULL[1]] * 8, *[FULL[2]] * 2]
@@ -118,8 +115,8 @@ def test_bars_of_one_colour_differ_in_their_edges_and_each_has_its_name() -> Non
 
 
 def test_charts_grow_with_their_bars() -> None:
-    one = slice_chart(SLICED, FRAME, "complexity", "correctness").to_dict()["height"]
-    two = slice_chart(SLICED, FRAME, "complexity", "label").to_dict()["height"]
+    one = SliceChart("complexity", "correctness", "m").chart(SLICED, FRAME).to_dict()["height"]
+    two = BY_LABEL.chart(SLICED, FRAME).to_dict()["height"]
     assert 0 < two - one < one
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from components.charts.frame import ChartFrame, blank_chart
 from components.evaluate.chart_panel import list_points
-from components.evaluate.charts import cost_chart, removal_chart, slice_chart
+from components.evaluate.charts import CostChart, RemovalChart, SliceChart
 from components.evaluate.view import EvaluationView, ScorePoint, ViewedEvaluation
 from components.evaluate.views import SUGGESTIONS, available_models
 from components.experiment.state import ExperimentState
@@ -30,12 +30,13 @@ def looking(**look: tuple[str, ...]) -> ViewedEvaluation:
 
 
 def test_each_point_of_a_chart_can_be_chosen_from_a_list() -> None:
-    assert list_points(removal_chart(FOUND, FRAME)) == [
+    assert list_points(RemovalChart("m").chart(FOUND, FRAME)) == [
         (ScorePoint("m", "lime", "without_top", percent="0"), "LIME, 0 % of the tokens: 1"),
         (ScorePoint("m", "lime", "without_top", percent="50"), "LIME, 50 % of the tokens: 0.75"),
     ]
-    assert list_points(cost_chart(FOUND, FRAME, "complexity")) == [(ScorePoint("m", "lime", "complexity"), "LIME: 1.5")]
-    bars = list_points(slice_chart(FOUND, FRAME, "complexity"))
+    cost = CostChart("evaluations", "complexity", "m").chart(FOUND, FRAME)
+    assert list_points(cost) == [(ScorePoint("m", "lime", "complexity"), "LIME: 1.5")]
+    bars = list_points(SliceChart("complexity", "label", "m").chart(FOUND, FRAME))
     assert [point.slice for point, _ in bars] == ["bad", "bad", "good", "good"]
     assert [words for _, words in bars] == ["LIME, bad: 2", "Random, bad: 4", "LIME, good: 1", "Random, good: 3"]
     assert list_points(blank_chart(FRAME)) == []

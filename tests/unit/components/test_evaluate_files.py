@@ -14,7 +14,7 @@ import pytest
 from components.charts.files import ChartCaption, chart_html, chart_svg
 from components.charts.frame import ChartFrame
 from components.charts.scores import skips_text
-from components.evaluate.charts import removal_chart, removal_table
+from components.evaluate.charts import RemovalChart
 from engine.metrics.results import MetricScore
 from tests.unit.evaluation.by_hand import by_hand, fact
 
@@ -30,7 +30,7 @@ FOUND = by_hand(
     },
     [fact(0), fact(1)],
 )
-CHART, TABLE = removal_chart(FOUND, FRAME), removal_table(FOUND, FRAME)
+CHART, TABLE = RemovalChart("m").chart(FOUND, FRAME), RemovalChart("m").table(FOUND, FRAME)
 TOLD = ChartCaption(EVIL, ["2 examples, seed 0."], [f"exegesis evaluate --models '{EVIL}' --seed 0"])
 SVG = "{http://www.w3.org/2000/svg}"
 

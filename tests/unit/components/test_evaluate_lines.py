@@ -27,16 +27,12 @@ from components.charts.frame import (
 from components.charts.scores import MOST_BANDS, missing_values_text
 from components.evaluate.charts import (
     OVER_TRAINING,
-    cost_chart,
-    cost_table,
+    CostChart,
+    PlausibilityChart,
+    RemovalChart,
+    ScalingChart,
+    StrengthChart,
     equal_strengths_text,
-    plausibility_chart,
-    removal_chart,
-    removal_table,
-    scaling_chart,
-    scaling_table,
-    strength_chart,
-    strength_table,
 )
 from components.palette import PALETTES, THEMES, Theme, contrast
 from engine.evaluation.strength import GradedScore
@@ -46,6 +42,7 @@ from tests.unit.evaluation.by_hand import Found, Key, by_hand, fact
 
 LONG = "A method whose name is much longer than that of any other one"
 FRAME = ChartFrame({"lime": "LIME", "gradient": LONG, "random": "Random"})
+CURVE, COST = RemovalChart("m"), CostChart("evaluations", "comprehensiveness", "m")
 CURVES: dict[Key, Found] = {
     ("m", method, "without_top", percent): [1 - share * percent / 100, 1.0]
     for method, share in (("lime", 0.8), ("random", 0.2))
@@ -80,7 +77,7 @@ def data(made: dict[str, Any], mark: str) -> pd.DataFrame:
 
 
 def test_a_curve_goes_through_the_means_within_its_band() -> None:
-    made = spec(removal_chart(FOUND, FRAME))
+    made = spec(CURVE.chart(FOUND, FRAME))
     assert [one["mark"]["type"] for one in made["layer"]] == ["area", "line", "point"]
     points = data(made, "point")
     lime = points[points["method"] == "lime"]
@@ -90,25 +87,24 @@ def test_a_curve_goes_through_the_means_within_its_band() -> None:
     assert (points["value"] <= points["high"]).all()
     band = layer(made, "area")["encoding"]
     assert (band["y"]["field"], band["y2"]["field"]) == ("low", "high")
-    assert [one["mark"]["type"] for one in spec(removal_chart(FOUND, FRAME, bands=False))["layer"]] == ["line", "point"]
 
 
 def test_probabilities_have_the_whole_axis_and_scores_their_own() -> None:
-    y = layer(spec(removal_chart(FOUND, FRAME)), "line")["encoding"]["y"]
+    y = layer(spec(CURVE.chart(FOUND, FRAME)), "line")["encoding"]["y"]
     assert y["scale"]["domain"] == [0, 1]
     assert y["title"] == ["probability of the predicted class", "lower is better"]
     scored = by_hand({("m", "lime", "with_top", p): [p, 3 * p] for p in (0, 100)}, [fact(0, "0.4", None)])
-    y = layer(spec(removal_chart(scored, FRAME, id="with_top")), "line")["encoding"]["y"]
+    y = layer(spec(RemovalChart("m", "with_top").chart(scored, FRAME)), "line")["encoding"]["y"]
     assert y["title"] == ["score of the model", "higher is better"]
     assert y["scale"]["domain"][1] > 200
-    x = layer(spec(removal_chart(scored, FRAME, id="with_top")), "line")["encoding"]["x"]
+    x = layer(spec(RemovalChart("m", "with_top").chart(scored, FRAME)), "line")["encoding"]["x"]
     assert x["title"] == ["share of tokens kept,", "highest score first"]
-    told = spec(removal_chart(FOUND, ChartFrame(FRAME.titles, value_range=(0.2, 0.9))))
+    told = spec(CURVE.chart(FOUND, ChartFrame(FRAME.titles, value_range=(0.2, 0.9))))
     assert layer(told, "line")["encoding"]["y"]["scale"]["domain"] == [0.2, 0.9]
 
 
 def test_hovering_and_clicking_tell_all_there_is() -> None:
-    made = spec(removal_chart(FOUND, ChartFrame(FRAME.titles, slice="good")))
+    made = spec(CURVE.chart(FOUND, ChartFrame(FRAME.titles, slice="good")))
     tips = {tip["field"]: tip["title"] for tip in layer(made, "point")["encoding"]["tooltip"]}
     assert list(tips.values()) == [
         "Method", "Model", "Slice", "removed", "Value", "95 % interval", "Examples", "Without a value",
@@ -128,8 +124,8 @@ def test_hovering_and_clicking_tell_all_there_is() -> None:
 
 
 def test_a_method_without_values_is_told_and_not_drawn() -> None:
-    assert set(data(spec(removal_chart(FOUND, FRAME)), "point")["method"]) == {"lime", "random"}
-    table = removal_table(FOUND, FRAME)
+    assert set(data(spec(CURVE.chart(FOUND, FRAME)), "point")["method"]) == {"lime", "random"}
+    table = CURVE.table(FOUND, FRAME)
     assert missing_values_text(table) == f"Not drawn, for no example has a value: {LONG} on m (2: too long)."
     assert table[table["Method"] == LONG]["Value"].isna().all()
     assert table[table["Method"] == LONG]["Without a value"].tolist() == [2, 2, 2]
@@ -137,24 +133,22 @@ def test_a_method_without_values_is_told_and_not_drawn() -> None:
 
 
 def test_a_chart_of_nothing_says_so() -> None:
-    made = spec(removal_chart(FOUND, ChartFrame({}, methods=("gradient",))))
+    made = spec(CURVE.chart(FOUND, ChartFrame({}, methods=("gradient",))))
     assert data(made, "text")["words"].tolist() == [NOTHING]
     assert made["params"][0]["name"] == PICKED
-    assert (
-        spec(cost_chart(FOUND, ChartFrame({}, methods=("gradient",)), "comprehensiveness"))["height"] == made["height"]
-    )
+    assert spec(COST.chart(FOUND, ChartFrame({}, methods=("gradient",))))["height"] == made["height"]
 
 
 def test_one_example_has_a_point_and_no_band() -> None:
     one = by_hand({("m", "lime", "without_top", p): [0.5] for p in (0, 100)})
-    made = spec(removal_chart(one, FRAME))
+    made = spec(CURVE.chart(one, FRAME))
     assert [part["mark"]["type"] for part in made["layer"]] == ["line", "point"]
     assert data(made, "point")["interval"].tolist() == [ONE] * 2
 
 
 def test_colours_and_dashes_stay_whichever_methods_are_drawn() -> None:
     found = by_hand({("m", f"m{place}", "without_top", 0): [1.0, 0.5] for place in range(10)})
-    made = spec(removal_chart(found, ChartFrame({}, methods=("m1", "m9", "random"))))
+    made = spec(CURVE.chart(found, ChartFrame({}, methods=("m1", "m9", "random"))))
     line = layer(made, "line")["encoding"]
     names = [f"m{place}" for place in range(10)]
     assert line["color"]["scale"]["domain"] == [*names[:2], "random", *names[2:]], "random has a colour of its own"
@@ -177,9 +171,9 @@ def test_colours_come_again_only_where_there_are_more_methods_than_colours() -> 
 
 
 def test_the_legend_names_what_is_drawn() -> None:
-    made = spec(removal_chart(FOUND, FRAME))
+    made = spec(CURVE.chart(FOUND, FRAME))
     assert layer(made, "line")["encoding"]["color"]["legend"]["values"] == ["LIME", "Random"]
-    shorter = spec(removal_chart(FOUND, ChartFrame(FRAME.titles, methods=("lime",))))["height"]
+    shorter = spec(CURVE.chart(FOUND, ChartFrame(FRAME.titles, methods=("lime",))))["height"]
     assert made["height"] - shorter == LEGEND_ROW
 
 
@@ -188,7 +182,7 @@ def test_a_method_has_one_colour_in_every_company() -> None:
     looks = []
     for company in (("lime", "occlusion"), ("occlusion", "gradient")):
         found = by_hand({("m", method, "without_top", 0): [1.0, 0.5] for method in company})
-        line = layer(spec(removal_chart(found, ChartFrame({}, order=order))), "line")["encoding"]
+        line = layer(spec(CURVE.chart(found, ChartFrame({}, order=order))), "line")["encoding"]
         assert line["color"]["legend"]["values"] == list(company)
         looks.append((line["color"]["scale"]["domain"], line["strokeDash"]["scale"]["range"]))
     assert looks[0] == looks[1] == (list(order), [*[SOLID] * 3, DOTTED])
@@ -196,13 +190,13 @@ def test_a_method_has_one_colour_in_every_company() -> None:
 
 def test_many_bands_over_each_other_are_not_drawn() -> None:
     found = by_hand({("m", f"m{place}", "without_top", 0): [1.0, 0.5] for place in range(MOST_BANDS + 1)})
-    assert [one["mark"]["type"] for one in spec(removal_chart(found, ChartFrame({})))["layer"]] == ["line", "point"]
+    assert [one["mark"]["type"] for one in spec(CURVE.chart(found, ChartFrame({})))["layer"]] == ["line", "point"]
     few = ChartFrame({}, methods=("m0", "m1"))
-    assert [one["mark"]["type"] for one in spec(removal_chart(found, few))["layer"]] == ["area", "line", "point"]
+    assert [one["mark"]["type"] for one in spec(CURVE.chart(found, few))["layer"]] == ["area", "line", "point"]
 
 
 def test_cost_goes_by_factors_and_what_costs_nothing_stands_at_zero() -> None:
-    made = spec(cost_chart(FOUND, FRAME, "comprehensiveness"))
+    made = spec(COST.chart(FOUND, FRAME))
     x = layer(made, "point")["encoding"]["x"]
     assert x["scale"]["type"] == "symlog"
     assert x["scale"]["domain"][0] == 0
@@ -211,23 +205,23 @@ def test_cost_goes_by_factors_and_what_costs_nothing_stands_at_zero() -> None:
     points = data(made, "point").set_index("method")
     assert (points.loc["lime", "x"], points.loc["lime", "value"]) == (1000, 0.5)
     assert points.loc["random", "x"] == 0
-    lime = spec(cost_chart(FOUND, ChartFrame({}, methods=("lime",)), "comprehensiveness"))
+    lime = spec(COST.chart(FOUND, ChartFrame({}, methods=("lime",))))
     scale = layer(lime, "point")["encoding"]["x"]["scale"]
     assert (scale["type"], scale["domain"][0] > 0) == ("log", True)
-    table = cost_table(FOUND, FRAME, "comprehensiveness").set_index("Method")
+    table = COST.table(FOUND, FRAME).set_index("Method")
     assert (table.loc["LIME", "Model evaluations"], table.loc["LIME", "Value"]) == (1000, 0.5)
 
 
 def test_seconds_have_no_cross_where_they_stand() -> None:
     found = by_hand({("m", "lime", "seconds"): [1, 1], ("m", "lime", "comprehensiveness"): [0.4, 0.6]})
-    made = spec(cost_chart(found, FRAME, "comprehensiveness", "seconds"))
+    made = spec(CostChart("seconds", "comprehensiveness", "m").chart(found, FRAME))
     assert [one["mark"]["type"] for one in made["layer"]] == ["rule", "point"]
     assert "y2" in layer(made, "rule")["encoding"], "that of the quality"
     assert data(made, "point")["around"].tolist() == [BY_BATCH]
 
 
 def test_plausibility_stands_across_and_faithfulness_upwards_over_the_same_examples() -> None:
-    made = spec(plausibility_chart(FOUND, FRAME))
+    made = spec(PlausibilityChart("plausibility_auc", "comprehensiveness", "m").chart(FOUND, FRAME))
     points = data(made, "point").set_index("method")
     assert (points.loc["lime", "x"], points.loc["lime", "value"], points.loc["lime", "examples"]) == (0.7, 0.5, "2")
     assert (points.loc["random", "x"], points.loc["random", "examples"]) == (0.5, "1")
@@ -243,30 +237,31 @@ def test_scaling_has_a_tick_for_each_model() -> None:
         "large": ModelSize(50_000, 12, 2, "T5"),
         "other": ModelSize(9, 1, 1, "BERT"),
     }
-    made = spec(scaling_chart(found, FRAME, "complexity", sizes))
+    made = spec(ScalingChart("complexity", sizes).chart(found, FRAME))
     x = layer(made, "line")["encoding"]["x"]
     assert (x["scale"]["type"], x["axis"]["values"]) == ("log", [1_000, 50_000])
     assert data(made, "point")[["at", "value"]].to_numpy().tolist() == [[1_000, 1.5], [50_000, 3.5]]
-    assert scaling_table(found, FRAME, "complexity", sizes)["Parameters"].tolist() == [1_000, 50_000]
-    assert "datasets" in spec(scaling_chart(found, FRAME, "complexity", {}))
+    assert ScalingChart("complexity", sizes).table(found, FRAME)["Parameters"].tolist() == [1_000, 50_000]
+    assert "datasets" in spec(ScalingChart("complexity", {}).chart(found, FRAME))
 
 
 def test_strength_stands_beside_what_there_is_to_be_reached() -> None:
-    graded = [
+    graded = tuple(
         GradedScore(at, MetricScore("truth_mass", "lime", at / 2, (at / 4, at), 10, model="m"), ideal)
         for at, ideal in ((0.5, 0.6), (1.0, 0.9))
-    ]
-    made = spec(strength_chart(graded, ("lime", "random"), FRAME, OVER_TRAINING))
+    )
+    chart = StrengthChart(graded, OVER_TRAINING)
+    made = spec(chart.chart(FOUND, FRAME))
     grey = data({**made, "layer": [made["layer"][0]]}, "line")
     assert grey.to_numpy().tolist() == [[0.5, 0.6], [1.0, 0.9]]
     assert data(made, "text")["words"].tolist() == ["what the mark decides"]
     assert data(made, "point")["ideal"].tolist() == ["60.0\u00a0%", "90.0\u00a0%"]
-    assert strength_table(graded, FRAME, OVER_TRAINING)["What the mark decides"].tolist() == [0.6, 0.9]
-    unknown = [GradedScore(1.0, graded[0].score, None)]
-    assert [one["mark"]["type"] for one in spec(strength_chart(unknown, ("lime",), FRAME))["layer"]] == [
+    assert chart.table(FOUND, FRAME)["What the mark decides"].tolist() == [0.6, 0.9]
+    unknown = StrengthChart((GradedScore(1.0, graded[0].score, None),))
+    assert [one["mark"]["type"] for one in spec(unknown.chart(FOUND, FRAME))["layer"]] == [
         "area", "line", "point",
     ]  # fmt: skip
-    assert data(spec(strength_chart([], ("lime",), FRAME)), "text")["words"].tolist() == [NOTHING]
+    assert data(spec(StrengthChart(()).chart(FOUND, FRAME)), "text")["words"].tolist() == [NOTHING]
 
 
 def test_strengths_at_one_place_are_told() -> None:
@@ -277,7 +272,7 @@ def test_strengths_at_one_place_are_told() -> None:
 @pytest.mark.parametrize("theme", THEMES)
 def test_words_are_legible_in_both_themes(theme: Theme) -> None:
     frame = ChartFrame(FRAME.titles, theme)
-    for chart in (removal_chart(FOUND, frame), cost_chart(FOUND, frame, "comprehensiveness")):
+    for chart in (CURVE.chart(FOUND, frame), COST.chart(FOUND, frame)):
         config = spec(chart)["config"]
         colours = [config["axis"]["labelColor"], config["axis"]["titleColor"], config["legend"]["labelColor"]]
         assert all(contrast(one, PALETTES[theme].ground) >= 4.5 for one in colours)

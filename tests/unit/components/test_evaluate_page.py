@@ -10,7 +10,7 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.evaluate.chart_panel import clicked_point, plan_text
+from components.evaluate.chart_panel import clicked_point
 from components.evaluate.cost import cost_text, model_evaluations
 from components.evaluate.examples import cut_to, example_html, example_link, examples_of, title_html
 from components.evaluate.page import (
@@ -24,7 +24,7 @@ from components.evaluate.page import (
     metrics_html,
     reference_texts,
 )
-from components.evaluate.view import EvaluationView, ScorePoint
+from components.evaluate.view import EvaluationView, ScorePoint, plan_text
 from components.experiment import recent
 from components.experiment.export import command_line
 from components.experiment.recent import job_state, plan_summary, plan_title

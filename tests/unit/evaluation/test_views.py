@@ -9,10 +9,10 @@ import pytest
 from engine.evaluation.groups import Sizes
 from engine.evaluation.result import Evaluation
 from engine.evaluation.views import (
+    VIEWS,
     ViewContext,
     cost_metrics,
     faithfulness_metrics,
-    list_views,
     plausibility_metrics,
     quality_metrics,
 )
@@ -29,16 +29,14 @@ def evaluated(metrics: Sequence[str] = ALL, dataset: str = "reviews-marked") -> 
 
 
 def reasons(found: Evaluation, beside: ViewContext | None = None) -> dict[str, str]:
-    return {one.id: one.why_not for one in list_views(found, beside) if one.why_not is not None}
+    each = {id: view.obstacle(found, beside or ViewContext()) for id, view in VIEWS.items()}
+    return {id: why for id, why in each.items() if why is not None}
 
 
 def test_all_views_make_sense_where_all_is_measured() -> None:
     assert reasons(evaluated(), ViewContext(FOUR, strengths=3)) == {}
-    assert [one.id for one in list_views(evaluated())] == [
-        "curves", "plausibility", "cost", "scaling", "architecture", "slices", "strength",
-    ]  # fmt: skip
-    for one in list_views(evaluated()):
-        assert one.title
+    assert list(VIEWS) == ["curves", "plausibility", "cost", "scaling", "architecture", "slices", "strength"]
+    for one in VIEWS.values():
         assert one.question.endswith("?")
         assert one.about.endswith(".")
 

@@ -18,7 +18,7 @@ import tests.unit.experiments.toy as toy
 from components.experiment.export import command_line
 from components.experiment.state import ExperimentState, NoView, read_state, write_state
 from engine import jobs
-from engine.cli.experiments import command_of, draw_means
+from engine.cli.experiments import command_of, mean_table
 from engine.errors import UsageError
 from engine.experiments import base
 from engine.experiments.base import experiment, register
@@ -41,7 +41,7 @@ def plan(tmp_path: Path) -> ToyPlan:
 
 def command(*given: str) -> Any:
     app = typer.Typer()
-    app.command("toy")(command_of(TOY, draw_means))
+    app.command("toy")(command_of(TOY, mean_table))
     return CliRunner().invoke(app, list(given))
 
 
