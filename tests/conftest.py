@@ -16,6 +16,8 @@ from typing import Any
 import hypothesis
 import pytest
 
+from tests import lazy_checks
+
 # Set here, not in a fixture: the libraries read these when they are first imported, and the servers
 # that browser tests start inherit them.
 HOME = tempfile.mkdtemp(prefix="exegesis-tests-")
@@ -31,27 +33,35 @@ hypothesis.settings.register_profile("same", derandomize=True, deadline=None)
 hypothesis.settings.load_profile("same")
 
 LONGEST = (
+    "browser/test_deep_links.py",
+    "browser/test_library_page.py",
+    "browser/test_whole_study.py",
+    "unit/evaluation/test_cluster.py",
     "unit/reproduction/test_full.py",
     "unit/reproduction/test_embedded.py",
-    "unit/study/test_ratings.py",
-    "unit/cli/test_process.py",
-    "app/test_library_page.py",
-    "unit/pretraining/test_pretrain.py",
-    "unit/explainers/test_marked_pictures.py",
-    "unit/models/test_embedded.py",
-    "unit/vision/test_embedded.py",
-    "unit/test_layering.py",
     "unit/test_shipped.py",
-    "app/test_scaffold_sections.py",
+    "unit/test_layering.py",
+    "unit/study/test_study_api.py",
+    "unit/study/test_study_file_hostile.py",
+    "unit/study/test_killed.py",
+    "unit/study/test_ratings.py",
+    "unit/study/test_results.py",
+    "unit/study/test_studies.py",
+    "unit/training/test_finetuning.py",
+    "unit/training/test_image_training.py",
+    "unit/training/test_pretraining.py",
     "unit/explainers/test_families.py",
-    "unit/explainers/test_oracles.py",
-    "unit/scaffold/test_vmapped_students.py",
-    "app/test_pages.py",
-    "unit/training/test_train.py",
+    "unit/explainers/test_golden.py",
+    "unit/explainers/test_integrated_gradients.py",
+    "unit/explainers/test_marked_pictures.py",
+    "unit/cache/test_damage.py",
+    "unit/cli/test_process.py",
+    "unit/gpu/test_experiments.py",
+    "unit/jobs/test_table.py",
+    "unit/models/test_embedded_models.py",
+    "unit/models/test_sandbox.py",
     "unit/scaffold/test_bilevel.py",
-    "browser/test_view.py",
-    "browser/test_whole_study.py",
-    "browser/test_blindness.py",
+    "unit/vision/test_embedded.py",
 )
 """They come first: begun last, each would run on alone at the end, when the other cores have nothing left to do."""
 
@@ -92,17 +102,24 @@ def ray_cluster() -> Iterator[Any]:
     made.shutdown()
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--jaxtyping-packages"):
+        lazy_checks.install()
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
 
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Iterator[None]:
-    """Hardly anything that it makes goes away again: until it is over no garbage is looked for."""
+    """Hardly anything that it makes goes away again: until it is over no garbage is looked for, and afterwards none
+    among what it has made. AppTest collects all garbage after each run of a page."""
     gc.disable()
     try:
         return (yield)
     finally:
+        gc.freeze()
         gc.enable()
 
 

@@ -62,9 +62,6 @@ def test_a_c_library_without_the_call_is_left_alone(monkeypatch: pytest.MonkeyPa
 
 
 def test_what_lives_is_not_looked_through_again() -> None:
-    before = gc.get_freeze_count()
-    try:
-        malloc.freeze_garbage()
-        assert gc.get_freeze_count() > before + 1000
-    finally:
-        gc.unfreeze()
+    gc.unfreeze()  # what conftest.py has frozen
+    malloc.freeze_garbage()
+    assert gc.get_freeze_count() > 1000

@@ -153,14 +153,19 @@ def test_a_flipped_byte_anywhere_in_the_file_never_gives_wrong_data(tmp_path: Pa
 
 
 @pytest.mark.parametrize(
-    "step", [89, pytest.param(1, marks=pytest.mark.slow(reason="8,192 stores are made, damaged and opened: 70 s"))]
+    "step", [89, pytest.param(1, marks=pytest.mark.slow(reason="1,200 stores are made, damaged and opened: 10 s"))]
 )
 def test_a_flipped_byte_in_the_first_page_is_survived(tmp_path: Path, step: int) -> None:
-    """It holds the schema, of which SQLite's own messages quote what is no UTF-8."""
+    """It holds the schema, of which SQLite's own messages quote what is no UTF-8. Of the room between header and
+    schema, which SQLite does not read, a sample is enough."""
     whole = tmp_path / "whole"
     with Store(whole, 10**8) as store:
         fill(store)
-    for place in (8052, *range(0, PAGE_BYTES, step)):
+    page = (whole / FILE).read_bytes()[:PAGE_BYTES]
+    free = range(128, page.index(b"CREATE ") - 128)
+    assert len(free) > 5000
+    assert not any(page[place] for place in free)
+    for place in (8052, *(place for place in range(0, PAGE_BYTES, step) if place not in free or place % 89 == 0)):
         shutil.copytree(whole, tmp_path / "flipped")
         flip(tmp_path / "flipped" / FILE, place, 0xFF)
         with Store(tmp_path / "flipped", 10**8) as store:

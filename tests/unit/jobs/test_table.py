@@ -202,15 +202,20 @@ def test_a_list_that_is_damaged_is_put_aside(own_home: Path, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "step", [61, pytest.param(1, marks=pytest.mark.slow(reason="4,096 lists are made, damaged and opened: 40 s"))]
+    "step", [61, pytest.param(1, marks=pytest.mark.slow(reason="1,300 lists are made, damaged and opened: 13 s"))]
 )
 def test_a_flipped_byte_in_the_first_page_of_the_list_is_survived(tmp_path: Path, step: int) -> None:
-    """It holds the schema and the header; at worst the list is put aside and begun anew, and that is said."""
+    """It holds the schema and the header; at worst the list is put aside and begun anew, and that is said. Of the room
+    between them, which SQLite does not read, a sample is enough."""
     whole, flipped = tmp_path / "whole.db", tmp_path / "home" / "jobs.db"
     table = JobTable(whole)
     table.add("sample", "Sample", {}, "queue", this_process())
     table.close()
-    for place in (18, *range(0, 4096, step)):
+    page = whole.read_bytes()[:4096]
+    free = range(128, page.index(b"CREATE ") - 128)
+    assert len(free) > 2000
+    assert not any(page[place] for place in free)
+    for place in (18, *(place for place in range(0, 4096, step) if place not in free or place % 61 == 0)):
         content = bytearray(whole.read_bytes())
         content[place] ^= 0xFF
         flipped.parent.mkdir()
