@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
@@ -17,12 +16,10 @@ from components.errors import describe_error, show_error
 from components.numbers import percent, plain, plural, points, signed
 from components.styles import use_sheet
 from engine.alignment import align
+from engine.metrics.ablation import AblatedPrediction, ablated_predictions
 from engine.registry import Explainer
 from engine.request import Example, Request
 from engine.result import Explanation, Prediction, Token
-
-if TYPE_CHECKING:
-    from engine.metrics.ablation import AblatedPrediction
 
 TIED = "Equal scores at the edge of the top count by their chance to be in it."
 NAMED_CHARACTERS = 60
@@ -126,8 +123,6 @@ def ablation_area(
     if not chosen:
         st.caption(words.nothing if pins else words.hint)
         return
-    from engine.metrics.ablation import ablated_predictions
-
     try:
         predictions = ablated_predictions(request, chosen)
     except Exception as error:

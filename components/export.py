@@ -13,6 +13,7 @@ from hashlib import sha256
 from html import escape
 
 import streamlit as st
+from PIL import Image
 
 from components.inputs.choices import Focus
 from components.inputs.link import LONGEST_IN_LINK
@@ -24,6 +25,7 @@ from engine.home import product_version
 from engine.registry import Explainer
 from engine.request import Example, Input
 from engine.result import Explanation, Provenance
+from engine.serialization import explanation_to_json
 
 ExplainedMethods = tuple[tuple[Explainer, Explanation], ...]
 """Methods with their explanations, all of one model, one input and one class."""
@@ -94,8 +96,6 @@ def input_arguments(focus: Focus) -> list[str]:
 
 def picture_file(focus: PictureFocus) -> bytes:
     """The original picture without loss, for the command to read."""
-    from PIL import Image
-
     file = io.BytesIO()
     if focus.picture is not None:
         Image.fromarray(focus.picture.pixels).save(file, "PNG", optimize=True)
@@ -104,8 +104,6 @@ def picture_file(focus: PictureFocus) -> bytes:
 
 def explanations_json(shown: ExplainedMethods) -> str:
     """The output of `exegesis explain --json`: a list, one object a method."""
-    from engine.serialization import explanation_to_json
-
     return (
         json.dumps([explanation_to_json(made) for _, made in shown], indent=2, ensure_ascii=False, allow_nan=False)
         + "\n"
@@ -234,10 +232,13 @@ def standalone_page(
     """
     scheme = "light dark" if theme == "auto" else theme
     body = "".join(f"<section>{section}</section>" for section in sections)
-    script_html = f"<script>{script}</script>" if script else ""
+    script_html = script_policy = ""
+    if script:  # allowed by its hash: no other text on the page can run
+        script_html = f"<script>{script}</script>"
+        script_policy = f"; script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'"
     return (
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">'
-        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}{_script_policy(script)}">'
+        f'<meta http-equiv="Content-Security-Policy" content="{_POLICY}{script_policy}">'
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f"<title>{escape(title)}</title>{stylesheet(theme)}"
         f"<style>:root{{color-scheme:{scheme}}}{_CSS}{css}</style></head>"
@@ -274,11 +275,6 @@ def _target(made: Explanation) -> str:
     """The class by its label, or by its number where another class has the same label."""
     index, labels = made.provenance.target, made.prediction.labels
     return labels[index] if labels.index(labels[index]) == index else str(index)
-
-
-def _script_policy(script: str) -> str:
-    """The policy that allows one script by its hash: no other text on the page can run."""
-    return f"; script-src 'sha256-{b64encode(sha256(script.encode()).digest()).decode()}'" if script else ""
 
 
 def _stdin_html(example: Example) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 from typing import Literal
@@ -45,7 +44,10 @@ def stylesheet(theme: ThemeChoice = "auto") -> str:
     The dashboard uses "auto": the browser tells the server its theme too late for the first page.
     """
     sheets = [_theme_colors(name) for name in THEMES] if theme == "auto" else [_theme_colors(theme)]
-    merged = {name: _either([sheet[name] for sheet in sheets]) for name in sheets[0]}
+    merged = {
+        name: value if theme != "auto" else f"light-dark({','.join(sheet[name] for sheet in sheets)})"
+        for name, value in sheets[0].items()
+    }
     names = "".join(f"--xg-{name}:{value};" for name, value in merged.items() if name not in _STEPS)
     steps = "".join(f".xg .{name}{{background-color:{merged[name]}}}" for name in _STEPS)
     return f"<style>.xg{{{names}}}{steps}{asset_sheet('maps')}{same_unit_rules()}</style>"
@@ -64,7 +66,7 @@ def same_unit_rules() -> str:
 
 
 def compact_css(sheet: str) -> str:
-    """The same rules in fewer bytes; quoted texts stay as they are."""
+    """Remove comments and superfluous white space from a style sheet; quoted texts stay unchanged."""
     parts: list[str] = []
     at = 0
     for piece in _PIECE.finditer(sheet):
@@ -74,7 +76,7 @@ def compact_css(sheet: str) -> str:
 
 
 def compact_script(script: str) -> str:
-    """The same script without indentation and lines that only comment.
+    """Remove indentation and comment lines from a script.
 
     It parses no JavaScript: a text in backticks must not run over several lines.
     """
@@ -92,7 +94,3 @@ def _theme_colors(theme: Theme) -> dict[str, str]:
     named = {name: getattr(palette, name) for name in ("ground", "text", "muted", "special", "line")}
     ends = {f"{side}-end": color(theme, side, STEPS) for side in SIDES}
     return named | ends | {name: color(theme, *place) for name, place in _STEPS.items()}
-
-
-def _either(values: Sequence[str]) -> str:
-    return values[0] if len(values) == 1 else f"light-dark({','.join(values)})"

@@ -61,11 +61,12 @@ class SvgSheet:
 def svg_document(sheet: SvgSheet, dark: bool) -> str:
     """The sheet as a file: light, and with `dark` also dark where the reader prefers it."""
     height, light = sheet.y + EDGE, PALETTES["light"]
+    dark_style = f"<style>@media (prefers-color-scheme:dark){{{_dark_rules()}}}</style>" if dark else ""
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH:g}" height="{height:g}" '
         f'viewBox="0 0 {WIDTH:g} {height:g}" font-family="monospace" font-size="15">'
-        f"{_dark_style(dark)}"
+        f"{dark_style}"
         f'<defs><linearGradient id="signed">{_stops("against", None, "for")}</linearGradient>'
         f'<linearGradient id="amount">{_stops(None, "amount")}</linearGradient></defs>'
         f'<rect class="ground" width="100%" height="100%" fill="{light.ground}"/>{"".join(sheet.parts)}</svg>\n'
@@ -178,18 +179,12 @@ def _forbidden(character: str) -> bool:
 def _stops(*sides: Side | None) -> str:
     """A gradient between the ends of sides; None is the ground in between."""
     share = 100 / (len(sides) - 1)
+    ground = ("ground", PALETTES["light"].ground)
+    ends = [ground if side is None else (f"{side}-{STEPS}", color("light", side, STEPS)) for side in sides]
     return "".join(
         f'<stop class="{name}" offset="{share * place:g}%" stop-color="{fill}"/>'
-        for place, (name, fill) in enumerate(map(_stop, sides))
+        for place, (name, fill) in enumerate(ends)
     )
-
-
-def _stop(side: Side | None) -> tuple[str, str]:
-    return ("ground", PALETTES["light"].ground) if side is None else (f"{side}-{STEPS}", color("light", side, STEPS))
-
-
-def _dark_style(dark: bool) -> str:
-    return f"<style>@media (prefers-color-scheme:dark){{{_dark_rules()}}}</style>" if dark else ""
 
 
 def _dark_rules() -> str:

@@ -30,6 +30,7 @@ class LazyModule(ModuleType):
 if TYPE_CHECKING:
     import captum.attr
     import huggingface_hub.errors
+    import pandas
     import peft
     import pyarrow.parquet
     import pyarrow.types
@@ -44,6 +45,7 @@ if TYPE_CHECKING:
 else:
     captum = LazyModule("captum", "attr")
     huggingface_hub = LazyModule("huggingface_hub", "errors")
+    pandas = LazyModule("pandas")
     peft = LazyModule("peft")
     pyarrow = LazyModule("pyarrow", "parquet", "types")
     scipy = LazyModule("scipy", "special", "stats")
@@ -56,6 +58,7 @@ __all__ = [
     "LazyModule",
     "captum",
     "huggingface_hub",
+    "pandas",
     "peft",
     "pyarrow",
     "scipy",

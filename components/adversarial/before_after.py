@@ -7,9 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from html import escape
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -18,7 +16,7 @@ from jaxtyping import Float, Int, UInt8
 from components.adversarial.descriptions import GREY, PROBLEM_TITLES, SIGN, measure_lines, result_title, titled_headline
 from components.numbers import plain, signed
 from components.prediction import prediction_html
-from components.styles import compact_css
+from components.styles import asset_sheet
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map import legend_html as patch_legend
 from components.widgets.patch_map.html import picture_style, sentence, use_picture_styles
@@ -40,7 +38,6 @@ Order = Int[np.ndarray, "feature"]
 MOST_LISTED = 12
 BEFORE = "Before"
 MOST_BARS = 4
-LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "adversarial.css"
 
 
 def build_map(result: AttackResult, scores: Scores, example: Input, signed: bool) -> MapView:
@@ -297,6 +294,5 @@ def use_adversarial_styles() -> None:
     st.html(adversarial_sheet())
 
 
-@cache
 def adversarial_sheet() -> str:
-    return f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>"
+    return f"<style>{asset_sheet('adversarial')}</style>"

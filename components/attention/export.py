@@ -12,7 +12,9 @@ from functools import cached_property
 from html import escape
 
 import numpy as np
+import safetensors.numpy
 from jaxtyping import Float
+from PIL import Image
 
 from components.attention.state import AttentionState
 from components.export import (
@@ -69,7 +71,7 @@ AXES = "layer head query key"
 ABOUT = "Probabilities in half precision, layers and heads from 0; NaN where a query may not attend."
 CONTENT_WIDTH = WIDTH - 2 * EDGE
 MAX_SCORE_SIDE, MAX_CELL_SIDE, MAP_SIDE = 34.0, 26.0, 448.0
-"""Of a cell of the score map, of a cell of a matrix, and of a picture under its map, in pixels."""
+"""Pixels a side of a cell of the score map, of a cell of a matrix, and of a picture under its map."""
 MAX_NAME_CELLS = 22
 """Cells that a token's name takes at most."""
 MIN_LABEL_DISTANCE = 12.0
@@ -158,15 +160,15 @@ def scores_json(export: HeadsExport) -> str:
 
 def attention_file(export: HeadsExport) -> bytes:
     """The attention of all heads as safetensors, by layer, head, query and key, with its provenance."""
-    from safetensors.numpy import save
-
     explanation, origin = export.explanation, export.explanation.provenance
     metadata = {
         "about": ABOUT, "axes": AXES, "model": origin.model, "revision": origin.revision,
         "target": origin.target_label, "tokens": json.dumps([token.text for token in explanation.tokens]),
         "grid": json.dumps(explanation.grid), "heads": json.dumps([list(head) for head in origin.heads]),
     }  # fmt: skip
-    return save({"attention": np.ascontiguousarray(export.reading.attention, dtype="<f2")}, metadata=metadata)
+    return safetensors.numpy.save(
+        {"attention": np.ascontiguousarray(export.reading.attention, dtype="<f2")}, metadata=metadata
+    )
 
 
 def heads_command(export: HeadsExport) -> str:
@@ -348,7 +350,7 @@ def _matrix(sheet: SvgSheet, export: HeadsExport) -> None:
 
 
 def _end(export: HeadsExport, matrix: Float[np.ndarray, "row column"]) -> float:
-    """Where the colours end: at the head's largest value, or at that of all heads."""
+    """The end of the color scale: the largest value of the head, or of all heads."""
     if export.state.board.scale == "own":
         return float(np.nan_to_num(matrix).max())
     rows, columns = np.ix_(export.selection.rows, export.selection.columns)
@@ -363,7 +365,7 @@ def _label(export: HeadsExport, position: int) -> str:
 
 
 def _names(names: Sequence[str], x: float, y: float, side: float, upwards: bool) -> list[str]:
-    """As many as there is room for: down the left edge, or along the top, where they are read upwards."""
+    """Labels as far as there is room: down the left edge, or along the top, turned upwards."""
     labels = []
     for at in range(0, len(names), math.ceil(MIN_LABEL_DISTANCE / side)):
         middle = (at + 0.5) * side + 4
@@ -376,8 +378,6 @@ def _names(names: Sequence[str], x: float, y: float, side: float, upwards: bool)
 
 def _matrix_png(matrix: Float[np.ndarray, "row column"], end: float) -> bytes:
     """Each cell as a square of pixels in its colour; grey where a query may not attend."""
-    from PIL import Image
-
     colours = [PALETTES["light"].line, *(color("light", "amount", step) for step in range(STEPS + 1))]
     share = np.nan_to_num(matrix) / end if end > 0 else np.zeros(matrix.shape)
     places = np.where(np.isnan(matrix), 0, 1 + np.rint(STEPS * np.clip(share, 0, 1))).astype(np.uint8)

@@ -218,7 +218,7 @@ def compare_flow_maps(reading: HeadReading, options: FlowOptions) -> tuple[FlowM
 
 
 def compared_settings(chosen: RolloutSetting | None, layers: int) -> tuple[RolloutSetting, ...]:
-    """Those of both papers, and one that is compared with them. `chosen`: None where the flow is no rollout."""
+    """The settings of both papers and one to compare. `chosen`: None where the flow is no rollout."""
     papers = (RolloutSetting(THESIS), RolloutSetting(HALF))
     if chosen is None:
         return papers

@@ -8,20 +8,16 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from components.browse.listing import Listing
 from components.inputs.picture_choice import match_picture_classes
 from components.numbers import count, percent, plain
 from engine.data.examples import Dataset, ImageDataset, LabeledExample
 from engine.data.labels import ClassMatch, match_classes
+from engine.lazy import pandas
+from engine.metrics.agreement import Disagreement
 from engine.result import Prediction
 from engine.table_io import escape_cell
-
-if TYPE_CHECKING:
-    import pandas
-
-    from engine.metrics.agreement import Disagreement
 
 CONFIDENT = 0.9
 UNSURE = 0.6
@@ -105,7 +101,10 @@ def example_table(
     rows = [_row(data, index, example) for index, example in enumerate(data.examples)]
     names = data.label_names if any(row.label is not None for row in rows) else ()
     if comparisons:
-        rows = [_add_comparison(row, one) for row, one in zip(rows, comparisons, strict=True)]
+        rows = [
+            row if one is None else replace(row, compared=True, disagreement=one.value, left_out=one.left_out)
+            for row, one in zip(rows, comparisons, strict=True)
+        ]
     first = next((prediction for prediction in predictions if prediction is not None), None)
     if first is None:
         return ExampleTable(tuple(rows), names)
@@ -137,7 +136,9 @@ def list_examples(table: ExampleTable, listing: Listing) -> list[int]:
     rows = [
         row
         for row in table.rows
-        if fits(row, table) and listing.label in ("", row.label) and (not words or words in _searched(row))
+        if fits(row, table)
+        and listing.label in ("", row.label)
+        and (not words or words in _folded(row.text if row.pair is None else f"{row.text} {row.pair}"))
     ]
     return [row.index for row in sorted(rows, key=_SORTS[listing.sort])]
 
@@ -152,26 +153,19 @@ def top_quarter(values: Sequence[int | float | None]) -> frozenset[int]:
 
 
 def _row(data: Dataset, index: int, example: LabeledExample) -> ExampleRow:
+    label = None
+    if example.label is not None:
+        label = f"{example.label:g}" if data.task == "regression" else data.label_names[int(example.label)]
+    marked = [example.text[start:end] for start, end in example.rationale]
+    marked += [(example.text_pair or "")[start:end] for start, end in example.rationale_pair]
     return ExampleRow(
         index=index,
         text=example.text,
         pair=example.text_pair,
-        label=_label(data, example.label),
-        marked=_marked(example),
+        label=label,
+        marked=" · ".join(marked),
         length=len(example.text) + len(example.text_pair or ""),
     )
-
-
-def _label(data: Dataset, label: int | float | None) -> str | None:
-    if label is None:
-        return None
-    return f"{label:g}" if data.task == "regression" else data.label_names[int(label)]
-
-
-def _marked(example: LabeledExample) -> str:
-    parts = [example.text[start:end] for start, end in example.rationale]
-    parts += [(example.text_pair or "")[start:end] for start, end in example.rationale_pair]
-    return " · ".join(parts)
 
 
 def _classes(data: Dataset, prediction: Prediction) -> ClassMatch:
@@ -187,39 +181,27 @@ def _classes(data: Dataset, prediction: Prediction) -> ClassMatch:
     return ClassMatch(()) if prediction.regression else match_classes(data.label_names, prediction.labels)
 
 
-def _add_comparison(row: ExampleRow, one: Disagreement | None) -> ExampleRow:
-    if one is None:
-        return row
-    return replace(row, compared=True, disagreement=one.value, left_out=one.left_out)
-
-
 def add_prediction(
     row: ExampleRow, label: int | float | None, prediction: Prediction | None, classes: ClassMatch
 ) -> ExampleRow:
     """The row with the model's prediction, and how that goes with the true class or score `label`."""
     if prediction is None:
         return row
+    indices = None if label is None else classes.indices
     if prediction.regression:
         score = prediction.logits[0]
-        return replace(row, score=score, error=_error(label, score, classes))
-    confidence = prediction.probabilities[prediction.index]
-    right = _right(label, prediction, classes)
-    return replace(row, predicted=prediction.label, confidence=confidence, right=right)
-
-
-def _error(label: int | float | None, score: float, classes: ClassMatch) -> float | None:
-    return None if classes.indices is None or label is None else abs(score - float(label))
-
-
-def _right(label: int | float | None, prediction: Prediction, classes: ClassMatch) -> bool | None:
-    if classes.indices is None or label is None:
-        return None
-    of = classes.indices[int(label)]
-    return None if of is None else of == prediction.index
+        return replace(row, score=score, error=None if indices is None else abs(score - float(label or 0)))
+    index = None if indices is None else indices[int(label or 0)]
+    return replace(
+        row,
+        predicted=prediction.label,
+        confidence=prediction.probabilities[prediction.index],
+        right=None if index is None else index == prediction.index,
+    )
 
 
 def _standing(row: ExampleRow) -> float | None:
-    """From the surest mistake at -2 over the least sure one and the least sure right answer to the surest at 1."""
+    """Order of failures: the most confident mistake is -2, the most confident right answer 1."""
     if row.confidence is None:
         return None
     return -1 - row.confidence if row.right is False else row.confidence
@@ -228,10 +210,6 @@ def _standing(row: ExampleRow) -> float | None:
 def _folded(text: str) -> str:
     """Letters that look the same are the same, in upper and lower case; any white space is one space."""
     return " ".join(unicodedata.normalize("NFKC", text).casefold().split())
-
-
-def _searched(row: ExampleRow) -> str:
-    return _folded(row.text if row.pair is None else f"{row.text} {row.pair}")
 
 
 Filter = Callable[[ExampleRow, ExampleTable], bool]
@@ -272,8 +250,6 @@ _SORTS: dict[str, Callable[[ExampleRow], tuple[int | float, int]]] = {
 
 def example_frame(rows: Sequence[ExampleRow], table: ExampleTable) -> pandas.DataFrame:
     """The columns that have something to say, the first `MOST_SHOWN` rows."""
-    import pandas
-
     first = rows[:MOST_SHOWN]
     columns: dict[str, list[object]] = {"#": [row.index for row in first], "Text": [_cell(row.text) for row in first]}
     if any(row.pair is not None for row in table.rows):
@@ -309,7 +285,7 @@ def _cell(text: str) -> str:
 
 
 def describe_examples(table: ExampleTable) -> str:
-    """How many there are, how many of them the model gets right, and why that cannot be told."""
+    """The number of examples, the accuracy of the model, or why there is none."""
     parts = [count(len(table.rows), "example")]
     if table.predicted < len(table.rows):
         parts.append(f"{table.predicted:,} predicted" if table.predicted else "none predicted yet")
@@ -343,14 +319,14 @@ def explain_missing(table: ExampleTable, listing: Listing) -> str:
 
 
 def describe_left_out(table: ExampleTable, titles: dict[str, str]) -> str:
-    """Which methods could not be compared on how many examples, because all their scores are equal."""
+    """The methods left out of the comparison, and on how many examples: all their scores are equal."""
     counts = Counter(method for row in table.rows for method in row.left_out)
     names = ", ".join(f"{titles.get(method, method)} on {count(n, 'example')}" for method, n in counts.items())
     return f"Left out, because all its scores are equal and have no order: {names}." if names else ""
 
 
 def describe_place(listed: Sequence[int], current: int | None) -> str:
-    """Where the example stands in the list: 3 of 41 listed."""
+    """The place of the example in the list: 3 of 41 listed."""
     if not listed:
         return "none listed"
     if current in listed:

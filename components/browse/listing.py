@@ -1,4 +1,4 @@
-"""Which examples of a data set are listed, and in which order: plain values, read from the link and written to it."""
+"""The filter and order of a list of examples: plain values, read from the link and written to it."""
 
 from __future__ import annotations
 

@@ -16,7 +16,11 @@ from engine.data.datasets import registered_name
 from engine.data.examples import Dataset, ImageDataset
 from engine.data.hub import HUB_PREFIX
 from engine.home import home
+from engine.image_predictions import cached_set_predictions
 from engine.jobs import Job
+from engine.metrics.agreement import cached_disagreements
+from engine.models.catalog import revision
+from engine.predictions import cached_predictions
 from engine.store import result_store
 
 JobStamp = tuple[tuple[int, int], ...]
@@ -61,19 +65,13 @@ def picture_results(model: str, opened: OpenPictures) -> ExampleResults:
 
 def _content(model: str, data: Dataset | ImageDataset) -> tuple[str, tuple[object, ...]]:
     """The revision of the model, and what identifies the content of the data."""
-    from engine.models.catalog import revision
-
     return revision(model), (data.id, data.revision, data.split, len(data))
 
 
-# Both import what runs models, so here and not above.
 @st.cache_resource(max_entries=4, show_spinner="Looking for predictions …")
 def _read_texts(
     model: str, revision: str, content: tuple[object, ...], stamp: JobStamp, losses: int, home: str, _data: Dataset
 ) -> ExampleTable:
-    from engine.metrics.agreement import cached_disagreements
-    from engine.predictions import cached_predictions
-
     examples = [labeled.example for labeled in _data.examples]
     return example_table(_data, cached_predictions(model, examples), cached_disagreements(model, examples))
 
@@ -82,14 +80,13 @@ def _read_texts(
 def _read_pictures(
     model: str, revision: str, content: tuple[object, ...], stamp: JobStamp, losses: int, home: str, _data: ImageDataset
 ) -> ExampleTable:
-    from engine.image_predictions import cached_set_predictions
-
     return picture_table(_data, cached_set_predictions(model, _data))
 
 
 def results_by_jobs(spec: Mapping[str, object], read: Callable[[JobStamp], ExampleTable]) -> ExampleResults:
     """The rows that `read` finds, and the jobs of this spec, whatever else they did; `read` gets their stamp."""
-    related = related_jobs("predict", lambda job: _is_about(job, spec))
+    names = ("model", "data", "split")
+    related = related_jobs("predict", lambda job: all(job.spec.get(name) == spec.get(name) for name in names))
     return ExampleResults(read(related.stamp), related.running, related.last)
 
 
@@ -122,12 +119,8 @@ def portable_picture_name(name: str) -> str:
     return name if is_portable else str(Path(name).resolve())
 
 
-def _is_about(job: Job, spec: Mapping[str, object]) -> bool:
-    return all(job.spec.get(name) == spec.get(name) for name in ("model", "data", "split"))
-
-
 def count_losses() -> int:
-    """How often results have gone since the server started, be it that somebody cleared the cache elsewhere.
+    """Count how often results have disappeared since the server started, also when the cache was cleared elsewhere.
 
     Not how many there are: each map that is looked at adds one, and the whole list would be read again.
     """

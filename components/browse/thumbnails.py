@@ -47,7 +47,7 @@ def thumbnail_url(pixels: UInt8[np.ndarray, "height width 3"], side: int = SIDE,
 
 
 def first_thumbnails(data: ImageDataset) -> list[Thumbnail]:
-    """All pictures of a data set that was read with a limit."""
+    """Thumbnails of all pictures of a data set, which was read with a limit."""
     examples = ((example, example.label) for example in data)
     return [
         Thumbnail(thumbnail_url(example.pixels), example.name if label is None else data.label_names[label])

@@ -10,9 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
 from html import escape
-from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -21,7 +19,7 @@ from jaxtyping import UInt8
 from components.compare.comparison import ColumnMap, Comparison, prediction_text
 from components.method_row import check_html, cost_line, details_html, facts
 from components.numbers import MINUS, count, decimals_of, fixed, hundredths, percent, plain
-from components.styles import compact_css
+from components.styles import asset_sheet
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map.html import LAYERS, picture_style, sentence, use_picture_styles
 from components.widgets.token_map import TokenMap, token_map_html
@@ -32,7 +30,6 @@ from engine.request import Picture
 from engine.vision.view import read_view
 from engine.word_units import Unit
 
-LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "compare.css"
 LABEL = "Maps side by side, a row for each part of the text"
 UP, DOWN, SAME = "↑", "↓", "="
 ABSENT = "–"
@@ -53,9 +50,8 @@ def use_compare_styles() -> None:
     st.html(compare_sheet())
 
 
-@cache
 def compare_sheet() -> str:
-    return f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>"
+    return f"<style>{asset_sheet('compare')}</style>"
 
 
 def text_maps_html(comparison: Comparison) -> str:

@@ -32,7 +32,7 @@ from engine.input_kinds import list_models
 
 PAGE_SIZE = 40
 SIDE, QUALITY = 64, 70
-"""Of a small picture: a page of them stays below 100 kB."""
+"""Pixels a side and quality of a small picture: a page of them stays below 100 kB."""
 TEXTS_ONLY = {"off", "disagree", "rationale", "error", "agree", "short", "long"}
 LABELS_ONLY = {"right", "wrong", "confident_wrong", "mistakes"}
 

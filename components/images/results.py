@@ -66,7 +66,7 @@ def true_patches(model: str, mask: Bool[np.ndarray, "height width"] | None) -> P
 
 
 def describe_agreement(explanation: Explanation, truth: PatchMask | None, seed: int) -> list[str]:
-    """How one map agrees with the truth, a line each. `explain_agreement` says how to read them."""
+    """Scores of a map against the truth, a line each; `explain_agreement` explains them."""
     if truth is None:
         return []
     if reason := truth_skip_reason(truth, "patch"):
@@ -81,7 +81,7 @@ def describe_agreement(explanation: Explanation, truth: PatchMask | None, seed: 
 
 
 def explain_agreement(chance: TruthScores) -> str:
-    """How to read the lines, and what chance gets."""
+    """The meaning of the scores, and their values by chance."""
     true = f"{chance.size} {'is' if chance.size == 1 else 'are'} true"
     return (
         f"Of {chance.n} patches {true}: those that the outline covers at least half, else the one that it covers most. "
@@ -222,7 +222,7 @@ def describe_name(focus: PictureFocus, label: str) -> str:
 
 
 def describe_preprocessing(view: ModelView, size: Size) -> str:
-    """How the model's view differs from a picture of that size; empty where it sees every pixel as it is."""
+    """The preprocessing of a picture of that size; empty where the model sees every pixel unchanged."""
     resized = replace(view.preprocessing, crop=None).output_size(*size)
     steps = [*_describe_resize(size, resized), *_describe_crop(resized, view.size)]
     return f"{_describe_size(size)} pixels, {' and '.join(steps)}." if steps else ""

@@ -43,9 +43,7 @@ NAMES = ("model", "data", "split", "index", "digest", "picture_sha")
 WIDGETS = "picture_focus."
 """Every widget of the choice has a key that starts so."""
 LOOKING = Selection(WIDGETS, "picture_focus_link", NAMES)
-key, value, carried, carry, turn_to, focus_of = (
-    LOOKING.key, LOOKING.value, LOOKING.carried, LOOKING.carry, LOOKING.turn_to, LOOKING.focus_of
-)  # fmt: skip
+key, value, turn_to = LOOKING.key, LOOKING.value, LOOKING.turn_to
 EVERYDAY = ("photos-vit", "scenes-vit")
 """Models of everyday things, where they are there: they stand in for a picture set that no model fits."""
 NO_PICTURE = ChosenPicture(None)
@@ -92,7 +90,7 @@ class PictureFocus:
 
     @property
     def mask(self) -> Bool[np.ndarray, "height width"] | None:
-        """Where the thing is that the label names, in the picture as it came."""
+        """The mask of the labeled object, in the size of the original picture."""
         return self.chosen.mask
 
     @property
@@ -196,7 +194,7 @@ def true_class(focus: PictureFocus, opened: OpenPictures, labels: Sequence[str])
 
 
 def match_picture_classes(names: Sequence[str], labels: Sequence[str]) -> ClassMatch:
-    """Which of a model's classes each class of a picture set is."""
+    """Match the classes of a picture set to those of a model."""
     return match_classes(names, labels, NUMBERED_CLASS)
 
 
@@ -223,7 +221,7 @@ def _rank_by_classes(models: Sequence[str], opened: OpenPictures) -> list[str]:
 
 
 def _count_classes(model: str, opened: OpenPictures) -> int:
-    """How many classes of the set the model has; 0 where its files cannot be read."""
+    """The number of the set's classes that the model has; 0 where its files cannot be read."""
     try:
         indices = match_picture_classes(opened.data.label_names, read_view(model).labels).indices
     except ExegesisError:

@@ -30,9 +30,7 @@ WIDGETS = "focus."
 """Every widget of the choice has a key that starts so."""
 CARRIED = "focus_link"
 LOOKING = Selection(WIDGETS, CARRIED, NAMES)
-key, value, carried, carry, turn_to, focus_of = (
-    LOOKING.key, LOOKING.value, LOOKING.carried, LOOKING.carry, LOOKING.turn_to, LOOKING.focus_of
-)  # fmt: skip
+key, value, turn_to = LOOKING.key, LOOKING.value, LOOKING.turn_to
 DATA_HELP = "A name, a file (JSONL, CSV, TSV, parquet), or hub:owner/name."
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 
 import streamlit as st
 
@@ -28,11 +27,10 @@ from components.randomization.checks import (
 )
 from components.randomization.stage_maps import stage_maps_area
 from components.randomization.view import SESSION, view_controls
-from components.styles import compact_css
+from components.styles import use_sheet
 from components.widgets.patch_map.html import use_picture_styles
 from engine.randomization.plan import RandomizationPlan
 
-LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "randomization.css"
 ABOUT = (
     "Blocks of the model are made random, and every method explains again the class that the whole model predicted. "
     "A map that comes from what the model has learned changes; one that stays the same shows something else, mostly "
@@ -71,7 +69,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -
     others, missing = compared_checks(state.view.beside, there, status.runs)
     models = drawn_models([results, *others])
     use_picture_styles()
-    st.html(f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>")
+    use_sheet("randomization")
     st.caption(how(results))
     names, company = [one.name for one in models], methods_drawn(models)
     method = view_controls(state, names, company, titles, {mark: words_of(plan) for mark, plan in there.items()})

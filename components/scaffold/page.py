@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from html import escape
-from pathlib import Path
 
 import streamlit as st
 
@@ -32,12 +31,11 @@ from components.scaffold.page_texts import (
 )
 from components.scaffold.runs import ScaffoldStatus, error_of, status_of, students_in_training, work_area
 from components.scaffold.state import ScaffoldState, plan_of
-from components.styles import compact_css
+from components.styles import use_sheet
 from engine.errors import ExegesisError
 from engine.scaffold.plan import NONE, SETTINGS, SMAT
 from engine.scaffold.result import ScaffoldResult
 
-LAYOUT = Path(__file__).resolve().parent.parent / "assets" / "scaffold.css"
 FEWEST_SEEDS = 3
 """From which quartiles say something."""
 
@@ -58,7 +56,7 @@ def scaffold_page() -> None:
 
 def _plan_area(state: ScaffoldState, places: Places) -> None:
     """What is wrong with the plan, or what there is of it."""
-    st.html(f"<style>{compact_css(LAYOUT.read_text(encoding='utf-8'))}</style>")
+    use_sheet("scaffold")
     finished_buttons(state)
     with st.expander(TITLE, key=key(state.kind, "about")):
         st.html(about_html(browser_theme()))

@@ -26,7 +26,7 @@ from components.browse.examples import (
     explain_missing,
     list_examples,
 )
-from components.browse.listing import LONGEST_SEARCH, Listing
+from components.browse.listing import LONGEST_SEARCH
 from components.browse.results import ExampleResults, predict_spec, text_results
 from components.errors import show_note
 from components.inputs import text_choice
@@ -34,6 +34,7 @@ from components.inputs.datasets import OpenTexts
 from components.numbers import count
 from components.tables import row_choice
 from components.text.state import key
+from engine.metrics.agreement import QUICK
 from engine.registry import all_explainers
 
 CLASSES_ONLY = {"right", "wrong", "confident_wrong", "unsure", "mistakes", "confident", "doubtful"}
@@ -61,7 +62,11 @@ def _draw_list(opened: OpenTexts, model: str, results: ExampleResults, current: 
     table = results.rows
     st.html(f'<div class="xg"><p class="xg-small">{escape(describe_examples(table))}</p></div>')
     draw_jobs(results, _offers(model, opened, table))
-    listing = _draw_controls(table, opened.data.task == "regression")
+    scores = opened.data.task == "regression"
+    barred = SCORES_ONLY if not (scores if table.regression is None else table.regression) else CLASSES_ONLY
+    search, *places = st.columns([4, 5, 3, 4], gap="small")
+    search.text_input("Search", key=key("browse.search"), max_chars=LONGEST_SEARCH, placeholder="words in the text")
+    listing = draw_listing_controls(places, barred, () if scores else table.label_names, key)
     listed = list_examples(table, listing)
     draw_walk(listed, current, partial(text_choice.show, opened), key)
     if missing := explain_missing(table, listing):
@@ -76,8 +81,6 @@ def _draw_list(opened: OpenTexts, model: str, results: ExampleResults, current: 
 
 
 def _offers(model: str, opened: OpenTexts, table: ExampleTable) -> list[Offer]:
-    from engine.metrics.agreement import QUICK
-
     total, spec = len(table.rows), partial(predict_spec, model, opened.name)
     examples = count(total, "example")
     predict = Offer(f"Predict all {examples}", "predict", spec())
@@ -88,13 +91,6 @@ def _offers(model: str, opened: OpenTexts, table: ExampleTable) -> list[Offer]:
     )  # fmt: skip
     missing = ((predict, table.predicted), (compare, table.compared))
     return [offer for offer, done in missing if done < total]
-
-
-def _draw_controls(table: ExampleTable, scores: bool) -> Listing:
-    barred = SCORES_ONLY if not (scores if table.regression is None else table.regression) else CLASSES_ONLY
-    search, *places = st.columns([4, 5, 3, 4], gap="small")
-    search.text_input("Search", key=key("browse.search"), max_chars=LONGEST_SEARCH, placeholder="words in the text")
-    return draw_listing_controls(places, barred, () if scores else table.label_names, key)
 
 
 def _draw_table(opened: OpenTexts, table: ExampleTable, listed: Sequence[int], current: int | None) -> None:
@@ -142,8 +138,6 @@ def _draw_notes(table: ExampleTable, listed: Sequence[int]) -> None:
 
 
 def _describe_comparison(table: ExampleTable) -> str:
-    from engine.metrics.agreement import QUICK
-
     titles = {id: method.title for id, method in all_explainers().items()}
     names = ", ".join(titles[id] for id in QUICK)
     comparison = (

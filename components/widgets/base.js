@@ -53,7 +53,7 @@ function patchName(at, columns) {
   return `row ${Math.floor(at / columns) + 1}, column ${(at % columns) + 1}`;
 }
 
-/** Where a patch lies on its map, as CSS. */
+/** The box of a patch on its map, as CSS properties. */
 function patchBox(at, { rows, columns }) {
   const [top, left] = [(100 * Math.floor(at / columns)) / rows, (100 * (at % columns)) / columns];
   return { display: "block", width: `${100 / columns}%`, height: `${100 / rows}%`, top: `${top}%`, left: `${left}%` };

@@ -1,4 +1,4 @@
-"""How maps are drawn, in a link too, and which maps may be read by one scale."""
+"""Options of drawing maps, their fields in a link, and the maps that may share a scale."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ SCALES = ("own", "shared")
 STYLES = ("highlight", "underline")
 LAYOUTS = ("flow", "aligned")
 SWITCH = ("off", "on")
-"""How a link spells false and true."""
+"""False and true in a link."""
 FAMILIES_WITHOUT_UNIT = ("baseline", "ensemble")
 
 
@@ -81,7 +81,7 @@ def read_gamma(text: str | None, notes: list[str]) -> float:
 
 
 def scale_group(method: Explainer, params: Mapping[str, object]) -> str | None:
-    """What maps at these parameters have in common that may share a scale, in words; None where scores have no unit.
+    """The group of maps that may share a scale with the method's, in words; None where scores have no unit.
 
     Logits, probabilities and attention are different units. A gradient is a change per unit of embedding, so it is
     not comparable with a method that splits the logit itself.

@@ -1,1 +1,1 @@
-"""What attention heads look at and whether it matters: readings, scores, head scales, grids for a browser, flow."""
+"""Attention heads: readings, scores, scales, matrices for a browser, and the flow through all layers."""

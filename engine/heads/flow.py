@@ -21,7 +21,7 @@ from engine.heads.scores import Attention, PerHead
 
 FLOW_KINDS = ("rollout", "gradient")
 RESIDUAL = 0.5
-"""As Abnar and Zuidema (2020) have it: half of a position stays what it was."""
+"""Half of a position passes a layer unchanged, as in Abnar and Zuidema (2020)."""
 MAX_EDGES = 2_000
 """More cannot be told apart in a drawing."""
 
@@ -36,7 +36,7 @@ class AttentionFlow:
     weights: Layers
     """`[layer target source]`, rows sum to 1."""
     reads: Float[np.ndarray, "position"]
-    """What share of the prediction each position at the top has."""
+    """The share of each position at the top in the prediction."""
     nodes: Float[np.ndarray, "depth position"]
     """The flow through each node, from the input (depth 0) to the top."""
 

@@ -46,7 +46,7 @@ _INFINITE = 0x7C00
 
 @dataclass(frozen=True)
 class MatrixSelection:
-    """Positions of the queries and of the keys that are shown, both rising, and what a person must be told of it."""
+    """Positions of the queries and of the keys that are shown, both rising, and a note for the reader."""
 
     rows: tuple[int, ...]
     columns: tuple[int, ...]

@@ -50,7 +50,7 @@ class HeadReading:
     weighted: Float[np.ndarray, "layer query key"]
     """Mean over heads of what, in attention times the logit's gradient, speaks for the class (Chefer et al., eq. 5)."""
     reads: Float[np.ndarray, "query"]
-    """Where the model pools for its prediction, as shares of 1."""
+    """The shares of the positions that the model pools for its prediction; they sum to 1."""
     causal: bool
     cached: bool = False
 
@@ -120,7 +120,7 @@ def _key(kind: str, version: int, request: Request) -> str:
 
 
 def _cached_or(key: str, compute: Callable[[], tuple[Meta, Arrays]]) -> tuple[Meta, Arrays, bool]:
-    """From the cache, or computed in the device's turn, once for all who ask."""
+    """Read from the cache, or compute on the device once for all concurrent requests."""
 
     def in_turn() -> tuple[Meta, Arrays]:
         with runtime.turn():

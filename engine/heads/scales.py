@@ -18,9 +18,9 @@ OFF = 0.0
 
 @dataclass(frozen=True)
 class HeadScales:
-    """What the outputs of some heads are multiplied by, as (layer, head, scale) counted from 0; 1 for all others.
+    """Factors of the outputs of some heads, as (layer, head, scale) counted from 0; 1 for all others.
 
-    The order does not matter and a scale of 1 goes without saying, so that what means the same is equal.
+    The order does not matter, and a scale of 1 is dropped: equal meanings compare equal.
     """
 
     scales: tuple[tuple[int, int, int | float], ...] = ()
@@ -48,7 +48,7 @@ class HeadScales:
         return [list(row) for row in self.scales]
 
     def keyed(self) -> dict[str, list[list[int | float]]]:
-        """What they add to the named parts of a cache key: nothing where nothing is scaled."""
+        """The named part of a cache key; empty where nothing is scaled."""
         return {"heads": self.as_plain()} if self else {}
 
     def grid(self, layers: int, heads: int) -> Float[np.ndarray, "layer head"]:

@@ -30,6 +30,6 @@ def scaled_model(model: AnyClassifier, heads: HeadScales) -> Iterator[AnyClassif
 
 
 def layers_and_heads(model: AnyClassifier) -> tuple[int, int]:
-    """How many layers it has, and how many heads each."""
+    """The numbers of layers, and of heads in each."""
     config = model.module.config
     return len(model.blocks), int(config.num_attention_heads)  # type: ignore[union-attr, arg-type]

@@ -1,4 +1,4 @@
-"""Numbers that say of each head what it looks at, from its attention alone: where a person should look first.
+"""Scores of each head from its attention alone.
 
 Attention is `[layer head query key]`; NaN stands where a query may not attend (a causal model's future), which is not
 the same as an attention of 0.
@@ -104,7 +104,7 @@ def entropy(attention: Attention) -> PerHead:
 
 
 def special_share(attention: Attention, special: Bool[np.ndarray, "seq"]) -> PerHead:
-    """What special tokens receive of the attention of all others, mean over queries; NaN where there are none."""
+    """The attention to special tokens from all other tokens, mean over queries; NaN where there are none."""
     if not special.any():
         return np.full(attention.shape[:2], np.nan)
 
@@ -118,7 +118,7 @@ def special_share(attention: Attention, special: Bool[np.ndarray, "seq"]) -> Per
 def received(
     attention: Attention, features: Int[np.ndarray, "feature"], query: int | None = None
 ) -> Float[np.ndarray, "layer head feature"]:
-    """What each feature receives of each head: the mean over the queries that may attend to it, or from one query.
+    """The attention that each feature receives: the mean over the queries that may attend to it, or from one query.
 
     NaN where that query may not attend.
     """

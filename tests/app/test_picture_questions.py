@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-import engine.metrics.ablation as ablation
 import engine.metrics.faithfulness as faithfulness
+from components import ablation
 from components.ablation import PICTURE_WORDS
 from components.images.results import CHANCE
 from components.images.state import key

@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextInput
 from transformers import AutoTokenizer
 
-import engine.metrics.ablation as ablation
+from components import ablation
 from components.ablation import TEXT_WORDS
 from components.inputs import text_choice
 from components.styles import asset_sheet

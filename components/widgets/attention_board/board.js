@@ -57,7 +57,7 @@ class Board extends Owned {
     if (this.data.exact) this.await(model, "whole", this.data.exact.digest);
   }
 
-  /** What comes under a digest becomes a part of the model. */
+  /** Adds the bytes of a digest to the model, now or when they arrive. */
   await(model, part, digest) {
     const place = arrivalOf(digest);
     if (place.here) model[part] = place.here;
@@ -223,7 +223,7 @@ class Board extends Owned {
     if (this.model.whole) this.host.dataset.whole = data.exact.digest;
   }
 
-  /** Whose lines are drawn: all of the layer that are shown, or the one that is isolated. */
+  /** The heads whose lines are drawn: all visible ones of the layer, or the isolated one. */
   activeHeads() {
     const [layer] = this.looked, { heads } = this.data;
     return this.wanted.alone ? [this.looked] : heads.map((head) => [layer, head]);
@@ -248,7 +248,7 @@ class Board extends Owned {
     return small("0 ", element("i", { class: "xg-scale xg-amount" }), end, bent);
   }
 
-  /** Where the scale of the thumbnails ends. */
+  /** The end of the scale of the thumbnails. */
   endWords() {
     const { scale, view, layers, heads, tokens, size } = this.data, { model } = this, isMatrix = view === "matrix";
     const least = isMatrix ? "" : `, at least ${plainNumber(1 / tokens.length)}, which is even attention to all`;

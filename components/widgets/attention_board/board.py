@@ -156,7 +156,7 @@ def _is_head(head: object, size: tuple[int, int]) -> bool:
 
 
 def head_color(theme: Theme, head: int) -> str:
-    """As #rrggbb; from the 17th head on they come again."""
+    """The color of a head as #rrggbb; colors repeat from the 17th head on."""
     hue, level = HUES[head % len(HUES)]
     return oklch_color(LIGHTNESS[theme][level], CHROMA[theme], float(hue))
 
@@ -196,14 +196,14 @@ class AttentionBytes:
 
 @dataclass(frozen=True)
 class AttentionGrids:
-    """All heads by `engine.heads.matrices.pack_heads`, and the largest value of each whole head, drawn or not."""
+    """All heads packed by `engine.heads.matrices.pack_heads`, and the largest value of each head over all positions."""
 
     packed: AttentionBytes
     ends: list[list[float]]
 
 
 def cached_grids(reading: HeadReading, selection: MatrixSelection) -> AttentionGrids:
-    """All heads as bytes, remembered while the reading is in memory, for its last selection."""
+    """Pack all heads, and remember the result for the last selection while the reading is in memory."""
     entry = _grids().get(reading)
     if entry is None or entry[0] != selection:
         entry = _grids()[reading] = (selection, pack_grids(reading, selection))
@@ -216,7 +216,7 @@ def _grids() -> WeakKeyDictionary[HeadReading, tuple[MatrixSelection, AttentionG
 
 
 def pack_grids(reading: HeadReading, selection: MatrixSelection) -> AttentionGrids:
-    """All heads as bytes."""
+    """Pack all heads."""
     body = pack_heads(select(reading.attention, selection))
     return AttentionGrids(add_digest(body, read_note(body)), largest_values(reading.attention).tolist())
 

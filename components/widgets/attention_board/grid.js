@@ -106,7 +106,7 @@ class HeadGrid {
   }
 }
 
-/** What the scores say: where their colours end, the colour, words and rank of each head. */
+/** Scores of heads: the end of their color scale, and the color, words and rank of each. */
 class Scores {
   constructor({ score, layers, heads }, colours) {
     Object.assign(this, { score, colours });

@@ -39,7 +39,7 @@ class LinesDrawing extends Drawing {
     this.on(this.every, "click", () => this.toggle());
   }
 
-  /** Of a long text: all heads, or one again. */
+  /** Switches between all heads and one, for a long text. */
   toggle() {
     this.all = !this.all;
     this.show(this.model, this.given, this.shown);
@@ -181,7 +181,7 @@ class LinesDrawing extends Drawing {
     }
   }
 
-  /** What lies between the token in hand and that one, mean over the heads. */
+  /** The attention between the token in hand and another, mean over the heads. */
   meanOf(place) {
     const [row, column] = this.at.side ? [place, this.at.at] : [this.at.at, place];
     const values = this.data.map(({ cells, columns, value }) => (cells[row * columns + column] === MASKED ? 0 : value(row * columns + column)));
@@ -200,7 +200,7 @@ class LinesDrawing extends Drawing {
     this.said.replaceChildren(at ? this.words() : LINES_HINT + (this.model.told.view === "query" ? LINES_ASK : ""));
   }
 
-  /** Where the token in hand looks, or who looks at it, by each head. */
+  /** The largest attention from or to the token in hand, by head, in words. */
   words() {
     const { side, at } = this.at, [own, other] = side ? [this.keys, this.queries] : [this.queries, this.keys];
     const name = (list, place) => list.children[place].title;
@@ -237,7 +237,7 @@ class LinesDrawing extends Drawing {
     this.ask(this.placeOf(event));
   }
 
-  /** Where all heads show what one token looks at, a token on the left becomes the one. */
+  /** Asks for the attention of a token on the left, where all heads show that of one token. */
   ask(at) {
     const { told } = this.model;
     if (at && !at.side && told.view === "query") this.model.ask({ query: told.rows[at.at * this.data[0].factor] });

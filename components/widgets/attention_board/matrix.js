@@ -15,7 +15,7 @@ class Zoom {
     Object.assign(this, { times: 1, row: 0, column: 0, rows: 1, columns: 1, most: 1 });
   }
 
-  /** Of a matrix of so many cells, which are `side` pixels wide where all are seen. */
+  /** Fits a matrix of so many cells, each `side` pixels wide when all are visible. */
   fit(rows, columns, side) {
     if (rows !== this.rows || columns !== this.columns) Object.assign(this, { times: 1, row: 0, column: 0 });
     Object.assign(this, { rows, columns, most: Math.max(1, FULL_CELL / side) });
@@ -60,7 +60,7 @@ class Zoom {
   }
 }
 
-/** What is said of a matrix: a value, where a token looks, who looks at one. */
+/** A matrix in words: a value, the largest of a row, the largest of a column. */
 class MatrixWords {
   constructor(told, data) {
     Object.assign(this, { told, data });
@@ -74,7 +74,7 @@ class MatrixWords {
     return cellName(this.told, this.told.columns, this.data.factor, at);
   }
 
-  /** Where a square of the screen shows several cells. */
+  /** The note on a screen whose squares show several cells. */
   together(together) {
     return together > 1 ? `On this screen a square shows the largest of ${together} × ${together} cells: zoom in to see each.` : "";
   }
@@ -111,7 +111,7 @@ class MatrixWords {
   }
 }
 
-/** Of `data` as `headCells` gives it, as far as the zoom shows it; `at` is the cell in hand. */
+/** Paints `data` (see `headCells`) as far as the zoom shows it; `at` is the cell in hand. */
 class MatrixPainting extends Drawing {
   /** The row whose token all heads are asked about; -1 where they are not. */
   get queried() {
@@ -119,7 +119,7 @@ class MatrixPainting extends Drawing {
     return view === "query" && !grid ? Math.floor(rows.indexOf(query) / this.data.factor) : -1;
   }
 
-  /** Where the cells are, in pixels of the canvas, and how large all of them are. */
+  /** Places the cells on the canvas, in pixels. */
   place() {
     const { rows, columns, factor } = this.data, { told } = this.model, width = this.root.clientWidth, most = Math.min(MATRIX.label, width * MATRIX.labelShare);
     const pen = this.canvas.getContext("2d");
@@ -161,7 +161,7 @@ class MatrixPainting extends Drawing {
     this.paintCross(pen);
   }
 
-  /** Below each cell lies the hatch of those that may not be attended to, which have no colour of their own. */
+  /** Paints the cells over the hatch, which shows where a query may not attend: those cells have no color. */
   paintCells(pen) {
     const { left, top, width, height } = this.box, { zoom } = this;
     pen.fillStyle = pen.createPattern(this.hatch(), "repeat");
@@ -203,7 +203,7 @@ class MatrixPainting extends Drawing {
     return tile;
   }
 
-  /** Between large cells, and between the two texts of a pair. */
+  /** Paints lines between large cells, and between the two texts of a pair. */
   paintLines(pen) {
     const { across, down } = this.cellSize, { told } = this.model, { factor, rows, columns } = this.data;
     pen.fillStyle = this.colours.ground;
@@ -223,7 +223,7 @@ class MatrixPainting extends Drawing {
     return this.box.top + (row - this.zoom.row) * this.cellSize.down;
   }
 
-  /** As many as there is room for; the one in hand is always there. Columns are written upwards. */
+  /** Paints as many labels as there is room for, and always the one in hand. Columns are written upwards. */
   paintLabels(pen, ofRows) {
     const { zoom, box } = this, size = ofRows ? this.cellSize.down : this.cellSize.across;
     const [first, seen] = ofRows ? [zoom.row, zoom.seenRows] : [zoom.column, zoom.seenColumns];
@@ -252,7 +252,7 @@ class MatrixPainting extends Drawing {
     pen.fillText(name, ofRows ? room : -room, middle);
   }
 
-  /** Of a pair: full beside tokens of A, a line beside those of B. */
+  /** Paints a strip beside the tokens of a pair: wide for text A, narrow for text B. */
   paintStrip(pen, at, middle, size, ofRows) {
     const { told } = this.model, { part } = told.tokens[(ofRows ? told.rows : told.columns)[at * this.data.factor]];
     if (!isPair(told) || part < 0) return;
@@ -416,7 +416,7 @@ class MatrixDrawing extends MatrixPainting {
     this.zoomBy(Math.exp(-event.deltaY / 300), [event.offsetX, event.offsetY]);
   }
 
-  /** By a factor, towards a place of the canvas; 0: the whole matrix. */
+  /** Zooms by a factor towards a place of the canvas; 0 shows the whole matrix. */
   zoomBy(factor, place = null) {
     const { left, top, width, height } = this.box, share = (value) => Math.min(1, Math.max(0, value));
     const [across, down] = place ? [share((place[0] - left) / width), share((place[1] - top) / height)] : this.middle();
@@ -425,7 +425,7 @@ class MatrixDrawing extends MatrixPainting {
     this.write();
   }
 
-  /** Where the cell in hand is, as shares of what is seen; else the middle. */
+  /** The place of the cell in hand as shares of the visible part; else its middle. */
   middle() {
     const { row, column } = this.at ?? {}, { zoom } = this;
     if (row == null || column == null) return [0.5, 0.5];
@@ -443,7 +443,7 @@ class MatrixDrawing extends MatrixPainting {
     stop(event);
   }
 
-  /** Where all heads show what one token looks at, that of the row becomes the one. */
+  /** Asks for the attention of the token of a row, where all heads show that of one token. */
   ask(at) {
     if (this.queried >= 0 && at && at.row !== null) this.model.ask({ query: this.model.told.rows[at.row * this.data.factor] });
   }

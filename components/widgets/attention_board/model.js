@@ -17,7 +17,7 @@ const drawings = new WeakMap(); // by host
 const pairs = new WeakMap(); // by what Python told: whether it is of two texts
 const shelf = (window.exegesisAttention ??= new Map());
 
-/** Where the bytes of a digest arrive, whoever asks first. */
+/** The place where the bytes of a digest arrive; made by the first who asks. */
 function arrivalOf(digest) {
   const place = shelf.get(digest) ?? {};
   place.promise ??= new Promise((resolve, reject) => Object.assign(place, { resolve, reject }));
@@ -98,12 +98,12 @@ class Colours {
   }
 }
 
-/** As ImageData has it in memory. */
+/** A color as a pixel of ImageData. */
 function pixel([red, green, blue]) {
   return ((255 << 24) | (blue << 16) | (green << 8) | red) >>> 0;
 }
 
-/** What the drawings know: what Python told, the bytes once they are there, colours, and how to ask. */
+/** The model of all drawings: the data from Python, the bytes once they arrive, the colors, and a callback. */
 class BoardModel {
   constructor(told, colours, ask) {
     Object.assign(this, { told, colours, ask, grids: null, whole: null, tables: new Map() });
@@ -126,18 +126,18 @@ class BoardModel {
     return this.grids.scales[this.place(layer, head)];
   }
 
-  /** Where the colour scale of a head's matrix ends: at the largest of all of it, also where a part is shown. */
+  /** The end of a head's color scale: the largest value of its whole matrix, also where a part is shown. */
   end(layer, head) {
     return this.endOf(this.told.ends, layer, head);
   }
 
-  /** Of a head's own, or of all that are shown. */
+  /** The end of one head, or the largest of all that are shown. */
   endOf(ends, layer, head) {
     const { scale, layers, heads } = this.told;
     return scale === "shared" ? Math.max(...layers.flatMap((one) => heads.map((other) => ends[one][other]))) : ends[layer][head];
   }
 
-  /** What each feature has of a head; NaN where it may not be attended to. */
+  /** The attention to each feature; NaN where it may not be attended to. */
   map(layer, head) {
     const { levels, ends, count } = this.maps, at = this.place(layer, head), step = ends[at] / MAP_TOP;
     return Float32Array.from(levels.subarray(at * count, (at + 1) * count), (level) => (level > MAP_TOP ? NaN : level * step));
@@ -223,7 +223,7 @@ function faintBox() {
   return [box, element("label", { class: "xg-small" }, box, "Strengthen faint values")];
 }
 
-/** Of colours or heights that strengthen faint values, where the scale ends. */
+/** The note on a gamma that strengthens faint values, on a scale to `end`. */
 function bentWords(gamma, end) {
   return gamma === 1 ? "" : ` · gamma ${gamma}: half the colour at ${plainNumber(end * 0.5 ** (1 / gamma))}`;
 }
@@ -255,7 +255,7 @@ function cellName(told, shown, factor, at) {
   return first === last ? tokenName(told, first) : `${tokenName(told, first)} … ${tokenName(told, last)}`;
 }
 
-/** Of a head whose cells stand for several positions, in words. */
+/** The note on cells that stand for several positions. */
 function shrunkWords(told, { rows, columns, factor }) {
   if (factor === 1) return "";
   return `${told.rows.length} × ${told.columns.length} values are drawn as ${rows} × ${columns} cells, each the largest of ${factor} × ${factor}.`;
@@ -266,7 +266,7 @@ function isPair(told) {
   return pairs.get(told);
 }
 
-/** Where B begins among the cells of one side; -1 where it does not. */
+/** The cell at which text B begins; -1 where it does not. */
 function partEdge(told, shown, factor) {
   const first = shown.findIndex((position) => told.tokens[position].part === 1);
   return isPair(told) && first > 0 ? Math.floor(first / factor) : -1;

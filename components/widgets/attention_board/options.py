@@ -26,7 +26,7 @@ AGAINST = ("integrated_gradients", "kernel_shap")
 
 @dataclass(frozen=True)
 class BoardOptions:
-    """How the heads are colored, drawn and picked.
+    """Options of coloring, drawing and picking heads.
 
     `query`: a position, or None for the one that the model reads. `layers` and `heads`: those drawn; none: all.
     `head`: the locked one, None for the strongest by the score; `alone`: isolated. `special`: with special tokens in

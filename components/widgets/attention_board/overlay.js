@@ -65,7 +65,7 @@ class OverlayDrawing extends Drawing {
     pen.putImageData(made, 0, 0);
   }
 
-  /** Where the colours end: the largest value, of this map or of all. */
+  /** The end of the color scale: the largest value of this map or of all. */
   end() {
     return this.model.mapEnd(...this.head);
   }
@@ -80,7 +80,7 @@ class OverlayDrawing extends Drawing {
     this.say();
   }
 
-  /** Who looks: a patch, the token that the model reads, or the mean of all. */
+  /** The source of the attention in words: a patch, the token that the model reads, or the mean of all. */
   fromWords(looks) {
     const { told } = this.model;
     if (looks >= 0) return `Where the outlined patch looks: ${patchName(looks, this.columns)}.`;

@@ -66,7 +66,7 @@ ROW = 22.0
 MAX_NAME_CELLS = 18
 """Cells that a name takes at most."""
 MAX_WIDTH, MIN_OPACITY, MAX_RADIUS = 10.0, 0.35, 8.0
-"""As in the browser: the line of the step that carries most, how opaque the least is, a node that all runs through."""
+"""Width of the largest step, opacity of the smallest, radius of a node that carries everything; as in the browser."""
 KIND_NAMES = {"rollout": "Attention rollout", "gradient": "Gradient-weighted attention"}
 CITATIONS = {
     "rollout": "Abnar and Zuidema (2020), Quantifying attention flow in transformers.",

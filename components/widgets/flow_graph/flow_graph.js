@@ -146,7 +146,7 @@ class FlowGraph extends Owned {
     return (row + 0.5) * ROW;
   }
 
-  /** Where the prediction stands: among the positions that it reads. */
+  /** The row of the prediction: among the positions that it reads. */
   get top() {
     const { reads } = this.data, total = reads.reduce((sum, [, share]) => sum + share, 0);
     return reads.reduce((sum, [row, share]) => sum + (row * share) / total, 0);

@@ -75,7 +75,9 @@ def picture_style(
     height, width = pixels.shape[:2]
     crisp = "pixelated" if max(height, width) <= CRISP else "auto"
     picture = f"--xg-picture:url({data_url(pixels)});--xg-crisp:{crisp};--xg-aspect:{width}/{height}"
-    return f"<style>{scope}{{{picture}{'' if truth is None else _outline(truth)}}}</style>"
+    # The outline twice, the wider line in the color that the other needs around it.
+    lines = () if truth is None else (("truth", line_mask(truth, 1.5)), ("truth-halo", line_mask(truth, 4)))
+    return f"<style>{scope}{{{picture}{''.join(f';--xg-{name}:{line}' for name, line in lines)}}}</style>"
 
 
 def data_url(pixels: UInt8[np.ndarray, "h w 3"]) -> str:
@@ -107,11 +109,6 @@ def line_mask(mask: Bool[np.ndarray, "h w"], width: int | float) -> str:
         " vector-effect='non-scaling-stroke'/></svg>"
     )
     return f'url("data:image/svg+xml,{svg.replace("#", "%23").replace("<", "%3C").replace(">", "%3E")}")'
-
-
-def _outline(mask: Bool[np.ndarray, "h w"]) -> str:
-    """Two lines of the same path, the wider to be drawn in the color that the other needs around it."""
-    return "".join(f";--xg-{name}:{line_mask(mask, width)}" for name, width in (("truth", 1.5), ("truth-halo", 4)))
 
 
 def _runs(lines: Bool[np.ndarray, "lines cells"]) -> list[tuple[int, int, int]]:
@@ -211,7 +208,7 @@ def score(view: PatchMap, at: int) -> str:
 
 
 def more_lines(view: PatchMap) -> list[str]:
-    """How the colors bend and which maps share the scale, a line each; escaped."""
+    """The gamma of the colors and the maps that share the scale, a line each; escaped."""
     return [line.removeprefix(" · ") for line in (gamma_note(view), sharing_note(view)) if line]
 
 
@@ -239,7 +236,10 @@ def overlay(view: PatchMap, theme: Theme) -> UInt8[np.ndarray, "gh gw 4"]:
 
 def color_places(view: PatchMap) -> np.ndarray:
     """The place of each patch's color in `color_table`."""
-    steps = [_row(side_of(view, value)) + step_of(value, view.scale, view.look.gamma) for value in view.scores.flat]
+    steps = [
+        SIDES.index(side_of(view, value)) * (STEPS + 1) + step_of(value, view.scale, view.look.gamma)
+        for value in view.scores.flat
+    ]
     return np.array(steps).reshape(view.grid)
 
 
@@ -252,10 +252,6 @@ def side_of(view: PatchMap, value: float) -> Side:
     if not view.signed:
         return "amount"
     return "for" if value > 0 else "against"
-
-
-def _row(side: Side) -> int:
-    return SIDES.index(side) * (STEPS + 1)
 
 
 @dataclass(frozen=True, eq=False)
@@ -317,9 +313,10 @@ def patch_card_html(card: PatchCard) -> str:
     notes = "".join(f'<p class="xg-note">{escape(note)}</p>' for note in card.notes)
     truth = "".join(f'<p class="xg-fact">{escape(line)}</p>' for line in card.truth)
     caution = f'<p class="xg-caution">{escape(card.caution)}</p>' if card.caution else ""
+    cost = escape(card.cost).replace(" · ", "\u00a0· ")  # no line begins with a point between two parts
     return (
         f'<div class="xg xg-card"><p class="xg-title">{escape(card.title)}</p>'
-        f'<div><p class="xg-small">{_unbroken(card.cost)}</p>{check_mark(card.check)}</div>'
+        f'<div><p class="xg-small">{cost}</p>{check_mark(card.check)}</div>'
         f"{patches_html(card.title, card.view)}"
         f'<div class="xg-small">{legend_html(card.view)}{truth}{notes}{caution}'
         f"{details_html(check_facts(card.check) + card.facts)}</div></div>"
@@ -372,11 +369,6 @@ def patches_html(title: str, view: PatchMap) -> str:
         f' data-g={rows}x{columns}{" data-s" * view.signed} data-r={_ranks(view)} data-v="{_scores(view)}">'
         f'{layers_html(view)}<i class="xg-lit"></i></div>'
     )
-
-
-def _unbroken(text: str) -> str:
-    """Escaped, and no line begins with a point between two parts."""
-    return escape(text).replace(" · ", "\u00a0· ")
 
 
 def _ranks(view: PatchMap) -> str:

@@ -93,7 +93,7 @@ class PatchPins extends Pins {
     this.turn(false);
   }
 
-  /** Where Python asks for it, to put it into the link. Its answers come late: they are not taken for its wish. */
+  /** Sends the opacity for the link where Python wants it. Its late answers are not taken for new settings. */
   keep(opacity) {
     if (!this.data.asks) return;
     this.sent.push(opacity);

@@ -29,7 +29,7 @@ LUMINANCE = np.array([0.213, 0.715, 0.072])
 """Weights of red, green and blue where CSS takes the color out of a picture (Filter Effects, 11.2)."""
 FONTS = {False: "DejaVuSans.ttf", True: "DejaVuSans-Bold.ttf"}
 SPELT = {MINUS: "-", "×": "x", "✓": "good:", "✗": "not good:", "\u00a0": " "}
-"""How our signs are written where the font has none."""
+"""Replacements for signs that the font lacks."""
 Font = ImageFont.FreeTypeFont | ImageFont.ImageFont
 
 
@@ -99,7 +99,7 @@ def enlarged(picture: UInt8[np.ndarray, "h w 3"]) -> UInt8[np.ndarray, "H W 3"]:
 def outlined(
     pixels: UInt8[np.ndarray, "h w 3"], mask: Bool[np.ndarray, "rows columns"], line: str, halo: str
 ) -> UInt8[np.ndarray, "h w 3"]:
-    """With a line of two pixels along the edges of the mask, in the color `line` within `halo`."""
+    """Draw a line of two pixels along the edges of the mask, in the color `line` within `halo`."""
     inside, result = _stretched(mask, *pixels.shape[:2]), pixels.copy()
     result[_near_edges(inside, 2)] = _rgb(halo)
     result[_near_edges(inside, 1)] = _rgb(line)
@@ -207,7 +207,7 @@ def _width(words: _Words) -> int:
 
 
 def _legible(words: _Words) -> str:
-    """With another spelling, or a question mark, for what the font has no letter for."""
+    """The text, with a replacement or a question mark for each character that the font lacks."""
     font = _font(words.size, words.bold)
     return "".join(c if c.isspace() or _has(font, c) else SPELT.get(c, "?") for c in words.text)
 

@@ -240,7 +240,7 @@ class Ranking extends Owned {
     return `Your order: ${steps.join(", then ")}.`;
   }
 
-  /** By mouse a card is taken anywhere, by touch at its letter: elsewhere a finger scrolls. */
+  /** Starts a drag: by mouse anywhere on a card, by touch at its letter, because elsewhere a finger scrolls. */
   onDown(event) {
     const card = this.cardAt(event), grip = event.target.closest(".xg-grip");
     this.pressed = [event.clientX, event.clientY];
@@ -284,7 +284,7 @@ class Ranking extends Owned {
     this.mark(this.drag.target);
   }
 
-  /** Where a card dropped here would go. Steps run down, or to the right where ranks are columns. */
+  /** The target of a drop here. Steps run down, or to the right where ranks are columns. */
   targetAt([x, y]) {
     const across = this.list.matches(".xg-beside") && getComputedStyle(this.list).gridAutoFlow === "column";
     const boxes = [...this.list.children].map((step) => step.getBoundingClientRect());

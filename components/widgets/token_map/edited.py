@@ -137,7 +137,7 @@ def change_html(before: Prediction, after: Prediction, target: int) -> str:
 
 
 def how_to_read_html(explanation: Explanation, unit: str) -> str:
-    """How to read the rows below."""
+    """An explanation of the rows below."""
     label = f"<bdi>{escape(explanation.provenance.target_label)}</bdi>"
     same = (
         f"the score {label}" if explanation.prediction.regression else f"the same class, {label}, whatever is predicted"
@@ -164,22 +164,18 @@ def _columns(view: EditedMap, text: int) -> Iterator[str]:
         if column.text != text:
             continue
         sides = ((view.before, column.parent), (view.after, column.child))
-        apart = any(place is not None and _apart(one, place, ends[i]) for i, (one, place) in enumerate(sides))
-        ends = [end if place is None else _end(one.units[place]) for end, (one, place) in zip(ends, sides, strict=True)]
+        units = [None if place is None else one.units[place] for one, place in sides]
+        # A unit is apart after white space, so that the pieces of a word stand together.
+        apart = any(
+            unit is not None and (unit.special or unit.start > end) for unit, end in zip(units, ends, strict=True)
+        )
+        # Where the next unit starts that belongs to the same word; none does after a special token.
+        ends = [
+            end if unit is None else -1 if unit.special else unit.end for end, unit in zip(ends, units, strict=True)
+        ]
         chips = "".join(NONE if place is None else _chip(one, place) for one, place in sides)
         kind = "" if column.kind == "kept" else "xg-changed"
         yield f"<span{class_of('xg-col', 'xg-apart' if apart else '', kind)}>{chips}</span>"
-
-
-def _end(unit: Unit) -> int:
-    """Where the next unit starts that belongs to the same word; none does after a special token."""
-    return -1 if unit.special else unit.end
-
-
-def _apart(view: TokenMap, position: int, end: int) -> bool:
-    """Whether there is white space before the unit, so that a word's pieces stand together."""
-    unit = view.units[position]
-    return unit.special or unit.start > end
 
 
 def _chip(view: TokenMap, position: int) -> str:

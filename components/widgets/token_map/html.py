@@ -101,7 +101,8 @@ def tip(view: TokenMap, position: int) -> str:
     """The hover text of a unit: its value, its rank, its place."""
     unit = view.units[position]
     if view.marks:
-        return f"{_marked(unit)} · index {_place(unit)}"
+        mark = "special token" if unit.special else "marked" if unit.score else "not marked"
+        return f"{mark} · index {_place(unit)}"
     rank = "special token, not ranked" if unit.special else f"rank {view.ranks[position]} of {view.ranked}"
     return f"{_score(view, unit)} · {rank} · index {_place(unit)}"
 
@@ -133,7 +134,8 @@ def tone(view: TokenMap, position: int) -> str:
     """The class of a unit's color; nothing where it is the ground's."""
     unit = view.units[position]
     step = 0 if unit.special else step_of(unit.score, view.scale, view.look.gamma)
-    return f"{TONES[_side(view, unit)]}{step}" if step else ""
+    side: Side = "amount" if not view.signed else "for" if unit.score > 0 else "against"
+    return f"{TONES[side]}{step}" if step else ""
 
 
 def facts_of(view: TokenMap, position: int) -> str:
@@ -141,7 +143,10 @@ def facts_of(view: TokenMap, position: int) -> str:
     if view.bare:
         return ""
     unit = view.units[position]
-    place = "" if unit.tokens == (position,) else f" data-x={_unquoted(_place(unit))}"
+    place = ""
+    if unit.tokens != (position,):
+        index = _place(unit)
+        place = f" data-x={index}" if index.isdigit() else f' data-x="{index}"'
     if view.marks:
         return place
     rank = "" if unit.special else f" data-r={view.ranks[position]}"
@@ -184,11 +189,6 @@ def _scale(view: TokenMap) -> str:
     return f'<i class="xg-scale xg-signed"></i> {low} against, {high} for <bdi>{target}</bdi>'
 
 
-def _unquoted(value: str) -> str:
-    """A number stands without quotes."""
-    return value if value.isdigit() else f'"{value}"'
-
-
 def _place(unit: Unit) -> str:
     first, last = unit.tokens[0], unit.tokens[-1]
     return f"{first}" if first == last else f"{first} to {last}, {count(len(unit.tokens), 'token')}"
@@ -196,12 +196,6 @@ def _place(unit: Unit) -> str:
 
 def _score(view: TokenMap, unit: Unit) -> str:
     return signed(unit.score) if view.signed else plain(unit.score)
-
-
-def _marked(unit: Unit) -> str:
-    if unit.special:
-        return "special token"
-    return "marked" if unit.score else "not marked"
 
 
 def _lines(view: TokenMap) -> list[list[int]]:
@@ -253,9 +247,3 @@ def _special(view: TokenMap, position: int, first: bool, last: bool) -> str:
     inside, before, after = " " * hangs, " " * (not first and not hangs), " " * (not last)
     names = class_of("xg-special", "xg-hang" if hangs else "", place_classes(position)[1])
     return f"{before}<bdi{names}{facts_of(view, position)}>{inside}{escape(text)}</bdi>{after}"
-
-
-def _side(view: TokenMap, unit: Unit) -> Side:
-    if not view.signed:
-        return "amount"
-    return "for" if unit.score > 0 else "against"

@@ -18,7 +18,7 @@ function positionOf(unit, digits) {
   return high && low ? digits * Number(high[1]) + Number.parseInt(low[1], digits) : -1;
 }
 
-/** What selects a unit in every map, wherever its digits stand (`html.unit_selector`). */
+/** The selector of a unit in every map (`html.unit_selector`). */
 function selectorOf(position, { scope, digits }) {
   const high = `.xi${Math.floor(position / digits)}`, low = `.j${(position % digits).toString(digits)}`;
   return `${scope} :is(${high} ${low}, ${high}${low})`;

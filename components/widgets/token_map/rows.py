@@ -1,4 +1,4 @@
-"""All maps as one table: a column a unit, a row a method, so that one unit's colors stand below each other.
+"""Maps as rows of a table with a column for each unit, and the human rationale as such a row.
 
 The table scrolls sideways in a box of its own. A list below it describes each method.
 """
@@ -48,9 +48,10 @@ def grid_html(head: TokenMap, lines: Sequence[str]) -> str:
 def line_html(row: MethodRow) -> str:
     """A method's line in the table."""
     view = row.view
+    colors = ["xg-special" if unit.special else tone(view, position) for position, unit in enumerate(view.units)]
     cells = "".join(
-        f"<td{class_of(_color(view, position), *place_classes(position))}{facts_of(view, position)}></td>"
-        for position in range(len(view.units))
+        f"<td{class_of(color, *place_classes(position))}{facts_of(view, position)}></td>"
+        for position, color in enumerate(colors)
     )
     return f"<tr{class_of(*modes(view).split())} style=\"--n:'{view.ranked}'\">{_name(row)}{cells}</tr>"
 
@@ -65,16 +66,13 @@ def quiet_line_html(row: Placeholder, columns: int) -> str:
 
 
 def _heads(view: TokenMap) -> str:
+    ways = [unit_direction(view, position) for position in range(len(view.units))]
+    whole = direction(view.texts[0])
     return "".join(
-        f"<th{class_of(_kind(view, position), *place_classes(position))}{_way(view, position)}>{escape(unit.text)}</th>"
-        for position, unit in enumerate(view.units)
+        f"<th{class_of(_kind(view, position), *place_classes(position))}{'' if way == whole else f' dir={way}'}>"
+        f"{escape(unit.text)}</th>"
+        for position, (unit, way) in enumerate(zip(view.units, ways, strict=True))
     )
-
-
-def _way(view: TokenMap, position: int) -> str:
-    """The direction of a head whose direction differs from the table's."""
-    own = unit_direction(view, position)
-    return "" if own == direction(view.texts[0]) else f" dir={own}"
 
 
 def _kind(view: TokenMap, position: int) -> str:
@@ -84,10 +82,6 @@ def _kind(view: TokenMap, position: int) -> str:
         return "xg-grey"
     inside = not before.special and before.segment == unit.segment and 0 < unit.start <= before.end
     return "xg-inside" if inside else ""
-
-
-def _color(view: TokenMap, position: int) -> str:
-    return "xg-special" if view.units[position].special else tone(view, position)
 
 
 def _name(row: MethodRow) -> str:
@@ -145,8 +139,7 @@ def rationale_row(data: Dataset, index: int, explanation: Explanation, unit: str
 def mark_units(tokens: Sequence[Token], labeled: LabeledExample, unit: str) -> tuple[Unit, ...]:
     """The units of the text, each with 1 where a person marked a part of it, else 0."""
     drawn = units(tokens, np.zeros(len(tokens)), labeled.example, unit)
-    return tuple(one if one.special else replace(one, score=_score(one, labeled)) for one in drawn)
-
-
-def _score(unit: Unit, labeled: LabeledExample) -> float:
-    return float(overlaps(unit, spans_of(labeled, unit.segment)))
+    return tuple(
+        one if one.special else replace(one, score=float(overlaps(one, spans_of(labeled, one.segment))))
+        for one in drawn
+    )

@@ -170,10 +170,5 @@ def _background(view: TokenMap, position: int) -> tuple[str, str]:
 
 def _scale(sheet: SvgSheet, view: TokenMap) -> None:
     """The scale in colors and words, as under the map on the page."""
-    kind = "signed" if view.signed else "amount"
-    add_scale_bar(sheet, _legend(view), kind if view.largest else None)
-
-
-def _legend(view: TokenMap) -> str:
-    """The words under the map on the page, without their markup."""
-    return unescape(_TAG.sub("", legend_html(view))).strip()
+    legend, kind = unescape(_TAG.sub("", legend_html(view))).strip(), "signed" if view.signed else "amount"
+    add_scale_bar(sheet, legend, kind if view.largest else None)
