@@ -1,26 +1,59 @@
-"""Every benchmark, one after the other: `python -m benchmarks [NAME ...]`."""
+"""Every benchmark, one after the other, or those named: `python -m benchmarks [NAME ...] [--json] [OPTION ...]`.
+
+`python -m benchmarks NAME --help` describes a benchmark and lists its options.
+"""
 
 from __future__ import annotations
 
+import importlib
+import itertools
 import subprocess
 import sys
+from collections.abc import Sequence
 
-NAMES = (
-    "model_work", "evaluation_work", "whole_evaluation", "picture_work", "relevance_work", "heads_work", "attack",
-    "randomization", "scaffold", "picture_memory", "path_evaluations", "shapley_error", "captum", "cache_hits",
-    "explain_hit", "study_claims", "study_placebo", "study_guesses", "study_votes", "page_script", "picture_page",
-    "attention_page", "page_bytes", "sessions", "page_memory", "first_heatmap",
-)  # fmt: skip
+MODULES = {
+    "model_work": "explainers",
+    "evaluation_work": "explainers",
+    "whole_evaluation": "whole_evaluation",
+    "picture_work": "explainers",
+    "relevance_work": "explainers",
+    "heads_work": "explainers",
+    "attack": "attack",
+    "randomization": "randomization",
+    "scaffold": "scaffold",
+    "picture_memory": "explainers",
+    "path_evaluations": "exactness",
+    "shapley_error": "exactness",
+    "captum": "captum",
+    "cache_hits": "cached",
+    "explain_hit": "cached",
+    "study_claims": "study",
+    "study_placebo": "study",
+    "study_guesses": "study",
+    "study_votes": "study",
+    "page_script": "pages",
+    "picture_page": "pages",
+    "attention_page": "pages",
+    "page_bytes": "pages",
+    "sessions": "pages",
+    "page_memory": "pages",
+    "first_heatmap": "pages",
+}
+"""The module of each benchmark, which is a function of that name."""
 
 
-def main(names: list[str]) -> int:
-    unknown = [name for name in names if name not in NAMES]
-    if unknown:
-        print(f"error: benchmark: unknown name {unknown[0]!r}. Known: {', '.join(NAMES)}.", file=sys.stderr)
+def main(arguments: Sequence[str]) -> int:
+    """Run one benchmark in this process, several each in its own."""
+    names = list(itertools.takewhile(lambda argument: not argument.startswith("-"), arguments))
+    options = arguments[len(names) :]
+    if unknown := [name for name in names if name not in MODULES]:
+        print(f"error: benchmark: unknown name {unknown[0]!r}. Known: {', '.join(MODULES)}.", file=sys.stderr)
         return 2
-    failed = [
-        name for name in names or NAMES if subprocess.run([sys.executable, "-m", f"benchmarks.{name}"]).returncode
-    ]
+    if len(names) == 1:
+        module = importlib.import_module(f"benchmarks.{MODULES[names[0]]}")
+        return int(getattr(module, names[0])(options))
+    commands = {name: [sys.executable, "-m", "benchmarks", name, *options] for name in names or MODULES}
+    failed = [name for name, command in commands.items() if subprocess.run(command).returncode]
     if failed:
         print(f"error: these benchmarks failed: {', '.join(failed)}.", file=sys.stderr)
     return int(bool(failed))

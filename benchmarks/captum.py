@@ -1,18 +1,10 @@
-"""Our methods beside Captum's of the same name: `python -m benchmarks.captum [--texts 3 --seeds 5 --rounds 7 --write]`.
-
-Both explain one input at a time, a text of 12 tokens or a picture, on the same float32 model with the same settings;
-Captum's in its largest sensible batch. Times are taken in turn, on one thread of the processor, whose time is counted.
-The error is ||a - reference|| / ||reference||, its mean over inputs, and over seeds where the method draws at random.
-References are exact (all 4,096 coalitions, removal one by one) or slow, in double precision; of LIME, whose weights and
-linear models differ, the limit of each estimator for many samples. `--write` puts the table into docs/captum.md.
-"""
+"""Our methods beside those of Captum of the same name, in time and error."""
 
 from __future__ import annotations
 
 import copy
 import datetime
 import os
-import sys
 import time
 import warnings
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +24,8 @@ from captum.attr import (
 )
 from torch import Tensor, nn
 
-from benchmarks.harness import benchmark_parser, describe_machine, load_average, ratio_to, show, time_in_turn
+from benchmarks.exactness import as_game
+from benchmarks.harness import Measurement, benchmark, describe_machine, ratio_to, time_in_turn
 from benchmarks.peers import (
     BATCH,
     Evaluate,
@@ -42,7 +35,6 @@ from benchmarks.peers import (
     captum_lime,
     probability_of_masks,
 )
-from benchmarks.shapley_error import as_game
 from benchmarks.whole_evaluation import whole_word_texts
 from benchmarks.workloads import picture_task, run_method, text_task
 from engine import runtime
@@ -68,7 +60,7 @@ ROUNDING = 1e-4
 """Errors below this are rounding of single precision, and no difference either."""
 FILE = project_root() / "docs" / "captum.md"
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
-COMMAND = "python -m benchmarks.captum --write"
+COMMAND = "python -m benchmarks captum --write"
 
 Scores = np.ndarray
 """A number a feature."""
@@ -404,36 +396,34 @@ def render(figures: Mapping[str, Figures], setting: str) -> str:
     return "\n".join([f"`{COMMAND}`, {setting}.", "", *lines, "", *describe_differences(figures)])
 
 
-def write(text: str) -> None:
+def write_page(text: str) -> None:
     """Put the generated part between the page's markers."""
     before, _, rest = FILE.read_text(encoding="utf-8").partition(BEGIN)
     _, _, after = rest.partition(END)
     FILE.write_text(f"{before}{BEGIN}\n{text}\n{END}{after}", encoding="utf-8")
 
 
-def main() -> int:
-    parser = benchmark_parser(__doc__, texts=3, seeds=5, rounds=7)
-    parser.add_argument("--write", action="store_true", help="put the table into docs/captum.md")
-    options = parser.parse_args()
+@benchmark(texts=3, seeds=5, rounds=7, write={"action": "store_true", "help": "put the table into docs/captum.md"})
+def captum(texts: int, seeds: int, rounds: int, write: bool) -> Measurement:
+    """Our methods beside Captum's of the same name.
+
+    Both explain one input at a time, a text of 12 tokens or a picture, on the same float32 model with the same
+    settings; Captum's in its largest sensible batch. Times are taken in turn, on one thread of the processor, whose
+    time is counted. The error is ||a - reference|| / ||reference||, its mean over inputs, and over seeds where the
+    method draws at random. References are exact (all 4,096 coalitions, removal one by one) or slow, in double
+    precision; of LIME, whose weights and linear models differ, the limit of each estimator for many samples.
+    """
     warnings.simplefilter("ignore")  # Captum warns of its own solvers and of gradients that it switches on
     torch.set_num_threads(1)
     os.environ["EXEGESIS_DEVICE"] = "cpu"
-    before, subjects = load_average(), load_subjects(options.texts)
-    figures = {one.method: measure(one, subjects[one.kind], options.seeds, options.rounds) for one in COMPARISONS}
+    subjects = load_subjects(texts)
+    figures = {one.method: measure(one, subjects[one.kind], seeds, rounds) for one in COMPARISONS}
     rows = [dict(zip(HEADER, table_row(one, figures[one.method]), strict=True)) for one in COMPARISONS]
-    show(f"Ours beside Captum's, load {before} to {load_average()}", rows, options.json)
-    if options.write:
+    if write:
         machine = describe_machine()
-        write(
-            render(
-                figures,
-                f"{datetime.date.today()}: {machine['device']}, one thread, torch {machine['torch']}, Captum "
-                f"{version('captum')}; {options.texts} texts and a picture, {options.seeds} seeds, {options.rounds} "
-                "rounds",
-            )
+        setting = (
+            f"{datetime.date.today()}: {machine['device']}, one thread, torch {machine['torch']}, Captum "
+            f"{version('captum')}; {texts} texts and a picture, {seeds} seeds, {rounds} rounds"
         )
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())
+        write_page(render(figures, setting))
+    return Measurement({"Ours beside Captum's": rows})

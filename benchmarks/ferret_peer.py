@@ -1,4 +1,4 @@
-"""ferret-xai 0.4.2 beside us: it needs older libraries than ours, so it runs in an environment of its own.
+"""ferret-xai 0.4.2, which needs older libraries than ours and so runs in an environment of its own.
 
 The environment is made at the first run, in the cache folder; it takes some minutes and 3 GB.
 """
@@ -25,7 +25,7 @@ Job = dict[str, Any]
 
 
 class NotThereError(Exception):
-    """ferret-xai cannot be had, and why."""
+    """ferret-xai cannot be installed or run, and why."""
 
 
 class Peer:
@@ -46,36 +46,36 @@ class Peer:
         line = self.process.stdout.readline()
         if not line:
             raise NotThereError(f"its process ended with exit status {self.process.wait()}")
-        found: Job = json.loads(line)
-        return found
+        answer: Job = json.loads(line)
+        return answer
 
 
 @contextlib.contextmanager
 def peer(model: Path) -> Iterator[Peer]:
     """ferret-xai with the model of that folder, on one thread. Errors: `NotThereError`."""
-    command = [str(python()), "-m", "benchmarks.ferret_worker", str(model)]
+    command = [str(find_python()), "-m", "benchmarks.ferret_worker", str(model)]
     alone = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "TRANSFORMERS_OFFLINE": "1"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, cwd=project_root(), env=alone, text=True, **pipes) as process:  # type: ignore[call-overload]
         try:
-            made = Peer(process)
-            made.answer()
-            yield made
+            started = Peer(process)
+            started.answer()
+            yield started
         finally:
             process.kill()
 
 
-def python() -> Path:
-    """The Python of its environment, made if it is not there."""
+def find_python() -> Path:
+    """Return the Python of its environment, which is made at first."""
     folder = Path(os.environ.get("EXEGESIS_FERRET") or home() / "benchmarks" / "ferret")
-    made = folder / "bin" / "python"
+    interpreter = folder / "bin" / "python"
     if not (folder / "ready").exists():
         print(f"Making an environment for {WANTED[0]} in {folder}; it takes some minutes.", file=sys.stderr)
         _run([sys.executable, "-m", "venv", str(folder)])
         torch = f"torch=={version('torch').partition('+')[0]}"
-        _run([str(made), "-m", "pip", "install", "--quiet", "--no-input", torch, *WANTED])
+        _run([str(interpreter), "-m", "pip", "install", "--quiet", "--no-input", torch, *WANTED])
         (folder / "ready").touch()
-    return made
+    return interpreter
 
 
 def _run(command: list[str]) -> None:
@@ -84,5 +84,5 @@ def _run(command: list[str]) -> None:
     except (OSError, subprocess.TimeoutExpired) as error:
         raise NotThereError(f"its environment cannot be made ({type(error).__name__})") from None
     if done.returncode:
-        said = " ".join(done.stderr.split())[-200:]
-        raise NotThereError(f"its environment cannot be made ({said})")
+        reason = " ".join(done.stderr.split())[-200:]
+        raise NotThereError(f"its environment cannot be made ({reason})")

@@ -11,6 +11,7 @@ import time
 from typing import Any
 
 import numpy as np
+import shap
 import torch
 from ferret.evaluators.faithfulness_measures import AOPC_Comprehensiveness_Evaluation, AOPC_Sufficiency_Evaluation
 from ferret.explainers.gradient import GradientExplainer, IntegratedGradientExplainer
@@ -82,8 +83,6 @@ class Worker:
 
     def game(self, job: Job) -> Job:
         """The probabilities that its SHAP sees where these tokens are kept."""
-        import shap
-
         masker = shap.maskers.Text(self.tokenizer)
         texts = [str(np.asarray(masker(np.array(keep), job["text"])).item()) for keep in job["kept"]]
         with torch.inference_mode():

@@ -1,9 +1,10 @@
-"""Shared machinery of the benchmarks: options, times taken in turn, memory, tables, and limits that must be kept."""
+"""The frame of all benchmarks: options, times taken in turn, memory, tables, and limits that must be kept."""
 
 from __future__ import annotations
 
 import argparse
 import contextlib
+import functools
 import json
 import os
 import platform
@@ -11,27 +12,78 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from unittest import mock
 
 import numpy as np
-import torch
+import pandas as pd
 
-from engine.models.classifier import AnyClassifier
+from engine.lazy import torch
+from engine.store import result_store
+
+if TYPE_CHECKING:
+    from engine.models.classifier import AnyClassifier
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 RESET_PEAK = "5"
+TEXT = "although the plot drags in its second half , the acting is a quiet triumph and stays with you"
+"""A text to explain."""
+
+Table = list[dict[str, Any]]
+"""Rows of cells by the name of their column."""
 
 
-def benchmark_parser(description: str | None, as_json: bool = True, **defaults: int | str) -> argparse.ArgumentParser:
-    """A parser with an option for each default, and `--json` where the benchmark prints a table."""
-    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
-    for name, default in defaults.items():
-        parser.add_argument(f"--{name}", type=type(default), default=default)
-    if as_json:
-        parser.add_argument("--json", action="store_true")
-    return parser
+@dataclass(frozen=True)
+class Limit:
+    """`figure` must be at most `most`, both in `unit`."""
+
+    what: str
+    figure: float
+    most: float
+    unit: str = "times"
+
+    @property
+    def kept(self) -> bool:
+        return self.figure <= self.most
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Tables by their titles, the limits that must be kept, and the errors seen on the way."""
+
+    tables: Mapping[str, Table] = field(default_factory=dict)
+    limits: Sequence[Limit] = ()
+    errors: Sequence[str] = ()
+
+
+def benchmark(**options: object) -> Callable[[Callable[..., Measurement]], Callable[..., int]]:
+    """Turn a function that measures into a command; its docstring is the help.
+
+    `options`: the default of each parameter, or a dictionary of what `add_argument` takes. The command reads the
+    arguments of the command line, prints the tables, or JSON with `--json`, and returns 1 where a limit is broken.
+    """
+
+    def decorate(measure: Callable[..., Measurement]) -> Callable[..., int]:
+        @functools.wraps(measure)
+        def command(arguments: Sequence[str] | None = None) -> int:
+            parser = argparse.ArgumentParser(
+                description=measure.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+            )
+            for name, option in options.items():
+                keywords = option if isinstance(option, dict) else {"type": type(option), "default": option}
+                parser.add_argument(f"--{name}", **keywords)
+            parser.add_argument("--json", action="store_true")
+            values = vars(parser.parse_args(arguments))
+            as_json, load = values.pop("json"), load_average()
+            measurement = measure(**values)
+            show(measurement.tables, f"{load} to {load_average()}", as_json)
+            return judge(measurement.limits, measurement.errors)
+
+        return command
+
+    return decorate
 
 
 @contextlib.contextmanager
@@ -44,18 +96,9 @@ def scratch_folder() -> Iterator[Path]:
 @contextlib.contextmanager
 def empty_home() -> Iterator[Path]:
     """A folder as the home of the project, so that nothing is cached; the old one afterwards."""
-    from engine.store import result_store
-
-    before = os.environ.get("EXEGESIS_HOME")
-    with scratch_folder() as folder:
-        os.environ["EXEGESIS_HOME"] = str(folder)
-        try:
-            with result_store() as store:
-                yield folder
-                store.close()
-        finally:
-            os.environ.pop("EXEGESIS_HOME")
-            os.environ.update({} if before is None else {"EXEGESIS_HOME": before})
+    with scratch_folder() as folder, mock.patch.dict(os.environ, EXEGESIS_HOME=str(folder)), result_store() as store:
+        yield folder
+        store.close()
 
 
 def time_in_turn(
@@ -84,6 +127,14 @@ def ratio_to(times: Mapping[str, np.ndarray], name: str, bare: str) -> dict[str,
     """Round by round: the median of the ratios and the middle half of them."""
     low, middle, high = np.percentile(times[name] / times[bare], [25, 50, 75])
     return {"ratio": float(middle), "low": float(low), "high": float(high)}
+
+
+def time_rows(times: Mapping[str, np.ndarray], bare: str = "bare", **cells: object) -> Table:
+    """A row for each side: the median time, and the ratio to the bare side, round by round."""
+    return [
+        {**cells, "by": by, "ms": 1e3 * float(np.median(seconds)), **ratio_to(times, by, bare)}
+        for by, seconds in times.items()
+    ]
 
 
 class PairedClocks:
@@ -119,7 +170,7 @@ class PairedClocks:
         work()
         self.bare.append(self._now() - started)
 
-    def rows(self) -> list[dict[str, Any]]:
+    def rows(self) -> Table:
         """A row a side. `ratio` is that of all seconds, `low` to `high` the middle half of those of the steps."""
         steps = {"bare": np.array(self.bare), "exegesis": np.array(self.ours[1:])}  # before the first: our preparations
         seconds = {"bare": sum(self.bare), "exegesis": sum(self.ours)}
@@ -166,36 +217,15 @@ def load_average() -> float:
     return round(os.getloadavg()[0], 1)
 
 
-def show(title: str, rows: list[dict[str, Any]], as_json: bool) -> None:
-    """Print a table, or JSON."""
-    if as_json:
-        print(json.dumps({"title": title, "machine": describe_machine(), "rows": rows}, indent=2))
-        return
-    columns = list(rows[0])
-    cells = [[_cell(row[c]) for c in columns] for row in rows]
-    widths = [max(len(c), *(len(row[i]) for row in cells)) for i, c in enumerate(columns)]
-    print(f"{title}  ({', '.join(f'{k} {v}' for k, v in describe_machine().items())})")
-    for row in [columns, *cells]:
-        print("  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip())
-    print()
-
-
-def _cell(value: object) -> str:
-    return f"{value:.4g}" if isinstance(value, float) else str(value)
-
-
-@dataclass(frozen=True)
-class Limit:
-    """`figure` must be at most `most`, both in `unit`."""
-
-    what: str
-    figure: float
-    most: float
-    unit: str
-
-    @property
-    def kept(self) -> bool:
-        return self.figure <= self.most
+def show(tables: Mapping[str, Table], load: str, as_json: bool) -> None:
+    """Print tables, or JSON."""
+    machine = describe_machine() | {"load": load}
+    for title, rows in tables.items():
+        if as_json:
+            print(json.dumps({"title": title, "machine": machine, "rows": rows}, indent=2))
+            continue
+        print(f"{title}  ({', '.join(f'{name} {value}' for name, value in machine.items())})")
+        print(pd.DataFrame(rows).to_string(index=False, float_format="{:.4g}".format), end="\n\n")
 
 
 def judge(limits: Sequence[Limit], errors: Sequence[str] = ()) -> int:

@@ -10,13 +10,19 @@ from typing import Any, cast
 
 import numpy as np
 import torch
+from captum.attr import IntegratedGradients, KernelShap, Lime, Saliency
 from torch import Tensor
 
 from benchmarks.workloads import text_task
+from engine.lazy import LazyModule
 from engine.metrics.faithfulness import masks_without_top
 from engine.metrics.ranking import count_of_percent
 from engine.models.text_classifier import TextClassifier
 from engine.task import Task
+
+shap: Any = LazyModule("shap")
+lime_text_module: Any = LazyModule("lime.lime_text")
+"""Both take seconds to import, and most comparisons do without them."""
 
 BATCH = 64
 Evaluate = Callable[[np.ndarray], np.ndarray]
@@ -60,43 +66,33 @@ def path_ends(task: Task, baseline: str = "mask") -> tuple[Tensor, Tensor]:
 
 
 def captum_ig(task: Task, steps: int, rule: str = "gausslegendre", baseline: str = "mask") -> Callable[[], Tensor]:
-    from captum.attr import IntegratedGradients
-
     method, (x, start) = IntegratedGradients(logit_of_embeddings(task)), path_ends(task, baseline)
     return lambda: method.attribute(x, start, n_steps=steps, method=rule, internal_batch_size=BATCH)
 
 
 def captum_gradient(task: Task) -> Callable[[], Tensor]:
-    from captum.attr import Saliency
-
     method, (x, _) = Saliency(logit_of_embeddings(task)), path_ends(task)
     return lambda: method.attribute(x.clone().requires_grad_(), abs=False)
 
 
 def captum_lime(task: Task, samples: int, evaluate: Evaluate | None = None) -> Callable[[], Tensor]:
     """With its own kernel and its own linear model. `evaluate`: m of 0/1 features, in place of the model's."""
-    from captum.attr import Lime
-
     return _sampling(Lime, task, samples, evaluate)
 
 
 def captum_kernel_shap(task: Task, samples: int, evaluate: Evaluate | None = None) -> Callable[[], Tensor]:
     """`evaluate`: m of 0/1 features, in place of the model's."""
-    from captum.attr import KernelShap
-
     return _sampling(KernelShap, task, samples, evaluate)
 
 
 def _sampling(method: type, task: Task, samples: int, evaluate: Evaluate | None) -> Callable[[], Tensor]:
     evaluate, n = evaluate or probability_of_masks(task), len(task.examples[0].features)
-    made = method(lambda z: torch.from_numpy(evaluate(z.numpy())))
+    explainer = method(lambda z: torch.from_numpy(evaluate(z.numpy())))
     ends = {"inputs": torch.ones(1, n), "baselines": torch.zeros(1, n)}
-    return lambda: made.attribute(**ends, n_samples=samples, perturbations_per_eval=BATCH)
+    return lambda: explainer.attribute(**ends, n_samples=samples, perturbations_per_eval=BATCH)
 
 
 def shap_kernel(task: Task, samples: int) -> Callable[[], Any]:
-    import shap
-
     n = len(task.examples[0].features)
     method = shap.KernelExplainer(probability_of_masks(task), np.zeros((1, n)))
     return lambda: method.shap_values(np.ones((1, n)), nsamples=samples, silent=True)
@@ -104,8 +100,6 @@ def shap_kernel(task: Task, samples: int) -> Callable[[], Any]:
 
 def lime_text(task: Task, samples: int) -> Callable[[], Any]:
     """lime's own text explainer, its words being the tokens by position."""
-    from lime.lime_text import LimeTextExplainer
-
     evaluate, n = probability_of_masks(task), len(task.examples[0].features)
     names = " ".join(f"t{i:03d}" for i in range(n))
 
@@ -114,7 +108,7 @@ def lime_text(task: Task, samples: int) -> Callable[[], Any]:
         value = evaluate(keep)
         return np.stack([1 - value, value], axis=1)
 
-    method = LimeTextExplainer(random_state=0, bow=True)
+    method = lime_text_module.LimeTextExplainer(random_state=0, bow=True)
     return lambda: method.explain_instance(names, classify, labels=(1,), num_features=n, num_samples=samples)
 
 

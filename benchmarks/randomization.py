@@ -1,23 +1,15 @@
-"""A cascade against the bare model work: `python -m benchmarks.randomization [--examples 50] [--blocks 12] [--json]`.
-
-Five methods on 50 texts at every block of a model of twelve, without the cache's help. Bare: the plain transformers
-module with the same randomized weights on the same texts in the same batches, all made beforehand. At each stage: one
-pass forward, one forward and back for both gradients, one an evaluation of integrated gradients, and one forward that
-keeps the attention for both methods that read it. They take turns chunk by chunk of texts, the bare passes first.
-"""
+"""A cascade of randomized blocks against the bare model work."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
-import sys
 from collections.abc import Sequence
 from typing import Any
 
 import torch
 
-from benchmarks.harness import Limit, PairedClocks, benchmark_parser, judge, load_average, scratch_folder, show
+from benchmarks.harness import Limit, Measurement, PairedClocks, Table, benchmark, empty_home
 from engine import runtime
 from engine.errors import Cancelled
 from engine.experiments.run import carry_out, sample_of
@@ -33,16 +25,37 @@ LIMIT = 1.3
 STEPS = int(str(USUAL_PARAMS["integrated_gradients"]["n_steps"]))
 
 
-class Bare:
+@benchmark(
+    model="t5-deep-marked",
+    dataset="reviews",
+    examples=50,
+    blocks={"type": int, "default": 12, "help": "of the model's, from the last one down"},
+)
+def randomization(model: str, dataset: str, examples: int, blocks: int) -> Measurement:
+    """A cascade against the bare model work.
+
+    Five methods on 50 texts at every block of a model of twelve, without the cache's help. Bare: the plain transformers
+    module with the same randomized weights on the same texts in the same batches, all made beforehand. At each stage:
+    one pass forward, one forward and back for both gradients, one an evaluation of integrated gradients, and one
+    forward that keeps the attention for both methods that read it. They take turns chunk by chunk of texts, the bare
+    passes first.
+    """
+    plan = RandomizationPlan((model,), dataset, THESIS_METHODS, examples, modes=("cascading",), seeds=1)
+    with empty_home():
+        table = measure(plan, blocks)
+    return Measurement({f"Cascading randomization of {blocks} blocks": table}, limits(table[-1]))
+
+
+class CascadePasses:
     """The passes that each stage needs on each chunk of texts, on a copy of the model."""
 
     def __init__(self, model: TextClassifier, work: ModelWork) -> None:
         self.loaded, self.names, self.source = model, weights_of(model), work.sample.source
         self.model = dataclasses.replace(model, module=copy_of(model.module), memo={})
-        self.asked = [(setting, chunk) for setting in work.settings() for chunk in work.batches]
+        self.steps = [(setting, chunk) for setting in work.settings() for chunk in work.batches]
 
     def time(self, step: int, clocks: PairedClocks) -> None:
-        setting, indices = self.asked[step]
+        setting, indices = self.steps[step]
         texts = [self._encoded(index) for index in indices]
         [once], path = self._batches(texts, len(texts)), [text for text in texts for _ in range(STEPS)]
         size = runtime.rows_at_once(self.model, max(map(len, texts)), gradients=True)
@@ -74,16 +87,16 @@ class Bare:
         return {name: values for weights in each for name, values in weights.items()}
 
     def _encoded(self, index: int) -> EncodedText:
-        given = self.source.read(index).input
-        assert isinstance(given, Example)
-        return self.model.encode(given)
+        example = self.source.read(index).input
+        assert isinstance(example, Example)
+        return self.model.encode(example)
 
 
-def measure(plan: RandomizationPlan, blocks: int) -> list[dict[str, Any]]:
+def measure(plan: RandomizationPlan, blocks: int) -> Table:
     """Stopped after so many blocks: those that are left cost the same again."""
     [name] = plan.models
     model, work = load_model(name, plan.dtype, runtime.device()), ModelWork(plan, name, sample_of(plan))
-    bare, stages, token = Bare(model, work), work.settings()[: 1 + blocks], CancelToken()
+    bare, stages, token = CascadePasses(model, work), work.settings()[: 1 + blocks], CancelToken()
     bare.time(0, PairedClocks(model))  # to warm up
     clocks = PairedClocks(model)
 
@@ -104,28 +117,9 @@ def measure(plan: RandomizationPlan, blocks: int) -> list[dict[str, Any]]:
     ]
 
 
-def main() -> int:
-    parser = benchmark_parser(__doc__, model="t5-deep-marked", dataset="reviews", examples=50)
-    parser.add_argument("--blocks", type=int, default=12, help="of the model's, from the last one down")
-    options = parser.parse_args()
-    plan = RandomizationPlan(
-        (options.model,), options.dataset, THESIS_METHODS, options.examples, modes=("cascading",), seeds=1
-    )
-    before = load_average()
-    with scratch_folder() as home:
-        os.environ["EXEGESIS_HOME"] = str(home)
-        rows = measure(plan, options.blocks)
-    show(f"Cascading randomization of {options.blocks} blocks, load {before} to {load_average()}", rows, options.json)
-    return judge(limits(rows[-1]))
-
-
 def limits(row: dict[str, Any]) -> list[Limit]:
     budget = runtime.memory_budget() / 1e6
     return [
-        Limit("cascading randomization, to bare", row["ratio"], LIMIT, "times"),
+        Limit("cascading randomization, to bare", row["ratio"], LIMIT),
         Limit("cascading randomization, memory", row["more MB"], budget, "MB"),
     ]
-
-
-if __name__ == "__main__":
-    sys.exit(main())

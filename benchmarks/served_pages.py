@@ -8,18 +8,24 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
-from playwright.sync_api import Page, WebSocket
+from playwright.sync_api import Browser, Page, WebSocket, sync_playwright
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from websockets.sync.client import ClientConnection, connect
 
+from benchmarks.harness import Table
 from benchmarks.watched_server import Run
+from components.text.state import START
+from engine.data.datasets import load
+from engine.explain import explain_many
+from engine.request import Request
+from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.server import Server
 
 MODEL = "reviews-minilm"
@@ -35,75 +41,76 @@ MAP = ".st-key-text_rows .xg-map"
 ALERTS = '[data-testid="stException"], [data-testid="stAlert"], .xg-error'
 SMALL_BUDGETS = {"kernel_shap.n_samples": "32", "lime.n_samples": "32", "integrated_gradients.steps": "fixed",
          "integrated_gradients.n_steps": "4"}  # fmt: skip
-"""Budgets for where the numbers do not matter, as a link says them."""
+"""Parameters in a link for where the numbers do not matter."""
+
+
+@contextmanager
+def chromium() -> Iterator[Browser]:
+    """A fresh Chromium."""
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=ARGUMENTS)
+        yield browser
+        browser.close()
 
 
 def nine_methods() -> tuple[str, ...]:
     """The methods that the page starts with and one more."""
-    from components.text.state import START
-
     return (*START, NINTH)
 
 
-def query(
+def link_query(
     focus: Mapping[str, str], methods: Sequence[str] | None = None, budgets: Mapping[str, str] | None = None
 ) -> str:
-    """A link's query, for the nine methods unless others are named.
+    """The query of a link, for the nine methods unless others are named.
 
-    `focus`: as `components.inputs.text_choice.write_text_focus` has it.
+    `focus`: as `components.inputs.text_choice.write_text_focus` writes it.
     """
     named = [("method", id) for id in methods or nine_methods()]
     return urlencode([("model", MODEL), *focus.items(), *named, *(budgets or {}).items()])
 
 
 def address(server: Server, focus: Mapping[str, str], methods: Sequence[str] | None = None) -> str:
-    return f"{server.url}/text?{query(focus, methods)}"
+    return f"{server.url}/text?{link_query(focus, methods)}"
 
 
 def example(index: int) -> dict[str, str]:
-    """A link's words for an example of the data set."""
+    """The fields of a link for an example of the data set."""
     return {"data": DATA, "index": str(index)}
 
 
 def use_home(home: Path) -> None:
-    """This process computes and keeps in the server's home."""
+    """Let this process compute and cache in the home of the server."""
     os.environ["EXEGESIS_HOME"] = str(home)
 
 
 def fill_cache(indexes: Iterable[int]) -> None:
-    """Computes what the page shows of these examples, at the default parameters."""
-    from engine.data.datasets import load
-    from engine.explain import explain_many
-    from engine.request import Request
-
+    """Compute what the page shows of these examples, at the default parameters."""
     data = load(DATA)
     explain_many([Request(MODEL, method, data[index].example) for index in indexes for method in nine_methods()])
 
 
 def long_text(words: int, seed: int = 0) -> str:
     """Words of the data set's texts, shuffled."""
-    from engine.data.datasets import load
-
     data = load(DATA)
-    found = [word for index in range(len(data)) for word in data[index].text.split()]
-    return " ".join(random.Random(seed).choices(found, k=words))
+    choices = [word for index in range(len(data)) for word in data[index].text.split()]
+    return " ".join(random.Random(seed).choices(choices, k=words))
 
 
 def wait_for_maps(page: Page) -> None:
-    """Until the script has ended and all nine maps are there."""
+    """Wait until the script has ended and all nine maps are there."""
     page.locator(MAP).nth(len(nine_methods()) - 1).wait_for(timeout=TIMEOUT_MS)
     page.locator(FINISHED).wait_for(timeout=TIMEOUT_MS)
 
 
 def change_unit(page: Page, unit: str) -> None:
-    """`word` or `token`, by the control above the maps."""
+    """Change to `word` or `token` by the control above the maps."""
     page.get_by_test_id("stButtonGroup").get_by_text(f"{unit.title()}s", exact=True).click()
     page.wait_for_url(lambda url: ("unit=word" in url) == (unit == "word"), timeout=TIMEOUT_MS)
     wait_for_maps(page)
 
 
 def change_example(page: Page, index: int) -> None:
-    """Another example of the data set, by its number."""
+    """Change to another example of the data set, by its number."""
     box = page.get_by_role("spinbutton", name="Example, 0 to")
     box.fill(str(index))
     box.press("Enter")
@@ -112,11 +119,11 @@ def change_example(page: Page, index: int) -> None:
 
 
 def visit_page(session: ClientConnection, query: str, page: str = "text") -> str:
-    """Asks for a page's link and waits until its script has ended; the HTML that came."""
-    asked = BackMsg()
-    asked.rerun_script.query_string = query
-    asked.rerun_script.page_name = page
-    session.send(asked.SerializeToString())
+    """Request a link of a page, wait until its script has ended, and return the HTML that came."""
+    request = BackMsg()
+    request.rerun_script.query_string = query
+    request.rerun_script.page_name = page
+    session.send(request.SerializeToString())
     html = []
     while True:
         message = ForwardMsg.FromString(bytes(session.recv(TIMEOUT_MS / 1000, decode=False)))
@@ -126,20 +133,20 @@ def visit_page(session: ClientConnection, query: str, page: str = "text") -> str
 
 
 def open_session(server: Server) -> ClientConnection:
-    """A session of its own, as a browser opens one."""
+    """Open a session as a browser does."""
     address = f"{server.url.replace('http', 'ws', 1)}/_stcore/stream"
     return connect(address, max_size=MAX_MESSAGE, compression=None, ping_interval=None)
 
 
 class Traffic:
-    """What a page's websocket has received."""
+    """The messages that the websocket of a page has received."""
 
     def __init__(self, page: Page) -> None:
         self.frames: list[bytes] = []
         page.on("websocket", self._listen)
 
     def take(self) -> dict[str, float]:
-        """Of the frames since the last call: kB in all, and of messages that hold HTML; messages named by hash."""
+        """Sizes since the last call: kB in all, and of messages that hold HTML; how many are named by their hash."""
         frames, self.frames = self.frames, []
         sizes: dict[str, list[int]] = {}
         for frame in frames:
@@ -164,19 +171,20 @@ def _kind(frame: bytes) -> str:
     return kind
 
 
-def run_rows(taken: dict[str, list[Run]]) -> list[dict[str, Any]]:
-    return [_run_row(name, found) for name, found in taken.items()]
-
-
-def _run_row(name: str, found: Sequence[Run]) -> dict[str, Any]:
-    times = np.array([run.seconds for run in found]) * 1e3
-    cpu = np.array([run.cpu for run in found]) * 1e3
-    median, slow = np.percentile(times, [50, 90])
-    return {
-        "change of": name,
-        "runs": len(found),
-        "ms, median": float(median),
-        "ms, 90 %": float(slow),
-        "ms, worst": float(times.max()),
-        "cpu ms, median": float(np.median(cpu)),
-    }
+def run_rows(runs: Mapping[str, Sequence[Run]]) -> Table:
+    """A row for each kind of change, with the times of the runs that it led to."""
+    rows = []
+    for name, own in runs.items():
+        times = np.array([run.seconds for run in own]) * 1e3
+        median, slow = np.percentile(times, [50, 90])
+        rows.append(
+            {
+                "change of": name,
+                "runs": len(own),
+                "ms, median": float(median),
+                "ms, 90 %": float(slow),
+                "ms, worst": float(times.max()),
+                "cpu ms, median": float(np.median([run.cpu for run in own])) * 1e3,
+            }
+        )
+    return rows

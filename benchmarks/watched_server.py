@@ -1,4 +1,4 @@
-"""The dashboard's server that says of every run how long it took: `python -m benchmarks.watched_server --port 8501`.
+"""The server of the dashboard that reports the time of each run: `python -m benchmarks.watched_server --port 8501`.
 
 It is what the launcher starts. Two of Streamlit's classes are watched from outside, so the pages know nothing of it.
 `--profile FILE` writes where the processor time of all runs goes, for `python -m pstats FILE`; this slows them.
@@ -21,6 +21,8 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 
 from components.server import main as start_dashboard
 from tests.browser.server import Server, running
@@ -62,17 +64,14 @@ def troubles(log: str) -> list[str]:
     return [line for line in log.splitlines() if not line.startswith(MARK) and TROUBLE.search(line)]
 
 
-def watch(said: Callable[[Run], None], profiler: cProfile.Profile | None = None) -> None:
-    """Tells of every run of every session from now on."""
-    from streamlit.runtime.app_session import AppSession
-    from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
-
-    asked: dict[str, float] = {}
+def watch(log: Callable[[Run], None], profiler: cProfile.Profile | None = None) -> None:
+    """Report every run of every session from now on."""
+    begun: dict[str, float] = {}
     used: dict[str, float] = {}
 
     def on_message(session: Any, message: Any) -> None:
         if message.WhichOneof("type") == "rerun_script":
-            asked[session.id] = time.perf_counter()
+            begun[session.id] = time.perf_counter()
 
     def on_start(runner: Any, *_: Any) -> None:
         used[runner._session_id] = -time.thread_time()
@@ -85,9 +84,9 @@ def watch(said: Callable[[Run], None], profiler: cProfile.Profile | None = None)
         used[runner._session_id] += time.thread_time()
 
     def on_answer(session: Any, message: Any) -> None:
-        if message.WhichOneof("type") == "script_finished" and session.id in asked:
-            seconds = time.perf_counter() - asked.pop(session.id)
-            said(Run(session.id, seconds, used.pop(session.id, 0.0), _resident()))
+        if message.WhichOneof("type") == "script_finished" and session.id in begun:
+            seconds = time.perf_counter() - begun.pop(session.id)
+            log(Run(session.id, seconds, used.pop(session.id, 0.0), _resident()))
 
     _before(AppSession, "handle_backmsg", on_message)
     _before(ScriptRunner, "_run_script", on_start)
@@ -101,30 +100,30 @@ def _resident() -> int:
     return int(psutil.Process().memory_info().rss)
 
 
-def _before(owner: type, name: str, look: Callable[..., None]) -> None:
-    """`look` is called with the arguments of every call of the method, before it."""
+def _before(owner: type, name: str, hook: Callable[..., None]) -> None:
+    """Call `hook` with the arguments of every call of the method, before it."""
     method = getattr(owner, name)
 
     @functools.wraps(method)
-    def looked_at(*args: Any, **kwargs: Any) -> Any:
-        look(*args, **kwargs)
+    def hooked(*args: Any, **kwargs: Any) -> Any:
+        hook(*args, **kwargs)
         return method(*args, **kwargs)
 
-    setattr(owner, name, looked_at)
+    setattr(owner, name, hooked)
 
 
 def main(argv: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--profile", type=Path)
-    given, others = parser.parse_known_args(sys.argv[1:] if argv is None else argv)
-    profiler = cProfile.Profile(time.thread_time) if given.profile else None
+    options, others = parser.parse_known_args(sys.argv[1:] if argv is None else argv)
+    profiler = cProfile.Profile(time.thread_time) if options.profile else None
 
-    def said(run: Run) -> None:
+    def log(run: Run) -> None:
         print(f"{MARK}{json.dumps(asdict(run))}", flush=True)
         if profiler is not None:
-            profiler.dump_stats(given.profile)
+            profiler.dump_stats(options.profile)
 
-    watch(said, profiler)
+    watch(log, profiler)
     start_dashboard(others)
 
 

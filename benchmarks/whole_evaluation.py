@@ -1,18 +1,4 @@
-"""Explaining and scoring by us, by ferret-xai and by a loop over Captum: `python -m benchmarks.whole_evaluation`.
-
-The same texts of `reviews`, the same model (reviews-minilm, saved as a plain folder), four methods, comprehensiveness
-and sufficiency at ten steps. Equal settings: 50 steps of integrated gradients; as many samples of LIME as ferret takes
-by itself (the mean of its squares of lengths), on all sides; as many evaluations for Shapley values as its partition
-took in the mean. `exegesis` explains and scores a random order besides, as it always does, from an empty cache.
-
-Bare: as many rows of as many tokens as `exegesis` ran, forward or forward and back, by the plain transformers module
-in passes of like length. Seconds are of the processor, one thread on all sides. `--texts 6 --rounds 2 --json`.
-
-Then how soon we are as exact as ferret-xai. On texts of 12 tokens, all of them whole words, so that ferret's SHAP plays
-the very game that ours does (which is checked). Its error: ||φ - exact|| / ||exact||, from all 4,096 coalitions, in the
-mean over texts. That of integrated gradients: the completeness gap, in the mean. Ours takes the least budget that is no
-worse.
-"""
+"""Explaining and scoring by us, by ferret-xai and by a loop over Captum."""
 
 from __future__ import annotations
 
@@ -29,12 +15,13 @@ from typing import Any
 
 import numpy as np
 import torch
+from transformers.utils import logging
 
 from benchmarks.counting import Rows, counting
+from benchmarks.exactness import FEATURES, as_game, estimate_shapley
 from benchmarks.ferret_peer import NotThereError, Peer, peer
-from benchmarks.harness import benchmark_parser, empty_home, ratio_to, scratch_folder, show
+from benchmarks.harness import Measurement, Table, benchmark, empty_home, ratio_to, scratch_folder
 from benchmarks.peers import PERCENTS, explain_and_score
-from benchmarks.shapley_error import FEATURES, as_game, estimate_shapley
 from benchmarks.workloads import text_task
 from engine import runtime
 from engine.data.datasets import load
@@ -63,6 +50,38 @@ FERRET_METHODS = {"gradient": ("gradient", ""), "integrated_gradients": ("integr
 
 Settings = Mapping[str, int]
 """Steps or samples by method."""
+
+
+@benchmark(texts=6, rounds=2)
+def whole_evaluation(texts: int, rounds: int) -> Measurement:
+    """Explaining and scoring by us, by ferret-xai and by a loop over Captum.
+
+    The same texts of `reviews`, the same model (reviews-minilm, saved as a plain folder), four methods,
+    comprehensiveness and sufficiency at ten steps. Equal settings: 50 steps of integrated gradients; as many samples of
+    LIME as ferret takes by itself (the mean of its squares of lengths), on all sides; as many evaluations for Shapley
+    values as its partition took in the mean. `exegesis` explains and scores a random order besides, as it always does,
+    from an empty cache.
+
+    Bare: as many rows of as many tokens as `exegesis` ran, forward or forward and back, by the plain transformers
+    module in passes of like length. Seconds are of the processor, one thread on all sides.
+
+    Then how soon we are as exact as ferret-xai. On texts of 12 tokens, all of them whole words, so that ferret's SHAP
+    plays the very game that ours does (which is checked). Its error: ||φ - exact|| / ||exact||, from all 4,096
+    coalitions, in the mean over texts. That of integrated gradients: the completeness gap, in the mean. Ours takes the
+    least budget that is no worse.
+    """
+    warnings.simplefilter("ignore")  # Captum warns of its own solvers
+    torch.set_num_threads(1)
+    os.environ["EXEGESIS_DEVICE"] = "cpu"  # where ferret runs
+    with plain_folder() as folder, optional_ferret(folder) as other:
+        contest = Contest(folder, reviews(texts))
+        settings = equal_settings(contest, other)
+        amounts = ", ".join(f"{method} {amount}" for method, amount in settings.items() if AMOUNTS[method])
+        tables = {f"Equal settings ({amounts})": measure(contest, other, settings, rounds)}
+        if other is not None:
+            short = Contest(folder, whole_word_texts(contest.model, texts))
+            tables["Equal error"] = measure_equal_error(short, other, rounds)
+    return Measurement(tables)
 
 
 @dataclass(frozen=True)
@@ -136,8 +155,6 @@ def _passes(model: TextClassifier, lengths: list[int], gradients: bool) -> list[
 @contextlib.contextmanager
 def plain_folder() -> Iterator[Path]:
     """The embedded model with its adapter merged, as anyone would save it."""
-    from transformers.utils import logging
-
     logging.disable_progress_bar()
     with scratch_folder() as folder:
         place, model = folder / "reviews-minilm", load_model("reviews-minilm", device=torch.device("cpu"))
@@ -169,7 +186,7 @@ def _partition(contest: Contest, other: Peer | None, default: int) -> int:
     return round(found["rows"] / len(contest.texts))
 
 
-def measure(contest: Contest, other: Peer | None, settings: Settings, rounds: int) -> list[dict[str, Any]]:
+def measure(contest: Contest, other: Peer | None, settings: Settings, rounds: int) -> Table:
     """A row for each side; all are timed in turn."""
     counts = dict[str, int]()
     with counting(contest.model.module) as rows:
@@ -246,7 +263,7 @@ def _beginning(model: TextClassifier, text: str) -> str:
     return text if whole and text.replace(" ", "").isalpha() else ""
 
 
-def measure_equal_error(contest: Contest, other: Peer, rounds: int) -> list[dict[str, Any]]:
+def measure_equal_error(contest: Contest, other: Peer, rounds: int) -> Table:
     """Methods apart, then both with the plain gradient, explained and scored."""
     budget, shapley = shapley_budget(contest, other)
     steps, gaps = path_steps(contest, other)
@@ -349,22 +366,3 @@ def _error_row(what: str, told: tuple[str, str, str], seconds: np.ndarray) -> di
         "times its speed": times,
         "at least": EQUAL_ERROR_SPEED,
     }
-
-
-def main() -> None:
-    options = benchmark_parser(__doc__, texts=6, rounds=2).parse_args()
-    warnings.simplefilter("ignore")  # Captum warns of its own solvers
-    torch.set_num_threads(1)
-    os.environ["EXEGESIS_DEVICE"] = "cpu"  # where ferret runs
-    with plain_folder() as folder, optional_ferret(folder) as other:
-        contest = Contest(folder, reviews(options.texts))
-        settings = equal_settings(contest, other)
-        said = ", ".join(f"{method} {amount}" for method, amount in settings.items() if AMOUNTS[method])
-        show(f"Equal settings ({said})", measure(contest, other, settings, options.rounds), options.json)
-        if other is not None:
-            short = Contest(folder, whole_word_texts(contest.model, options.texts))
-            show("Equal error", measure_equal_error(short, other, options.rounds), options.json)
-
-
-if __name__ == "__main__":
-    main()

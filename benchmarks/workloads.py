@@ -13,6 +13,7 @@ from typing import Any
 import torch
 import transformers
 
+from benchmarks.harness import TEXT
 from engine import runtime
 from engine.data.image_datasets import load_images
 from engine.explain import predict_encoded
@@ -24,7 +25,6 @@ from engine.task import Task, TaskItem
 from engine.vision.classifier import ImageClassifier
 from engine.vision.loader import load_image_model
 
-TEXT = "although the plot drags in its second half , the acting is a quiet triumph and stays with you"
 LONG_TEXT = " ".join([TEXT] * 10)
 SIDE, CLASSES = 224, 1000
 PREPROCESSING = {

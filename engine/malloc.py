@@ -1,7 +1,7 @@
 """Return freed memory to the operating system.
 
 The C library keeps freed memory, for each thread apart: a server that computed for many sessions seemed to grow by
-hundreds of MB and held nothing (benchmarks/page_memory.py). Torch keeps that of a GPU, which other programs use too.
+hundreds of MB and held nothing (the benchmark `page_memory`). Torch keeps that of a GPU, which other programs use too.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def freeze_garbage() -> None:
     """Exclude everything alive now from garbage collection; called once, after the model libraries are imported.
 
     Streamlit collects all garbage after each run of a page, which took 0.3 s among the objects of torch and
-    transformers, and the next run of any session waited for that (benchmarks/picture_page.py).
+    transformers, and the next run of any session waited for that (the benchmark `picture_page`).
     """
     gc.collect()
     gc.freeze()

@@ -23,7 +23,7 @@ from engine.progress import check_cancelled, tell
 T = TypeVar("T")
 
 CPU_TOKENS_AT_ONCE = 16_384
-"""Small passes are slower a token (benchmarks/model_work.py compares); beyond this nothing is gained."""
+"""Small passes are slower a token (the benchmark `model_work` compares); beyond this nothing is gained."""
 CPU_TOKENS_LENT = 4_096
 """As above, while interactive requests may interrupt: they wait for one pass, and on a few cores short passes cost no
 more."""

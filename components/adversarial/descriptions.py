@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
 
 from components.numbers import count, percent, plain, points, seconds, signed
 from engine.attacks.attack import describe_epsilon
-from engine.attacks.experiment_result import METRICS
+from engine.attacks.experiment_result import METRICS, AttackExperimentResult, AttackScore
 from engine.attacks.plan import METHODS, MIXED, OBJECTIVES, PIXELS, TOLERANCE, AttackParams
 from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, AttackResult
 from engine.home import product_version
 from engine.params import LOGIT, PROBABILITY, from_mapping
 from engine.registry import Explainer
-
-if TYPE_CHECKING:
-    from engine.attacks.experiment_result import AttackExperimentResult, AttackScore
-
 
 ABOUT = (
     "The input is moved a little, so that the features with the highest scores lose them while the model answers as "

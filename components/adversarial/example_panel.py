@@ -7,9 +7,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
@@ -30,7 +30,7 @@ from components.adversarial.before_after import (
     use_adversarial_styles,
 )
 from components.adversarial.charts import CURVES, AttackCurve, curve_chart
-from components.adversarial.controls import OPEN, key
+from components.adversarial.controls import OPEN, Opened, key
 from components.adversarial.descriptions import (
     CAUTION,
     EMPTY,
@@ -61,6 +61,7 @@ from engine.attacks.attack import attack_key, attack_many
 from engine.attacks.optimizer import StepValues
 from engine.attacks.plan import AttackRequest
 from engine.attacks.result import AttackResult, Trajectory
+from engine.attacks.transfer import TransferResult, measure_transfer, transfer_key
 from engine.data.labels import match_classes
 from engine.errors import Cancelled
 from engine.progress import CancelToken, cancellable
@@ -68,13 +69,6 @@ from engine.registry import Explainer
 from engine.request import Example
 from engine.store import result_store
 from engine.vision.view import read_view
-
-if TYPE_CHECKING:
-    import pandas as pd
-
-    from components.adversarial.controls import Opened
-    from engine.attacks.transfer import TransferResult
-
 
 REQUESTED = "adversarial_asked"
 """In the session: the cache keys of attacks that the person wants run."""
@@ -305,8 +299,6 @@ def _transfer_row(state: AdversarialState, results: Sequence[AttackResult], meth
 
 def _transfer_result(state: AdversarialState, result: AttackResult, method: Explainer) -> TransferResult | None:
     """The maps of one method, from the cache or computed; None after an error."""
-    from engine.attacks.transfer import measure_transfer, transfer_key
-
     request = state.request(str(result.attack["objective"]))
     own = partial(transfer_key, request, method.id, {})
 
@@ -405,8 +397,6 @@ def _changes_area(results: list[AttackResult], example: object, picture: object)
 
 def tokens_table(result: AttackResult) -> pd.DataFrame:
     """A row a token that is ranked: its places and scores, how far it was moved, and the words near it."""
-    import pandas as pd
-
     own = rank_moves(result.features.tolist(), result.order_before, result.order_after)
     rows = [
         {

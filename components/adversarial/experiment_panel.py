@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING
 
 import streamlit as st
 
 from components.adversarial.before_after import problems_html, use_adversarial_styles
 from components.adversarial.charts import axis_span, means_chart
-from components.adversarial.controls import MANY, key, open_example, put
+from components.adversarial.controls import MANY, Opened, key, open_example, put
 from components.adversarial.descriptions import (
     MANY_EMPTY,
     MANY_FAILED,
@@ -25,7 +24,7 @@ from components.adversarial.descriptions import (
     summarize_means,
 )
 from components.adversarial.export import ExperimentMeans, experiment_export_area
-from components.adversarial.state import MEASURES, WHICH
+from components.adversarial.state import MEASURES, WHICH, AdversarialState
 from components.charts.files import chart_file_buttons
 from components.charts.frame import PICKED, AxisRange, ChartFrame
 from components.controls import PERSIST
@@ -36,19 +35,13 @@ from components.job_panel import FINDS
 from components.numbers import count, percent, plain
 from components.palette import browser_theme
 from components.tables import draw_table
-from engine.attacks.experiment_result import METRICS, TRANSFERRED
+from engine.attacks.experiment_result import METRICS, TRANSFERRED, AttackExperimentResult, AttackRow
+from engine.attacks.plan import AttackPlan
 from engine.errors import ExegesisError
+from engine.evaluation.result import ExampleFacts
+from engine.experiments.sample import Sample
 from engine.registry import Explainer, method_order
 from engine.request import Example
-
-if TYPE_CHECKING:
-    from components.adversarial.controls import Opened
-    from components.adversarial.state import AdversarialState
-    from engine.attacks.experiment_result import AttackExperimentResult, AttackRow
-    from engine.attacks.plan import AttackPlan
-    from engine.evaluation.result import ExampleFacts
-    from engine.experiments.sample import Sample
-
 
 PAGE = "adversarial_many"
 """The keys of the job's widgets start so."""

@@ -9,10 +9,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from html import escape
-from typing import TYPE_CHECKING
 
+import altair as alt
 import numpy as np
+import pandas as pd
 import streamlit as st
+from PIL import Image
 
 from components.adversarial.before_after import (
     MapView,
@@ -38,27 +40,22 @@ from components.adversarial.descriptions import (
 )
 from components.adversarial.state import PATH, AdversarialState
 from components.charts.files import CaptionedChart, ChartCaption
+from components.charts.frame import ChartFrame
 from components.experiment.export import TYPES, summary_json
 from components.export import REPEATS, citation_box, citation_html, file_button, png_button, standalone_page
 from components.inputs.picture_choice import PictureFocus
+from components.palette import Theme
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.html import PatchCard, picture_sheet
+from components.widgets.patch_map.png import Sheet, sheet_png
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.svg import maps_svg
-from engine.attacks.experiment_result import METRICS
-from engine.attacks.plan import EXAMPLES, AttackParams
+from engine.attacks.experiment_result import METRICS, AttackExperimentResult, AttackScore
+from engine.attacks.plan import EXAMPLES, AttackParams, AttackPlan
 from engine.attacks.result import AttackResult, pack
+from engine.experiments.run import FORMATS
 from engine.home import product_version
 from engine.registry import Explainer
-
-if TYPE_CHECKING:
-    import altair as alt
-    import pandas as pd
-
-    from components.charts.frame import ChartFrame
-    from components.palette import Theme
-    from engine.attacks.experiment_result import AttackExperimentResult, AttackScore
-    from engine.attacks.plan import AttackPlan
 
 HTML_HELP = "Before and after as one page that needs no network and runs no script."
 MAPS_HELP = "The maps before and after, light, with what made them and references."
@@ -128,9 +125,6 @@ def example_svg(export: ExampleExport) -> str:
 
 def example_png(export: ExampleExport) -> bytes:
     """The picture and its maps before and after side by side, light."""
-    # Here and not above: Pillow's fonts are only for those who export a picture.
-    from components.widgets.patch_map.png import Sheet, sheet_png
-
     assert export.picture is not None
     cards = tuple(PatchCard(title, view, None, "") for title, view in export.titled_maps if isinstance(view, PatchMap))
     return sheet_png(Sheet(export.picture, cards, (export.title, *_headlines(export)), tuple(export.citation)), "light")
@@ -200,8 +194,6 @@ def _attack_files(kind: str, name: str, result: AttackResult) -> None:
 
 def rank_csv(results: Sequence[AttackResult]) -> str:
     """A row a ranked position and attack."""
-    import pandas as pd
-
     rows = [
         {
             "objective": result.attack["objective"], "position": move.position,
@@ -232,8 +224,6 @@ def to_npy(values: np.ndarray) -> bytes:
 
 def to_png(pixels: np.ndarray) -> bytes:
     """The picture as a file."""
-    from PIL import Image
-
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG", optimize=True)
     return file.getvalue()
@@ -320,8 +310,6 @@ class ExperimentMeans(CaptionedChart):
 
 def experiment_export_area(state: AdversarialState, result: AttackExperimentResult) -> None:
     """Rows and means as files, and how to repeat them."""
-    from engine.experiments.run import FORMATS
-
     with st.container(horizontal=True, gap="small"):
         for ending, write in FORMATS.items():
             name = f"exegesis-attack.{ending}"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import textwrap
 from dataclasses import dataclass, replace
 from html import escape
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -23,8 +24,15 @@ from components.progress import MethodPlace, fill_places
 from components.state import MEASURES
 from engine.comparison.alignment import align_maps
 from engine.errors import ExegesisError
+from engine.lazy import LazyModule
 from engine.metrics.agreement import Agreement
 from engine.store import result_store
+
+if TYPE_CHECKING:
+    from components.charts import comparisons
+else:
+    comparisons = LazyModule("components.charts.comparisons")
+"""Charts take long to import, and the maps are drawn before."""
 
 NO_MODEL = "Add a column first: a model and a method."
 MEASURE_TITLES = {"spearman": "Rank correlation", "top_k": "Shared top"}
@@ -214,11 +222,8 @@ def disagreement_words(disagreement: float, comparison: Comparison) -> str:
 
 
 def _draw_matrix(comparison: Comparison, agreement: Agreement) -> None:
-    # Here and not above: charts take long to import.
-    from components.charts.comparisons import agreement_figure
-
     names = {column.letter: column.name for column in comparison.explained}
-    figure = agreement_figure(agreement, names, browser_theme())
+    figure = comparisons.agreement_figure(agreement, names, browser_theme())
     letters = {"tickvals": list(names.values()), "ticktext": list(names), "tickangle": 0}
     # Letters alone, so that the cells have room on a phone; below they are named, in the saved picture too.
     figure.update_xaxes(**letters)

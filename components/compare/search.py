@@ -23,10 +23,13 @@ from components.tables import row_choice
 from engine.comparison.experiment import ExampleDisagreement, find_disagreements
 from engine.comparison.plan import ComparisonPlan
 from engine.home import home
+from engine.lazy import LazyModule
 from engine.table_io import escape_cell
 
 if TYPE_CHECKING:
     import pandas
+else:
+    pandas = LazyModule("pandas")
 
 TABLE = "disputed"
 MOST_IN_VIEW, MOST_CHARACTERS = 10, 160
@@ -120,8 +123,6 @@ def _draw_list(comparison: Comparison, source: OpenDataSet, examples: Sequence[E
 
 def disagreement_frame(examples: Sequence[ExampleDisagreement], comparison: Comparison) -> pandas.DataFrame:
     """A row an example: place, disagreement, whether the predicted classes differ, what each model predicts, text."""
-    import pandas
-
     columns: dict[str, list[object]] = {
         "#": [one.index for one in examples],
         "Disagreement": [one.value for one in examples],

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
 
@@ -23,17 +23,14 @@ from components.scaffold.state import write_state as students_link
 from components.tables import draw_table
 from engine.attacks.plan import ATTACK
 from engine.evaluation.plan import EVALUATE as EVALUATION
+from engine.lazy import LazyModule
 from engine.randomization.plan import RANDOMIZE
 from engine.reproduction import wording
 from engine.reproduction.claims import Claim
 from engine.reproduction.documents import Reasons, failure_text
-from engine.reproduction.measures import TASKS
-from engine.reproduction.papers import SIZES, scale_of
+from engine.reproduction.papers import SIZES, TASKS, scale_of
 from engine.reproduction.query import ReproductionQuery
-from engine.reproduction.report import ClaimOutcome, ExperimentSummary, Reproduction
-from engine.reproduction.smat import SmatQuery, student_keys
-from engine.reproduction.thesis import experiment_names
-from engine.reproduction.verdicts import (
+from engine.reproduction.report import (
     CEILING,
     CONSTRUCTION,
     DUPLICATE,
@@ -42,8 +39,18 @@ from engine.reproduction.verdicts import (
     NOT_RUN,
     UNLEARNED,
     VERDICTS,
+    ClaimOutcome,
+    ExperimentSummary,
+    Reproduction,
     Verdict,
 )
+from engine.reproduction.smat import SmatQuery, student_keys
+from engine.reproduction.thesis import experiment_names
+
+if TYPE_CHECKING:
+    import pandas
+else:
+    pandas = LazyModule("pandas")
 
 BadgeColor = Literal["blue", "orange", "violet", "gray"]
 BADGES: dict[Verdict, tuple[BadgeColor, str]] = {
@@ -234,8 +241,6 @@ def _numbers(claim: Claim, outcome: ClaimOutcome, report: Reproduction, query: R
     opened = st.expander("Numbers", key=key(f"{OPEN}{claim.id}"), on_change="rerun")
     if not opened.open:
         return
-    import pandas
-
     with opened:
         sizes = query.sizes if isinstance(query, SmatQuery) else {}
         first = wording.sum_text(claim.contrasts[0], scale_of(SCALE), sizes)

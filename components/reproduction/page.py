@@ -42,8 +42,7 @@ from engine.reproduction.claims import Claim
 from engine.reproduction.documents import failure_reasons, report_files
 from engine.reproduction.papers import NON_FINDING_RULES, PAPERS, TOPICS, scale_of
 from engine.reproduction.query import ReproductionQuery
-from engine.reproduction.report import Reproduction
-from engine.reproduction.verdicts import NOT_RUN, VERDICTS
+from engine.reproduction.report import NOT_RUN, VERDICTS, Reproduction
 from engine.reproduction.wording import accuracy_text, quantity_text, shared_data_text
 
 PAPER_TITLES = {"thesis": "Thesis on faithfulness", "smat": "SMaT: explanations that teach"}

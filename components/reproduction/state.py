@@ -24,12 +24,11 @@ from engine.models.catalog import embedded_image_models, embedded_models
 from engine.reproduction.claims import declaration, thesis_claims
 from engine.reproduction.papers import PAPERS
 from engine.reproduction.query import ReproductionQuery
-from engine.reproduction.report import Reproduction
+from engine.reproduction.report import FORMER_NAMES, VERDICTS, Reproduction
 from engine.reproduction.run import cached_report, query_of
 from engine.reproduction.shipped import ShippedReport, changed_models, shipped_for
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.thesis import ThesisQuery, split_topics
-from engine.reproduction.verdicts import FORMER_NAMES, VERDICTS
 from engine.reproduction.wording import time_text
 
 SCALE = "embedded"

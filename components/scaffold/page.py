@@ -11,7 +11,6 @@ from components.experiment.controls import Places
 from components.numbers import count
 from components.palette import browser_theme
 from components.scaffold import controls
-from components.scaffold.about import TITLE, about_html
 from components.scaffold.charts import exceptions_of, lines_of, table_html
 from components.scaffold.controls import finished_buttons, key, plan_controls, say_beside, view_choice
 from components.scaffold.export import curves_files, draw_chart, export_area, simulability_files
@@ -28,8 +27,11 @@ from components.scaffold.page_texts import (
     READS,
     SETTING_TITLES,
     SOURCE,
+    TITLE,
+    about_html,
 )
 from components.scaffold.runs import ScaffoldStatus, error_of, status_of, students_in_training, work_area
+from components.scaffold.sections import sections_area
 from components.scaffold.state import ScaffoldState, plan_of
 from components.styles import use_sheet
 from engine.errors import ExegesisError
@@ -77,9 +79,6 @@ def _plan_area(state: ScaffoldState, places: Places) -> None:
     if status.result.students:
         _simulability_area(state, status.result)
         size = _curves_area(state, status)
-        # Here and not above: it draws with what reads models' files.
-        from components.scaffold.sections import sections_area
-
         sections_area(status.result, size)
         export_area(status.result, size)
 

@@ -79,7 +79,7 @@ COLOR_COSTS = {
     BY_SIGN: "Methods without negative scores look different at sight, so the random one can be named more often than "
     "by chance.",
 }
-"""What each rule costs; `python -m benchmarks.study_placebo` measures how often the random one can be named."""
+"""What each rule costs; `python -m benchmarks study_placebo` measures how often the random one can be named."""
 
 Methods = Mapping[str, Explainer]
 

@@ -13,9 +13,8 @@ from typing import Any, Literal
 
 from cache import canonical
 from engine.errors import unknown
-from engine.reproduction.measures import AUC, choice_name, size_name
-from engine.reproduction.papers import THESIS_TOPICS, TOPICS
-from engine.reproduction.verdicts import Bounds
+from engine.reproduction.papers import AUC, THESIS_TOPICS, TOPICS, choice_name, size_name
+from engine.reproduction.report import Bounds
 
 FOLDER = Path(__file__).parent
 Rule = Literal["at least", "more than", "at most", "within"]

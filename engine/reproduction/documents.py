@@ -13,18 +13,21 @@ from typing import Any
 from engine.errors import UsageError
 from engine.reproduction import wording
 from engine.reproduction.claims import FOLDER, Claim, Declaration, declaration
-from engine.reproduction.measures import (
+from engine.reproduction.papers import (
     ACTIVE,
     AUC,
     DEPTH,
+    NON_FINDING_RULES,
     NORMALIZATIONS,
     SIDES,
     SIMULABILITY,
     TASKS,
+    Scale,
     Source,
+    Topic,
+    scale_of,
     setting_name,
 )
-from engine.reproduction.papers import NON_FINDING_RULES, Scale, Topic, scale_of
 from engine.reproduction.query import PLACES_FILE, ReproductionQuery
 from engine.reproduction.report import (
     ClaimNumber,

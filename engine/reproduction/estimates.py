@@ -13,13 +13,12 @@ from statistics import NormalDist
 import numpy as np
 from jaxtyping import Float
 
+from engine.lazy import scipy
 from engine.metrics.results import Interval, interval
 from engine.reproduction.claims import Claim, Contrast, MethodTerm
-from engine.reproduction.measures import OVERLAP, Source, ceiling_measure, measure
-from engine.reproduction.papers import EMBEDDED, Scale
+from engine.reproduction.papers import EMBEDDED, OVERLAP, Scale, Source, ceiling_measure, measure
 from engine.reproduction.query import NoNumber, interval_number
-from engine.reproduction.report import ClaimNumber
-from engine.reproduction.verdicts import CEILING_WIDTH, ERROR_RATE, ROUNDING, Margin
+from engine.reproduction.report import CEILING_WIDTH, ERROR_RATE, ROUNDING, ClaimNumber, Margin
 
 ValueKey = tuple[str, str, str, str]
 """Key of the data set (or task), part that a model plays, method, metric."""
@@ -181,10 +180,8 @@ def mean_interval(
 
 def share_interval(hits: int, n: int, error_rate: float) -> Interval:
     """Clopper and Pearson's interval of a share."""
-    from scipy.special import betaincinv
-
-    low = float(betaincinv(hits, n - hits + 1, error_rate / 2)) if hits else 0.0
-    high = float(betaincinv(hits + 1, n - hits, 1 - error_rate / 2)) if hits < n else 1.0
+    low = float(scipy.special.betaincinv(hits, n - hits + 1, error_rate / 2)) if hits else 0.0
+    high = float(scipy.special.betaincinv(hits + 1, n - hits, 1 - error_rate / 2)) if hits < n else 1.0
     return low, high
 
 
@@ -193,12 +190,10 @@ def widened_interval(values: Float[np.ndarray, "example"], seed: int, error_rate
 
     A bootstrap of 2,000 draws has no quantiles as far out as a claim of 48 numbers needs them.
     """
-    from scipy.stats import t
-
     plain = interval(values, seed)
     assert plain is not None
     mean = float(values.mean())
-    times = float(np.divide(*t.ppf(1 - np.array([error_rate, ERROR_RATE]) / 2, len(values) - 1)))
+    times = float(np.divide(*scipy.stats.t.ppf(1 - np.array([error_rate, ERROR_RATE]) / 2, len(values) - 1)))
     return mean - (mean - plain[0]) * times, mean + (plain[1] - mean) * times
 
 

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from engine.attacks.experiment_result import AttackExperimentResult as AttackFindings
 from engine.attacks.experiment_result import AttackRow
 from engine.attacks.plan import AttackParams, AttackPlan
 from engine.data.labels import match_classes
@@ -18,18 +16,15 @@ from engine.data.sources import ExampleSource as DataSource
 from engine.data.sources import SourceExample
 from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS, Evaluation
-from engine.experiments import run as experiments
 from engine.experiments.options import RANDOM
 from engine.experiments.run import sample_of
-from engine.experiments.sample import Sample
 from engine.metrics.ranking import spearman
 from engine.metrics.results import MetricKey, MetricRow
 from engine.predictions import predictions
-from engine.progress import Report, silent
 from engine.randomization.plan import RandomizationPlan
 from engine.randomization.result import ModelRandomization, RandomizationResult
 from engine.registry import TOP_THREE
-from engine.reproduction.measures import ATTACKS, MEASURES, Source
+from engine.reproduction.papers import ATTACKS, MEASURES, Source
 from engine.request import DTYPES
 from engine.result import Prediction
 from engine.scaffold.result import is_constant
@@ -54,7 +49,7 @@ Correctness = Iterable[tuple[str, bool | None]]
 
 @dataclass(frozen=True)
 class ExperimentRequest:
-    """What every experiment is told. `settings`: what is declared of it beside the claims."""
+    """The request for an experiment. `settings`: what is declared of it beside the claims."""
 
     models: tuple[str, ...]
     dataset: str
@@ -64,123 +59,63 @@ class ExperimentRequest:
     settings: Mapping[str, Any] = field(default_factory=dict)
 
 
-class ExperimentKind(ABC):
-    """One kind of experiment. `job`: the kind of job that does the same. Plans and results are of its own kind."""
+def are_known_correct(result: Any) -> Correctness:
+    """Whether the models are right, as the result of an evaluation or an attack says."""
+    return ((one.model, one.right) for one in result.facts)
+
+
+def count_skipped(result: Any) -> int:
+    """Number of examples that failed, over all models."""
+    return len({(skip.of.model, skip.example) for skip in result.skips})
+
+
+@dataclass(frozen=True)
+class ExperimentKind:
+    """One kind of experiment. `job`: the kind of job that does the same. `rows`: a value of an example by model, method
+    and measure. `correctness`: whether the models are right. `skipped`: how many examples failed, over all models.
+    """
 
     job: str
-
-    @abstractmethod
-    def plan(self, request: ExperimentRequest) -> Any:
-        """The plan of what is to be carried out."""
-
-    @abstractmethod
-    def carry_out(self, plan: Any, report: Report = silent) -> Any:
-        """Run it. What is there from before is not computed again."""
-
-    @abstractmethod
-    def keys(self, plan: Any) -> list[str]:
-        """The cache keys of its results. Errors: those of reading the data set."""
-
-    def sample(self, plan: Any) -> Sample:
-        """The examples. Errors: those of reading the data set."""
-        return sample_of(plan)
-
-    @abstractmethod
-    def rows(self, result: Any) -> Iterable[MetricRow]:
-        """A value of an example by model, method and measure."""
-
-    def correctness(self, result: Any) -> Correctness:
-        """Whether the models are right."""
-        return ((one.model, one.right) for one in result.facts)
-
-    def skipped(self, result: Any) -> int:
-        """Number of examples that failed, over all models."""
-        return len({(skip.of.model, skip.example) for skip in result.skips})
+    plan: Callable[[ExperimentRequest], Any]
+    rows: Callable[[Any], Iterable[MetricRow]]
+    correctness: Callable[[Any], Correctness] = are_known_correct
+    skipped: Callable[[Any], int] = count_skipped
 
 
-class EvaluationKind(ExperimentKind):
-    job = "evaluate"
-
-    def plan(self, request: ExperimentRequest) -> EvaluationPlan:
-        return EvaluationPlan(
-            request.models, request.dataset, METHODS, request.metrics, request.examples, request.seed,
-            **request.settings,
-        )  # fmt: skip
-
-    def carry_out(self, plan: EvaluationPlan, report: Report = silent) -> Evaluation:
-        return experiments.carry_out(plan, report)
-
-    def keys(self, plan: EvaluationPlan) -> list[str]:
-        whole, sample = experiments.prepare(plan)
-        return [experiments.key_of(part, sample) for part in experiments.parts_of(whole)]
-
-    def rows(self, result: Evaluation) -> Iterable[MetricRow]:
-        """For a method whose maps order nothing on a model, the values of the random order on the same examples."""
-        random = {(row.of.model, row.of.metric, row.example): row for row in result.rows if row.of.method == RANDOM}
-        yield from result.rows
-        for skip in result.skips:
-            if skip.reason == CONSTANT_MAPS and (key := (skip.of.model, skip.of.metric, skip.example)) in random:
-                yield replace(random[key], of=skip.of)
+def plan_evaluation(request: ExperimentRequest) -> EvaluationPlan:
+    return EvaluationPlan(
+        request.models, request.dataset, METHODS, request.metrics, request.examples, request.seed, **request.settings
+    )
 
 
-class RandomizationKind(ExperimentKind):
-    job = "randomize"
-
-    def plan(self, request: ExperimentRequest) -> RandomizationPlan:
-        return RandomizationPlan(
-            request.models, request.dataset, RANDOMIZED, request.examples, request.seed, **request.settings
-        )
-
-    def carry_out(self, plan: RandomizationPlan, report: Report = silent) -> RandomizationResult:
-        return experiments.carry_out(plan, report)
-
-    def keys(self, plan: RandomizationPlan) -> list[str]:
-        sample = self.sample(plan)
-        return [experiments.key_of(part, sample) for part in experiments.parts_of(plan)]
-
-    def sample(self, plan: RandomizationPlan) -> Sample:
-        return experiments.sample_of(plan)
-
-    def rows(self, result: RandomizationResult) -> Iterable[MetricRow]:
-        return randomization_rows(result.models)
-
-    def correctness(self, result: RandomizationResult) -> Correctness:
-        source = self.sample(result.plan).source
-        for one in result.models:
-            pairs = predict_examples(one.model, source, one.examples, result.plan.dtype)
-            yield from ((one.model, right) for right in are_correct(pairs, source))
-
-    def skipped(self, result: RandomizationResult) -> int:
-        return sum(len(one.failed) for one in result.models)
+def evaluation_rows(result: Evaluation) -> Iterator[MetricRow]:
+    """For a method whose maps order nothing on a model, the values of the random order on the same examples."""
+    random = {(row.of.model, row.of.metric, row.example): row for row in result.rows if row.of.method == RANDOM}
+    yield from result.rows
+    for skip in result.skips:
+        if skip.reason == CONSTANT_MAPS and (key := (skip.of.model, skip.of.metric, skip.example)) in random:
+            yield replace(random[key], of=skip.of)
 
 
-class AttackKind(ExperimentKind):
-    job = "attack"
-
-    def plan(self, request: ExperimentRequest) -> AttackPlan:
-        every = vars(AttackParams()).items()
-        defaults = {name: value for name, value in every if name != "objective" and value is not None}
-        own = {**request.settings, "attack": {**defaults, **request.settings.get("attack", {})}}
-        return AttackPlan(request.models, request.dataset, GRADIENTS, ATTACKS, request.examples, request.seed, **own)
-
-    def carry_out(self, plan: AttackPlan, report: Report = silent) -> AttackFindings:
-        return experiments.carry_out(plan, report)
-
-    def keys(self, plan: AttackPlan) -> list[str]:
-        return [experiments.key_of(plan, self.sample(plan))]
-
-    def sample(self, plan: AttackPlan) -> Sample:
-        return experiments.sample_of(plan)
-
-    def rows(self, result: AttackFindings) -> Iterable[MetricRow]:
-        return attack_rows(result.rows)
+def plan_randomization(request: ExperimentRequest) -> RandomizationPlan:
+    return RandomizationPlan(
+        request.models, request.dataset, RANDOMIZED, request.examples, request.seed, **request.settings
+    )
 
 
-KINDS: Mapping[Source, ExperimentKind] = {
-    "evaluation": EvaluationKind(),
-    "randomization": RandomizationKind(),
-    "attack": AttackKind(),
-}
+def randomization_correctness(result: RandomizationResult) -> Correctness:
+    """Whether the models are right, by their predictions: a randomization keeps none."""
+    source = sample_of(result.plan).source
+    for one in result.models:
+        pairs = predict_examples(one.model, source, one.examples, result.plan.dtype)
+        yield from ((one.model, right) for right in are_correct(pairs, source))
+
+
+def plan_attack(request: ExperimentRequest) -> AttackPlan:
+    every = vars(AttackParams()).items()
+    defaults = {name: value for name, value in every if name != "objective" and value is not None}
+    own = {**request.settings, "attack": {**defaults, **request.settings.get("attack", {})}}
+    return AttackPlan(request.models, request.dataset, GRADIENTS, ATTACKS, request.examples, request.seed, **own)
 
 
 def attack_rows(rows: Sequence[AttackRow]) -> Iterator[MetricRow]:
@@ -258,3 +193,17 @@ def label_correlation(pairs: Sequence[tuple[SourceExample, Prediction]]) -> tupl
     if len(labels) < 3 or is_constant(labels) or is_constant(scores):
         return None
     return float(np.corrcoef(labels, scores)[0, 1]), len(labels)
+
+
+KINDS: Mapping[Source, ExperimentKind] = {
+    "evaluation": ExperimentKind("evaluate", plan_evaluation, evaluation_rows),
+    "randomization": ExperimentKind(
+        "randomize",
+        plan_randomization,
+        lambda result: randomization_rows(result.models),
+        randomization_correctness,
+        lambda result: sum(len(one.failed) for one in result.models),
+    ),
+    "attack": ExperimentKind("attack", plan_attack, lambda result: attack_rows(result.rows)),
+}
+"""The kinds that the thesis's claims rest on."""

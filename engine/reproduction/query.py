@@ -13,8 +13,7 @@ from engine.metrics.results import Interval
 from engine.progress import Report, silent
 from engine.reproduction.claims import Claim, Contrast, Declaration, declaration
 from engine.reproduction.papers import TOPICS, Topic, scale_of
-from engine.reproduction.report import ClaimNumber, ExperimentSummary, ModelSummary, TableRow
-from engine.reproduction.verdicts import Margin, margin
+from engine.reproduction.report import ClaimNumber, ExperimentSummary, Margin, ModelSummary, TableRow, margin
 
 PLACES_FILE = "places.json"
 """Name that a report gives the file of folders by name."""

@@ -1,23 +1,195 @@
-"""The report of a reproduction: plain values that a document is written from and the cache stores."""
+"""The report of a reproduction: verdicts from numbers and their intervals, as plain values that the cache stores."""
 
 from __future__ import annotations
 
 import dataclasses
+import math
 from collections import Counter
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import NormalDist
+from typing import Any, Literal, get_args
 
-from engine.reproduction.measures import Source
-from engine.reproduction.verdicts import (
-    ERROR_RATE,
-    FORMER_NAMES,
-    VERDICTS,
-    Finding,
-    Verdict,
-    correlation_p_value,
-    share_p_value,
-)
+from engine.lazy import scipy
+from engine.reproduction.papers import Source
+
+Finding = Literal["holds", "does not hold", "undecided"]
+NonFinding = Literal[
+    "true by construction",
+    "at a ceiling",
+    "counted with another claim",
+    "not run: the model has not learned the task",
+    "not run",
+]
+Verdict = Literal[Finding, NonFinding]
+FINDINGS: tuple[Finding, ...] = get_args(Finding)
+"""Verdicts that say something about explanations."""
+NON_FINDINGS: tuple[NonFinding, ...] = get_args(NonFinding)
+"""Verdicts that are no finding: the comparison could not have come out otherwise, or was not measured.
+
+True by construction: the numbers hold, and would with random weights. At a ceiling: every number that is compared is
+the best that its score can be. Counted with another claim: at this scale one data set stands in for both tasks, so
+both claims rest on the same numbers.
+"""
+CONSTRUCTION, CEILING, DUPLICATE, UNLEARNED, NOT_RUN = NON_FINDINGS
+VERDICTS: tuple[Verdict, ...] = (*FINDINGS, *NON_FINDINGS)
+FORMER_NAMES: dict[str, Verdict] = {"cannot be told": "undecided"}
+"""Current names of the verdicts of older reports and links."""
+Bounds = tuple[int | float | None, int | float | None]
+Ends = tuple[int | float, int | float]
+ROUNDING = 1e-9
+"""Rounding error allowed in sums of equal values."""
+ERROR_RATE = 0.05
+"""Highest probability of a wrong verdict, for a whole claim."""
+POWER = 0.8
+"""Probability that the reported number of examples settles an undecided number."""
+CEILING_WIDTH = 0.01
+"""A mean within this distance of the best that its score can be is at a ceiling."""
+
+
+@dataclass(frozen=True)
+class Margin:
+    """Distance by which a number is inside its bounds, negative outside. Of `n` examples.
+
+    `low`: the least, wrong at the first of `error_rates` (of a two-sided interval); `high`: the most, wrong at the
+    second. `strict`: the bound itself is outside.
+    """
+
+    value: int | float
+    low: int | float
+    high: int | float
+    n: int
+    strict: bool = False
+    error_rates: tuple[float, float] = (ERROR_RATE, ERROR_RATE)
+
+    @property
+    def verdict(self) -> Finding:
+        least = ROUNDING if self.strict else -ROUNDING
+        if self.low >= least:
+            return "holds"
+        return "does not hold" if self.high < least else "undecided"
+
+    @property
+    def settled_by(self) -> int | None:
+        """Number of examples that would settle it with power 0.8; None where the number is the bound.
+
+        An interval of a mean narrows with the square root of n. Half of it, h, is z standard errors long; the bound,
+        at a distance d, is excluded with power 0.8 once d is z + z(0.8) of them: at n (h / d)^2 (1 + z(0.8) / z)^2.
+        """
+        if abs(self.value) <= ROUNDING:
+            return None
+        inside = self.value > 0
+        half = self.value - self.low if inside else self.high - self.value
+        quantile = NormalDist().inv_cdf(1 - self.error_rates[0 if inside else 1] / 2)
+        times = (1 + NormalDist().inv_cdf(POWER) / quantile) ** 2
+        return math.ceil(round(self.n * times * (half / self.value) ** 2, 6))
+
+
+@dataclass(frozen=True)
+class SeedMargin(Margin):
+    """Margin of a number whose ends are quartiles over seeds. `seeds`: students that would settle it, None where none.
+
+    Quartiles that touch overlap: the number is outside only where it lies wholly beyond the bound.
+    """
+
+    seeds: int | None = None
+
+    @property
+    def verdict(self) -> Finding:
+        verdict = super().verdict
+        return "undecided" if verdict == "does not hold" and self.high >= -ROUNDING else verdict
+
+    @property
+    def settled_by(self) -> int | None:
+        return self.seeds
+
+
+@dataclass(frozen=True)
+class Judgment:
+    """`settled_by`: the n that would settle an undecided claim. `on_bound`: numbers that no n would settle, and
+    without which nothing is settled; the n is then that of the others, None where there are none."""
+
+    verdict: Finding
+    settled_by: int | None = None
+    on_bound: int = 0
+
+
+def margin(
+    value: float, plain: Ends, wide: Ends, bounds: Bounds, n: int, strict: bool = False,
+    error_rates: tuple[float, float] = (ERROR_RATE, ERROR_RATE),
+) -> Margin:  # fmt: skip
+    """Margin of a number that must lie between the bounds; None is no bound.
+
+    `plain` must lie inside for it to hold, `wide` outside for it not to. `strict`: and not on a bound.
+    """
+    lower, upper = -math.inf if bounds[0] is None else bounds[0], math.inf if bounds[1] is None else bounds[1]
+
+    def inside(number: float) -> float:
+        return min(number - lower, upper - number)
+
+    # Between two bounds a number is farthest from both in their middle.
+    if math.isfinite(lower) and math.isfinite(upper):
+        middle = (lower + upper) / 2
+    else:
+        middle = math.inf if math.isfinite(lower) else -math.inf
+    best = min(max(middle, wide[0]), wide[1])
+    return Margin(inside(value), min(map(inside, plain)), inside(best), n, strict, error_rates)
+
+
+def best_margin(choices: Sequence[Margin]) -> Margin:
+    """The margin of several numbers of which one inside is enough; of students the fewest that one of them needs."""
+    best = replace(
+        choices[0],
+        value=max(one.value for one in choices),
+        low=max(one.low for one in choices),
+        high=max(one.high for one in choices),
+        n=min(one.n for one in choices),
+    )
+    seeds = [one.seeds for one in choices if isinstance(one, SeedMargin) and one.seeds is not None]
+    return replace(best, seeds=min(seeds, default=None)) if isinstance(best, SeedMargin) else best
+
+
+def error_rates(entries: int, choices: int, least: int) -> tuple[float, float]:
+    """Error rates of the intervals that must be inside, and outside, for a verdict wrong with at most `ERROR_RATE`.
+
+    Where all must be inside, a wrong "holds" needs a wrong interval of one certain number: no widening (Berger, 1982).
+    Where one stray interval would decide, each gets an equal part of the rate (Bonferroni).
+    """
+    part = ERROR_RATE / max(entries, choices)
+    return (ERROR_RATE if choices == 1 and least == entries else part), part
+
+
+def judge_margins(margins: Sequence[Margin], least: int | None = None) -> Judgment:
+    """Judge several numbers of which `least` must be inside, None for all.
+
+    Undecided ones come with the n at which, as they now lie, enough of them would be settled for a verdict.
+    """
+    needed = len(margins) if least is None else least
+    verdicts = [one.verdict for one in margins]
+    need_inside = needed - verdicts.count("holds")
+    need_outside = len(margins) - needed + 1 - verdicts.count("does not hold")
+    if need_inside <= 0 or need_outside <= 0:
+        return Judgment("holds" if need_inside <= 0 else "does not hold")
+    undecided = [one for one in margins if one.verdict == "undecided"]
+    inside = sorted(n for one in undecided if one.value > 0 and (n := one.settled_by) is not None)
+    outside = sorted(n for one in undecided if one.value < 0 and (n := one.settled_by) is not None)
+    for counts, need in ((inside, need_inside), (outside, need_outside)):
+        if len(counts) >= need:
+            return Judgment("undecided", counts[need - 1])
+    settled = inside + outside
+    return Judgment("undecided", max(settled, default=None), len(undecided) - len(settled))
+
+
+def share_p_value(hits: int, n: int, classes: int) -> float:
+    """P value of the exact binomial test, one-sided: right so often, or more often, by choosing classes at random."""
+    return float(scipy.stats.binomtest(hits, n, 1 / classes, alternative="greater").pvalue)
+
+
+def correlation_p_value(r: float, n: int) -> float:
+    """P value of Student's t test, one-sided: a correlation as high, or higher, by chance; 1 of fewer than three."""
+    if n < 3 or r >= 1:
+        return 0.0 if n >= 3 else 1.0
+    return float(scipy.stats.t.sf(r * ((n - 2) / (1 - r * r)) ** 0.5, n - 2))
 
 
 @dataclass(frozen=True)

@@ -13,20 +13,26 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from scipy.optimize import linprog
 
 from engine.experiments.sample import draw_sample
 from engine.reproduction.claims import FOLDER, Contrast
 from engine.reproduction.estimates import entries_at
 from engine.reproduction.experiments import are_correct, predict_examples
-from engine.reproduction.measures import AUC, OVERLAP, SIMULABILITY, ceiling_measure
-from engine.reproduction.papers import TOPICS, scale_of
+from engine.reproduction.papers import AUC, OVERLAP, SIMULABILITY, TOPICS, ceiling_measure, scale_of
 from engine.reproduction.query import ReproductionQuery
-from engine.reproduction.report import ClaimOutcome, ExperimentSummary, ModelSummary, Reproduction
+from engine.reproduction.report import (
+    CEILING_WIDTH,
+    NOT_RUN,
+    ClaimOutcome,
+    ExperimentSummary,
+    ModelSummary,
+    Reproduction,
+)
 from engine.reproduction.run import label_outcomes
 from engine.reproduction.shipped import default_query, shipped_report, write_shipped
 from engine.reproduction.smat import SmatQuery, teacher_summary
 from engine.reproduction.thesis import ThesisQuery
-from engine.reproduction.verdicts import CEILING_WIDTH, NOT_RUN
 from engine.scaffold.plan import ScaffoldPlan
 
 MEASURED_WITH = {"quantity": "mixed", "starts": 1}
@@ -141,8 +147,6 @@ def _weights(contrast: Contrast, bases: Mapping[str, str]) -> dict[ModelMethod, 
 
 def least_means(sums: Sequence[tuple[dict[ModelMethod, float], float]]) -> dict[ModelMethod, float]:
     """The least that each mean can be where all sums are as they are."""
-    from scipy.optimize import linprog
-
     keys = list(dict.fromkeys(key for weights, _ in sums for key in weights))
     matrix = np.array([[weights.get(key, 0.0) for key in keys] for weights, _ in sums])
     values = np.array([value for _, value in sums])

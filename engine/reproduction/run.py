@@ -15,24 +15,28 @@ from typing import Any
 
 from cache import canonical, key_for
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed
+from engine.experiments.run import carry_out
 from engine.home import product_version
 from engine.jobs.kinds import Spec, WorkUnit, job_kind, kind_of
 from engine.progress import CancelToken, Report, cancellable, silent
 from engine.reproduction.claims import Claim
 from engine.reproduction.query import Findings, NoNumber, ReproductionQuery
-from engine.reproduction.report import ClaimOutcome, ModelSummary, Reproduction, report_from_plain
-from engine.reproduction.smat import SmatQuery
-from engine.reproduction.thesis import ThesisExperiment, ThesisQuery
-from engine.reproduction.verdicts import (
+from engine.reproduction.report import (
     CEILING,
     CONSTRUCTION,
     DUPLICATE,
     NOT_RUN,
     UNLEARNED,
+    ClaimOutcome,
+    ModelSummary,
+    Reproduction,
     best_margin,
     error_rates,
     judge_margins,
+    report_from_plain,
 )
+from engine.reproduction.smat import SmatQuery
+from engine.reproduction.thesis import ThesisExperiment, ThesisQuery
 from engine.store import result_store
 
 LIBRARIES = ("torch", "transformers", "numpy")
@@ -225,4 +229,4 @@ def _whole_models(experiment: ThesisExperiment) -> Iterator[WorkUnit]:
 
 def _carry_out(experiment: ThesisExperiment) -> None:
     roles = tuple(replace(role, why="") for role in experiment.roles)  # it was not there when this was planned
-    experiment.kind.carry_out(replace(experiment, roles=roles).plan)
+    carry_out(replace(experiment, roles=roles).plan)

@@ -15,7 +15,7 @@ from engine.models import catalog
 from engine.progress import Report, silent
 from engine.reproduction.claims import SPARSEMAX, Claim, Sizes
 from engine.reproduction.experiments import are_correct, label_correlation, predict_examples
-from engine.reproduction.measures import AUC, TASKS
+from engine.reproduction.papers import AUC, TASKS
 from engine.reproduction.query import Evidence, ReproductionQuery
 from engine.reproduction.report import ExperimentSummary, ModelSummary
 from engine.reproduction.students import StudentFindings, StudentsKey, table_rows

@@ -12,10 +12,19 @@ from jaxtyping import Float
 
 from engine.reproduction.claims import SPARSEMAX, Claim, Contrast, Sizes, StudentTerm
 from engine.reproduction.estimates import widened_interval, with_room
-from engine.reproduction.measures import ACTIVE, AUC, DEPTH, SIMULABILITY, TASKS, setting_name, size_name
+from engine.reproduction.papers import ACTIVE, AUC, DEPTH, SIMULABILITY, TASKS, setting_name, size_name
 from engine.reproduction.query import NoNumber, interval_number
-from engine.reproduction.report import ClaimNumber, TableRow
-from engine.reproduction.verdicts import CEILING_WIDTH, ERROR_RATE, POWER, ROUNDING, Margin, SeedMargin, margin
+from engine.reproduction.report import (
+    CEILING_WIDTH,
+    ERROR_RATE,
+    POWER,
+    ROUNDING,
+    ClaimNumber,
+    Margin,
+    SeedMargin,
+    TableRow,
+    margin,
+)
 from engine.scaffold.plan import NONE, SMAT
 from engine.scaffold.plausibility import HEAD, LAYER, Plausibility
 from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResult

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from cache.keys import plain
 from engine.data.datasets import SST2_COLUMNS, load, registered_name
@@ -15,18 +15,34 @@ from engine.data.examples import Dataset
 from engine.data.generation import draw_balanced
 from engine.data.labels import SENTIMENT_LABELS
 from engine.errors import Cancelled, ExegesisError, unknown
+from engine.experiments.run import carry_out, key_of, parts_of, prepare, sample_of
 from engine.experiments.sample import error_line
 from engine.home import product_version
+from engine.lazy import LazyModule
 from engine.models import catalog
 from engine.progress import Report, silent, token_here
 from engine.reproduction.claims import Claim, Contrast, declaration
 from engine.reproduction.estimates import ExampleFindings, ValueKey
 from engine.reproduction.experiments import KINDS, ExperimentKind, ExperimentRequest
-from engine.reproduction.measures import Source, measure
-from engine.reproduction.papers import MARKED_SST, THESIS_TOPICS, Locations, Scale, TaskData, family_of, scale_of
+from engine.reproduction.papers import (
+    MARKED_SST,
+    THESIS_TOPICS,
+    Locations,
+    Scale,
+    Source,
+    TaskData,
+    family_of,
+    measure,
+    scale_of,
+)
 from engine.reproduction.query import Evidence, ReproductionQuery
 from engine.reproduction.report import ExperimentSummary, ModelSummary
 from engine.training.config import TrainConfig
+
+if TYPE_CHECKING:
+    from engine.training import finetuning
+else:
+    finetuning = LazyModule("engine.training.finetuning")
 
 VERSION = 4
 """Raised whenever the numbers of a report change."""
@@ -57,11 +73,9 @@ class PlannedFineTuning:
 
     def run(self, report: Report = silent) -> None:
         """Go on from its checkpoint where it was stopped. Errors: those of the base, the data set, the training."""
-        from engine.training.finetuning import train
-
         if self.source:
             write_marked_reviews(self.source, Path(self.dataset))
-        train(self.config, report, token_here())
+        finetuning.train(self.config, report, token_here())
 
 
 @dataclass(frozen=True)
@@ -316,7 +330,7 @@ def _run(experiment: ThesisExperiment, report: Report) -> Result:
     if plan is None:
         return experiment, "none of its models is there"
     try:
-        return experiment, experiment.kind.carry_out(plan, report)
+        return experiment, carry_out(plan, report)
     except Cancelled:
         raise
     except ExegesisError as error:
@@ -337,7 +351,7 @@ def _model_summaries(results: Sequence[Result]) -> tuple[ModelSummary, ...]:
     for experiment, result in results:
         done = not isinstance(result, str)
         correct = list(experiment.kind.correctness(result)) if done else []
-        classes = len(experiment.kind.sample(experiment.plan).source.labels) if done else 0
+        classes = len(sample_of(experiment.plan).source.labels) if done else 0
         for role in experiment.roles:
             own = [right for model, right in correct if model == role.place and right is not None]
             accuracy = sum(own) / len(own) if own else None
@@ -354,7 +368,8 @@ def _result_keys(experiment: ThesisExperiment) -> list[str]:
     if plan is None:
         return []
     try:
-        return experiment.kind.keys(plan)
+        whole, sample = prepare(plan)
+        return [key_of(part, sample) for part in parts_of(whole)]
     except ExegesisError as error:
         return [error_line(error)]
 

@@ -8,30 +8,33 @@ from collections.abc import Sequence
 from engine.registry import explainer
 from engine.reproduction.claims import SPARSEMAX, Claim, Contrast, MethodTerm, Sizes, StudentTerm
 from engine.reproduction.experiments import METHODS
-from engine.reproduction.measures import (
+from engine.reproduction.papers import (
     AUC,
     MEASURES,
     NORMALIZATIONS,
     SIDES,
     STUDENT_MEASURES,
     TASKS,
+    Scale,
+    Topic,
     measure,
     setting_name,
     size_name,
 )
-from engine.reproduction.papers import Scale, Topic
-from engine.reproduction.report import ClaimNumber, ClaimOutcome, Reproduction
-from engine.reproduction.thesis import ThesisQuery
-from engine.reproduction.verdicts import (
+from engine.reproduction.report import (
     CONSTRUCTION,
     DUPLICATE,
     FINDINGS,
     NON_FINDINGS,
     UNLEARNED,
+    ClaimNumber,
+    ClaimOutcome,
     Finding,
+    Reproduction,
     Verdict,
     margin,
 )
+from engine.reproduction.thesis import ThesisQuery
 
 MIXED = "mixed"
 ATTACKED = {

@@ -6,7 +6,7 @@ the explainer loss alone. With `v` the outer loss's gradient at the pilot studen
 bracket for all features at once, so that nothing has to be differentiated twice.
 
 `VmappedStudents` takes the same step for students of several seeds in one pass. That is worth it where a pass of one
-student leaves a device idle; `python -m benchmarks.scaffold` measures whether it is quicker.
+student leaves a device idle; `python -m benchmarks scaffold` measures whether it is quicker.
 """
 
 from __future__ import annotations

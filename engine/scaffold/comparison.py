@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -13,12 +13,21 @@ from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.data.sources import SourceExample
+from engine.input_kinds import load_classifier
+from engine.lazy import LazyModule
 from engine.progress import CancelToken, cancellable
 from engine.result import Token
 from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT
+from engine.scaffold.plausibility import STEPS
 from engine.scaffold.result import HeadCoefficients
 from engine.scaffold.splits import EvaluationSample
 from engine.store import result_store
+
+if TYPE_CHECKING:
+    from engine.scaffold import measurement, training_sets
+else:
+    measurement = LazyModule("engine.scaffold.measurement")
+    training_sets = LazyModule("engine.scaffold.training_sets")
 
 VERSION = 1
 """Raised whenever the numbers of maps change."""
@@ -76,21 +85,15 @@ def comparison_key(sample: EvaluationSample, index: int, coefficients: HeadCoeff
 def _compute(
     sample: EvaluationSample, candidate: SourceExample, coefficients: HeadCoefficients | None
 ) -> tuple[Meta, Arrays]:
-    # Here and not above: they import what runs models.
-    from engine.input_kinds import load_classifier
-    from engine.scaffold.measurement import matching_weights
-    from engine.scaffold.plausibility import STEPS
-    from engine.scaffold.training_sets import distribution, head_scores, predict_logits, static_maps
-
     with runtime.turn():
         teacher = load_classifier(sample.kind, sample.teacher, "float32", runtime.device())
         coded = teacher.encode(candidate.input)
         maps = {}
         if coefficients is not None:
-            heads = head_scores(teacher, [coded])[0]
-            maps[SMAT] = distribution(matching_weights(teacher, coefficients) @ heads, coded)
-        maps |= {id: static_maps(teacher, id, [coded], STEPS)[0] for id in STATIC_EXPLAINERS}
-        [logits] = predict_logits(teacher, [coded])
+            heads = training_sets.head_scores(teacher, [coded])[0]
+            maps[SMAT] = training_sets.distribution(measurement.matching_weights(teacher, coefficients) @ heads, coded)
+        maps |= {id: training_sets.static_maps(teacher, id, [coded], STEPS)[0] for id in STATIC_EXPLAINERS}
+        [logits] = training_sets.predict_logits(teacher, [coded])
     label = None if teacher.regression else teacher.labels[int(logits.argmax())]
     tokens = [[t.text, t.start, t.end, t.segment, t.special] for t in coded.tokens]
     grid = None if coded.grid is None else list(coded.grid)

@@ -12,7 +12,7 @@ from dataclasses import astuple, dataclass, replace
 from functools import cached_property, partial
 from math import ceil
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from cache import key_for
 from cache.codec import Arrays, Meta
@@ -22,6 +22,7 @@ from engine.data.sources import ExampleSource
 from engine.errors import Cancelled, ExegesisError
 from engine.home import home
 from engine.jobs.kinds import Spec, UnitStep, WorkUnit, job_kind
+from engine.lazy import LazyModule
 from engine.models import catalog, weight_files
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent, tell
 from engine.scaffold.plan import (
@@ -37,6 +38,14 @@ from engine.scaffold.plan import (
 from engine.scaffold.result import ScaffoldResult, StudentResult, TrainingPass
 from engine.scaffold.splits import source_of
 from engine.store import result_store
+
+if TYPE_CHECKING:
+    from engine.scaffold import training, training_sets
+    from engine.training import checkpoint
+else:
+    training = LazyModule("engine.scaffold.training")
+    training_sets = LazyModule("engine.scaffold.training_sets")
+    checkpoint = LazyModule("engine.training.checkpoint")
 
 VERSION = 1
 """Raised whenever the numbers of students change."""
@@ -170,22 +179,18 @@ class StudentTrainer:
     """Teaches students of a plan one by one; the teacher is run once on each example."""
 
     def __init__(self, plan: ScaffoldPlan) -> None:
-        # Here and not above: it imports what runs models.
-        from engine.scaffold.training_sets import TrainingSetBuilder
-
         self.plan, self.store = plan, StudentStore(plan)
-        self.training_sets = TrainingSetBuilder(plan)
+        self.training_sets = training_sets.TrainingSetBuilder(plan)
 
     def teach(self, run: StudentRun, report: Report = silent) -> StudentResult:
         """Teach a student from its checkpoint, or from the start, and store it when it is finished."""
-        from engine.scaffold.training import StudentTraining
-        from engine.training.checkpoint import CheckpointFolder
-
-        folder = CheckpointFolder(self.store.folder(run))
+        folder = checkpoint.CheckpointFolder(self.store.folder(run))
         with runtime.turn(lends=True):
-            outcome = StudentTraining(self.training_sets.build(run), run, self.plan.recipe).train(folder, report)
+            outcome = training.StudentTraining(self.training_sets.build(run), run, self.plan.recipe).train(
+                folder, report
+            )
         position = outcome.position
-        student = StudentResult(
+        result = StudentResult(
             run,
             outcome.simulability,
             position.best_epoch,
@@ -196,9 +201,9 @@ class StudentTrainer:
             outcome.phi,
             outcome.student_phi,
         )
-        self.store.put(student)
+        self.store.put(result)
         folder.remove()
-        return student
+        return result
 
 
 def passes_so_far(store: StudentStore, run: StudentRun) -> tuple[TrainingPass, ...]:
@@ -206,11 +211,8 @@ def passes_so_far(store: StudentStore, run: StudentRun) -> tuple[TrainingPass, .
     folder = store.folder(run)
     if not folder.is_dir():
         return ()
-    # Here and not above: it imports what runs models.
-    from engine.training.checkpoint import STATE
-
     try:
-        state = json.loads((folder / STATE).read_text(encoding="utf-8"))
+        state = json.loads((folder / checkpoint.STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ()
     return tuple(TrainingPass(**row) for row in state["at"]["history"])

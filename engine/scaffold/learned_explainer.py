@@ -19,6 +19,9 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
+from safetensors import SafetensorError
+from safetensors.numpy import load as deserialize
+from safetensors.numpy import save as serialize
 
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.home import home, product_version
@@ -59,8 +62,6 @@ def explainers_folder() -> Path:
 
 def save(explainer: LearnedExplainer, folder: Path, name: str = "") -> LearnedExplainer:
     """Write both files, the card last, in place of files of that name. Returns what is then read from them."""
-    from safetensors.numpy import save as serialize
-
     name = name or explainer.name
     if not NAME.fullmatch(name):
         raise not_allowed("name of an explainer", "letters, digits, dots, - and _, at most 100", name)
@@ -206,9 +207,6 @@ def _read_json(content: bytes, name: str) -> object:
 
 
 def _read_phi(content: bytes, name: str) -> np.ndarray:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as deserialize
-
     try:
         tensors: Mapping[str, np.ndarray] = deserialize(content)
     except (SafetensorError, ValueError, KeyError) as error:

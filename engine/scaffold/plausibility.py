@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from cache import key_for
 from cache.codec import Arrays, Meta
 from engine.errors import ExegesisError
+from engine.lazy import LazyModule
 from engine.metrics.results import Interval, interval
 from engine.models import catalog
 from engine.progress import CancelToken, cancellable, check_cancelled
@@ -20,6 +21,11 @@ from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT, head_shape
 from engine.scaffold.result import HeadCoefficients
 from engine.scaffold.splits import EvaluationSample
 from engine.store import result_store
+
+if TYPE_CHECKING:
+    from engine.scaffold import measurement
+else:
+    measurement = LazyModule("engine.scaffold.measurement")
 
 VERSION = 1
 """Raised whenever the numbers change."""
@@ -170,10 +176,7 @@ def measure_part(
         entry = result_store().get(key)
         if entry is None:
             check_cancelled()
-            # Here and not above: it imports what runs models.
-            from engine.scaffold.measurement import measure_plausibility
-
-            entry = measure_plausibility(sample, coefficients, part)
+            entry = measurement.measure_plausibility(sample, coefficients, part)
             result_store().put(key, *entry)
         return entry
 

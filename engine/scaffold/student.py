@@ -17,6 +17,7 @@ from engine.models import catalog, loading, weight_files
 from engine.models.attention import capture_attention
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.scaffold.attention_explainer import mean_logits
+from engine.training.image_training import load_vit
 from engine.vision.classifier import ImageClassifier
 
 
@@ -162,9 +163,7 @@ def load_base(base: str, teacher: AnyClassifier) -> AnyClassifier:
 
 def _module(folder: Path, teacher: AnyClassifier) -> torch.nn.Module:
     if isinstance(teacher, ImageClassifier):
-        from engine.training import image_training
-
-        return image_training.load_vit(folder, teacher.labels)
+        return load_vit(folder, teacher.labels)
     return loading.load_base(folder, teacher.labels, teacher.regression)
 
 

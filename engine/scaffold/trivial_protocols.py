@@ -9,12 +9,14 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from cache import key_for
 from cache.codec import Arrays, Meta
+from engine.lazy import LazyModule
 from engine.metrics.results import Interval, interval
 from engine.models.classifier import EncodedInput
 from engine.progress import CancelToken, cancellable, check_cancelled
@@ -24,6 +26,11 @@ from engine.scaffold.plan import ATTENTION, SMAT
 from engine.scaffold.result import HeadCoefficients
 from engine.scaffold.splits import EvaluationSample
 from engine.store import result_store
+
+if TYPE_CHECKING:
+    from engine.scaffold import measurement
+else:
+    measurement = LazyModule("engine.scaffold.measurement")
 
 VERSION = 1
 """Raised whenever the numbers change."""
@@ -97,10 +104,7 @@ def trivial_protocols(
         entry = result_store().get(key)
         if entry is None:
             check_cancelled()
-            # Here and not above: it imports what runs models.
-            from engine.scaffold.measurement import measure_masses
-
-            entry = measure_masses(sample, coefficients)
+            entry = measurement.measure_masses(sample, coefficients)
             result_store().put(key, *entry)
         return _unpack(sample, *entry)
 

@@ -17,11 +17,10 @@ from engine.models import catalog
 from engine.reproduction import shipped
 from engine.reproduction.claims import declaration, thesis_claims
 from engine.reproduction.papers import EXAMPLE_LEVEL, THESIS_TOPICS
-from engine.reproduction.report import Reproduction
+from engine.reproduction.report import FINDINGS, VERDICTS, Reproduction, Verdict
 from engine.reproduction.run import cached_report
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.thesis import ThesisQuery
-from engine.reproduction.verdicts import FINDINGS, VERDICTS, Verdict
 from engine.reproduction.wording import count_text
 from tests.alerts import errors
 from tests.project import ROOT

@@ -11,8 +11,8 @@ from playwright.sync_api import Page, expect
 from components.navigation import EVALUATE, REPRODUCTION
 from engine.reproduction.claims import declaration, thesis_claims
 from engine.reproduction.papers import THESIS_TOPICS
+from engine.reproduction.report import VERDICTS
 from engine.reproduction.thesis import ThesisQuery
-from engine.reproduction.verdicts import VERDICTS
 from engine.reproduction.wording import count_text
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server

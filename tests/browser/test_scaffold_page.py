@@ -11,8 +11,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from components.navigation import SCAFFOLD
-from components.scaffold.about import TITLE
 from components.scaffold.charts import TABLE_LABEL
+from components.scaffold.page_texts import TITLE
 from components.scaffold.state import state_of, write_state
 from engine.scaffold.experiment import StudentStore
 from engine.scaffold.plan import NONE, SMAT, Recipe, ScaffoldPlan

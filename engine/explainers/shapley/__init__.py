@@ -20,7 +20,7 @@ A game v gives a number for each set S of kept features. `exact` evaluates all 2
 
 Written here, because no package has it: shap's `KernelExplainer` and shapiq's paired KernelSHAP fit the first order
 alone, and Captum's `KernelShap` samples without pairs. At equal budgets the best of them has 2.7 to 6.7 times the
-error (`benchmarks/shapley_error.py`), and none evaluates the coalitions of many inputs in shared passes.
+error (the benchmark `shapley_error`), and none evaluates the coalitions of many inputs in shared passes.
 
 Measured while this was built, on 10 sentences of another fine-tuning of MiniLM with 2 or 3 seeds: the design lowers
 the error of levels sampled evenly by a fifth to two fifths; a scale for each feature lowers that of one common scale

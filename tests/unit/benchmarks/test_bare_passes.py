@@ -64,9 +64,9 @@ def counted(model: TextClassifier, work: Iterable[Callable[[], object]]) -> tupl
 def test_an_attack_needs_the_passes_of_its_bare_side(method: str) -> None:
     model, steps = classifier("bert", dtype="float32"), 3
     items = encode_items(model, [(Example(text), 0) for text in TEXTS[2:5]])
-    ours, back = counted(model, [lambda: attack.attack(model, items, method, steps)])
+    ours, back = counted(model, [lambda: attack.run_attack(model, items, method, steps)])
     with twice_differentiable(model.module):
-        bare, needed = counted(model, list(attack.bare(model, items, method, steps)))
+        bare, needed = counted(model, list(attack.bare_steps(model, items, method, steps)))
     assert [sorted(way) for way in ours.by_way] == [sorted(way) for way in bare.by_way]
     assert back == needed
     assert bare.count == (steps + 2) * len(items) * (PATH_STEPS if method == "integrated_gradients" else 1)
@@ -81,7 +81,7 @@ def test_a_stage_needs_the_passes_of_its_bare_side_and_a_few(tmp_path: Path, mon
         (str(checkpoint("bert")),), reviews(tmp_path), THESIS_METHODS, modes=("cascading",), seeds=1, params=FEW
     )
     work = ModelWork(plan, plan.models[0], sample_of(plan))
-    [batch], bare = work.batches, randomization.Bare(model, work)
+    [batch], bare = work.batches, randomization.CascadePasses(model, work)
     clocks, settings = PairedClocks(model), work.settings()[:2]
     ours, _ = counted(model, [partial(work.do, work.chunks(setting, batch)) for setting in settings])
     needed, _ = counted(bare.model, [partial(bare.time, step, clocks) for step in range(2)])

@@ -63,5 +63,5 @@ def test_the_page_keeps_its_other_words(tmp_path: Path, monkeypatch: pytest.Monk
     file = tmp_path / "captum.md"
     file.write_text(f"before\n{BEGIN}\nold\n{END}\nafter\n")
     monkeypatch.setattr(benchmarks.captum, "FILE", file)
-    benchmarks.captum.write("new")
+    benchmarks.captum.write_page("new")
     assert file.read_text() == f"before\n{BEGIN}\nnew\n{END}\nafter\n"

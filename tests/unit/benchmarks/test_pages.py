@@ -7,7 +7,7 @@ from dataclasses import asdict
 
 import pytest
 
-from benchmarks import page_memory
+from benchmarks import pages
 from benchmarks.harness import Limit, judge
 from benchmarks.watched_server import MARK, Run, runs, troubles
 
@@ -33,8 +33,8 @@ def test_a_server_that_says_its_address_is_in_no_trouble() -> None:
 
 def test_the_slope_is_that_of_the_second_half() -> None:
     grows = [1_000_000 * step for step in range(10)]
-    assert page_memory.slope([*grows, *(9_000_000 + 5_000 * step for step in range(10))]) == pytest.approx(5_000)
-    assert page_memory.slope([*grows, *[9_000_000] * 10]) == pytest.approx(0, abs=1e-6)
+    assert pages.slope([*grows, *(9_000_000 + 5_000 * step for step in range(10))]) == pytest.approx(5_000)
+    assert pages.slope([*grows, *[9_000_000] * 10]) == pytest.approx(0, abs=1e-6)
 
 
 def test_a_broken_limit_fails_the_benchmark(capsys: pytest.CaptureFixture[str]) -> None:

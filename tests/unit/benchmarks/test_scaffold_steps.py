@@ -9,19 +9,20 @@ import pytest
 import torch
 
 from benchmarks import scaffold
+from engine.scaffold.training_sets import TrainingSets
 from tests.unit.scaffold.making import base, course
 
 
 @pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> scaffold.Course:
+def small(monkeypatch: pytest.MonkeyPatch) -> TrainingSets:
     monkeypatch.setattr(scaffold, "TRAIN", 8)
     monkeypatch.setattr(scaffold, "RECIPE", dataclasses.replace(scaffold.RECIPE, batch_size=4))
     return course(base("bert", "float32"))
 
 
-def test_a_step_needs_the_passes_of_its_bare_side(small: scaffold.Course) -> None:
+def test_a_step_needs_the_passes_of_its_bare_side(small: TrainingSets) -> None:
     """Three back; the one in forward mode is counted by the attention of its layers."""
-    steps = scaffold.steps_of(small)
+    steps = scaffold.build_steps(small)
     for by in ("bare", "exegesis"):
         with mock.patch.object(torch.autograd, "grad", wraps=torch.autograd.grad) as back:
             steps[by]()
@@ -29,7 +30,7 @@ def test_a_step_needs_the_passes_of_its_bare_side(small: scaffold.Course) -> Non
         assert back.call_count == 3 + (by == "exegesis")
 
 
-def test_seeds_are_timed_in_both_ways(small: scaffold.Course) -> None:
+def test_seeds_are_timed_in_both_ways(small: TrainingSets) -> None:
     seeds = scaffold.Seeds(small)
     before = [weight.clone() for weight in seeds.together.weights.values()]
     for step in seeds.steps().values():

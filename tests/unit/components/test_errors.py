@@ -15,14 +15,14 @@ DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", 
 SAFE = {
     ("components/scaffold/page.py", "' '.join([MARKS if has_baseline else NO_BASELINE, *few, CAUTION])"): "our words",
     ("components/scaffold/page.py", "' '.join([METRIC_HELP[result.metric], READS, SOURCE])"): "our words",
-    ("components/scaffold/head_weights.py", "active_words(weights)"): "numbers",
+    ("components/scaffold/learned_explainer.py", "active_words(weights)"): "numbers",
     ("components/scaffold/runs.py", "training_words(run, passes)"): "numbers and our words",
     (
-        "components/scaffold/comparison.py",
+        "components/scaffold/learned_explainer.py",
         "MAPS.format('patches' if kind == 'image' else 'tokens, drawn by word with their sums')",
     ): "our words",
     (
-        "components/scaffold/comparison.py",
+        "components/scaffold/learned_explainer.py",
         "example_words(comparison, candidate, sample.dataset)",
     ): "all that is not ours is a literal",
     (
@@ -30,12 +30,12 @@ SAFE = {
         "NO_OTHER.format(' and '.join((f'*{name}*' for name in there)) or 'none')",
     ): "names of normalisations",
     (
-        "components/scaffold/plausibility.py",
+        "components/scaffold/sections.py",
         "ACTIVE_ALL if measured.contrast is None else contrast_words(measured.contrast)",
     ): "ours",
-    ("components/scaffold/plausibility.py", "PLAUSIBILITY.format(unit, MARKED[measured.exact])"): "our words",
+    ("components/scaffold/sections.py", "PLAUSIBILITY.format(unit, MARKED[measured.exact])"): "our words",
     (
-        "components/scaffold/plausibility.py",
+        "components/scaffold/sections.py",
         "f\"**{SIDE_TITLES[side.name].removeprefix(', ').capitalize()}**\"",
     ): "ours",
     (
@@ -43,7 +43,7 @@ SAFE = {
         "f'{escape_label(skipped_words(protocols))} In brackets 95 % intervals over examples.{note}'",
     ): "a literal and our words",
     ("components/scaffold/sections.py", "verdict(protocols)"): "numbers and our words",
-    ("components/scaffold/head_weights.py", "student_words(student)"): "numbers",
+    ("components/scaffold/learned_explainer.py", "student_words(student)"): "numbers",
     ("components/scaffold/runs.py", "cost_words(status.result, status.missing)"): "numbers",
     ("components/adversarial/example_panel.py", "pale"): "numbers and our words",
     ("components/adversarial/example_panel.py", "describe_run_cost(state, len(missing))"): "numbers",

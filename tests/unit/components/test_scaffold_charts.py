@@ -6,7 +6,6 @@ from dataclasses import replace
 
 import pytest
 
-from components.scaffold.about import FIGURE, about_html, figure_svg
 from components.scaffold.charts import (
     NO_VALUE,
     NOT_YET,
@@ -25,6 +24,7 @@ from components.scaffold.charts import (
     simulability_table,
     table_html,
 )
+from components.scaffold.page_texts import FIGURE, about_html, figure_svg
 from components.scaffold.runs import cost_words, failure_rows, seconds_of
 from engine.jobs import UnitFailure
 from engine.scaffold.plan import NONE, SMAT, StudentRun

@@ -9,12 +9,11 @@ import numpy as np
 import pytest
 
 from components.palette import THEMES
-from components.scaffold.comparison import maps_table, pictures_html, texts_html
+from components.scaffold.learned_explainer import maps_table, pictures_html, texts_html
 from components.scaffold.page_texts import NOT_TAUGHT
-from components.scaffold.plausibility import contrast_words, side_chart
-from components.scaffold.plausibility import plausibility_table as plausible_table
+from components.scaffold.sections import contrast_words, plan_with, protocols_table, side_chart, verdict
 from components.scaffold.sections import normalizations_table as normalisations_table
-from components.scaffold.sections import plan_with, protocols_table, verdict
+from components.scaffold.sections import plausibility_table as plausible_table
 from engine.data.examples import LabeledExample
 from engine.data.sources import load_source
 from engine.result import Token

@@ -12,10 +12,18 @@ import engine.explain
 import engine.metrics.faithfulness as faithfulness
 from cache.keys import plain
 from engine.reproduction.papers import EMBEDDED, FULL
-from engine.reproduction.report import ClaimNumber, ClaimOutcome, ExperimentSummary, ModelSummary, Reproduction
+from engine.reproduction.report import (
+    FINDINGS,
+    VERDICTS,
+    ClaimNumber,
+    ClaimOutcome,
+    ExperimentSummary,
+    ModelSummary,
+    Reproduction,
+    Verdict,
+)
 from engine.reproduction.run import report_key
 from engine.reproduction.thesis import ThesisQuery
-from engine.reproduction.verdicts import FINDINGS, VERDICTS, Verdict
 from engine.store import result_store
 from tests.tiny import save_checkpoint
 

@@ -11,8 +11,7 @@ from engine.errors import UsageError
 from engine.registry import explainer
 from engine.reproduction.claims import FOLDER, Claim, MethodTerm, declaration, load_declaration, thesis_claims
 from engine.reproduction.experiments import GRADIENTS, METHODS, RANDOMIZED
-from engine.reproduction.measures import MEASURES
-from engine.reproduction.papers import SCALES, THESIS_TOPICS, TOPICS
+from engine.reproduction.papers import MEASURES, SCALES, THESIS_TOPICS, TOPICS
 
 DIGESTS = {
     "faithfulness": "4c239388c0b469cf2abaab3641304833288b85b54ddca72b5d505c603ce75507",

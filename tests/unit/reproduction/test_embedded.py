@@ -18,10 +18,9 @@ from engine.reproduction.claims import declaration
 from engine.reproduction.documents import markdown
 from engine.reproduction.estimates import widened_interval
 from engine.reproduction.papers import EMBEDDED
-from engine.reproduction.report import Reproduction, report_from_plain
+from engine.reproduction.report import DUPLICATE, FINDINGS, NON_FINDINGS, VERDICTS, Reproduction, report_from_plain
 from engine.reproduction.run import cached_report, reproduce
 from engine.reproduction.thesis import ThesisQuery
-from engine.reproduction.verdicts import DUPLICATE, FINDINGS, NON_FINDINGS, VERDICTS
 from engine.reproduction.wording import decision_text
 from tests.unit.reproduction.stand_ins import take_as_learned, without_models
 

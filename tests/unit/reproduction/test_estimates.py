@@ -22,7 +22,7 @@ from engine.reproduction.estimates import (
     with_room,
 )
 from engine.reproduction.query import NoNumber
-from engine.reproduction.verdicts import ERROR_RATE
+from engine.reproduction.report import ERROR_RATE
 
 Values = dict[ValueKey, ExampleValues]
 

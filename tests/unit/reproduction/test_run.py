@@ -18,12 +18,19 @@ from engine.models import catalog
 from engine.reproduction.claims import FOLDER, declaration, load_declaration
 from engine.reproduction.estimates import ExampleFindings
 from engine.reproduction.papers import TOPICS
-from engine.reproduction.report import ClaimNumber, ClaimOutcome, ModelSummary, report_from_plain
+from engine.reproduction.report import (
+    ERROR_RATE,
+    ClaimNumber,
+    ClaimOutcome,
+    ModelSummary,
+    correlation_p_value,
+    report_from_plain,
+    share_p_value,
+)
 from engine.reproduction.revise import least_means
 from engine.reproduction.run import judge_claims, label_outcomes
 from engine.reproduction.shipped import ShippedReport, document_file, shipped_report
 from engine.reproduction.thesis import ThesisQuery
-from engine.reproduction.verdicts import ERROR_RATE, correlation_p_value, share_p_value
 from engine.reproduction.wording import summary_sentence
 from engine.request import Example, Request
 from tests.project import ROOT

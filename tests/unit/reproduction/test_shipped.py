@@ -14,7 +14,18 @@ from engine.reproduction import shipped as shipping
 from engine.reproduction.claims import Claim, declaration
 from engine.reproduction.documents import markdown
 from engine.reproduction.papers import THESIS_TOPICS, TOPICS
-from engine.reproduction.report import ClaimOutcome, ModelSummary
+from engine.reproduction.report import (
+    CEILING,
+    CONSTRUCTION,
+    DUPLICATE,
+    UNLEARNED,
+    ClaimOutcome,
+    ModelSummary,
+    best_margin,
+    error_rates,
+    judge_margins,
+    margin,
+)
 from engine.reproduction.shipped import (
     ShippedReport,
     changed_models,
@@ -27,16 +38,6 @@ from engine.reproduction.shipped import (
 )
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.thesis import ThesisQuery
-from engine.reproduction.verdicts import (
-    CEILING,
-    CONSTRUCTION,
-    DUPLICATE,
-    UNLEARNED,
-    best_margin,
-    error_rates,
-    judge_margins,
-    margin,
-)
 from tests.unit.reproduction.stand_ins import report_of
 from tests.unit.reproduction.student_reports import report_of as students_report_of
 

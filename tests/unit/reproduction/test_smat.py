@@ -12,8 +12,7 @@ import pytest
 from engine.errors import UsageError
 from engine.reproduction.claims import declaration
 from engine.reproduction.documents import FailureReason, claims_csv, markdown, read_reasons, tables_csv
-from engine.reproduction.measures import TASKS
-from engine.reproduction.papers import EMBEDDED
+from engine.reproduction.papers import EMBEDDED, TASKS
 from engine.reproduction.report import report_from_plain
 from engine.reproduction.smat import SmatQuery, named_sizes
 from engine.reproduction.wording import statistic_text, sum_text

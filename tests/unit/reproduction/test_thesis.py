@@ -19,8 +19,7 @@ from engine.randomization.plan import MODES, THESIS_METHODS
 from engine.reproduction import experiments, query
 from engine.reproduction.claims import Declaration, declaration
 from engine.reproduction.experiments import GRADIENTS, RANDOMIZED
-from engine.reproduction.measures import ATTACKS, MEASURES
-from engine.reproduction.papers import EMBEDDED, THESIS_TOPICS
+from engine.reproduction.papers import ATTACKS, EMBEDDED, MEASURES, THESIS_TOPICS
 from engine.reproduction.run import cached_report, query_of, reproduce
 from engine.reproduction.thesis import ThesisQuery, split_topics
 from tests.unit.reproduction.stand_ins import take_as_learned, without_models

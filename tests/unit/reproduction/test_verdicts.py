@@ -10,7 +10,7 @@ from scipy.stats import t
 
 from engine.reproduction.claims import MethodTerm
 from engine.reproduction.estimates import mean_interval
-from engine.reproduction.verdicts import (
+from engine.reproduction.report import (
     ERROR_RATE,
     Judgment,
     Margin,

@@ -9,9 +9,8 @@ import pytest
 from engine.models import catalog
 from engine.reproduction.claims import declaration
 from engine.reproduction.papers import EMBEDDED, FULL
-from engine.reproduction.report import ClaimNumber, ClaimOutcome, ModelSummary
+from engine.reproduction.report import ClaimNumber, ClaimOutcome, ModelSummary, Verdict
 from engine.reproduction.thesis import SECONDS, ThesisQuery
-from engine.reproduction.verdicts import Verdict
 from engine.reproduction.wording import (
     UNKNOWN_TIME,
     accuracy_text,
