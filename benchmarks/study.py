@@ -26,10 +26,9 @@ from engine.study.ballots import color_scores
 from engine.study.counted_votes import WITHOUT
 from engine.study.database import ADDRESS
 from engine.study.design import COLORS, Design, MethodChoice
-from engine.study.items import ItemMap
+from engine.study.items import ItemMap, add_placebos
 from engine.study.ratings import ERROR_RATE
 from engine.study.simulation import GuessSimulation, RankingSimulation, false_difference_rate, measure_coverage
-from engine.study.snapshot import add_placebos
 from tests.browser.server import running
 from tests.unit.study.polls import open_study
 from tests.unit.study.voter import Voter

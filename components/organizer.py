@@ -1,4 +1,4 @@
-"""Who may open which page as the organizer: by a password, a log-in, or being on this machine."""
+"""Access control for the organizer's pages: by a password, a log-in, or a browser on this machine."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ from engine.study.access import AttemptLimit, TooManyAttempts
 
 LOG = logging.getLogger(__name__)
 TRUSTED = "EXEGESIS_TRUST_EMAILS"
-"""Set to 1 where the provider does not say that it checked an address, and gives out none that it did not check."""
+"""Set to 1 if the provider does not report whether an address is verified, and verifies all of them."""
 TRIES = AttemptLimit()
-"""Those of all sessions. Not in Streamlit's cache: any browser may have that emptied."""
+"""The attempts of all sessions. Not in Streamlit's cache, which any browser can clear."""
 HERE = "this machine"
 FORWARDED = {"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"}
 """Headers that a proxy adds, besides those that begin with x-forwarded."""
@@ -61,7 +61,7 @@ def current_visit() -> Visit:
 
 
 def is_organizer() -> bool:
-    """Whether the visitor has logged in as the organizer or, where nobody can log in, is on this machine."""
+    """Whether the visitor has logged in as the organizer or, if no log-in is configured, is on this machine."""
     user = _user()
     if not has_password() and user is None:
         return is_local(current_visit())
@@ -69,12 +69,12 @@ def is_organizer() -> bool:
 
 
 def is_stranger() -> bool:
-    """Whether a page is being drawn for somebody who is not the organizer."""
+    """Whether a page is being drawn for a visitor other than the organizer."""
     return get_script_run_ctx(suppress_warning=True) is not None and not is_organizer()
 
 
 def admit_visitor(entry: PageEntry) -> bool:
-    """Whether the visitor may open a page that shows models; if not, the log-in or the reason is drawn."""
+    """Whether the visitor may open a page of models; otherwise the log-in or the reason is drawn."""
     locked = has_password() or _user() is not None
     if is_organizer():
         return admit_organizer() if locked else True
@@ -89,7 +89,7 @@ def admit_visitor(entry: PageEntry) -> bool:
 
 
 def admit_organizer() -> bool:
-    """Whether the page may go on; if not, the log-in or the reason is drawn in its place."""
+    """Whether the visitor may open a page of the organizer; otherwise the log-in or the reason is drawn."""
     user = _user()
     if not has_password() and user is None:
         if not is_local(current_visit()):
@@ -109,7 +109,7 @@ def _knows_password() -> bool:
 
 
 def _user() -> Mapping[str, object] | None:
-    """What a log-in provider says of the visitor; None where none is set up."""
+    """The visitor's claims from the log-in provider; None if none is configured."""
     user = st.user.to_dict()
     return user if "is_logged_in" in user else None
 
@@ -161,9 +161,9 @@ def _lock() -> None:
 
 
 def is_local(visit: Visit) -> bool:
-    """Whether the browser runs on this machine: no proxy between, and the address that it opened is local.
+    """Whether the browser runs on this machine, without a proxy in between, and opened a local address.
 
-    The opened address reveals a proxy that says nothing of itself, and a page elsewhere whose name was led to here.
+    The opened address reveals a proxy that sends no headers, and DNS rebinding.
     """
     opened = [visit.headers[name] for name in ("host", "origin") if name in visit.headers]
     forwarded = any(name in FORWARDED or name.startswith("x-forwarded") for name in visit.headers)
@@ -171,7 +171,7 @@ def is_local(visit: Visit) -> bool:
 
 
 def client_of(visit: Visit) -> str:
-    """The source whose tries are counted together; of a proxy on this machine, the address that it says it serves."""
+    """The source for the limit of attempts; behind a proxy on this machine, the address that the proxy reports."""
     if not _is_local_address(visit.address):
         return access.attempt_source(visit.address)
     behind = visit.headers.get("x-forwarded-for", "").rpartition(",")[2].strip()
@@ -179,14 +179,14 @@ def client_of(visit: Visit) -> str:
 
 
 def has_password() -> bool:
-    """Whether the organizer has set one."""
+    """Whether the organizer has set a password."""
     return bool(os.environ.get(PASSWORD))
 
 
 def is_password(typed: str, visit: Visit, tries: AttemptLimit) -> bool:
-    """Whether that is the organizer's password; a wrong one is logged, without what was typed. Errors: `TooManyTries`.
+    """Whether that is the organizer's password; a wrong one is logged without its text. Errors: `TooManyAttempts`.
 
-    Digests are compared, so that the time it takes tells neither the length nor where the first wrong letter is.
+    Digests are compared, so that the time reveals neither the length nor the position of the first wrong letter.
     """
     source, password = client_of(visit), os.environ.get(PASSWORD, "")
     try:
@@ -202,7 +202,7 @@ def is_password(typed: str, visit: Visit, tries: AttemptLimit) -> bool:
 
 
 def is_admin(user: Mapping[str, object]) -> bool:
-    """Whether who logged in with a provider is an organizer: the address is listed, and not one that nobody checked."""
+    """Whether a user of a log-in provider is an organizer: their address is verified and listed."""
     verified = user.get("email_verified", os.environ.get(TRUSTED) == "1")
     if user.get("is_logged_in") is not True or str(verified).lower() != "true":
         return False
@@ -211,7 +211,7 @@ def is_admin(user: Mapping[str, object]) -> bool:
 
 
 def providers(auth: Mapping[str, object]) -> dict[str, str | None]:
-    """What the button of each log-in provider says, and its name for Streamlit: none is the unnamed one."""
+    """The label of each log-in provider's button, and its name for Streamlit; None: the unnamed one."""
     unnamed: dict[str, str | None] = {"Log in with an account": None} if "client_id" in auth else {}
     return unnamed | {f"Log in with {name}": name for name, value in auth.items() if isinstance(value, Mapping)}
 
@@ -227,7 +227,7 @@ def _is_local_address(address: str | None) -> bool:
 
 
 def _host(name: str) -> str:
-    """The machine in `localhost:8501`, `[::1]:8501` or `http://localhost:8501`."""
+    """The host in `localhost:8501`, `[::1]:8501` or `http://localhost:8501`."""
     try:
         return urlsplit(name if "//" in name else f"//{name}").hostname or "unknown"
     except ValueError:

@@ -19,13 +19,19 @@ from components.numbers import plural
 from components.palette import browser_theme
 from components.prediction import PROBE
 from components.state import MEASURES, QUESTIONS, PageState
+from engine.lazy import LazyModule
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
 
 if TYPE_CHECKING:
+    from components.charts import comparisons
+    from engine.metrics import agreement, faithfulness
     from engine.metrics.agreement import Agreement
     from engine.metrics.faithfulness import RemovalCurve
+else:  # charts and metrics take long to import, and most visits need neither
+    comparisons = LazyModule("components.charts.comparisons")
+    agreement, faithfulness = LazyModule("engine.metrics.agreement"), LazyModule("engine.metrics.faithfulness")
 
 COLUMNS_OF_TWO = 2
 """Columns of the legend where two charts stand side by side."""
@@ -45,7 +51,7 @@ SOURCES = {
     ("deletion",): "(Samek et al., 2017; DeYoung et al., 2020)",
     ("deletion", "insertion"): "(Samek et al., 2017; Petsiuk et al., 2018; DeYoung et al., 2020)",
 }
-Made = Mapping[str, Explanation]
+Maps = Mapping[str, Explanation]
 
 
 @dataclass(frozen=True)
@@ -65,7 +71,7 @@ class QuestionPage:
     scores: Callable[[Explanation], Float[np.ndarray, "unit"]]
 
 
-def question_section(page: QuestionPage, methods: Mapping[str, Explainer], made: Made, probe: Explanation) -> None:
+def question_section(page: QuestionPage, methods: Mapping[str, Explainer], maps: Maps, probe: Explanation) -> None:
     """Draw the switch of the questions and, once it is on, the curves or the agreement of the maps."""
     if not page.state.methods:
         return
@@ -76,16 +82,16 @@ def question_section(page: QuestionPage, methods: Mapping[str, Explainer], made:
         help="Runs the model on request.",
     ):  # fmt: skip
         return
-    _caption_missing([titles[id] for id in page.state.methods if id not in made])
+    _caption_missing([titles[id] for id in page.state.methods if id not in maps])
     names = {"curves": page.words.curves, "agreement": "Agreement"}
     st.segmented_control(
         "Question", QUESTIONS, key=page.key("question"), required=True, format_func=names.__getitem__,
         persist_state=PERSIST,
     )  # fmt: skip
     if page.state.question == "curves":
-        _draw_curves(page, made, titles, probe)
+        _draw_curves(page, maps, titles, probe)
     else:
-        _draw_agreement(page, made, titles)
+        _draw_agreement(page, maps, titles)
 
 
 def _caption_missing(titles: Sequence[str]) -> None:
@@ -93,8 +99,8 @@ def _caption_missing(titles: Sequence[str]) -> None:
         st.caption(f"Left out, because there is no map (above it says why): {', '.join(titles)}.")
 
 
-def _draw_curves(page: QuestionPage, made: Made, titles: Mapping[str, str], probe: Explanation) -> None:
-    if not made:
+def _draw_curves(page: QuestionPage, maps: Maps, titles: Mapping[str, str], probe: Explanation) -> None:
+    if not maps:
         st.info("No method above has a map, so there is none to question. Pick another method.")
         return
     st.selectbox(
@@ -102,28 +108,25 @@ def _draw_curves(page: QuestionPage, made: Made, titles: Mapping[str, str], prob
         format_func=page.words.removals.__getitem__, width=320, persist_state=PERSIST,
     )  # fmt: skip
     try:
-        curves = _compute_curves(page, _with_random(page, made, titles))
+        curves = _compute_curves(page, _with_random(page, maps, titles))
     except Exception as error:
         show_error(describe_error(error))
         return
-    target = next(iter(made.values())).provenance.target_label
+    target = next(iter(maps.values())).provenance.target_label
     _draw_charts(page, curves, titles, target, probe.prediction.regression)
 
 
-def _with_random(page: QuestionPage, made: Made, titles: Mapping[str, str]) -> Sequence[str]:
+def _with_random(page: QuestionPage, maps: Maps, titles: Mapping[str, str]) -> Sequence[str]:
     """The methods that have a map, and random for comparison."""
     try:
         explain(page.request(PROBE))
     except Exception as error:
         show_note(f"Without {titles[PROBE]}: {describe_error(error)}")
-        return tuple(made)
-    return tuple(dict.fromkeys((*made, PROBE)))
+        return tuple(maps)
+    return tuple(dict.fromkeys((*maps, PROBE)))
 
 
 def _compute_curves(page: QuestionPage, methods: Sequence[str]) -> Sequence[RemovalCurve]:
-    # Here and below: charts and metrics take long to import, and most visits ask for neither.
-    from engine.metrics.faithfulness import removal_curves
-
     progress = st.empty()
 
     def report(done: int, total: int, label: str) -> None:
@@ -131,7 +134,7 @@ def _compute_curves(page: QuestionPage, methods: Sequence[str]) -> Sequence[Remo
 
     try:
         requests = [page.request(id) for id in methods]
-        return removal_curves(requests, page.state.removal, report, unit=page.unit, ways=page.words.ways)
+        return faithfulness.removal_curves(requests, page.state.removal, report, unit=page.unit, ways=page.words.ways)
     finally:
         progress.empty()
 
@@ -139,17 +142,15 @@ def _compute_curves(page: QuestionPage, methods: Sequence[str]) -> Sequence[Remo
 def _draw_charts(
     page: QuestionPage, curves: Sequence[RemovalCurve], titles: Mapping[str, str], target: str, score: bool
 ) -> None:
-    from components.charts.comparisons import LEGEND_COLUMNS, area_table, curves_chart
-
     explained, ways = f"score {target}" if score else f"probability of {target}", page.words.ways
-    columns = LEGEND_COLUMNS if len(ways) == 1 else COLUMNS_OF_TWO
+    columns = comparisons.LEGEND_COLUMNS if len(ways) == 1 else COLUMNS_OF_TWO
     for way, place in zip(ways, st.columns(len(ways), gap="medium"), strict=True):
         of_way = [one for one in curves if one.way == way]
-        chart = curves_chart(of_way, titles, explained, score, page.unit, columns, browser_theme())
+        chart = comparisons.curves_chart(of_way, titles, explained, score, page.unit, columns, browser_theme())
         place.altair_chart(chart, key=f"{page.page}_{way}_chart")
     st.caption(_describe_curves(ways, page.unit, "score" if score else "probability", page.words.shortened))
     width = AREAS_WIDTH + AREA_WIDTH * len(ways)
-    st.dataframe(area_table(curves, titles), hide_index=True, width=width, key=f"{page.page}_areas")
+    st.dataframe(comparisons.area_table(curves, titles), hide_index=True, width=width, key=f"{page.page}_areas")
 
 
 def _describe_curves(ways: Sequence[str], unit: str, value: str, shortened: str) -> str:
@@ -160,8 +161,8 @@ def _describe_curves(ways: Sequence[str], unit: str, value: str, shortened: str)
     )
 
 
-def _draw_agreement(page: QuestionPage, made: Made, titles: Mapping[str, str]) -> None:
-    if len(made) < 2:
+def _draw_agreement(page: QuestionPage, maps: Maps, titles: Mapping[str, str]) -> None:
+    if len(maps) < 2:
         st.info("Pick at least two methods above to see whether they agree.")
         return
     st.segmented_control(
@@ -169,7 +170,7 @@ def _draw_agreement(page: QuestionPage, made: Made, titles: Mapping[str, str]) -
         persist_state=PERSIST,
     )  # fmt: skip
     try:
-        result = _compute_agreement(page, made)
+        result = agreement.agreement({id: page.scores(one) for id, one in maps.items()}, page.state.measure)
     except Exception as error:
         show_error(describe_error(error))
         return
@@ -177,17 +178,9 @@ def _draw_agreement(page: QuestionPage, made: Made, titles: Mapping[str, str]) -
     st.caption(_describe_agreement(result.measure, result.k, result.n, page.unit))
 
 
-def _compute_agreement(page: QuestionPage, made: Made) -> Agreement:
-    from engine.metrics.agreement import agreement
-
-    maps = {id: page.scores(one) for id, one in made.items()}
-    return agreement(maps, page.state.measure)
-
-
 def _draw_matrix(page: QuestionPage, result: Agreement, titles: Mapping[str, str]) -> None:
-    from components.charts.comparisons import agreement_figure
-
-    st.plotly_chart(agreement_figure(result, titles, browser_theme()), key=f"{page.page}_agreement_chart")
+    figure = comparisons.agreement_figure(result, titles, browser_theme())
+    st.plotly_chart(figure, key=f"{page.page}_agreement_chart")
     if result.constant:
         names = ", ".join(titles[id] for id in result.constant)
         st.html(

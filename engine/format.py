@@ -1,6 +1,8 @@
-"""Numbers as text, the same on pages and on the command line."""
+"""Numbers and lists of names as text, the same on pages and on the command line."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 
 def count_text(number: int, noun: str) -> str:
@@ -16,3 +18,9 @@ def size_text(count: int | None) -> str:
         if count >= factor:
             return f"{count / factor:.1f} {unit}"
     return f"{count} bytes"
+
+
+def join_names(names: Sequence[str]) -> str:
+    """Join at least one name: "A"; "A and B"; "A, B and C"."""
+    *first, last = names
+    return f"{', '.join(first)} and {last}" if first else last

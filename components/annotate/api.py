@@ -6,9 +6,8 @@
     POST /api/study/LINK/answer   {"ballot", "token", "ranks" | "guess", "seconds"} -> token, before
     POST /api/study/LINK/undo     {"token"}                                         -> ballot to answer again, or null
 
-LINK is what the join link holds; all but `join` want `Authorization: Bearer CODE`. Bodies are JSON, which pages of
-other sites cannot send. Errors: {"error": what to do} with 400, 403, 404, 413, 415,
-429 or 503.
+LINK is the token of the join link; all but `join` need `Authorization: Bearer CODE`. Bodies are JSON, which pages of
+other sites cannot send. Errors: {"error": what to do} with 400, 403, 404, 413, 415, 429 or 503.
 """
 
 from __future__ import annotations
@@ -16,19 +15,25 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from anyio import CapacityLimiter, to_thread
 from starlette.requests import ClientDisconnect, Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
+from engine.lazy import LazyModule
 from engine.study.access import attempt_source
+
+if TYPE_CHECKING:
+    from components.annotate import api_operations
+else:  # the server of the pages starts without the studies
+    api_operations = LazyModule("components.annotate.api_operations")
 
 PATH = "/api/study/{link}"
 LARGEST_BODY = 16_384
 AT_ONCE = 10
-"""Requests that are worked on at once, fewer than the connections that the database keeps; the others wait."""
+"""Number of requests processed at once, below the size of the database's connection pool; the others wait."""
 _HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 JsonObject = Mapping[str, Any]
@@ -45,7 +50,7 @@ class StudyRequest:
 
 
 class _RefusedRequest(Exception):
-    """A request that is answered before anything is looked at."""
+    """A request that is refused before it is processed."""
 
     def __init__(self, status: int, error: str) -> None:
         super().__init__(error)
@@ -53,7 +58,7 @@ class _RefusedRequest(Exception):
 
 
 def study_routes(base: str = "") -> list[Route]:
-    """The addresses, for the server that serves the pages. `base`: what stands before the path of every page."""
+    """The routes to add to the server of the pages. `base`: the prefix of every page's path."""
     methods = {"join": "POST", "consent": "POST", "answer": "POST", "undo": "POST", "ballot": "GET"}
     limiter = CapacityLimiter(AT_ONCE)
     return [
@@ -65,7 +70,7 @@ def _endpoint(name: str, limiter: CapacityLimiter) -> Callable[[Request], Awaita
     async def endpoint(request: Request) -> Response:
         try:
             read = await _read(request)
-            return await to_thread.run_sync(_respond, name, read, limiter=limiter)
+            return JSONResponse(*await to_thread.run_sync(_perform, name, read, limiter=limiter), _HEADERS)
         except _RefusedRequest as error:
             return JSONResponse({"error": str(error)}, error.status, _HEADERS)
         except ClientDisconnect:
@@ -74,10 +79,8 @@ def _endpoint(name: str, limiter: CapacityLimiter) -> Callable[[Request], Awaita
     return endpoint
 
 
-def _respond(name: str, request: StudyRequest) -> Response:
-    from components.annotate.api_operations import perform  # the server of the pages starts without the studies
-
-    return JSONResponse(*perform(name, request), _HEADERS)
+def _perform(name: str, request: StudyRequest) -> tuple[JsonObject, int]:
+    return api_operations.perform(name, request)
 
 
 async def _read(request: Request) -> StudyRequest:
@@ -88,7 +91,7 @@ async def _read(request: Request) -> StudyRequest:
 
 
 async def _body(request: Request) -> JsonObject:
-    """The JSON object of the request; never more of it is read than `LARGEST_BODY`."""
+    """The JSON object of the request; at most `LARGEST_BODY` bytes are read."""
     if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
         raise _RefusedRequest(415, "body: must be JSON. Send the header Content-Type: application/json.")
     read = bytearray()

@@ -1,16 +1,13 @@
-"""What each address of the HTTP interface does, and ballots and answers as JSON.
+"""Operations of the HTTP interface, and ballots and answers as JSON.
 
-Nothing here says which method made an explanation.
+No response says which method made an explanation.
 """
 
 from __future__ import annotations
 
 import base64
-import io
 from collections.abc import Mapping
 from typing import Any
-
-from PIL import Image
 
 from components.annotate.api import JsonObject, StudyRequest
 from components.annotate.seat import failure_message
@@ -20,11 +17,21 @@ from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.request import Example, Input, Picture
 from engine.result import Prediction, Token
 from engine.study.access import TooManyAttempts, is_token
-from engine.study.annotators import StudyNotOpen, UnknownIdentifier, consent, identify, join
+from engine.study.annotators import (
+    Answer,
+    Guess,
+    StudyNotOpen,
+    UnknownIdentifier,
+    confirm,
+    consent,
+    identify,
+    join,
+    undo,
+)
 from engine.study.ballots import Ballot, BallotMap, next_ballot
 from engine.study.database import InvalidAddress
+from engine.study.items import encode_png
 from engine.study.studies import find
-from engine.study.votes import Answer, Guess, confirm, undo
 from engine.word_units import Unit, units
 
 STATUSES: Mapping[type, int] = {
@@ -39,9 +46,9 @@ _FIELDS = ("ballot", "token", "ranks", "guess", "seconds")
 
 
 def perform(name: str, request: StudyRequest) -> tuple[JsonObject, int]:
-    """The body and the status that answer the request.
+    """Perform an operation; returns the body and the status of the response.
 
-    Other errors than ours pass: the server logs them and says 500.
+    Errors that are not of this project pass: the server logs them and responds with 500.
     """
     try:
         return _OPERATIONS[name](request), 200
@@ -79,15 +86,15 @@ _OPERATIONS = {"join": _join, "consent": _consent, "ballot": _ballot, "answer": 
 
 
 def _person(request: StudyRequest) -> int:
-    """The participant. Errors: the code is nobody's, or too many were wrong."""
+    """The id of the participant. Errors: the code is unknown, or too many were wrong."""
     return identify(request.link, request.code, request.source).id
 
 
 def ballot_json(ballot: Ballot) -> dict[str, Any]:
     """The ballot as the page shows it; a picture is a PNG in base64.
 
-    A score is sent as its step of color, a whole number from -20 (against) to 20 (for): digits would say more than a
-    color, and of how it was computed.
+    A score is sent as its color step, a whole number from -20 (against) to 20 (for): exact digits would reveal more
+    than the color, and how the score was computed.
     """
     return {
         "token": ballot.token,
@@ -104,9 +111,7 @@ def ballot_json(ballot: Ballot) -> dict[str, Any]:
 def _input_json(model_input: Input) -> dict[str, Any]:
     if not isinstance(model_input, Picture):
         return {**model_input.as_plain()}
-    file = io.BytesIO()
-    Image.fromarray(model_input.pixels).save(file, format="PNG")
-    return {"png": base64.b64encode(file.getvalue()).decode()}
+    return {"png": base64.b64encode(encode_png(model_input)).decode()}
 
 
 def _prediction_json(prediction: Prediction) -> dict[str, Any]:
@@ -131,9 +136,9 @@ def _explanation_json(model_input: Input, one: BallotMap) -> dict[str, Any]:
 
 
 def _parts(model_input: Input, one: BallotMap) -> list[tuple[Token | Unit, float]]:
-    """The parts with a color of their own: patches row by row, and of a text what can be told apart in it.
+    """The parts that have a color each: patches row by row, or the units of a text.
 
-    The model's special tokens are left out, which nobody is shown.
+    The model's special tokens are left out: they are not shown to anybody.
     """
     if isinstance(model_input, Example):
         return [(unit, unit.score) for unit in units(one.tokens, one.scores, model_input) if not unit.special]
@@ -141,7 +146,7 @@ def _parts(model_input: Input, one: BallotMap) -> list[tuple[Token | Unit, float
 
 
 def read_answer(body: JsonObject) -> Answer:
-    """What a client sent, each value checked for its kind; whether it fits the ballot is seen when it is confirmed."""
+    """Parse a client's answer and check the types of its values; `confirm` checks them against the ballot."""
     for name in body:
         if name not in _FIELDS:
             raise unknown("answer", name, _FIELDS)
@@ -155,7 +160,7 @@ def read_answer(body: JsonObject) -> Answer:
 
 
 def _read_token(body: JsonObject, name: str) -> str:
-    """A token of the server's or of the client's own."""
+    """A token drawn by the server or by the client."""
     token = body.get(name)
     if not isinstance(token, str) or not is_token(token):
         raise not_allowed(name, "letters, digits, - and _", token)

@@ -1,4 +1,4 @@
-"""One item of a study as its participant answers it: what they see, a board or a guess, and how to go back or pause."""
+"""One item of a study: the ballot, the ranking board or the form of a guess, undo and pause."""
 
 from __future__ import annotations
 
@@ -28,10 +28,9 @@ from engine.errors import ExegesisError
 from engine.request import Picture
 from engine.result import Prediction
 from engine.study.access import new_token
-from engine.study.annotators import StudyNotOpen
+from engine.study.annotators import SUREST, Answer, Guess, StudyNotOpen, confirm, undo
 from engine.study.ballots import Ballot
 from engine.study.design import PREDICT, Design
-from engine.study.votes import SUREST, Answer, Guess, confirm, undo
 
 LOG = logging.getLogger(__name__)
 MOST_BARS = 3
@@ -43,13 +42,13 @@ PAUSE = (
 )
 CLASS_KEY, SURE_KEY, MISSING_KEY = "annotate.class", "annotate.sure", "annotate.missing"
 MOST_RADIOS = 12
-"""Of more classes one is found by typing."""
+"""More classes are chosen in a select box, where typing searches."""
 ENDS = {1: "1, a mere guess", SUREST: f"{SUREST}, certain"}
 BOTH = "Choose what the model says, and how sure you are."
 
 
 def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
-    """Draw the item with its explanations to rank, or with the form of a guess."""
+    """Draw the item with the board of its explanations, or with the form of a guess."""
     viewed_since(ballot.token, ballot.age)
     _draw_progress(ballot, seat)
     with st.container(key=QUESTION):
@@ -68,13 +67,13 @@ def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
 
 
 def draw_way_back(seat: Seat, screen: str) -> None:
-    """Draw the button that opens the last answer again. A second click on that of the same screen does nothing more."""
+    """Draw the button that undoes the last answer. A second click on the same screen has no effect."""
     key = f"annotate.back.{screen}"
     st.button("Take back my last answer", key=key, on_click=_take_back, args=(seat, new_token()))
 
 
 def draw_leave() -> None:
-    """Draw the button for a device that others use too."""
+    """Draw the button that signs out, for a shared device."""
     st.button("Forget me in this tab", on_click=leave_seat, help="Then somebody else can take part from here.")
 
 
@@ -84,7 +83,7 @@ def board_key(ballot: str) -> str:
 
 
 def _draw_progress(ballot: Ballot, seat: Seat) -> None:
-    """Where they are, and that the last answer is saved."""
+    """Draw the progress, and that the last answer is saved."""
     st.title("Practice" if ballot.practice else f"Item {ballot.done + 1} of {ballot.of}", anchor=False)
     st.progress(ballot.done / max(1, ballot.of))
     saved = "Your last answer is saved. " if seat.last else ""
@@ -112,7 +111,7 @@ def _draw_prediction(prediction: Prediction | None, colors: str) -> None:
 
 
 def _draw_guess(ballot: Ballot, seat: Seat) -> None:
-    """One explanation or none, and the form of the guess. The model's answer is not sent."""
+    """Draw one explanation or none, and the form of the guess. The prediction is not sent to the browser."""
     draw_input(ballot.input)
     for one in ballot.maps:
         framed = f'<div class="xg xg-framed">{explanation_html(ballot.input, one)}</div>'
@@ -127,7 +126,7 @@ def _draw_guess(ballot: Ballot, seat: Seat) -> None:
 
 
 def _draw_choices(ballot: Ballot) -> None:
-    """Keys have the ballot's name: another one begins without a choice."""
+    """Draw the choices. Their keys contain the ballot, so that the next one starts without a choice."""
     names = dict(enumerate(map(escape_label, ballot.classes)))
     choose = partial(st.radio, horizontal=True) if len(names) <= MOST_RADIOS else st.selectbox
     choose(
@@ -149,7 +148,7 @@ def _guess(seat: Seat, ballot: str) -> None:
 
 
 def _save_guess(seat: Seat, ballot: str, guess: Guess | None) -> None:
-    """A second click on the same button changes nothing."""
+    """Save the guess once: a second click on the same button has no effect."""
     now = current_seat(seat.study)
     if now is None or now.last == ballot:
         return
@@ -164,7 +163,7 @@ def _save(seat: Seat, ballot: str, ranking: ConfirmedRanking) -> None:
 
 
 def _send(seat: Seat, answer: Answer) -> None:
-    """Save the answer; it is on the disk when this returns. Errors are fit for a participant's eyes."""
+    """Save the answer; it is on the disk when this returns. Error messages are for participants."""
     try:
         confirm(seat.person, answer)
     except StudyNotOpen:
@@ -180,7 +179,7 @@ def _send(seat: Seat, answer: Answer) -> None:
 
 
 def _take_back(seat: Seat, token: str) -> None:
-    """Open the last answer, of this session or of an earlier one, again."""
+    """Undo the last answer, of this session or of an earlier one."""
     try:
         ballot = undo(seat.person, token)
     except ExegesisError as error:

@@ -1,4 +1,4 @@
-"""The screens of a participant: agreeing, the code, the instructions, one item after the other, and the end."""
+"""The screens of a participant: consent, code, instructions, the items, and the end."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from engine.study.design import Design
 from engine.study.studies import DRAFT, StudyRecord, find_by_token
 
 COLUMN = 920
-"""Width in pixels that texts are read in."""
+"""Width of the text column, in pixels."""
 RELOAD = "What it did not confirm is not saved. Load the page again."
 NO_LINK = "To take part you need the link of a study. Ask who runs it to send you one."
 UNKNOWN = "This link leads to no study. Ask who sent it to you for another."
@@ -48,7 +48,7 @@ KEEP_IT = (
 
 
 def draw_study(token: str) -> None:
-    """Draw the screen of the study with that link which comes next, or that the server fails."""
+    """Draw the next screen of the study with that link, or the error of the server."""
     try:
         study = find_by_token(token) if token else None
         if study is None:
@@ -64,7 +64,7 @@ def draw_study(token: str) -> None:
 
 
 def _draw_no_study(token: str) -> None:
-    """The page without a link, or with one that leads nowhere."""
+    """Draw the page without a link, or with an unknown one."""
     heading(ANNOTATE)
     if token:
         show_error(UNKNOWN)
@@ -73,7 +73,7 @@ def _draw_no_study(token: str) -> None:
 
 
 def _draw_screen(study: StudyRecord, seat: Seat | None) -> str:
-    """Draw the screen; return its name, which is another for each ballot."""
+    """Draw the screen; returns its name, which is unique per ballot."""
     try:
         return _draw_open(study, seat) if study.takes_votes else _draw_shut(study)
     except StudyNotOpen:  # it ended while this was drawn
@@ -105,14 +105,14 @@ def _draw_open(study: StudyRecord, seat: Seat | None) -> str:
 
 
 def _draw_shut(study: StudyRecord) -> str:
-    """A study that takes no votes."""
+    """Draw the screen of a study that takes no votes."""
     st.title(escape_label(study.design.title), anchor=False)
     st.info(NOT_YET if study.state == DRAFT else OVER)
     return "shut"
 
 
 def _draw_welcome(study: StudyRecord) -> None:
-    """What the study asks, and the two ways in: to agree, or with a code."""
+    """Draw the consent text, and the two ways to take part: consent, or a code."""
     st.title(escape_label(study.design.title), anchor=False)
     markdown(study.design.consent)
     st.text(workload(study.design))
@@ -123,7 +123,7 @@ def _draw_welcome(study: StudyRecord) -> None:
 
 
 def _draw_code(seat: Seat) -> None:
-    """The code, until they have it."""
+    """Draw the code until the participant confirms having it."""
     use_ballot_styles()
     st.title("Your code", anchor=False)
     with st.container(key="annotate_code"):
@@ -133,7 +133,7 @@ def _draw_code(seat: Seat) -> None:
 
 
 def _draw_instructions(design: Design, seat: Seat) -> None:
-    """What to do, before the first item."""
+    """Draw the instructions before the first item."""
     st.title("What to do", anchor=False)
     markdown(design.instructions)
     st.text(workload(design))
@@ -141,7 +141,7 @@ def _draw_instructions(design: Design, seat: Seat) -> None:
 
 
 def _draw_thanks(seat: Seat) -> None:
-    """The end: all is saved, and under which name."""
+    """Draw the end: everything is saved, under this pseudonym."""
     st.title("Thank you", anchor=False)
     st.text(
         "There is nothing left to answer. All of your answers are saved, and you may close this page.\n"
@@ -152,7 +152,7 @@ def _draw_thanks(seat: Seat) -> None:
 
 
 def workload(design: Design) -> str:
-    """How much there is to do, in words."""
+    """Describe the number of items."""
     fresh = min(design.items_per_annotator, design.item_count)
     practice = f" The first {design.practice} are for practice." if design.practice > 1 else ""
     practice = " The first is for practice." if design.practice == 1 else practice
@@ -160,11 +160,11 @@ def workload(design: Design) -> str:
 
 
 def _go_on(study: str, code: str, step: Step = "items") -> None:
-    """Take the participant's seat by their code, as typed or as the tab has kept it; say why if that fails.
+    """Take the participant's seat by a code that was typed or stored by the tab, or leave a message with the reason.
 
-    `step`: what they read next. Who has not said yet that they have the code is shown it again.
+    `step`: the next screen. The code is shown again until the participant confirms having it.
     """
-    if current_seat(study):  # a tab that was just given a code may answer an older question for it
+    if current_seat(study):  # a tab that just received a code may still answer an older query
         return
     try:
         take_seat(study, resume(study, code, _source()), code, step)
@@ -180,7 +180,7 @@ def _submit_code(study: str) -> None:
 
 
 def _agree(study: str) -> None:
-    """Join the study. A second click on the same button joins nobody else."""
+    """Join the study once: a second click on the same button has no effect."""
     if current_seat(study):
         return
     try:
@@ -191,5 +191,5 @@ def _agree(study: str) -> None:
 
 
 def _source() -> str:
-    """The name under which wrong codes, and joining, are counted together."""
+    """The source for the limits of wrong codes and of joins."""
     return attempt_source(client_of(current_visit()))

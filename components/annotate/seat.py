@@ -1,7 +1,7 @@
-"""What one browser tab's session knows of its participant, in plain values; all else is read from the study.
+"""The participant of one browser tab, in plain values of the session; everything else is read from the study.
 
-The tab itself keeps the participant's code until it is closed, so that a reload goes on, and how long they looked. No
-address holds the code.
+The tab itself stores the participant's code until it is closed, so that a reload continues, and the viewing time. No
+address contains the code.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Step = Literal["code", "instructions", "items"]
 STEPS: tuple[Step, ...] = get_args(Step)
 SEAT_KEY, MESSAGE_KEY, VIEW_KEY = "annotate.seat", "annotate.said", "annotate.shown"
 FORGET_KEY, QUERIED_KEY = "annotate.forget", "annotate.asked"
-"""In the session: the tab must forget its code, and the tab has been queried for it."""
+"""Session keys: the tab must delete its code; the tab was queried for its code."""
 SCRIPT = Path(__file__).resolve().parent.parent / "assets" / "annotate_tab.js"
 COMPONENT, TAB_KEY = "exegesis_annotate_tab", "annotate.tab"
 LONGEST_CODE = 100
@@ -39,9 +39,9 @@ AGAIN = "Nothing was saved. Try again."
 
 @dataclass(frozen=True)
 class Seat:
-    """A participant of the study with that link. `code` is known here until the tab has kept it.
+    """A participant of the study with that link. `code`: known here until the tab has stored it.
 
-    `step`: what they read next. `last`: the ballot that they answered last in this session; none yet: empty.
+    `step`: the next screen. `last`: the ballot last answered in this session; empty before the first one.
     """
 
     study: str
@@ -53,31 +53,31 @@ class Seat:
 
 
 def current_seat(study: str) -> Seat | None:
-    """The participant of this study in this session; None before they have joined or gone on."""
+    """The participant of this study in this session; None before they join or resume."""
     fields = st.session_state.get(SEAT_KEY)
     return Seat(**fields) if fields and fields["study"] == study else None
 
 
 def take_seat(study: str, person: Participant, code: str, step: Step) -> None:
-    """Make this session that participant's."""
+    """Assign this session to the participant."""
     st.session_state[SEAT_KEY] = dataclasses.asdict(Seat(study, person.id, person.pseudonym, code, step))
 
 
 def change_seat(study: str, **changes: str) -> None:
-    """Move the same participant on."""
+    """Change the step, code or last ballot of the same participant."""
     st.session_state[SEAT_KEY] = {**st.session_state[SEAT_KEY], **changes, "study": study}
 
 
 def leave_seat() -> None:
-    """End taking part from here; the tab forgets the code."""
+    """Release the session; the tab deletes the code."""
     st.session_state.pop(SEAT_KEY, None)
     st.session_state[FORGET_KEY] = True
 
 
 def viewed_since(ballot: str, age: int | float = 0.0) -> float:
-    """When this participant began to look at the ballot, by a clock that nobody sets, in seconds.
+    """The time at which this participant began to view the ballot, by the monotonic clock, in seconds.
 
-    `age`: for how many seconds the ballot has been theirs when this session first shows it.
+    `age`: seconds since the ballot was issued, when this session first shows it.
     """
     view = st.session_state.get(VIEW_KEY)
     if not view or view["ballot"] != ballot:
@@ -87,7 +87,7 @@ def viewed_since(ballot: str, age: int | float = 0.0) -> float:
 
 
 def record_view(ballot: str, seconds: int | float) -> None:
-    """Note that the tab has shown the ballot for so long before now: no longer than it has been there."""
+    """Record that the tab has shown the ballot for so many seconds, at most since it was issued."""
     view = st.session_state.get(VIEW_KEY)
     if view and view["ballot"] == ballot:
         now = time.monotonic()
@@ -95,25 +95,25 @@ def record_view(ballot: str, seconds: int | float) -> None:
 
 
 def forget_view() -> None:
-    """Start the next ballot's time when it is shown, even if it is the same again."""
+    """Restart the viewing time at the next ballot, even if it is the same one."""
     st.session_state.pop(VIEW_KEY, None)
 
 
 def leave_message(text: str) -> None:
-    """Set what the next run says once."""
+    """Leave a message for the next run."""
     st.session_state[MESSAGE_KEY] = text
 
 
 def take_message() -> str:
-    """What this run is to say; empty if nothing."""
+    """The message for this run, once; empty if there is none."""
     return str(st.session_state.pop(MESSAGE_KEY, ""))
 
 
 def failure_message(error: ExegesisError, participant: str, then: str = AGAIN) -> str:
-    """What a participant reads when something fails: what they can act on. The rest is the organizer's, in the log.
+    """The message of an error for participants: one they can act on. Everything else goes to the organizer's log.
 
-    That is the error's own words, unless they may name the database and where it is. `participant`: whom the log
-    names, a pseudonym at most. `then`: what follows where the server failed.
+    The error's own message, unless it may reveal the address of the database. `participant`: the name in the log, a
+    pseudonym at most. `then`: the sentence that follows if the server failed.
     """
     if isinstance(error, StudyNotOpen | UnknownIdentifier | TooManyAttempts | UsageError) and not isinstance(
         error, InvalidAddress
@@ -124,10 +124,10 @@ def failure_message(error: ExegesisError, participant: str, then: str = AGAIN) -
 
 
 def sync_tab(study: str, seat: Seat | None, screen: str, on_code: Callable[[str, Step], None]) -> None:
-    """Exchange the code and the time of viewing with the tab; draws nothing.
+    """Exchange the code and the viewing time with the tab; draws nothing.
 
-    A `screen` that differs from the last one begins at its top. `on_code` gets the code that the tab has kept and what
-    its participant reads next, once a session, if nobody takes part from here yet.
+    A `screen` that differs from the last one is scrolled to its top. `on_code` receives the stored code of the tab and
+    the next step, once per session, if the session has no participant yet.
     """
     fields = {"code": seat.code, "step": seat.step} if seat else {"code": "", "step": ""}
     _component()(
@@ -146,7 +146,7 @@ def _wish(seat: Seat | None) -> str:
 
 
 def _receive_code(on_code: Callable[[str, Step], None]) -> None:
-    """Take the code that the browser just sent, once; nothing of it is believed yet."""
+    """Receive the code that the browser sent, once; it is not verified yet."""
     sent = _sent("kept")
     code, steps = sent.get("code"), {str(name): name for name in STEPS}
     if isinstance(code, str) and len(code) <= LONGEST_CODE and not st.session_state.get(QUERIED_KEY):
@@ -155,7 +155,7 @@ def _receive_code(on_code: Callable[[str, Step], None]) -> None:
 
 
 def _receive_view() -> None:
-    """Take for how long a screen was seen; the server's own time is the most that is believed."""
+    """Receive the viewing time of a screen; it is limited by the server's own time."""
     sent = _sent("seen")
     screen, seconds = sent.get("screen"), sent.get("seconds")
     if not isinstance(screen, str) or not isinstance(seconds, int | float) or isinstance(seconds, bool):

@@ -1,11 +1,11 @@
-"""The cards of models and data sets, buttons from them to other pages, and a check of any model."""
+"""Cards of models and data sets, their buttons to other pages, and the check of any model."""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -23,21 +23,27 @@ from engine.data.registry import DatasetCard
 from engine.errors import UsageError
 from engine.format import size_text
 from engine.input_kinds import kind_of_model
+from engine.lazy import LazyModule
 from engine.models import catalog
 from engine.models.sizes import stored_parameters
 from engine.vision.view import read_view
 
+if TYPE_CHECKING:
+    from engine.models import inspection
+else:  # it imports torch and transformers
+    inspection = LazyModule("engine.models.inspection")
+
 INSPECTION_KEY, CHECK_FAILURE_KEY = "library_checked_model", "library_check_failed"
 NAME_KEY = "library.model_to_check"
 ADAPTER = "LoRA adapter"
-"""The kind on the card of a model that is stored as a change of another one."""
+"""The kind on the card of a model that is stored as a change to its base."""
 PICTURES = 10
-"""The pictures of a set on its card; generated sets and folders begin with one of each class."""
+"""Number of pictures on a card; generated sets and folders begin with one of each class."""
 FIRST = ("size", "licence", "intended_use", "limits")
 
 
 def draw_models() -> None:
-    """Draw a card each: measured accuracy, license, size, revision, and on demand how it was made."""
+    """Draw a card per model: accuracy, license, size, revision, and on demand the whole card."""
     _draw_model_cards("Models of texts", catalog.embedded_models(), _draw_model_card)
     _draw_model_cards("Models of pictures", catalog.embedded_image_models(), _draw_model_card)
     _draw_model_cards("Bases to fine-tune", catalog.embedded_bases(), _draw_base_card)
@@ -78,12 +84,12 @@ def _draw_page_buttons(name: str, is_image: bool, pronoun: str) -> None:
 
 
 def view_facts(name: str) -> dict[str, object]:
-    """The further facts on the card of a model that reads pictures."""
+    """Additional facts on the card of an image model."""
     return {**read_view(name).describe(), "parameters": f"{stored_parameters(name):,}"}
 
 
 def card_facts(card: dict[str, Any], revision: str, view: Mapping[str, object] | None = None) -> dict[str, object]:
-    """The facts on a model's card, names and values. `view`: the facts of the input of a model of pictures."""
+    """The facts on a model's card, by name. `view`: facts about the input of an image model."""
     return {
         "use": card.get("intended_use"),
         "labels": ", ".join(card.get("labels") or []),
@@ -97,7 +103,7 @@ def card_facts(card: dict[str, Any], revision: str, view: Mapping[str, object] |
 
 
 def _stored_size(card: dict[str, Any]) -> str:
-    """The bytes that the project stores of it, and the base that an adapter comes on top of."""
+    """The stored size, and the base of an adapter."""
     if not card.get("bytes"):
         return ""
     base = (card.get("base") or {}).get("name")
@@ -105,7 +111,7 @@ def _stored_size(card: dict[str, Any]) -> str:
 
 
 def measured_scores(card: dict[str, Any]) -> dict[str, str]:
-    """The scores of the splits that no choice was made on; others only where there is nothing else."""
+    """The scores on splits that were not used for model selection; others only if there are none."""
     metric = card.get("metric") or "score"
     return {
         f"{metric}, {split}": f"{score['value']:.3f} on {score['count']:,} examples"
@@ -114,7 +120,7 @@ def measured_scores(card: dict[str, Any]) -> dict[str, str]:
 
 
 def draw_model_check() -> None:
-    """Draw the form that loads a model, runs one sentence and describes it, or says why it cannot be used."""
+    """Draw the form that loads a model, runs it on one sentence, and describes it or the error."""
     st.subheader("Check a model", anchor=False)
     with st.form("library.check", border=False):
         st.text_input(
@@ -137,33 +143,28 @@ def _check_model(name: str) -> None:
         if not name:
             raise UsageError("model: type the folder of a checkpoint, or a hub id such as owner/name.")
         with st.spinner("Loading the model …"):
-            # Whether there is such a model is known at once; only then is it worth loading the libraries.
-            catalog.locate(name)
-            from engine.models.inspection import inspect_model
-
-            st.session_state[INSPECTION_KEY] = inspect_model(name)
+            catalog.locate(name)  # an unknown name fails at once, before the libraries are imported
+            st.session_state[INSPECTION_KEY] = inspection.inspect_model(name)
     except Exception as error:
         st.session_state[CHECK_FAILURE_KEY] = describe_error(error)
 
 
-def _draw_inspection(inspection: dict[str, Any]) -> None:
+def _draw_inspection(result: dict[str, Any]) -> None:
     with st.container(border=True, key="checked-model", gap="xsmall"):
-        st.html(
-            checks_html([("ok" if c["ok"] else "broken", c["name"], c["detail"], "") for c in inspection["checks"]])
-        )
-        st.html(facts_html(inspection_facts(inspection)))
-        _draw_page_buttons(inspection["name"], "picture" in inspection, "this model")
+        st.html(checks_html([("ok" if c["ok"] else "broken", c["name"], c["detail"], "") for c in result["checks"]]))
+        st.html(facts_html(inspection_facts(result)))
+        _draw_page_buttons(result["name"], "picture" in result, "this model")
 
 
-def inspection_facts(inspection: dict[str, Any]) -> dict[str, object]:
-    """The facts of a model that was loaded; one of pictures has a grid in place of a longest input."""
+def inspection_facts(result: dict[str, Any]) -> dict[str, object]:
+    """The facts of a loaded model; an image model has a grid of patches in place of a longest input."""
     names = ("name", "family", "task", "folder", "base", "revision")
-    facts: dict[str, object] = {name: inspection.get(name) for name in names}
-    facts["labels"] = ", ".join(map(str, inspection["labels"]))
-    facts |= {name: f"{inspection[name]:,}" for name in ("parameters", "blocks")}
-    facts |= {name: inspection.get(name) for name in ("picture", "patches")}
-    if "longest_input" in inspection:
-        facts["longest input"] = f"{inspection['longest_input']:,} tokens"
+    facts: dict[str, object] = {name: result.get(name) for name in names}
+    facts["labels"] = ", ".join(map(str, result["labels"]))
+    facts |= {name: f"{result[name]:,}" for name in ("parameters", "blocks")}
+    facts |= {name: result.get(name) for name in ("picture", "patches")}
+    if "longest_input" in result:
+        facts["longest input"] = f"{result['longest_input']:,} tokens"
     return facts
 
 
@@ -174,13 +175,13 @@ def _draw_whole_card(name: str) -> None:
 
 
 def without_title(card: str) -> str:
-    """The card's Markdown below its first heading, which stands above it already."""
+    """The card's Markdown without its first heading, which the page shows already."""
     first, _, rest = card.partition("\n")
     return rest.strip() if first.startswith("# ") else card
 
 
 def draw_datasets() -> None:
-    """Draw the use of each data set, and on demand its source and how it was made."""
+    """Draw a card per data set: its use, and on demand its source and generation."""
     use_thumbnails()
     st.header("Sets of texts", anchor=False)
     for name in dataset_names():
@@ -203,7 +204,7 @@ def draw_datasets() -> None:
 
 
 def _draw_image_dataset(name: str) -> DeltaGenerator:
-    """Draw the card of a picture set; return the place of its pictures."""
+    """Draw the card of a picture set; returns the placeholder of its pictures."""
     row = st.empty()
     with _dataset_frame(name):
         row = _draw_dataset_card(name, image_card(name))
@@ -221,7 +222,7 @@ def _dataset_frame(name: str) -> Iterator[None]:
 
 
 def _draw_dataset_card(name: str, card: DatasetCard) -> DeltaGenerator:
-    """Draw title and facts; return the place between them."""
+    """Draw title and facts; returns the placeholder between them."""
     st.subheader(f"{card.title} · `{name}`", anchor=False)
     between = st.empty()
     first, rest = split_facts(card)
@@ -243,7 +244,7 @@ def _thumbnails(name: str) -> str:
 
 
 def split_facts(card: DatasetCard) -> tuple[dict[str, object], dict[str, object]]:
-    """The facts that people look for first, and the others."""
+    """Split the facts into the most important ones and the others."""
     facts = {name.replace("_", " "): value.replace("`", "") for name, value in asdict(card).items() if name != "title"}
     first = {name: facts.pop(name) for name in (key.replace("_", " ") for key in FIRST)}
     return first, facts
@@ -260,7 +261,7 @@ def draw_images_button(label: str, **names: str) -> None:
 
 
 def draw_scaffold_button(label: str, kind: str, model: str) -> None:
-    """Draw a button that opens the Scaffold page filled to train an explainer for a model that reads this kind."""
+    """Draw a button that opens the Scaffold page to train an explainer for the model."""
     if st.button(label, key=f"train-for-{model}", icon=":material/school:", type="tertiary"):
         st.switch_page(SCAFFOLD.path, query_params=train_link(kind, model, opening_state(kind).data))
 

@@ -1,4 +1,4 @@
-"""The jobs: a form that submits one, and their list, where each can be stopped, resumed and taken off."""
+"""Jobs: the form that submits one, and their list with buttons to cancel, resume and remove them."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ EMPTY = (
 def draw_job_form() -> None:
     """Draw the form of an explain job.
 
-    Closed it costs nothing: the methods stand in the engine, which takes seconds to import.
+    It runs only while open: the list of methods needs the engine, which takes seconds to import.
     """
     section = st.expander("New job", icon=":material/add:", key=OPEN, on_change="rerun")
     if not section.open:
@@ -55,13 +55,13 @@ def draw_job_form() -> None:
 
 
 def explain_spec(model: str, data: str, count: int, methods: list[str]) -> dict[str, Any]:
-    """The spec of an explain job from the choices of the form. Errors: missing or unknown values."""
+    """Build the spec of an explain job from the values of the form. Errors: missing or unknown values."""
     if not methods:
         raise UsageError("methods: pick at least one.")
     if not model:
         raise unknown("model", model, _models())
     examples: list[dict[str, Plain]]
-    if kind_of_model(model) == "image":  # each by its place: a picture is too large to stand in a job
+    if kind_of_model(model) == "image":  # by index: a picture is too large for a spec
         examples = [{"dataset": data, "index": index} for index in range(len(load_images(data, limit=count)))]
     else:
         texts = [labelled.example.as_plain() for labelled in load(data, limit=count).examples]
@@ -96,7 +96,7 @@ def _models() -> list[str]:
 
 
 def _draw_name(label: str, key: str, names: list[str], help: str) -> None:
-    """One of the listed names, or another that a person types."""
+    """Draw the choice of a listed name, or of another one that the user types."""
     st.session_state.setdefault(key, names[0] if names else None)
     options = list(dict.fromkeys([*names, *filter(None, [st.session_state[key]])]))
     st.selectbox(label, options, key=key, accept_new_options=True, help=help, persist_state="session")
@@ -115,7 +115,7 @@ def _submit() -> None:
 
 
 def draw_jobs() -> None:
-    """Draw all jobs, the newest first; they are read every second only while one is waiting or running."""
+    """Draw all jobs, the newest first; the list is refreshed every second while one is waiting or running."""
     listed = _list_jobs()
     if listed is not None:
         is_active = _are_active(listed)
@@ -140,7 +140,7 @@ def _follow(is_active: bool) -> None:
 
 
 def _list_jobs() -> list[Job] | None:
-    """All jobs; None after saying why they cannot be listed."""
+    """All jobs; None after an error, which is drawn."""
     try:
         return jobs.list_jobs()
     except ExegesisError as error:
@@ -173,12 +173,12 @@ def _draw_card(job: Job, view: JobView) -> None:
 
 
 def line_html(kind: str, text: str) -> str:
-    """A line of a card, its text escaped."""
+    """A line of a card; its text is escaped."""
     return f'<div class="xg"><p class="{kind}">{escape(text)}</p></div>'
 
 
 def example_link(job: Job) -> tuple[PageEntry, Link] | None:
-    """The page and the link of the first example of an explain job; None where it has no link."""
+    """The page and the link of the first example of an explain job; None if it has no link."""
     if job.kind != "explain":
         return None
     example = job.spec["examples"][0]
@@ -189,7 +189,7 @@ def example_link(job: Job) -> tuple[PageEntry, Link] | None:
 
 
 def _text_link(example: Mapping[str, str | None]) -> Link:
-    """The texts in a link; empty where it would be too long."""
+    """The texts as link parameters; empty if they are too long."""
     pair = (("text", example["text"]), ("pair", example.get("text_pair")))
     texts = [(name, text) for name, text in pair if text]
     return texts if sum(len(text) for _, text in texts) <= LONGEST_IN_LINK else []

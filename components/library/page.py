@@ -1,6 +1,6 @@
 """The Library page: the choice of a section, and the sections of the cache and the device.
 
-The section stands in the link and stays over a page change.
+The section is part of the link and survives a change of the page.
 """
 
 from __future__ import annotations
@@ -27,13 +27,13 @@ SECTIONS = {"jobs": "Jobs", "models": "Models", "data": "Data", "cache": "Cache"
 PARAMETER = "section"
 WIDGET = "library.section"
 CHOSEN_KEY, ADDRESS_KEY = "library_kept_section", "library_seen_section"
-"""Session keys: the section that was chosen last, and that of the address at the last run."""
+"""Session keys: the section chosen last, and the section in the address at the last run."""
 MESSAGE_KEY, FAILURE_KEY = "library_cache_said", "library_cache_failed"
 FINDINGS_KEY = "library_findings"
 
 
 def draw_library() -> None:
-    """Draw the choice of a section, and the section."""
+    """Draw the choice of a section, and the chosen section."""
     section = _choose_section()
     with st.container(width=960):
         if section == "jobs":
@@ -51,7 +51,7 @@ def draw_library() -> None:
 
 
 def _choose_section() -> str:
-    """The section to show. For an unknown one in a link, an error is drawn with the first section."""
+    """The chosen section. For an unknown one in a link, an error is drawn with the first section."""
     first = next(iter(SECTIONS))
     address = st.query_params.get(PARAMETER)
     if address != st.session_state.get(ADDRESS_KEY) and (address or WIDGET in st.session_state):
@@ -71,12 +71,12 @@ def _choose_section() -> str:
 
 
 def _ignore_address() -> None:
-    """A choice counts more than the address, which may still be that of the choice before."""
+    """Prefer the new choice to the address, which may still contain the previous choice."""
     st.session_state[ADDRESS_KEY] = st.query_params.get(PARAMETER)
 
 
 def draw_cache() -> None:
-    """Draw its size against its bound, its state, and what can be done with it."""
+    """Draw the size and the state of the cache, and its actions."""
     try:
         stats = result_store().stats()
     except Exception as error:
@@ -107,12 +107,12 @@ def _draw_cache_actions(stats: Stats) -> None:
 
 
 def describe_size(stats: Stats) -> str:
-    """How full it is, in words."""
+    """Describe the size of the cache and its limit."""
     return f"{count(stats.entries, 'result')}, {size_text(stats.bytes)} of at most {size_text(stats.max_bytes)}"
 
 
 def cache_facts(stats: Stats) -> dict[str, object]:
-    """Where it is and how it is doing."""
+    """The facts of the cache: location, size and lookups."""
     return {
         "state": "see below" if stats.status else "works",
         "folder": stats.folder,
@@ -123,7 +123,7 @@ def cache_facts(stats: Stats) -> dict[str, object]:
 
 
 def describe_check(report: CheckReport) -> str:
-    """The outcome of a check, in words."""
+    """Describe the outcome of a check."""
     dropped = f"{report.dropped:,} damaged ones dropped" if report.dropped else "all sound"
     return f"{report.checked:,} entries read, {dropped}. {report.status}".strip()
 
@@ -160,7 +160,7 @@ def _clear_cache() -> None:
 
 
 def draw_device() -> None:
-    """Draw what needs no import, and a button for the rest, which takes seconds."""
+    """Draw the settings of the device, and a button that examines the installation, which takes seconds."""
     st.html(facts_html(device_facts()))
     if st.button("Examine this installation"):
         _examine()
@@ -169,7 +169,7 @@ def draw_device() -> None:
 
 
 def device_facts() -> dict[str, object]:
-    """Device and precision as they are set; the device itself once the engine has been started."""
+    """Configured device and precision; the actual device once the engine has started."""
     chosen = os.environ.get("EXEGESIS_DEVICE")
     how = f"{chosen}, as EXEGESIS_DEVICE says" if chosen else "the GPU if there is one, else the CPU"
     return {
@@ -180,7 +180,7 @@ def device_facts() -> dict[str, object]:
 
 
 def _device_in_use() -> str:
-    """The device in use; empty while nothing uses one, because choosing imports torch."""
+    """The device in use; empty before its first use, because choosing one imports torch."""
     if "torch" not in sys.modules:
         return ""
     try:

@@ -1,6 +1,6 @@
-"""The answers of people: by item and by annotator, and what one of them saw at one look.
+"""Answers by item and by annotator, and the replay of one ballot.
 
-An organizer reads the names of the methods here, which participants did not see.
+The organizer reads the names of the methods here; participants did not see them.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from components.results.titles import TitledResults
 from components.tables import draw_table, table_styles
 from engine.request import Example, Input
 from engine.result import Prediction
-from engine.study.ballots import PLACES, BallotMap, BallotReplay, replay_ballot
+from engine.study.annotators import SUREST
+from engine.study.ballots import BallotMap, BallotReplay, replay_ballot
 from engine.study.counted_votes import CountedVote, GuessAnswer, guess_targets, to_guesses
 from engine.study.design import PREDICT
 from engine.study.items import ItemName, item_names
-from engine.study.votes import SUREST
 
 LIST_HEIGHT, MOST_AT_ONCE = 420, 10
-"""A longer list of answers scrolls in a box of so many pixels."""
+"""Height in pixels of the scrolling list of answers, and the number of answers above which it scrolls."""
 FIRST_LOOKS = "First looks alone are counted: who sees an item again may know the answer."
 
 
@@ -79,7 +79,7 @@ def _choose(what: str, options: list[str], title: Callable[[str], str]) -> str |
 def _draw_answers(
     results: TitledResults, votes: list[CountedVote], label: Callable[[CountedVote], str], with_items: bool = False
 ) -> None:
-    """Each with a link to what was seen; `with_items`: and with the item's text or picture."""
+    """A row per answer with a link to its ballot; `with_items`: also the item's text or picture."""
     with st.container(height=LIST_HEIGHT if len(votes) > MOST_AT_ONCE else "content", border=False):
         for vote in votes:
             row = st.container(horizontal=True, vertical_alignment="center", gap="small")
@@ -97,44 +97,44 @@ def _draw_answers(
 
 
 def _describe_answer(vote: CountedVote, results: TitledResults) -> str:
-    """The ranking or the guess."""
+    """Describe the ranking or the guess."""
     if results.study.design.mode == PREDICT:
         return describe_guess(vote, results.items[vote.item].prediction, results.titles)
     return describe_ranking(vote, results.titles)
 
 
 def _item_html(results: TitledResults, place: str) -> str:
-    """The start of the text, or the picture, small."""
+    """The start of the text, or a thumbnail of the picture."""
     pictures = results.thumbnails([place])
     image = f'<img src="{escape(pictures[0])}" alt="The picture">' if pictures else ""
     return f'<div class="xg-item xg">{image}<bdi>{escape(results.items[place].text)}</bdi></div>'
 
 
-def draw_look(results: TitledResults, query: Mapping[str, str]) -> None:
-    """Draw what the annotator of the link saw on its item, or why there is nothing."""
+def draw_replay(results: TitledResults, query: Mapping[str, str]) -> None:
+    """Draw the ballot in the link as its annotator saw it, or why there is none."""
     study, annotator, item = results.study.id, query["annotator"], query.get("item", "")
     repeat = 1 if query.get("repeat") == "1" else 0
     st.page_link(
         RESULTS.file, label="Back to the results", icon=":material/arrow_back:", query_params={"study": str(study)}
     )
     try:
-        look = replay_ballot(study, annotator, item, repeat)
+        replay = replay_ballot(study, annotator, item, repeat)
     except Exception as error:
         show_error(describe_error(error))
         return
     again = ", the second time" if repeat else ""
-    named = item_names(study)[item]
-    name = named.name[0].lower() + named.name[1:]
+    item_name = item_names(study)[item]
+    name = item_name.name[0].lower() + item_name.name[1:]
     st.subheader(escape_label(f"What {annotator} saw on {name}{again}"), anchor=False)
     if results.study.design.mode == PREDICT:
-        _draw_guess(look, named, results.titles)
+        _draw_guess(replay, item_name, results.titles)
     else:
-        _draw_ranking(look, results.titles)
+        _draw_ranking(replay, results.titles)
 
 
-def _draw_ranking(look: BallotReplay, titles: Mapping[str, str]) -> None:
-    """The input, what the model said, and the explanations in the order in which they stood."""
-    ballot, vote = look.ballot, look.vote
+def _draw_ranking(replay: BallotReplay, titles: Mapping[str, str]) -> None:
+    """Draw the input, the prediction, and the explanations in the order of the ballot."""
+    ballot, vote = replay.ballot, replay.vote
     answer = "Not answered." if vote is None else f"{describe_ranking(vote, titles)}, after {seconds(vote.seconds)}."
     st.caption(escape_label(answer))
     draw_input(ballot.input)
@@ -142,31 +142,31 @@ def _draw_ranking(look: BallotReplay, titles: Mapping[str, str]) -> None:
     st.html(scale_html(None if ballot.prediction is None else ballot.prediction.label, ballot.maps[0].colors))
     ranks = {} if vote is None or vote.ranks is None else vote.ranks
     headings = [
-        f"{place}: {escape(titles[name])}"
+        f"{one.place}: {escape(titles[name])}"
         + (f'<span class="xg-small"> ranked {ranks[name]}</span>' if name in ranks else "")
-        for place, name in zip(PLACES, look.methods, strict=False)
+        for one, name in zip(ballot.maps, replay.methods, strict=True)
     ]
     st.html(_maps_html(ballot.input, headings, ballot.maps))
 
 
-def _draw_guess(look: BallotReplay, named: ItemName, titles: Mapping[str, str]) -> None:
-    """The guess beside the model's answer, the input, and the one explanation or none."""
-    ballot = look.ballot
-    st.html(f"<style>{table_styles()}</style>{_verdict_html(look.vote, named.prediction)}")
+def _draw_guess(replay: BallotReplay, item: ItemName, titles: Mapping[str, str]) -> None:
+    """Draw the guess beside the prediction, the input, and the one explanation or none."""
+    ballot = replay.ballot
+    st.html(f"<style>{table_styles()}</style>{_verdict_html(replay.vote, item.prediction)}")
     draw_input(ballot.input)
     if not ballot.maps:
         st.markdown("No explanation was shown: this is a guess from the input alone.")
         return
     st.html(scale_html(None, ballot.maps[0].colors))
-    st.html(_maps_html(ballot.input, [escape(titles[look.methods[0]])], ballot.maps[:1]))
+    st.html(_maps_html(ballot.input, [escape(titles[replay.methods[0]])], ballot.maps[:1]))
 
 
 def _verdict_html(vote: CountedVote | None, prediction: Prediction) -> str:
-    """The guess, and what the model had said, which they were not told."""
+    """The guess beside the prediction, which was hidden from them."""
     model = (prediction.label, f"{percent(max(prediction.probabilities))}; kept back from them")
     cells = "".join(
-        f"<div><dt>{term}</dt><dd><bdi>{escape(named)}</bdi> <span>{escape(more)}</span></dd></div>"
-        for term, named, more in (("They guessed", *_guess(vote, prediction)), ("The model had said", *model))
+        f"<div><dt>{term}</dt><dd><bdi>{escape(name)}</bdi> <span>{escape(more)}</span></dd></div>"
+        for term, name, more in (("They guessed", *_guess(vote, prediction)), ("The model had said", *model))
     )
     return f'<div class="xg"><dl class="xg-verdict">{cells}</dl></div>'
 
@@ -182,7 +182,7 @@ def _guess(vote: CountedVote | None, prediction: Prediction) -> tuple[str, str]:
 
 
 def _maps_html(model_input: Input, headings: Sequence[str], maps: Sequence[BallotMap]) -> str:
-    """Explanations under their headings, which are HTML; pictures beside each other, where there is room."""
+    """Explanations below their headings, which are HTML; pictures side by side where there is room."""
     figures = "".join(
         f'<section><p class="xg-title">{heading}</p>{explanation_html(model_input, one)}</section>'
         for heading, one in zip(headings, maps, strict=True)

@@ -15,19 +15,19 @@ from components.palette import PALETTES, Theme, step_of
 from components.results.descriptions import rank_span
 from components.results.tables import by_skill, course_table, power_table, time_table
 from components.widgets.token_map.html import TONES
+from engine.study.annotators import SUREST
 from engine.study.counted_votes import WITHOUT
 from engine.study.guesses import GuessShare, GuessSummary
 from engine.study.ratings import Rating
 from engine.study.summary import RankingSummary
-from engine.study.votes import SUREST
 
 CHART_HEIGHT = 320
 ROOM = 0.04
-"""Beside the ends of the intervals, as a share of what they span."""
+"""Margin beyond the ends of the intervals, as a share of their range."""
 LEGEND_COLUMNS, LEGEND_LABEL = 2, 150
-"""Two columns fit on a telephone."""
+"""Two columns fit on a phone."""
 POINTS = 100
-"""Percentage points of a share."""
+"""Percentage points in a share of 1."""
 POINTS_ROOM = 5
 EVEN = 0.5
 
@@ -35,7 +35,7 @@ Span = tuple[int | float, int | float]
 
 
 def rating_span(*settings: Sequence[Rating]) -> Span:
-    """From the lowest end of an interval to the highest, so that charts beside each other can be compared."""
+    """The range of all intervals, so that charts beside each other share one axis."""
     ends = [end for ratings in settings for rating in ratings for end in rating.interval]
     room = ROOM * (max(ends) - min(ends))
     return min(ends) - room, max(ends) + room
@@ -44,16 +44,16 @@ def rating_span(*settings: Sequence[Rating]) -> Span:
 def rating_chart(
     ratings: Sequence[Rating], methods: Sequence[str], placebo: str | None, span: Span, theme: Theme
 ) -> alt.LayerChart:
-    """A point and its interval a method, the best on top; what the placebo covers is shaded.
+    """A point and its interval per method, the best on top; the placebo's interval is shaded.
 
-    `methods`: in the order that gives them their colors.
+    `methods`: in the order that determines their colors.
     """
     axis = alt.X("Low:Q", title="skill", scale=alt.Scale(domain=list(span), nice=False))
     return interval_chart(rating_rows(ratings, placebo), methods, ("Skill", "rank"), axis, placebo, theme)
 
 
 def rating_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFrame:
-    """A row a method, the best first: what the chart needs, and what hovering shows."""
+    """A row per method, the best first: the data of the chart and of its tooltips."""
     return pd.DataFrame(
         [
             {
@@ -71,7 +71,7 @@ def rating_rows(ratings: Sequence[Rating], placebo: str | None) -> pd.DataFrame:
 
 
 def course_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
-    """A line a method over the votes in time order; the placebo dotted. Hovering shows the values."""
+    """A line per method over the votes in time order; the placebo dotted. Tooltips show the values."""
     names = list(summary.methods)
     long = course_table(summary).melt("Votes", names, var_name="Method", value_name="Skill")
     long["skill"] = [plain(value) for value in long["Skill"]]
@@ -92,7 +92,7 @@ def course_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
 
 
 def power_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
-    """Steps of how many pairs are expected to be told apart; a line where the study stands."""
+    """Expected number of pairs with separate intervals as steps; a line marks the current number of votes."""
     table, pairs = power_table(summary), len(summary.needed)
     base = alt.Chart(table).encode(
         x=alt.X("Votes:Q", title="votes in all", scale=alt.Scale(zero=True)),
@@ -115,7 +115,7 @@ def power_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
 
 
 def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
-    """How many votes took how long."""
+    """Histogram of the times of votes."""
     table = time_table(seconds)
     base = alt.Chart(table).encode(
         x=alt.X("Seconds:N", sort=table["Seconds"].tolist(), title="seconds a vote", axis=alt.Axis(labelAngle=-40)),
@@ -126,9 +126,9 @@ def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
 
 
 def wins_html(summary: RankingSummary) -> str:
-    """Which method is ranked above which, as a table with colored cells: a chart that is its own numbers.
+    """Share of votes that rank the row's method above the column's, as a table with colored cells.
 
-    Row above column, the best method first: blue in more than half of the votes, orange in less.
+    The best method first: blue above half of the votes, orange below.
     """
     places = {method: summary.methods.index(method) for method in summary.order}
     heads = "".join(f'<th scope="col">{escape(method)}</th>' for method in places)
@@ -154,7 +154,7 @@ def _win_cell(share: float) -> str:
 
 
 def accuracy_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
-    """How often people guess right in each condition; what is without an explanation is shaded."""
+    """Accuracy of the guesses in each condition; the one without an explanation is shaded."""
     axis = alt.X("Low:Q", title="right guesses", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
     table = accuracy_rows(summary)
     shaded = WITHOUT if WITHOUT in set(table["Method"]) else None
@@ -162,7 +162,7 @@ def accuracy_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
 
 
 def accuracy_rows(summary: GuessSummary) -> pd.DataFrame:
-    """A row a condition with guesses: what the chart needs, and what hovering shows."""
+    """A row per condition with guesses: the data of the chart and of its tooltips."""
     return pd.DataFrame(
         [
             {"Method": one.name, **_share_columns(one.share, _placebo_prefix(one.name, summary.placebo))}
@@ -173,18 +173,18 @@ def accuracy_rows(summary: GuessSummary) -> pd.DataFrame:
 
 
 def gain_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
-    """What each explanation adds to none, in percentage points, with a line at nothing."""
+    """Gain of each explanation over none, in percentage points, with a line at 0."""
     table = gain_rows(summary)
     span = [min(float(table["Low"].min()), 0.0) - POINTS_ROOM, max(float(table["High"].max()), 0.0) + POINTS_ROOM]
     axis = alt.X("Low:Q", title="percentage points more right", scale=alt.Scale(domain=span, nice=False))
     chart = interval_chart(table, _conditions(summary), ("Gain", "gain"), axis, None, theme)
-    nothing = alt.Chart(pd.DataFrame({"x": [0]})).mark_rule(strokeDash=[4, 4], color=PALETTES[theme].muted)
-    chart.layer = [nothing.encode(x="x:Q"), *chart.layer]
+    zero = alt.Chart(pd.DataFrame({"x": [0]})).mark_rule(strokeDash=[4, 4], color=PALETTES[theme].muted)
+    chart.layer = [zero.encode(x="x:Q"), *chart.layer]
     return chart
 
 
 def gain_rows(summary: GuessSummary) -> pd.DataFrame:
-    """The same of what explanations add, in percentage points."""
+    """A row per explanation with a gain, in percentage points."""
     rows = []
     for one in summary.conditions:
         if one.gain:
@@ -203,7 +203,7 @@ def gain_rows(summary: GuessSummary) -> pd.DataFrame:
 
 
 def sureness_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
-    """How often the guesses of each sureness are right, with their intervals."""
+    """Accuracy of the guesses by sureness, with intervals."""
     table = sureness_rows(summary)
     scale = alt.Scale(domain=list(range(1, SUREST + 1)))
     base = alt.Chart(table).encode(x=alt.X("Sure:O", title="how sure", scale=scale, axis=alt.Axis(labelAngle=0)))
@@ -220,7 +220,7 @@ def sureness_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
 
 
 def sureness_rows(summary: GuessSummary) -> pd.DataFrame:
-    """A row for each level of sureness that was used."""
+    """A row per level of sureness in use."""
     return pd.DataFrame([{"Sure": level, **_share_columns(share)} for level, share in summary.by_sureness.items()])
 
 

@@ -1,19 +1,20 @@
-"""The results of a study in sentences: first of all the answer."""
+"""Sentences about the results of a study."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from components.numbers import count
+from engine.format import join_names
 from engine.result import Prediction
+from engine.study.annotators import SUREST
 from engine.study.counted_votes import WITHOUT, CountedVote
 from engine.study.design import ExclusionRules
 from engine.study.guesses import GuessSummary
 from engine.study.ratings import Rating
 from engine.study.results import Results
 from engine.study.summary import RankingSummary
-from engine.study.votes import SUREST
 
 PLAUSIBLE = (
     "Plausible is not helpful, nor faithful: what people find plausible need not help them foresee the model, and need "
@@ -26,7 +27,7 @@ SMAT_WARNING = (
 
 
 def describe_preference(summary: RankingSummary) -> str:
-    """Which methods people prefer, as far as the intervals tell."""
+    """Describe which methods people prefer, by the intervals."""
     ranks = {rating.method: rating.rank for rating in summary.ratings}
     best = [method for method in summary.order if ranks[method] == 1]
     behind = [method for method in summary.order if ranks[method] > 1]
@@ -41,20 +42,20 @@ def describe_preference(summary: RankingSummary) -> str:
 
 
 def describe_rankings(summary: RankingSummary) -> str:
-    """How many rankings the results rest on."""
+    """Describe the number of rankings behind the results."""
     people = count(summary.annotators, "annotator")
     return f"This rests on {count(summary.votes, 'ranking')} by {people} on {count(summary.items, 'item')}."
 
 
 def describe_guesses(summary: GuessSummary) -> str:
-    """How many guesses the results rest on."""
+    """Describe the number of guesses behind the results."""
     people = count(summary.annotators, "annotator")
     guesses = f"{summary.guesses:,} guess{'' if summary.guesses == 1 else 'es'}"
     return f"This rests on {guesses} by {people} on {count(summary.items, 'item')}."
 
 
 def describe_answers(results: Results) -> str:
-    """How many answers came in, and which do not count as a ranking."""
+    """Describe the number of answers, and of those that do not count."""
     excluded = sum(one.votes for one in results.excluded)
     repeats = sum(vote.repeat > 0 and (vote.ranks or vote.guess) is not None for vote in results.votes)
     parts = [f"{count(results.answers, 'answer')} by {count(results.annotators, 'annotator')}"]
@@ -65,12 +66,12 @@ def describe_answers(results: Results) -> str:
 
 
 def rank_span(rating: Rating) -> str:
-    """The places that a method may hold in the partial order: 2, or 3–4."""
+    """The range of a method's ranks in the partial order: 2, or 3–4."""
     return str(rating.rank) if rating.rank == rating.last else f"{rating.rank}–{rating.last}"
 
 
 def describe_ranking(vote: CountedVote, titles: Mapping[str, str]) -> str:
-    """The best first, ties joined: A › B = C."""
+    """Describe a ranking, the best first, ties joined: A › B = C."""
     if vote.ranks is None:
         return "could not tell"
     steps: dict[int, list[str]] = defaultdict(list)
@@ -80,7 +81,7 @@ def describe_ranking(vote: CountedVote, titles: Mapping[str, str]) -> str:
 
 
 def describe_guess(vote: CountedVote, prediction: Prediction, titles: Mapping[str, str]) -> str:
-    """The guess, whether it is what the model said, how sure they were, and the explanation that they saw."""
+    """Describe a guess: whether it matches the prediction, how sure the person was, and the explanation shown."""
     condition = f"with {titles[vote.order[0]]}" if vote.order else f"with {WITHOUT}"
     if vote.guess is None:
         return f"could not tell, {condition}"
@@ -90,7 +91,7 @@ def describe_guess(vote: CountedVote, prediction: Prediction, titles: Mapping[st
 
 
 def describe_rules(rules: ExclusionRules) -> str:
-    """The rules that were declared before the study opened."""
+    """Describe the exclusion rules declared before the study opened."""
     parts = []
     if rules.least_seconds:
         parts.append(f"answers in less than {rules.least_seconds:.3g} seconds")
@@ -103,9 +104,3 @@ def describe_rules(rules: ExclusionRules) -> str:
     if not parts:
         return "No rule was declared before the study opened, so nothing is left out."
     return f"Declared before the study opened: leave out {'; '.join(parts)}."
-
-
-def join_names(names: Sequence[str]) -> str:
-    """A; A and B; A, B and C."""
-    *most, last = names
-    return f"{', '.join(most)} and {last}" if most else last

@@ -1,12 +1,13 @@
-"""The page of results: which study, what state it is in, the answer, and the rest in sections.
+"""The Results page: the choice of a study, its state, the answer, and the rest in sections.
 
-It follows the votes: a cheap look now and then, and a new drawing only where something changed.
+The page follows the votes: it polls by cheap queries and is drawn again only after a change.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import streamlit as st
 
@@ -15,22 +16,28 @@ from components.links import whole_number
 from components.navigation import STUDY
 from components.results.titles import TitledResults
 from engine.errors import ExegesisError
+from engine.lazy import LazyModule
 from engine.study.results import VotesVersion, latest_results, latest_version
 from engine.study.studies import ARCHIVED, DRAFT, StudyRecord, find, list_studies
+
+if TYPE_CHECKING:
+    from components.results import answers, sections
+else:  # charts and tables take long to import, and the list of studies needs neither
+    answers, sections = LazyModule("components.results.answers"), LazyModule("components.results.sections")
 
 PARAMETER = "study"
 WIDGET = "results.study"
 MOST_NUMBER = 2**31 - 1
 LOOK_SECONDS = 5.0
 PAUSE_RATIO = 4
-"""A drawing that took long is followed by a pause of so many times its length."""
+"""The pause after drawing the page, as a multiple of the time that drawing took."""
 
 Mark = tuple[VotesVersion, bool] | None
-"""The votes whose results are there, and whether more may come; none: the study is gone."""
+"""The version of the votes on the page, and whether more may come; None: the study is deleted."""
 
 
 def draw_results_page() -> None:
-    """Draw the study that the link names, or the newest that has opened."""
+    """Draw the study in the link, or the newest one that has opened."""
     try:
         studies = sorted(list_studies(), key=lambda study: study.state in (DRAFT, ARCHIVED))
     except ExegesisError as error:
@@ -46,7 +53,7 @@ def draw_results_page() -> None:
 
 
 def _choose_study(studies: Sequence[StudyRecord]) -> StudyRecord | None:
-    """The address says which; choosing another changes the address. Labels differ: the browser answers with one."""
+    """Draw the choice, which is stored in the address. Labels must be unique, since the browser returns a label."""
     by_id = {study.id: study for study in studies}
     text = st.query_params.get(PARAMETER)
     number = studies[0].id if text is None else whole_number(text, MOST_NUMBER)
@@ -58,12 +65,12 @@ def _choose_study(studies: Sequence[StudyRecord]) -> StudyRecord | None:
     st.session_state[WIDGET] = None if chosen is None else chosen.id
     st.selectbox(
         "Study", list(by_id), key=WIDGET, index=None if chosen is None else 0, placeholder="Choose a study", width=480,
-        on_change=_turn, format_func=lambda id: f"{by_id[id].design.title} (#{id}, {by_id[id].state})",
+        on_change=_set_address, format_func=lambda id: f"{by_id[id].design.title} (#{id}, {by_id[id].state})",
     )  # fmt: skip
     return chosen
 
 
-def _turn() -> None:
+def _set_address() -> None:
     st.query_params.from_dict({PARAMETER: str(st.session_state[WIDGET])})
 
 
@@ -79,11 +86,8 @@ def _draw_study(record: StudyRecord) -> None:
     except Exception as error:
         show_error(describe_error(error))
         return
-    # Charts and tables take long to import, and the list of studies needs neither.
-    from components.results import answers, sections
-
     if "annotator" in st.query_params:
-        answers.draw_look(results, st.query_params.to_dict())
+        answers.draw_replay(results, st.query_params.to_dict())
         return
     if results.untitled.answers:
         sections.draw_sections(results)
@@ -98,7 +102,7 @@ def _link_to_studies(label: str, query: dict[str, str]) -> None:
 
 
 def _mark(study: int) -> Mark:
-    """The state that the page depends on, by two small queries."""
+    """Read the state that the page depends on, by two small queries."""
     try:
         return latest_version(study), find(study).takes_votes
     except ExegesisError:
@@ -106,13 +110,13 @@ def _mark(study: int) -> Mark:
 
 
 def _follow(record: StudyRecord, mark: Mark, duration: float) -> None:
-    """Draw the page again once its mark is another than `mark`. `duration`: seconds that this drawing needed."""
+    """Draw the page again once its mark differs from `mark`. `duration`: seconds that this drawing took."""
     pause = max(LOOK_SECONDS, PAUSE_RATIO * duration)
-    st.fragment(_look, run_every=pause if record.takes_votes else None)(record.id, mark, time.monotonic() + pause / 2)
+    st.fragment(_poll, run_every=pause if record.takes_votes else None)(record.id, mark, time.monotonic() + pause / 2)
 
 
-def _look(study: int, mark: Mark, due: float) -> None:
-    """Runs within the page too, where it is too early to look."""
+def _poll(study: int, mark: Mark, due: float) -> None:
+    """Compare the marks, but not before the time `due`: the fragment also runs as part of the page."""
     if time.monotonic() >= due and _mark(study) != mark:
         st.rerun()
     is_live = mark is not None and mark[1]

@@ -1,4 +1,4 @@
-"""The results of a study: the answer with the intervals it rests on, and sections that are computed when opened."""
+"""The results of a study: the answer with its intervals, and sections that are computed when opened."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ from components.results.tables import (
 )
 from components.results.titles import TitledResults
 from components.tables import draw_table, table_styles
-from engine.study.exports import export_rows, results_to_json
 from engine.study.guesses import GuessSummary
+from engine.study.results import export_rows, results_to_json
 from engine.study.study_file import export_study
 from engine.study.summary import RankingSummary
 from engine.table_io import to_csv, to_json
@@ -71,7 +71,7 @@ STUDY_FILE = (
 
 
 def draw_sections(results: TitledResults) -> None:
-    """Draw the answer, then the sections, closed at first; on a live page those that are open stay open."""
+    """Draw the answer, then the sections, which start closed; when the page is drawn again, open ones stay open."""
     if results.summary is not None:
         _draw_ratings(results.summary)
     elif results.forward is not None:
@@ -92,7 +92,7 @@ def draw_sections(results: TitledResults) -> None:
 
 
 def _draw_ratings(summary: RankingSummary) -> None:
-    """The answer in a sentence, whether anything beats the placebo, intervals beside SMaT's, and their numbers."""
+    """Draw the answer, the comparison with the placebo, the intervals beside SMaT's, and their table."""
     st.subheader(escape_label(describe_preference(summary)), anchor=False)
     st.markdown(escape_label(f"{summary.meanings['placebo']} {describe_rankings(summary)}"))
     st.caption(PLAUSIBLE)
@@ -110,7 +110,7 @@ def _draw_ratings(summary: RankingSummary) -> None:
 
 
 def _draw_guesses(summary: GuessSummary) -> None:
-    """The answer in a sentence, what it does not say, the intervals, and their numbers."""
+    """Draw the answer, its limits, the intervals, and their table."""
     meanings = summary.meanings
     st.subheader(escape_label(meanings["helpful"]), anchor=False)
     st.markdown(escape_label(f"{meanings['placebo']} {describe_guesses(summary)}"))
@@ -135,20 +135,20 @@ def _draw_guesses(summary: GuessSummary) -> None:
 
 
 def _draw_wins(summary: RankingSummary) -> None:
-    """In what share of the votes each method is ranked above each other."""
+    """Draw the share of votes that rank one method above another."""
     st.html(f"<style>{table_styles()}</style>{wins_html(summary)}")
     st.caption(summary.meanings["wins"])
 
 
 def _draw_course(summary: RankingSummary) -> None:
-    """How the rating moved as votes came in."""
+    """Draw the ratings over the number of votes."""
     st.altair_chart(course_chart(summary, browser_theme()), key="results_course", alt="Skill of each method by votes")
     st.caption(summary.meanings["course"])
     draw_table(course_table(summary), "course")
 
 
 def _draw_checks(summary: RankingSummary) -> None:
-    """What another order of the votes and another model would say."""
+    """Draw how the results depend on the order of the votes and on the rating model."""
     st.markdown("**Another order of the votes**")
     st.caption(summary.meanings["spread"])
     draw_table(order_table(summary), "orders")
@@ -158,7 +158,7 @@ def _draw_checks(summary: RankingSummary) -> None:
 
 
 def _draw_agreement(summary: RankingSummary) -> None:
-    """Whether people agree with each other, and with themselves."""
+    """Draw the agreement of people with each other and with themselves."""
     rho = None if summary.consistency is None else summary.consistency[0]
     measures = (
         ("Kendall's W", summary.concordance, "concordance"),
@@ -171,7 +171,7 @@ def _draw_agreement(summary: RankingSummary) -> None:
 
 
 def _draw_power(summary: RankingSummary) -> None:
-    """How many votes would tell more methods apart."""
+    """Draw the forecast of the votes that separate more methods."""
     if not summary.power:
         st.info(summary.meanings["needed"])
         draw_table(needed_table(summary), "needed")
@@ -185,7 +185,7 @@ def _draw_power(summary: RankingSummary) -> None:
 
 
 def _draw_sureness(summary: GuessSummary) -> None:
-    """Whether people know when they are right, and whether they say the same at a second look."""
+    """Draw the accuracy by sureness, and the consistency of repeated guesses."""
     if not summary.guesses:
         st.markdown("Nobody has guessed yet.")
         return
@@ -196,7 +196,7 @@ def _draw_sureness(summary: GuessSummary) -> None:
 
 
 def _draw_times(results: TitledResults) -> None:
-    """How long votes took."""
+    """Draw the times of the votes."""
     seconds = [vote.seconds for vote in results.votes]
     st.altair_chart(times_chart(seconds, browser_theme()), key="results_times", alt="Votes by how long they took")
     if results.summary is not None:
@@ -205,7 +205,7 @@ def _draw_times(results: TitledResults) -> None:
 
 
 def _draw_excluded(results: TitledResults) -> None:
-    """The votes that the declared rules left out."""
+    """Draw the votes excluded by the declared rules."""
     untitled = results.untitled
     excluded = sum(one.votes for one in untitled.excluded)
     left = f" Of {count(untitled.answers, 'answer')}, {excluded:,} went." if excluded else ""
@@ -215,7 +215,7 @@ def _draw_excluded(results: TitledResults) -> None:
 
 
 def _draw_downloads(results: TitledResults) -> None:
-    """Tables, all results, and the file that recreates the study; a file is made when its button is pressed."""
+    """Draw download buttons for tables, results and the study file; a file is created when its button is clicked."""
     study = results.study.id
     st.caption(NOTE)
     ending = st.segmented_control(
@@ -246,7 +246,7 @@ def _results_json(results: TitledResults) -> str:
 
 
 Sections = Mapping[str, tuple[str, Callable[[Any], None]]]
-"""Titles and what draws them, by the end of their keys."""
+"""Titles and drawing functions, by the suffix of the sections' keys."""
 
 RANKING_SECTIONS: Sections = {
     "wins": ("Which method is ranked above which?", _draw_wins),

@@ -1,4 +1,4 @@
-"""The numbers of a study's results as tables: what its charts draw, and what has no chart."""
+"""Tables of a study's results: the data of its charts, and numbers without a chart."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from engine.study.summary import PairForecast, RankingSummary, VoteGroup
 
 DECIMALS = 3
 MOST_POINTS = 200
-"""Of a longer course, so many points are drawn: the first, the last, and others evenly between."""
+"""Maximum number of points of a course: the first, the last, and others evenly between."""
 BOUNDS = (0, 5, 10, 20, 30, 60, 120, 300, 600)
-"""Seconds at which a vote falls into the next bin of the chart of times; the last bin has no end."""
+"""Lower bounds of the bins of the chart of times, in seconds; the last bin has no upper bound."""
 
 Row = Mapping[str, Any]
 
 
 def rating_table(summary: RankingSummary) -> pd.DataFrame:
-    """The headline beside SMaT's setting, the best method first."""
+    """The headline ratings beside those in SMaT's setting, the best method first."""
     smat = {rating.method: rating for rating in summary.smat}
     placebo = {summary.placebo: f"{summary.placebo} (placebo)"}
     return _table(
@@ -42,12 +42,12 @@ def rating_table(summary: RankingSummary) -> pd.DataFrame:
 
 
 def by_skill(ratings: Sequence[Rating]) -> list[Rating]:
-    """The best first."""
+    """Sort ratings, the best first."""
     return sorted(ratings, key=lambda rating: -rating.skill)
 
 
 def course_table(summary: RankingSummary) -> pd.DataFrame:
-    """A row for each number of votes that is drawn: the skill of each method after them."""
+    """A row per drawn number of votes: the skill of each method after that many votes."""
     last = len(summary.course) - 1
     steps = np.unique(np.linspace(0, last, min(last + 1, MOST_POINTS)).round().astype(int))
     skills = pd.DataFrame(summary.course[steps].round(DECIMALS), columns=list(summary.methods))
@@ -56,7 +56,7 @@ def course_table(summary: RankingSummary) -> pd.DataFrame:
 
 
 def order_table(summary: RankingSummary) -> pd.DataFrame:
-    """How far the order of the votes moves each skill, beside how far other people would."""
+    """Spread of each skill over orders of the votes, beside half of its interval for other people."""
     return _table(
         {
             "Method": one.method,
@@ -69,7 +69,7 @@ def order_table(summary: RankingSummary) -> pd.DataFrame:
 
 
 def worth_table(summary: RankingSummary) -> pd.DataFrame:
-    """Each method's place by skill and by Plackett and Luce's model."""
+    """Each method's place by skill and by the Plackett-Luce model."""
     return _table(
         {
             "Method": method,
@@ -82,14 +82,14 @@ def worth_table(summary: RankingSummary) -> pd.DataFrame:
 
 
 def power_table(summary: RankingSummary) -> pd.DataFrame:
-    """Pairs that are expected to be told apart, by number of votes."""
+    """Expected number of pairs with separate intervals, by number of votes."""
     return pd.DataFrame(
         [{"Annotators": one.annotators, "Votes": one.votes, "Pairs told apart": one.pairs} for one in summary.power]
     )
 
 
 def needed_table(summary: RankingSummary) -> pd.DataFrame:
-    """For each pair the votes in all that tell it apart."""
+    """For each pair the total number of votes that separates its intervals."""
     return _table(
         {
             "Better": pair.better,
@@ -102,14 +102,14 @@ def needed_table(summary: RankingSummary) -> pd.DataFrame:
 
 
 def time_table(seconds: Sequence[int | float]) -> pd.DataFrame:
-    """How many votes took so long; those whose time is not known are left out."""
+    """Histogram of the votes by their time; unknown times are left out."""
     counts, _ = np.histogram([value for value in seconds if value > 0], bins=[*BOUNDS, np.inf])
     spans = [f"{low}–{high}" for low, high in pairwise(BOUNDS)]
     return pd.DataFrame({"Seconds": [*spans, f"over {BOUNDS[-1]}"], "Votes": counts})
 
 
 def group_table(groups: Sequence[VoteGroup], name: str) -> pd.DataFrame:
-    """A row an item or an annotator: votes, the median time, and the mean place of each method."""
+    """A row per item or annotator: votes, the median time, and the mean place of each method."""
     return pd.DataFrame(
         [
             {
@@ -124,7 +124,7 @@ def group_table(groups: Sequence[VoteGroup], name: str) -> pd.DataFrame:
 
 
 def exclusion_table(excluded: Sequence[Exclusion], items: Mapping[str, ItemName]) -> pd.DataFrame:
-    """Who or what was left out, and why."""
+    """A row per exclusion, with its reason."""
     return pd.DataFrame(
         [
             {
@@ -139,7 +139,7 @@ def exclusion_table(excluded: Sequence[Exclusion], items: Mapping[str, ItemName]
 
 
 def condition_table(summary: GuessSummary) -> pd.DataFrame:
-    """A row a condition of a study of guesses, no explanation first; shares are from 0 to 1."""
+    """A row per condition of a study of guesses, no explanation first; shares are from 0 to 1."""
     placebo = {summary.placebo: f"{summary.placebo} (placebo)"}
     return _table(
         {
@@ -156,9 +156,9 @@ def condition_table(summary: GuessSummary) -> pd.DataFrame:
 
 
 def sureness_table(summary: GuessSummary) -> pd.DataFrame:
-    """A row for each condition and level of sureness that was used, all conditions together first.
+    """A row per condition and level of sureness in use, all conditions together first.
 
-    The interval stands in one column: five fit on a telephone.
+    The interval is in one column: five columns fit on a phone.
     """
     groups = {"all": summary.by_sureness} | {one.name: one.by_sureness for one in summary.conditions}
     return _table(
@@ -175,11 +175,11 @@ def sureness_table(summary: GuessSummary) -> pd.DataFrame:
 
 
 def guess_item_table(guesses: Sequence[GuessAnswer], items: Mapping[str, ItemName]) -> pd.DataFrame:
-    """A row an item: what the model said, what people guessed, how many were right, and how sure they were.
+    """A row per item: the model's prediction, people's guesses, how many were right, and how sure people were.
 
-    First looks alone are counted, here and by annotator.
+    Only first views are counted, here and by annotator.
     """
-    groups = _first_looks((guess.item, guess) for guess in guesses)
+    groups = _group_first_views((guess.item, guess) for guess in guesses)
     return pd.DataFrame(
         [
             {
@@ -195,8 +195,8 @@ def guess_item_table(guesses: Sequence[GuessAnswer], items: Mapping[str, ItemNam
 
 
 def guesser_table(guesses: Sequence[GuessAnswer]) -> pd.DataFrame:
-    """A row an annotator: how many were right, with and without an explanation, and how sure they were."""
-    groups = _first_looks((guess.annotator, guess) for guess in guesses)
+    """A row per annotator: how many guesses were right, with and without an explanation, and how sure they were."""
+    groups = _group_first_views((guess.annotator, guess) for guess in guesses)
     return pd.DataFrame(
         [
             {
@@ -212,13 +212,8 @@ def guesser_table(guesses: Sequence[GuessAnswer]) -> pd.DataFrame:
 
 
 def _table(rows: Iterable[Row]) -> pd.DataFrame:
-    """The rows with their fractions rounded."""
-    return pd.DataFrame(
-        [
-            {name: round(value, DECIMALS) if isinstance(value, float) else value for name, value in row.items()}
-            for row in rows
-        ]
-    )
+    """The rows, rounded."""
+    return pd.DataFrame(list(rows)).round(DECIMALS)
 
 
 def _rating_columns(rating: Rating, setting: str) -> Row:
@@ -253,7 +248,7 @@ def _gain_columns(gain: GuessGain | None) -> Row:
     }
 
 
-def _first_looks(named: Iterable[tuple[str, GuessAnswer]]) -> dict[str, list[GuessAnswer]]:
+def _group_first_views(named: Iterable[tuple[str, GuessAnswer]]) -> dict[str, list[GuessAnswer]]:
     groups: dict[str, list[GuessAnswer]] = defaultdict(list)
     for name, guess in named:
         if not guess.repeat:
@@ -262,13 +257,13 @@ def _first_looks(named: Iterable[tuple[str, GuessAnswer]]) -> dict[str, list[Gue
 
 
 def _right(own: Sequence[GuessAnswer]) -> str | None:
-    """Of those that were guesses."""
+    """Share of right answers among the guesses, in words; None without guesses."""
     guesses = [guess for guess in own if guess.label is not None]
     return f"{sum(guess.right for guess in guesses):,} of {len(guesses):,}" if guesses else None
 
 
 def _class_counts(own: Sequence[GuessAnswer], labels: Sequence[str]) -> str | None:
-    """The classes that were guessed, the most frequent first."""
+    """The guessed classes with their counts, the most frequent first."""
     counts = Counter(guess.label for guess in own if guess.label is not None).most_common()
     return ", ".join(f"{labels[label]} {times:,}" for label, times in counts) or None
 

@@ -1,4 +1,4 @@
-"""The results of a study with its methods by the titles that an organizer knows, in the order of the design."""
+"""The results of a study with methods named by their titles, in the order of the design."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ MOST_STUDIES = 8
 
 @dataclass(frozen=True)
 class TitledResults:
-    """Results, and the titles of their methods."""
+    """Results with the titles of their methods. `untitled`: the same results with ids."""
 
     untitled: Results
 
@@ -37,7 +37,7 @@ class TitledResults:
 
     @property
     def votes(self) -> tuple[CountedVote, ...]:
-        """The answers that count."""
+        """The votes that count."""
         return self.untitled.votes
 
     @cached_property
@@ -46,21 +46,21 @@ class TitledResults:
 
     @cached_property
     def items(self) -> Mapping[str, ItemName]:
-        """By the place that votes name."""
+        """The names of the items by their places in votes."""
         return item_names(self.study.id)
 
     @cached_property
     def summary(self) -> RankingSummary | None:
-        """None where nothing is ranked."""
+        """The results of rankings; None if nothing is ranked."""
         return None if self.untitled.summary is None else titled_summary(self.untitled.summary, self.titles)
 
     @cached_property
     def forward(self) -> GuessSummary | None:
-        """None where nobody guesses."""
+        """The results of guesses; None if nobody guesses."""
         return None if self.untitled.forward is None else titled_forward(self.untitled.forward, self.titles)
 
     def thumbnails(self, places: Sequence[str]) -> list[str]:
-        """The URLs of small pictures of these items; none in a study of texts."""
+        """The `data:` URLs of thumbnails of these items; empty in a study of texts."""
         if self.study.design.kind != "image":
             return []
         urls = _thumbnails(self.study.id, self.study.token)
@@ -69,12 +69,12 @@ class TitledResults:
 
 @st.cache_data(show_spinner="Making small pictures of the items", max_entries=MOST_STUDIES)
 def _thumbnails(study: int, token: str) -> dict[str, str]:
-    """By place. A study that has opened keeps its pictures, so they are made once; `token` tells databases apart."""
+    """Thumbnails by place. The pictures of an open study never change; `token` distinguishes databases."""
     return {place: thumbnail_url(picture.pixels) for place, picture in item_pictures(study).items()}
 
 
 def method_titles(design: Design) -> dict[str, str]:
-    """The title of each method by its name in the votes. The same method with other parameters has a number."""
+    """The title of each method by its name in the votes. A variant with other parameters has a number."""
     names = method_names(design)
     return {
         name: f"{_title(method.id, design.kind)}{name.removeprefix(method.id)}"
@@ -83,7 +83,7 @@ def method_titles(design: Design) -> dict[str, str]:
 
 
 def titled_summary(summary: RankingSummary, titles: Mapping[str, str]) -> RankingSummary:
-    """The same results under these titles, and in their order."""
+    """Rename the methods of the results to their titles, and sort them in the order of the titles."""
     places = [summary.methods.index(name) for name in titles if name in summary.methods]
     return replace(
         summary,
@@ -100,14 +100,14 @@ def titled_summary(summary: RankingSummary, titles: Mapping[str, str]) -> Rankin
 
 
 def titled_forward(summary: GuessSummary, titles: Mapping[str, str]) -> GuessSummary:
-    """The same results of guesses under these titles."""
+    """Rename the methods of the results of guesses to their titles."""
     names = {WITHOUT: WITHOUT} | dict(titles)
     conditions = tuple(replace(one, name=names[one.name]) for one in summary.conditions)
     return replace(summary, conditions=conditions, placebo=names[summary.placebo] if summary.placebo else None)
 
 
 def _title(method: str, kind: str) -> str:
-    """A study from elsewhere may have methods that are not known here."""
+    """The title of a method, or its id: an imported study may have methods that are unknown here."""
     try:
         return explainer(method, kind).title
     except ExegesisError:

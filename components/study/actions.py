@@ -1,14 +1,14 @@
-"""What an organizer does to a study: go to it, copy, close, archive, delete, import and export it.
+"""Actions of an organizer: open, duplicate, close, archive, delete, import and export a study.
 
-Callbacks: what failed, or was done, is said on the next run. What cannot be undone is confirmed first.
+The actions are callbacks: the next run reports success or failure. Irreversible ones need a confirmation.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import describe_error, show_error, show_note
 from components.export import file_button
@@ -18,7 +18,7 @@ from engine.study.studies import AnswerCounts, StudyRecord
 from engine.study.study_file import export_study, import_study
 
 STUDY, NEW = "study", "new"
-"""Parameters of the address: which study, or what a new one begins with."""
+"""Parameters of the address: a study, or the preset of a new one."""
 FAILURE_KEY, NOTE_KEY = "study_failed", "study_done"
 TYPED_TITLE = "study.delete.typed"
 IMPORT_KEY, UPLOAD_KEY = "study.import", "study.import.file"
@@ -29,22 +29,22 @@ FILE_HELP = (
 
 
 def show_study(study: int) -> None:
-    """Go to one study."""
+    """Open the page of one study."""
     st.query_params.from_dict({STUDY: str(study)})
 
 
 def show_form(start: str) -> None:
-    """Go to the form of a new study."""
+    """Open the form of a new study."""
     st.query_params.from_dict({NEW: start})
 
 
 def show_list() -> None:
-    """Go to the list."""
+    """Open the list."""
     st.query_params.clear()
 
 
 def duplicate(study: int) -> None:
-    """Make a draft of the same design and go to it."""
+    """Create a draft of the same design and open it."""
     _try(lambda: show_study(studies.duplicate(study).id), "This is the copy: a draft with a link of its own.")
 
 
@@ -57,14 +57,14 @@ def archive(study: int) -> None:
 
 
 def delete(study: int, title: str) -> None:
-    """Remove it with all that belongs to it, and go to the list."""
+    """Delete the study with all of its data, and open the list."""
     _try(lambda: studies.delete(study), f"Study {study}, {title}, is deleted.")
     if FAILURE_KEY not in st.session_state:
         show_list()
 
 
 def draw_outcome() -> None:
-    """Draw what the last action came to, once."""
+    """Draw the outcome of the last action, once."""
     if failure := st.session_state.pop(FAILURE_KEY, ""):
         show_error(failure)
     if note := st.session_state.pop(NOTE_KEY, ""):
@@ -72,7 +72,7 @@ def draw_outcome() -> None:
 
 
 def leave_note(text: str) -> None:
-    """Set what is said on the next run."""
+    """Leave a note for the next run."""
     st.session_state[NOTE_KEY] = text
 
 
@@ -87,44 +87,41 @@ def _try(action: Callable[[], object], note: str) -> None:
 
 @st.dialog("Close the study?")
 def confirm_closing(record: StudyRecord, counts: AnswerCounts) -> None:
-    """Say that it is for good."""
+    """Ask for a confirmation."""
     st.text(f"So far: {study_progress(record, counts)}")
     st.markdown("It takes no more votes then, and cannot be opened again.")
-    with dialog_buttons():
-        if st.button("Close the study", type="primary", on_click=close, args=(record.id,)):
-            st.rerun()
-        if st.button("Keep it open"):
-            st.rerun()
+    draw_dialog_buttons("Close the study", "Keep it open", partial(close, record.id))
 
 
 @st.dialog("Delete the study?")
 def confirm_deleting(record: StudyRecord, counts: AnswerCounts) -> None:
-    """Wait for its title to be typed."""
+    """Ask for the title as a confirmation."""
     title = one_line_title(record)
     st.text(f"{title}\n{study_progress(record, counts)}")
     st.markdown("It goes with its items, its annotators and their votes. This cannot be undone.")
     typed = st.text_input("Type the title to confirm", key=TYPED_TITLE, autocomplete="off")
-    with dialog_buttons():
-        sure = " ".join(typed.split()) == title
-        if st.button("Delete the study", type="primary", disabled=not sure, on_click=delete, args=(record.id, title)):
-            st.rerun()
-        if st.button("Keep it"):
-            st.rerun()
+    is_confirmed = " ".join(typed.split()) == title
+    draw_dialog_buttons("Delete the study", "Keep it", partial(delete, record.id, title), disabled=not is_confirmed)
 
 
-def dialog_buttons() -> DeltaGenerator:
-    """The row of a dialog's buttons."""
-    return st.container(horizontal=True, gap="small")
+def draw_dialog_buttons(confirm: str, cancel: str, action: Callable[[], object], disabled: bool = False) -> None:
+    """Draw the two buttons of a dialog, which both close it; the first one performs the action."""
+    with st.container(horizontal=True, gap="small"):
+        if st.button(confirm, type="primary", disabled=disabled):
+            action()
+            st.rerun()
+        if st.button(cancel):
+            st.rerun()
 
 
 def draw_study_file_button(study: int) -> None:
-    """Draw the button that makes the study's file."""
+    """Draw the download button of the study file."""
     name = f"study-{study}-design.json"
     file_button("Study file", name, "application/json", lambda: export_study(study), FILE_HELP, "study.file")
 
 
 def draw_import() -> None:
-    """Draw the section that brings a study from a file; closed it costs nothing."""
+    """Draw the section that imports a study file; it runs only while open."""
     section = st.expander("Study from a file", icon=":material/upload_file:", key=IMPORT_KEY, on_change="rerun")
     if not section.open:
         return

@@ -1,4 +1,4 @@
-"""A study as organizers see it, in words: its state, its facts, its link, what happened to it; pure."""
+"""Descriptions of a study for organizers: its state, facts, join link and log. Pure functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from engine.study.studies import ARCHIVED, CLOSED, DRAFT, OPEN, AnswerCounts, St
 
 BadgeColor = Literal["blue", "gray", "green", "orange"]
 OVER = "over"
-# Each state has a word and a sign of its own, so that color is never the only difference.
+# Each state has its own word and icon, so that color is never the only difference.
 BADGES: dict[str, tuple[str, BadgeColor, str]] = {
     DRAFT: ("draft", "gray", ":material/edit:"),
     OPEN: ("open", "green", ":material/how_to_vote:"),
@@ -32,17 +32,17 @@ LONGEST_DETAIL = 300
 
 
 def state_badge(record: StudyRecord) -> tuple[str, BadgeColor, str]:
-    """The state in a word, its color and its sign."""
+    """The word, color and icon of the state."""
     return BADGES[OVER if record.state == OPEN and not record.takes_votes else record.state]
 
 
 def one_line_title(record: StudyRecord) -> str:
-    """Its title on one line."""
+    """The title on one line."""
     return " ".join(record.design.title.split()) or f"Study {record.id}"
 
 
 def study_progress(record: StudyRecord, counts: AnswerCounts) -> str:
-    """The answers that it has gathered."""
+    """Describe the number of answers."""
     if record.state == DRAFT:
         return "not opened yet"
     if not counts.annotators:
@@ -52,7 +52,7 @@ def study_progress(record: StudyRecord, counts: AnswerCounts) -> str:
 
 
 def study_facts(record: StudyRecord, counts: AnswerCounts, zone: tzinfo) -> dict[str, str]:
-    """The facts on its card."""
+    """The facts on the card of a study."""
     design = record.design
     return {
         "votes": study_progress(record, counts),
@@ -65,7 +65,7 @@ def study_facts(record: StudyRecord, counts: AnswerCounts, zone: tzinfo) -> dict
 
 
 def study_history(record: StudyRecord, zone: tzinfo) -> str:
-    """When it was made, opened and closed, or will close."""
+    """Times of its creation, opening and end, past or planned."""
     times = [("made", record.created), ("opened", record.opened), ("closed", record.closed)]
     if record.state in (DRAFT, OPEN):
         times.append(("closes" if record.state == DRAFT or record.takes_votes else "closed", record.design.closes_at))
@@ -73,7 +73,7 @@ def study_history(record: StudyRecord, zone: tzinfo) -> str:
 
 
 def design_facts(design: Design, methods: Mapping[str, Explainer]) -> dict[str, str]:
-    """All that was decided, for a study that can no longer be changed."""
+    """The facts of a design that can no longer be changed."""
     votes = design.votes_per_item
     return {
         "question": design.question,
@@ -93,7 +93,7 @@ def design_facts(design: Design, methods: Mapping[str, Explainer]) -> dict[str, 
 
 
 def describe_exclusions(rules: ExclusionRules) -> str:
-    """The exclusion rules in words."""
+    """Describe the exclusion rules."""
     parts = []
     if rules.least_seconds:
         parts.append(f"votes made in less than {rules.least_seconds:g} s")
@@ -107,7 +107,7 @@ def describe_exclusions(rules: ExclusionRules) -> str:
 
 
 def event_rows(log: Iterable[tuple[str, float, Mapping[str, Any]]], zone: tzinfo) -> list[dict[str, str]]:
-    """A row an event, the latest first."""
+    """A row per event, the latest first."""
     rows = [
         {"when": format_time(when, zone), "what": kind.replace("_", " "), "more": _shorten(details)}
         for kind, when, details in log
@@ -116,19 +116,19 @@ def event_rows(log: Iterable[tuple[str, float, Mapping[str, Any]]], zone: tzinfo
 
 
 def join_link(page: str | None, token: str) -> str:
-    """The address that participants get, from the address of the organizer's own page."""
+    """The participants' address, derived from the address of the organizer's own page."""
     parts = urlsplit(page or "")
     folder = parts.path.rpartition("/")[0]
     return urlunsplit((parts.scheme, parts.netloc, f"{folder}/{ANNOTATE.url_path}", f"study={token}", ""))
 
 
 def is_local_link(link: str) -> bool:
-    """Whether other machines cannot follow that link."""
+    """Whether the link works on this machine only."""
     return urlsplit(link).hostname in ("localhost", "127.0.0.1", "::1", None)
 
 
 def format_time(seconds: float, zone: tzinfo) -> str:
-    """A time in the organizer's zone."""
+    """Format a time in the organizer's time zone."""
     return datetime.fromtimestamp(seconds, zone).strftime("%Y-%m-%d %H:%M %Z")
 
 
@@ -159,7 +159,7 @@ def _describe_method(choice: MethodChoice, methods: Mapping[str, Explainer]) -> 
 
 
 def _shorten(details: Mapping[str, Any]) -> str:
-    """Details in short: the whole design of an opening is in the export."""
+    """Shorten the details of an event: the whole design of an opening is in the export."""
     rest = {name: value for name, value in details.items() if name != "design"}
     text = json.dumps(rest, ensure_ascii=False) if rest else ""
     return text if len(text) <= LONGEST_DETAIL else f"{text[:LONGEST_DETAIL]}…"

@@ -1,19 +1,20 @@
-"""A study that has not opened: its form, saving it, and its opening.
+"""Drafts of studies: the form, saving, and opening.
 
-Opening takes a while: it runs on when its tab is closed, and any organizer sees how far it is.
+Opening takes a while: it continues when its tab is closed, and every organizer sees its progress.
 """
 
 from __future__ import annotations
 
 import threading
 from datetime import tzinfo
+from functools import partial
 
 import streamlit as st
 
 from cache import key_for
 from components.compute import Computation
 from components.errors import describe_error, show_error, show_note
-from components.study.actions import dialog_buttons, leave_note, show_study
+from components.study.actions import draw_dialog_buttons, leave_note, show_study
 from components.study.form import draw_form, fill_form, read_design
 from engine.errors import ExegesisError
 from engine.models.catalog import embedded_models
@@ -21,7 +22,7 @@ from engine.progress import CancelToken
 from engine.study.design import PRESETS, Design, check_available, check_design, find_preset
 from engine.study.studies import StudyRecord, change, create, has_snapshot, open_study
 
-LOOK_SECONDS = 1.0
+REFRESH_SECONDS = 1.0
 FROZEN = (
     "This study came from a file with its items and explanations: it opens at once, with exactly those. For another "
     "design, duplicate it."
@@ -29,19 +30,19 @@ FROZEN = (
 
 
 class Opening:
-    """One study that is being opened, or that could not be."""
+    """The opening of one study, under way or failed."""
 
     def __init__(self, study: int) -> None:
         self.study = study
         self._units = (0, 0, "")
         self._work: Computation[StudyRecord] = Computation(f"opening of study {study}", self._open)
-        self._work.token.join()  # for good: it does not end when nobody watches
+        self._work.token.join()  # never left: the work continues when no page watches it
 
     def start(self) -> None:
         self._work.start()
 
     def stop(self) -> None:
-        """Stop before the next pass through the model; what is finished is found in the cache next time."""
+        """Stop before the next pass through the model; finished parts stay in the cache."""
         self._work.token.cancel()
 
     @property
@@ -49,18 +50,18 @@ class Opening:
         return self._work.finished.is_set()
 
     def wait(self, seconds: int | float) -> bool:
-        """Whether it is over, at the latest after so many seconds."""
+        """Wait at most so many seconds; returns whether it is over."""
         return self._work.finished.wait(seconds)
 
     @property
     def progress(self) -> tuple[float, str]:
-        """The share that is done, from 0 to 1, and words."""
+        """The finished share, from 0 to 1, and its description."""
         done, total, doing = self._units
         words = f"{done:,} of {total:,} {doing}".strip() if total else "reading the data set and the model"
         return (done / total if total else 0.0), f"{words} · {self._work.words()}"
 
     def failure(self) -> Exception | None:
-        """Why it ended without opening the study."""
+        """The error that ended it; None if the study is open."""
         try:
             self._work.result()
         except Exception as error:
@@ -76,7 +77,7 @@ class Opening:
 
 
 def start_opening(study: int) -> Opening:
-    """Start to open the study, unless that is under way."""
+    """Start opening the study unless that is under way."""
     with _lock:
         opening = _openings.get(study)
         if opening is None or opening.is_over:
@@ -86,13 +87,13 @@ def start_opening(study: int) -> Opening:
 
 
 def current_opening(study: int) -> Opening | None:
-    """The latest opening of that study which is under way, or whose end nobody has taken note of."""
+    """The latest opening of that study until its end is acknowledged."""
     with _lock:
         return _openings.get(study)
 
 
 def forget_opening(study: int) -> None:
-    """Take note of its end."""
+    """Acknowledge the end of an opening."""
     with _lock:
         if study in _openings and _openings[study].is_over:
             del _openings[study]
@@ -103,7 +104,7 @@ _openings: dict[int, Opening] = {}
 
 
 def draw_new_study(start: str, zone: tzinfo) -> None:
-    """Draw the form of a study that is not stored yet. `start`: a preset's name, or a blank design."""
+    """Draw the form of a new study. `start`: the name of a preset; any other: a blank design."""
     model = next(iter(embedded_models()), "")
     if start in PRESETS:
         st.header(f"New study: {PRESETS[start].title}", anchor=False)
@@ -119,10 +120,10 @@ def draw_new_study(start: str, zone: tzinfo) -> None:
 
 
 def draw_draft(record: StudyRecord, zone: tzinfo) -> None:
-    """Draw its form, or how far its opening is."""
+    """Draw the form, or the progress of opening."""
     opening = current_opening(record.id)
     if opening is not None and not opening.is_over:
-        st.fragment(_draw_opening, run_every=LOOK_SECONDS)(opening)
+        st.fragment(_draw_opening, run_every=REFRESH_SECONDS)(opening)
         return
     if opening is not None and (error := opening.failure()):
         show_error(describe_error(error))
@@ -175,7 +176,7 @@ def _draw_open_button(record: StudyRecord, is_saved: bool) -> None:
 
 @st.dialog("Open the study?")
 def confirm_opening(record: StudyRecord) -> None:
-    """Say what is fixed by it."""
+    """Ask for a confirmation, and say what it fixes."""
     design = record.design
     items, methods = design.item_count + design.practice, len(design.ballot_methods)
     st.text(f"{items:,} items, {methods} explanations of each: {items * methods:,} in all")
@@ -184,12 +185,7 @@ def confirm_opening(record: StudyRecord) -> None:
         "see. The design cannot be changed afterwards, nor the rules for leaving out votes. Computing goes on when you "
         "close this page."
     )
-    with dialog_buttons():
-        if st.button("Open the study", type="primary"):
-            start_opening(record.id)
-            st.rerun()
-        if st.button("Not yet"):
-            st.rerun()
+    draw_dialog_buttons("Open the study", "Not yet", partial(start_opening, record.id))
 
 
 def _save(record: StudyRecord, design: Design) -> None:

@@ -1,7 +1,7 @@
-"""The fields of a study's form: their widgets, and a design as what these hold, and back.
+"""The fields of a study's form: their widgets, and conversion between a design and the values of the fields.
 
-A field is named as in the design: "title", "items.count", "exclusion.least_seconds"; bounds, choices and help stand
-there too. Model, data set and methods have fields of their own for texts and for pictures.
+A field is named as in the design: "title", "items.count", "exclusion.least_seconds"; bounds, choices and help are
+declared there too. Model, data set and methods have separate fields for texts and for pictures.
 """
 
 from __future__ import annotations
@@ -37,17 +37,17 @@ def field_key(name: str) -> str:
 
 
 def field_value(name: str) -> Any:
-    """The value of a field, shown or hidden."""
+    """The value of a field, visible or hidden."""
     return st.session_state[field_key(name)]
 
 
 def set_field(name: str, value: object) -> None:
-    """Give a field its value before it is drawn."""
+    """Set the value of a field before it is drawn."""
     st.session_state[field_key(name)] = value
 
 
 def draw_number(name: str, label: str, step: int | float = 1) -> None:
-    """Draw a number within the bounds of its field; one that may be none is then empty."""
+    """Draw a number input with the bounds of its field; empty means None if the field is optional."""
     hint, meta = _declaration(name)
     optional = type(None) in get_args(hint)
     kind = float if float in (hint, *get_args(hint)) else int
@@ -61,17 +61,17 @@ def draw_number(name: str, label: str, step: int | float = 1) -> None:
 
 
 def draw_line(name: str, label: str, help: str | None = None, width: int | Literal["stretch"] = "stretch") -> None:
-    """Draw a text on one line."""
+    """Draw a text input."""
     st.text_input(label, key=field_key(name), help=help, width=width, persist_state="page")
 
 
 def draw_text(name: str, label: str, help: str | None = None, height: int = 160) -> None:
-    """Draw a text on several lines."""
+    """Draw a text area."""
     st.text_area(label, key=field_key(name), help=help, height=height, persist_state="page")
 
 
 def draw_choice(name: str, label: str, words: Mapping[str, str], on_change: Callable[[], None] | None = None) -> None:
-    """Draw one of a few, each in words. `on_change`: called when a person chose another."""
+    """Draw the choice between options. `words`: the label of each. `on_change`: called after a change by the user."""
     st.segmented_control(
         label, list(words), key=field_key(name), format_func=words.__getitem__, required=True,
         help=_declaration(name)[1]["help"], on_change=on_change, persist_state="page",
@@ -79,19 +79,19 @@ def draw_choice(name: str, label: str, words: Mapping[str, str], on_change: Call
 
 
 def draw_name(name: str, label: str, options: Sequence[str], help: str) -> None:
-    """Draw one of the listed names, or another that a person types."""
+    """Draw the choice of a listed name, or of another one that the user types."""
     current = st.session_state.get(field_key(name))
     names = list(dict.fromkeys([*options, *filter(None, [current])]))
     st.selectbox(label, names, key=field_key(name), accept_new_options=True, help=help, persist_state="page")
 
 
 def field_row() -> DeltaGenerator:
-    """A container of fields side by side, as many as the window holds."""
+    """A container of fields side by side, as many as fit in the window."""
     return st.container(horizontal=True, gap="small", vertical_alignment="bottom")
 
 
 def _declaration(name: str) -> tuple[Any, Mapping[str, Any]]:
-    """The type of a field of the design or of one of its parts, and its metadata."""
+    """The type and the metadata of a field of the design or of one of its parts."""
     part, _, own = name.rpartition(".")
     owner: Any = type(getattr(Design(), part)) if part else Design
     declared = next(field for field in dataclasses.fields(owner) if field.name == own)
@@ -99,7 +99,7 @@ def _declaration(name: str) -> tuple[Any, Mapping[str, Any]]:
 
 
 def fields_from_design(design: Design, zone: tzinfo) -> Fields:
-    """The values of the fields for that design. `zone`: where its times are read."""
+    """Convert a design to the values of the fields. `zone`: the time zone of its times."""
     plain = design.to_json()
     fields = {name: value for name, value in plain.items() if name not in ELSEWHERE}
     for part in PARTS:
@@ -114,7 +114,7 @@ def fields_from_design(design: Design, zone: tzinfo) -> Fields:
 def design_from_fields(
     fields: Mapping[str, Any], model: str, dataset: str, methods: Sequence[Mapping[str, Any]], zone: tzinfo
 ) -> Design:
-    """The design that the fields describe, not checked as a whole. Errors name what is not allowed in one of them."""
+    """Convert the values of the fields to a design, not checked as a whole. Errors: a value that is not allowed."""
     plain = {name: value for name, value in fields.items() if "." not in name}
     for part in PARTS:
         start = f"{part}."
@@ -135,7 +135,7 @@ def field_names() -> tuple[str, ...]:
 
 
 def parse_indices(text: str) -> list[int]:
-    """`3, 7, 10-12` as 3, 7, 10, 11, 12, in the order written."""
+    """Parse `3, 7, 10-12` into 3, 7, 10, 11, 12, in that order."""
     indices: list[int] = []
     for part in filter(None, (one.strip() for one in re.split(r"[,;\n]", text))):
         span = SPAN.fullmatch(part)
@@ -149,7 +149,7 @@ def parse_indices(text: str) -> list[int]:
 
 
 def format_indices(indices: Sequence[int]) -> str:
-    """The numbers in their order; three and more that follow each other as a span."""
+    """Format numbers in their order; three or more consecutive ones become a span."""
     runs: list[list[int]] = []
     for index in indices:
         if runs and index == runs[-1][-1] + 1:

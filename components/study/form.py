@@ -1,7 +1,7 @@
-"""The form in which an organizer decides everything about a study before it opens.
+"""The form of a study's design.
 
-A method may come several times, with different parameters: it is entered under its id, "#" and a number, and has
-parameters of its own there.
+A method may occur several times with different parameters: its variants are named by its id, "#" and a number, and have
+separate parameters.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ from engine.study.design import (
 )
 
 FILLED_KEY, DRAWN_KEY = "study_form_filled", "study_form_drawn"
-"""In the session: what the controls were filled from, and what they were drawn with in full."""
+"""Session keys: the source from which the controls were filled, and the source of the last completely drawn form."""
 CURTAIN = (
     "<style>.st-key-study_form { visibility: hidden; }</style>"
     '<div class="xg"><p class="xg-small" role="status">Drawing the form …</p></div>'
@@ -79,13 +79,13 @@ COLOR_COSTS = {
     BY_SIGN: "Methods without negative scores look different at sight, so the random one can be named more often than "
     "by chance.",
 }
-"""What each rule costs; `python -m benchmarks study_placebo` measures how often the random one can be named."""
+"""The drawback of each rule; `python -m benchmarks.study_placebo` measures how often the random one is recognized."""
 
 Methods = Mapping[str, Explainer]
 
 
 def fill_form(source: str, design: Design, zone: tzinfo) -> None:
-    """Give the controls what the design says, unless they were filled from the same `source` already."""
+    """Fill the controls from the design, unless they were filled from the same `source` already."""
     if st.session_state.get(FILLED_KEY) == source and field_key("title") in st.session_state:
         return
     for name, value in fields_from_design(design, zone).items():
@@ -96,7 +96,7 @@ def fill_form(source: str, design: Design, zone: tzinfo) -> None:
 
 
 def _fill_kind(kind: str, design: Design) -> None:
-    """Model, data set and methods; a data set after which the model is named, else the first."""
+    """Fill model, data set and methods; by default the data set that the model is named after, else the first."""
     model = design.model or next(iter(list_models(kind)), None)
     datasets = list_datasets(kind)
     usual = next((name for name in datasets if (model or "").startswith(name)), next(iter(datasets), None))
@@ -114,7 +114,7 @@ def _fill_kind(kind: str, design: Design) -> None:
 
 
 def read_design(zone: tzinfo) -> Design:
-    """The design that the controls hold, not checked as a whole. Errors name what is not allowed in one of them."""
+    """Read the design from the controls, not checked as a whole. Errors: a value that is not allowed."""
     kind = field_value("kind")
     fields: Fields = {name: field_value(name) for name in field_names()}
     model, dataset = ((field_value(f"{kind}.{name}") or "").strip() for name in ("model", "dataset"))
@@ -127,10 +127,10 @@ def read_design(zone: tzinfo) -> Design:
 
 
 def draw_form() -> None:
-    """Draw the controls, which appear together once all are drawn.
+    """Draw the controls; they appear together once all are drawn.
 
-    With each choice the browser sends the values of the controls that it knows, and Streamlit sends it those of the
-    others again: a value typed into one of these meanwhile would be lost.
+    At each change the browser sends the values of the controls that it knows, and Streamlit resets the others: a value
+    typed into one of these in the meantime would be lost.
     """
     curtain = st.empty()
     if st.session_state.get(DRAWN_KEY) != st.session_state[FILLED_KEY]:
@@ -161,7 +161,7 @@ def _draw_subject() -> None:
 
 
 def _change_texts() -> None:
-    """Texts that nobody has changed go with what people do."""
+    """Replace unchanged default texts by those of the new mode."""
     for name, usual in DEFAULT_TEXTS.items():
         if field_value(name) in usual.values():
             set_field(name, usual[field_value("mode")])
@@ -177,7 +177,7 @@ def _draw_explanations() -> None:
     chosen_methods(entries, prefix)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         all_methods(entries, usual, prefix, [model])
-        _draw_repeat(kind, entries)
+        _draw_variant_picker(kind, entries)
     st.toggle("Mix in a random explanation", key=field_key("placebo"), persist_state="page")
     draw_choice("colors", "Colors show", COLOR_WORDS)
     st.caption(COLOR_COSTS[field_value("colors")])
@@ -185,7 +185,7 @@ def _draw_explanations() -> None:
 
 
 def _substitute_learned(kind: str, model: str) -> None:
-    """A learned explainer is of one model: on another that has none, what it would begin from takes its place."""
+    """Replace a learned explainer that the model does not have by the method that it starts from."""
     chosen = field_value(f"{kind}.methods")
     others = [name for name in chosen if method_id(name) != LEARNED]
     if len(others) < len(chosen) and model and LEARNED not in smat_methods(model, kind):
@@ -193,20 +193,20 @@ def _substitute_learned(kind: str, model: str) -> None:
         show_note(NOT_LEARNED)
 
 
-def _draw_repeat(kind: str, entries: Methods) -> None:
-    """The box that enters a method once more."""
+def _draw_variant_picker(kind: str, entries: Methods) -> None:
+    """Draw the control that adds a variant of a method."""
     chosen = [
         name for name in field_value(f"{kind}.methods") if method_id(name) == name and has_parameters(entries[name])
     ]
     st.selectbox(
         "A method once more", chosen, None, key=field_key(f"{kind}.again"),
         format_func=lambda name: entries[name].title, placeholder="Choose one of these", help=AGAIN_HELP, width=NARROW,
-        on_change=_enter, args=(kind,),
+        on_change=_add_variant, args=(kind,),
     )  # fmt: skip
 
 
-def _enter(kind: str) -> None:
-    """Under the first name that is free; its parameters begin at their defaults."""
+def _add_variant(kind: str) -> None:
+    """Add a variant under the first free name, with default parameters."""
     id, chosen = field_value(f"{kind}.again"), field_value(f"{kind}.methods")
     set_field(f"{kind}.again", None)
     if id is None:
@@ -221,7 +221,7 @@ def _entries(kind: str) -> dict[str, Explainer]:
 
 
 def entry_names(choices: Sequence[MethodChoice]) -> list[tuple[str, MethodChoice]]:
-    """Each with the name that it has in the form: its id, and from the second time on a number."""
+    """Pair each choice with its name in the form: its id, and a number from the second time on."""
     ids = [choice.id for choice in choices]
     times = [ids[: place + 1].count(id) for place, id in enumerate(ids)]
     names = [id if time == 1 else f"{id}{AGAIN}{time}" for id, time in zip(ids, times, strict=True)]
@@ -229,12 +229,12 @@ def entry_names(choices: Sequence[MethodChoice]) -> list[tuple[str, MethodChoice
 
 
 def method_id(name: str) -> str:
-    """The id of the method that has this name in the form."""
+    """The id of the method with this name in the form."""
     return name.partition(AGAIN)[0]
 
 
 def with_repeats(methods: Methods, entered: Sequence[str]) -> dict[str, Explainer]:
-    """The methods, each followed by those entered that are the same once more, with a title of their own."""
+    """The methods, each followed by its variants, which have a numbered title."""
     entries: dict[str, Explainer] = {}
     for id, method in methods.items():
         repeats = sorted({name for name in entered if method_id(name) == id} - {id})

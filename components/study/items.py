@@ -1,6 +1,6 @@
 """The part of a study's form that chooses its items: number and conditions, a picker, and a preview.
 
-No model is run for looking at the data set.
+Browsing the data set runs no model.
 """
 
 from __future__ import annotations
@@ -36,19 +36,19 @@ from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError, UsageError
 from engine.request import Picture
 from engine.study.design import Design
-from engine.study.snapshot import read_candidates
+from engine.study.items import read_candidates
 
 CHOICES = {"seed": "Drawn at random", "filter": "Drawn of those that fit", "hand": "Picked by hand"}
 JUDGED = {"any": "right or wrong", "right": "right", "wrong": "wrong"}
 HAND_HELP = "Their numbers in the data set, as its list shows them: 3, 7, 10-19. The first ones are for practice."
 ITEM_FIELDS = ("kind", "practice", "seed")
-"""Fields besides those of `ItemChoice` on which the items depend."""
+"""Fields besides those of `ItemChoice` that determine the items."""
 PICKER, START, INDICES, PREVIEW = "pick", "pick.from", "items.indices", "preview"
 A_PAGE = 12
 TILE = 120
-"""The width of a picture with its box, in pixels."""
+"""Width of a picture with its checkbox, in pixels."""
 FIRST = 6
-"""So many items are shown of what the choice gives."""
+"""Number of items in the preview."""
 MOST_CHARACTERS = 160
 NOTHING_PICKED = "Nothing is picked yet: tick examples above, or write their numbers."
 NOTHING_FITS = "No example of the data set fits. Ask for less of them."
@@ -58,7 +58,7 @@ PRACTICE = "for practice"
 
 @dataclass(frozen=True)
 class ExampleCard:
-    """An example in short: its text on one line, or the `data:` URL of a small picture."""
+    """A short form of an example: its text on one line, or the `data:` URL of a thumbnail."""
 
     index: int
     label: str
@@ -67,12 +67,12 @@ class ExampleCard:
 
     @property
     def name(self) -> str:
-        """Its number in the data set and its class."""
+        """The number in the data set and the class."""
         return f"{self.index} · {self.label}" if self.label else f"{self.index}"
 
 
 def draw_items() -> None:
-    """Draw the controls and what they come to."""
+    """Draw the controls and the preview of the items."""
     st.subheader("Items", anchor=False)
     draw_choice("items.how", "How items are chosen", CHOICES)
     how = field_value("items.how")
@@ -105,7 +105,7 @@ def _draw_conditions() -> None:
 
 
 def _items_design() -> Design:
-    """A design of the items alone: what else stands in the form is not in its way."""
+    """A design of the items alone, independent of the rest of the form."""
     names = [name for name in field_names() if name in ITEM_FIELDS or name.startswith("items.")]
     fields = fields_from_design(Design(), UTC) | {name: field_value(name) for name in names}
     return design_from_fields(fields, "", _dataset(), [], UTC)
@@ -117,9 +117,9 @@ def _dataset() -> str:
 
 
 def _draw_picker(kind: str, dataset: str, split: str | None) -> None:
-    """The data set a page at a time, each example with a box to tick; closed it costs nothing.
+    """Draw the data set page by page with a checkbox per example; it runs only while open.
 
-    What is ticked stands in the list of numbers, and the other way round.
+    The checkboxes and the list of numbers stay in sync.
     """
     section = st.expander(
         "Look through the data set and tick", icon=":material/checklist:", key=field_key(PICKER), on_change="rerun"
@@ -150,7 +150,7 @@ def _draw_boxes(source: ExampleSource, picked: Sequence[int]) -> None:
 
 
 def _draw_page_controls(count: int) -> int:
-    """Return where the page starts."""
+    """Draw the controls of the page; returns the number of its first example."""
     last = count - 1
     set_field(START, min(last, st.session_state.get(field_key(START)) or 0))
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
@@ -166,7 +166,7 @@ def _draw_page_controls(count: int) -> int:
 
 
 def _readable_card(source: ExampleSource, index: int) -> ExampleCard:
-    """One that cannot be read says so in its place."""
+    """The card of an example, or of the error if it cannot be read."""
     try:
         return example_card(source.read(index))
     except ExegesisError as error:
@@ -184,7 +184,7 @@ def _toggle(index: int) -> None:
 
 
 def _draw_preview(design: Design) -> None:
-    """The first items as the form stands; closed it costs nothing. Nothing of `design` but its items need be right."""
+    """Draw the first items for the current form; it runs only while open. Only the design's items must be valid."""
     section = st.expander("Preview of the items", icon=":material/preview:", key=field_key(PREVIEW), on_change="rerun")
     if not section.open:
         return
@@ -202,7 +202,7 @@ def _draw_preview(design: Design) -> None:
 
 
 def _describe_preview(design: Design, number: int) -> str:
-    """What the shown ones are, in words."""
+    """Describe the items of the preview."""
     if not number:
         return NOTHING_PICKED if design.items.how == "hand" else NOTHING_FITS
     if awaits_model(design):
@@ -214,7 +214,7 @@ def _describe_preview(design: Design, number: int) -> str:
 
 
 def _cards_html(items: Sequence[tuple[ExampleCard, bool]]) -> str:
-    """Texts under each other, or small pictures in rows, each with its number, its class, and whether it counts."""
+    """Texts below each other, or thumbnails in rows, each with number, class, and a mark if it is for practice."""
     named = [(f"{card.name} · {PRACTICE}" if practice else card.name, card) for card, practice in items]
     if any(card.url for _, card in named):
         return thumbnails_html(Thumbnail(card.url, name) for name, card in named)
@@ -222,7 +222,7 @@ def _cards_html(items: Sequence[tuple[ExampleCard, bool]]) -> str:
 
 
 def open_source(kind: str, dataset: str, split: str | None) -> ExampleSource:
-    """The data set of that name, read once, and again when its file changes. Errors: those of reading it."""
+    """The data set of that name, cached until its file changes. Errors: those of reading it."""
     return _open_source(kind, dataset, split, file_stamp(dataset))
 
 
@@ -241,9 +241,9 @@ def example_card(one: SourceExample) -> ExampleCard:
 
 
 def preview_items(design: Design, source: ExampleSource, most: int = FIRST) -> list[tuple[SourceExample, bool]]:
-    """The first that the choice gives, and whether each is for practice.
+    """The first chosen examples, and whether each is for practice.
 
-    Where the model must be right or wrong, they are the first that it will classify, and none is for practice yet.
+    If the model must be right or wrong, these are the first candidates, and none is for practice yet.
     """
     total = item_count(design)
     first = islice(read_candidates(design, source), min(most, total))
@@ -253,10 +253,10 @@ def preview_items(design: Design, source: ExampleSource, most: int = FIRST) -> l
 
 
 def item_count(design: Design) -> int:
-    """How many items are chosen, those for practice too."""
+    """The number of chosen items, practice items too."""
     return len(design.items.indices) if design.items.how == "hand" else design.items.count + design.practice
 
 
 def awaits_model(design: Design) -> bool:
-    """Whether the model decides which of the examples become items."""
+    """Whether the model decides which examples become items."""
     return design.items.how == "filter" and design.items.judged != "any"

@@ -1,4 +1,4 @@
-"""The Study page: the list, a new study's form, or one study, as the address says."""
+"""The Study page: the list, the form of a new study, or one study, by the address."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ LOCAL_LINK = (
 
 
 def draw_study_page() -> None:
-    """Draw what the address names. Errors of the database are said in its place."""
+    """Draw the view in the address, or the error of the database."""
     try:
         with st.spinner("Opening the studies …"):
             study_database()
@@ -93,7 +93,7 @@ def _parse_number(text: str) -> int:
 
 
 def _draw_list(zone: tzinfo) -> None:
-    """All studies, the newest first, and the ways to begin a new one; archived ones on demand."""
+    """Draw all studies, the newest first, and the buttons for a new one; archived studies on demand."""
     with st.container(horizontal=True, gap="small"):
         for name, preset in PRESETS.items():
             _draw_new_button(name, f"New study: {preset.title}", "primary")
@@ -134,7 +134,7 @@ def _draw_badge(record: StudyRecord) -> None:
 
 
 def _draw_study(record: StudyRecord, zone: tzinfo) -> None:
-    """One study: its state and link, what can be done with it, its design, what happened to it."""
+    """Draw one study: its state and link, its actions, its design, and its log."""
     record_counts = count_answers().get(record.id, NO_ANSWERS)
     _draw_badge(record)
     st.header(escape_label(record.design.title), anchor=False)

@@ -42,21 +42,10 @@ from engine.study.design import MODES, PREDICT, RANK, Design, find_preset
 from engine.table_io import to_csv, to_json
 
 if TYPE_CHECKING:
-    from engine.study import (
-        counted_votes,
-        exports,
-        guesses,
-        rankings,
-        ratings,
-        simulation,
-        studies,
-        study_file,
-        summary,
-    )
+    from engine.study import counted_votes, guesses, ratings, simulation, studies, study_file, summary
     from engine.study import results as study_results
 else:  # numpy, scipy, the database and the engine behind it take long to import, which help does not need
-    counted_votes, exports = LazyModule("engine.study.counted_votes"), LazyModule("engine.study.exports")
-    guesses, rankings = LazyModule("engine.study.guesses"), LazyModule("engine.study.rankings")
+    counted_votes, guesses = LazyModule("engine.study.counted_votes"), LazyModule("engine.study.guesses")
     simulation, studies = LazyModule("engine.study.simulation"), LazyModule("engine.study.studies")
     study_file, summary = LazyModule("engine.study.study_file"), LazyModule("engine.study.summary")
     study_results = LazyModule("engine.study.results")
@@ -187,7 +176,7 @@ def results(number: Number, as_json: JsonOption = False) -> None:
     with stdout_reserved():
         current = study_results.results(read_id(number))
     if as_json:
-        print_json(exports.results_to_json(current))
+        print_json(study_results.results_to_json(current))
     else:
         _print_results(current)
 
@@ -209,10 +198,10 @@ def export(
         raise UsageError("--votes: belongs to the study file. Leave it out, or give --what study.")
     if what == STUDY:
         data = study_file.export_study(study, votes)
-    elif what not in exports.EXPORT_TABLES:
-        raise unknown("--what", what, (STUDY, *exports.EXPORT_TABLES))
+    elif what not in study_results.EXPORT_TABLES:
+        raise unknown("--what", what, (STUDY, *study_results.EXPORT_TABLES))
     else:
-        rows = exports.export_rows(study, what)
+        rows = study_results.export_rows(study, what)
         data = (to_json(rows) if json_format or format == "json" else to_csv(rows)).encode()
     if out == "-":
         sys.stdout.buffer.write(data)
@@ -285,7 +274,7 @@ def rate(
     Of a person's rankings of one item the first is rated; repeats tell how steadily people rank.
     """
     names = read_names("--methods", methods) if methods else []
-    _print_rankings(rankings.read_rankings(Path(file), names), placebo, read_whole("--seed", seed), as_json)
+    _print_rankings(counted_votes.read_rankings(Path(file), names), placebo, read_whole("--seed", seed), as_json)
 
 
 def _read_design(
@@ -362,10 +351,10 @@ def _join_link(study: studies.StudyRecord) -> str:
     return f"/annotate?study={study.token}"
 
 
-def _print_rankings(votes: list[rankings.Ranking], placebo: str, seed: int, as_json: bool) -> None:
+def _print_rankings(votes: list[counted_votes.Ranking], placebo: str, seed: int, as_json: bool) -> None:
     result = summary.summarize_rankings(votes, placebo or None, seed)
     if as_json:
-        print_json(exports.rankings_to_json(result))
+        print_json(study_results.rankings_to_json(result))
     else:
         _print_summary(result)
 
@@ -438,7 +427,7 @@ def _simulate_guesses(guessing: simulation.GuessSimulation, studies: int, placeb
     if not studies:
         answers = simulation.simulate_guesses(guessing)
         result = guesses.summarize_guesses(answers, tuple(guessing.accuracy)[1:], placebo or None)
-        print_json(exports.guesses_to_json(result)) if as_json else _print_guesses(result)
+        print_json(study_results.guesses_to_json(result)) if as_json else _print_guesses(result)
         return
     with progress_bar("simulating studies") as report:
         coverage = simulation.measure_coverage(guessing, studies, report)
@@ -451,8 +440,8 @@ def _simulate_guesses(guessing: simulation.GuessSimulation, studies: int, placeb
 
 def _read_strengths(methods: str, strength: str, default: float) -> dict[str, float]:
     names = read_names("--methods", methods)
-    if not 2 <= len(names) <= rankings.MAX_METHODS:
-        raise not_allowed("--methods", f"2 to {rankings.MAX_METHODS} different names between commas", methods)
+    if not 2 <= len(names) <= counted_votes.MAX_METHODS:
+        raise not_allowed("--methods", f"2 to {counted_votes.MAX_METHODS} different names between commas", methods)
     strengths = read_numbers("--strength", strength) if strength else [default] * len(names)
     if len(strengths) != len(names):
         raise UsageError(f"--strength: must be one number for each of {', '.join(names)}, got {len(strengths)}.")

@@ -1,5 +1,5 @@
 """Blind studies: people rank explanations that have no names, or guess with them, and the methods are rated.
 
-Before: `design`, `snapshot`, `studies`. While it is open: `annotators`, `assignment`, `ballots`, `votes`. Afterwards:
-`counted_votes`, `rankings`, `ratings`, `summary`, `guesses`, `results`, `exports`. Underneath: `database`, `tables`.
+Before: `design`, `items`, `studies`. While it is open: `annotators`, `ballots`. Afterwards: `counted_votes`, `ratings`,
+`summary`, `guesses`, `results`. Underneath: `database`, `access`. Elsewhere: `study_file`. For planning: `simulation`.
 """

@@ -1,4 +1,4 @@
-"""Secrets that let people in, join links and codes, and limits on how often one may be tried."""
+"""Join links and codes, and limits on wrong attempts."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from dataclasses import dataclass
 from engine.errors import ExegesisError, UsageError
 
 ALPHABET = "23456789abcdefghjkmnpqrstuvwxyz"
-"""Letters and digits that nobody mistakes for another: no 0 and o, no 1, i and l."""
+"""Letters and digits that are not confused with others: no 0 and o, no 1, i and l."""
 GROUPS, GROUP_LETTERS = 4, 4
 MAX_PER_SOURCE, MAX_TOGETHER, SECONDS = 5, 100, 300.0
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{1,200}")
 _SEPARATORS = re.compile(r"[\s\-–—_.]+")
 _NETWORK_BITS = 64
-"""Bits of an IPv6 address that a network assigns as one: the rest is the owner's to choose."""
+"""Bits of an IPv6 address that identify the network: its owner chooses the rest."""
 
 
 def new_code() -> str:
@@ -42,12 +42,12 @@ def new_token() -> str:
 
 
 def is_token(text: str) -> bool:
-    """Whether the text may be a token; other input of a link or a client is never looked up in the database."""
+    """Whether the text has the form of a token; no other input is ever looked up in the database."""
     return _TOKEN.fullmatch(text) is not None
 
 
 def read_code(text: str) -> str:
-    """The code as `new_code` writes it; capitals, spaces and missing dashes are accepted."""
+    """Normalize a code to the form of `new_code`; capitals, spaces and missing dashes are accepted."""
     letters = _SEPARATORS.sub("", text).lower()
     if len(letters) != GROUPS * GROUP_LETTERS or not set(letters) <= set(ALPHABET):
         raise UsageError(
@@ -72,7 +72,7 @@ def _random_letters(count: int) -> str:
 
 
 class TooManyAttempts(ExegesisError):
-    """So many attempts were wrong, or came at once, that the next one is not even checked."""
+    """Too many attempts were wrong, or came at once; the next one is not checked."""
 
 
 def attempt_source(address: str | None) -> str:
@@ -95,11 +95,11 @@ class Attempt:
 
 
 class AttemptLimit:
-    """Limit of wrong attempts, by source (an address, a study) and in all, over the last `seconds`.
+    """Limit of wrong attempts, by source (an address, a study) and in total, over the last `seconds`.
 
-    An attempt counts from its start, so that many at once do not slip past. A right one is withdrawn, and it alone: who
-    knows one code cannot erase, between guesses at others, that those were wrong. The clock is the machine's monotonic
-    one: setting the time of day changes nothing.
+    An attempt counts from its start, so that simultaneous ones cannot evade the limit. Only a right attempt itself is
+    withdrawn: knowing one code does not erase wrong guesses at others. The clock is monotonic: setting the time of day
+    changes nothing.
     """
 
     def __init__(

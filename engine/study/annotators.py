@@ -1,28 +1,46 @@
-"""Participants: they join by a link, consent, and continue elsewhere with a code. There are no accounts."""
+"""Annotators: they join by a link, consent, confirm votes and undo them, and continue elsewhere with a code.
+
+There are no accounts. A vote is confirmed when it is on the disk, once, in an order that does not depend on the clock.
+"""
 
 from __future__ import annotations
 
 import functools
+import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
 from typing import ParamSpec, TypeVar
 
 import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
-from engine.errors import ExegesisError
+from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.study.access import AttemptLimit, hash_code, is_token, matches_hash, new_code, new_pseudonym
-from engine.study.database import study_database
-from engine.study.studies import DRAFT, OPEN, end_study, was_over
-from engine.study.tables import Annotator, Study
+from engine.study.database import (
+    Annotator,
+    IssuedBallot,
+    Item,
+    JsonObject,
+    Study,
+    Vote,
+    is_same_ballot,
+    study_database,
+)
+from engine.study.design import PLACES, PREDICT
+from engine.study.items import item_prediction
+from engine.study.studies import DRAFT, OPEN, end_study, log_event, was_over
 
 CODE_ATTEMPTS = AttemptLimit(each=100, together=10_000)
 """Limit of wrong codes. A right one is never refused: a class behind one address shares its limit, and nobody guesses
 one of 2 ** 79 codes."""
 JOIN_ATTEMPTS = AttemptLimit(each=60, together=600, seconds=60, message="Too many people joined just now.")
 """Limit of joins by study and address: a class behind one address may join, nobody fills the disk."""
-
+MAX_SECONDS = 24 * 3600.0
+"""Longest stored viewing time."""
+MAX_TOKEN = 200
+SUREST = 5
+"""How sure a guess can be; 1 is least."""
 _IS_OVER = "This study is over. What you had confirmed is kept; thank you."
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
@@ -41,7 +59,7 @@ class _TimeIsOver(StudyNotOpen):
 
 
 class UnknownIdentifier(ExegesisError):
-    """No such link, code, ballot or participant. The error does not say more."""
+    """There is no such link, code, ballot or participant. The error does not say which."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +73,7 @@ class Participant:
 
 
 def closes_when_over(function: Callable[_P, _T]) -> Callable[_P, _T]:
-    """Close a study whose time is over when the function notices it: a clock that is set back opens nothing again."""
+    """Decorate a function so that a study whose time is over is closed: setting the clock back does not reopen it."""
 
     @functools.wraps(function)
     def closing(*args: _P.args, **kwargs: _P.kwargs) -> _T:
@@ -70,7 +88,7 @@ def closes_when_over(function: Callable[_P, _T]) -> Callable[_P, _T]:
 
 @closes_when_over
 def join(token: str, source: str | None = None) -> tuple[Participant, str]:
-    """Add a participant to the study of that link; returns the code too, which cannot be read again.
+    """Add a participant to the study with that link; also returns the code, which is not stored.
 
     `source`: the origin, for the limit of joins (`access.attempt_source`); None: no limit.
     """
@@ -89,14 +107,14 @@ def join(token: str, source: str | None = None) -> tuple[Participant, str]:
 
 @closes_when_over
 def resume(token: str, code: str, source: str) -> Participant:
-    """The participant of that code, if the study takes votes. `source`: as for `join`."""
+    """The participant with that code, if the study takes votes. `source`: as for `join`."""
     with study_database().reading() as session:
         _open_study(session, token)
     return identify(token, code, source)
 
 
 def identify(token: str, code: str, source: str) -> Participant:
-    """The participant of that code, even if the study is over: an answer that is sent again is confirmed again."""
+    """The participant with that code, even after the study is over: an answer sent again is confirmed again."""
     with study_database().reading() as session:
         study = _linked_study(session, token)
         code_hash = hash_code(code, study.token)
@@ -109,7 +127,7 @@ def identify(token: str, code: str, source: str) -> Participant:
 
 @closes_when_over
 def consent(participant: int) -> Participant:
-    """Record the time of consent; the first time counts."""
+    """Record the time of the first consent."""
     with study_database().writing() as session:
         _, row = admit(session, participant)
         row.consented = row.consented or time.time()
@@ -117,7 +135,7 @@ def consent(participant: int) -> Participant:
 
 
 def admit(session: Session, participant: int, lock: bool = True) -> tuple[Study, Annotator]:
-    """The study and the participant, if votes are taken now.
+    """The study and the participant, if the study takes votes now.
 
     `lock`: on PostgreSQL both rows are locked until the transaction ends: the answers of a participant follow one
     another, and a study closes before an answer or after it. Readers lock nothing.
@@ -134,7 +152,7 @@ def admit(session: Session, participant: int, lock: bool = True) -> tuple[Study,
 
 
 def check_open(session: Session, study: Study) -> None:
-    """Errors: the study is not open, or its time is over by the server's clock, or was before that was set back."""
+    """Refuse a study that is not open or whose time is over, even if the server's clock was set back since."""
     if study.state == DRAFT:
         raise StudyNotOpen("This study has not opened yet. Come back later.")
     if study.state != OPEN:
@@ -158,3 +176,158 @@ def _linked_study(session: Session, token: str) -> Study:
 
 def _to_participant(row: Annotator) -> Participant:
     return Participant(row.id, row.study, row.pseudonym, row.consented is not None)
+
+
+@dataclass(frozen=True)
+class Guess:
+    """A guess of the model's answer: `label`, an index in `Ballot.classes`, and how sure the person is, 1 to 5."""
+
+    label: int
+    sure: int
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("label", 0, None), ("sure", 1, SUREST)):
+            _check_whole(f"guess.{name}", getattr(self, name), low, high)
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A participant's answer to a ballot.
+
+    `ranks`: a number for each place A, B, ..., 1 is best, equal numbers are ties. `guess`: the answer in a study of
+    guesses. Neither: cannot tell. `token`: chosen by the page for each answer; the same answer sent twice has the same.
+    `seconds`: viewing time.
+    """
+
+    ballot: str
+    token: str
+    ranks: tuple[int, ...] | None
+    seconds: int | float = 0.0
+    guess: Guess | None = None
+
+    @property
+    def columns(self) -> JsonObject:
+        """The columns of its vote that hold the answer."""
+        return {"ranks": self.ranks and list(self.ranks), "guess": self.guess and asdict(self.guess)}
+
+
+@dataclass(frozen=True)
+class Confirmation:
+    """The vote is on the disk. `before`: it was already stored when this answer came."""
+
+    token: str
+    before: bool = False
+
+
+@closes_when_over
+def confirm(participant: int, answer: Answer) -> Confirmation:
+    """Store the answer durably: when this returns, the vote survives a crash of the machine.
+
+    The same token again changes nothing and is confirmed again, even after the study closed. Another answer to the
+    same ballot supersedes the last one, which stays as history. Errors: the study takes no votes, the ballot is not
+    this participant's, or the answer does not fit it.
+    """
+    _check_token(answer.token)
+    with study_database().writing() as session:
+        if _is_stored(session, participant, answer):
+            return Confirmation(answer.token, before=True)
+        study, annotator = admit(session, participant)
+        if _is_stored(session, participant, answer):  # the same answer, sent at the same time, came first
+            return Confirmation(answer.token, before=True)
+        ballot = _find_ballot(session, annotator, answer.ballot)
+        current = sa.update(Vote).where(is_same_ballot(Vote, ballot), Vote.superseded_by.is_(None))
+        session.execute(current.values(superseded_by=answer.token))
+        _check_fits(session, study, ballot, answer)
+        vote = Vote(
+            study=ballot.study,
+            annotator=ballot.annotator,
+            item=ballot.item,
+            repeat=ballot.repeat,
+            order=ballot.order,
+            seconds=_clamp_seconds(answer.seconds),
+            token=answer.token,
+            at=time.time(),
+            **answer.columns,
+        )
+        session.add(vote)
+    return Confirmation(answer.token)
+
+
+@closes_when_over
+def undo(participant: int, token: str) -> str | None:
+    """Undo this participant's last vote, which stays as history; returns the token of its ballot.
+
+    `token`: as in an answer; the same undo sent twice undoes one vote. None: there is no vote.
+    """
+    _check_token(token)
+    with study_database().writing() as session:
+        study, annotator = admit(session, participant)
+        own = sa.select(Vote).where(Vote.annotator == annotator.id)
+        last = session.scalar(own.where(Vote.superseded_by == token))
+        if last is None:
+            last = session.scalars(own.where(Vote.superseded_by.is_(None)).order_by(Vote.id.desc())).first()
+            if last is None:
+                return None
+            last.superseded_by = token
+            log_event(session, study.id, "vote undone", {"annotator": annotator.pseudonym, "vote": last.token})
+        return _ballot_token(session, last)
+
+
+def _check_token(token: str) -> None:
+    if not 16 <= len(token) <= MAX_TOKEN or not is_token(token):
+        raise not_allowed("token", f"16 to {MAX_TOKEN} letters drawn at random", token)
+
+
+def _is_stored(session: Session, participant: int, answer: Answer) -> bool:
+    """Whether this answer is stored already. Errors: the token belongs to another answer."""
+    vote = session.scalar(sa.select(Vote).where(Vote.annotator == participant, Vote.token == answer.token))
+    if vote is None:
+        return False
+    stored = {"ranks": vote.ranks, "guess": vote.guess}
+    if _ballot_token(session, vote) != answer.ballot or stored != answer.columns:
+        raise UsageError("token: stands for another answer already. Draw a new one for each answer.")
+    return True
+
+
+def _ballot_token(session: Session, vote: Vote) -> str:
+    return session.scalars(sa.select(IssuedBallot.token).where(is_same_ballot(IssuedBallot, vote))).one()
+
+
+def _find_ballot(session: Session, annotator: Annotator, token: str) -> IssuedBallot:
+    """The annotator's ballot of that token. Errors: it was issued to somebody else, or to nobody."""
+    query = sa.select(IssuedBallot).where(IssuedBallot.token == token, IssuedBallot.annotator == annotator.id)
+    issued = session.scalar(query)
+    if issued is None:
+        raise UnknownIdentifier("ballot: unknown. Reload the page for the one that is yours.")
+    return issued
+
+
+def _check_fits(session: Session, study: Study, ballot: IssuedBallot, answer: Answer) -> None:
+    """Refuse ranks that are not of all places of the ballot and, in a study of guesses, labels of no class."""
+    guessing = study.design["mode"] == PREDICT
+    if answer.ranks is not None:
+        if guessing or not ballot.order:
+            raise not_allowed("ranks", "left out in a study of guesses", answer.ranks, "Give a guess.")
+        _check_ranks(answer.ranks, len(ballot.order))
+    if answer.guess is not None:
+        classes = len(item_prediction(session.get_one(Item, ballot.item)).labels) if guessing else 0
+        if not classes:
+            raise not_allowed("guess", "left out in a study of rankings", answer.guess.label, "Give ranks.")
+        _check_whole("guess.label", answer.guess.label, 0, classes - 1)
+
+
+def _check_ranks(ranks: Sequence[int], places: int) -> None:
+    if len(ranks) != places or not all(1 <= rank <= places for rank in ranks):
+        allowed = f"{places} numbers from 1 to {places}, one for each of {', '.join(PLACES[:places])}"
+        raise not_allowed("ranks", allowed, ranks, "Equal numbers are ties.")
+
+
+def _check_whole(name: str, value: object, low: int, high: int | None) -> None:
+    """Refuse all but a whole number; the value may come from a JSON client."""
+    if type(value) is not int or value < low or (high is not None and value > high):
+        raise not_allowed(name, f"a whole number from {low}" + (f" to {high}" if high is not None else ""), value)
+
+
+def _clamp_seconds(seconds: int | float) -> float:
+    """Limit the seconds to a plausible range: no vote is lost because a browser's clock is wrong."""
+    return float(min(max(seconds, 0.0), MAX_SECONDS)) if isinstance(seconds, int) or math.isfinite(seconds) else 0.0

@@ -1,12 +1,18 @@
-"""Ballots as participants see them, and replays for the organizer. A ballot does not reveal any method."""
+"""Ballots: the assignment of items to annotators, ballots as participants see them, and replays for the organizer.
+
+Items and the order of explanations are drawn by SHA-256 from the study's secret, the same on every machine. A ballot
+does not reveal any method.
+"""
 
 from __future__ import annotations
 
+import dataclasses
+import hashlib
 import json
-import string
 import time
 import zlib
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,25 +25,161 @@ from engine.request import Example, Input
 from engine.result import Prediction, Token
 from engine.study.access import new_token
 from engine.study.annotators import UnknownIdentifier, admit, closes_when_over
-from engine.study.assignment import ALL, AssignmentPlan, ItemView, next_view, order_methods
 from engine.study.counted_votes import CountedVote, counted_votes, method_names
-from engine.study.database import study_database
-from engine.study.design import BY_RANK, BY_SIGN, PREDICT, Design
+from engine.study.database import Annotator, IssuedBallot, Item, Study, Vote, is_same_ballot, study_database
+from engine.study.design import BY_RANK, BY_SIGN, PLACES, PREDICT, Design
 from engine.study.items import ItemMap, decode_map, item_input, item_prediction
-from engine.study.tables import Annotator, IssuedBallot, Item, ItemExplanation, Study, Vote
 from engine.word_units import units
 
-PLACES = string.ascii_uppercase
+MIN_APART = 3
+"""Minimum number of other items between two views of an item, where a study has enough of them."""
+ALL = "all"
+"""The one condition of a study of rankings: every explanation of the item is on the ballot."""
 NO_EXPLANATION = "nothing"
 """The condition of a guess without an explanation."""
+
+AnswerCells = Mapping[tuple[str, str], int]
+"""The number of people who answered each item in each condition; missing cells have none."""
+
+
+@dataclass(frozen=True)
+class ItemView:
+    """One person's view of an item. `repeat`: how often they saw it before, without practice.
+
+    `condition`: the content of the ballot beside the input. A person sees an item, and its repeat, in one condition.
+    """
+
+    item: str
+    repeat: int = 0
+    practice: bool = False
+    condition: str = ALL
+
+
+@dataclass(frozen=True)
+class AssignmentPlan:
+    """The parts of a study that determine the assignment. `secret` keeps people from working out their order.
+
+    `per_annotator`: new items per person. `repeats`: how many of them are seen twice. `votes_per_item`: maximum number
+    of answers to an item in one condition; None: no limit. `conditions`: the plainest first.
+    """
+
+    study: str
+    secret: str
+    items: tuple[str, ...]
+    practice: tuple[str, ...] = ()
+    per_annotator: int = 20
+    repeats: int = 0
+    votes_per_item: int | None = None
+    conditions: tuple[str, ...] = (ALL,)
+
+    @property
+    def new_items(self) -> int:
+        """The number of items that one person sees, each counted once."""
+        return min(self.per_annotator, len(self.items))
+
+    @property
+    def repeated_items(self) -> int:
+        """The number of items that one person sees twice; never the last one: nothing would lie between."""
+        return max(0, min(self.repeats, self.new_items - 1))
+
+    @property
+    def ballots(self) -> int:
+        """The maximum number of ballots of one person, without practice."""
+        return self.new_items + self.repeated_items
+
+    @property
+    def gap(self) -> int:
+        """`MIN_APART`, or less where so many repeats leave no room for it."""
+        return max(1, min(MIN_APART, self.new_items - self.repeated_items))
+
+
+def order_methods(plan: AssignmentPlan, annotator: str, view: ItemView, methods: Sequence[str]) -> tuple[str, ...]:
+    """The methods in the order of the places A, B, ...: a permutation by (study, annotator, item, repeat).
+
+    It does not depend on the order of `methods`.
+    """
+    return tuple(sorted(methods, key=lambda method: _draw(plan, "place", annotator, view.item, view.repeat, method)))
+
+
+def next_view(plan: AssignmentPlan, annotator: str, views: Sequence[ItemView], answers: AnswerCells) -> ItemView | None:
+    """This person's next view; None at the end. `views`: the earlier ones, in order."""
+    practiced = {view.item for view in views if view.practice}
+    due = next((n for n, item in enumerate(plan.practice) if item not in practiced), None)
+    if due is not None:
+        # Practice takes the conditions in turn: the plainest, and the others in an order drawn for each person.
+        plainest, *others = plan.conditions
+        turns = [plainest, *sorted(others, key=lambda condition: _draw(plan, "practised", annotator, condition))]
+        return ItemView(plan.practice[due], practice=True, condition=turns[due % len(turns)])
+    first_views = [view for view in views if not view.practice and not view.repeat]
+    for step, is_repeat in schedule(plan, annotator):
+        if is_repeat and step < len(first_views) and _may_repeat(plan, first_views[step].item, views):
+            return dataclasses.replace(first_views[step], repeat=1)
+        if not is_repeat and step >= len(first_views):
+            new = _next_new_item(plan, annotator, first_views, answers)
+            if new is not None:
+                return new
+    return None
+
+
+def _may_repeat(plan: AssignmentPlan, item: str, views: Sequence[ItemView]) -> bool:
+    """Whether it is not repeated yet and not just seen: others may have answered the items planned in between."""
+    repeated = any(view.item == item and view.repeat for view in views)
+    return not repeated and all(view.item != item for view in views[-plan.gap :])
+
+
+def schedule(plan: AssignmentPlan, annotator: str) -> list[tuple[int, bool]]:
+    """The order of views: (n, False) is the n-th item for the first time, (n, True) its repeat, `gap` others later."""
+    gap = plan.gap
+    candidates = range(plan.new_items - gap)
+    repeats = sorted(candidates, key=lambda n: _draw(plan, "again", annotator, n))[: plan.repeated_items]
+    times = [(n, n, False) for n in range(plan.new_items)]
+    times += [(n + gap + int(_draw(plan, "delay", annotator, n), 16) % (gap + 1), n, True) for n in repeats]
+    return [(n, repeated) for _, n, repeated in sorted(times, key=lambda step: (step[0], step[2], step[1]))]
+
+
+def _next_new_item(
+    plan: AssignmentPlan, annotator: str, first_views: Sequence[ItemView], answers: AnswerCells
+) -> ItemView | None:
+    """A new item with the fewest answers, in the condition that the person saw least, if it needs answers.
+
+    Conditions are tried from the one that this person saw least; ties go to the one that everybody saw least, then to
+    the draw. At the end a person has seen all of them equally often, and at no time one much more than another.
+    """
+    views_by_condition = Counter(view.condition for view in first_views)
+    by_item: Counter[str] = Counter()
+    by_condition: Counter[str] = Counter()
+    for (item, condition), count in answers.items():
+        by_item[item] += count
+        by_condition[condition] += count
+
+    def need(condition: str) -> tuple[int, int, str]:
+        draw = _draw(plan, "condition", annotator, len(first_views), condition)
+        return views_by_condition[condition], by_condition[condition], draw
+
+    viewed = {view.item for view in first_views}
+    for condition in sorted(plan.conditions, key=need):
+        counts = {item: answers.get((item, condition), 0) for item in plan.items if item not in viewed}
+        if plan.votes_per_item is not None:
+            counts = {item: count for item, count in counts.items() if count < plan.votes_per_item}
+        if counts:
+            fewest = min((count, by_item[item]) for item, count in counts.items())
+            ties = [item for item, count in counts.items() if (count, by_item[item]) == fewest]
+            item = min(ties, key=lambda item: _draw(plan, "item", annotator, item))
+            return ItemView(item, condition=condition)
+    return None
+
+
+def _draw(plan: AssignmentPlan, *parts: str | int) -> str:
+    """A pseudorandom hexadecimal number; JSON keeps the parts apart."""
+    return hashlib.sha256(json.dumps([plan.secret, plan.study, *parts]).encode()).hexdigest()
 
 
 @dataclass(frozen=True)
 class BallotMap:
     """One explanation under the name of its place.
 
-    `scores`: one a token, from `color_scores`, so that no method is recognized by its scale. `grid`: rows and columns
-    of a picture's patches. `truncated`: tokens that did not fit. `colors`: what the scores show, as in `Design`.
+    `scores`: one per token, from `color_scores`, so that no method is recognized by its scale. `grid`: rows and columns
+    of a picture's patches. `truncated`: number of tokens that did not fit. `colors`: as in `Design`.
     """
 
     place: str
@@ -81,19 +223,10 @@ def next_ballot(participant: int) -> Ballot | None:
             return render_ballot(session, study, annotator, issued)
         if _next_view(session, study, annotator) is None:
             return None
-    with study_database().writing() as session:  # only now: asking again waits for nobody's vote
+    with study_database().writing() as session:  # only now: reading the same ballot again waits for nobody's vote
         study, annotator = _admit_consented(session, participant, lock=True)
         issued = _unanswered(session, annotator) or _issue(session, study, annotator)
         return None if issued is None else render_ballot(session, study, annotator, issued)
-
-
-def find_ballot(session: Session, annotator: Annotator, token: str) -> IssuedBallot:
-    """The annotator's ballot of that token. Errors: it was issued to somebody else, or to nobody."""
-    query = sa.select(IssuedBallot).where(IssuedBallot.token == token, IssuedBallot.annotator == annotator.id)
-    issued = session.scalar(query)
-    if issued is None:
-        raise UnknownIdentifier("ballot: unknown. Reload the page for the one that is yours.")
-    return issued
 
 
 def assignment_plan(session: Session, study: Study) -> AssignmentPlan:
@@ -117,10 +250,8 @@ def assignment_plan(session: Session, study: Study) -> AssignmentPlan:
 def render_ballot(session: Session, study: Study, annotator: Annotator, issued: IssuedBallot) -> Ballot:
     """A ballot as its participant sees it."""
     item = session.get_one(Item, issued.item)
-    query = sa.select(ItemExplanation).where(ItemExplanation.item == item.id)
-    explanations = {row.place: row for row in session.scalars(query)}
     guessing, colors, given = study.design["mode"] == PREDICT, study.design["colors"], item_input(item)
-    maps = [decode_map(explanations[place]) for place in issued.order]
+    maps = [decode_map(item.explanations[place]) for place in issued.order]
     answered = sa.select(sa.func.count()).select_from(IssuedBallot).join(Item, Item.id == IssuedBallot.item)
     answered = answered.where(IssuedBallot.annotator == annotator.id, ~Item.practice, _is_answered())
     return Ballot(
@@ -152,12 +283,7 @@ def _unanswered(session: Session, annotator: Annotator) -> IssuedBallot | None:
 
 
 def _is_answered() -> sa.ColumnElement[bool]:
-    same = (
-        Vote.annotator == IssuedBallot.annotator,
-        Vote.item == IssuedBallot.item,
-        Vote.repeat == IssuedBallot.repeat,
-    )
-    return sa.exists().where(*same, Vote.superseded_by.is_(None))
+    return sa.exists().where(is_same_ballot(Vote, IssuedBallot), Vote.superseded_by.is_(None))
 
 
 def _next_view(session: Session, study: Study, annotator: Annotator) -> ItemView | None:
@@ -213,10 +339,10 @@ def _issue(session: Session, study: Study, annotator: Annotator) -> IssuedBallot
 
 
 def color_scores(explanation: ItemMap, given: Input, rule: str) -> Float[np.ndarray, "seq"]:
-    """The color of each token, from -1 to 1. Special tokens have 0, and all tokens if all scores are equal.
+    """The color of each token, from -1 to 1. Special tokens get 0, as do all tokens if all scores are equal.
 
     By rank, the part of rank r among n has (r / n) ** 2, whatever the method; equal scores are ordered at random, but
-    always in the same way. What is drawn as one part has its number at its first token.
+    always in the same way. A part of several tokens has its number at its first token.
     """
     scores = np.where([token.special for token in explanation.tokens], 0, explanation.scores)
     if rule == BY_RANK:
@@ -245,7 +371,7 @@ def _color_by_rank(explanation: ItemMap, scores: Float[np.ndarray, "seq"], given
 
 @dataclass(frozen=True)
 class BallotReplay:
-    """A ballot as it was, for the organizer. `methods`: those of its maps. `vote`: the answer that counts, if any."""
+    """A ballot as it was, for the organizer. `methods`: one per map. `vote`: the answer that counts, if any."""
 
     ballot: Ballot
     methods: tuple[str, ...]
@@ -253,7 +379,7 @@ class BallotReplay:
 
 
 def replay_ballot(study: int, annotator: str, item: str, repeat: int = 0) -> BallotReplay:
-    """The ballot of the annotator of that pseudonym on that item, which is named by its place.
+    """Show again the ballot of the annotator with that pseudonym on the item at that place.
 
     Errors: it was not issued, or there is no such study.
     """
@@ -268,9 +394,9 @@ def replay_ballot(study: int, annotator: str, item: str, repeat: int = 0) -> Bal
             raise UsageError(
                 f"seen: {annotator} was not given item {item}{again} in study {study}. Choose one of the results."
             )
-        row, who, issued = rows
+        row, person, issued = rows
         names = method_names(Design.from_json(row.design))
-        ballot = render_ballot(session, row, who, issued)
+        ballot = render_ballot(session, row, person, issued)
     key = (annotator, item, repeat)
     vote = next((vote for vote in counted_votes(study) if (vote.annotator, vote.item, vote.repeat) == key), None)
     return BallotReplay(ballot, tuple(names[place] for place in issued.order), vote)

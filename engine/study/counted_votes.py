@@ -1,25 +1,36 @@
-"""Votes that count, in the order of the database: as rankings, as guesses, and without those that the rules exclude."""
+"""Votes that count, as rankings or as guesses: from the database, by the rules of the study, or from a CSV file."""
 
 from __future__ import annotations
 
-import time
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from itertools import accumulate, combinations
+from pathlib import Path
 
 import numpy as np
 import sqlalchemy as sa
+from jaxtyping import Int
 from sqlalchemy.orm import Session, defer
 
+from engine.data.tables import read_table
+from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.result import Prediction
 from engine.study.annotators import UnknownIdentifier
-from engine.study.database import study_database
+from engine.study.database import Annotator, Event, Item, JsonObject, Study, Vote, study_database
 from engine.study.design import Design, ExclusionRules
 from engine.study.items import item_prediction
-from engine.study.rankings import Ranking, competition_ranks
-from engine.study.tables import Annotator, Event, Item, JsonObject, Study, Vote
+from engine.study.studies import log_event
+from engine.table_io import unescape_cell
 
+MAX_METHODS = 50
+VOTE_COLUMNS = ("annotator", "item", "repeat", "seconds", "at")
+"""Columns of a vote; one column per method with its rank follows."""
+RANKS_COLUMN = "ranks"
+"""The column of a ranking file that holds rank strings, such as `1,1,3,4`."""
+LEFT_OUT_COLUMN = "left_out"
+"""The column of the rule that left a vote out, if any did."""
 WITHOUT = "no explanation"
 """The condition in which people see the input alone; no method has this name."""
 EXCLUSION_EVENT = "left out"
@@ -27,11 +38,132 @@ EXCLUSION_EVENT = "left out"
 
 
 @dataclass(frozen=True)
+class Ranking:
+    """One vote: a rank for every method of the study.
+
+    `ranks`: 1 is best, equal numbers are ties. `repeat` counts how often this person ranked this item before. `at`:
+    the server's time in seconds since 1970. `seconds`: viewing time.
+    """
+
+    annotator: str
+    item: str
+    ranks: Mapping[str, int]
+    repeat: int = 0
+    seconds: int | float = 0.0
+    at: int | float = 0.0
+
+
+def ranked_methods(rankings: Sequence[Ranking]) -> tuple[str, ...]:
+    """The methods that all rankings rank, in the order of the first one. Errors: a ranking of other methods."""
+    if not rankings:
+        return ()
+    methods = tuple(rankings[0].ranks)
+    for ranking in rankings:
+        if set(ranking.ranks) != set(methods):
+            raise UsageError(
+                f"votes: each must rank {', '.join(methods)}, but that of {ranking.annotator} on {ranking.item} "
+                f"ranks {', '.join(ranking.ranks)}. Leave incomplete votes out."
+            )
+    return methods
+
+
+def first_rankings(rankings: Sequence[Ranking]) -> list[Ranking]:
+    """Rankings without repeats: a person's opinion of an item counts once."""
+    return [ranking for ranking in rankings if ranking.repeat == 0]
+
+
+def rank_table(rankings: Sequence[Ranking]) -> Int[np.ndarray, "ranking method"]:
+    """Ranks, with columns in the order of `ranked_methods`."""
+    methods = ranked_methods(rankings)
+    table = [[ranking.ranks[method] for method in methods] for ranking in rankings]
+    return np.array(table, dtype=int).reshape(-1, len(methods))
+
+
+def read_ranks(text: str, methods: Sequence[str]) -> dict[str, int]:
+    """Competition ranks from a rank string such as `1,1,3,4`: one number per method, equal numbers are ties."""
+    parts = [part.strip() for part in text.split(",")]
+    valid = all(part.isascii() and part.isdigit() and len(part) < 4 and int(part) > 0 for part in parts)
+    if not valid or len(parts) != len(methods):
+        allowed = f"{len(methods)} whole numbers from 1 between commas, one for each of {', '.join(methods)}"
+        raise not_allowed("ranks", allowed, text, "Example: 1,1,3,4.")
+    return competition_ranks(dict(zip(methods, map(int, parts), strict=True)))
+
+
+def competition_ranks(ranks: Mapping[str, int]) -> dict[str, int]:
+    """Convert to competition ranks: 1 + the number of strictly better methods (`1,1,3,4`)."""
+    return {name: 1 + sum(other < rank for other in ranks.values()) for name, rank in ranks.items()}
+
+
+def read_rankings(path: Path, methods: Sequence[str] = ()) -> list[Ranking]:
+    """Read the rankings of a CSV file, in its order if it has no column `at`.
+
+    Either a column `ranks` holds rank strings, for `methods` in their order, or there is one column per method as in
+    our own export. Without a column `annotator` each row is another person's vote, without `item` it is on another
+    item, and without `repeat` a person's further votes on an item are repeats. A row that ranks nothing ("cannot tell")
+    or has something in `left_out` is skipped.
+    """
+    if not path.is_file():
+        raise not_allowed("FILE", "a CSV file of rankings", str(path), "Check the path.")
+    rows = read_table(path)
+    columns = [unescape_cell(name) for name in rows[0][1]]
+    methods = _file_methods(columns, methods)
+    earlier: Counter[tuple[str, str]] = Counter()
+    rankings = []
+    for number, (place, cells) in enumerate(rows):
+        row = {unescape_cell(name): str(cell) for name, cell in cells.items()}
+        if row.get(LEFT_OUT_COLUMN) or not any(row.get(name) for name in (RANKS_COLUMN, *methods)):
+            continue
+        ranking = _read_row(number, place, row, methods)
+        repeat = earlier[ranking.annotator, ranking.item]
+        rankings.append(ranking if "repeat" in columns else replace(ranking, repeat=repeat))
+        earlier[ranking.annotator, ranking.item] += 1
+    return rankings
+
+
+def _file_methods(columns: Sequence[str], methods: Sequence[str]) -> tuple[str, ...]:
+    if RANKS_COLUMN in columns:
+        if len(methods) < 2:
+            raise UsageError("methods: are missing. Name them in the order of the numbers in the column 'ranks'.")
+        return tuple(methods)
+    candidates = tuple(name for name in columns if name not in (*VOTE_COLUMNS, LEFT_OUT_COLUMN))
+    if missing := [name for name in methods if name not in candidates]:
+        raise unknown("methods", missing[0], candidates)
+    methods = tuple(methods) or candidates
+    if len(methods) < 2:
+        raise UsageError(f"FILE: must have a column 'ranks', or one for each of two or more methods, got {columns}.")
+    return methods
+
+
+def _read_row(number: int, place: str, row: Mapping[str, str], methods: Sequence[str]) -> Ranking:
+    ranks = row.get(RANKS_COLUMN) or ",".join(row.get(name, "") for name in methods)
+    try:
+        return Ranking(
+            annotator=unescape_cell(row.get("annotator", f"annotator {number + 1}")),
+            item=unescape_cell(row.get("item", f"item {number + 1}")),
+            ranks=read_ranks(ranks, methods),
+            repeat=int(_read_number(row, "repeat", 0)),
+            seconds=_read_number(row, "seconds", 0),
+            at=_read_number(row, "at", number),
+        )
+    except UsageError as error:
+        raise ExegesisError(f"{place}: {error}") from None
+
+
+def _read_number(row: Mapping[str, str], name: str, default: int | float) -> float:
+    try:
+        value = float(row.get(name) or default)
+    except ValueError:
+        value = -1.0
+    if not math.isfinite(value) or value < 0:
+        raise not_allowed(name, "a number of at least 0", row[name])
+    return value
+
+
+@dataclass(frozen=True)
 class CountedVote:
     """One answer. `order`: the methods from place A on. `ranks`: 1 is best; None: cannot tell, or a guess.
 
-    `at`: the server's clock in seconds since 1970; it stands still where the clock was set back. `item`: its place in
-    the study.
+    `at`: the server's clock in seconds since 1970; it never runs backwards. `item`: its place in the study.
     """
 
     annotator: str
@@ -55,9 +187,7 @@ def counted_votes(study: int) -> list[CountedVote]:
         if row is None:
             raise UnknownIdentifier(f"study: there is none with the number {study}.")
         names = method_names(Design.from_json(row.design))
-        query = sa.select(Vote, Annotator.pseudonym, Item.place).join(Annotator, Annotator.id == Vote.annotator)
-        query = query.join(Item, Item.id == Vote.item).where(Vote.study == study, ~Item.practice)
-        rows = session.execute(query.where(Vote.superseded_by.is_(None)).order_by(Vote.id)).all()
+        rows = session.execute(current_votes(study).where(~Item.practice)).all()
     votes = []
     for (vote, annotator, place), at in zip(rows, accumulate((vote.at for vote, _, _ in rows), max), strict=True):
         order = tuple(names[method] for method in vote.order)
@@ -69,19 +199,21 @@ def counted_votes(study: int) -> list[CountedVote]:
     return votes
 
 
+def current_votes(study: int) -> sa.Select[Vote, str, int]:
+    """Query all answers that were not undone, in order, with pseudonyms and the items' places; practice too."""
+    query = sa.select(Vote, Annotator.pseudonym, Item.place).join(Annotator, Annotator.id == Vote.annotator)
+    query = query.join(Item, Item.id == Vote.item).where(Vote.study == study, Vote.superseded_by.is_(None))
+    return query.order_by(Vote.id)
+
+
 def method_names(design: Design) -> tuple[str, ...]:
     """A name for each of `Design.ballot_methods`: the id, with a number if it occurs with other parameters too."""
     ids = [method.id for method in design.ballot_methods]
     return tuple(id if ids.count(id) == 1 else f"{id} {place + 1}" for place, id in enumerate(ids))
 
 
-def counted_rankings(study: int) -> list[Ranking]:
-    """The rankings among the votes that count."""
-    return to_rankings(counted_votes(study))
-
-
 def to_rankings(votes: Sequence[CountedVote]) -> list[Ranking]:
-    """The rankings among these votes, without "cannot tell"."""
+    """Convert votes to rankings, without "cannot tell"."""
     return [
         Ranking(vote.annotator, vote.item, vote.ranks, vote.repeat, vote.seconds, vote.at)
         for vote in votes
@@ -91,7 +223,7 @@ def to_rankings(votes: Sequence[CountedVote]) -> list[Ranking]:
 
 @dataclass(frozen=True)
 class GuessTarget:
-    """The class that the model gave. `correct`: whether it is the true one, where that is known."""
+    """The class that the model predicted. `correct`: whether it is the true one; None: not known."""
 
     label: int
     correct: bool | None = None
@@ -101,8 +233,8 @@ class GuessTarget:
 class GuessAnswer:
     """One answer. `condition`: the method whose explanation was on the ballot, or `WITHOUT`.
 
-    `label`: the guessed class; `sure`: how sure, from 1 to 5; both None: cannot tell. `seconds`: how long the person
-    looked. `repeat` counts how often this person saw this item before.
+    `label`: the guessed class; `sure`: how sure, from 1 to 5; both None: cannot tell. `seconds`: viewing time. `repeat`
+    counts how often this person saw this item before.
     """
 
     annotator: str
@@ -116,7 +248,7 @@ class GuessAnswer:
 
     @property
     def right(self) -> bool:
-        """Whether it is the model's answer, true or not."""
+        """Whether it matches the model's prediction, true or not."""
         return self.label == self.target.label
 
     @property
@@ -125,16 +257,20 @@ class GuessAnswer:
 
 
 def to_guesses(votes: Sequence[CountedVote], targets: Mapping[str, GuessTarget]) -> list[GuessAnswer]:
-    """The votes of a study of guesses, with "cannot tell"."""
-    answers = []
-    for vote in votes:
-        condition = vote.order[0] if vote.order else WITHOUT
-        label, sure = (vote.guess["label"], vote.guess["sure"]) if vote.guess else (None, None)
-        target = targets[vote.item]
-        answers.append(
-            GuessAnswer(vote.annotator, vote.item, condition, label, sure, target, vote.seconds, vote.repeat)
+    """Convert votes of a study of guesses, "cannot tell" too."""
+    return [
+        GuessAnswer(
+            annotator=vote.annotator,
+            item=vote.item,
+            condition=vote.order[0] if vote.order else WITHOUT,
+            label=vote.guess["label"] if vote.guess else None,
+            sure=vote.guess["sure"] if vote.guess else None,
+            target=targets[vote.item],
+            seconds=vote.seconds,
+            repeat=vote.repeat,
         )
-    return answers
+        for vote in votes
+    ]
 
 
 def guess_targets(study: int) -> dict[str, GuessTarget]:
@@ -145,7 +281,7 @@ def guess_targets(study: int) -> dict[str, GuessTarget]:
 
 
 def guess_target(prediction: Prediction, label: str | None) -> GuessTarget:
-    """The target of one item; whether it is true is known where the data set names its class as the model does."""
+    """The target of one item; its correctness is known if the data set names the class as the model does."""
     names = [name.casefold() for name in prediction.labels]
     known = label is not None and names.count(label.casefold()) == 1
     correct = prediction.label.casefold() == str(label).casefold()
@@ -156,7 +292,7 @@ def guess_target(prediction: Prediction, label: str | None) -> GuessTarget:
 class Exclusion:
     """An answer that a rule excluded or, if `item` is None, all answers of a person.
 
-    `value`: the measured value; `limit`: that of the rule; `votes`: the number of excluded answers.
+    `value`: the measured value; `limit`: the limit of the rule; `votes`: the number of excluded answers.
     """
 
     rule: str
@@ -184,9 +320,9 @@ _REASONS = {
 def apply_rules(
     rules: ExclusionRules, votes: Sequence[CountedVote]
 ) -> tuple[tuple[CountedVote, ...], tuple[Exclusion, ...]]:
-    """The remaining votes, in their order, and the exclusions by rule.
+    """Apply the rules; returns the remaining votes, in their order, and the exclusions.
 
-    Votes that were too quick are excluded first; people are judged by their remaining votes, by each rule.
+    Votes that were too quick are excluded first; each rule then judges people by their remaining votes.
     """
     exclusions, by_person = [], defaultdict(list)
     for vote in votes:
@@ -202,7 +338,7 @@ def apply_rules(
 
 
 def _exclude_person(rules: ExclusionRules, own: Sequence[CountedVote]) -> list[Exclusion]:
-    """All rules that exclude this person; none, usually."""
+    """One exclusion for each rule that this person breaks; usually none."""
     unsure, most = sum(vote.cannot_tell for vote in own) / len(own), rules.most_cannot_tell
     steady, least = mean_kendalls_tau(own), rules.least_consistency
     broken = {
@@ -231,8 +367,8 @@ def mean_kendalls_tau(votes: Sequence[CountedVote]) -> float | None:
 def _kendalls_tau(first: Mapping[str, int], second: Mapping[str, int]) -> float | None:
     """Kendall's tau-b; None if a ranking ties everything and so has no order.
 
-    Equal rankings have exactly 1: by `scipy.stats.kendalltau` some have less, and a rule that asks for 1 would exclude
-    them.
+    Equal rankings get exactly 1. `scipy.stats.kendalltau` rounds some of them below 1, and a rule with limit 1 would
+    exclude them.
     """
     pairs = list(combinations(first, 2))
     one = np.array([np.sign(first[a] - first[b]) for a, b in pairs])
@@ -242,14 +378,14 @@ def _kendalls_tau(first: Mapping[str, int], second: Mapping[str, int]) -> float 
 
 
 def log_exclusions(study: int, exclusions: Sequence[Exclusion]) -> None:
-    """Write an event for each exclusion that is not in the study's log yet."""
+    """Log an event for each exclusion that is not in the study's log yet."""
     with study_database().reading() as session:
         if not _unlogged(session, study, exclusions):
             return
     with study_database().writing() as session:
         session.scalars(sa.select(Study.id).where(Study.id == study).with_for_update()).one()
-        events = _unlogged(session, study, exclusions)
-        session.add_all(Event(study=study, kind=EXCLUSION_EVENT, details=event, at=time.time()) for event in events)
+        for details in _unlogged(session, study, exclusions):
+            log_event(session, study, EXCLUSION_EVENT, details)
 
 
 def _unlogged(session: Session, study: int, exclusions: Sequence[Exclusion]) -> list[JsonObject]:

@@ -1,8 +1,9 @@
-"""Study designs: what an organizer decides, its checks, its JSON, and presets to start from."""
+"""Study designs: the decisions of an organizer, their checks, their JSON, and presets."""
 
 from __future__ import annotations
 
 import dataclasses
+import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -14,6 +15,8 @@ from engine.registry import KINDS, explainer
 
 PLACEBO = "random"
 MIN_METHODS, MAX_METHODS = 2, 6
+PLACES = string.ascii_uppercase
+"""Names of the places of explanations on a ballot, in order."""
 RANK, PREDICT = "rank", "predict"
 MODES = (RANK, PREDICT)
 BY_RANK, BY_SIZE, BY_SIGN = "rank", "size", "sign"
@@ -40,7 +43,7 @@ DEFAULT_TEXTS: Mapping[str, Mapping[str, str]] = {
     "question": {RANK: QUESTION, PREDICT: GUESS_QUESTION},
     "instructions": {RANK: INSTRUCTIONS, PREDICT: GUESS_INSTRUCTIONS},
 }
-"""Texts that people read unless the organizer writes their own, by mode."""
+"""Default texts for participants, by mode."""
 TEXT_LIMITS = {
     "title": 200,
     "question": 1_000,
@@ -80,7 +83,7 @@ class MethodChoice:
 
 @dataclass(frozen=True)
 class ExclusionRules:
-    """Rules by which results exclude votes and annotators, declared before the study opens. 0 and none: no rule."""
+    """Rules that exclude votes and annotators from the results, declared before the study opens. 0, None: no rule."""
 
     least_seconds: float = option(0.0, "A vote made in less time is left out, in seconds", low=0)
     least_votes: int = option(0, "Who gave fewer votes is left out", low=0)
@@ -92,11 +95,12 @@ class ExclusionRules:
 
 @dataclass(frozen=True)
 class Design:
-    """Everything that is decided before a study opens. Texts are Markdown; `closes_at`: seconds since 1970 (UTC).
+    """All decisions made before a study opens. Texts are Markdown; `closes_at`: seconds since 1970 (UTC).
 
-    mode "rank": explanations are ranked; "predict": people guess the model's answer with and without one. `colors`:
-    "rank": the order of the parts by size only, so that all explanations of a ballot share one set of colors; "size":
-    shares of the largest size; "sign": the same with the sign. Sizes and signs can reveal a method, and the placebo.
+    mode "rank": people rank explanations; "predict": people guess the model's prediction with and without one.
+    `colors`: "rank": the order of the parts by size only, so that all explanations of a ballot share one set of colors;
+    "size": shares of the largest size; "sign": the same with the sign. Sizes and signs can reveal a method, and the
+    placebo.
     """
 
     title: str = ""
@@ -123,7 +127,7 @@ class Design:
 
     @property
     def ballot_methods(self) -> tuple[MethodChoice, ...]:
-        """The methods on a ballot, the placebo last. Their places in this tuple identify them everywhere."""
+        """The methods on a ballot, the placebo last. They are identified by their index in this tuple everywhere."""
         return (*self.methods, MethodChoice(PLACEBO)) if self.placebo else self.methods
 
     @property
@@ -132,7 +136,7 @@ class Design:
         return len(self.items.indices) - self.practice if self.items.how == "hand" else self.items.count
 
     def to_json(self) -> dict[str, Any]:
-        """The design as JSON values: what is stored and exported."""
+        """Convert to JSON values, which are stored and exported."""
         values = dataclasses.asdict(self)
         values["items"]["indices"] = list(self.items.indices)
         values["methods"] = [{"id": method.id, "params": dict(method.params)} for method in self.methods]
@@ -140,7 +144,7 @@ class Design:
 
     @classmethod
     def from_json(cls, values: Mapping[str, Any]) -> Design:
-        """The design that `to_json` or a person wrote. Errors name what is unknown or not allowed."""
+        """Parse a design written by `to_json` or by hand. Errors: a name is unknown, or a value not allowed."""
         names = [each.name for each in dataclasses.fields(Design)]
         for name in values:
             if name not in names:
@@ -151,10 +155,9 @@ class Design:
 
 
 def check_design(design: Design) -> Design:
-    """The design with every parameter of its methods filled in, so that later defaults change nothing.
+    """Check a design and fill in all parameters of its methods, so that later defaults change nothing.
 
-    Default texts become those of its mode. Reads neither the model nor the data set. Errors: values that do not go
-    together.
+    Default texts become those of its mode. Reads neither the model nor the data set. Errors: inconsistent values.
     """
     design = apply_default_texts(Design.from_json(design.to_json()))
     for name in ("title", "question", "model", "dataset"):
@@ -168,13 +171,13 @@ def check_design(design: Design) -> Design:
 
 
 def check_available(design: Design) -> None:
-    """Refuse methods that the model does not have: a learned explainer that was not trained. Loads nothing."""
+    """Refuse methods that the model does not have, such as an untrained learned explainer. Loads nothing."""
     for method in design.methods:
         explainer(method.id, design.kind).resolve(method.params, design.model)
 
 
 def apply_default_texts(design: Design) -> Design:
-    """Replace default texts of another mode, which nobody wrote, with those of the design's own mode."""
+    """Replace default texts of another mode with those of the design's own mode."""
     texts: dict[str, Any] = {
         name: defaults[design.mode]
         for name, defaults in DEFAULT_TEXTS.items()
@@ -277,9 +280,9 @@ _PARSERS: dict[str, Callable[[object], Any]] = {
 
 @dataclass(frozen=True)
 class StudyPreset:
-    """A design to start from. `design`: for a model, a data set and a kind of input.
+    """A design to start from. `design`: its function of a model, a data set and a kind of input.
 
-    `note`: how it departs from its source, for a model and a kind of input.
+    `note`: its differences from the source, by model and kind of input.
     """
 
     title: str
@@ -297,7 +300,7 @@ def find_preset(name: str) -> StudyPreset:
 SMAT_METHODS = ("gradient_x_input", "integrated_gradients", "attention_mean", "smat")
 """The methods of SMaT's table 4, the worst first."""
 STAND_IN = "attention_logits"
-"""The method in place of the learned explainer, for a model that has none."""
+"""The method in place of the learned explainer, for a model without one."""
 SMAT_STEPS = 50
 _SMAT_NOTE = (
     "A random placebo and two repeated items are added. Gradients are not squeezed by a softmax as SMaT's were, and "
@@ -306,7 +309,7 @@ _SMAT_NOTE = (
 
 
 def smat_methods(model: str, kind: str) -> tuple[str, ...]:
-    """The four methods; without a learned explainer, the method from which SMaT starts to learn stands in for it."""
+    """The four methods; `STAND_IN`, from which SMaT starts to learn, replaces a missing learned explainer."""
     return SMAT_METHODS if _has_learned_explainer(model, kind) else (*SMAT_METHODS[:-1], STAND_IN)
 
 

@@ -12,6 +12,7 @@ from jaxtyping import Float
 from scipy.special import ndtri
 
 from engine.errors import UsageError, unknown
+from engine.format import join_names
 from engine.study.counted_votes import WITHOUT, GuessAnswer
 from engine.study.ratings import ERROR_RATE, Interval, student_quantile
 from engine.study.summary import AnswerTimes, answer_times
@@ -20,7 +21,7 @@ RESAMPLES = 2000
 SEED = 0
 """Seed of the bootstrap: the same answers have the same intervals."""
 UNEVEN = 0.1
-"""Difference in the share of "cannot tell" from which accuracies are called hard to compare. It changes words only."""
+"""Difference in the share of "cannot tell" above which accuracies are called hard to compare. Affects words only."""
 ALL_CONDITIONS = "any condition"
 
 Counts = Float[np.ndarray, "person condition"]
@@ -28,7 +29,7 @@ Counts = Float[np.ndarray, "person condition"]
 
 @dataclass(frozen=True)
 class GuessShare:
-    """`right` of `guesses` name the model's answer. `interval`: 95 %, for other people on the same items."""
+    """Share of guesses that match the prediction (`right` of `guesses`). `interval`: 95 %, other people, same items."""
 
     right: int
     guesses: int
@@ -41,9 +42,9 @@ class GuessShare:
 
 @dataclass(frozen=True)
 class GuessGain:
-    """The difference to no explanation: in accuracy, and in how sure people are, on the scale from 1 to 5.
+    """The difference to no explanation: in accuracy, and in sureness on the scale from 1 to 5.
 
-    The intervals of all methods hold together in 95 %, those of accuracy by themselves and those of sureness too.
+    The intervals of all methods have a joint coverage of 95 %, those of accuracy and those of sureness separately.
     """
 
     accuracy: float
@@ -54,9 +55,9 @@ class GuessGain:
 
 @dataclass(frozen=True)
 class ConditionSummary:
-    """The answers with one method's explanation, or without any. What nobody guessed yet is None.
+    """The answers with one method's explanation, or without any. Results without guesses are None.
 
-    `by_sureness`: the guesses made 1, 2, ... 5 sure, of the levels in use. `gain`: None without an explanation.
+    `by_sureness`: the guesses at each level of sureness in use, 1 to 5. `gain`: None without an explanation.
     """
 
     name: str
@@ -81,7 +82,7 @@ class GuessSummary:
     """The results of a study of guesses. Repeats enter `consistency` only: the share of equal repeats, of how many.
 
     `conditions`: no explanation first, then the methods in the study's order. `commonest`: the accuracy of always
-    naming the class that the model gave most; `truthful`: that of naming the true class, if it is known.
+    guessing the class that the model predicts most; `truthful`: that of guessing the true class, if it is known.
     """
 
     conditions: tuple[ConditionSummary, ...]
@@ -103,8 +104,19 @@ class GuessSummary:
 
     @property
     def meanings(self) -> dict[str, str]:
-        """A plain sentence for each part."""
-        return describe_guesses(self)
+        """A plain sentence for each part of the results, in the order in which a page shows them."""
+        return {
+            "helpful": _describe_help(self),
+            "plausible": _describe_plausibility(self),
+            "leak": "A better guess is no proof of understanding: an explanation is made for the answer that the model "
+            "gave, and its colours can give that answer away (Hase and Bansal, 2020).",
+            "accuracy": _describe_accuracy(self),
+            "baseline": _describe_baseline(self),
+            "placebo": _describe_placebo(self),
+            "cannot_tell": _describe_cannot_tell(self),
+            "sureness": _describe_sureness(self),
+            "consistency": _describe_consistency(self),
+        }
 
 
 def summarize_guesses(
@@ -163,7 +175,7 @@ def _to_share(guesses: Sequence[GuessAnswer], ratios: PooledRatios, place: int) 
 
 
 def _to_gain(right: PooledRatios, sure: PooledRatios, place: int, scatter: float) -> GuessGain | None:
-    """None if the condition, or the one without an explanation, has no guesses yet."""
+    """The gain of a condition; None if it, or the one without an explanation, has no guesses yet."""
     if not right.count[[0, place]].all():
         return None
     methods = len(right.count) - 1
@@ -189,7 +201,7 @@ def _group_by_sureness(answers: Sequence[GuessAnswer]) -> dict[int, GuessShare]:
 def _pool_by_condition(
     guesses: Sequence[GuessAnswer], names: Sequence[str], value: Callable[[GuessAnswer], int]
 ) -> PooledRatios:
-    """The mean value by condition; works without guesses too."""
+    """Pool the values by condition; works without guesses too."""
     people = sorted({guess.annotator for guess in guesses}) or [""]
     sums, counts = np.zeros((2, len(people), len(names)))
     for guess in guesses:
@@ -205,7 +217,7 @@ def _sureness(guess: GuessAnswer) -> int:
 
 @dataclass(frozen=True)
 class PooledRatios:
-    """Sums over counts by condition, and again over resampled people; NaN where a condition has nothing.
+    """Sums over counts by condition, and for resampled people; NaN in a condition without counts.
 
     `people`: the number of people with answers, by condition.
     """
@@ -224,7 +236,7 @@ class PooledRatios:
 
 
 def pool_ratios(sums: Counts, counts: Counts) -> PooledRatios:
-    """Pool over people; in the bootstrap each person's answers come and go together."""
+    """Pool over people; the bootstrap resamples all answers of a person together."""
     people = len(counts)
     rng = np.random.default_rng(SEED)
     weights = rng.multinomial(people, np.full(people, 1 / people), RESAMPLES).astype(float)
@@ -234,7 +246,7 @@ def pool_ratios(sums: Counts, counts: Counts) -> PooledRatios:
 
 
 def wilson_interval(share: float, count: int | float, quantile: float) -> Interval:
-    """Score interval of a share of `count` answers, which need not be whole: it may be an effective sample size.
+    """Score interval of a share of `count` answers, which may be an effective sample size, not an integer.
 
     Source: Wilson (1927); Brown, Cai and DasGupta (2001), equation 4.
     """
@@ -247,9 +259,9 @@ def wilson_interval(share: float, count: int | float, quantile: float) -> Interv
 def share_interval(ratios: PooledRatios, place: int) -> Interval:
     """95 % interval for other people on the same items, or for one person's other answers.
 
-    Wilson's, with the effective number of independent answers: their number over the design effect, which is how many
-    times the variance over resampled people exceeds that of independent answers. It is at least 1, for a few people may
-    agree by luck. Student's t replaces the normal quantile, since a few people say little about it.
+    Wilson's, with the effective number of independent answers: their number divided by the design effect, the ratio of
+    the variance over resampled people to that of independent answers. It is at least 1, since a few people may agree by
+    luck. Student's t replaces the normal quantile, since a few people estimate the variance poorly.
     Source: Dean and Pagano (2015), Journal of Survey Statistics and Methodology 3.
     """
     share, count = float(ratios.value[place]), float(ratios.count[place])
@@ -261,11 +273,11 @@ def share_interval(ratios: PooledRatios, place: int) -> Interval:
 
 
 def gain_interval(ratios: PooledRatios, place: int, base: int, comparisons: int) -> Interval:
-    """Interval of the difference of two shares; all `comparisons` of a study hold together in 95 % (Bonferroni).
+    """Interval of the difference of two shares, with a joint coverage of 95 % for all `comparisons` (Bonferroni).
 
     Agresti and Caffo's for independent answers, which adds a right and a wrong one to each share. With several people
     the standard error is that over resampled people if it is larger, with Student's t: a person's skill in both
-    conditions cancels, and differences in how much an explanation helps people count.
+    conditions cancels out, but differences in how much an explanation helps them do not.
     Source: Agresti and Caffo (2000), The American Statistician 54.
     """
     counts = ratios.count[[place, base]] + 2
@@ -280,7 +292,7 @@ def gain_interval(ratios: PooledRatios, place: int, base: int, comparisons: int)
 
 
 def mean_gain_interval(ratios: PooledRatios, place: int, base: int, comparisons: int, scatter: float) -> Interval:
-    """Interval of the difference of two means by Student's t; all hold together as those of shares do.
+    """Interval of the difference of two means by Student's t, with the joint coverage of `gain_interval`.
 
     `scatter`: standard deviation of single answers. A few people may agree by luck, so the standard error is at least
     that of independent answers.
@@ -293,29 +305,13 @@ def mean_gain_interval(ratios: PooledRatios, place: int, base: int, comparisons:
 
 
 def _bootstrap_error(resampled: Float[np.ndarray, "resample"], people: int) -> float:
-    """Standard error; corrects the factor by which the spread over resamples is too small."""
+    """Standard error: the spread over resamples, corrected for its bias."""
     finite = resampled[np.isfinite(resampled)]
     return float(finite.std() * np.sqrt(people / max(people - 1, 1))) if len(finite) else 0.0
 
 
 def _normal_quantile(comparisons: int) -> float:
     return float(ndtri(1 - ERROR_RATE / (2 * comparisons)))
-
-
-def describe_guesses(summary: GuessSummary) -> dict[str, str]:
-    """A plain sentence for each part of the results, in the order in which a page shows them."""
-    return {
-        "helpful": _describe_help(summary),
-        "plausible": _describe_plausibility(summary),
-        "leak": "A better guess is no proof of understanding: an explanation is made for the answer that the model "
-        "gave, and its colours can give that answer away (Hase and Bansal, 2020).",
-        "accuracy": _describe_accuracy(summary),
-        "baseline": _describe_baseline(summary),
-        "placebo": _describe_placebo(summary),
-        "cannot_tell": _describe_cannot_tell(summary),
-        "sureness": _describe_sureness(summary),
-        "consistency": _describe_consistency(summary),
-    }
 
 
 def _describe_help(summary: GuessSummary) -> str:
@@ -325,11 +321,13 @@ def _describe_help(summary: GuessSummary) -> str:
     unclear = [name for name in gains if name not in better + worse]
     sentences = []
     if better:
-        sentences.append(f"People guess the model's answer more often with {_and(better)} than without an explanation.")
+        sentences.append(
+            f"People guess the model's answer more often with {join_names(better)} than without an explanation."
+        )
     if worse:
-        sentences.append(f"They guess it less often with {_and(worse)}.")
+        sentences.append(f"They guess it less often with {join_names(worse)}.")
     if unclear:
-        sentences.append(f"Not shown to help or to harm: {_and(unclear)}.")
+        sentences.append(f"Not shown to help or to harm: {join_names(unclear)}.")
     return " ".join(sentences) or "Whether explanations help is not known: guesses with and without one are needed."
 
 
@@ -341,7 +339,7 @@ def _describe_plausibility(summary: GuessSummary) -> str:
     ]
     if surer:
         return (
-            f"People are surer with {_and(surer)}, and not shown to be right more often: "
+            f"People are surer with {join_names(surer)}, and not shown to be right more often: "
             "what is convincing is not always helpful."
         )
     return (
@@ -411,8 +409,3 @@ def _describe_consistency(summary: GuessSummary) -> str:
     share, pairs = summary.consistency
     repeats = "one repeated guess" if pairs == 1 else f"{pairs:,} repeated guesses"
     return f"Asked again, people gave the same class in {share:.0%} of {repeats}."
-
-
-def _and(names: Sequence[str]) -> str:
-    *first, last = names
-    return f"{', '.join(first)} and {last}" if first else last

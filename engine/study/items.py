@@ -1,12 +1,19 @@
-"""Items of a study as the database holds them, and the names by which an organizer knows them."""
+"""Items of a study: the snapshot of what people will see, taken when a study opens, and reading it again.
+
+After the snapshot nothing is computed or read from the cache. The placebo's scores come from a method of the study like
+all others, but from another item, moved at random: they carry no information about this item, and nothing else on the
+ballot has the same values.
+"""
 
 from __future__ import annotations
 
+import dataclasses
 import hashlib
 import io
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
+from typing import Any
 
 import numpy as np
 import sqlalchemy as sa
@@ -14,24 +21,30 @@ from jaxtyping import Float
 from PIL import Image
 from sqlalchemy.orm import Session, defer
 
-from cache.codec import CorruptEntry, decode
-from engine.errors import ExegesisError
-from engine.request import Example, Input, Picture
-from engine.result import Prediction, Token
-from engine.serialization import unpack_prediction
-from engine.study.database import study_database
-from engine.study.tables import Item, ItemExplanation
+from cache.codec import CorruptEntry, decode, encode
+from engine.data.labels import match_classes
+from engine.data.sources import ExampleSource, SourceExample, load_source
+from engine.errors import ExegesisError, UsageError
+from engine.explain import explain_many
+from engine.home import product_version
+from engine.predictions import predictions
+from engine.progress import CancelToken, Report, silent
+from engine.registry import explainer
+from engine.request import Example, Input, Picture, Request
+from engine.result import Explanation, Prediction, Token
+from engine.serialization import pack, unpack_prediction
+from engine.study.database import Item, ItemExplanation, study_database
+from engine.study.design import PLACEBO, PREDICT, Design, check_available
+from engine.vision.view import read_view
 
 MAX_CHARACTERS = 70
 ELLIPSIS = "…"
-
-
-@dataclass(frozen=True)
-class ItemSnapshot:
-    """An item and its explanations, one a method of `Design.ballot_methods`, as rows that are not stored yet."""
-
-    item: Item
-    explanations: tuple[ItemExplanation, ...]
+BATCH = 64
+"""Candidates that are read and predicted at a time."""
+JITTER = 0.1
+"""Standard deviation of the logarithm of the factor by which each score of a placebo is changed."""
+_VISIBLE = ("tokens", "grid", "truncated")
+"""The parts of an explanation that people see besides its scores; the rest of it would reveal the method."""
 
 
 @dataclass(frozen=True)
@@ -58,16 +71,12 @@ class ItemName:
         return f"{self.name}: {self.text}" if self.text else self.name
 
 
-def store_items(session: Session, study: int, snapshots: Sequence[ItemSnapshot]) -> None:
-    """Add the rows of the items and explanations."""
-    for snapshot in snapshots:
-        snapshot.item.study = study
-    session.add_all([snapshot.item for snapshot in snapshots])
+def store_items(session: Session, study: int, items: Sequence[Item]) -> None:
+    """Add the rows of the items and of their explanations."""
+    for item in items:
+        item.study = study
+    session.add_all(items)
     session.flush()
-    for snapshot in snapshots:
-        for explanation in snapshot.explanations:
-            explanation.item = snapshot.item.id
-        session.add_all(snapshot.explanations)
 
 
 def study_items(session: Session, study: int) -> Sequence[Item]:
@@ -142,3 +151,216 @@ def text_start(columns: Mapping[str, str | None]) -> str:
     parts = (columns.get("text"), columns.get("text_pair"))
     line = " ".join(" / ".join(text for text in parts if text is not None).split())
     return line if len(line) <= MAX_CHARACTERS else f"{line[:MAX_CHARACTERS].rstrip()}{ELLIPSIS}"
+
+
+@dataclass(frozen=True)
+class SelectedItem:
+    """One item: its index in the data set, the input, the name of its label if known, the model's prediction."""
+
+    index: int
+    practice: bool
+    input: Input
+    label: str | None
+    prediction: Prediction
+
+
+def take_snapshot(design: Design, report: Report = silent, cancel: CancelToken | None = None) -> list[Item]:
+    """Select, predict and explain the items of a checked design: rows in their order, not stored yet.
+
+    Each item has one explanation for each of `Design.ballot_methods`. Errors: those of the engine.
+    """
+    check_available(design)
+    items = select_items(design, report, cancel)
+    prediction = items[0].prediction
+    if design.mode == PREDICT and (prediction.regression or len(prediction.labels) < 2):
+        what = "a score" if prediction.regression else "one class"
+        raise UsageError(
+            f"design.mode: must be rank for a model that answers with {what}: there is nothing to guess from. "
+            "Rank its explanations, or choose a classifier."
+        )
+    requests = [
+        Request(design.model, method.id, item.input, method.params, seed=design.seed)
+        for method in design.ballot_methods
+        if method.id != PLACEBO
+        for item in items
+    ]
+    explanations = explain_many(requests, report, cancel)
+    by_item = add_placebos([explanations[place :: len(items)] for place in range(len(items))], design)
+    return [_item_row(place, item, by_item[place], design.model) for place, item in enumerate(items)]
+
+
+def _item_row(place: int, selected: SelectedItem, explanations: Sequence[Explanation], model: str) -> Item:
+    """A picture is stored as the model sees it, cropped and resized: its explanations refer to these patches."""
+    given = selected.input
+    if isinstance(given, Picture):
+        given = Picture(read_view(model).transform(given.pixels))
+    return Item(
+        place=place,
+        practice=selected.practice,
+        input=given.as_plain(),
+        picture=encode_png(given) if isinstance(given, Picture) else None,
+        label=selected.label,
+        prediction=dataclasses.asdict(selected.prediction),
+        explanations=[_explanation_row(method, explanation) for method, explanation in enumerate(explanations)],
+    )
+
+
+def _explanation_row(place: int, explanation: Explanation) -> ItemExplanation:
+    """`provenance`: the method and its parameters, the model, the check, the cost, the version of the product."""
+    meta, arrays = pack(explanation)
+    body = encode({name: meta.pop(name) for name in _VISIBLE}, arrays)
+    del meta["prediction"]
+    provenance: dict[str, Any] = meta.pop("provenance")
+    source = explanation.extras.get("permuted", provenance)
+    method = explainer(source["method"], explanation.kind)
+    signed = method.is_signed(source["params"])
+    provenance = {**provenance, **meta, "signed": signed, "exegesis": product_version()}
+    return ItemExplanation(place=place, body=body, provenance=provenance, digest=hashlib.sha256(body).hexdigest())
+
+
+def select_items(design: Design, report: Report = silent, cancel: CancelToken | None = None) -> list[SelectedItem]:
+    """Practice items first. A checked design and an unchanged data set and model give the same items.
+
+    Errors: too few examples meet the conditions; those of the data set and the model.
+    """
+    source = load_source(design.kind, design.dataset, design.items.split)
+    candidates = read_candidates(design, source)
+    if design.items.how == "hand":
+        pairs = _predict(design, list(candidates), report, cancel)
+        return _to_items(pairs[: design.practice], True) + _to_items(pairs[design.practice :], False)
+    total = design.items.count + design.practice
+    pairs = []
+    while len(pairs) < total and (batch := list(islice(candidates, BATCH))):
+        pairs += _judge(design, source, _predict(design, batch, report, cancel))
+    if len(pairs) < total:
+        raise ExegesisError(
+            f"design.items: {total} are wanted with the practice items, but of the {source.count:,} examples of "
+            f"{source.name} only {len(pairs)} fit. Ask for fewer, or for less of them."
+        )
+    counted, practice = pairs[: design.items.count], pairs[design.items.count : total]
+    return _to_items(practice, True) + _to_items(counted, False)
+
+
+def read_candidates(design: Design, source: ExampleSource) -> Iterator[SourceExample]:
+    """The examples in the order in which they are considered, without predictions.
+
+    `items.judged` is not applied: it needs the model, which runs when the study opens.
+    """
+    items = design.items
+    if items.how == "hand":
+        for index in items.indices:
+            if index >= source.count:
+                allowed = f"0 to {source.count - 1} in {source.name}"
+                raise UsageError(f"design.items.indices: must be {allowed}, got {index}.")
+        return (source.read(index) for index in items.indices)
+    if items.how == "filter" and items.label is not None and items.label not in source.labels:
+        known = ", ".join(source.labels) or "none"
+        raise UsageError(f"design.items.label: must be a class of {source.name} ({known}), got {items.label!r}.")
+    return _shuffled_candidates(design, source)
+
+
+def _shuffled_candidates(design: Design, source: ExampleSource) -> Iterator[SourceExample]:
+    """Examples whose label and length fit, in the order of the seed; the first of equal inputs."""
+    inputs: set[Input] = set()
+    for index in np.random.default_rng(design.seed).permutation(source.count):
+        candidate = source.read(int(index))
+        if candidate.input not in inputs and (design.items.how != "filter" or _passes_filter(design, candidate)):
+            inputs.add(candidate.input)
+            yield candidate
+
+
+def _passes_filter(design: Design, candidate: SourceExample) -> bool:
+    items = design.items
+    if items.label is not None and candidate.label != items.label:
+        return False
+    if not isinstance(candidate.input, Example):
+        return True
+    words = len(f"{candidate.input.text} {candidate.input.text_pair or ''}".split())
+    return items.least_words <= words and (items.most_words is None or words <= items.most_words)
+
+
+def _judge(
+    design: Design, source: ExampleSource, pairs: list[tuple[SourceExample, Prediction]]
+) -> list[tuple[SourceExample, Prediction]]:
+    """Keep the examples that the model gets right, or wrong, if the filter asks for that."""
+    judged = design.items.judged
+    if design.items.how != "filter" or judged == "any":
+        return pairs
+    classes = match_classes(source.labels, pairs[0][1].labels, source.unnamed)
+    if classes.indices is None:
+        raise UsageError(f"design.items.judged: {classes.note} Choose any.")
+    return [
+        (candidate, prediction)
+        for candidate, prediction in pairs
+        if candidate.class_index is not None
+        and (truth := classes.indices[candidate.class_index]) is not None
+        and (truth == prediction.index) is (judged == "right")
+    ]
+
+
+def _predict(
+    design: Design, batch: list[SourceExample], report: Report, cancel: CancelToken | None
+) -> list[tuple[SourceExample, Prediction]]:
+    inputs = [candidate.input for candidate in batch]
+    return list(zip(batch, predictions(design.model, inputs, report=report, cancel=cancel), strict=True))
+
+
+def _to_items(pairs: Sequence[tuple[SourceExample, Prediction]], practice: bool) -> list[SelectedItem]:
+    return [SelectedItem(one.index, practice, one.input, one.label, prediction) for one, prediction in pairs]
+
+
+def add_placebos(by_item: Sequence[Sequence[Explanation]], design: Design) -> list[list[Explanation]]:
+    """The explanations of each item, one for each of `Design.ballot_methods`.
+
+    `by_item`: those of its real methods. `random`, as the placebo or as a method, is replaced by another item's
+    explanation, moved to this one. A study of a single item takes one of its own.
+    """
+    real = [iter(explanations) for explanations in by_item]
+    return [
+        [
+            _placebo(by_item, design, place) if method.id == PLACEBO else next(real[place])
+            for method in design.ballot_methods
+        ]
+        for place in range(len(by_item))
+    ]
+
+
+def _placebo(by_item: Sequence[Sequence[Explanation]], design: Design, place: int) -> Explanation:
+    """A placebo: method, item and move are drawn by the seed and the place. Special tokens get 0.
+
+    It has no check and no cost of its own; `extras` name the source of the scores.
+    """
+    rng = np.random.default_rng([design.seed, place])
+    own = by_item[place][0]
+    others = [(at, one) for at, explanations in enumerate(by_item) if at != place for one in explanations]
+    candidates = others or [(place, one) for one in by_item[place]]
+    varied = [pair for pair in candidates if np.ptp(pair[1].scores[pair[1].features])] or candidates
+    item, source = varied[int(rng.integers(len(varied)))]
+    scores = np.zeros_like(own.scores)
+    scores[own.features] = _move_scores(source, own, rng)
+    method, random = source.provenance, explainer(PLACEBO, own.kind)
+    extras = {"permuted": {"method": method.method, "params": dict(method.params), "item": item}}
+    provenance = dataclasses.replace(
+        own.provenance, method=PLACEBO, version=random.version, params={}, seed=design.seed
+    )
+    return dataclasses.replace(
+        own, scores=scores, provenance=provenance, extras=extras, evaluations=0, seconds=0.0, check=None, notes=()
+    )
+
+
+def _move_scores(source: Explanation, own: Explanation, rng: np.random.Generator) -> Float[np.ndarray, "feature"]:
+    """The other item's scores on this one's tokens or patches: shifted, perhaps mirrored, slightly changed.
+
+    Neighbors stay neighbors: a picture's map stays as smooth as its method makes it.
+    """
+    values = source.scores[source.features]
+    if own.grid is not None and source.grid == own.grid:
+        values = values.reshape(own.grid)
+    else:
+        count = len(own.features)
+        values = values[np.arange(count) * len(values) // count]
+    for axis, length in enumerate(values.shape):
+        values = np.roll(values, int(rng.integers(length)), axis)
+        if rng.integers(2):
+            values = np.flip(values, axis)
+    return np.ravel(values) * np.exp(JITTER * rng.standard_normal(values.size))

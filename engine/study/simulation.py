@@ -1,4 +1,4 @@
-"""Simulated studies of people with known preferences or skills: do the intervals find them, and nothing else?"""
+"""Simulated studies of people with known preferences or skills, to measure coverage and false differences."""
 
 from __future__ import annotations
 
@@ -11,22 +11,21 @@ from scipy.special import ndtr, ndtri
 
 from engine.errors import not_allowed
 from engine.progress import Report, silent
-from engine.study.counted_votes import WITHOUT, GuessAnswer, GuessTarget
+from engine.study.annotators import SUREST
+from engine.study.counted_votes import WITHOUT, GuessAnswer, GuessTarget, Ranking, competition_ranks
 from engine.study.guesses import summarize_guesses
-from engine.study.rankings import Ranking, competition_ranks
 from engine.study.ratings import Interval, count_differences, rate_methods
-from engine.study.votes import SUREST
 
 NEUTRAL_SURENESS = 3.0
-"""How sure people are who have no reason to be more or less so."""
+"""Mean sureness, before right answers and explanations shift it."""
 
 
 @dataclass(frozen=True)
 class RankingSimulation:
     """Thurstone's model of rankings: a normal draw for each method, around a person's own strengths.
 
-    `strength`: how good each method is, in standard deviations of one draw. `taste`: how far a person's own strengths
-    lie from these. `ties`: two draws closer than that are a tie.
+    `strength`: by method, in standard deviations of one draw. `taste`: standard deviation of a person's own strengths
+    around these. `ties`: two draws closer than that are a tie.
     """
 
     strength: Mapping[str, float]
@@ -63,9 +62,9 @@ def simulate_rankings(simulation: RankingSimulation) -> list[Ranking]:
 def false_difference_rate(
     simulation: RankingSimulation, studies: int, orders: int = 20, resamples: int = 300, report: Report = silent
 ) -> float:
-    """Share of simulated studies that find any difference between methods. Meant for equal strengths.
+    """Share of simulated studies that find any difference between methods. Intended for equal strengths.
 
-    Fewer orders and resamples than in a real study: more of them hardly move its intervals.
+    Fewer orders and resamples than in a real study: more of them hardly change the intervals.
     """
     different = 0
     for study in range(studies):
@@ -78,11 +77,11 @@ def false_difference_rate(
 
 @dataclass(frozen=True)
 class GuessSimulation:
-    """A probit model of the guesses of people who differ.
+    """A probit model of the guesses of different people.
 
-    `accuracy`: by condition, how often people in general guess the model's answer, above 0 and below 1. `taste`: how
-    far a person's own probits lie from these, half of it in all conditions alike. `air`: how much surer a condition
-    makes people than they would be. `unsure`: how often they cannot tell.
+    `accuracy`: mean share of guesses that match the prediction, by condition, above 0 and below 1. `taste`: standard
+    deviation of a person's own probits around these; half of the variance is common to all conditions. `air`: shift of
+    the sureness, by condition. `unsure`: share of "cannot tell".
     """
 
     accuracy: Mapping[str, float]
@@ -95,7 +94,7 @@ class GuessSimulation:
 
 
 def simulate_guesses(simulation: GuessSimulation) -> list[GuessAnswer]:
-    """One answer of each annotator to each item; conditions take turns, starting at a random one."""
+    """One answer of each annotator to each item; conditions alternate from a random start."""
     _check_sizes(simulation)
     if not simulation.accuracy or not all(0 < share < 1 for share in simulation.accuracy.values()):
         raise not_allowed("accuracy", "a number between 0 and 1 for each condition", dict(simulation.accuracy))

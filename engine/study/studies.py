@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,11 +15,9 @@ from cache import key_for
 from engine.errors import ExegesisError, UsageError
 from engine.progress import CancelToken, Report, silent
 from engine.study.access import is_token, new_token
-from engine.study.database import study_database
+from engine.study.database import Annotator, Event, Item, Study, Vote, study_database
 from engine.study.design import Design, check_available, check_design
-from engine.study.items import count_items, store_items
-from engine.study.snapshot import take_snapshot
-from engine.study.tables import Annotator, Event, Item, Study, Vote
+from engine.study.items import count_items, store_items, take_snapshot
 
 DRAFT, OPEN, CLOSED, ARCHIVED = STATES = ("draft", "open", "closed", "archived")
 _COPY = "Copy of "
@@ -44,16 +42,16 @@ class StudyRecord:
 
 
 def is_over(closes_at: int | float | None) -> bool:
-    """Whether that time has come by this machine's clock."""
+    """Whether that time has passed by this machine's clock."""
     return closes_at is not None and closes_at <= time.time()
 
 
 def was_over(session: Session, closes_at: int | float | None) -> bool:
-    """Whether that time has come by this machine's clock, or had come before the clock was set back.
+    """Whether that time has passed by this machine's clock, or had passed before the clock was set back.
 
-    It is at least as late as the newest time in the database: that of any event, and of votes of open studies. (Votes
-    of others may come from a file, with the times of another machine.) A clock that ran ahead while votes came
-    therefore ends the studies whose time it passed, as if somebody had looked at them then.
+    It cannot be earlier than the newest time in the database: that of any event, and of votes of open studies. (Votes
+    of other studies may come from a file, with the times of another machine.) A clock that ran ahead while votes came
+    therefore ends the studies whose end it passed, as if they had been read at that time.
     """
     return closes_at is not None and (is_over(closes_at) or closes_at <= _newest_time(session))
 
@@ -71,7 +69,7 @@ def create(design: Design) -> StudyRecord:
 
 
 def duplicate(study: int) -> StudyRecord:
-    """A draft of the same design with a link of its own, without participants and without a time that is over."""
+    """Create a draft of the same design with its own link, without participants and without an end in the past."""
     with study_database().writing() as session:
         design = Design.from_json(_row(session, study).design)
         closes_at = None if is_over(design.closes_at) else design.closes_at
@@ -81,50 +79,47 @@ def duplicate(study: int) -> StudyRecord:
 
 
 def change(study: int, design: Design) -> StudyRecord:
-    """Replace the design of a draft. Errors: those of `create`; it has opened, or came with its explanations."""
+    """Replace the design of a draft. Errors: those of `create`; it is no draft, or was imported with explanations."""
     with study_database().writing() as session:
         row = _row_in_state(session, study, DRAFT, "be changed")
         if count_items(session, study):
             raise ExegesisError(f"study {study}: came with its explanations. Duplicate it, and change the copy.")
         row.design = _check(design).to_json()
-        _log(session, study, "changed", {})
+        log_event(session, study, "changed", {})
         return to_record(row)
 
 
 def find(study: int) -> StudyRecord:
-    """The study of that number. Errors: there is none."""
-    with study_database().reading() as session:
-        rows = _with_overdue(session, [_row(session, study)])
-    return _close_overdue(rows)[0]
+    """The study with that number. Errors: there is none."""
+    records = _read_studies(sa.select(Study).where(Study.id == study))
+    if not records:
+        raise _no_study(study)
+    return records[0]
 
 
 def find_by_token(token: str) -> StudyRecord | None:
-    """The study of that join link."""
-    if not is_token(token):
-        return None
-    with study_database().reading() as session:
-        rows = _with_overdue(session, session.scalars(sa.select(Study).where(Study.token == token)))
-    return next(iter(_close_overdue(rows)), None)
+    """The study with that join link."""
+    records = _read_studies(sa.select(Study).where(Study.token == token)) if is_token(token) else []
+    return records[0] if records else None
 
 
 def list_studies() -> list[StudyRecord]:
     """All studies, the newest first, archived ones too."""
+    return _read_studies(sa.select(Study).order_by(Study.id.desc()))
+
+
+def _read_studies(query: sa.Select[Study]) -> list[StudyRecord]:
+    """Read studies; open ones whose time is over are closed."""
     with study_database().reading() as session:
-        rows = _with_overdue(session, session.scalars(sa.select(Study).order_by(Study.id.desc())))
-    return _close_overdue(rows)
-
-
-def _with_overdue(session: Session, rows: Iterable[Study]) -> list[tuple[Study, bool]]:
-    """Rows, and whether each is open though its time is over."""
-    return [(row, row.state == OPEN and was_over(session, row.design.get("closes_at"))) for row in rows]
-
-
-def _close_overdue(rows: Iterable[tuple[Study, bool]]) -> list[StudyRecord]:
-    return [end_study(row.id) if overdue else to_record(row) for row, overdue in rows]
+        rows = [
+            (row, row.state == OPEN and was_over(session, row.design.get("closes_at")))
+            for row in session.scalars(query)
+        ]
+    return [end_study(row.id) if is_overdue else to_record(row) for row, is_overdue in rows]
 
 
 def open_study(study: int, report: Report = silent, cancel: CancelToken | None = None) -> StudyRecord:
-    """Take the snapshot and let people in: both or neither. A study from a file has its snapshot already.
+    """Take the snapshot and open the study: both or neither. An imported study has its snapshot already.
 
     Errors: it is no draft, its time is over, it was changed meanwhile, `Cancelled`, those of the engine.
     """
@@ -135,20 +130,20 @@ def open_study(study: int, report: Report = silent, cancel: CancelToken | None =
         raise UsageError("design.closes_at: must be in the future when the study opens. Choose a later time, or none.")
     with study_database().reading() as session:
         stored = count_items(session, study)
-    snapshots = [] if stored else take_snapshot(record.design, report, cancel)
+    items = [] if stored else take_snapshot(record.design, report, cancel)
     with study_database().writing() as session:
         row = _row_in_state(session, study, DRAFT, "be opened")
         if Design.from_json(row.design) != record.design:
             raise ExegesisError(f"study {study}: was changed while it was being opened. Open it again.")
-        store_items(session, study, snapshots)
+        store_items(session, study, items)
         row.state, row.opened = OPEN, time.time()
-        items = stored or len(snapshots)
-        _log(session, study, "opened", {"design": row.design, "digest": key_for(row.design), "items": items})
+        details = {"design": row.design, "digest": key_for(row.design), "items": stored or len(items)}
+        log_event(session, study, "opened", details)
         return to_record(row)
 
 
 def has_snapshot(study: int) -> bool:
-    """Whether items are stored; a draft has some only if it came from a file."""
+    """Whether items are stored; a draft has some only if it was imported."""
     with study_database().reading() as session:
         return count_items(session, study) > 0
 
@@ -156,20 +151,20 @@ def has_snapshot(study: int) -> bool:
 def close(study: int) -> StudyRecord:
     """Take no more votes. Errors: it is not open."""
     with study_database().writing() as session:
-        row = _row_in_state(session, study, OPEN, "be closed")
-        row.state, row.closed = CLOSED, time.time()
-        _log(session, study, "closed", {})
-        return to_record(row)
+        return _close(session, _row_in_state(session, study, OPEN, "be closed"), {})
 
 
 def end_study(study: int) -> StudyRecord:
-    """Close an open study whose time is over: a clock that is set back later opens nothing again."""
+    """Close an open study whose time is over; setting the clock back later does not reopen it."""
     with study_database().writing() as session:
         row = _row(session, study, lock=True)
-        if row.state == OPEN:
-            row.state, row.closed = CLOSED, time.time()
-            _log(session, study, "closed", {"because": "its time was over"})
-        return to_record(row)
+        return _close(session, row, {"because": "its time was over"}) if row.state == OPEN else to_record(row)
+
+
+def _close(session: Session, row: Study, details: Mapping[str, Any]) -> StudyRecord:
+    row.state, row.closed = CLOSED, time.time()
+    log_event(session, row.id, "closed", details)
+    return to_record(row)
 
 
 def archive(study: int) -> StudyRecord:
@@ -177,12 +172,12 @@ def archive(study: int) -> StudyRecord:
     with study_database().writing() as session:
         row = _row_in_state(session, study, CLOSED, "be archived")
         row.state = ARCHIVED
-        _log(session, study, "archived", {})
+        log_event(session, study, "archived", {})
         return to_record(row)
 
 
 def delete(study: int) -> None:
-    """Delete the study with its items, its participants and their votes. The caller has asked for confirmation."""
+    """Delete the study with its items, participants and votes. The caller is responsible for a confirmation."""
     with study_database().writing() as session:
         _row(session, study)
         session.execute(sa.delete(Study).where(Study.id == study))
@@ -197,7 +192,7 @@ def study_log(study: int) -> list[tuple[str, float, dict[str, Any]]]:
 
 @dataclass(frozen=True)
 class AnswerCounts:
-    """`annotators`: people who consented. `answers`: without practice and answers that were undone."""
+    """`annotators`: people who consented. `answers`: without practice and undone answers."""
 
     annotators: int = 0
     answers: int = 0
@@ -208,7 +203,7 @@ NO_ANSWERS = AnswerCounts()
 
 
 def count_answers() -> dict[int, AnswerCounts]:
-    """Counts by study, without studies that nobody joined; computed by the database: for lists, which must be fast."""
+    """Counts by study, without studies that nobody joined; computed in the database, since lists must be fast."""
     people = sa.select(Annotator.study, sa.func.count()).where(Annotator.consented.is_not(None))
     unsure = sa.func.count().filter(Vote.ranks.is_(None), Vote.guess.is_(None))
     votes = sa.select(Vote.study, sa.func.count(), unsure).join(Item, Item.id == Vote.item)
@@ -236,7 +231,7 @@ def _create(session: Session, design: Design, details: Mapping[str, Any]) -> Stu
     row = Study(token=new_token(), design=design.to_json(), state=DRAFT, created=time.time())
     session.add(row)
     session.flush()
-    _log(session, row.id, "created", details)
+    log_event(session, row.id, "created", details)
     return to_record(row)
 
 
@@ -245,8 +240,12 @@ def _row(session: Session, study: int, lock: bool = False) -> Study:
     query = sa.select(Study).where(Study.id == study)
     row = session.scalar(query.with_for_update() if lock else query)
     if row is None:
-        raise ExegesisError(f"study: there is no study {study}. List them with: exegesis study list.")
+        raise _no_study(study)
     return row
+
+
+def _no_study(study: int) -> ExegesisError:
+    return ExegesisError(f"study: there is no study {study}. List them with: exegesis study list.")
 
 
 def _row_in_state(session: Session, study: int, state: str, wish: str) -> Study:
@@ -260,5 +259,6 @@ def _wrong_state(study: int, got: str, wanted: str, wish: str) -> ExegesisError:
     return ExegesisError(f"study {study}: must be {wanted} to {wish}, but it is {got}.")
 
 
-def _log(session: Session, study: int, kind: str, details: Mapping[str, Any]) -> None:
+def log_event(session: Session, study: int, kind: str, details: Mapping[str, Any]) -> None:
+    """Add an event to the study's log."""
     session.add(Event(study=study, kind=kind, details=dict(details), at=time.time()))

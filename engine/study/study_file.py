@@ -1,8 +1,9 @@
 """Study files: a study's design, what people see and, if wanted, their answers, as JSON; and a study from such a file.
 
-Nothing in a file is run, unpacked or used as a path. A file holds no secret: no join link, no code, and not what draws
-the orders. Whoever wrote a file may mean harm, so everything is checked before anything is stored, by checks of our
-own: the sentences of a schema library would not name what is allowed, got and next as ours do.
+Nothing in a file is run, unpacked or used as a path. A file holds no secret: no join link, no code, and no secret from
+which orders are drawn. Files are untrusted, so everything is checked before anything is stored. The checks are our own:
+a schema library (pydantic) would save nothing, since most checks depend on the design and its sentences would have to
+be rewritten to say what is allowed, got and next.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
-import sqlalchemy as sa
 from sqlalchemy.orm import Session
 
 from cache import key_for
@@ -31,12 +31,21 @@ from engine.home import product_version
 from engine.request import Example, Picture
 from engine.result import Prediction, Token
 from engine.study.access import ALPHABET, new_token
-from engine.study.database import study_database
+from engine.study.annotators import MAX_SECONDS, Guess
+from engine.study.counted_votes import current_votes
+from engine.study.database import (
+    Annotator,
+    IssuedBallot,
+    Item,
+    ItemExplanation,
+    JsonObject,
+    Study,
+    Vote,
+    study_database,
+)
 from engine.study.design import BY_SIGN, PREDICT, Design, check_design
-from engine.study.items import ItemSnapshot, decode_map, encode_png, item_input, store_items, study_items
-from engine.study.studies import CLOSED, DRAFT, StudyRecord, find, is_over, to_record
-from engine.study.tables import Annotator, Event, IssuedBallot, Item, ItemExplanation, JsonObject, Study, Vote
-from engine.study.votes import MAX_SECONDS, Guess
+from engine.study.items import decode_map, encode_png, item_input, store_items, study_items
+from engine.study.studies import CLOSED, DRAFT, StudyRecord, find, is_over, log_event, to_record
 
 FORMAT, VERSION = "exegesis study", 1
 MAX_BYTES = 256 * 10**6
@@ -60,7 +69,7 @@ def export_study(study: int, votes: bool = False) -> bytes:
             "design": record.design.to_json(),
             "opened": record.opened,
             "closed": record.closed,
-            "items": [_item_json(session, item) for item in study_items(session, study)],
+            "items": [_item_json(item) for item in study_items(session, study)],
             "votes": _votes_json(session, study) if votes else None,
         }
     head = {"format": FORMAT, "version": VERSION, "exegesis": product_version(), "digest": key_for(content)}
@@ -73,11 +82,10 @@ def export_study(study: int, votes: bool = False) -> bytes:
     return data
 
 
-def _item_json(session: Session, item: Item) -> JsonObject:
+def _item_json(item: Item) -> JsonObject:
     item_input(item)  # a damaged picture is not passed on
-    query = sa.select(ItemExplanation).where(ItemExplanation.item == item.id).order_by(ItemExplanation.place)
     explanations = []
-    for row in session.scalars(query):
+    for row in item.explanations:
         decode_map(row)  # nor is a damaged explanation
         body = b64encode(row.body).decode()
         explanations.append({"body": body, "digest": row.digest, "provenance": row.provenance})
@@ -92,11 +100,9 @@ def _item_json(session: Session, item: Item) -> JsonObject:
 
 
 def _votes_json(session: Session, study: int) -> list[JsonObject]:
-    query = sa.select(Vote, Annotator.pseudonym, Item.place).join(Annotator, Annotator.id == Vote.annotator)
-    query = query.join(Item, Item.id == Vote.item).where(Vote.study == study, Vote.superseded_by.is_(None))
     return [
         {"annotator": annotator, "item": place, **{name: getattr(vote, name) for name in _VOTE_FIELDS}}
-        for vote, annotator, place in session.execute(query.order_by(Vote.id))
+        for vote, annotator, place in session.execute(current_votes(study))
     ]
 
 
@@ -126,64 +132,44 @@ def import_study(data: bytes) -> StudyRecord:
         session.flush()
         store_items(session, study.id, content.items)
         _store_votes(session, study, content)
-        details = {"imported": content.digest}
-        session.add(Event(study=study.id, kind="created", details=details, at=time.time()))
+        log_event(session, study.id, "created", {"imported": content.digest})
         return to_record(study)
 
 
 def _store_votes(session: Session, study: Study, content: StudyFile) -> None:
-    """Store the votes with participants of another place, whom no code identifies."""
+    """Store the votes with participants from elsewhere, whom no code identifies."""
     people: dict[str, Annotator] = {}
-    for vote in content.votes or ():
-        if vote.annotator not in people:
+    for name, _, vote in content.votes or ():
+        if name not in people:
             unused = secrets.token_hex(32)
-            person = Annotator(study=study.id, pseudonym=vote.annotator, code=unused, joined=vote.at, consented=vote.at)
-            people[vote.annotator] = person
+            people[name] = Annotator(study=study.id, pseudonym=name, code=unused, joined=vote.at, consented=vote.at)
     session.add_all(people.values())
     session.flush()
-    for vote in content.votes or ():
-        where: dict[str, Any] = {
-            "study": study.id,
-            "annotator": people[vote.annotator].id,
-            "item": content.items[vote.item].item.id,
-            "repeat": vote.repeat,
-            "order": list(vote.order),
-            "at": vote.at,
-        }
-        ranks = None if vote.ranks is None else list(vote.ranks)
-        session.add(IssuedBallot(token=new_token(), **where))
-        session.add(Vote(token=new_token(), ranks=ranks, guess=vote.guess, seconds=vote.seconds, **where))
+    for name, place, vote in content.votes or ():
+        vote.study, vote.annotator, vote.item = study.id, people[name].id, content.items[place].id
+        same = {column: getattr(vote, column) for column in ("study", "annotator", "item", "repeat", "order", "at")}
+        session.add_all([vote, IssuedBallot(token=new_token(), **same)])
 
 
-@dataclass(frozen=True)
-class FileVote:
-    """One answer of a file. `item`: its place; the rest as in the table of votes."""
-
-    annotator: str
-    item: int
-    repeat: int
-    order: tuple[int, ...]
-    ranks: tuple[int, ...] | None
-    guess: JsonObject | None
-    seconds: float
-    at: float
+FileVote = tuple[str, int, Vote]
+"""An answer in a file: the pseudonym, the place of the item, and the row without its study, annotator and item."""
 
 
 @dataclass(frozen=True)
 class StudyFile:
-    """The checked content of a file. `votes`: None if the file was written without."""
+    """The checked content of a file, as rows to be stored. `votes`: None if the file was written without."""
 
     digest: str
     design: Design
     opened: float | None
     closed: float | None
-    items: tuple[ItemSnapshot, ...]
+    items: tuple[Item, ...]
     votes: tuple[FileVote, ...] | None
 
 
 @dataclass(frozen=True)
 class FileValue:
-    """A value of a file and its place. Each method returns what the value must be; its error names the place."""
+    """A value in a file and its place. Methods return it as their type; their errors name the place."""
 
     place: str
     value: Any
@@ -274,7 +260,7 @@ def read_study_file(data: bytes) -> StudyFile:
     design = check_design(Design.from_json({"colors": BY_SIGN, **fields["design"].mapping()}))
     items = tuple(_read_item(n, item, design) for n, item in enumerate(fields["items"].elements(numbered=True)))
     practice = [True] * design.practice + [False] * design.item_count
-    if items and [snapshot.item.practice for snapshot in items] != practice:
+    if items and [item.practice for item in items] != practice:
         allowed = f"{design.practice} for practice and then {design.item_count}, or none"
         raise fields["items"].error(allowed, len(items))
     votes = None if fields["votes"].value is None else _read_votes(fields["votes"], items, design)
@@ -285,7 +271,7 @@ def _refuse_constant(name: str) -> float:
     raise ValueError(name)
 
 
-def _read_item(place: int, item: FileValue, design: Design) -> ItemSnapshot:
+def _read_item(place: int, item: FileValue, design: Design) -> Item:
     fields = item.fields("practice", "input", "picture", "label", "prediction", "shown")
     label = None if fields["label"].value is None else fields["label"].text(_MAX_LABEL)
     prediction = _read_prediction(fields["prediction"])
@@ -303,8 +289,8 @@ def _read_item(place: int, item: FileValue, design: Design) -> ItemSnapshot:
     )
     texts = [row.input[name] for name in ("text", "text_pair") if row.input.get(name) is not None]
     lengths = tuple(map(len, texts)) or (0,)  # the spans of tokens lie in the texts; patches have none
-    rows = (_read_explanation(n, explanation, design, lengths) for n, explanation in enumerate(explanations))
-    return ItemSnapshot(row, tuple(rows))
+    row.explanations = [_read_explanation(n, value, design, lengths) for n, value in enumerate(explanations)]
+    return row
 
 
 def _read_input(value: FileValue, picture_value: FileValue, kind: str) -> JsonObject:
@@ -386,40 +372,40 @@ def _read_token(value: FileValue, lengths: Sequence[int]) -> Token:
     return token
 
 
-def _read_votes(value: FileValue, items: Sequence[ItemSnapshot], design: Design) -> tuple[FileVote, ...]:
+def _read_votes(value: FileValue, items: Sequence[Item], design: Design) -> tuple[FileVote, ...]:
     votes = tuple(_read_vote(vote, items, design) for vote in value.elements(numbered=True))
-    if len({(vote.annotator, vote.item, vote.repeat) for vote in votes}) < len(votes):
+    if len({(annotator, item, vote.repeat) for annotator, item, vote in votes}) < len(votes):
         raise value.error("one answer of a person to each look")
     return votes
 
 
-def _read_vote(value: FileValue, items: Sequence[ItemSnapshot], design: Design) -> FileVote:
+def _read_vote(value: FileValue, items: Sequence[Item], design: Design) -> FileVote:
     fields = value.fields("annotator", "item", *_VOTE_FIELDS)
     annotator = fields["annotator"].text(100)
     if not _PSEUDONYM.fullmatch(annotator):
         raise fields["annotator"].error("a pseudonym such as p-23456789", annotator)
     item = fields["item"].whole(len(items) - 1)
-    order = tuple(method.whole(len(design.ballot_methods) - 1) for method in fields["order"].elements())
+    order = [method.whole(len(design.ballot_methods) - 1) for method in fields["order"].elements()]
     lengths = {0, 1} if design.mode == PREDICT else {len(design.ballot_methods)}
     if len(order) not in lengths or len(set(order)) < len(order):
         allowed = "the places of the methods that were shown, each once"
         raise fields["order"].error(allowed, fields["order"].value)
-    return FileVote(
-        annotator=annotator,
-        item=item,
+    vote = Vote(
         repeat=fields["repeat"].whole(1),
         order=order,
         ranks=_read_ranks(fields["ranks"], len(order), design),
-        guess=_read_guess(fields["guess"], items[item].item, design),
+        guess=_read_guess(fields["guess"], items[item], design),
         seconds=fields["seconds"].number(MAX_SECONDS),
+        token=new_token(),
         at=fields["at"].number(MAX_TIME),
     )
+    return annotator, item, vote
 
 
-def _read_ranks(value: FileValue, places: int, design: Design) -> tuple[int, ...] | None:
+def _read_ranks(value: FileValue, places: int, design: Design) -> list[int] | None:
     if value.value is None:
         return None
-    ranks = tuple(rank.whole(places) for rank in value.elements())
+    ranks = [rank.whole(places) for rank in value.elements()]
     if design.mode == PREDICT or len(ranks) != places or 0 in ranks:
         raise value.error(f"{places} numbers from 1 in a study of rankings, none in one of guesses", value.value)
     return ranks
@@ -431,4 +417,4 @@ def _read_guess(value: FileValue, item: Item, design: Design) -> JsonObject | No
     fields = value.fields("label", "sure")
     if design.mode != PREDICT:
         raise value.error("none in a study of rankings", value.value)
-    return Guess(fields["label"].whole(len(item.prediction["labels"]) - 1), fields["sure"].whole()).to_json()
+    return asdict(Guess(fields["label"].whole(len(item.prediction["labels"]) - 1), fields["sure"].whole()))

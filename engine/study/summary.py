@@ -10,27 +10,136 @@ from dataclasses import dataclass
 from functools import cached_property, partial
 from itertools import combinations
 
+import choix
 import numpy as np
 from jaxtyping import Float
+from scipy.stats import rankdata, spearmanr
 
 from engine.errors import UsageError, unknown
-from engine.study.agreement import (
-    kendalls_w,
-    kendalls_w_by_chance,
-    krippendorffs_alpha,
-    mid_ranks,
-    plackett_luce,
-    self_consistency,
-    win_shares,
-)
-from engine.study.rankings import Ranking, first_rankings, ranked_methods
+from engine.study.counted_votes import Ranking, first_rankings, rank_table, ranked_methods
 from engine.study.ratings import ORDERS, RESAMPLES, Rating, rate_methods, strictly_better, student_quantile
 
+ORDERS_PER_TIE = 10
 MIN_PEOPLE, MAX_PEOPLE = 2, 10_000
-"""With fewer, how people differ is unknown and nothing is forecast. A pair that needs more is as good as equal."""
+"""Bounds of the forecast. Below, the variation between people is unknown; a pair that needs more is called equal."""
 POWER_STEPS = 40
 STRONG, MODERATE, SLIGHT = 0.7, 0.4, 0.1
-"""Bounds of the words for agreement. They change words only."""
+"""Thresholds of the words for agreement. They affect words only."""
+
+
+def kendalls_w(rankings: Sequence[Ranking]) -> float | None:
+    """Kendall's coefficient of concordance, corrected for ties: the mean over items, from 0 to 1.
+
+    1: everybody ranks an item alike; `kendalls_w_by_chance`: agreement by chance. Items that fewer than two
+    people ranked, or on which everybody ties everything, are left out; None if no item is left. First rankings only.
+    Source: Kendall and Babington Smith (1939); ties as in Siegel and Castellan (1988), section 9.6.
+    """
+    values = [value for value, _ in _concordances(rankings)]
+    return float(np.mean(values)) if values else None
+
+
+def kendalls_w_by_chance(rankings: Sequence[Ranking]) -> float | None:
+    """Expected Kendall's W of random rankings: about 1 / people on an item, the mean over items.
+
+    It is not 0: of two people who rank at random it is 0.5 on average.
+    """
+    values = [1 / people for _, people in _concordances(rankings)]
+    return float(np.mean(values)) if values else None
+
+
+def krippendorffs_alpha(rankings: Sequence[Ranking]) -> float | None:
+    """Krippendorff's alpha for ordinal data; a unit is a method on an item. 1: perfect, 0: as by chance, below: worse.
+
+    Ties share the mean of their places, as in W; otherwise people who tie everything would agree on what is best.
+    None where it is undefined: fewer than two people, no item that two of them ranked, or no two different ranks.
+    Source: Krippendorff (2011), Computing Krippendorff's alpha-reliability, section D with the ordinal metric.
+    """
+    methods, people = ranked_methods(rankings), sorted({ranking.annotator for ranking in rankings})
+    by_item = _first_by_item(rankings)
+    table = np.full((len(people), len(by_item) * len(methods)), np.nan)
+    for item, own in enumerate(by_item.values()):
+        unit = item * len(methods)
+        for ranking, ranks in zip(own, mid_ranks(own), strict=True):
+            table[people.index(ranking.annotator), unit : unit + len(methods)] = ranks
+    return _ordinal_alpha(table[:, (~np.isnan(table)).sum(axis=0) > 1])
+
+
+def self_consistency(rankings: Sequence[Ranking]) -> tuple[float, int] | None:
+    """Spearman's rho between a person's first and second ranking of an item: the mean, and the number of pairs.
+
+    A ranking that ties everything has no order and is left out. None if nothing was repeated.
+    """
+    methods, repeated = ranked_methods(rankings), defaultdict(list)
+    for ranking in sorted(rankings, key=lambda ranking: ranking.repeat):
+        repeated[ranking.annotator, ranking.item].append([ranking.ranks[method] for method in methods])
+    pairs = [ranks[:2] for ranks in repeated.values() if len(ranks) > 1]
+    rhos = [float(spearmanr(*pair).statistic) for pair in pairs if all(len(set(ranks)) > 1 for ranks in pair)]
+    return (float(np.mean(rhos)), len(rhos)) if rhos else None
+
+
+def win_shares(rankings: Sequence[Ranking]) -> Float[np.ndarray, "method method"]:
+    """Share of votes that rank the row's method above the column's; a tie is half a win. 0.5 with itself."""
+    ranks = rank_table(rankings)
+    above = (ranks[:, :, None] < ranks[:, None, :]).mean(axis=0)
+    tied = (ranks[:, :, None] == ranks[:, None, :]).mean(axis=0)
+    return above + tied / 2
+
+
+def plackett_luce(rankings: Sequence[Ranking], seed: int = 0) -> dict[str, float]:
+    """Log worth of each method, with mean 0: the maximum of the likelihood of the rankings, slightly regularized.
+
+    The model has no ties: a vote with ties counts as several orders that agree with it, drawn by the seed.
+    Sources: Plackett (1975); Luce (1959); computed as by Maystre and Grossglauser (2015), I-LSR.
+    """
+    methods, rng = ranked_methods(rankings), np.random.default_rng(seed)
+    orders = [
+        tuple(np.lexsort((rng.random(len(ranks)), ranks)).tolist())
+        for ranks in rank_table(rankings)
+        for _ in range(ORDERS_PER_TIE)
+    ]
+    worths = choix.ilsr_rankings(len(methods), orders, alpha=1e-3)
+    return dict(zip(methods, (worths - worths.mean()).tolist(), strict=True))
+
+
+def mid_ranks(rankings: Sequence[Ranking]) -> Float[np.ndarray, "ranking method"]:
+    """Ranks, where ties share the mean of their places."""
+    return np.asarray(rankdata(rank_table(rankings), axis=1), dtype=float)
+
+
+def _concordances(rankings: Sequence[Ranking]) -> list[tuple[float, int]]:
+    """W and the number of people of each item that has a W."""
+    values = []
+    for own in _first_by_item(rankings).values():
+        ranks = mid_ranks(own)
+        people, methods = ranks.shape
+        ties = sum((count**3 - count) for row in ranks for count in np.unique(row, return_counts=True)[1].tolist())
+        maximum = people**2 * (methods**3 - methods) - people * ties
+        if people > 1 and maximum:
+            sums = ranks.sum(axis=0)
+            values.append((float(12 * ((sums - sums.mean()) ** 2).sum() / maximum), people))
+    return values
+
+
+def _first_by_item(rankings: Sequence[Ranking]) -> Mapping[str, list[Ranking]]:
+    items: dict[str, list[Ranking]] = defaultdict(list)
+    for ranking in first_rankings(rankings):
+        items[ranking.item].append(ranking)
+    return items
+
+
+def _ordinal_alpha(table: Float[np.ndarray, "person unit"]) -> float | None:
+    """Alpha of values that may be NaN, at least two in each unit; None unless two values differ."""
+    values = np.unique(table[~np.isnan(table)])
+    if len(values) < 2:
+        return None
+    counts = (table[:, :, None] == values).sum(axis=0)
+    weights = counts / (counts.sum(axis=1, keepdims=True) - 1)
+    coincidences = counts.T @ weights - np.diag(weights.sum(axis=0))
+    totals = coincidences.sum(axis=0)
+    places = totals.cumsum() - totals / 2  # the metric of two values is the distance of their places in the order
+    squared = (places[:, None] - places) ** 2
+    expected = totals @ squared @ totals / (totals.sum() - 1)
+    return float(1 - (coincidences * squared).sum() / expected)
 
 
 @dataclass(frozen=True)
@@ -54,9 +163,9 @@ class VoteGroup:
 
 @dataclass(frozen=True)
 class PairForecast:
-    """How many annotators and votes a pair of methods needs for separate intervals; the better method first.
+    """Numbers of annotators and votes that separate the intervals of a pair of methods; the better method first.
 
-    The numbers include those that are there; they are None beyond 10,000 annotators and where nothing can be forecast.
+    The numbers include the existing votes; they are None beyond 10,000 annotators and without a forecast.
     `apart`: the intervals are separate already.
     """
 
@@ -70,7 +179,7 @@ class PairForecast:
 
 @dataclass(frozen=True)
 class ExpectedPower:
-    """How many pairs of methods are expected to have separate intervals after that many votes."""
+    """Expected number of pairs of methods with separate intervals after that many votes."""
 
     annotators: int
     votes: int
@@ -79,7 +188,7 @@ class ExpectedPower:
 
 @dataclass(frozen=True)
 class RankingSummary:
-    """The results of a study of rankings. What the votes cannot say yet is None.
+    """The results of a study of rankings. Results that the votes do not determine yet are None.
 
     A vote is a person's first ranking of an item: repeats enter `consistency` only, and `seconds` covers all rankings.
 
@@ -137,18 +246,35 @@ class RankingSummary:
 
     @cached_property
     def needed(self) -> tuple[PairForecast, ...]:
-        """Votes that each pair of methods needs for separate intervals."""
+        """Forecast for each pair of methods."""
         return forecast_pairs(self.ratings, self.annotators, self.votes)
 
     @cached_property
     def power(self) -> tuple[ExpectedPower, ...]:
-        """Pairs that are expected to have separate intervals, by number of votes."""
+        """Expected number of separated pairs, by number of votes."""
         return forecast_power(self.ratings, self.annotators, self.votes)
 
     @property
     def meanings(self) -> dict[str, str]:
-        """A plain sentence for each part."""
-        return describe_rankings(self)
+        """A plain sentence for each part of the results, in the order in which a page shows them."""
+        return {
+            "ratings": _describe_ratings(self),
+            "smat": "The setting of the paper on SMaT, for comparison: its intervals widen with votes and its skills "
+            "depend on the order of the votes.",
+            "placebo": _describe_placebo(self),
+            "wins": "The share of votes that rank the method of the row above that of the column; a tie counts half.",
+            "course": "Each method's skill after each vote: while the lines still move, more votes are needed.",
+            "spread": f"Another order of the same votes would move a skill by about {self.spread:.2f}.",
+            "worths": _describe_worths(self),
+            "concordance": _describe_concordance(self),
+            "alpha": _describe_alpha(self),
+            "consistency": _describe_consistency(self),
+            "needed": _describe_forecast(self),
+            "seconds": _describe_times(self.seconds),
+            "by_item": "The mean place of each method on each item: 1 is best, and ties share the mean of their "
+            "places.",
+            "by_annotator": "The mean place that each annotator gives each method: people differ in taste.",
+        }
 
 
 def summarize_rankings(
@@ -158,7 +284,7 @@ def summarize_rankings(
     orders: int = ORDERS,
     resamples: int = RESAMPLES,
 ) -> RankingSummary:
-    """Compute all results. Errors: no first ranking, fewer than two methods, a placebo that nobody ranked."""
+    """Compute all results. Errors: no first ranking, fewer than two methods, a placebo without rankings."""
     first, methods = first_rankings(rankings), ranked_methods(rankings)
     if rankings and not first:
         raise UsageError(f"votes: must hold a first look, got {len(rankings)} repeats alone. Write repeat 0 for it.")
@@ -211,7 +337,7 @@ def _group_votes(rankings: Sequence[Ranking], name: Callable[[Ranking], str]) ->
 
 
 def forecast_pairs(ratings: Sequence[Rating], annotators: int, votes: int) -> tuple[PairForecast, ...]:
-    """A forecast for each pair, if gaps and tastes stay and each annotator gives as many votes as those before.
+    """Forecast for each pair, if gaps and tastes stay the same and future annotators give as many votes as past ones.
 
     Intervals then shrink, relative to the gap, as 1 / sqrt(annotators), and with Student's t.
     """
@@ -234,9 +360,9 @@ def forecast_pairs(ratings: Sequence[Rating], annotators: int, votes: int) -> tu
 
 
 def forecast_power(ratings: Sequence[Rating], annotators: int, votes: int) -> tuple[ExpectedPower, ...]:
-    """Separate pairs by number of votes, from two annotators to four times those there are.
+    """Number of separated pairs by number of votes, from two annotators to four times the current number.
 
-    Empty where nothing can be forecast.
+    Empty without a forecast.
     """
     if annotators < MIN_PEOPLE:
         return ()
@@ -247,27 +373,6 @@ def forecast_power(ratings: Sequence[Rating], annotators: int, votes: int) -> tu
     return tuple(
         ExpectedPower(n, round(n * each), sum(pair is not None and pair <= n for pair in pairs)) for n in people
     )
-
-
-def describe_rankings(summary: RankingSummary) -> dict[str, str]:
-    """A plain sentence for each part of the results, in the order in which a page shows them."""
-    return {
-        "ratings": _describe_ratings(summary),
-        "smat": "The setting of the paper on SMaT, for comparison: its intervals widen with votes and its skills "
-        "depend on the order of the votes.",
-        "placebo": _describe_placebo(summary),
-        "wins": "The share of votes that rank the method of the row above that of the column; a tie counts half.",
-        "course": "Each method's skill after each vote: while the lines still move, more votes are needed.",
-        "spread": f"Another order of the same votes would move a skill by about {summary.spread:.2f}.",
-        "worths": _describe_worths(summary),
-        "concordance": _describe_concordance(summary),
-        "alpha": _describe_alpha(summary),
-        "consistency": _describe_consistency(summary),
-        "needed": _describe_forecast(summary),
-        "seconds": _describe_times(summary.seconds),
-        "by_item": "The mean place of each method on each item: 1 is best, and ties share the mean of their places.",
-        "by_annotator": "The mean place that each annotator gives each method: people differ in taste.",
-    }
 
 
 def _describe_ratings(summary: RankingSummary) -> str:

@@ -12,10 +12,9 @@ from components.annotate.seat import AGAIN, SEAT_KEY, UNREACHABLE
 from components.errors import escape_label
 from engine.study import annotators
 from engine.study.access import AttemptLimit, new_token
+from engine.study.annotators import Answer, confirm
 from engine.study.ballots import Ballot, next_ballot
-from engine.study.database import ADDRESS, study_database
-from engine.study.tables import Annotator, Study, Vote
-from engine.study.votes import Answer, confirm
+from engine.study.database import ADDRESS, Annotator, Study, Vote, study_database
 from tests.project import ROOT
 from tests.unit.study.polls import METHODS, PARAMS, open_study, set_state
 

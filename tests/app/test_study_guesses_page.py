@@ -10,11 +10,10 @@ from streamlit.testing.v1 import AppTest
 from components.navigation import RESULTS
 from components.organizer import PASSWORD
 from engine.study.access import new_token
+from engine.study.annotators import Answer, Guess, confirm
 from engine.study.ballots import next_ballot
-from engine.study.database import ADDRESS, study_database
+from engine.study.database import ADDRESS, Study, study_database
 from engine.study.results import results
-from engine.study.tables import Study
-from engine.study.votes import Answer, Guess, confirm
 from tests.app.drawn_tables import tables_of
 from tests.project import ROOT
 from tests.unit.study.polls import agreed, open_study

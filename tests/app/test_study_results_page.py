@@ -19,12 +19,12 @@ from components.results.page import WIDGET
 from components.results.sections import ANSWER_SECTIONS, RANKING_SECTIONS
 from engine.study import results as study_results
 from engine.study.access import new_token
+from engine.study.annotators import Answer, confirm
 from engine.study.ballots import next_ballot
 from engine.study.database import ADDRESS, study_database
 from engine.study.design import ExclusionRules
 from engine.study.results import results
 from engine.study.studies import CLOSED, DRAFT
-from engine.study.votes import Answer, confirm
 from tests.alerts import errors
 from tests.app.drawn_tables import tables_of
 from tests.project import ROOT

@@ -9,9 +9,8 @@ import sqlalchemy as sa
 from playwright.sync_api import Page, expect
 
 from components.annotate.page import OVER
-from engine.study.database import study_database
+from engine.study.database import Annotator, Vote, study_database
 from engine.study.studies import close, create, duplicate, open_study
-from engine.study.tables import Annotator, Vote
 from tests.browser.annotating import (
     AGREE,
     BACK,

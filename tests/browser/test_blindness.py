@@ -21,13 +21,11 @@ from components.widgets import ranking
 from components.widgets.base import component_files
 from components.widgets.patch_map.html import picture_sheet
 from engine.registry import all_explainers
-from engine.study.assignment import ItemView, order_methods
-from engine.study.ballots import assignment_plan, replay_ballot
+from engine.study.ballots import ItemView, assignment_plan, order_methods, replay_ballot
 from engine.study.counted_votes import method_names
-from engine.study.database import study_database
+from engine.study.database import Annotator, IssuedBallot, Item, ItemExplanation, Study, study_database
 from engine.study.design import MethodChoice
 from engine.study.studies import StudyRecord, create, find, open_study
-from engine.study.tables import Annotator, IssuedBallot, Item, ItemExplanation, Study
 from tests.browser.annotating import begin, cannot_tell, cards, link, store_of
 from tests.browser.recording import PIXELS_ONLY, Recording, chunks
 from tests.browser.server import Server

@@ -11,8 +11,7 @@ from playwright.sync_api import Page, expect
 from components.navigation import RESULTS
 from components.palette import PALETTES, Theme
 from components.results.sections import ANSWER_SECTIONS, RANKING_SECTIONS
-from engine.study.database import ADDRESS, study_database
-from engine.study.tables import Study
+from engine.study.database import ADDRESS, Study, study_database
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.organising import ask, choose_first
 from tests.browser.server import Server

@@ -19,7 +19,7 @@ import streamlit as st
 from components.errors import describe_error
 from components.widgets.base import Component, build_component, draw_component, parse_turn, receive_event, refuse_event
 from engine.errors import UsageError, not_allowed
-from engine.study.rankings import competition_ranks
+from engine.study.counted_votes import competition_ranks
 
 NAME = "exegesis_ranking"
 PLACES = "ABCDEF"

@@ -15,10 +15,10 @@ import pytest
 
 from engine.study import studies
 from engine.study.access import new_token
+from engine.study.annotators import Answer, Guess, confirm
 from engine.study.ballots import next_ballot
 from engine.study.database import study_database
-from engine.study.snapshot import take_snapshot
-from engine.study.votes import Answer, Guess, confirm
+from engine.study.items import take_snapshot
 from tests.unit.cli.conftest import Run
 from tests.unit.study.polls import agreed, answer
 from tests.unit.study.quick import rate_quickly

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from engine.study.exports import vote_rows
+from engine.study.results import vote_rows
 from engine.study.simulation import RankingSimulation, simulate_rankings
 from engine.table_io import to_csv
 from tests.unit.cli.conftest import Run

@@ -28,12 +28,10 @@ from components.annotate.seat import (
 from components.widgets.ranking import ConfirmedRanking
 from engine.errors import ExegesisError
 from engine.study.access import new_token
-from engine.study.annotators import StudyNotOpen
+from engine.study.annotators import Guess, StudyNotOpen
 from engine.study.ballots import next_ballot
-from engine.study.database import ADDRESS, study_database
+from engine.study.database import ADDRESS, Study, Vote, study_database
 from engine.study.design import Design, ItemChoice
-from engine.study.tables import Study, Vote
-from engine.study.votes import Guess
 from tests.unit.study.polls import agreed, open_study, set_state
 
 CODE = "abcd-efgh-jkmn-pqrs"

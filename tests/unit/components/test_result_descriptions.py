@@ -13,13 +13,12 @@ from components.results.descriptions import (
     describe_ranking,
     describe_rankings,
     describe_rules,
-    join_names,
     rank_span,
 )
 from components.results.titles import method_titles, titled_summary
-from engine.study.counted_votes import CountedVote
+from engine.format import join_names
+from engine.study.counted_votes import CountedVote, Ranking
 from engine.study.design import Design, ExclusionRules, MethodChoice
-from engine.study.rankings import Ranking
 from engine.study.ratings import Interval, Rating, last_ranks, partial_ranks
 from engine.study.summary import RankingSummary, summarize_rankings
 

@@ -10,9 +10,9 @@ from typing import Any
 
 from cache import key_for
 from engine.study import studies
+from engine.study.annotators import confirm
 from engine.study.ballots import next_ballot
 from engine.study.study_file import export_study
-from engine.study.votes import confirm
 from tests.unit.study.polls import agreed, answer
 from tests.unit.study.samples import image_design, text_design
 

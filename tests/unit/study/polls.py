@@ -10,12 +10,10 @@ import sqlalchemy as sa
 
 from cache import encode
 from engine.study.access import new_token
-from engine.study.annotators import Participant, consent, join
+from engine.study.annotators import Answer, Participant, consent, join
 from engine.study.ballots import Ballot, next_ballot
-from engine.study.database import study_database
+from engine.study.database import Item, ItemExplanation, Study, Vote, study_database
 from engine.study.design import Design, MethodChoice
-from engine.study.tables import Item, ItemExplanation, Study, Vote
-from engine.study.votes import Answer
 
 METHODS = ("integrated_gradients", "lime", "random")
 PARAMS = ("n_steps", "samples")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import pytest
 
 from engine.study import results, summary
-from engine.study.rankings import Ranking
+from engine.study.counted_votes import Ranking
 from engine.study.summary import RankingSummary, summarize_rankings
 
 

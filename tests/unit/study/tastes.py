@@ -7,11 +7,10 @@ from collections.abc import Sequence
 import numpy as np
 import sqlalchemy as sa
 
+from engine.study.annotators import confirm
 from engine.study.ballots import Ballot, next_ballot
-from engine.study.database import study_database
-from engine.study.tables import IssuedBallot as Given
-from engine.study.tables import Study
-from engine.study.votes import confirm
+from engine.study.database import IssuedBallot as Given
+from engine.study.database import Study, study_database
 from tests.unit.study.polls import agreed, answer
 
 CLOSE = 0.25

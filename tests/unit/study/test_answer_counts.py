@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 
 from engine.study.access import new_token
-from engine.study.annotators import join
+from engine.study.annotators import Answer, confirm, join, undo
 from engine.study.ballots import next_ballot
 from engine.study.counted_votes import counted_votes
 from engine.study.studies import AnswerCounts, count_answers
-from engine.study.votes import Answer, confirm, undo
 from tests.unit.study.polls import agreed, answer, open_study
 
 pytestmark = pytest.mark.usefixtures("store")

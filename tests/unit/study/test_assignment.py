@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.study.assignment import ALL, MIN_APART, AssignmentPlan, ItemView, next_view, order_methods, schedule
+from engine.study.ballots import ALL, MIN_APART, AssignmentPlan, ItemView, next_view, order_methods, schedule
 
 ITEMS = tuple(f"item {n}" for n in range(12))
 PLAN = AssignmentPlan("study 1", "salt", ITEMS, practice=("warm up", "warm up 2"), per_annotator=8, repeats=3)
@@ -130,7 +130,7 @@ def test_the_order_is_the_same_however_the_methods_are_listed() -> None:
 
 def test_the_draw_is_the_same_in_another_process_with_another_hash_seed() -> None:
     script = (
-        "from engine.study.assignment import *;"
+        "from engine.study.ballots import *;"
         "p = AssignmentPlan('study 1', 'salt', tuple(f'item {n}' for n in range(12)), per_annotator=8, repeats=3);"
         "methods = ('gradient', 'attention', 'lime', 'random');"
         "print(schedule(p, 'p-1'), order_methods(p, 'p-1', ItemView('item 1'), methods))"

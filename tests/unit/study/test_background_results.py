@@ -10,11 +10,11 @@ import pytest
 
 from engine.errors import ExegesisError
 from engine.study import results as following
+from engine.study.annotators import confirm
 from engine.study.ballots import next_ballot
+from engine.study.database import Study
 from engine.study.results import latest_results, latest_version, results, votes_version
 from engine.study.studies import close
-from engine.study.tables import Study
-from engine.study.votes import confirm
 from tests.unit.study.polls import agreed, answer, open_study
 from tests.unit.study.quick import rate_quickly
 

@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 import sqlalchemy as sa
 
-from engine.study.annotators import UnknownIdentifier
-from engine.study.assignment import ItemView, order_methods
-from engine.study.ballots import assignment_plan, next_ballot
-from engine.study.database import study_database
-from engine.study.tables import Item, ItemExplanation
-from engine.study.votes import confirm
+from engine.study.annotators import UnknownIdentifier, confirm
+from engine.study.ballots import ItemView, assignment_plan, next_ballot, order_methods
+from engine.study.database import Item, ItemExplanation, study_database
 from tests.unit.study.polls import METHODS, PARAMS, agreed, answer, ballot_of, open_study, rows_of
 
 pytestmark = pytest.mark.usefixtures("store")

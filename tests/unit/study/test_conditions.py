@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.study.assignment import AssignmentPlan, ItemView, next_view
+from engine.study.ballots import AssignmentPlan, ItemView, next_view
 
 CONDITIONS = ("nothing", "0", "1", "2")
 ITEMS = tuple(f"item {n}" for n in range(12))

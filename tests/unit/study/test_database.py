@@ -16,13 +16,11 @@ from alembic.migration import MigrationContext
 from sqlalchemy.exc import IntegrityError
 
 from engine.errors import ExegesisError, UsageError
-from engine.study.database import ADDRESS, study_database
-from engine.study.tables import Annotator, Base, Event, Item, ItemExplanation, Study, Vote
+from engine.study.database import ADDRESS, Annotator, Base, Event, Item, ItemExplanation, Study, Vote, study_database
 from tests.project import ROOT
 
 USE = """
-from engine.study.database import study_database
-from engine.study.tables import Study
+from engine.study.database import Study, study_database
 with study_database().writing() as session:
     session.add(Study(token={token!r}, design={{}}, state="draft", created=0.0))
 """

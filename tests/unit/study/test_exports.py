@@ -13,16 +13,12 @@ import sqlalchemy as sa
 
 from engine.errors import ExegesisError, UsageError
 from engine.study.access import new_token
-from engine.study.annotators import consent, join
+from engine.study.annotators import Answer, Guess, confirm, consent, join
 from engine.study.ballots import next_ballot
-from engine.study.counted_votes import WITHOUT, counted_votes, to_rankings
-from engine.study.database import study_database
+from engine.study.counted_votes import WITHOUT, counted_votes, read_rankings, to_rankings
+from engine.study.database import Item, Study, study_database
 from engine.study.design import ExclusionRules
-from engine.study.exports import EXPORT_TABLES, export_rows, results_to_json
-from engine.study.rankings import read_rankings
-from engine.study.results import results
-from engine.study.tables import Item, Study
-from engine.study.votes import Answer, Guess, confirm
+from engine.study.results import EXPORT_TABLES, export_rows, results, results_to_json
 from engine.table_io import to_csv, to_json
 from tests.unit.study.polls import METHODS, agreed, answer, open_study
 from tests.unit.study.quick import rate_quickly

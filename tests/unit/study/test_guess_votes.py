@@ -10,17 +10,15 @@ import pytest
 from engine.errors import UsageError
 from engine.request import Example
 from engine.result import Prediction
-from engine.study import snapshot
+from engine.study import items
 from engine.study.access import new_token
-from engine.study.annotators import Participant, admit
+from engine.study.annotators import Answer, Guess, Participant, admit, confirm
 from engine.study.ballots import Ballot, next_ballot
-from engine.study.counted_votes import WITHOUT, GuessTarget, counted_rankings, counted_votes, guess_target
-from engine.study.database import study_database
+from engine.study.counted_votes import WITHOUT, GuessTarget, counted_votes, guess_target, to_rankings
+from engine.study.database import Study, study_database
 from engine.study.design import Design
+from engine.study.items import SelectedItem
 from engine.study.results import results
-from engine.study.snapshot import SelectedItem
-from engine.study.tables import Study
-from engine.study.votes import Answer, Guess, confirm
 from tests.unit.study.polls import METHODS, agreed, answer, open_study
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -78,7 +76,7 @@ def test_a_guess_is_kept_with_the_explanation_that_was_seen() -> None:
     assert Counter(vote.order for vote in votes if not vote.repeat) == Counter(2 * [(), *((name,) for name in METHODS)])
     orders = {(vote.item, vote.order) for vote in votes}
     assert len(orders) == 8, "a repeated item is seen as it was"
-    assert counted_rankings(study.id) == []
+    assert to_rankings(counted_votes(study.id)) == []
 
 
 def test_people_who_take_part_after_another_fill_what_lacks_answers() -> None:
@@ -153,9 +151,9 @@ def test_a_model_without_classes_to_guess_from_opens_no_study_of_guesses(
     labels: tuple[str, ...], regression: bool, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = [SelectedItem(0, False, Example("A text"), None, Prediction(labels, (0.5,), (1.0,), regression))]
-    monkeypatch.setattr(snapshot, "select_items", lambda *_: chosen)
+    monkeypatch.setattr(items, "select_items", lambda *_: chosen)
     with pytest.raises(UsageError, match=rf"design\.mode: must be rank for a model that answers with {what}"):
-        snapshot.take_snapshot(Design(mode="predict"))
+        items.take_snapshot(Design(mode="predict"))
 
 
 def test_what_people_guessed_is_summed_up() -> None:

@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 import sqlalchemy as sa
 
-from engine.study.database import study_database
-from engine.study.tables import Annotator, Vote
+from engine.study.database import Annotator, Vote, study_database
 from tests.browser.server import Server, running
 from tests.unit.study.polls import open_study
 from tests.unit.study.voter import Unreached, Voter

@@ -10,15 +10,14 @@ import pytest
 from engine.registry import explainer
 from engine.result import Explanation, Prediction, Provenance, Token
 from engine.study.design import PLACEBO, Design, MethodChoice, check_design
-from engine.study.items import ItemSnapshot, decode_map
-from engine.study.snapshot import JITTER, add_placebos, take_snapshot
+from engine.study.items import JITTER, Item, add_placebos, decode_map, take_snapshot
 from tests.unit.study.samples import image_design, text_design
 
 pytestmark = pytest.mark.usefixtures("store")
 MAKE = {"text": text_design, "image": image_design}
 
 
-def scores_of(item: ItemSnapshot, place: int) -> tuple[list[float], list[float]]:
+def scores_of(item: Item, place: int) -> tuple[list[float], list[float]]:
     """Those of the special tokens, and the others."""
     seen = decode_map(item.explanations[place])
     special = np.array([token.special for token in seen.tokens])

@@ -15,16 +15,7 @@ from scipy.special import logsumexp
 from scipy.stats import rankdata
 
 from engine.errors import UsageError
-from engine.study.agreement import (
-    kendalls_w,
-    kendalls_w_by_chance,
-    krippendorffs_alpha,
-    plackett_luce,
-    self_consistency,
-    win_shares,
-)
-from engine.study.counted_votes import WITHOUT
-from engine.study.rankings import Ranking, competition_ranks, ranked_methods, read_ranks
+from engine.study.counted_votes import WITHOUT, Ranking, competition_ranks, ranked_methods, read_ranks
 from engine.study.ratings import ERROR_RATE, count_differences, partial_ranks, rate_methods
 from engine.study.simulation import (
     GuessSimulation,
@@ -32,6 +23,14 @@ from engine.study.simulation import (
     false_difference_rate,
     measure_coverage,
     simulate_rankings,
+)
+from engine.study.summary import (
+    kendalls_w,
+    kendalls_w_by_chance,
+    krippendorffs_alpha,
+    plackett_luce,
+    self_consistency,
+    win_shares,
 )
 
 STRONG = RankingSimulation({"a": 2.0, "b": 1.0, "c": 0.0}, annotators=20, items=8, seed=3)

@@ -10,12 +10,11 @@ from engine.errors import ExegesisError, UsageError
 from engine.study import results as module
 from engine.study import studies
 from engine.study.access import new_token
-from engine.study.annotators import Participant
+from engine.study.annotators import Answer, Participant, confirm, undo
 from engine.study.ballots import next_ballot, replay_ballot
-from engine.study.counted_votes import EXCLUSION_EVENT, counted_rankings
+from engine.study.counted_votes import EXCLUSION_EVENT, counted_votes, to_rankings
 from engine.study.design import ExclusionRules
 from engine.study.results import results, votes_version
-from engine.study.votes import Answer, confirm, undo
 from tests.unit.study.polls import METHODS, agreed, answer, open_study, set_state
 from tests.unit.study.quick import rate_quickly
 
@@ -63,7 +62,7 @@ def test_the_summary_is_that_of_the_votes() -> None:
     found = results(study.id)
     assert found.summary is not None
     assert (found.answers, found.annotators, found.cannot_tell) == (13, 3, 1)
-    assert len(counted_rankings(study.id)) == 12
+    assert len(to_rankings(counted_votes(study.id))) == 12
     assert found.summary.votes == len(found.summary.course) - 1 == 10, "each ranked one of five items twice"
     assert (found.summary.consistency or (0, 0))[1] == 2
     assert found.summary.placebo == "random"

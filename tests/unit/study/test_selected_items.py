@@ -10,7 +10,7 @@ import pytest
 from components.study.items import awaits_model, example_card, item_count, preview_items
 from engine.data.sources import ExampleSource, load_source
 from engine.study.design import Design, ItemChoice
-from engine.study.snapshot import read_candidates, select_items
+from engine.study.items import read_candidates, select_items
 from tests.unit.study.samples import LABELS, TEXTS, image_design, text_design
 
 pytestmark = pytest.mark.usefixtures("store")

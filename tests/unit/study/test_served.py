@@ -10,8 +10,7 @@ import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 import components.server as dashboard_server
-from engine.study.database import study_database
-from engine.study.tables import Annotator
+from engine.study.database import Annotator, study_database
 from tests.browser.server import Server, running
 from tests.unit.study.polls import agreed, open_study
 from tests.unit.study.voter import Voter

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import trueskill
 
-from engine.study.skill import HEADLINE, NO_MATCH, SMAT, SkillSetting, rate
+from engine.study.ratings import HEADLINE, NO_MATCH, SMAT, SkillSetting, play
+
+
+def rate(ranks: np.ndarray, orders: np.ndarray, setting: SkillSetting = HEADLINE) -> tuple[np.ndarray, np.ndarray]:
+    """Mean and standard deviation of each skill after all matches."""
+    *_, (mu, variance) = play(ranks, orders, setting)
+    return mu, np.sqrt(variance)
 
 
 def by_package(ranks: np.ndarray, order: np.ndarray, s: SkillSetting) -> tuple[np.ndarray, np.ndarray]:

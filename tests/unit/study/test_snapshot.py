@@ -22,11 +22,9 @@ from engine.registry import EXPLAINERS, explainer
 from engine.request import Example, Picture, Request
 from engine.store import result_store
 from engine.study import studies
-from engine.study.database import study_database
+from engine.study.database import Item, ItemExplanation, study_database
 from engine.study.design import Design, ItemChoice, MethodChoice, check_design
-from engine.study.items import decode_map, item_input, item_prediction
-from engine.study.snapshot import select_items, take_snapshot
-from engine.study.tables import Item, ItemExplanation
+from engine.study.items import decode_map, item_input, item_prediction, select_items, take_snapshot
 from engine.task import Attribution
 from tests.unit.study.samples import LABELS, TEXTS, image_design, text_design
 

@@ -11,11 +11,9 @@ import sqlalchemy as sa
 
 from engine.study import studies
 from engine.study.access import new_token
-from engine.study.annotators import Participant, StudyNotOpen, consent, identify, join, resume
+from engine.study.annotators import Participant, StudyNotOpen, confirm, consent, identify, join, resume, undo
 from engine.study.ballots import next_ballot
-from engine.study.database import study_database
-from engine.study.tables import Annotator, Study, Vote
-from engine.study.votes import confirm, undo
+from engine.study.database import Annotator, Study, Vote, study_database
 from tests.unit.study.polls import agreed, answer, open_study, set_state
 
 pytestmark = pytest.mark.usefixtures("store")

@@ -14,11 +14,10 @@ from engine.errors import ExegesisError
 from engine.study import studies, study_file
 from engine.study.annotators import join
 from engine.study.ballots import next_ballot, replay_ballot
-from engine.study.database import study_database
+from engine.study.database import Annotator, Item, ItemExplanation, Study, study_database
 from engine.study.items import decode_map, item_input, item_prediction
 from engine.study.results import results
 from engine.study.study_file import export_study, import_study
-from engine.study.tables import Annotator, Item, ItemExplanation, Study
 from tests.unit.study.files import content_of, opened, without_votes, written
 from tests.unit.study.polls import agreed
 from tests.unit.study.samples import text_design

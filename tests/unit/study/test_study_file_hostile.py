@@ -169,7 +169,7 @@ def test_whatever_tokens_a_file_holds_what_is_taken_can_be_drawn() -> None:
         except ExegesisError:
             continue
         seen = decode_map(item.explanations[0])
-        assert explanation_html(item_input(item.item), BallotMap("A", seen.tokens, seen.scores, None, 0, "sign")), (
+        assert explanation_html(item_input(item), BallotMap("A", seen.tokens, seen.scores, None, 0, "sign")), (
             f"seed {seed}"
         )
         taken += 1

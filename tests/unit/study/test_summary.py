@@ -10,7 +10,7 @@ import pytest
 from scipy.stats import t
 
 from engine.errors import UsageError
-from engine.study.rankings import Ranking
+from engine.study.counted_votes import Ranking
 from engine.study.ratings import (
     comparable_intervals,
     count_differences,
@@ -19,7 +19,7 @@ from engine.study.ratings import (
     student_quantile,
 )
 from engine.study.simulation import RankingSimulation, simulate_rankings
-from engine.study.summary import RankingSummary, answer_times, describe_rankings, forecast_pairs, summarize_rankings
+from engine.study.summary import RankingSummary, answer_times, forecast_pairs, summarize_rankings
 
 FEW = {"orders": 10, "resamples": 100}
 
@@ -77,13 +77,11 @@ def test_each_part_has_one_sentence(found: RankingSummary) -> None:
 
 
 def test_the_sentences_follow_the_numbers(found: RankingSummary) -> None:
-    by_chance = describe_rankings(replace(found, concordance=0.5, concordance_by_chance=0.5))["concordance"]
+    by_chance = replace(found, concordance=0.5, concordance_by_chance=0.5).meanings["concordance"]
     assert by_chance.startswith(
         "On one item people hardly agree: W is 1 where all rank alike, and by chance about 0.50"
     )
-    told = describe_rankings(
-        replace(found, placebo=None, consistency=(0.9, 1), alpha=-0.2, worths={"poor": 1.0, "good": 0.0})
-    )
+    told = replace(found, placebo=None, consistency=(0.9, 1), alpha=-0.2, worths={"poor": 1.0, "good": 0.0}).meanings
     assert told["placebo"].startswith("The study has no placebo")
     assert told["consistency"].startswith("Asked again, people agree strongly with themselves over one repeated")
     assert told["alpha"].startswith("People agree less than they would by chance")

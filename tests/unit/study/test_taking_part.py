@@ -12,13 +12,11 @@ import pytest
 
 from engine.study import annotators, studies
 from engine.study.access import AttemptLimit, TooManyAttempts, new_token
-from engine.study.annotators import StudyNotOpen, UnknownIdentifier, consent, join, resume
+from engine.study.annotators import StudyNotOpen, UnknownIdentifier, confirm, consent, join, resume, undo
 from engine.study.ballots import next_ballot
-from engine.study.counted_votes import counted_rankings
-from engine.study.database import study_database
+from engine.study.counted_votes import counted_votes, to_rankings
+from engine.study.database import Annotator, study_database
 from engine.study.design import Design, check_design
-from engine.study.tables import Annotator
-from engine.study.votes import confirm, undo
 from tests.unit.study.polls import agreed, answer, ballot_of, open_study, rows_of, set_state
 from tests.unit.study.samples import image_design, text_design
 
@@ -77,7 +75,7 @@ def test_a_whole_study_is_walked_practice_first() -> None:
         walked.append((ballot.practice, ballot.done, ballot.of))
         confirm(person.id, answer(ballot, 2, 1, 2))
     assert walked == [(True, 0, 6)] * 2 + [(False, done, 6) for done in range(6)]
-    matches = counted_rankings(study.id)
+    matches = to_rankings(counted_votes(study.id))
     assert [match.repeat for match in matches].count(1) == 1
     assert len(matches) == 6, "practice does not count"
     assert len({match.item for match in matches}) == 5
@@ -130,5 +128,5 @@ def test_a_study_of_a_model_is_opened_voted_on_and_closed(design: Callable[[Path
     studies.close(study.id)
     with pytest.raises(StudyNotOpen, match="is over"):
         next_ballot(person.id)
-    for match in counted_rankings(study.id):
+    for match in to_rankings(counted_votes(study.id)):
         assert sorted(match.ranks) == sorted(method.id for method in made.ballot_methods)

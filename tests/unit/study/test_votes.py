@@ -10,13 +10,11 @@ import sqlalchemy as sa
 
 from engine.errors import UsageError
 from engine.study.access import new_token
-from engine.study.annotators import UnknownIdentifier
+from engine.study.annotators import Answer, UnknownIdentifier, confirm, undo
 from engine.study.ballots import next_ballot
-from engine.study.counted_votes import counted_rankings, counted_votes, method_names
-from engine.study.database import study_database
+from engine.study.counted_votes import counted_votes, method_names, to_rankings
+from engine.study.database import Event, study_database
 from engine.study.design import Design, MethodChoice
-from engine.study.tables import Event
-from engine.study.votes import Answer, confirm, undo
 from tests.unit.study.polls import METHODS, agreed, answer, ballot_of, open_study, rows_of
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -26,7 +24,7 @@ def test_a_vote_names_the_methods_that_stood_at_its_places() -> None:
     study = open_study(practice=0)
     person = agreed(study.token)
     confirm(person.id, answer(ballot_of(person), 3, 1, 1, seconds=12.5))
-    (match,), (vote,) = counted_rankings(study.id), rows_of(study)
+    (match,), (vote,) = to_rankings(counted_votes(study.id)), rows_of(study)
     assert match.ranks == dict(zip([METHODS[place] for place in vote.order], [3, 1, 1], strict=True))
     assert (match.annotator, match.seconds, match.repeat) == (person.pseudonym, 12.5, 0)
 
@@ -37,7 +35,7 @@ def test_cannot_tell_is_an_answer_and_no_match() -> None:
     first = ballot_of(person)
     confirm(person.id, Answer(first.token, new_token(), None))
     assert ballot_of(person).token != first.token
-    assert counted_rankings(study.id) == []
+    assert to_rankings(counted_votes(study.id)) == []
     assert [(vote.annotator, vote.ranks) for vote in counted_votes(study.id)] == [(person.pseudonym, None)]
 
 
@@ -53,7 +51,7 @@ def test_an_undo_takes_back_the_last_vote_once() -> None:
     assert ballot_of(person).token == given[1].ballot
     assert [vote.superseded_by for vote in rows_of(study)] == [None, token]
     confirm(person.id, answer(ballot_of(person)))
-    assert len(counted_rankings(study.id)) == 2
+    assert len(to_rankings(counted_votes(study.id))) == 2
     with study_database().reading() as session:
         (event,) = session.scalars(sa.select(Event).where(Event.study == study.id, Event.kind == "vote undone"))
     assert event.details == {"annotator": person.pseudonym, "vote": given[1].token}
@@ -82,7 +80,7 @@ def test_a_clock_that_is_set_back_changes_no_order(monkeypatch: pytest.MonkeyPat
         ballot = ballot_of(person)
         items.append(ballot.input.text)
         confirm(person.id, answer(ballot))
-    matches = counted_rankings(study.id)
+    matches = to_rankings(counted_votes(study.id))
     assert [match.at for match in matches] == [1000, 2000, 2000, 2000]
     assert [f"Text {match.item}." for match in matches] == items
     confirm(person.id, change := answer(ballot, 1, 1, 1))
@@ -117,7 +115,7 @@ def test_a_token_that_others_may_draw_is_refused(token: str) -> None:
 
 def test_a_study_that_does_not_exist_has_no_matches() -> None:
     with pytest.raises(UnknownIdentifier, match="there is none with the number 987654"):
-        counted_rankings(987654)
+        to_rankings(counted_votes(987654))
 
 
 def test_a_method_that_is_there_twice_is_told_apart_by_a_number() -> None:

@@ -14,9 +14,9 @@ from collections.abc import Callable
 import pytest
 
 from engine.errors import UsageError
+from engine.study.annotators import confirm
 from engine.study.ballots import next_ballot
-from engine.study.counted_votes import counted_rankings, counted_votes
-from engine.study.votes import confirm
+from engine.study.counted_votes import counted_votes, to_rankings
 from tests.project import ROOT
 from tests.unit.study.polls import agreed, answer, ballot_of, open_study, rows_of
 
@@ -25,7 +25,7 @@ KILLED = """
 import sys, threading
 from tests.unit.study.polls import agreed, answer
 from engine.study.ballots import next_ballot
-from engine.study.votes import confirm
+from engine.study.annotators import confirm
 
 def vote():
     person = agreed(sys.argv[1])
@@ -128,7 +128,7 @@ def test_twenty_people_vote_at_once_and_every_vote_is_found_once() -> None:
     at_once(take_part)
     assert len(confirmed) == 20 * 5
     assert Counter(vote.token for vote in rows_of(study)) == Counter(confirmed)
-    assert len(counted_rankings(study.id)) == len(confirmed)
+    assert len(to_rankings(counted_votes(study.id))) == len(confirmed)
 
 
 def test_a_process_that_is_killed_loses_no_confirmed_vote() -> None:
