@@ -1,27 +1,103 @@
-"""Links of pages: choices, numbers, methods with their parameters, pins and open sections.
+"""Links of pages: records of options, methods with their parameters, pins and open sections.
 
-Every reader takes the last value of each name (`last_values`) and a list `said`, to which it adds a sentence for each
-value that it does not accept.
+A record is a frozen dataclass whose fields are options (`engine.experiments.options`): one line declares the field for
+the link, too. `read_record` and `write_record` are all that reads and writes it.
+
+Every reader takes a list `said`, to which it adds a sentence for each value that it does not accept. The others take
+the last value of each name (`last_values`).
 """
 
 from __future__ import annotations
 
 import re
+import typing
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import is_dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
 
-from engine.errors import ExegesisError, unknown
-from engine.params import as_plain, from_mapping
+from engine.errors import ExegesisError, not_allowed, unknown
+from engine.experiments.options import Option, options_of
+from engine.params import as_plain, from_mapping, option
 from engine.registry import Explainer
 
 Query = dict[str, list[str]]
 """The parameters of an address: by name, all values."""
+Link = Mapping[str, Sequence[str]]
+"""As a `Query`, for reading."""
 Params = dict[str, dict[str, str]]
 """By method, the parameters that differ from its defaults, as texts."""
 Methods = Mapping[str, Explainer]
+Record = TypeVar("Record")
+SWITCH = ("off", "on")
+"""How a link spells false and true."""
 MOST_SEED = 2**31 - 1
 MOST_PINS = 1024
 MOST_PLACE = 999_999
 PARAMETER = re.compile(r"(\w+)\.(\w+)")
+
+
+def read_record(
+    start: Record, query: Link, said: list[str], kind: str = "", names: Iterable[str] | None = None
+) -> Record:  # fmt: skip
+    """The record of a link: `start` with the values that the link gives. `kind`: the kind of input of the page.
+
+    `names`: the fields that are read, in their order; all if left out. A field may be a record itself.
+    """
+    record: type = type(start)
+    options, values = options_of(record), dict[str, Any]()
+    for name in options if names is None else names:
+        usual = getattr(start, name)
+        if is_dataclass(usual) and not options[name].get("read"):
+            values[name] = read_record(usual, query, said, kind)
+        else:
+            values[name] = read_option(options[name], usual, query, said, kind)
+    return replace(start, **values)  # type: ignore[type-var]
+
+
+def write_record(record: Any, start: Any = None, names: Iterable[str] | None = None) -> Query:
+    """The link of a record: only what differs from `start`, or else from the defaults of its fields."""
+    kind: type = type(record)
+    options, query = options_of(kind), Query()
+    for name in options if names is None else names:
+        now, usual = getattr(record, name), options[name].default if start is None else getattr(start, name)
+        if is_dataclass(now) and not options[name].get("write"):
+            query |= write_record(now, usual)
+        elif now != usual:
+            query[options[name].link] = write_option(options[name], now)
+    return query
+
+
+def read_option(one: Option, usual: Any, query: Link, said: list[str], kind: str = "") -> Any:
+    """The value of an option in a link, the usual one where the link has none or one that is not allowed."""
+    given, known, types = query.get(one.link, []), one.choices(kind), typing.get_args(one.hint) or (one.hint,)
+    if read := one.get("read"):
+        return read(given, said)
+    if one.is_list:
+        return _read_list(one, usual, known, given, said)
+    if not given:
+        return usual
+    text = given[-1]
+    if one.hint is bool:
+        return read_choice(one.link, {one.link: text}, SWITCH if not usual else SWITCH[::-1], said) == SWITCH[1]
+    if int in types or float in types:
+        return _read_number(one, int if int in types else float, usual, known, text, said)
+    if known and (text or one.default in known):
+        said += [] if text in known else [str(unknown(one.link, text[:40], known))]
+        return text if text in known else usual
+    if text and one.get("high") is not None and whole_number(text, one.get("high")) is None:
+        said.append(str(not_allowed(one.link, one.get("allowed"), text[:40], one.get("fallback"))))
+        return usual
+    return text or usual
+
+
+def write_option(one: Option, value: Any) -> list[str]:
+    """The values of an option in a link: an empty one says that a list is empty."""
+    if write := one.get("write"):
+        return [write(value)]
+    if isinstance(value, tuple):
+        return list(value) or [""]
+    return [SWITCH[value] if isinstance(value, bool) else "" if value is None else str(value)]
 
 
 def read_choice(name: str, last: Mapping[str, str], known: Sequence[str], said: list[str]) -> str:
@@ -71,32 +147,24 @@ def read_params(last: Mapping[str, str], known: Methods, said: list[str]) -> Par
     return {method: _valid_params(known[method], values, said) for method, values in given.items()}
 
 
-def read_seed(last: Mapping[str, str], said: list[str]) -> int:
-    """The seed of a link, 0 where it has none."""
-    given = last.get("seed", "0")
-    seed = whole_number(given, MOST_SEED)
-    if seed is not None:
-        return seed
-    said.append(f"seed: must be a whole number from 0 to {MOST_SEED}, got {given[:40]!r}. 0 is used.")
-    return 0
+def target_option() -> Any:
+    """The option of the explained class, None for the predicted one. An empty name in a link is a name."""
+    return option(None, exact=True, read=lambda given, said: given[-1] if given else None)
 
 
-def read_pins(last: Mapping[str, str], parts: str, said: list[str]) -> tuple[int, ...]:
-    """The pinned places of a link, rising. `parts`: the noun for what is pinned, in the plural."""
-    given = last.get("pin", "")
-    numbers = [whole_number(number, MOST_PLACE) for number in given.split(",")] if given else []
-    places = {number for number in numbers if number is not None}
-    if len(numbers) <= MOST_PINS and None not in numbers:
-        return tuple(sorted(places))
-    said.append(f"pin: must be places of {parts} such as 3,4, got {given[:40]!r}. Nothing is pinned.")
-    return ()
+def seed_option() -> Any:
+    """The option of the seed."""
+    return option(0, high=MOST_SEED)
 
 
-def read_opened(last: Mapping[str, str], sections: Sequence[str], said: list[str]) -> tuple[str, ...]:
-    """The open sections of a link, in the order of the page."""
-    given = last["open"].split(",") if last.get("open") else []
-    said += [str(unknown("open", name[:40], sections)) for name in given if name not in sections]
-    return tuple(name for name in sections if name in given)
+def pins_option(parts: str) -> Any:
+    """The option of the pinned places, rising. `parts`: the noun for what is pinned, in the plural."""
+    return option((), link="pin", read=partial(_read_pins, parts), write=join_values)
+
+
+def opened_option(*sections: str) -> Any:
+    """The option of the open sections of a page, in its order."""
+    return option((), link="open", sections=sections, read=partial(_read_opened, sections), write=join_values)
 
 
 def write_changed(values: Iterable[tuple[str, object, object]]) -> Query:
@@ -115,6 +183,57 @@ def write_methods(methods: Sequence[str], params: Params) -> Query:
 def join_values(values: Iterable[int | str]) -> str:
     """Pins or names in one value of a link."""
     return ",".join(map(str, values))
+
+
+def _read_list(
+    one: Option, usual: tuple[str, ...], known: Sequence[str], given: Sequence[str], said: list[str]
+) -> tuple[str, ...]:
+    if not known:
+        return tuple(dict.fromkeys(given)) or usual
+    exact = bool(one.get("exact"))
+    said += [str(unknown(one.link, name[:40], known)) for name in given if name not in known and (name or exact)]
+    if not given:
+        return usual
+    return tuple(dict.fromkeys(name for name in (given if exact else known) if name in known and name in given))
+
+
+def _read_number(
+    one: Option, kind: type, usual: float | None, known: Sequence[Any], text: str, said: list[str]
+) -> float | None:  # fmt: skip
+    number: float | None
+    if known:
+        allowed, number = f"one of {', '.join(map(str, known))}", {str(own): own for own in known}.get(text)
+    else:
+        low, high = one.get("low") or 0, one.get("most") or one.get("high")
+        allowed = one.get("allowed") or f"a {'whole ' if kind is int else ''}number from {low} to {high}"
+        number = whole_number(text, high) if kind is int else _decimal_number(text, one.get("digits"))
+        number = number if number is not None and low <= number <= high else None
+    if number is not None:
+        return number
+    said.append(str(not_allowed(one.link, allowed, text[:40], one.get("fallback", "{} is used.").format(usual))))
+    return usual
+
+
+def _decimal_number(text: str, digits: int | None) -> float | None:
+    try:
+        return float(text) if digits is None else round(float(text), digits)
+    except (ValueError, OverflowError):
+        return None
+
+
+def _read_pins(parts: str, given: Sequence[str], said: list[str]) -> tuple[int, ...]:
+    texts = given[-1].split(",") if given and given[-1] else []
+    numbers = [whole_number(text, MOST_PLACE) for text in texts]
+    if len(numbers) <= MOST_PINS and None not in numbers:
+        return tuple(sorted({number for number in numbers if number is not None}))
+    said.append(str(not_allowed("pin", f"places of {parts} such as 3,4", given[-1][:40], "Nothing is pinned.")))
+    return ()
+
+
+def _read_opened(sections: Sequence[str], given: Sequence[str], said: list[str]) -> tuple[str, ...]:
+    names = given[-1].split(",") if given and given[-1] else []
+    said += [str(unknown("open", name[:40], sections)) for name in names if name not in sections]
+    return tuple(name for name in sections if name in names)
 
 
 def _valid_params(method: Explainer, values: Mapping[str, str], said: list[str]) -> dict[str, str]:

@@ -4,18 +4,32 @@
 * `Selection`: the model, the data set and the example that all pages of a kind of input share.
 * `KindSwitch`: whether a page that serves both explains a text or a picture.
 * `PageSession`: a link fills the widgets, the widgets write the link, a page change keeps both.
+
+Streamlit can bind a widget to the address by itself (`bind="query-params"`). No widget here is bound, because with
+Streamlit 1.67 links would change and break:
+
+* The widget's key is the name in the link, in one space for all pages. Ours say `model`, `seed` or `view` on several
+  pages, with values of other types, and for texts and pictures apart; the values of one would go to the other.
+* A link holds what the widget displays: "Shared top 15 %" where a link of ours says `top_k`, `true` for `on`. Old links
+  would lose these values without a word, and a changed label would break new ones.
+* A widget that is not drawn loses its part of the link: that of results that are not there yet.
+* Where two pages bind a name, `st.page_link` opens the second with the value of the first and not with its own, and
+  `st.switch_page` raises. A link to the page that is shown already leaves the address without its values.
+* A number is taken as `float` does: 1.5 becomes 1 without a word, and 400 digits end the page with an error.
+
+What is wrong in a link must be said in any case, so its values have to be read and checked here first.
 """
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+import typing
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import streamlit as st
 
-from components.browse.listing import DEFAULT_LISTING, Listing, read_listing, write_listing
+from components.browse.listing import DEFAULT_LISTING, Listing
 from components.controls import (
     PERSIST,
     address_query,
@@ -28,19 +42,20 @@ from components.controls import (
 from components.links import (
     Params,
     Query,
-    join_values,
+    Record,
+    last_values,
     non_default_params,
-    read_choice,
     read_methods,
-    read_opened,
     read_params,
-    read_pins,
-    read_seed,
-    write_changed,
+    read_record,
+    seed_option,
+    target_option,
     write_methods,
+    write_record,
 )
 from components.navigation import visit_number
-from engine.params import as_plain, from_mapping
+from engine.experiments.options import Option, options_of
+from engine.params import as_plain, from_mapping, option
 from engine.registry import Explainer
 
 QUESTIONS = ("curves", "agreement")
@@ -55,73 +70,43 @@ PARAMETER = "input"
 """The name of the kind of input in a link."""
 
 
-@dataclass(frozen=True)
-class PageChoices:
-    """The choices of a page with maps.
-
-    `start`: the methods that it begins with; `sections`: those that are closed at first; `operators`: the removal
-    operators, the default first; `parts`: what is pinned, in the plural.
-    """
-
-    start: tuple[str, ...]
-    sections: tuple[str, ...]
-    operators: tuple[str, ...]
-    parts: str
-
-
 @dataclass(frozen=True, kw_only=True)
 class PageState:
-    """The fields that the states of all pages with maps share.
+    """The fields that the states of all pages with maps share; `SHARED` are those with one control each.
 
     `pins`: numbers of the selected parts, rising from 0. `params`: those that differ from their defaults. `opened`: the
     open sections of the page. `question`: the question to the maps; `removal` and `measure`: how it is answered.
+
+    A page declares `pins`, `opened` and `removal` again, with what it has.
     """
 
     methods: tuple[str, ...]
-    target: str | None = None
-    seed: int = 0
+    target: str | None = target_option()
+    seed: int = seed_option()
     pins: tuple[int, ...] = ()
     browse: Listing = DEFAULT_LISTING
     opened: tuple[str, ...] = ()
-    question: str = QUESTIONS[0]
+    question: str = option(QUESTIONS[0], choices=QUESTIONS)
     removal: str
-    measure: str = MEASURES[0]
+    measure: str = option(MEASURES[0], choices=MEASURES)
     params: Params = field(default_factory=dict)
 
 
-def read_shared(
-    query: Query, last: Mapping[str, str], methods: Mapping[str, Explainer], choices: PageChoices, said: list[str]
-) -> dict[str, Any]:
-    """The fields of `PageState` in a link; a sentence is added to `said` for each value that is not accepted."""
-    return {
-        "methods": read_methods(query.get("method", []), methods, choices.start, said),
-        "target": last.get("target"),
-        "seed": read_seed(last, said),
-        "pins": read_pins(last, choices.parts, said),
-        "browse": read_listing(last, said),
-        "opened": read_opened(last, choices.sections, said),
-        "question": read_choice("question", last, QUESTIONS, said),
-        "removal": read_choice("removal", last, choices.operators, said),
-        "measure": read_choice("measure", last, MEASURES, said),
-        "params": read_params(last, methods, said),
-    }
+SHARED = ("target", "seed", "pins", "question", "removal", "measure")
+State = TypeVar("State", bound=PageState)
 
 
-def write_shared(state: PageState, choices: PageChoices) -> Query:
+def read_shared(start: State, query: Query, methods: Mapping[str, Explainer], said: list[str]) -> State:
+    """The state with the shared fields of a link; a sentence is added to `said` for each value that is not accepted."""
+    names = ("target", "seed", "pins", "browse", "opened", "question", "removal", "measure")
+    chosen = read_methods(query.get("method", []), methods, start.methods, said)
+    state = read_record(start, query, said, names=names)
+    return replace(state, methods=chosen, params=read_params(last_values(query), methods, said))
+
+
+def write_shared(state: PageState) -> Query:
     """The link of those fields: only values that differ from their defaults are written."""
-    query = write_methods(state.methods, state.params)
-    query |= write_changed(
-        (
-            ("target", state.target, None),
-            ("seed", state.seed, 0),
-            ("pin", join_values(state.pins), ""),
-            ("open", join_values(state.opened), ""),
-            ("question", state.question, QUESTIONS[0]),
-            ("removal", state.removal, choices.operators[0]),
-            ("measure", state.measure, MEASURES[0]),
-        )
-    )
-    return query | write_listing(state.browse)
+    return write_methods(state.methods, state.params) | write_record(state, names=(*SHARED, "opened", "browse"))
 
 
 def last_selection() -> str:
@@ -330,21 +315,11 @@ class PageSession:
         for name, initial in values.items():
             st.session_state.setdefault(self.key(name), initial)
 
-    def fill_shared(self, state: PageState, methods: Mapping[str, Explainer], choices: PageChoices) -> None:
+    def fill_shared(self, state: PageState, methods: Mapping[str, Explainer]) -> None:
         """Set the controls of the fields of `PageState` that have no value yet."""
-        self.fill(
-            {
-                "methods": list(state.methods),
-                "target": state.target or "",
-                "seed": state.seed,
-                "pins": list(state.pins),
-                "question": state.question,
-                "removal": state.removal,
-                "measure": state.measure,
-                **control_values("browse.", state.browse),
-                **{f"open.{name}": name in state.opened for name in choices.sections},
-            }
-        )
+        self.fill({"methods": list(state.methods), **control_values("", state, SHARED)})
+        self.fill(control_values("browse.", state.browse))
+        self.fill({f"open.{name}": name in state.opened for name in sections_of(state)})
         self.fill_params(state.params, methods)
 
     def fill_params(self, params: Params, methods: Mapping[str, Explainer]) -> None:
@@ -353,20 +328,19 @@ class PageSession:
             values = as_plain(from_mapping(methods[id].params, texts, id))
             self.fill({f"{id}.{name}": values[name] for name in texts})
 
-    def shared(self, methods: Mapping[str, Explainer], choices: PageChoices) -> dict[str, Any]:
-        """The fields of `PageState` from the controls."""
-        return {
-            "methods": tuple(self.value("methods")),
-            "target": self.value("target") or None,
-            "seed": int(self.value("seed")),
-            "pins": tuple(self.value("pins") or ()),
-            "browse": self.read_record("browse.", Listing),
-            "opened": tuple(name for name in choices.sections if self.value(f"open.{name}")),
-            "question": self.value("question"),
-            "removal": self.value("removal"),
-            "measure": self.value("measure"),
-            "params": self.params(methods),
-        }
+    def read_shared(self, loaded: State, methods: Mapping[str, Explainer]) -> State:
+        """The state with the shared fields as the controls show them."""
+        return replace(
+            self.read_record("", loaded, SHARED),
+            methods=tuple(self.value("methods")),
+            browse=self.read_record("browse.", loaded.browse),
+            opened=self.opened_sections(loaded),
+            params=self.params(methods),
+        )
+
+    def opened_sections(self, state: Any) -> tuple[str, ...]:
+        """The sections that are open."""
+        return tuple(name for name in sections_of(state) if self.value(f"open.{name}"))
 
     def params(self, methods: Mapping[str, Explainer]) -> Params:
         """The parameters of the chosen methods that differ from their defaults."""
@@ -380,10 +354,23 @@ class PageSession:
                 changed[id] = differing
         return changed
 
-    def read_record(self, prefix: str, kind: type) -> Any:
-        """A dataclass from the values of its controls; floats are rounded as in a link."""
-        values = {field.name: self.value(f"{prefix}{field.name}") for field in dataclasses.fields(kind)}
-        return kind(**{name: round(one, 2) if isinstance(one, float) else one for name, one in values.items()})
+    def values(self, prefix: str, names: Iterable[str]) -> dict[str, Any]:
+        """The values of those of the controls that have one, by name."""
+        values = {name: self.value(prefix + name) for name in names}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def read_record(self, prefix: str, loaded: Record, names: Iterable[str] | None = None) -> Record:
+        """The record that the controls show; a field whose control is not drawn stays as it was loaded.
+
+        `names`: the fields that have a control; all if left out.
+        """
+        record: type = type(loaded)
+        options = options_of(record)
+        names = options if names is None else names
+        drawn = [name for name in names if self.key(prefix + name) in st.session_state]
+        values = {name: _field_value(options[name], self.value(prefix + name)) for name in drawn}
+        changed = {name: value for name, value in values.items() if value is not None or is_nullable(options[name])}
+        return replace(loaded, **changed)  # type: ignore[type-var]
 
     def clear(self) -> None:
         """Remove the values of all controls."""
@@ -421,6 +408,41 @@ class PageSession:
         return f"{self.page}_said"
 
 
-def control_values(prefix: str, record: Any) -> dict[str, object]:
-    """A dataclass as values of controls: `PageSession.read_record` reads them back."""
-    return {f"{prefix}{field.name}": getattr(record, field.name) for field in dataclasses.fields(record)}
+def control_values(prefix: str, record: Any, names: Iterable[str] | None = None) -> dict[str, object]:
+    """The values of the controls of a record: `PageSession.read_record` reads them back."""
+    kind: type = type(record)
+    options = options_of(kind)
+    names = options if names is None else names
+    return {f"{prefix}{name}": _control_value(options[name], getattr(record, name)) for name in names}
+
+
+def sections_of(state: Any) -> tuple[str, ...]:
+    """The sections of the page that can be open: see `opened_option`."""
+    kind: type = type(state)
+    return options_of(kind)["opened"].get("sections", ())
+
+
+def is_nullable(one: Option) -> bool:
+    """Whether the option may be None."""
+    return type(None) in typing.get_args(one.hint)
+
+
+def _control_value(one: Option, value: Any) -> object:
+    if value is None and str in typing.get_args(one.hint):
+        return ""
+    return list(value) if one.is_list else value
+
+
+def _field_value(one: Option, value: Any) -> Any:
+    """Texts without the spaces around them and numbers rounded as in a link; of a list of choices those in order."""
+    if isinstance(value, str):
+        return (value if one.get("exact") else value.strip()) or (None if is_nullable(one) else "")
+    if value is not None and one.get("digits"):
+        return round(value, one.get("digits"))
+    if not isinstance(value, list | tuple):
+        return value
+    if one.get("exact") or one.is_number_list or not one.is_list:
+        return tuple(value)
+    if known := one.get("choices"):
+        return tuple(name for name in known if name in value)
+    return tuple(dict.fromkeys(filter(None, (str(name).strip() for name in value))))

@@ -29,7 +29,7 @@ def option(
     *,
     low: int | float | None = None,
     high: int | float | None = None,
-    choices: tuple[str, ...] = (),
+    choices: tuple[Any, ...] = (),
     **more: Any,
 ) -> Any:
     """A dataclass field that also knows its help text, its bounds and its choices.

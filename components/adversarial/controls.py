@@ -31,9 +31,7 @@ from components.adversarial.state import (
     MOST_EXAMPLES,
     MOST_POINTS,
     NAMES,
-    SECTIONS,
     AdversarialState,
-    ManyExamples,
     baselines,
     read_picture,
     read_text,
@@ -43,14 +41,13 @@ from components.adversarial.state import (
 )
 from components.controls import PERSIST
 from components.experiment.controls import models_control
-from components.experiment.session import as_widget, widget_values
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.links import MOST_SEED, Query
-from components.state import KindSwitch, PageSession
+from components.state import KindSwitch, PageSession, control_values, sections_of
 from engine.attacks.attack import MIXED_SCALES
 from engine.attacks.plan import METHODS, MIXED, AttackParams
 from engine.registry import Explainer
@@ -87,10 +84,10 @@ def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tupl
         text_choice.fill_controls(state.focus, opened)
     elif isinstance(state.focus, PictureFocus) and isinstance(opened, OpenPictures):
         picture_focus_controls.fill_controls(state.focus, opened)
-    session.fill({name: as_widget(getattr(state, name)) for name in FIELDS})
+    session.fill(control_values("", state, FIELDS))
     session.fill({f"{SET}{name}": value for name, value in widget_settings(kind, state.strength).items()})
-    session.fill({f"{MANY}{name}": as_widget(value) for name, value in vars(state.many).items()})
-    session.fill({f"{OPEN}{name}": name in state.opened for name in SECTIONS})
+    session.fill(control_values(MANY, state.many))
+    session.fill({f"{OPEN}{name}": name in state.opened for name in sections_of(state)})
     shown = session.tell(errors, fresh)
     if fresh and errors:
         session.correct(write(state), [])  # what is wrong in a link is not passed on
@@ -99,18 +96,13 @@ def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tupl
 
 def from_widgets(loaded: AdversarialState, opened: Opened) -> AdversarialState:
     """The state that the controls now show; what is not drawn stays as it was loaded."""
-    session, names = SESSIONS[loaded.kind], [field.name for field in dataclasses.fields(ManyExamples)]
-    strength = settings_as_text(loaded.kind, widget_values(session, SET, NAMES))
-    many = widget_values(session, MANY, names)
-    if "models" in many:
-        many["models"] = tuple(dict.fromkeys(str(name).strip() for name in many["models"] if str(name).strip()))
+    session = SESSIONS[loaded.kind]
     return dataclasses.replace(
-        loaded,
+        session.read_record("", loaded, FIELDS),
         focus=_focus(opened),
-        **widget_values(session, "", FIELDS),
-        strength=strength,
-        opened=tuple(name for name in SECTIONS if session.value(f"{OPEN}{name}")),
-        many=dataclasses.replace(loaded.many, **many),
+        strength=settings_as_text(loaded.kind, session.values(SET, NAMES)),
+        opened=session.opened_sections(loaded),
+        many=session.read_record(MANY, loaded.many),
     )
 
 

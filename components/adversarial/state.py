@@ -13,14 +13,13 @@ from components.inputs.picture_choice import PictureFocus, read_picture_focus, w
 from components.inputs.text_choice import TextFocus, read_text_focus, write_text_focus
 from components.links import (
     Query,
-    join_values,
     last_values,
+    opened_option,
     read_choice,
     read_methods,
-    read_opened,
-    read_seed,
-    whole_number,
-    write_changed,
+    read_record,
+    seed_option,
+    write_record,
 )
 from engine.attacks.plan import (
     METHODS,
@@ -34,7 +33,7 @@ from engine.attacks.plan import (
     check_method,
 )
 from engine.errors import ExegesisError, UsageError, not_allowed
-from engine.params import Plain, from_mapping
+from engine.params import Plain, from_mapping, option
 from engine.registry import Explainer
 from engine.request import Input
 
@@ -57,7 +56,6 @@ MANY_METHODS = ("gradient_l2",)
 MANY_OTHERS = ("gradient_x_input", "attention_rollout")
 EXAMPLES, MOST_EXAMPLES = 4, 1000
 """So few that the page waits for nobody: `engine.shipped.experiments` has them."""
-SECTIONS = ("others",)
 SCALES = {"one": "One scale", "own": "Each its own"}
 """Scales of the colors of the maps before and after."""
 MEASURES = ("rank_change", "top_k_sum_change_normalised", "top_k_sum_change", "probability_change",
@@ -138,10 +136,10 @@ class ManyExamples:
 
     models: tuple[str, ...] = ()
     methods: tuple[str, ...] = MANY_METHODS
-    examples: int = EXAMPLES
-    measure: str = MEASURES[0]
-    which: str = "all"
-    picked: tuple[str, ...] = ()
+    examples: int = option(EXAMPLES, low=1, high=MOST_EXAMPLES, fallback="{} are used.")
+    measure: str = option(MEASURES[0], choices=MEASURES)
+    which: str = option("all", choices=tuple(WHICH))
+    picked: tuple[str, ...] = option((), exact=True)
     transfer: tuple[str, ...] = MANY_OTHERS
     of: str = ""
 
@@ -156,14 +154,14 @@ class AdversarialState:
     kind: str
     focus: TextFocus | PictureFocus
     method: str = METHOD
-    objective: str = BOTH
+    objective: str = option(BOTH, choices=CHOICES)
     strength: SettingTexts = field(default_factory=dict)
-    seed: int = 0
-    points: int = PATH_STEPS
+    seed: int = seed_option()
+    points: int = option(PATH_STEPS, low=1, high=MOST_POINTS, fallback="{} are used.")
     start: str = ""
-    scale: str = "one"
+    scale: str = option("one", choices=tuple(SCALES))
     others: tuple[str, ...] = ()
-    opened: tuple[str, ...] = ()
+    opened: tuple[str, ...] = opened_option("others")
     many: ManyExamples = field(default_factory=ManyExamples)
 
     @property
@@ -227,22 +225,9 @@ def read_picture(
 def write(state: AdversarialState) -> Query:
     """The link that reopens the state: only what differs from the usual is written, and always the kind."""
     focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
-    many, start = state.many, ManyExamples()
-    unusual = write_changed(
-        (
-            ("method", state.method, METHOD),
-            ("objective", state.objective, BOTH),
-            ("seed", state.seed, 0),
-            ("points", state.points, PATH_STEPS),
-            ("start", state.start, ""),
-            ("scale", state.scale, "one"),
-            ("open", join_values(state.opened), ""),
-            ("examples", many.examples, start.examples),
-            ("measure", many.measure, start.measure),
-            ("which", many.which, start.which),
-            ("of", many.of, ""),
-        )
-    )
+    many = state.many
+    unusual = write_record(state, names=["method", "objective", "seed", "points", "start", "scale", "opened"])
+    unusual |= write_record(many, names=["examples", "measure", "which", "of"])
     lists = (
         ("other", state.others, OTHERS[state.kind]), ("on", many.models, ()), ("attacked", many.methods, MANY_METHODS),
         ("bar", many.picked, ()), ("asked", many.transfer, MANY_OTHERS),
@@ -257,20 +242,14 @@ def _read(
 ) -> AdversarialState:
     last = last_values(query)
     attackable = {id: method for id, method in methods.items() if id in METHODS}
-    return AdversarialState(
-        kind=kind,
-        focus=focus,
-        method=_method(last, attackable, methods, errors),
-        objective=read_choice("objective", last, CHOICES, errors),
-        strength=read_settings(kind, last, errors),
-        seed=read_seed(last, errors),
-        scale=read_choice("scale", last, tuple(SCALES), errors),
-        others=read_methods(query.get("other", []), methods, OTHERS[kind], errors),
-        opened=read_opened(last, SECTIONS, errors),
-        points=_points(last, errors),
-        start=read_choice("start", last, ("", *baselines(methods)), errors),
-        many=_many(query, attackable, methods, errors),
-    )
+    state = AdversarialState(kind=kind, focus=focus, method=_method(last, attackable, methods, errors))
+    state = read_record(state, query, errors, names=["objective"])
+    state = replace(state, strength=read_settings(kind, last, errors))
+    state = read_record(state, query, errors, names=["seed", "scale"])
+    state = replace(state, others=read_methods(query.get("other", []), methods, OTHERS[kind], errors))
+    state = read_record(state, query, errors, names=["opened", "points"])
+    start = read_choice("start", last, ("", *baselines(methods)), errors)
+    return replace(state, start=start, many=_many(query, attackable, methods, errors))
 
 
 def _method(
@@ -295,36 +274,20 @@ def baselines(methods: Mapping[str, Explainer]) -> tuple[str, ...]:
     return tuple(sorted(baseline.metadata["choices"], key=lambda one: one != baseline.default))
 
 
-def _points(last: Mapping[str, str], errors: list[str]) -> int:
-    text = last.get("points", str(PATH_STEPS))
-    if points := whole_number(text, MOST_POINTS):
-        return points
-    allowed = f"a whole number from 1 to {MOST_POINTS}"
-    errors.append(str(not_allowed("points", allowed, text[:40], f"{PATH_STEPS} are used.")))
-    return PATH_STEPS
-
-
 def _many(
     query: Query, attackable: Mapping[str, Explainer], methods: Mapping[str, Explainer], errors: list[str]
 ) -> ManyExamples:
-    last, start = last_values(query), ManyExamples()
-    text = last.get("examples", str(EXAMPLES))
-    examples = whole_number(text, MOST_EXAMPLES)
-    if not examples:
-        allowed = f"a whole number from 1 to {MOST_EXAMPLES}"
-        errors.append(str(not_allowed("examples", allowed, text[:40], f"{EXAMPLES} are used.")))
+    many = read_record(ManyExamples(), query, errors, names=["examples"])
     picked = tuple(query.get("bar", []))
-    return replace(
-        start,
+    many = replace(
+        many,
         models=read_models([name for name in query.get("on", []) if name != "none"], (), errors),
         methods=read_methods(query.get("attacked", []), attackable, MANY_METHODS, errors),
-        examples=examples or EXAMPLES,
-        measure=read_choice("measure", last, MEASURES, errors),
-        which=read_choice("which", last, tuple(WHICH), errors),
         picked=picked if len(picked) == 3 else (),
-        transfer=read_methods(query.get("asked", []), methods, MANY_OTHERS, errors),
-        of=read_choice("of", last, ("", *attackable), errors),
     )
+    many = read_record(many, query, errors, names=["measure", "which"])
+    transfer = read_methods(query.get("asked", []), methods, MANY_OTHERS, errors)
+    return replace(many, transfer=transfer, of=read_choice("of", last_values(query), ("", *attackable), errors))
 
 
 def state_of_plan(plan: AttackPlan, measure: str) -> AdversarialState:

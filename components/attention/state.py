@@ -2,34 +2,29 @@
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NoReturn
+from typing import NoReturn
 
 import streamlit as st
 
 from components.inputs.choices import CHOICES, SELECTIONS, Focus, Opened
 from components.links import (
     Query,
-    join_values,
     last_values,
-    read_choice,
+    opened_option,
     read_methods,
-    read_opened,
-    read_seed,
-    whole_number,
-    write_changed,
+    read_record,
+    seed_option,
+    target_option,
+    write_record,
 )
 from components.prediction import target_index
-from components.state import KindSwitch, PageSession, control_values
+from components.state import KindSwitch, PageSession, control_values, sections_of
 from components.widgets.attention_board.options import (
-    AGAINST,
-    DETAILS,
-    ORDERS,
-    SCORE_NAMES,
-    VIEWS,
+    MAX_NUMBER,
+    USUAL,
     BoardOptions,
     Head,
     default_options,
@@ -38,24 +33,19 @@ from components.widgets.attention_board.options import (
 )
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.heads.flow import FLOW_KINDS, RESIDUAL
-from engine.heads.matrices import BETWEEN, SCALES, select_positions
+from engine.heads.matrices import BETWEEN, select_positions
 from engine.heads.readings import HeadReading
 from engine.heads.scales import PLAIN, HeadScales
-from engine.params import Plain
+from engine.params import Plain, option
 from engine.registry import Explainer
 from engine.request import Input, Request
 from engine.result import Prediction
 
 METHOD = "gradient_x_input"
-SECTIONS = ("switch", "flow")
 INPUT_FIELDS = ("query",)
 """Fields of a link that belong to one input and to no other."""
 MODEL_FIELDS = ("head", "alone", "layers", "heads", "switched", "start_layer", "target")
 """Fields that belong to one model and to no other."""
-ON_OFF = ("on", "off")
-MAX_NUMBER = 9_999
-"""No layer, head or position of a model here has a larger number."""
-HEAD_PATTERN = re.compile(r"(\d{1,4})\.(\d{1,4})")
 SCALED_HEAD_PATTERN = re.compile(r"(\d{1,4})\.(\d{1,4})x(\d(?:\.\d{1,3})?)")
 BOARD_KEYS, FLOW_KEYS = "look.", "flow."
 """Prefixes of the names of controls."""
@@ -67,14 +57,34 @@ INPUT_KIND = KindSwitch("attention", SELECTIONS)
 KIND, chosen_kind, kind_switch = INPUT_KIND.switched, INPUT_KIND.chosen, INPUT_KIND.switch
 
 
+def read_switched(given: Sequence[str], problems: list[str]) -> HeadScales:
+    """Heads switched off or scaled in a link: `3.7x0,2.1x0.5`."""
+    parts = [part for part in given[-1].split(",") if part] if given else []
+    matches = [SCALED_HEAD_PATTERN.fullmatch(part) for part in parts]
+    try:
+        if all(matches):
+            return HeadScales(tuple((int(m[1]), int(m[2]), float(m[3])) for m in matches if m))
+    except ExegesisError as error:
+        problems.append(str(error))
+        return HeadScales()
+    allowed, next_step = "heads with their scales such as 3.7x0,2.1x0.5", "All heads are as they were."
+    problems.append(str(not_allowed("switched", allowed, given[-1][:40], next_step)))
+    return HeadScales()
+
+
+def write_switched(scales: HeadScales) -> str:
+    """Heads switched off or scaled as a value of a link."""
+    return ",".join(f"{layer}.{head}x{scale:g}" for layer, head, scale in scales.scales)
+
+
 @dataclass(frozen=True)
 class FlowOptions:
     """`threshold`: the least share of the prediction that an edge carries, None for one that reads well."""
 
-    kind: str = FLOW_KINDS[0]
-    residual: float = RESIDUAL
-    start_layer: int = 0
-    threshold: float | None = None
+    kind: str = option(FLOW_KINDS[0], choices=FLOW_KINDS, link="flow")
+    residual: float = option(RESIDUAL, low=0, high=1, digits=4, fallback=USUAL)
+    start_layer: int = option(0, high=MAX_NUMBER, fallback=USUAL)
+    threshold: float | None = option(None, low=0, high=1, digits=4, fallback=USUAL)
 
 
 DEFAULT_FLOW = FlowOptions()
@@ -86,13 +96,13 @@ class AttentionState:
 
     kind: str
     focus: Focus
-    target: str | None = None
-    seed: int = 0
+    target: str | None = target_option()
+    seed: int = seed_option()
     board: BoardOptions
-    switched: HeadScales = PLAIN
+    switched: HeadScales = option(PLAIN, read=read_switched, write=write_switched)
     method: str = METHOD
     flow: FlowOptions = DEFAULT_FLOW
-    opened: tuple[str, ...] = ()
+    opened: tuple[str, ...] = opened_option("switch", "flow")
 
     @property
     def model(self) -> str:
@@ -121,34 +131,19 @@ def read_state(
     last, choice = last_values(query), CHOICES[kind]
     focus = choice.from_link(last, models, opened, problems)
     if choice.is_other(last, focus, opened):  # positions of another input mean nothing
-        last = {name: value for name, value in last.items() if name not in INPUT_FIELDS}
-    names = [last["method"]] if last.get("method") else []
-    return AttentionState(
-        kind=kind,
-        focus=focus,
-        target=last.get("target"),
-        seed=read_seed(last, problems),
-        board=read_board(kind, last, problems),
-        switched=read_switched(last, problems),
-        method=next(iter(read_methods(names, methods, [METHOD], problems)), METHOD),
-        flow=read_flow(last, problems),
-        opened=read_opened(last, SECTIONS, problems),
-    ), problems
+        query = {name: values for name, values in query.items() if name not in INPUT_FIELDS}
+    state = AttentionState(kind=kind, focus=focus, board=default_options(kind))
+    state = read_record(state, query, problems, kind, ["target", "seed", "board", "switched"])
+    names = [name for name in query.get("method", [])[-1:] if name]
+    method = next(iter(read_methods(names, methods, [METHOD], problems)), METHOD)
+    return read_record(replace(state, method=method), query, problems, kind, ["flow", "opened"]), problems
 
 
 def write(state: AttentionState) -> Query:
     """The link that reopens the state: only values that differ from the defaults, and always the kind."""
-    others = write_changed(
-        (
-            ("target", state.target, None),
-            ("seed", state.seed, 0),
-            ("switched", write_switched(state.switched), ""),
-            ("method", state.method, METHOD),
-            ("open", join_values(state.opened), ""),
-        )
-    )
     query = {"input": [state.kind]} | CHOICES[state.kind].to_link(state.focus)
-    return query | write_board(state.kind, state.board) | others | write_flow(state.flow)
+    query |= write_record(state.board, default_options(state.kind))
+    return query | write_record(state, names=["target", "seed", "switched", "method", "opened", "flow"])
 
 
 def discard_stale(before: AttentionState, now: AttentionState) -> AttentionState:
@@ -161,129 +156,6 @@ def discard_stale(before: AttentionState, now: AttentionState) -> AttentionState
     if now.input != before.input:
         board = replace(board, query=query)
     return replace(now, board=board)
-
-
-def read_board(kind: str, last: Mapping[str, str], problems: list[str]) -> BoardOptions:
-    """The board's options in a link; a sentence is added to `problems` for each value that is unknown."""
-    return BoardOptions(
-        score=read_choice("score", last, SCORE_NAMES, problems),
-        view=read_choice("view", last, VIEWS[kind], problems),
-        query=_read_number("query", last, problems),
-        order=read_choice("order", last, ORDERS, problems),
-        scale=read_choice("scale", last, SCALES, problems),
-        between=read_choice("between", last, BETWEEN, problems),
-        special=read_choice("special", last, ON_OFF, problems) == "on",
-        detail=read_choice("detail", last, DETAILS[kind], problems),
-        layers=_read_numbers("layers", last, problems),
-        heads=_read_numbers("heads", last, problems),
-        head=_read_head(last, problems),
-        alone=read_choice("alone", last, ("off", "on"), problems) == "on",
-        against=read_choice("against", last, AGAINST, problems),
-    )
-
-
-def write_board(kind: str, options: BoardOptions) -> Query:
-    """The board's options in a link."""
-    default = default_options(kind)
-    names = ("score", "view", "query", "order", "scale", "between", "detail", "against")
-    return write_changed(
-        [
-            *((name, getattr(options, name), getattr(default, name)) for name in names),
-            ("special", "on" if options.special else "off", "on"),
-            ("layers", _join(options.layers), ""),
-            ("heads", _join(options.heads), ""),
-            ("head", head_name(options.head) if options.head else "", ""),
-            ("alone", "on" if options.alone else "off", "off"),
-        ]
-    )
-
-
-def read_flow(last: Mapping[str, str], problems: list[str]) -> FlowOptions:
-    """The flow's options in a link."""
-    kind, residual = read_choice("flow", last, FLOW_KINDS, problems), _read_share("residual", last, problems)
-    return FlowOptions(
-        kind=kind,
-        residual=RESIDUAL if residual is None else residual,
-        start_layer=_read_number("start_layer", last, problems) or 0,
-        threshold=_read_share("threshold", last, problems),
-    )
-
-
-def write_flow(options: FlowOptions) -> Query:
-    """The flow's options in a link."""
-    names = (("flow", "kind"), ("residual", "residual"), ("start_layer", "start_layer"), ("threshold", "threshold"))
-    return write_changed((name, getattr(options, field), getattr(DEFAULT_FLOW, field)) for name, field in names)
-
-
-def read_switched(last: Mapping[str, str], problems: list[str]) -> HeadScales:
-    """Heads switched off or scaled in a link: `3.7x0,2.1x0.5`."""
-    parts = [part for part in last.get("switched", "").split(",") if part]
-    matches = [SCALED_HEAD_PATTERN.fullmatch(part) for part in parts]
-    try:
-        if all(matches):
-            return HeadScales(tuple((int(m[1]), int(m[2]), float(m[3])) for m in matches if m))
-    except ExegesisError as error:
-        problems.append(str(error))
-        return HeadScales()
-    problems.append(
-        f"switched: must be heads with their scales such as 3.7x0,2.1x0.5, got {last['switched'][:40]!r}. "
-        "All heads are as they were."
-    )
-    return HeadScales()
-
-
-def write_switched(scales: HeadScales) -> str:
-    """Heads switched off or scaled as a value of a link."""
-    return ",".join(f"{layer}.{head}x{scale:g}" for layer, head, scale in scales.scales)
-
-
-def _read_head(last: Mapping[str, str], problems: list[str]) -> Head | None:
-    value = last.get("head")
-    if not value:
-        return None
-    match = HEAD_PATTERN.fullmatch(value)
-    if match:
-        return int(match[1]), int(match[2])
-    problems.append(f"head: must be a layer and a head such as 3.7, got {value[:40]!r}. The strongest is shown.")
-    return None
-
-
-def _read_number(name: str, last: Mapping[str, str], problems: list[str]) -> int | None:
-    value = last.get(name)
-    if value is None:
-        return None
-    number = whole_number(value, MAX_NUMBER)
-    if number is None:
-        problems.append(
-            f"{name}: must be a whole number from 0 to {MAX_NUMBER}, got {value[:40]!r}. The usual one is used."
-        )
-    return number
-
-
-def _read_numbers(name: str, last: Mapping[str, str], problems: list[str]) -> tuple[int, ...]:
-    numbers = [whole_number(part, MAX_NUMBER) for part in last[name].split(",")] if last.get(name) else []
-    if None not in numbers and len(numbers) <= MAX_NUMBER:
-        return tuple(sorted({number for number in numbers if number is not None}))
-    problems.append(f"{name}: must be numbers such as 0,3, got {last[name][:40]!r}. All are shown.")
-    return ()
-
-
-def _read_share(name: str, last: Mapping[str, str], problems: list[str]) -> float | None:
-    text = last.get(name)
-    if text is None:
-        return None
-    try:
-        value = round(float(text), 4)
-    except (ValueError, OverflowError):
-        value = -1.0
-    if 0 <= value <= 1:
-        return value
-    problems.append(f"{name}: must be a number from 0 to 1, got {text[:40]!r}. The usual one is used.")
-    return None
-
-
-def _join(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))
 
 
 def key(kind: str, name: str) -> str:
@@ -318,10 +190,10 @@ def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:
         focus=CHOICES[loaded.kind].controls(opened),
         target=session.value("target") or None,
         method=session.value("method") or loaded.method,
-        board=_read_options(session, BOARD_KEYS, loaded.board, nullable=("head", "query")),
-        flow=_read_options(session, FLOW_KEYS, loaded.flow, nullable=("threshold",)),
-        switched=read_switched({"switched": session.value("switched") or ""}, []),
-        opened=tuple(name for name in SECTIONS if session.value(f"open.{name}")),
+        board=session.read_record(BOARD_KEYS, loaded.board),
+        flow=session.read_record(FLOW_KEYS, loaded.flow),
+        switched=read_switched([session.value("switched") or ""], []),
+        opened=session.opened_sections(loaded),
     )
 
 
@@ -439,14 +311,5 @@ def _control_values(state: AttentionState) -> dict[str, object]:
         "switched": write_switched(state.switched),  # as text: a reload of the code replaces classes
         **control_values(BOARD_KEYS, state.board),
         **control_values(FLOW_KEYS, state.flow),
-        **{f"open.{name}": name in state.opened for name in SECTIONS},
+        **{f"open.{name}": name in state.opened for name in sections_of(state)},
     }
-
-
-def _read_options(session: PageSession, prefix: str, loaded: Any, nullable: tuple[str, ...]) -> Any:
-    """The dataclass of the controls' values. `nullable`: fields for which None is a value."""
-    values: dict[str, Any] = {}
-    for field in dataclasses.fields(loaded):
-        value = session.value(f"{prefix}{field.name}")
-        values[field.name] = getattr(loaded, field.name) if value is None and field.name not in nullable else value
-    return type(loaded)(**{name: tuple(one) if isinstance(one, list) else one for name, one in values.items()})

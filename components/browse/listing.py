@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
 
-from components.links import read_choice
+from engine.params import option
 
 FILTERS = ("all", "right", "wrong", "confident_wrong", "unsure", "off", "disagree", "rationale")
 """`off`: far from the score that a regression should give. `disagree`: methods rank the tokens differently."""
 SORTS = ("index", "mistakes", "confident", "doubtful", "error", "disagree", "agree", "short", "long")
 """`mistakes`: failure cases first."""
 LONGEST_SEARCH = 200
+
+
+def _read_words(given: Sequence[str], wrong: list[str]) -> str:
+    return given[-1][:LONGEST_SEARCH] if given else ""
 
 
 @dataclass(frozen=True)
@@ -21,27 +25,10 @@ class Listing:
     `search`: words that a text must have. `label`: the true class, by its name. Empty means any.
     """
 
-    search: str = ""
-    show: str = FILTERS[0]
-    label: str = ""
-    sort: str = SORTS[0]
+    search: str = option("", link="find", exact=True, read=_read_words)
+    show: str = option(FILTERS[0], choices=FILTERS)
+    label: str = option("", exact=True, read=_read_words)
+    sort: str = option(SORTS[0], choices=SORTS)
 
 
 DEFAULT_LISTING = Listing()
-
-
-def write_listing(listing: Listing) -> dict[str, list[str]]:
-    """The fields of a link: only what differs from the default."""
-    fields = {"find": listing.search, "show": listing.show, "label": listing.label, "sort": listing.sort}
-    defaults = {"find": "", "show": FILTERS[0], "label": "", "sort": SORTS[0]}
-    return {name: [value] for name, value in fields.items() if value != defaults[name]}
-
-
-def read_listing(last: Mapping[str, str], notes: list[str]) -> Listing:
-    """The list that a link names; a sentence is added to `notes` for each unknown value."""
-    return Listing(
-        search=last.get("find", "")[:LONGEST_SEARCH],
-        show=read_choice("show", last, FILTERS, notes),
-        label=last.get("label", "")[:LONGEST_SEARCH],
-        sort=read_choice("sort", last, SORTS, notes),
-    )

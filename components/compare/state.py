@@ -9,7 +9,6 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
-from typing import Any
 
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
@@ -18,21 +17,21 @@ from components.inputs.picture_choice import PictureFocus, read_picture_focus, w
 from components.inputs.text_choice import TextFocus, read_text_focus, write_text_focus
 from components.links import (
     Query,
-    join_values,
     last_values,
-    read_choice,
-    read_opened,
-    read_seed,
-    whole_number,
-    write_changed,
+    opened_option,
+    read_record,
+    seed_option,
+    target_option,
+    write_record,
 )
 from components.state import MEASURES, PARAMETER, KindSwitch, PageSession, control_values
 from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY
-from components.widgets.view_options import read_gamma
+from components.widgets.view_options import gamma
 from engine.comparison.agreement import ORDERS, AgreementOptions
 from engine.comparison.plan import MOST, ModelMethodPair, read_pair
 from engine.errors import UsageError, unknown
 from engine.metrics.agreement import TOP_PERCENT
+from engine.params import option
 from engine.request import Input
 
 UNITS = ("word", "token")
@@ -70,16 +69,16 @@ class CompareViewOptions:
     `scale`: "common" divides the scores of each map by the sum of their sizes, so that one scale fits all.
     """
 
-    unit: str = UNITS[0]
-    layout: str = LAYOUTS[0]
-    shown: str = SHOWN[0]
-    scale: str = SCALES[0]
-    gamma: float = 1.0
-    measure: str = MEASURES[0]
-    order: str = ORDERS[0]
-    percent: int = TOP_PERCENT
-    opacity: int = OPACITY
-    examples: int = DEFAULT_EXAMPLES
+    unit: str = option(UNITS[0], choices=UNITS)
+    layout: str = option(LAYOUTS[0], choices=LAYOUTS)
+    shown: str = option(SHOWN[0], choices=SHOWN)
+    scale: str = option(SCALES[0], choices=SCALES)
+    gamma: float = gamma()
+    measure: str = option(MEASURES[0], choices=MEASURES)
+    order: str = option(ORDERS[0], choices=ORDERS)
+    percent: int = option(TOP_PERCENT, choices=PERCENTS)
+    opacity: int = option(OPACITY, low=0, high=MOST_OPACITY)
+    examples: int = option(DEFAULT_EXAMPLES, choices=EXAMPLES)
 
     @property
     def agreement_options(self) -> AgreementOptions:
@@ -100,10 +99,10 @@ class CompareState:
     focus: TextFocus | PictureFocus
     columns: tuple[ModelMethodPair, ...]
     reference: ModelMethodPair | None = None
-    target: str | None = None
-    seed: int = 0
+    target: str | None = target_option()
+    seed: int = seed_option()
     view: CompareViewOptions = DEFAULT_VIEW
-    open_sections: tuple[str, ...] = ()
+    open_sections: tuple[str, ...] = opened_option(*SECTIONS)
 
     @property
     def input(self) -> Input | None:
@@ -134,15 +133,9 @@ def write(state: CompareState) -> Query:
     """The link that reopens the state: only what differs from the usual is written, and always kind and columns."""
     focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
     columns = {"column": [pair.code for pair in state.columns] or ["none"]}
-    others = write_changed(
-        (
-            ("reference", "" if state.pinned is None else LETTERS[state.pinned], ""),
-            ("target", state.target, None),
-            ("seed", state.seed, 0),
-            ("open", join_values(state.open_sections), ""),
-        )
-    )
-    return {PARAMETER: [state.kind]} | focus | columns | others | write_view_options(state.view)
+    reference: Query = {} if state.pinned is None else {"reference": [LETTERS[state.pinned]]}
+    others = write_record(state, names=["target", "seed", "open_sections", "view"])
+    return {PARAMETER: [state.kind]} | focus | columns | reference | others
 
 
 def read_columns(codes: Sequence[str], kind: str, errors: list[str]) -> tuple[ModelMethodPair, ...]:
@@ -177,16 +170,8 @@ def _read_state(
     columns = default_columns(kind, focus.model)
     if codes:
         columns = read_columns([code for code in codes if code != "none"], kind, errors)
-    return CompareState(
-        kind=kind,
-        focus=focus,
-        columns=columns,
-        reference=_reference(last, columns, errors),
-        target=last.get("target"),
-        seed=read_seed(last, errors),
-        view=read_view_options(last, errors),
-        open_sections=read_opened(last, SECTIONS, errors),
-    )
+    state = CompareState(kind=kind, focus=focus, columns=columns, reference=_reference(last, columns, errors))
+    return read_record(state, query, errors, names=["target", "seed", "view", "open_sections"])
 
 
 def _reference(
@@ -197,50 +182,6 @@ def _reference(
     if letter and letter not in by_letter:
         errors.append(str(unknown("reference", letter[:40], by_letter)))
     return by_letter.get(letter)
-
-
-def read_view_options(last: Mapping[str, str], errors: list[str]) -> CompareViewOptions:
-    """The options that a link asks for; a sentence is added to `errors` for each value that is not known."""
-    return CompareViewOptions(
-        unit=read_choice("unit", last, UNITS, errors),
-        layout=read_choice("layout", last, LAYOUTS, errors),
-        shown=read_choice("shown", last, SHOWN, errors),
-        scale=read_choice("scale", last, SCALES, errors),
-        gamma=read_gamma(last.get("gamma"), errors),
-        measure=read_choice("measure", last, MEASURES, errors),
-        order=read_choice("order", last, ORDERS, errors),
-        percent=_one_of("percent", last, PERCENTS, TOP_PERCENT, errors),
-        opacity=_opacity(last, errors),
-        examples=_one_of("examples", last, EXAMPLES, DEFAULT_EXAMPLES, errors),
-    )
-
-
-def write_view_options(view: CompareViewOptions) -> Query:
-    """The options in a link: only what differs from the default is written."""
-    names = ((name, getattr(view, name), default) for name, default in vars(DEFAULT_VIEW).items())
-    return write_changed(
-        (name, f"{value:g}" if name == "gamma" else value, default)
-        for name, value, default in names
-        if value != default
-    )
-
-
-def _one_of(name: str, last: Mapping[str, str], choices: tuple[int, ...], default: int, errors: list[str]) -> int:
-    value = last.get(name, str(default))
-    if value in map(str, choices):
-        return int(value)
-    errors.append(f"{name}: must be one of {', '.join(map(str, choices))}, got {value[:40]!r}. {default} is used.")
-    return default
-
-
-def _opacity(last: Mapping[str, str], errors: list[str]) -> int:
-    value = last.get("opacity", str(OPACITY))
-    opacity = whole_number(value, MOST_OPACITY)
-    if opacity is None:
-        errors.append(
-            f"opacity: must be a whole number from 0 to {MOST_OPACITY}, got {value[:40]!r}. {OPACITY} is used."
-        )
-    return OPACITY if opacity is None else opacity
 
 
 def key(kind: str, name: str) -> str:
@@ -278,7 +219,7 @@ def from_widgets(loaded: CompareState, source: OpenDataSet) -> CompareState:
         reference=next(iter(_pairs([session.value("reference") or ""], loaded.kind)), None),
         target=session.value("target") or None,
         seed=loaded.seed if seed is None else int(seed),
-        view=_view(session, loaded.view),
+        view=session.read_record(VIEW, loaded.view),
         open_sections=tuple(name for name in SECTIONS if session.value(f"open.{name}")),
     )
 
@@ -338,13 +279,6 @@ def _focus(source: OpenDataSet) -> TextFocus | PictureFocus:
     if isinstance(source, OpenTexts):
         return text_choice.read_controls(source)
     return picture_focus_controls.read_controls(source)
-
-
-def _view(session: PageSession, loaded: CompareViewOptions) -> CompareViewOptions:
-    values = {field.name: session.value(f"{VIEW}{field.name}") for field in dataclasses.fields(CompareViewOptions)}
-    chosen: dict[str, Any] = {name: value for name, value in values.items() if value is not None}
-    view = dataclasses.replace(loaded, **chosen)
-    return dataclasses.replace(view, gamma=round(view.gamma, 2))
 
 
 def _values(state: CompareState) -> dict[str, object]:

@@ -6,16 +6,14 @@ Texts and pictures have a session of their own each, so that turning from one to
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Mapping
 
 import streamlit as st
 
 from components.experiment.state import ExperimentState, Methods, read_state, typed_params, write_state
-from components.state import KINDS, KindSwitch, PageSession, Selection
+from components.state import KINDS, KindSwitch, PageSession, Selection, control_values
 from engine.experiments.base import Experiment
-from engine.experiments.options import Option, options_of, page_options
-from engine.params import as_plain
+from engine.experiments.options import page_options
 
 VIEW = "look."
 """Keys of the controls of how results are looked at start so."""
@@ -66,15 +64,14 @@ class ExperimentSession:
     def from_widgets(self, loaded: ExperimentState, methods: Methods) -> ExperimentState:
         """The state that the controls now show; what is not drawn stays as it was loaded."""
         session = self.sessions[loaded.kind]
-        options = page_options(self.experiment.plan)
-        held = {name: session.value(name) for name in loaded.texts}
-        plan = _option_values(session, "", {name: one for name, one in options.items() if name not in held})
+        names = [name for name in page_options(self.experiment.plan) if name not in loaded.texts]
+        plan = session.read_record("", loaded.plan, names)
         params = typed_params(session.params(methods), methods)
         return dataclasses.replace(
             loaded,
-            texts={name: loaded.texts[name] if text is None else str(text).strip() for name, text in held.items()},
-            plan=dataclasses.replace(loaded.plan, **plan, params=params),
-            view=dataclasses.replace(loaded.view, **_option_values(session, VIEW, options_of(self.view))),
+            texts={**loaded.texts, **{name: text.strip() for name, text in session.values("", loaded.texts).items()}},
+            plan=dataclasses.replace(plan, params=params),
+            view=session.read_record(VIEW, loaded.view),
         )
 
     def save(self, state: ExperimentState, loaded: ExperimentState) -> None:
@@ -91,48 +88,6 @@ class ExperimentSession:
     def _fill(self, state: ExperimentState) -> None:
         session = self.sessions[state.kind]
         session.fill(state.texts)
-        session.fill({name: _as_text_widget(getattr(state.plan, name)) for name in page_options(self.experiment.plan)})
-        session.fill({f"{VIEW}{name}": _as_text_widget(value) for name, value in as_plain(state.view).items()})
+        session.fill(control_values("", state.plan, page_options(self.experiment.plan)))
+        session.fill(control_values(VIEW, state.view))
         session.fill({f"{id}.{name}": value for id, own in state.plan.params.items() for name, value in own.items()})
-
-
-def _option_values(session: PageSession, prefix: str, options: Mapping[str, Option]) -> dict[str, Any]:
-    """What those of the controls hold that hold something, as the dataclass has it."""
-    held = {name: session.value(prefix + name) for name in options}
-    return {name: _from_widget(options[name], value) for name, value in held.items() if value is not None}
-
-
-def _from_widget(one: Option, value: Any) -> Any:
-    """Names as they were typed, without the spaces around them; of a list of choices in their order."""
-    if one.get("exact"):
-        return tuple(value)
-    if one.is_list:
-        if known := one.get("choices"):
-            return tuple(name for name in known if name in value)
-        return tuple(dict.fromkeys(filter(None, (str(name).strip() for name in value))))
-    if isinstance(value, str):
-        return value.strip() or one.default if one.default is None else value.strip()
-    return value
-
-
-def _as_text_widget(value: Any) -> Any:
-    """A value as a control holds it, an empty text for None."""
-    return "" if value is None else as_widget(value)
-
-
-def as_widget(value: Any) -> Any:
-    """A value as a control holds it."""
-    return list(value) if isinstance(value, tuple) else value
-
-
-def widget_values(session: PageSession, prefix: str, names: Sequence[str]) -> dict[str, Any]:
-    """What those of the controls hold that hold something, by name."""
-    held = {name: session.value(prefix + name) for name in names}
-    return {name: tuple(one) if isinstance(one, list) else one for name, one in held.items() if one is not None}
-
-
-def strip_names(values: dict[str, Any]) -> dict[str, Any]:
-    """Names as they were typed, without the spaces around them."""
-    models = (str(name).strip() for name in values.get("models", ()))
-    names = {name: str(values[name]).strip() for name in ("data", "split", "shares") if name in values}
-    return values | names | ({"models": tuple(dict.fromkeys(filter(None, models)))} if "models" in values else {})

@@ -13,21 +13,21 @@ from components.links import (
     Params,
     Query,
     last_values,
-    read_choice,
     read_methods,
+    read_option,
     read_params,
-    whole_number,
+    read_record,
     write_methods,
+    write_option,
+    write_record,
 )
-from engine.errors import not_allowed, unknown
 from engine.experiments.base import Experiment, experiment_of
-from engine.experiments.options import Option, options_of, page_options
+from engine.experiments.options import options_of, page_options
 from engine.params import Plain, from_mapping
 from engine.registry import Explainer
 
 Methods = Mapping[str, Explainer]
 MOST_MODELS = 40
-SWITCH = ("off", "on")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -65,11 +65,10 @@ def read_state(
         elif name == "methods":
             values[name] = read_methods(query.get(one.link, []), methods, usual, wrong)
         else:
-            values[name] = _read(one, usual, kind, query, wrong)
+            values[name] = read_option(one, usual, query, wrong, kind)
     params = typed_params(read_params(last, methods, wrong), methods)
     plan = replace(start, **values, params=params)
-    shown = {name: _read(one, one.default, kind, query, wrong) for name, one in options_of(view).items()}
-    return ExperimentState(kind=kind, plan=plan, view=view(**shown), texts=texts), wrong
+    return ExperimentState(kind=kind, plan=plan, view=read_record(view(), query, wrong, kind), texts=texts), wrong
 
 
 def write_state(state: ExperimentState) -> Query:
@@ -83,14 +82,10 @@ def write_state(state: ExperimentState) -> Query:
         elif name == "methods":
             query |= {} if value == start.methods else write_methods(value, {})
         elif value != getattr(start, name):
-            query[one.link] = _texts(value)
+            query[one.link] = write_option(one, value)
     for method, given in state.plan.params.items():
         query |= {f"{method}.{name}": [str(value)] for name, value in given.items()}
-    view: type = type(state.view)
-    for name, one in options_of(view).items():
-        if getattr(state.view, name) != one.default:
-            query[one.link] = _texts(getattr(state.view, name))
-    return query
+    return query | write_record(state.view, type(state.view)())
 
 
 def plan_of(state: ExperimentState) -> Any:
@@ -132,56 +127,3 @@ def read_models(given: Sequence[str], start: tuple[str, ...], wrong: list[str]) 
     if len(named) > MOST_MODELS:
         wrong.append(f"model: at most {MOST_MODELS} at once, got {len(named)}. The first ones are taken.")
     return named[:MOST_MODELS] if given else start
-
-
-def _read(one: Option, usual: Any, kind: str, query: Query, wrong: list[str]) -> Any:
-    """The value of an option that a link asks for, else the usual one; a sentence is added for what is not allowed."""
-    last, given, known = last_values(query), query.get(one.link, []), one.choices(kind)
-    if read := one.get("read"):
-        return read(given, wrong)
-    if one.is_list:
-        return _read_list(one, usual, known, given, wrong)
-    if one.hint is bool:
-        return read_choice(one.link, last, SWITCH if not usual else SWITCH[::-1], wrong) == SWITCH[1]
-    if one.hint is int:
-        return _number(one, usual, last.get(one.link, str(usual)), wrong)
-    if known and one.default not in known:
-        name = last.get(one.link, "")
-        wrong += [str(unknown(one.link, name[:40], known))] if name and name not in known else []
-        return name if name in known else usual
-    if known:
-        return read_choice(one.link, last, sorted(known, key=lambda name: name != usual), wrong)
-    text = last.get(one.link) or usual
-    if text and one.get("high") is not None and whole_number(text, one.get("high")) is None:
-        wrong.append(str(not_allowed(one.link, one.get("allowed"), text[:40], one.get("fallback"))))
-        return usual
-    return text
-
-
-def _read_list(
-    one: Option, usual: tuple[str, ...], known: Sequence[str], given: Sequence[str], wrong: list[str]
-) -> tuple[str, ...]:
-    if not known:
-        return tuple(dict.fromkeys(given)) or usual
-    exact = bool(one.get("exact"))
-    wrong += [str(unknown(one.link, name[:40], known)) for name in given if name not in known and (name or exact)]
-    if not given:
-        return usual
-    return tuple(dict.fromkeys(name for name in (given if exact else known) if name in known and name in given))
-
-
-def _number(one: Option, usual: int, given: str, wrong: list[str]) -> int:
-    low, most = one.get("low") or 0, one.get("most") or one.get("high")
-    number = whole_number(given, most)
-    if number is not None and number >= low:
-        return number
-    fallback = one.get("fallback", "{} is used.").format(usual)
-    wrong.append(str(not_allowed(one.link, f"a whole number from {low} to {most}", given[:40], fallback)))
-    return usual
-
-
-def _texts(value: Any) -> list[str]:
-    """As a link holds it: an empty list says that there are none."""
-    if isinstance(value, tuple):
-        return list(value) or [""]
-    return [SWITCH[value] if isinstance(value, bool) else "" if value is None else str(value)]

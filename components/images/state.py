@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import streamlit as st
 
@@ -18,20 +18,20 @@ from components.inputs.picture_choice import (
     read_picture_focus,
     write_picture_focus,
 )
-from components.links import Query, last_values, read_choice, whole_number
+from components.links import Query, last_values, opened_option, pins_option, read_record, write_record
 from components.method_picker import all_methods, chosen_methods
-from components.state import PageChoices, PageSession, PageState, control_values, read_shared, write_shared
+from components.state import PageSession, PageState, control_values, read_shared, write_shared
 from components.widgets.base import Pins
 from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY, draw_patch_picker, on_grid
-from components.widgets.view_options import DEFAULT_VIEW, SCALES, SWITCH, ViewOptions, read_gamma
+from components.widgets.view_options import SCALES, ViewOptions, gamma
 from engine.errors import UsageError
+from engine.params import option
 from engine.registry import Explainer
 from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture, Request
 from engine.result import Explanation
 
 START = ("gradient_x_input", "grad_cam", "attention_rollout", "occlusion", "integrated_gradients", "random")
-OFFERED = PageChoices(START, ("browse", "truth", "questions"), PATCH_OPERATORS, "patches")
 OF_A_PICTURE = ("pin",)
 """The fields of a link that belong to one picture and to no other."""
 SESSION = PageSession("picture", picture_choice.LOOKING, (*OF_A_PICTURE, "target"))
@@ -46,10 +46,10 @@ class PictureViewOptions:
     `outline`: whether the known truth is drawn. `gamma` and `scale` as in `ViewOptions`.
     """
 
-    opacity: int = OPACITY
+    opacity: int = option(OPACITY, low=0, high=MOST_OPACITY)
     outline: bool = True
-    gamma: float = DEFAULT_VIEW.gamma
-    scale: str = SCALES[0]
+    gamma: float = gamma()
+    scale: str = option(SCALES[0], choices=SCALES)
 
     @property
     def maps(self) -> ViewOptions:
@@ -60,40 +60,15 @@ class PictureViewOptions:
 DEFAULT_PICTURE_VIEW = PictureViewOptions()
 
 
-def read_picture_view_options(last: Mapping[str, str], notes: list[str]) -> PictureViewOptions:
-    """The options of a link; a sentence is added to `notes` for each value that is not known."""
-    opacity = whole_number(text := last.get("opacity", str(OPACITY)), MOST_OPACITY)
-    if opacity is None:
-        opacity = OPACITY
-        notes.append(f"opacity: must be a whole number from 0 to {MOST_OPACITY}, got {text[:40]!r}. {OPACITY} is used.")
-    return PictureViewOptions(
-        opacity=opacity,
-        outline=read_choice("outline", last, SWITCH[::-1], notes) == "on",
-        gamma=read_gamma(last.get("gamma"), notes),
-        scale=read_choice("scale", last, SCALES, notes),
-    )
-
-
-def write_picture_view_options(options: PictureViewOptions) -> Query:
-    """The fields of a link: only what differs from the default."""
-    fields, defaults = _fields(options), _fields(DEFAULT_PICTURE_VIEW)
-    return {name: [value] for name, value in fields.items() if value != defaults[name]}
-
-
-def _fields(options: PictureViewOptions) -> dict[str, str]:
-    return {
-        "opacity": str(options.opacity), "outline": SWITCH[options.outline], "gamma": f"{options.gamma:g}",
-        "scale": options.scale,
-    }  # fmt: skip
-
-
 @dataclass(frozen=True, kw_only=True)
 class PictureState(PageState):
     """`pins` are patches, row by row."""
 
     focus: PictureFocus
     view: PictureViewOptions = DEFAULT_PICTURE_VIEW
-    removal: str = PATCH_OPERATORS[0]
+    pins: tuple[int, ...] = pins_option("patches")
+    opened: tuple[str, ...] = opened_option("browse", "truth", "questions")
+    removal: str = option(PATCH_OPERATORS[0], choices=PATCH_OPERATORS)
 
     @property
     def model(self) -> str:
@@ -119,18 +94,14 @@ def read_state(
     last = last_values(query)
     focus = read_picture_focus(last, models, opened, notes)
     if is_other_picture(last, focus, opened):
-        last = {name: field for name, field in last.items() if name not in OF_A_PICTURE}
-    return PictureState(
-        focus=focus,
-        view=read_picture_view_options(last, notes),
-        **read_shared(query, last, methods, OFFERED, notes),
-    ), notes
+        query = {name: values for name, values in query.items() if name not in OF_A_PICTURE}
+    state = read_record(PictureState(focus=focus, methods=START), query, notes, names=["view"])
+    return read_shared(state, query, methods, notes), notes
 
 
 def write_state(state: PictureState) -> Query:
     """The link that reopens the state: only what differs from the default is written."""
-    query = write_picture_focus(state.focus) | write_shared(state, OFFERED)
-    return query | write_picture_view_options(state.view)
+    return write_picture_focus(state.focus) | write_shared(state) | write_record(state.view)
 
 
 def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[PictureState, OpenPictures, list[str]]:
@@ -140,7 +111,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Pic
     state, notes = read_state(link, models, methods, opened)
     picture_choice.fill_controls(state.focus, opened)
     SESSION.fill(control_values("", state.view))
-    SESSION.fill_shared(state, methods, OFFERED)
+    SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
 
 
@@ -160,9 +131,8 @@ def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened
         put("target", "")
     if focus.model != loaded.model or focus.picture != loaded.picture:
         put("pins", [])
-    return PictureState(
-        focus=focus, view=SESSION.read_record("", PictureViewOptions), **SESSION.shared(methods, OFFERED)
-    )
+    shared = SESSION.read_shared(loaded, methods)
+    return replace(shared, focus=focus, view=SESSION.read_record("", loaded.view))
 
 
 def draw_method_controls(methods: Mapping[str, Explainer]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -56,42 +55,46 @@ NOT_MEANT = "not meant for it"
 
 @dataclass(frozen=True)
 class Panel(CaptionedChart):
-    """Charts of one mode. `curves`: all there are. `span`: where the axis of likeness ends."""
+    """Charts of one mode: of a model with a line a method, or where `method` is named, a line for each of the models.
+
+    `curves`: all that there are. `span`: where the axis of likeness ends.
+    """
 
     state: ExperimentState
     mode: str
     curves: Sequence[Curve]
     frame: ChartFrame
     span: AxisRange
+    models: Sequence[DrawnModel]
+    method: str = ""
 
     @property
-    @abstractmethod
     def name(self) -> str:
         """Of what it is."""
+        names = ", ".join(one.name for one in self.models)
+        return f"{self.frame.title(self.method)}, {names}" if self.method else names
 
     @property
-    @abstractmethod
-    def plans(self) -> Sequence[RandomizationPlan]:
+    def plans(self) -> list[RandomizationPlan]:
         """What was asked for."""
+        return [one.plan for one in {id(model.results): model.results for model in self.models}.values()]
 
     @property
-    @abstractmethod
     def likeness(self) -> list[Curve]:
-        """The curves that are drawn."""
+        """The curves of the chosen measure that are drawn."""
+        methods = [self.method] if self.method else self.frame.drawn_methods(self.plans[0].methods_with_baselines)
+        measured = [one for one in self.curves if one.metric == self.state.view.measure and one.mode == self.mode]
+        return [one for one in measured if one.method in methods]
 
     @property
-    @abstractmethod
     def prediction(self) -> list[Curve]:
-        """The curves that are drawn below."""
-
-    @abstractmethod
-    def prediction_chart(self) -> alt.LayerChart | None:
-        """Of the predictions; None where those of the models cannot be compared."""
+        """The curves that are drawn below; of several models the probability alone."""
+        below = [one for one in self.curves if not one.method and one.mode == self.mode]
+        return [one for one in below if not self.method or one.metric == "probability"]
 
     @property
-    def measured(self) -> list[Curve]:
-        """Those of the chosen measure in this mode."""
-        return [one for one in self.curves if one.metric == self.state.view.measure and one.mode == self.mode]
+    def table(self) -> pd.DataFrame:
+        return numbers_table([*self.likeness, *self.prediction], self.frame.titles, models=bool(self.method))
 
     @property
     def file(self) -> str:
@@ -105,6 +108,19 @@ class Panel(CaptionedChart):
         what = MEASURES[self.state.view.measure].lower()
         title = f"{MODE_TITLES[self.mode]} randomization, {what}, {self.name}"
         return ChartCaption(title, [*map(cite, self.plans), f"{REPEATS}:"], [command_line(plan) for plan in self.plans])
+
+    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
+        frame = replace(self.frame, theme=theme) if theme else self.frame
+        if self.method:
+            return models_chart(self.likeness, frame, self.span)
+        return likeness_chart(self.likeness, frame, self.plans[0].methods_with_baselines, self.span)
+
+    def prediction_chart(self) -> alt.LayerChart | None:
+        """Of the predictions; None where one of several models is a regression: a score is no probability."""
+        regression = any(one.found.regression for one in self.models)
+        if not self.method:
+            return prediction_chart(self.prediction, self.frame, regression)
+        return None if regression else class_chart(self.prediction, self.frame)
 
     def draw(self) -> None:
         """The chart, what the model predicts at the same stages, and behind a fold the numbers and files."""
@@ -121,82 +137,6 @@ class Panel(CaptionedChart):
             if box.open:
                 draw_table(self.table, self.key("table"))
                 chart_file_buttons(self)
-
-
-@dataclass(frozen=True)
-class ModelPanel(Panel):
-    """A model in one mode, a line a method."""
-
-    model: DrawnModel
-
-    @property
-    def name(self) -> str:
-        return self.model.name
-
-    @property
-    def plans(self) -> Sequence[RandomizationPlan]:
-        return [self.model.results.plan]
-
-    @property
-    def likeness(self) -> list[Curve]:
-        """Those of the methods that are drawn."""
-        return [
-            one
-            for one in self.measured
-            if one.method in self.frame.drawn_methods(self.model.results.plan.methods_with_baselines)
-        ]
-
-    @property
-    def prediction(self) -> list[Curve]:
-        return [one for one in self.curves if not one.method and one.mode == self.mode]
-
-    @property
-    def table(self) -> pd.DataFrame:
-        return numbers_table([*self.likeness, *self.prediction], self.frame.titles)
-
-    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
-        frame = replace(self.frame, theme=theme) if theme else self.frame
-        return likeness_chart(self.likeness, frame, self.model.results.plan.methods_with_baselines, self.span)
-
-    def prediction_chart(self) -> alt.LayerChart:
-        return prediction_chart(self.prediction, self.frame, self.model.found.regression)
-
-
-@dataclass(frozen=True)
-class MethodPanel(Panel):
-    """A method on several models in one mode, a line a model."""
-
-    method: str
-    models: Sequence[DrawnModel]
-
-    @property
-    def name(self) -> str:
-        return f"{self.frame.title(self.method)}, {', '.join(one.name for one in self.models)}"
-
-    @property
-    def plans(self) -> list[RandomizationPlan]:
-        return [one.plan for one in {id(model.results): model.results for model in self.models}.values()]
-
-    @property
-    def likeness(self) -> list[Curve]:
-        return [one for one in self.measured if one.method == self.method]
-
-    @property
-    def prediction(self) -> list[Curve]:
-        return [one for one in self.curves if one.metric == "probability" and one.mode == self.mode]
-
-    @property
-    def table(self) -> pd.DataFrame:
-        return numbers_table([*self.likeness, *self.prediction], self.frame.titles, models=True)
-
-    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
-        frame = replace(self.frame, theme=theme) if theme else self.frame
-        return models_chart(self.likeness, frame, self.span)
-
-    def prediction_chart(self) -> alt.LayerChart | None:
-        """None where one is a regression: a score is no probability."""
-        regression = any(one.found.regression for one in self.models)
-        return None if regression else class_chart(self.prediction, self.frame)
 
 
 def curves_area(
@@ -229,11 +169,8 @@ def _model_area(
     """The modes side by side, on a telephone one below the other; then the verdicts."""
     plan = model.results.plan
     st.markdown(f"**{escape_label(model.name)}**, {count(model.found.blocks, 'block')}")
-    modes = [mode for mode in plan.modes if any(one.mode == mode for one in curves)]
     frame = _frame(state, titles, plan.methods_with_baselines)
-    for place, mode in zip(st.columns(len(modes), gap="medium"), modes, strict=True):
-        with place:
-            ModelPanel(state, mode, curves, frame, span, model).draw()
+    _draw_modes([Panel(state, mode, curves, frame, span, [model]) for mode in plan.modes])
     if MODES[0] not in plan.modes:
         show_note(NO_VERDICT)
         return
@@ -249,15 +186,20 @@ def method_area(
     """The modes that there are, then the verdict on each model. `curves`: of each model by its name."""
     st.markdown(f"**{escape_label(titles.get(method, method))}**, a line a model")
     every = [one for model in models for one in curves[model.name]]
-    modes = [mode for mode in MODES if any(one.mode == mode for one in every)]
     frame = _frame(state, titles, (method,))
-    for place, mode in zip(st.columns(len(modes), gap="medium"), modes, strict=True):
-        with place:
-            MethodPanel(state, mode, every, frame, span, method, models).draw()
+    _draw_modes([Panel(state, mode, every, frame, span, models, method) for mode in MODES])
     if judged := method_verdicts(method, models, state.kind):
         st.html(verdicts_html(judged, state.kind, f"Verdicts on {titles.get(method, method)}"))
     else:
         show_note(NO_VERDICT)
+
+
+def _draw_modes(panels: Sequence[Panel]) -> None:
+    """Those of the modes that there are, side by side."""
+    there = [one for one in panels if any(curve.mode == one.mode for curve in one.curves)]
+    for place, panel in zip(st.columns(len(there), gap="medium"), there, strict=True):
+        with place:
+            panel.draw()
 
 
 def method_verdicts(method: str, models: Sequence[DrawnModel], kind: str) -> list[tuple[str, Verdict]]:

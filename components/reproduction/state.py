@@ -7,20 +7,21 @@ of this computer, the one that ships, and the jobs.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, dataclass
 from typing import NamedTuple
 
 import streamlit as st
 
 from components.browse.results import count_losses
 from components.experiment.session import Apart
-from components.links import Query, last_values, read_seed, whole_number, write_changed
+from components.links import Query, read_record, seed_option, write_record
 from components.state import PageSession
 from engine import jobs
-from engine.errors import not_allowed, unknown
+from engine.errors import unknown
 from engine.home import home
 from engine.jobs import Job
 from engine.models.catalog import embedded_image_models, embedded_models
+from engine.params import option
 from engine.reproduction.claims import declaration, thesis_claims
 from engine.reproduction.papers import PAPERS
 from engine.reproduction.query import ReproductionQuery
@@ -41,16 +42,34 @@ FIELDS = ("paper", "examples", "seed", "show")
 key = SESSION.key
 
 
+def claim_ids() -> tuple[str, ...]:
+    """Of all papers, in their order."""
+    return (*(claim.id for claim in thesis_claims()), *declaration(SMAT).ids)
+
+
+def _choices(name: str, requested: Sequence[str], choices: Sequence[str], errors: list[str]) -> tuple[str, ...]:
+    errors += [str(unknown(name, one[:40], choices)) for one in requested if one not in choices]
+    return tuple(one for one in choices if one in requested)
+
+
+def _read_verdicts(given: Sequence[str], errors: list[str]) -> tuple[str, ...]:
+    return _choices("show", [FORMER_NAMES.get(one, one) for one in given], VERDICTS, errors)
+
+
+def _read_claims(given: Sequence[str], errors: list[str]) -> tuple[str, ...]:
+    return _choices("claim", given, claim_ids(), errors)
+
+
 @dataclass(frozen=True, kw_only=True)
 class ReproductionState:
     """`show`: verdicts whose claims are listed, none for all. `opened`: claims whose numbers are open. `paper`: whose
     claims they are."""
 
-    examples: int
-    seed: int = 0
-    show: tuple[str, ...] = ()
-    opened: tuple[str, ...] = ()
-    paper: str = THESIS
+    examples: int = option(MISSING, low=FEWEST_EXAMPLES, high=MOST_EXAMPLES)
+    seed: int = seed_option()
+    show: tuple[str, ...] = option((), read=_read_verdicts)
+    opened: tuple[str, ...] = option((), link="claim", read=_read_claims)
+    paper: str = option(THESIS, choices=tuple(PAPERS))
 
     @property
     def queries(self) -> tuple[ReproductionQuery, ...]:
@@ -72,52 +91,12 @@ def default_state() -> ReproductionState:
 def read(query: Query) -> tuple[ReproductionState, list[str]]:
     """The state that a link asks for, and a sentence for everything in it that is not known."""
     errors: list[str] = []
-    last = last_values(query)
-    state = ReproductionState(
-        examples=_examples(last.get("examples"), errors),
-        seed=read_seed(last, errors),
-        show=_choices("show", [FORMER_NAMES.get(one, one) for one in query.get("show", [])], VERDICTS, errors),
-        opened=_choices("claim", query.get("claim", []), claim_ids(), errors),
-        paper=_paper(last.get("paper"), errors),
-    )
-    return state, errors
+    return read_record(default_state(), query, errors), errors
 
 
 def write(state: ReproductionState) -> Query:
     """The link that reopens the state: only what differs from the default is written."""
-    query: Query = {"show": list(state.show)} if state.show else {}
-    query |= {"claim": list(state.opened)} if state.opened else {}
-    start = default_state()
-    return query | write_changed(
-        (name, getattr(state, name), getattr(start, name)) for name in ("paper", "examples", "seed")
-    )
-
-
-def claim_ids() -> tuple[str, ...]:
-    """Of all papers, in their order."""
-    return (*(claim.id for claim in thesis_claims()), *declaration(SMAT).ids)
-
-
-def _paper(requested: str | None, errors: list[str]) -> str:
-    if requested is None or requested in PAPERS:
-        return requested or THESIS
-    errors.append(str(unknown("paper", requested[:40], tuple(PAPERS))))
-    return THESIS
-
-
-def _examples(requested: str | None, errors: list[str]) -> int:
-    start = default_state().examples
-    number = start if requested is None else whole_number(requested, MOST_EXAMPLES)
-    if number is not None and number >= FEWEST_EXAMPLES:
-        return number
-    allowed = f"a whole number from {FEWEST_EXAMPLES} to {MOST_EXAMPLES}"
-    errors.append(str(not_allowed("examples", allowed, (requested or "")[:40], f"{start} is used.")))
-    return start
-
-
-def _choices(name: str, requested: Sequence[str], choices: Sequence[str], errors: list[str]) -> tuple[str, ...]:
-    errors += [str(unknown(name, one[:40], choices)) for one in requested if one not in choices]
-    return tuple(one for one in choices if one in requested)
+    return write_record(state, default_state())
 
 
 def load() -> tuple[ReproductionState, list[str]]:

@@ -15,7 +15,7 @@ import streamlit as st
 from components.controls import PERSIST, field_widgets
 from components.errors import show_error
 from components.experiment.controls import Places, data_control
-from components.experiment.session import Apart, as_widget, widget_values
+from components.experiment.session import Apart
 from components.scaffold.page_texts import (
     BASE_HELP,
     BASE_OWN,
@@ -32,13 +32,12 @@ from components.scaffold.state import (
     PREFIX,
     VIEW,
     ScaffoldState,
-    ScaffoldView,
     changed_recipe,
     read_state,
     state_of,
     write_state,
 )
-from components.state import KINDS, KindSwitch, PageSession
+from components.state import KINDS, KindSwitch, PageSession, control_values
 from engine.input_kinds import list_models
 from engine.models.catalog import embedded_bases
 from engine.params import from_mapping
@@ -76,14 +75,13 @@ def load(kind: str) -> tuple[ScaffoldState, list[str]]:
 def from_widgets(loaded: ScaffoldState) -> ScaffoldState:
     """The state that the controls now show; what is not drawn stays as it was loaded."""
     session = SESSIONS[loaded.kind]
-    view = dataclasses.replace(
-        loaded.view, **widget_values(session, VIEW, [one.name for one in dataclasses.fields(ScaffoldView)])
-    )
-    values = widget_values(session, "", FIELDS)
+    values = session.values("", FIELDS)
     fields = {name: str(value).strip() for name, value in values.items() if name != "settings"}
     settings = tuple(one for one in SETTINGS if one in values.get("settings", loaded.settings))
-    recipe = changed_recipe(widget_values(session, PREFIX, list(DEFAULT_RECIPE)) or loaded.recipe)
-    return dataclasses.replace(loaded, **fields, settings=settings, recipe=recipe, view=view)
+    recipe = changed_recipe(session.values(PREFIX, DEFAULT_RECIPE) or loaded.recipe)
+    return dataclasses.replace(
+        loaded, **fields, settings=settings, recipe=recipe, view=session.read_record(VIEW, loaded.view)
+    )
 
 
 def save(state: ScaffoldState, loaded: ScaffoldState) -> None:
@@ -104,9 +102,9 @@ def _fill(session: PageSession, state: ScaffoldState) -> None:
     recipe = dataclasses.asdict(from_mapping(Recipe, state.recipe, "recipe"))
     session.fill(
         {
-            **{name: as_widget(getattr(state, name)) for name in FIELDS},
+            **control_values("", state, FIELDS),
             **{f"{PREFIX}{name}": value for name, value in recipe.items()},
-            **{f"{VIEW}{name}": value for name, value in vars(state.view).items()},
+            **control_values(VIEW, state.view),
         }
     )
 

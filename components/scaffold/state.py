@@ -5,11 +5,12 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from components.links import Query, last_values, read_choice, whole_number, write_changed
+from components.links import Query, last_values, read_record, whole_number, write_changed, write_record
 from components.scaffold.page_texts import MEASURES
 from engine.errors import ExegesisError, not_allowed, unknown
-from engine.params import from_mapping
+from engine.params import from_mapping, option
 from engine.scaffold.plan import NONE, SETTINGS, SMAT, Recipe, ScaffoldPlan
 from engine.scaffold.presets import OPENING_PLANS
 
@@ -28,6 +29,10 @@ SCALES: Mapping[str, str] = {"shared": "One scale", "own": "Each its own"}
 """Of the colors of maps side by side."""
 
 
+def _positive(default: int) -> Any:
+    return option(default, low=1, high=MOST_SIZE, allowed="a whole number of at least 1")
+
+
 @dataclass(frozen=True)
 class ScaffoldView:
     """How finished students are displayed.
@@ -39,60 +44,17 @@ class ScaffoldView:
     set whose `marks` explanations are judged by, empty for the plan's own, and the number of `examples`.
     """
 
-    size: int = 0
-    curve: str = ""
-    measure: str = "validation"
-    section: str = "heads"
-    example: int = 1
-    scale: str = "shared"
+    curve: str = option("", choices=SETTINGS)
+    size: int = option(0, high=MOST_SIZE, allowed="a train size of the plan", fallback="The largest is shown.")
+    measure: str = option("validation", choices=tuple(MEASURES))
+    section: str = option("heads", choices=tuple(SECTIONS))
+    example: int = _positive(1)
+    scale: str = option("shared", choices=tuple(SCALES))
     marks: str = ""
-    examples: int = 50
+    examples: int = _positive(50)
 
 
 DEFAULT_VIEW = ScaffoldView()
-
-
-def read_view(query: Query, wrong: list[str]) -> ScaffoldView:
-    """The view of a link; a sentence is added to `wrong` for what is not known."""
-    last = last_values(query)
-    curve = last.get("curve", "")
-    if curve and curve not in SETTINGS:
-        wrong.append(str(unknown("curve", curve[:40], SETTINGS)))
-        curve = ""
-    return ScaffoldView(
-        _size(last.get("size", "0"), wrong),
-        curve,
-        read_choice("measure", last, tuple(MEASURES), wrong),
-        section=read_choice("section", last, tuple(SECTIONS), wrong),
-        example=_positive("example", last, wrong),
-        scale=read_choice("scale", last, tuple(SCALES), wrong),
-        marks=last.get("marks", ""),
-        examples=_positive("examples", last, wrong),
-    )
-
-
-def write_view(view: ScaffoldView) -> Query:
-    """The view in a link: only what differs from the defaults."""
-    return {name: [str(value)] for name, value in vars(view).items() if value != getattr(DEFAULT_VIEW, name)}
-
-
-def _size(given: str, wrong: list[str]) -> int:
-    size = whole_number(given, MOST_SIZE)
-    if size is not None:
-        return size
-    wrong.append(str(not_allowed("size", "a train size of the plan", given[:40], "The largest is shown.")))
-    return 0
-
-
-def _positive(name: str, last: Mapping[str, str], wrong: list[str]) -> int:
-    default = int(getattr(DEFAULT_VIEW, name))
-    number = whole_number(last.get(name, str(default)), MOST_SIZE)
-    if number:
-        return number
-    wrong.append(str(not_allowed(name, "a whole number of at least 1", last[name][:40], f"{default} is used.")))
-    return default
-
-
 EXPLAINER_SETTINGS = (NONE, "attention_logits", SMAT)
 """The settings that train an explainer, with those that it must surpass."""
 PREFIX = "recipe."
@@ -138,7 +100,7 @@ def read_state(kind: str, query: Query) -> tuple[ScaffoldState, list[str]]:
         base=last.get("base", start.base),
         split=last.get("split", start.split),
         recipe=_recipe(last, start.recipe, wrong),
-        view=read_view(query, wrong),
+        view=read_record(DEFAULT_VIEW, query, wrong),
     )
     return state, wrong
 
@@ -152,7 +114,7 @@ def write_state(state: ScaffoldState) -> Query:
     query |= {} if state.settings == start.settings else {"setting": list(state.settings) or [""]}
     recipe, default = ({**DEFAULT_RECIPE, **one.recipe} for one in (state, start))
     query |= write_changed((f"{PREFIX}{name}", str(recipe[name]), str(default[name])) for name in recipe)
-    return query | write_view(state.view)
+    return query | write_record(state.view, DEFAULT_VIEW)
 
 
 def plan_of(state: ScaffoldState) -> ScaffoldPlan:

@@ -13,19 +13,13 @@ from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts, open_texts
 from components.inputs.link import read_text, write_text
 from components.inputs.text_choice import LOOKING, TextFocus, is_other_text, read_text_focus, write_text_focus
-from components.links import Query, last_values, read_choice, write_changed
+from components.links import Query, last_values, opened_option, pins_option, read_record, write_record
 from components.method_picker import all_methods, chosen_methods
-from components.state import PageChoices, PageSession, PageState, control_values, read_shared, write_shared
+from components.state import PageSession, PageState, control_values, read_shared, write_shared
 from components.widgets.base import Pins
 from components.widgets.token_map.picker import draw_token_picker, to_tokens, to_units
-from components.widgets.view_options import (
-    DEFAULT_VIEW,
-    LAYOUTS,
-    STYLES,
-    ViewOptions,
-    read_view_options,
-    write_view_options,
-)
+from components.widgets.view_options import DEFAULT_VIEW, LAYOUTS, STYLES, ViewOptions
+from engine.params import option
 from engine.registry import Explainer
 from engine.removal_operators import OPERATORS
 from engine.request import Example, Request
@@ -34,7 +28,6 @@ from engine.word_units import UNITS, Unit, units
 
 START = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout", "occlusion", "integrated_gradients",
          "kernel_shap", "random")  # fmt: skip
-OFFERED = PageChoices(START, ("browse", "questions"), OPERATORS, "tokens")
 OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
 """The fields of a link that belong to one text and to no other."""
 SESSION = PageSession("text", text_choice.LOOKING, (*OF_A_TEXT, "target"))
@@ -47,11 +40,13 @@ class TextState(PageState):
     """`pins` are positions of tokens. `edit`: the edited text beside its parent."""
 
     focus: TextFocus
-    unit: str = "token"
+    unit: str = option(UNITS[0], choices=UNITS)
     edit: str | None = None
     edit_pair: str | None = None
     view: ViewOptions = DEFAULT_VIEW
-    removal: str = OPERATORS[0]
+    pins: tuple[int, ...] = pins_option("tokens")
+    opened: tuple[str, ...] = opened_option("browse", "questions")
+    removal: str = option(OPERATORS[0], choices=OPERATORS)
 
     @property
     def model(self) -> str:
@@ -75,23 +70,18 @@ def read_state(
     last = last_values(query)
     focus = read_text_focus(last, models, opened, notes)
     if is_other_text(last, focus, opened):
-        last = {name: field for name, field in last.items() if name not in OF_A_TEXT}
-    return TextState(
-        focus=focus,
-        unit=read_choice("unit", last, UNITS, notes),
-        **_read_edits(last, focus.example, notes),
-        view=read_view_options(last, notes),
-        **read_shared(query, last, methods, OFFERED, notes),
-    ), notes
+        query = {name: values for name, values in query.items() if name not in OF_A_TEXT}
+    state = read_record(TextState(focus=focus, methods=START), query, notes, names=["unit"])
+    state = replace(state, **_read_edits(last_values(query), focus.example, notes))
+    return read_shared(read_record(state, query, notes, names=["view"]), query, methods, notes), notes
 
 
 def write_state(state: TextState) -> Query:
     """The link that reopens the state: only what differs from the default is written."""
-    query = write_text_focus(state.focus) | write_shared(state, OFFERED)
-    query |= write_changed([("unit", state.unit, UNITS[0])])
+    query = write_text_focus(state.focus) | write_shared(state) | write_record(state, names=["unit"])
     for name, text in (("edit", state.edit), ("edit_pair", state.edit_pair)):
         query |= {} if text is None else write_text(name, text)
-    return query | write_view_options(state.view)
+    return query | write_record(state.view)
 
 
 def _read_edits(last: Mapping[str, str], parent: Example, notes: list[str]) -> dict[str, Any]:
@@ -108,7 +98,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
     text_choice.fill_controls(state.focus, opened)
     own = {"unit": state.unit, "edit": state.edit, "edit_pair": state.edit_pair}
     SESSION.fill(own | control_values("", state.view))
-    SESSION.fill_shared(state, methods, OFFERED)
+    SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
 
 
@@ -131,13 +121,13 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
     if focus.example != loaded.example:
         put("edit", None)
         put("edit_pair", None)
-    return TextState(
+    return replace(
+        SESSION.read_shared(loaded, methods),
         focus=focus,
         unit=value("unit"),
         edit=value("edit"),
         edit_pair=value("edit_pair"),
-        view=SESSION.read_record("", ViewOptions),
-        **SESSION.shared(methods, OFFERED),
+        view=SESSION.read_record("", loaded.view),
     )
 
 

@@ -4,17 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
-from components.links import read_choice
+from engine.params import option
 from engine.registry import Explainer
 
 LEAST_GAMMA, MOST_GAMMA = 0.3, 2.0
 SCALES = ("own", "shared")
 STYLES = ("highlight", "underline")
 LAYOUTS = ("flow", "aligned")
-SWITCH = ("off", "on")
-"""False and true in a link."""
 FAMILIES_WITHOUT_UNIT = ("baseline", "ensemble")
+
+
+def gamma() -> Any:
+    """The option of the power of a score's share of the scale."""
+    return option(1.0, low=LEAST_GAMMA, high=MOST_GAMMA, digits=2, write="{:g}".format, fallback="1 is used.")
 
 
 @dataclass(frozen=True)
@@ -24,11 +28,11 @@ class ViewOptions:
     `layout`: "flow" draws each map as its text, "aligned" all maps as one table with a column for each unit.
     """
 
-    gamma: float = 1.0
-    scale: str = SCALES[0]
-    style: str = STYLES[0]
+    gamma: float = gamma()
+    scale: str = option(SCALES[0], choices=SCALES)
+    style: str = option(STYLES[0], choices=STYLES)
     values: bool = False
-    layout: str = LAYOUTS[0]
+    layout: str = option(LAYOUTS[0], choices=LAYOUTS)
 
     @property
     def shared(self) -> bool:
@@ -40,44 +44,6 @@ class ViewOptions:
 
 
 DEFAULT_VIEW = ViewOptions()
-
-
-def read_view_options(last: Mapping[str, str], notes: list[str]) -> ViewOptions:
-    """The options of a link; a sentence is added to `notes` for each value that is not known."""
-    return ViewOptions(
-        gamma=read_gamma(last.get("gamma"), notes),
-        scale=read_choice("scale", last, SCALES, notes),
-        style=read_choice("style", last, STYLES, notes),
-        values=read_choice("values", last, SWITCH, notes) == "on",
-        layout=read_choice("layout", last, LAYOUTS, notes),
-    )
-
-
-def write_view_options(options: ViewOptions) -> dict[str, list[str]]:
-    """The fields of a link: only what differs from the default."""
-    fields, defaults = _fields(options), _fields(DEFAULT_VIEW)
-    return {name: [value] for name, value in fields.items() if value != defaults[name]}
-
-
-def _fields(options: ViewOptions) -> dict[str, str]:
-    return {
-        "gamma": f"{options.gamma:g}", "scale": options.scale, "style": options.style, "values": SWITCH[options.values],
-        "layout": options.layout,
-    }  # fmt: skip
-
-
-def read_gamma(text: str | None, notes: list[str]) -> float:
-    """The gamma of a link, else 1."""
-    if text is None:
-        return DEFAULT_VIEW.gamma
-    try:
-        gamma = round(float(text), 2)
-    except (ValueError, OverflowError):
-        gamma = 0.0
-    if LEAST_GAMMA <= gamma <= MOST_GAMMA:
-        return gamma
-    notes.append(f"gamma: must be a number from {LEAST_GAMMA} to {MOST_GAMMA}, got {text[:40]!r}. 1 is used.")
-    return DEFAULT_VIEW.gamma
 
 
 def scale_group(method: Explainer, params: Mapping[str, object]) -> str | None:

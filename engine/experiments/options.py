@@ -12,8 +12,10 @@ of the experiment needs it, all of it optional:
 * `most`: the largest number that the page and its link take.
 * `fallback`: what is said of a wrong value in a link, with {} for the value that is used instead.
 * `allowed`: of a list, what it may hold, in words.
-* `exact`: a list is in its own order, and an empty name is a name. `read`: a function of its texts in a link and of a
-  list to which sentences are added; returns its value.
+* `exact`: a list is in its own order, and an empty name is a name; a text keeps the spaces around it. `digits`: of a
+  number with decimals, how many a link has.
+* `read`: a function of the field's texts in a link and of a list to which sentences are added; returns its value.
+  `write`: a function of its value; returns its text in a link.
 * `parse`: of a list that the page's control and the link hold as one text between commas: reads it, or raises.
 * `first`: it comes right after the methods in the command that repeats a plan.
 """

@@ -6,7 +6,6 @@ until "Next" is clicked, then a tensor of 12 x 12 x 197 x 197 from the cache, an
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Callable
 
 import numpy as np
@@ -15,11 +14,12 @@ import streamlit as st
 from cache.codec import Arrays, Meta
 from components.attention.page import board_panel
 from components.attention.readings import ablation_score_map
-from components.attention.state import BOARD_KEYS, SESSIONS, AttentionState, read_board, read_switched
+from components.attention.state import BOARD_KEYS, SESSIONS, AttentionState, read_switched
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
+from components.links import read_record
 from components.styles import use_styles
-from components.widgets.attention_board.options import HeadScoreMap
+from components.widgets.attention_board.options import HeadScoreMap, default_options
 from components.widgets.patch_map.html import picture_style, use_picture_styles
 from engine.heads.readings import HeadAblation, HeadReading, _cached_or
 from engine.heads.scores import SCORES
@@ -108,16 +108,10 @@ def state_of(found: HeadReading) -> AttentionState:
     """As the address has it, but for what was clicked since."""
     query = dict(st.query_params)
     kind = "text" if found.explanation.grid is None else "image"
-    board = read_board(kind, query, [])
-    names = [field.name for field in dataclasses.fields(board)]
-    clicked = {
-        name: SESSIONS[kind].value(f"{BOARD_KEYS}{name}")
-        for name in names
-        if SESSIONS[kind].key(f"{BOARD_KEYS}{name}") in st.session_state
-    }
+    board = read_record(default_options(kind), {name: [value] for name, value in query.items()}, [], kind)
+    board = SESSIONS[kind].read_record(BOARD_KEYS, board)
     focus = TextFocus("model-a", "") if kind == "text" else PictureFocus("model-a")
-    board = dataclasses.replace(board, **clicked)
-    return AttentionState(kind=kind, focus=focus, board=board, switched=read_switched(query, []))
+    return AttentionState(kind=kind, focus=focus, board=board, switched=read_switched([query.get("switched", "")], []))
 
 
 def count() -> None:

@@ -5,15 +5,20 @@ Plain values: a page binds them to its link, files and commands name them.
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
 
-from engine.errors import ExegesisError
+from components.links import join_values, whole_number
+from engine.errors import ExegesisError, not_allowed
 from engine.heads.matrices import BETWEEN, SCALES, MatrixSelection, select_positions
 from engine.heads.readings import HeadReading
 from engine.heads.scores import AGREEMENT, SCORES
+from engine.params import option
 
 Head = tuple[int, int]
 """Layer and head, from 0."""
@@ -22,6 +27,35 @@ VIEWS = {"text": ("matrix", "received", "query"), "image": ("query", "received",
 DETAILS = {"text": ("matrix", "lines"), "image": ("overlay", "matrix")}
 ORDERS = ("place", "score")
 AGAINST = ("integrated_gradients", "kernel_shap")
+MAX_NUMBER = 9_999
+"""No layer, head or position of a model here has a larger number."""
+HEAD_PATTERN = re.compile(r"(\d{1,4})\.(\d{1,4})")
+USUAL = "The usual one is used."
+
+
+def head_name(head: Head) -> str:
+    """3.7: layer 3, head 7."""
+    return f"{head[0]}.{head[1]}"
+
+
+def _read_head(given: Sequence[str], problems: list[str]) -> Head | None:
+    if not given or not given[-1]:
+        return None
+    match = HEAD_PATTERN.fullmatch(given[-1])
+    if match:
+        return int(match[1]), int(match[2])
+    allowed, next_step = "a layer and a head such as 3.7", "The strongest is shown."
+    problems.append(str(not_allowed("head", allowed, given[-1][:40], next_step)))
+    return None
+
+
+def _read_numbers(name: str, given: Sequence[str], problems: list[str]) -> tuple[int, ...]:
+    texts = given[-1].split(",") if given and given[-1] else []
+    numbers = [whole_number(text, MAX_NUMBER) for text in texts]
+    if None not in numbers and len(numbers) <= MAX_NUMBER:
+        return tuple(sorted({number for number in numbers if number is not None}))
+    problems.append(str(not_allowed(name, "numbers such as 0,3", given[-1][:40], "All are shown.")))
+    return ()
 
 
 @dataclass(frozen=True)
@@ -33,19 +67,19 @@ class BoardOptions:
     the matrices. `against`: the attribution that maps are compared with.
     """
 
-    score: str = SCORE_NAMES[0]
-    view: str = "matrix"
-    query: int | None = None
-    order: str = ORDERS[0]
-    scale: str = SCALES[0]
-    between: str = BETWEEN[0]
+    score: str = option(SCORE_NAMES[0], choices=SCORE_NAMES)
+    view: str = option("matrix", by_kind=VIEWS.get)
+    query: int | None = option(None, high=MAX_NUMBER, fallback=USUAL)
+    order: str = option(ORDERS[0], choices=ORDERS)
+    scale: str = option(SCALES[0], choices=SCALES)
+    between: str = option(BETWEEN[0], choices=BETWEEN)
     special: bool = True
-    detail: str = "matrix"
-    layers: tuple[int, ...] = ()
-    heads: tuple[int, ...] = ()
-    head: Head | None = None
+    detail: str = option("matrix", by_kind=DETAILS.get)
+    layers: tuple[int, ...] = option((), read=partial(_read_numbers, "layers"), write=join_values)
+    heads: tuple[int, ...] = option((), read=partial(_read_numbers, "heads"), write=join_values)
+    head: Head | None = option(None, read=_read_head, write=head_name)
     alone: bool = False
-    against: str = AGAINST[0]
+    against: str = option(AGAINST[0], choices=AGAINST)
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +98,6 @@ class HeadScoreMap:
 def default_options(kind: str) -> BoardOptions:
     """The options that a text, or an image, starts with."""
     return BoardOptions(view=VIEWS[kind][0], detail=DETAILS[kind][0])
-
-
-def head_name(head: Head) -> str:
-    """3.7: layer 3, head 7."""
-    return f"{head[0]}.{head[1]}"
 
 
 def select_matrix(reading: HeadReading, options: BoardOptions) -> tuple[MatrixSelection, ExegesisError | None]:

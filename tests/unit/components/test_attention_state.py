@@ -12,11 +12,11 @@ from components.attention.state import (
     discard_stale,
     read_state,
     write,
-    write_board,
 )
 from components.inputs.datasets import DEFAULT_PICTURES, OpenTexts, open_pictures
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
+from components.links import write_record
 from components.widgets.attention_board.options import BoardOptions, default_options
 from engine.data.datasets import load
 from engine.errors import UsageError
@@ -67,7 +67,8 @@ def test_a_picture_reopens_too() -> None:
 
 
 def test_only_what_differs_from_the_usual_is_written() -> None:
-    assert write_board("text", default_options("text")) == write_board("image", default_options("image")) == {}
+    for kind in ("text", "image"):
+        assert write_record(default_options(kind), default_options(kind)) == {}
     assert write(own()) == {"input": ["text"], "model": ["model-a"], "text": ["a text"]}
 
 

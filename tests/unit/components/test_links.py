@@ -117,10 +117,10 @@ def pages() -> dict[str, tuple[Read, Callable[[Any], Query]]]:
         ),
         "reproduction": (reproduction.read, reproduction.write),
     }
-    for page in (attention, adversarial):
-        name = page.__name__.split(".")[1]
-        found[f"{name}, text"] = (partial(page.read_text, **of_texts), page.write)
-        found[f"{name}, image"] = (partial(page.read_picture, **of_pictures), page.write)
+    for kind, inputs in (("text", of_texts), ("image", of_pictures)):
+        found[f"attention, {kind}"] = (partial(attention.read_state, kind, **inputs), attention.write)
+    found["adversarial, text"] = (partial(adversarial.read_text, **of_texts), adversarial.write)
+    found["adversarial, image"] = (partial(adversarial.read_picture, **of_pictures), adversarial.write)
     for kind, methods in (("text", of_text), ("image", of_image)):
         evaluation = partial(read_state, EVALUATE, EvaluationView, kind, methods=methods)
         found[f"evaluate, {kind}"] = (evaluation, write_state)

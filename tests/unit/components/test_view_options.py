@@ -6,18 +6,18 @@ import re
 
 import pytest
 
+from components.links import read_record, write_record
 from components.method_row import method_row, method_row_html
 from components.numbers import brief
 from components.palette import STEPS, step_of
 from components.widgets.token_map import token_map_html
 from components.widgets.view_options import (
+    DEFAULT_VIEW,
     LEAST_GAMMA,
     MOST_GAMMA,
     ViewOptions,
-    read_view_options,
     scale_group,
     shared_ends,
-    write_view_options,
 )
 from engine.registry import all_explainers, explainer
 from engine.request import Example
@@ -130,21 +130,20 @@ def test_values_are_as_short_as_their_scale_allows(value: float, largest: float,
 )
 def test_a_link_holds_the_look(look: ViewOptions) -> None:
     said: list[str] = []
-    last = {name: values[-1] for name, values in write_view_options(look).items()}
-    assert read_view_options(last, said) == look
+    assert read_record(DEFAULT_VIEW, write_record(look, DEFAULT_VIEW), said) == look
     assert not said
-    assert write_view_options(ViewOptions()) == {}
+    assert write_record(ViewOptions(), DEFAULT_VIEW) == {}
 
 
 @pytest.mark.parametrize("gamma", ["0", "2.1", "x", "nan", "inf", "-1", ""])
 def test_a_gamma_out_of_range_is_said(gamma: str) -> None:
     said: list[str] = []
-    assert read_view_options({"gamma": gamma}, said) == ViewOptions()
+    assert read_record(DEFAULT_VIEW, {"gamma": [gamma]}, said) == ViewOptions()
     assert said == [f"gamma: must be a number from 0.3 to 2.0, got {gamma!r}. 1 is used."]
 
 
 @pytest.mark.parametrize("name", ["scale", "style", "values", "layout"])
 def test_an_unknown_look_is_said(name: str) -> None:
     said: list[str] = []
-    assert read_view_options({name: "nope"}, said) == ViewOptions()
+    assert read_record(DEFAULT_VIEW, {name: ["nope"]}, said) == ViewOptions()
     assert said[0].startswith(f"{name}: unknown name 'nope'. Known:")
