@@ -23,7 +23,7 @@ from components.numbers import even, plain
 from components.palette import STEPS
 from components.styles import compact_css, compact_script
 from components.widgets.token_map.html import TONES
-from engine.evaluation.leaderboard import Standing
+from engine.evaluation.leaderboard import Standing, badness
 from engine.evaluation.result import CONSTANT_MAPS, format_reasons
 from engine.experiments.options import RANDOM
 from engine.metrics.catalog import METRICS
@@ -67,19 +67,14 @@ class Board:
         """The methods, best first by that metric; those without a value last. Else as they were chosen."""
         if metric not in self.metrics or METRICS[metric].better == "neither":
             return list(self.methods)
-        return sorted(self.methods, key=lambda method: self._badness(method, metric))
+        scores = {method: one.score for (method, id), one in self.cells.items() if id == metric}
+        return sorted(self.methods, key=lambda method: badness(scores[method]) if method in scores else (True, 0.0))
 
     def format(self, metric: str, value: float) -> str:
         """The number in its cell, with the decimals of its column; costs spread too far for common ones."""
         column = [cell.score.value for (_, id), cell in self.cells.items() if id == metric]
         largest = max((abs(one) for one in column if one is not None), default=0.0)
         return plain(value) if metric in SPREAD else even(value, largest)
-
-    def _badness(self, method: str, metric: str) -> tuple[bool, float]:
-        one = self.cells.get((method, metric))
-        if one is None or one.score.value is None:
-            return True, 0.0
-        return False, -one.score.value if one.score.better == "high" else one.score.value
 
 
 def boards(

@@ -83,9 +83,10 @@ def view_area(
         return
     viewed = ViewedEvaluation(state, evaluation, titles, read_sizes(evaluation.plan.models))
     strengths = count_strengths(viewed) if id == "strength" else 1
-    info, why_not = VIEWS[id], VIEWS[id].obstacle(evaluation, ViewContext(viewed.sizes, strengths))
+    view = VIEWS[id]
+    why_not = view.obstacle(evaluation, ViewContext(viewed.sizes, strengths))
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.caption(info.question)
+        st.caption(view.question)
         if not why_not:
             viewed.methods_control()
     if why_not:
@@ -93,7 +94,7 @@ def view_area(
         _suggestion_area(state, id)
     if not why_not or id == "strength":
         _DRAWN[id](viewed)
-        st.caption(info.about)
+        st.caption(view.about)
 
 
 def _suggestion_area(state: ExperimentState, view: str) -> None:
@@ -234,8 +235,8 @@ def _missing_strengths(viewed: ViewedEvaluation) -> None:
     if not missing:
         return
     methods = all_explainers(viewed.state.kind)
-    speed = throughput(missing[0], runs_of(EVALUATE), methods)
-    st.caption(cost_text(missing[0], methods, missing[0].examples, speed))
+    pace = throughput(missing[0], runs_of(EVALUATE), methods)
+    st.caption(cost_text(missing[0], methods, missing[0].examples, pace))
     label = f"Evaluate at {len(missing)} more strengths"
     st.button(label, key=SESSION.key(viewed.state.kind, "strengths"), on_click=partial(_submit, missing))
 

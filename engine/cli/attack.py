@@ -20,17 +20,6 @@ from engine.attacks.plan import ATTACK, METHODS, OBJECTIVES, TOLERANCE, AttackPl
 from engine.cli import options
 from engine.cli.experiments import require_value, run_experiment
 from engine.cli.inputs import read_methods, read_typed_params
-from engine.cli.options import (
-    DEFAULT_MODEL,
-    AddressOption,
-    DtypeOption,
-    ExecutorOption,
-    JobOption,
-    OutOption,
-    ParamOption,
-    SeedOption,
-    SplitOption,
-)
 from engine.cli.output import NOTHING, table, visible
 from engine.errors import UsageError, not_allowed
 from engine.progress import CancelToken, Report
@@ -56,13 +45,13 @@ LEGEND = (
 
 
 def attack(
-    models: Annotated[str, typer.Option(metavar="A,B", help="Models between commas.")] = DEFAULT_MODEL,
+    models: Annotated[str, typer.Option(metavar="A,B", help="Models between commas.")] = options.DEFAULT_MODEL,
     dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
     methods: Annotated[str, typer.Option(metavar="A,B", help="Methods to attack, between commas.")] = "",
     examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "16",
     index: Annotated[str | None, typer.Option(metavar="I", help="This one example instead, from 0.")] = None,
-    seed: SeedOption = "0",
-    split: SplitOption = None,
+    seed: options.SeedOption = "0",
+    split: options.SplitOption = None,
     objective: Annotated[str, typer.Option(metavar="O", help="unconstrained, constrained or both.")] = BOTH,
     quantity: Annotated[
         str,
@@ -83,12 +72,12 @@ def attack(
     sign_steps: Annotated[bool, typer.Option("--sign-steps", help="Step by the sign of the gradient.")] = False,
     specials: Annotated[bool, typer.Option("--specials", help="Move special tokens too.")] = False,
     transfer: Annotated[str, typer.Option(metavar="A,B", help="Other methods to look at, or 'all'.")] = "",
-    param: ParamOption = None,
-    dtype: DtypeOption = "float32",
-    job: JobOption = False,
-    executor: ExecutorOption = "local",
-    address: AddressOption = None,
-    out: OutOption = None,
+    param: options.ParamOption = None,
+    dtype: options.DtypeOption = "float32",
+    job: options.JobOption = False,
+    executor: options.ExecutorOption = "local",
+    address: options.AddressOption = None,
+    out: options.OutOption = None,
     as_json: Annotated[bool, typer.Option("--json", help=ATTACK.json_help)] = False,
 ) -> None:
     """Attack maps on many examples; stopped, the same command goes on where it was."""

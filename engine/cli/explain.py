@@ -14,26 +14,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from engine.cli import options, output
 from engine.cli.guard import note
 from engine.cli.inputs import InputOptions, check_dtype, check_model, read_heads, read_input, read_methods, read_params
-from engine.cli.options import (
-    DEFAULT_MODEL,
-    ColumnOption,
-    DatasetOption,
-    DtypeOption,
-    HeadOption,
-    ImageOption,
-    IndexOption,
-    ModelOption,
-    ParamOption,
-    SeedOption,
-    SplitOption,
-    TargetOption,
-    TextOption,
-    TextPairOption,
-    read_whole,
-)
-from engine.cli.output import console, print_json, progress_bar, stdout_reserved, table, visible
 from engine.errors import ExegesisError
 from engine.explain import explain as explain_one
 from engine.explain import explain_many
@@ -51,38 +34,38 @@ COLUMN_GAP = 3
 
 
 def explain(
-    model: ModelOption = DEFAULT_MODEL,
+    model: options.ModelOption = options.DEFAULT_MODEL,
     method: Annotated[str, typer.Option(metavar="A,B", help="Methods between commas, or 'all'.")] = "",
-    text: TextOption = None,
-    text_pair: TextPairOption = None,
-    image: ImageOption = None,
-    dataset: DatasetOption = None,
-    index: IndexOption = None,
-    split: SplitOption = None,
-    column: ColumnOption = None,
-    target: TargetOption = None,
-    param: ParamOption = None,
-    head: HeadOption = None,
-    seed: SeedOption = "0",
-    dtype: DtypeOption = "float32",
+    text: options.TextOption = None,
+    text_pair: options.TextPairOption = None,
+    image: options.ImageOption = None,
+    dataset: options.DatasetOption = None,
+    index: options.IndexOption = None,
+    split: options.SplitOption = None,
+    column: options.ColumnOption = None,
+    target: options.TargetOption = None,
+    param: options.ParamOption = None,
+    head: options.HeadOption = None,
+    seed: options.SeedOption = "0",
+    dtype: options.DtypeOption = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list, one object a method.")] = False,
 ) -> None:
     """Explain a prediction: one score a token or a patch, by one or more methods."""
     check_dtype(dtype)
-    number = read_whole("--seed", seed)
-    with stdout_reserved():
+    number = options.read_whole("--seed", seed)
+    with output.stdout_reserved():
         source = read_input(InputOptions("explain", model, text, text_pair, image, dataset, index, split, column))
         check_model(model, source.example.kind)
         methods, are_all = read_methods("--method", method, source.example.kind)
         params = read_params(param, methods)
         heads = read_heads(head)
         requests = [Request(model, m.id, source.example, params[m.id], target, number, dtype, heads) for m in methods]
-        with progress_bar("explaining") as report:
+        with output.progress_bar("explaining") as report:
             explanations = _explain_supported(requests, report) if are_all else explain_many(requests, report)
     if status := result_store().status:
         note(status)
     if as_json:
-        print_json([explanation_to_json(explanation) for explanation in explanations])
+        output.print_json([explanation_to_json(explanation) for explanation in explanations])
     else:
         print_explanations(source.lines, explanations)
 
@@ -105,7 +88,7 @@ def _explain_supported(requests: list[Request], report: Report) -> list[Explanat
 
 def print_explanations(lines: Sequence[str], explanations: Sequence[Explanation]) -> None:
     """Print lines that describe the input, the prediction, as many tables as the width needs, and all notes."""
-    out = console()
+    out = output.console()
     for line in header_lines(lines, explanations[0]):
         out.print(line)
     for group in _groups_by_width(explanations, out):
@@ -119,9 +102,9 @@ def header_lines(lines: Sequence[str], first: Explanation) -> Iterator[Text]:
     """The model and its device, the input, and the prediction."""
     origin = first.provenance
     model = f"{origin.model}, revision {origin.revision}, {origin.dtype} on {origin.device}"
-    yield Text(visible(model), style="dim")
-    yield from (Text(visible(line)) for line in lines)
-    yield Text(visible(_prediction_line(first)), style="bold")
+    yield Text(output.visible(model), style="dim")
+    yield from (Text(output.visible(line)) for line in lines)
+    yield Text(output.visible(_prediction_line(first)), style="bold")
 
 
 def _prediction_line(first: Explanation) -> str:
@@ -149,11 +132,11 @@ def _groups_by_width(explanations: Sequence[Explanation], out: Console) -> Itera
 
 def _score_table(group: Sequence[Explanation]) -> Table:
     names = [e.provenance.method for e in group]
-    rows = table(["token" if group[0].grid is None else "patch", *names], right=names)
+    rows = output.table(["token" if group[0].grid is None else "patch", *names], right=names)
     columns = [list(_score_cells(e)) for e in group]
     last = len(group[0].tokens) - 1
     for position, token in enumerate(group[0].tokens):
-        name = Text(visible(token.text)[:MAX_TOKEN_WIDTH], style="dim" if token.special else "")
+        name = Text(output.visible(token.text)[:MAX_TOKEN_WIDTH], style="dim" if token.special else "")
         rows.add_row(name, *(column[position] for column in columns), end_section=position == last)
     checks = [() if e.check is None else e.check.parts for e in group]
     rows.add_row("check", *(_check_cell(parts[0]) if parts else "none" for parts in checks))
@@ -193,4 +176,4 @@ def _notes(explanations: Sequence[Explanation]) -> Iterator[Text]:
                 owners.setdefault(failure, []).append(name)
     for remark, names in owners.items():
         prefix = "" if len(names) == len(explanations) else f"{', '.join(names)}: "
-        yield Text(f"note: {prefix}{visible(remark)}")
+        yield Text(f"note: {prefix}{output.visible(remark)}")

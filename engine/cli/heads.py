@@ -18,21 +18,6 @@ from engine.cli import options, output
 from engine.cli.explain import header_lines
 from engine.cli.guard import note
 from engine.cli.inputs import InputOptions, check_dtype, check_model, read_heads, read_input
-from engine.cli.options import (
-    DEFAULT_MODEL,
-    ColumnOption,
-    DatasetOption,
-    DtypeOption,
-    HeadOption,
-    ImageOption,
-    IndexOption,
-    ModelOption,
-    SeedOption,
-    SplitOption,
-    TargetOption,
-    TextOption,
-    TextPairOption,
-)
 from engine.errors import UsageError
 from engine.heads.scores import AGREEMENT
 from engine.heads.table import CAUTION, DEFAULT_SCORES, HeadTable, HeadTableQuery, head_table, head_table_to_json
@@ -48,22 +33,22 @@ NO_VALUE, FLIPS = "-", "flips"
 
 
 def heads(
-    model: ModelOption = DEFAULT_MODEL,
-    text: TextOption = None,
-    text_pair: TextPairOption = None,
-    image: ImageOption = None,
-    dataset: DatasetOption = None,
-    index: IndexOption = None,
-    split: SplitOption = None,
-    column: ColumnOption = None,
-    target: TargetOption = None,
-    head: HeadOption = None,
+    model: options.ModelOption = options.DEFAULT_MODEL,
+    text: options.TextOption = None,
+    text_pair: options.TextPairOption = None,
+    image: options.ImageOption = None,
+    dataset: options.DatasetOption = None,
+    index: options.IndexOption = None,
+    split: options.SplitOption = None,
+    column: options.ColumnOption = None,
+    target: options.TargetOption = None,
+    head: options.HeadOption = None,
     score: Annotated[str, typer.Option(metavar="A,B", help="Scores between commas. [default: all]")] = "",
     against: Annotated[str, typer.Option(metavar="METHOD", help="Compare maps with this attribution.")] = "",
     query: Annotated[str | None, typer.Option(metavar="N", help="Compare what position N attends to.")] = None,
     top: Annotated[str | None, typer.Option(metavar="N", help="Only the N heads largest by the first score.")] = None,
-    seed: SeedOption = "0",
-    dtype: DtypeOption = "float32",
+    seed: options.SeedOption = "0",
+    dtype: options.DtypeOption = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object, a row a head.")] = False,
 ) -> None:
     """See what each attention head looks at and if it matters."""

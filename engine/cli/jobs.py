@@ -8,19 +8,9 @@ from typing import Annotated, Any
 import typer
 
 from engine import jobs
+from engine.cli import output
 from engine.cli.guard import FAILED, STOPPED, Commands, fail, note
 from engine.cli.options import JsonOption, read_id, read_json_file
-from engine.cli.output import (
-    console,
-    format_facts,
-    format_time,
-    print_json,
-    progress_bar,
-    stdout_reserved,
-    stoppable,
-    table,
-    visible,
-)
 from engine.errors import ExegesisError, UsageError
 from engine.jobs import Job
 
@@ -43,12 +33,19 @@ def list_jobs(as_json: JsonOption = False) -> None:
     records = jobs.list_jobs()
     _warn(jobs.job_table().status)
     if as_json:
-        return print_json([asdict(job) for job in records])
-    rows = table(["id", "state", "done", "left", "started", "what"], right=["id", "done", "left"])
+        return output.print_json([asdict(job) for job in records])
+    rows = output.table(["id", "state", "done", "left", "started", "what"], right=["id", "done", "left"])
     for job in records:
-        cells = (str(job.id), job.state, _share(job), _time_left(job), format_time(job.started), visible(job.title))
+        cells = (
+            str(job.id),
+            job.state,
+            _share(job),
+            _time_left(job),
+            output.format_time(job.started),
+            output.visible(job.title),
+        )
         rows.add_row(*cells)
-    console().print(rows) if records else print("There are no jobs.")
+    output.console().print(rows) if records else print("There are no jobs.")
     return None
 
 
@@ -59,10 +56,12 @@ def show(number: Number, as_json: JsonOption = False) -> None:
     failures = jobs.failures(job.id)
     if as_json:
         more = {"place": jobs.count_ahead(job), "failures": [asdict(failure) for failure in failures]}
-        return print_json({**asdict(job), **more})
-    times = {name: format_time(getattr(job, name)) for name in ("created", "started", "finished")}
+        return output.print_json({**asdict(job), **more})
+    times = {name: output.format_time(getattr(job, name)) for name in ("created", "started", "finished")}
     counts = {"done": _share(job), "computed": job.computed, "failed": job.failed, "time left": _time_left(job)}
-    print(format_facts({"id": job.id, "kind": job.kind, "title": job.title, "state": job.state, **counts, **times}))
+    print(
+        output.format_facts({"id": job.id, "kind": job.kind, "title": job.title, "state": job.state, **counts, **times})
+    )
     for line in filter(None, (job.error, job.note, *(f"{failure.label}: {failure.error}" for failure in failures))):
         print(" ".join(line.split()))
     return None
@@ -98,7 +97,7 @@ def cancel(number: Number, as_json: JsonOption = False) -> None:
     before = jobs.get(read_id(number))
     after = jobs.cancel(before.id)
     if as_json:
-        print_json(asdict(after))
+        output.print_json(asdict(after))
     elif before.is_over and before.state == after.state:
         print(f"Job {after.id} is {after.state}: there is nothing to cancel.")
     else:
@@ -107,7 +106,7 @@ def cancel(number: Number, as_json: JsonOption = False) -> None:
 
 def run_with_progress(job: Job) -> Job:
     """Run a job in the foreground, with progress; a note says when the list of jobs or the cache cannot be used."""
-    with stdout_reserved(), stoppable() as token, progress_bar(job.title) as report:
+    with output.stdout_reserved(), output.stoppable() as token, output.progress_bar(job.title) as report:
         ended = jobs.run_now(job, report, token)
     _warn(jobs.job_table().status, ended.note)
     return ended
@@ -127,7 +126,7 @@ def exit_unless_done(job: Job) -> None:
 def _run_and_report(job: Job, as_json: bool) -> None:
     ended = run_with_progress(job)
     if as_json:
-        print_json(asdict(ended))
+        output.print_json(asdict(ended))
     elif ended.state == "done":
         print(f"Job {ended.id} is done: {ended.total:,} parts, {ended.computed:,} computed now, the others found.")
     exit_unless_done(ended)

@@ -19,16 +19,6 @@ from rich.text import Text
 from engine.cli import options
 from engine.cli.experiments import check_job, require_value, rows_file, worked
 from engine.cli.guard import FAILED, fail
-from engine.cli.options import (
-    DEFAULT_MODEL,
-    AddressOption,
-    ConfigOptions,
-    ExecutorOption,
-    JobOption,
-    OutOption,
-    SplitOption,
-    set_parameters,
-)
 from engine.cli.output import NOTHING, console, print_json, table, visible, write_file
 from engine.errors import UsageError, not_allowed
 from engine.format import count_text
@@ -49,7 +39,7 @@ from engine.scaffold.plan import SEEDS, SETTINGS, SMAT, Recipe, ScaffoldPlan
 from engine.scaffold.result import FORMATS, ScaffoldResult, StudentResult, rows, to_json
 
 FIELDS = {field.name: field for field in dataclasses.fields(Recipe)}
-OPTIONS = ConfigOptions(
+OPTIONS = options.ConfigOptions(
     FIELDS,
     lambda name: str(FIELDS[name].metadata["help"]),
     lambda name: str(FIELDS[name].default).lower(),
@@ -70,7 +60,9 @@ CELLS = (
 def scaffold(
     teacher: Annotated[
         str | None,
-        typer.Option("--teacher", "--models", metavar="M", help=f"Who is explained. [default: {DEFAULT_MODEL}]"),
+        typer.Option(
+            "--teacher", "--models", metavar="M", help=f"Who is explained. [default: {options.DEFAULT_MODEL}]"
+        ),
     ] = None,
     dataset: Annotated[str | None, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = None,
     settings: Annotated[
@@ -84,14 +76,14 @@ def scaffold(
     base: Annotated[
         str | None, typer.Option(metavar="B", help="What students start from. [default: what the teacher was made of]")
     ] = None,
-    split: SplitOption = None,
+    split: options.SplitOption = None,
     preset: Annotated[
         str | None, typer.Option(metavar="|".join(presets.PRESETS), help="Data and settings of the SMaT paper.")
     ] = None,
-    job: JobOption = False,
-    executor: ExecutorOption = "local",
-    address: AddressOption = None,
-    out: OutOption = None,
+    job: options.JobOption = False,
+    executor: options.ExecutorOption = "local",
+    address: options.AddressOption = None,
+    out: options.OutOption = None,
     explainer: Annotated[
         str | None, typer.Option(metavar="NAME|DIR", help="Keep the learned explainer, for method smat.")
     ] = None,
@@ -143,7 +135,7 @@ def _plan(
     if teacher is not None and "," in teacher and not Path(teacher).exists():
         raise UsageError(f"--teacher: must be one model, got {teacher!r}. Give the command once for each.")
     if name is None:
-        plan = ScaffoldPlan(teacher or DEFAULT_MODEL, require_value("--dataset", dataset or ""))
+        plan = ScaffoldPlan(teacher or options.DEFAULT_MODEL, require_value("--dataset", dataset or ""))
     else:
         plan = presets.preset_plan(name, teacher, dataset)
     fields = dataclasses.asdict(plan.recipe) | dict(recipe)
@@ -261,4 +253,4 @@ OWN_OPTIONS = {
     for name, one in inspect.signature(scaffold, eval_str=True).parameters.items()
     if name not in ("as_json", "recipe")
 }
-set_parameters(scaffold, {**OWN_OPTIONS, **OPTIONS.parameters})
+options.set_parameters(scaffold, {**OWN_OPTIONS, **OPTIONS.parameters})

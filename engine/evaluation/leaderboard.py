@@ -11,7 +11,7 @@ from jaxtyping import Float
 
 from engine.evaluation.result import Evaluation
 from engine.metrics.catalog import metric
-from engine.metrics.results import MeanDifference, MetricKey, MetricRow, MetricScore, mean_difference
+from engine.metrics.results import MetricKey, MetricRow, MetricScore, mean_difference
 
 ROUNDING = 1e-12
 """Means of differences below it are taken for ties."""
@@ -53,7 +53,7 @@ def leaderboard(evaluation: Evaluation) -> list[Standing]:
 def _standings(scores: Sequence[MetricScore], rows: Sequence[MetricRow], seed: int) -> list[Standing]:
     if scores[0].better == "neither":
         return [Standing(score) for score in scores]
-    ordered = sorted(scores, key=_badness)
+    ordered = sorted(scores, key=badness)
     if ordered[0].value is None or metric(ordered[0].metric).by_batch:
         return [Standing(score) for score in ordered]
     best = _best([one for one in ordered if one.value is not None], rows)
@@ -92,23 +92,18 @@ def _by_example(scores: Sequence[MetricScore], rows: Sequence[MetricRow]) -> Flo
     return values
 
 
-def _is_level(score: MetricScore, best: Sequence[MetricScore], rows: Sequence[MetricRow], seed: int) -> bool:
-    return all(_level(score, mean_difference(rows, _key(score), _key(one), seed)) for one in best)
-
-
-def _badness(score: MetricScore) -> tuple[bool, float]:
+def badness(score: MetricScore) -> tuple[bool, float]:
+    """The sort key of scores by one metric, the best first; scores without a value last."""
     value = score.value or 0.0
     return score.value is None, -value if score.better == "high" else value
 
 
-def _level(score: MetricScore, gap: MeanDifference) -> bool:
-    """Whether the difference is not significant; undefined, and so level, below two shared examples."""
+def _is_level(score: MetricScore, best: Sequence[MetricScore], rows: Sequence[MetricRow], seed: int) -> bool:
+    """Whether no difference from one of the best is significant; undefined, and so level, below two shared examples."""
     if score.value is None:
         return False
-    if gap.interval is None:
-        return True
-    low, high = gap.interval
-    return high >= 0 if score.better == "high" else low <= 0
+    gaps = (mean_difference(rows, _key(score), _key(one), seed).interval for one in best)
+    return all(gap[1] >= 0 if score.better == "high" else gap[0] <= 0 for gap in gaps if gap is not None)
 
 
 def _key(score: MetricScore) -> MetricKey:
