@@ -47,7 +47,8 @@ app: $(VENV)/.app
 
 # Tests run on all cores, a file at a time, the longest files first (tests/conftest.py), each process with one thread:
 # with a thread a core they would stand in each other's way. With ARGS, pytest runs as it is told, in one process.
-# Only test-all checks shapes and types at run time: compiling the checks takes every process seconds.
+# Only test-all checks shapes and types at run time: functions are checked from their first call on
+# (tests/lazy_checks.py), and each call then takes longer.
 PARALLEL := --numprocesses=auto --maxprocesses=8 --dist=loadfile --no-loadscope-reorder
 
 test: $(VENV)/.dev

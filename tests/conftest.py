@@ -97,7 +97,7 @@ def ray_cluster() -> Iterator[Any]:
     pytest.importorskip("ray", reason="needs Ray: pip install '.[distributed]'")
     from ray.cluster_utils import Cluster
 
-    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0})
+    made = Cluster(initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False})
     yield made
     made.shutdown()
 
