@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Generator, Iterable, Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from socket import SO_REUSEADDR, SOL_SOCKET, socket
 from typing import Literal
 from urllib.parse import urlsplit
 
@@ -25,6 +26,7 @@ from playwright.sync_api import (
 )
 
 from tests.browser.server import Server, running
+from tests.browser.waiting import STARTED
 
 CHROMIUM = Path(os.environ.get("EXEGESIS_CHROMIUM", "/usr/bin/chromium"))
 ARGUMENTS = ["--no-sandbox", "--disable-gpu", "--disable-background-networking"]
@@ -33,6 +35,8 @@ STAYS_HERE = {"data", "blob", "about", "file"}
 TIMEOUT_MS = 60_000
 RUNNING = "[data-testid=stApp][data-test-script-state=running]"
 """Is there while the page's script runs."""
+ENDED = f"() => !document.querySelector({RUNNING!r})"
+"""The page itself looks once a frame: Playwright would look every half second."""
 KEPT = "cookies,local_storage,indexeddb,service_workers"
 """What a browser keeps of an address, beside what it has read there."""
 HAND = """
@@ -153,11 +157,23 @@ def own_server(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> It
         yield started
 
 
+@pytest.fixture(scope="session")
+def port() -> int:
+    """A port for the servers that tests start one after another: from one address the browser reads the files of
+    Streamlit once. No connection gets such a low number by itself, and each worker looks from another one on."""
+    for number in range(20_000 + os.getpid() % 10_000, 32_000):
+        with socket() as probe, suppress(OSError):
+            probe.setsockopt(SOL_SOCKET, SO_REUSEADDR, 1)
+            probe.bind(("localhost", number))
+            return number
+    raise RuntimeError("no port is free")
+
+
 @pytest.fixture
-def start_server(tmp_path: Path) -> Iterator[Callable[[str], Server]]:
-    """Starts a server of the test's own, in a way that `server.command` knows."""
+def start_server(port: int, tmp_path: Path) -> Iterator[Callable[[str], Server]]:
+    """Starts a server of the test's own, in a way that `server.command` knows; the one before it has stopped."""
     with ExitStack() as stack:
-        yield lambda way: stack.enter_context(running(tmp_path, way))
+        yield lambda way: stack.enter_context(running(tmp_path, way, port=port))
 
 
 @pytest.fixture
@@ -210,8 +226,10 @@ def open_page(
                 addresses.append(url)
             page.remove_locator_handler(page.locator(RUNNING))
             if not hasty:
-                page.add_locator_handler(page.locator(RUNNING), lambda: None)
+                page.add_locator_handler(page.locator(RUNNING), lambda: page.wait_for_function(ENDED, timeout=0))
             page.goto(url)
+            if url.startswith("http") and not hasty:
+                page.wait_for_function(STARTED, timeout=2 * TIMEOUT_MS)
             return page
 
         stack.callback(forget, profile, addresses)

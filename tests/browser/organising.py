@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import re
-from contextlib import suppress
 
 from playwright.sync_api import Page
-from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.waiting import GROWN, PAINTED, settled
 
-AGAIN_MS = 5_000
 LINK = re.compile(r"http://localhost:\d+/annotate\?study=[\w-]{20,}")
 
 
@@ -36,13 +33,13 @@ def ask(page: Page, title: str) -> None:
 
 
 def choose_first(page: Page, label: str) -> None:
-    """Takes the first line of a list; it is opened again where the page, still being drawn, has closed it."""
-    for _ in range(5):
-        page.get_by_role("combobox", name=label).click(timeout=TIMEOUT_MS)
-        with suppress(PlaywrightTimeout):
-            page.get_by_role("option").first.click(timeout=AGAIN_MS)
-            return
-    raise AssertionError(f"{label} does not open")
+    """Takes the first line of a list. The list closes when the page around it scrolls: that has to be over."""
+    settled(page).wait_for_function(GROWN)
+    box = page.get_by_role("combobox", name=label)
+    box.scroll_into_view_if_needed()
+    page.evaluate(PAINTED)
+    box.click()
+    page.get_by_role("option").first.click()
 
 
 def fits(page: Page) -> bool:

@@ -1,12 +1,13 @@
 """A page of the board alone; it writes what Python holds.
 
 In its address: `n` explanations, `pictures` for maps of pictures, `long` for long texts, `fail` to fail the first
-time it saves, `slow` to take its time.
+time it saves, `until` a file to save once that is there.
 """
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 
 import numpy as np
 import streamlit as st
@@ -51,8 +52,8 @@ def explanations() -> list[str]:
 
 def save(ranked: ConfirmedRanking) -> None:
     st.session_state.saves = st.session_state.get("saves", 0) + 1
-    if "slow" in st.query_params:
-        time.sleep(9)
+    while (file := st.query_params.get("until")) and not Path(file).exists():
+        time.sleep(0.02)
     if "fail" in st.query_params and st.session_state.saves == 1:
         raise UsageError("study: it is <b>closed</b>.")
     st.session_state.tokens = [*st.session_state.get("tokens", []), ranked.token]

@@ -75,10 +75,14 @@ def wait_until_healthy(process: subprocess.Popen[bytes], server: Server) -> None
 
 @contextmanager
 def running(
-    folder: Path, way: str = "launcher", script: str = "app.py", environment: Mapping[str, str] | None = None
+    folder: Path,
+    way: str = "launcher",
+    script: str = "app.py",
+    environment: Mapping[str, str] | None = None,
+    port: int | None = None,
 ) -> Iterator[Server]:
     """Starts a fresh server with its home and its log in `folder`, and stops it. `environment`: more of it."""
-    port = free_port()
+    port = port or free_port()
     home, log_file = folder / "home", folder / "server.log"
     known = {**os.environ, "EXEGESIS_HOME": str(home), "PYTHONUNBUFFERED": "1"}
     with log_file.open("wb") as log:

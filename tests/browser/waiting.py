@@ -8,21 +8,21 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
-from tests.browser.conftest import TIMEOUT_MS
-
-SETTLED = """() => {
+STARTED = """() => {
   const app = document.querySelector("[data-testid=stApp]")?.dataset;
+  return app?.testScriptState === "notRunning" && app.testConnectionState === "CONNECTED"
+    && document.querySelector("[data-testid=stMain] [data-testid=stElementContainer]");
+}"""
+"""The first run of the page's script has ended: Streamlit says whether it runs, which also holds before that run."""
+SETTLED = f"""() => {{
   const coming = [
     "[data-stale=true]", "[data-testid=stSkeleton]", "[data-testid=stProgress]", "[data-testid=stStatusWidget]",
     "[data-testid=stBidiComponentRegular]:not(:has([data-shown]), [data-shown])", ".xg-late",
     ".xg-stage > canvas:not([data-drawn])",
   ];
-  return app?.testScriptState === "notRunning" && app.testConnectionState === "CONNECTED"
-    && document.querySelector("[data-testid=stMain] [data-testid=stElementContainer]")
-    && !document.querySelector(coming.join());
-}"""
-"""Streamlit says whether the script runs, which also holds before its first run, and our components that they are shown
-(`base.js`)."""
+  return ({STARTED})() && !document.querySelector(coming.join());
+}}"""
+"""Nothing that was drawn is old, nothing is still to come: our components say that they are shown (`pins.js`)."""
 PAINTED = """async () => {
   const urls = [...document.querySelectorAll(".xg-seen, img")].map((one) =>
     one.src || getComputedStyle(one).backgroundImage.match(/^url\\("(.*)"\\)$/)?.[1]);
@@ -47,7 +47,7 @@ def settled(page: Page) -> Page:
 
     What runs on by itself, as a job does, never settles.
     """
-    page.wait_for_function(SETTLED, timeout=TIMEOUT_MS)
+    page.wait_for_function(SETTLED)
     page.evaluate(PAINTED)
     return page
 
