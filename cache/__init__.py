@@ -13,9 +13,9 @@ from cache.store import CheckReport, Stats, Store
 DEFAULT_BYTES = 4 * 1024**3
 
 
-def open_store(folder: Path, max_bytes: int = DEFAULT_BYTES) -> Store:
-    """The store in `folder`, made on first use; at most `max_bytes` of entries."""
-    return Store(Path(folder), max_bytes)
+def open_store(folder: Path) -> Store:
+    """Open the store in `folder`, which is created if necessary, with at most `DEFAULT_BYTES` of entries."""
+    return Store(folder, DEFAULT_BYTES)
 
 
 __all__ = [

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -16,6 +16,7 @@ from engine.removal import coalition_values, target_values, token_masks
 from engine.result import Check, Prediction
 from engine.runtime import in_chunks, memory_budget, rows_at_once
 
+T = TypeVar("T")
 ATTENTION_REMEMBERED = 2
 ATTENTION_SHARE = 0.25
 """Of the memory budget: attention that is larger is not remembered."""
@@ -132,6 +133,16 @@ class Task:
 
         longest = max(len(e) for e in self.examples)
         return np.concatenate(in_chunks(compute, len(index), rows_at_once(model, longest, gradients=True)))
+
+    def by_parts(self, compute: Callable[[Task], list[T]], attention: bool = False) -> list[T]:
+        """Run `compute` on parts of the items that fit into memory with their gradients, and join the results.
+
+        `attention`: whether the attention of all layers must fit as well.
+        """
+        longest = max(len(e) for e in self.examples)
+        size = rows_at_once(self.model, longest, gradients=True, attention=attention)
+        parts = in_chunks(lambda rows: compute(Task(self.model, self.items[rows])), len(self.items), size)
+        return [result for part in parts for result in part]
 
     def attention(self, item: TaskItem) -> Captured:
         """Of one example. The last examples' are remembered, so that all attention methods share one pass."""

@@ -42,13 +42,13 @@ def unmark(marked: str) -> tuple[str, list[list[int]]]:
     return text + marked[position:], spans
 
 
-def read_reviews(folder: Path = FOLDER / "sources") -> list[dict[str, Any]]:
+def read_reviews() -> list[dict[str, Any]]:
     """Read all reviews, alternating domains and labels, so that the first n are as balanced as the whole."""
-    return interleave(_read_domain(folder, domain) for domain in REVIEW_DOMAINS)
+    return interleave(_read_domain(domain) for domain in REVIEW_DOMAINS)
 
 
-def _read_domain(folder: Path, domain: str) -> list[dict[str, Any]]:
-    lines = (folder / f"{domain}.txt").read_text(encoding="utf-8").splitlines()
+def _read_domain(domain: str) -> list[dict[str, Any]]:
+    lines = (FOLDER / "sources" / f"{domain}.txt").read_text(encoding="utf-8").splitlines()
     records = [parse_review(line, domain) for line in lines if line.strip()]
     return interleave([record for record in records if record["label"] == label] for label in (1, 0))
 

@@ -16,7 +16,7 @@ from engine.params import option
 VERSION = 1
 """Must be increased when a seed generates different texts than before."""
 ANY = "any"
-"""The value of an option that allows every choice. It is not part of a revision, for those from before the option."""
+"""The default of an option that restricts nothing. Left out of revisions, which are those from before the option."""
 SPLIT_SIZES: Mapping[str, int] = {"validation": 1_000, "test": 2_000, "train": 20_000}
 UNMARKED = "unmarked"
 """A split of marked sets: the test split without marks."""

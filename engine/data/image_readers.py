@@ -17,7 +17,7 @@ import os
 import stat
 import zipfile
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -318,18 +318,16 @@ class _RowGroup:
     first: int
 
 
-def read_picture_shards(
-    shards: ParquetShards, columns: Mapping[str, str] | None, limit: int | None, names: Sequence[str] | None = None
-) -> ImageDataset:
+def read_picture_shards(shards: ParquetShards, columns: Mapping[str, str] | None, limit: int | None) -> ImageDataset:
     """Read the pictures of a split in order. Labels are read at once, each picture when it is needed.
 
     `columns` maps `image` and `label`; the defaults are the first column of pictures, and the column `label` or else
-    the first with named classes. `names`: the classes, if the files do not name them.
+    the first with named classes.
     """
     image, label = _resolve_columns(shards, columns or {})
     groups, raw = _read_groups(shards, label, limit)
-    names = names or (read_class_names(shards).get(label) if label else None)
-    # The hub marks an unknown class by -1.
+    names = read_class_names(shards).get(label) if label else None
+    # On the hub, -1 marks an unknown class.
     known = [None if value == -1 else value for value in raw]
     labels = read_labels(known, [f"{shards.source}, row {i}" for i in range(len(known))], names)
     if labels.task != "classification":

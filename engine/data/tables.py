@@ -60,11 +60,11 @@ def read_text(path: Path) -> str:
     return text
 
 
-def read_first_line(path: Path, limit: int = 1 << 16) -> str:
-    """Read the first line of a file, at most `limit` bytes; empty if it cannot be read as text."""
+def read_first_line(path: Path) -> str:
+    """Read the first line of a file, at most 64 KiB; empty if it cannot be read as text."""
     try:
         with path.open("rb") as file:
-            return file.readline(limit).decode("utf-8-sig")
+            return file.readline(1 << 16).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError):
         return ""
 

@@ -21,7 +21,6 @@ from engine.models.classifier import as_float64
 from engine.params import option
 from engine.registry import Axes, register
 from engine.result import Check
-from engine.runtime import in_chunks, rows_at_once
 from engine.task import Attribution, Captured, Task, TaskItem
 
 if TYPE_CHECKING:
@@ -310,21 +309,18 @@ def attention_x_gradient(task: Task, params: object) -> list[Attribution]:
     the mean over all. We leave out the identity that R starts from: it says nothing of the class, and would put
     GPT-2's last token first by construction.
     """
-    longest = max(len(e) for e in task.examples)
-    size = rows_at_once(task.model, longest, gradients=True, attention=True)
-    parts = in_chunks(lambda rows: _relevances(task, np.arange(len(task.items))[rows]), len(task.items), size)
-    return [Attribution(scores, 1) for part in parts for scores in part]
+    return task.by_parts(_relevances, attention=True)
 
 
-def _relevances(task: Task, index: np.ndarray) -> list[np.ndarray]:
+def _relevances(task: Task) -> list[Attribution]:
     """One pass forward and one back for these items, all layers' gradients in it."""
-    model, batch = task.model, task.batch(index)
+    model, batch = task.model, task.batch()
     logits, recorder = model.logits_with_attention(batch, model.embed(batch).detach().requires_grad_())
-    targets = torch.tensor([task.targets[i] for i in index], device=model.device)
+    targets = torch.tensor(task.targets, device=model.device)
     slopes = torch.autograd.grad(logits.gather(1, targets[:, None]).sum(), recorder.probabilities)
     layers = [gradient_weighted(a.detach(), slope) for a, slope in zip(recorder.probabilities, slopes, strict=True)]
     scores = as_float64(propagate(layers, pooled_rows(model.adapter, batch)))
-    return [scores[row, :length] for row, length in enumerate(batch.lengths.tolist())]
+    return [Attribution(scores[row, :length], 1) for row, length in enumerate(batch.lengths.tolist())]
 
 
 def gradient_weighted(

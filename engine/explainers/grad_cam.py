@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -12,8 +11,7 @@ from engine.lazy import torch
 from engine.models.classifier import as_float64
 from engine.params import option
 from engine.registry import Axes, register
-from engine.runtime import in_chunks, rows_at_once
-from engine.task import Attribution, Task, TaskItem
+from engine.task import Attribution, Task
 
 
 @dataclass(frozen=True)
@@ -41,21 +39,19 @@ def grad_cam(task: Task, params: GradCamParams) -> list[Attribution]:
     A are the patch tokens that the last block reads, after its first LayerNorm: what that block puts out at the
     patches is not read by the class any more, so its gradient is zero. Special tokens get 0.
     """
-    rows = rows_at_once(task.model, len(task.examples[0]), gradients=True)
-    chunks = in_chunks(lambda part: _weighted_activations(task, task.items[part]), len(task.items), rows)
-    maps = [scores for chunk in chunks for scores in chunk]
+    maps = task.by_parts(_weighted_activations)
     return [Attribution(np.maximum(scores, 0) if params.sign == "positive" else scores, 1) for scores in maps]
 
 
-def _weighted_activations(task: Task, items: Sequence[TaskItem]) -> list[Float[np.ndarray, "seq"]]:
-    model = task.model
+def _weighted_activations(task: Task) -> list[Float[np.ndarray, "seq"]]:
+    model, items = task.model, task.items
     read: list[torch.Tensor] = []
     norm = model.blocks[-1].get_submodule(model.adapter.first_norm)
-    batch = model.collate([item.encoded for item in items])
+    batch = task.batch()
     points = model.embed(batch).detach().requires_grad_()
     with norm.register_forward_hook(lambda _module, _inputs, output: read.append(output)):
         logits = model.logits(batch, points)
-    chosen = logits[torch.arange(len(items)), [item.target for item in items]]
+    chosen = logits[torch.arange(len(items)), task.targets]
     (gradient,) = torch.autograd.grad(chosen.sum(), read[0])
     features = torch.from_numpy(items[0].encoded.features).to(model.device)
     weights = gradient[:, features].double().mean(1, keepdim=True)

@@ -8,7 +8,6 @@ from engine.lazy import torch
 from engine.models.classifier import as_float64
 from engine.registry import Axes, register
 from engine.result import Check
-from engine.runtime import in_chunks, rows_at_once
 from engine.task import Attribution, Task
 
 CHECK = "share of the logit that neither tokens nor biases, positions and softmax account for"
@@ -35,26 +34,23 @@ def attn_lrp(task: Task, params: object) -> list[Attribution]:
     positions and segments, and the softmax keep, makes the logit. That is the check; `extras` has the parts. Not
     conserved is the tokens' sum alone: it makes the logit only where nothing else keeps any.
     """
-    longest = max(len(e) for e in task.examples)
-    size = rows_at_once(task.model, longest, gradients=True, attention=True)
-    parts = in_chunks(lambda rows: _relevances(task, np.arange(len(task.items))[rows]), len(task.items), size)
-    return [attribution for part in parts for attribution in part]
+    return task.by_parts(_relevances, attention=True)
 
 
-def _relevances(task: Task, index: np.ndarray) -> list[Attribution]:
-    from engine.models.lrp import lrp_rules  # defines torch functions: the list of methods loads without torch
+def _relevances(task: Task) -> list[Attribution]:
+    from engine.models.lrp import lrp_rules  # its classes need torch, which the list of methods does without
 
-    model, batch = task.model, task.batch(index)
-    targets = torch.tensor([task.targets[i] for i in index], device=model.device)
+    model, batch = task.model, task.batch()
+    targets = torch.tensor(task.targets, device=model.device)
     point = model.embed(batch).detach().requires_grad_()
-    with lrp_rules(model.module, model.adapter.lrp, len(index)) as ledger:
+    with lrp_rules(model.module, model.adapter.lrp, len(task.items)) as absorbed:
         logits = model.logits(batch, point).gather(1, targets[:, None])[:, 0]
         (slope,) = torch.autograd.grad(logits.sum(), point)
         scores = as_float64((point.detach() * slope).sum(-1))
         rest = {
-            "biases": as_float64(ledger.biases()),
-            "positions": sum((as_float64((slope * a).sum((1, 2))) for a in ledger.added), np.zeros(len(index))),
-            "softmax": as_float64(ledger.softmax()),
+            "biases": as_float64(absorbed.biases()),
+            "positions": sum((as_float64((slope * a).sum((1, 2))) for a in absorbed.added), np.zeros(len(task.items))),
+            "softmax": as_float64(absorbed.softmax()),
         }
     rows = zip(as_float64(logits).tolist(), scores, batch.lengths.tolist(), strict=True)
     return [

@@ -16,7 +16,7 @@ from engine.errors import UsageError, not_allowed, unknown
 from engine.explain import explain_many
 from engine.metrics.ranking import FeatureScores, is_constant, spearman, top_k_overlap
 from engine.models import catalog
-from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
+from engine.progress import check_cancelled
 from engine.registry import explainer
 from engine.request import DTYPES, Example, Request
 from engine.store import result_store
@@ -112,27 +112,23 @@ def disagreements(
     examples: Sequence[Example],
     methods: Sequence[str] = QUICK,
     dtype: str = DTYPES[0],
-    report: Report = silent,
-    cancel: CancelToken | None = None,
 ) -> list[Disagreement]:
     """Disagreement on each example, in their order, by maps of the predicted class with each method's defaults."""
     keys = disagreement_keys(model, examples, methods, dtype)
     results = _load_cached(keys)
     missing = {key: example for key, example in zip(keys, examples, strict=True) if key not in results}
-    with cancellable(cancel):
-        for start in range(0, len(missing), EXAMPLES_AT_ONCE):
-            check_cancelled()
-            report(len(results), len(set(keys)), "examples")
-            group = dict(itertools.islice(missing.items(), start, start + EXAMPLES_AT_ONCE))
-            results |= _compute(model, group, methods, dtype)
+    for start in range(0, len(missing), EXAMPLES_AT_ONCE):
+        check_cancelled()
+        group = dict(itertools.islice(missing.items(), start, start + EXAMPLES_AT_ONCE))
+        results |= _compute(model, group, methods, dtype)
     return [results[key] for key in keys]
 
 
 def cached_disagreements(
-    model: str, examples: Sequence[Example], methods: Sequence[str] = QUICK, dtype: str = DTYPES[0]
+    model: str, examples: Sequence[Example], methods: Sequence[str] = QUICK
 ) -> list[Disagreement | None]:
     """Results in the cache, without running the model; None for an example that has yet to be explained."""
-    keys = disagreement_keys(model, examples, methods, dtype)
+    keys = disagreement_keys(model, examples, methods)
     results = _load_cached(keys)
     return [results.get(key) for key in keys]
 

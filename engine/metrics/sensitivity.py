@@ -28,7 +28,7 @@ from engine.lazy import torch
 from engine.metrics.catalog import SAMPLES
 from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
-from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
+from engine.progress import check_cancelled
 from engine.registry import Explainer, explainer
 from engine.request import Request
 from engine.result import Explanation
@@ -80,8 +80,6 @@ def sensitivities(
     requests: Sequence[Request],
     radius: int | float | None = None,
     samples: int = SAMPLES,
-    report: Report = silent,
-    cancel: CancelToken | None = None,
 ) -> list[Sensitivity]:
     """`max ||a(x') - a(x)|| / ||a(x)||` over `samples` neighbors x' with the same predicted class, in the order asked.
 
@@ -94,15 +92,13 @@ def sensitivities(
         raise not_allowed("samples", "a whole number of at least 1", samples)
     if radius is not None and not radius > 0:
         raise not_allowed("radius", "a number above 0", radius)
-    with cancellable(cancel):
-        maps = explain_many(requests)
-        queries = [_SensitivityQuery.of_map(*pair, radius, samples) for pair in zip(requests, maps, strict=True)]
-        results = _load_cached(queries)
-        for group in _groups([query for query in queries if query.key not in results]):
-            check_cancelled()
-            report(len(results), len({query.key for query in queries}), group[0].method.title)
-            with runtime.turn(lends=True):
-                results |= _measure(group)
+    maps = explain_many(requests)
+    queries = [_SensitivityQuery.of_map(*pair, radius, samples) for pair in zip(requests, maps, strict=True)]
+    results = _load_cached(queries)
+    for group in _groups([query for query in queries if query.key not in results]):
+        check_cancelled()
+        with runtime.turn(lends=True):
+            results |= _measure(group)
     return [results[query.key] for query in queries]
 
 

@@ -27,14 +27,14 @@ PLAIN = "exegesis_plain"
 
 
 class RecordingComplete(Exception):
-    """The requested layers are recorded, so that the rest of the pass need not run."""
+    """Raised to end a pass when the requested layers are recorded."""
 
 
 @dataclass
 class AttentionRecorder:
     """Attention of each layer in calling order, each `[batch head query key]`.
 
-    `max_layers`: the pass is ended by `RecordingComplete` after this number of layers; None lets it run through.
+    `max_layers`: number of layers after which `RecordingComplete` ends the pass; None for all layers.
     """
 
     logits: list[torch.Tensor] = field(default_factory=list)
@@ -46,7 +46,7 @@ class AttentionRecorder:
 
 _recorder: ContextVar[AttentionRecorder | None] = ContextVar("exegesis_attention_recorder", default=None)
 _scales: ContextVar[Mapping[int, torch.Tensor]] = ContextVar("exegesis_head_scales", default=MappingProxyType({}))
-"""By the `id` of a part of a block, `[#batch head]`: the order of calls would be wrong after a pass that failed."""
+"""Scales `[#batch head]` by `id` of a part of a block. The order of calls would be wrong after a failed pass."""
 
 
 def captured_attention(
@@ -57,7 +57,7 @@ def captured_attention(
     attention_mask: torch.Tensor | None,
     **options: Any,
 ) -> tuple[torch.Tensor, torch.Tensor | None]:
-    """Attention as the model computes it, recorded. The recorded logits hold scaling and bias but no mask."""
+    """Compute attention and record it. The recorded logits include scaling and bias but no mask."""
     recorder = _recorder.get()
     if recorder is None:
         return fused_attention(module, query, key, value, attention_mask, **options), None
@@ -72,7 +72,7 @@ def plain_attention(
     attention_mask: torch.Tensor | None,
     **options: Any,
 ) -> tuple[torch.Tensor, None]:
-    """Attention in plain tensor operations, not recorded."""
+    """Compute attention by plain tensor operations, without recording."""
     return _explicit_attention(module, query, key, value, attention_mask, None, **options)[0], None
 
 
@@ -88,7 +88,7 @@ def _explicit_attention(
     position_bias: torch.Tensor | None = None,
     **_: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """Outputs and probabilities, in the precision of the queries."""
+    """Compute (outputs, probabilities) in the precision of the queries."""
     logits = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
     if position_bias is not None:
         logits = logits + position_bias
@@ -114,7 +114,7 @@ def fused_attention(
     position_bias: torch.Tensor | None = None,
     **_: Any,
 ) -> torch.Tensor:
-    """Attention by torch's own kernel: faster, but without access to its probabilities."""
+    """Compute attention by torch's kernel, which is faster but gives no probabilities."""
     added = [part for part in (attention_mask, position_bias) if part is not None]
     mask = sum(added[1:], added[0]) if added else None
     outputs = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, scale=scaling)
@@ -130,24 +130,24 @@ def _scale_heads(
 
 @functools.cache
 def register_attention(name: str, function: Callable[..., tuple[torch.Tensor, torch.Tensor | None]]) -> None:
-    """Make an attention function known to transformers, with masks that are added to the logits."""
+    """Register an attention function in transformers, with additive masks."""
     transformers.AttentionInterface.register(name, function)
     transformers.AttentionMaskInterface.register(name, transformers.masking_utils.eager_mask)
 
 
 _users: dict[int, list[tuple[object, str]]] = {}
-"""By the `id` of a config: its own implementation first, then that of each thread that is inside."""
+"""By `id` of a config: its original implementation, then those of the threads inside `use_attention`."""
 _lock = threading.Lock()
 
 
 @contextlib.contextmanager
 def use_attention(module: torch.nn.Module, name: str) -> Iterator[None]:
-    """Run every attention layer of `module` through the function registered as `name`, and restore its own afterwards.
+    """Temporarily run all attention layers of `module` through the function registered as `name`.
 
-    Threads may enter and leave in any order: the own one is restored when the last has left.
+    Threads may enter and leave in any order: the original function is restored when the last one leaves.
     """
     mark = object()
-    every: list[Any] = [vars(part).get("config") for part in module.modules()]  # `hasattr` of a module takes a while
+    every: list[Any] = [vars(part).get("config") for part in module.modules()]  # `hasattr` of a module is slow
     configs = [config for config in {id(c): c for c in every}.values() if hasattr(config, "_attn_implementation")]
     try:
         for config in configs:
@@ -168,7 +168,7 @@ def use_attention(module: torch.nn.Module, name: str) -> Iterator[None]:
 
 @contextlib.contextmanager
 def capture_attention(module: torch.nn.Module, max_layers: int | None = None) -> Iterator[AttentionRecorder]:
-    """Record every attention layer that runs inside; a pass ends itself after the first `max_layers` of them."""
+    """Record the attention layers in the block. A pass ends after the first `max_layers` layers."""
     register_attention(CAPTURE, captured_attention)
     recorder = AttentionRecorder(max_layers=max_layers)
     token = _recorder.set(recorder)
@@ -181,9 +181,9 @@ def capture_attention(module: torch.nn.Module, max_layers: int | None = None) ->
 
 @contextlib.contextmanager
 def twice_differentiable(module: torch.nn.Module) -> Iterator[None]:
-    """Give passes inside second derivatives, in the model's own precision.
+    """Enable second derivatives in the block, in the model's precision.
 
-    Torch's own kernels have none, and some eager layers of transformers take the softmax in single precision.
+    Torch's kernels have none, and some eager layers of transformers compute the softmax in single precision.
     """
     register_attention(PLAIN, plain_attention)
     with use_attention(module, PLAIN):
@@ -196,10 +196,10 @@ def scale_heads(
     blocks: Iterable[torch.nn.Module],
     scales: Float[torch.Tensor, "#batch layer head"],
 ) -> Iterator[None]:
-    """Multiply the output of each head, before its layer's output projection, by its scale.
+    """Scale the output of each head, before its layer's output projection, in the block and this thread.
 
-    A row of the batch may have scales of its own. Applies to passes of this thread inside. Scales of the same module
-    further out are replaced, not multiplied. Gradients flow to the scales.
+    Scales may differ between rows of the batch. They replace those of enclosing blocks for the same module. Gradients
+    flow to the scales.
     """
     register_attention(CAPTURE, captured_attention)
     own = {id(part): scales[:, layer] for layer, block in enumerate(blocks) for part in block.modules()}

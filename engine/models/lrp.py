@@ -1,7 +1,7 @@
-"""AttnLRP's rules as a changed backward pass through the modules, and the relevance that does not reach the embeddings.
+"""AttnLRP as modified gradients of modules, with the relevance that does not reach the embeddings.
 
-A rule leaves the values as they are and changes only the gradient, so that the embedding times the gradient is the
-relevance (Achtibat et al., 2024, section 3 and appendix A). Import it lazily: it needs torch.
+The rules change gradients but not values, so that the embedding times the gradient is the relevance (Achtibat et al.,
+2024, section 3 and appendix A). Import this module lazily: it imports torch.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _WIDE = (torch.float32, torch.float64)
 
 @dataclass
 class AbsorbedRelevance:
-    """The relevance that is not passed on, in logits, one number for each of `rows` rows.
+    """Relevance that is not propagated to the embeddings, in logits, for each of `rows` rows.
 
-    biases: of linear layers, and the shifts of norms. softmax: what is lost between attention's probabilities and its
-    queries and keys, T5's position bias included. added: embeddings of positions and segments.
+    biases: of linear layers and norms. softmax: the loss between attention's probabilities and its queries and keys,
+    including T5's position bias. added: embeddings of positions and segments.
     """
 
     rows: int
@@ -37,7 +37,7 @@ class AbsorbedRelevance:
     _leaving: list[Tensor] = field(default_factory=list)
 
     def biases(self) -> Tensor:
-        """Summed over positions here, at the end: there are dozens of biases, and a short pass is quick."""
+        """Relevance of biases, summed over positions at the end, as summing each bias would slow down short passes."""
         parts = [absorbed.reshape(self.rows, -1) for absorbed in self._biases.values()]
         return torch.cat(parts, 1).sum(1) if parts else torch.zeros(self.rows)
 
@@ -46,19 +46,19 @@ class AbsorbedRelevance:
         return 2 * torch.stack(lost).sum(0) if lost else torch.zeros(self.rows)
 
     def add_bias(self, slope: Tensor, bias: Tensor) -> None:
-        """Add the part of a bias; `slope` is the gradient at the sum."""
+        """Add the relevance of a bias; `slope` is the gradient at the sum."""
         flat = _wide(slope).flatten(0, -2)
         if len(flat) not in self._biases:
             self._biases[len(flat)] = flat.new_zeros(len(flat))
         self._biases[len(flat)].addmv_(flat, _wide(bias))
 
     def watch_attention(self, query: Tensor, value: Tensor, output: Tensor) -> None:
-        """Pass on half of the gradient at each product (proposition 3.3), and add what the softmax absorbs.
+        """Halve the gradient at each product (proposition 3.3) and add the relevance that the softmax absorbs.
 
         Queries and keys are behind two products, values behind one. The softmax absorbs the relevance of the
-        probabilities, half of the output's, less that of queries and keys, which are equal.
+        probabilities, which is half of the output's, minus those of queries and keys, which are equal.
         """
-        # Detached out here: a hook that held on to its own tensor would keep the whole pass in memory.
+        # Detached here: a hook that refers to its own tensor would keep the whole pass in memory.
         output_values, query_values = output.detach(), query.detach().transpose(1, 2)
 
         def enter(slope: Tensor) -> Tensor:
@@ -72,7 +72,7 @@ class AbsorbedRelevance:
 
 
 class _Share(torch.autograd.Function):
-    """The value as it is, the gradient times a number: the uniform rule of a product (proposition 3.3)."""
+    """Uniform rule of a product: identity, with a scaled gradient (proposition 3.3)."""
 
     @staticmethod
     def forward(ctx: Any, value: Tensor, share: float) -> Tensor:
@@ -85,7 +85,7 @@ class _Share(torch.autograd.Function):
 
 
 class _Ratio(torch.autograd.Function):
-    """`output = f(value)` element by element, the gradient times f(x) / x: the identity rule (eq. 9)."""
+    """Identity rule of elementwise `output = f(value)`: the gradient is multiplied by f(x) / x (eq. 9)."""
 
     @staticmethod
     def forward(ctx: Any, value: Tensor, output: Tensor) -> Tensor:
@@ -98,7 +98,7 @@ class _Ratio(torch.autograd.Function):
 
 
 class _Norm(torch.autograd.Function):
-    """`output = norm(value)`, its standard deviation a constant: the identity rule of norms (proposition 3.4)."""
+    """Identity rule of `output = norm(value)`: its standard deviation counts as constant (proposition 3.4)."""
 
     @staticmethod
     def forward(ctx: Any, value: Tensor, output: Tensor, scale: Tensor, norm: nn.Module, absorbed: Any) -> Tensor:
@@ -112,28 +112,28 @@ class _Norm(torch.autograd.Function):
         if own.get("bias") is not None:
             ctx.absorbed.add_bias(slope, own["bias"])
         slope = slope * own["weight"] * scale
-        # Taking the mean away is linear, so its gradient is its rule.
+        # Subtracting the mean is linear, so its gradient is its rule.
         centered = slope - slope.mean(-1, keepdim=True) if isinstance(ctx.norm, nn.LayerNorm) else slope
         return centered, None, None, None, None
 
 
 def share_product(value: Tensor, part: float) -> Tensor:
-    """The uniform rule: a factor of a product gets its part of the relevance."""
+    """Apply the uniform rule: a factor of a product gets its share of the relevance."""
     return _Share.apply(value, part)
 
 
 def pass_activation(value: Tensor, output: Tensor) -> Tensor:
-    """The identity rule of an activation: all relevance goes through."""
+    """Apply the identity rule of an activation, which passes all relevance."""
     return _Ratio.apply(value, output.detach())
 
 
 def pass_norm(value: Tensor, output: Tensor, norm: nn.Module, absorbed: AbsorbedRelevance) -> Tensor:
-    """The identity rule of LayerNorm, or of T5's RMSNorm, which subtracts no mean and has no shift."""
+    """Apply the identity rule of LayerNorm or of T5's RMSNorm, which has no mean and no bias."""
     return _Norm.apply(value, output.detach(), _norm_scale(value, output, norm), norm, absorbed)
 
 
 def _norm_scale(value: Tensor, output: Tensor, norm: Any) -> Tensor:
-    """The factor of the norm, a number a position. LayerNorm has stored it for its own gradient."""
+    """Return the norm's factor for each position, which LayerNorm has stored for its gradient."""
     if isinstance(norm, nn.LayerNorm):
         return output.grad_fn._saved_result2  # type: ignore[union-attr]
     wide = _wide(value.detach())
@@ -145,10 +145,7 @@ _absorbed: ContextVar[AbsorbedRelevance | None] = ContextVar("exegesis_lrp_absor
 
 @contextlib.contextmanager
 def lrp_rules(module: nn.Module, parts: LrpParts, rows: int) -> Iterator[AbsorbedRelevance]:
-    """Make gradients of a pass of `rows` rows inside, in this thread, follow AttnLRP's rules.
-
-    Afterwards the module is as it was.
-    """
+    """Apply AttnLRP's rules to gradients of a pass of `rows` rows in the block and this thread."""
     register_attention(LRP, lrp_attention)
     absorbed = AbsorbedRelevance(rows)
     token = _absorbed.set(absorbed)
@@ -163,7 +160,7 @@ def lrp_rules(module: nn.Module, parts: LrpParts, rows: int) -> Iterator[Absorbe
 def lrp_attention(
     module: nn.Module, query: Tensor, key: Tensor, value: Tensor, attention_mask: Tensor | None, **options: Any
 ) -> tuple[Tensor, None]:
-    """Attention of two products, each of whose factors gets half; softmax by its gradient (proposition 3.1)."""
+    """Compute attention; each factor of its two products gets half, the softmax uses its gradient (proposition 3.1)."""
     output = fused_attention(module, query, key, value, attention_mask, **options)
     absorbed = _absorbed.get()
     if absorbed is not None and output.requires_grad:
@@ -172,10 +169,10 @@ def lrp_attention(
 
 
 def _register_hooks(module: nn.Module, parts: LrpParts, absorbed: AbsorbedRelevance) -> Iterator[Any]:
-    """One hook at every place that `parts` names, and at every bias: each of them costs time in a short pass."""
+    """Register one hook at each module in `parts` and at each bias; more hooks would slow down short passes."""
 
     def after(part: nn.Module, rule: Callable[[Any, Tensor, Tensor], Tensor | None]) -> Any:
-        """Apply the rule in passes of this thread only: the module is shared."""
+        """Apply the rule after the module, in this thread only, since the module is shared."""
         return part.register_forward_hook(
             lambda part, args, output: rule(part, args[0], output) if _absorbed.get() is absorbed else None
         )
@@ -184,7 +181,7 @@ def _register_hooks(module: nn.Module, parts: LrpParts, absorbed: AbsorbedReleva
         return part.register_forward_pre_hook(lambda _, args: (rule(args[0]),) if _absorbed.get() is absorbed else None)
 
     def between(first: nn.Module, second: nn.Module) -> Iterator[Any]:
-        """An activation that is no module of its own, from the output of `first` to the input of `second`."""
+        """Apply the rule of a functional activation between the output of `first` and the input of `second`."""
         outputs: list[Tensor] = []
         yield after(first, lambda _, x, y: outputs.append(y))
         yield before(second, lambda y: pass_activation(outputs.pop(), y))
@@ -207,7 +204,7 @@ def _register_hooks(module: nn.Module, parts: LrpParts, absorbed: AbsorbedReleva
 
 
 def _last_names(module: nn.Module) -> dict[nn.Module, str]:
-    """Every module with its last name, each once. Torch's own walk, which builds whole names, takes a while."""
+    """Map each module to the last part of its name. `named_modules` builds full names and is slower."""
     names, queue = {module: ""}, [module]
     for part in queue:
         new = {child: name for name, child in part._modules.items() if child is not None and child not in names}
@@ -226,5 +223,5 @@ def _wide(values: Tensor) -> Tensor:
 
 
 def _row_products(a: Tensor, b: Tensor) -> Tensor:
-    """The inner product of each row of a batch with the same row of the other."""
+    """Inner products of corresponding rows of two batches."""
     return torch.linalg.vecdot(_wide(a.flatten(1)), _wide(b.flatten(1)))

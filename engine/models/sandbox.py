@@ -50,9 +50,9 @@ class Sandbox:
         """Tokenize the texts in the sandbox. Errors: those of `open`."""
         self._request(tokenizer, seconds, self.memory, do="tokenize", tokenizer=tokenizer, text=text, pair=pair)
 
-    def decode(self, tokenizer: str, ids: Sequence[int], seconds: float = TOKENIZE_SECONDS) -> None:
+    def decode(self, tokenizer: str, ids: Sequence[int]) -> None:
         """Decode each token in the sandbox. Errors: those of `open`."""
-        self._request(tokenizer, seconds, self.memory, do="decode", tokenizer=tokenizer, ids=list(ids))
+        self._request(tokenizer, TOKENIZE_SECONDS, self.memory, do="decode", tokenizer=tokenizer, ids=list(ids))
 
     def close(self) -> None:
         """End the process."""

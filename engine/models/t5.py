@@ -12,7 +12,7 @@ from transformers.models.t5.modeling_t5 import T5PreTrainedModel, T5Stack
 
 
 class T5EncoderForSequenceClassification(T5PreTrainedModel):
-    """Encoder only: half of T5's weights, no decoder token to explain. Pooling ignores padding."""
+    """T5's encoder with a classification head: half of the weights, and no decoder. Pooling ignores padding."""
 
     _tied_weights_keys = {"encoder.embed_tokens.weight": "shared.weight"}  # noqa: RUF012
 

@@ -217,7 +217,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
             return self.module(**inputs).logits
         hidden = self._hidden(inputs)
         if self.adapter.reading == "last":
-            # By original length: the stock head would look for the last id that is not the pad id, or take the last
+            # By original length: the head of transformers would take the last id other than the pad id, or the last
             # column.
             return self._head(hidden[torch.arange(len(hidden), device=self.device), batch.lengths - 1])
         weights = batch.visible.to(hidden.dtype)[..., None]
@@ -249,7 +249,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         return self.memo["mean_embedding"]
 
     def _positions(self, batch: TextBatch) -> torch.Tensor:
-        # Explicit, because RoBERTa would count them from pad ids, which also stand for removed tokens.
+        # Explicit, because RoBERTa would derive them from pad ids, which also represent removed tokens.
         count = torch.arange(batch.ids.shape[1], device=self.device) + self.adapter.first_position(self.module.config)
         return count.expand(batch.ids.shape)
 
@@ -262,7 +262,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
             size = batch.ids.shape[1]
             past = torch.ones(size, size, dtype=torch.bool, device=self.device).tril()
             visible = visible & past
-            # A row with nothing to attend to would be uniform over the future: it attends to itself instead.
+            # A position with nothing to attend to would attend uniformly, even to later ones: it attends to itself.
             visible = visible | (~visible.any(-1, keepdim=True) & torch.eye(size, dtype=torch.bool, device=self.device))
         dtype = self.embedding.weight.dtype
         return torch.zeros(visible.shape, dtype=dtype, device=self.device).masked_fill(~visible, torch.finfo(dtype).min)

@@ -19,11 +19,10 @@ from PIL import Image
 
 from engine.errors import ExegesisError, excerpt
 from engine.models import catalog
-from engine.models.catalog import config_labels
+from engine.models.catalog import PROCESSOR, config_labels
 from engine.vision.adapters import find_adapter
 from engine.vision.picture import both_sides, patch_mask
 
-PROCESSOR_FILE = "preprocessor_config.json"
 RESAMPLING = tuple(kind.value for kind in Image.Resampling)
 HALVES = (0.5, 0.5, 0.5)
 CONFIG_DEFAULTS = {"image_size": 224, "patch_size": 16, "num_channels": 3, "num_labels": 2}
@@ -84,17 +83,17 @@ class Preprocessing:
 
 def read_preprocessing(folder: Path, model: str) -> Preprocessing:
     """Read the preprocessing of a checkpoint's folder. Errors: none is there, or it makes no sense."""
-    file = folder / PROCESSOR_FILE
+    file = folder / PROCESSOR
     if not file.is_file():
         raise ExegesisError(
-            f"model {model}: no {PROCESSOR_FILE} in its folder, so how it reads pictures is not known. "
+            f"model {model}: no {PROCESSOR} in its folder, so how it reads pictures is not known. "
             "Save its image processor beside it with save_pretrained."
         )
     try:
         return _parse(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ExegesisError(
-            f"model {model}: its {PROCESSOR_FILE} makes no sense ({type(error).__name__}: {excerpt(str(error))}). "
+            f"model {model}: its {PROCESSOR} makes no sense ({type(error).__name__}: {excerpt(str(error))}). "
             "Download or save it again."
         ) from error
 
@@ -109,7 +108,7 @@ def check_sizes(model: str, preprocessing: Preprocessing, size: tuple[int, int],
         if got != size:
             raise ExegesisError(
                 f"model {model}: reads {_size_text(size)} pixels, but its preprocessing gives {_size_text(got)}. "
-                f"Correct size and crop_size in its {PROCESSOR_FILE}."
+                f"Correct size and crop_size in its {PROCESSOR}."
             )
 
 
