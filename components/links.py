@@ -198,9 +198,9 @@ def _read_list(
 
 
 def _read_number(
-    one: Option, kind: type, usual: float | None, known: Sequence[Any], text: str, said: list[str]
-) -> float | None:  # fmt: skip
-    number: float | None
+    one: Option, kind: type, usual: Any, known: Sequence[Any], text: str, said: list[str]
+) -> Any:  # fmt: skip
+    number: float | int | None
     if known:
         allowed, number = f"one of {', '.join(map(str, known))}", {str(own): own for own in known}.get(text)
     else:

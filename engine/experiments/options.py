@@ -143,7 +143,7 @@ class Option:
     def is_number_list(self) -> bool:
         return self.is_list and typing.get_args(self.hint)[0] is int
 
-    def choices(self, kind: str) -> tuple[str, ...]:
+    def choices(self, kind: str) -> tuple[Any, ...]:
         """The choices for a kind of input; none where any value is allowed."""
         by_kind = self.get("by_kind")
         return (by_kind and by_kind(kind)) or self.get("choices") or ()
