@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import inspect
 import json
 import os
 import platform
@@ -69,7 +70,7 @@ def benchmark(**options: object) -> Callable[[Callable[..., Measurement]], Calla
         @functools.wraps(measure)
         def command(arguments: Sequence[str] | None = None) -> int:
             parser = argparse.ArgumentParser(
-                description=measure.__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+                description=inspect.getdoc(measure), formatter_class=argparse.RawDescriptionHelpFormatter
             )
             for name, option in options.items():
                 keywords = option if isinstance(option, dict) else {"type": type(option), "default": option}

@@ -79,7 +79,7 @@ COLOR_COSTS = {
     BY_SIGN: "Methods without negative scores look different at sight, so the random one can be named more often than "
     "by chance.",
 }
-"""The drawback of each rule; `python -m benchmarks.study_placebo` measures how often the random one is recognized."""
+"""The drawback of each rule; `python -m benchmarks study_placebo` measures how often the random one is recognized."""
 
 Methods = Mapping[str, Explainer]
 

@@ -37,9 +37,9 @@ def write_mutants() -> None:
 
 
 def record(tree: Path, hits: Path, workers: int) -> None:
-    """Run all tests once with every mutant off."""
+    """Run once, with every mutant off, all tests but the slow ones, which would be over the limit of a mutant."""
     hits.mkdir()
-    several = (f"--numprocesses={workers}", "--dist=loadfile", "--no-loadscope-reorder")
+    several = (f"--numprocesses={workers}", "--dist=loadfile", "--no-loadscope-reorder", "-m", "not slow")
     command = [*PYTEST, "-p", "tests.mutants.recording", *several, *TESTS]
     subprocess.run(command, cwd=tree, env=copying.environment(tree, hits), check=False)
 
