@@ -316,26 +316,32 @@ def add_placebos(by_item: Sequence[Sequence[Explanation]], design: Design) -> li
     explanation, moved to this one. A study of a single item takes one of its own.
     """
     real = [iter(explanations) for explanations in by_item]
+    candidates = [
+        (place, one, bool(np.ptp(one.scores[one.features])))
+        for place, explanations in enumerate(by_item)
+        for one in explanations
+    ]
     return [
         [
-            _placebo(by_item, design, place) if method.id == PLACEBO else next(real[place])
+            _placebo(candidates, by_item[place][0], design, place) if method.id == PLACEBO else next(real[place])
             for method in design.ballot_methods
         ]
         for place in range(len(by_item))
     ]
 
 
-def _placebo(by_item: Sequence[Sequence[Explanation]], design: Design, place: int) -> Explanation:
+def _placebo(
+    candidates: Sequence[tuple[int, Explanation, bool]], own: Explanation, design: Design, place: int
+) -> Explanation:
     """A placebo: method, item and move are drawn by the seed and the place. Special tokens get 0.
 
-    It has no check and no cost of its own; `extras` name the source of the scores.
+    `candidates`: the item of each explanation, and whether its scores differ; `own`: one of this item. The placebo has
+    no check and no cost of its own; its `extras` name the source of the scores.
     """
     rng = np.random.default_rng([design.seed, place])
-    own = by_item[place][0]
-    others = [(at, one) for at, explanations in enumerate(by_item) if at != place for one in explanations]
-    candidates = others or [(place, one) for one in by_item[place]]
-    varied = [pair for pair in candidates if np.ptp(pair[1].scores[pair[1].features])] or candidates
-    item, source = varied[int(rng.integers(len(varied)))]
+    others = [one for one in candidates if one[0] != place] or candidates
+    varied = [one for one in others if one[2]] or others
+    item, source, _ = varied[int(rng.integers(len(varied)))]
     scores = np.zeros_like(own.scores)
     scores[own.features] = _move_scores(source, own, rng)
     method, random = source.provenance, explainer(PLACEBO, own.kind)
