@@ -18,6 +18,8 @@ import jaxtyping
 from beartype.roar import BeartypeException
 
 _jaxtyped = jaxtyping.jaxtyped
+_BEARTYPE = beartype.beartype(conf=beartype.BeartypeConf(violation_type=jaxtyping.TypeCheckError))
+"""Its errors are those of a check with shapes."""
 
 
 def install() -> None:
@@ -33,7 +35,7 @@ def _lazily_checked(*, typechecker: Any) -> Callable[[Any], Any]:
         if not isinstance(decorated, type):
             return _checked_from_the_first_call(decorated, typechecker)
         if dataclasses.is_dataclass(decorated) and not hasattr(decorated.__init__, "__wrapped__"):
-            decorated.__init__ = _checked_from_the_first_call(decorated.__init__, typechecker)  # type: ignore[misc]
+            decorated.__init__ = _checked_from_the_first_call(decorated.__init__, typechecker)  # type: ignore[method-assign]
         return decorated
 
     return decorate
@@ -57,7 +59,7 @@ def _check(function: Callable[..., Any], typechecker: Any) -> Callable[..., Any]
     try:
         hints = typing.get_type_hints(function).values()
         if not any(map(_has_array, hints)):
-            return beartype.beartype(function)
+            return _BEARTYPE(function)
     except (NameError, TypeError, AttributeError, BeartypeException):
         pass
     return _jaxtyped(function, typechecker=typechecker)

@@ -22,7 +22,7 @@ SETTLED = f"""() => {{
   ];
   return ({STARTED})() && !document.querySelector(coming.join());
 }}"""
-"""Nothing that was drawn is old, nothing is still to come: our components say that they are shown (`pins.js`)."""
+"""Nothing that was drawn is old, nothing is still to come: our components say that they are shown (`base.js`)."""
 PAINTED = """async () => {
   const urls = [...document.querySelectorAll(".xg-seen, img")].map((one) =>
     one.src || getComputedStyle(one).backgroundImage.match(/^url\\("(.*)"\\)$/)?.[1]);
