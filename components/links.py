@@ -39,7 +39,7 @@ PARAMETER = re.compile(r"(\w+)\.(\w+)")
 
 def read_record(
     start: Record, query: Link, said: list[str], kind: str = "", names: Iterable[str] | None = None
-) -> Record:  # fmt: skip
+) -> Record:
     """The record of a link: `start` with the values that the link gives. `kind`: the kind of input of the page.
 
     `names`: the fields that are read, in their order; all if left out. A field may be a record itself.
@@ -197,9 +197,7 @@ def _read_list(
     return tuple(dict.fromkeys(name for name in (given if exact else known) if name in known and name in given))
 
 
-def _read_number(
-    one: Option, kind: type, usual: Any, known: Sequence[Any], text: str, said: list[str]
-) -> Any:  # fmt: skip
+def _read_number(one: Option, kind: type, usual: Any, known: Sequence[Any], text: str, said: list[str]) -> Any:
     number: float | int | None
     if known:
         allowed, number = f"one of {', '.join(map(str, known))}", {str(own): own for own in known}.get(text)
