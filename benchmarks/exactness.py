@@ -172,9 +172,9 @@ PathErrors = tuple[float, float]
 
 @benchmark(model="reviews-minilm", texts=20)
 def path_evaluations(model: str, texts: int) -> Measurement:
-    """Model evaluations until integrated gradients are right to 1 %.
+    """Model evaluations until integrated gradients are right to 1%.
 
-    Right: the completeness gap is under 1 %, and so is the largest error of a score, relative to the largest score of
+    Right: the completeness gap is under 1%, and so is the largest error of a score, relative to the largest score of
     257 nodes of Gauss-Legendre. `auto` counts all its evaluations, from the first round on, both ends of the path
     included; it knows no error and stops when its scores settle. Captum's rules are tried at every power of two, and
     counted is the first number of steps alone that is good enough, as if one knew it beforehand: a kinder count than
@@ -190,7 +190,7 @@ def path_evaluations(model: str, texts: int) -> Measurement:
         counts = [steps_needed(task, rule, exact) for task, exact in pairs]
         at_50 = [path_errors(task, path_scores(task, 50, rule), exact) for task, exact in pairs]
         rows.append(_path_row(f"captum {rule}", counts, at_50))
-    return Measurement({"Integrated gradients: evaluations until right to 1 %": rows})
+    return Measurement({"Integrated gradients: evaluations until right to 1%": rows})
 
 
 def path_scores(task: Task, steps: int, rule: str = RULES[0]) -> np.ndarray:
@@ -220,7 +220,7 @@ def _path_row(name: str, counts: list[float], reached: list[PathErrors]) -> dict
     return {
         "by": name,
         "evaluations, median": float(np.median(counts)),
-        "90 %": float(np.percentile(counts, 90)),
+        "90%": float(np.percentile(counts, 90)),
         "worst": float(np.max(counts)),
         "gap, median (auto: reached, captum: at 50 steps)": float(np.median(gaps)),
         "gap, worst": float(np.max(gaps)),

@@ -182,7 +182,7 @@ def run_rows(runs: Mapping[str, Sequence[Run]]) -> Table:
                 "change of": name,
                 "runs": len(own),
                 "ms, median": float(median),
-                "ms, 90 %": float(slow),
+                "ms, 90%": float(slow),
                 "ms, worst": float(times.max()),
                 "cpu ms, median": float(np.median([run.cpu for run in own])) * 1e3,
             }

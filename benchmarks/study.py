@@ -69,7 +69,7 @@ GUESSES = {
 def study_guesses(studies: int) -> Measurement:
     """Do the intervals of guesses hold what they say?
 
-    Guessers with a known skill, who differ from each other: the share of 95 % intervals of an accuracy that miss it,
+    Guessers with a known skill, who differ from each other: the share of 95% intervals of an accuracy that miss it,
     and the share of studies in which any interval of a difference to no explanation does.
     """
     limits = []
@@ -102,8 +102,8 @@ def study_placebo(ballots: int) -> Measurement:
     drawn = draw_ballots(ballots)
     shares = {rule: naming_rate(np.concatenate([color_features(*one, rule) for one in drawn])) for rule in COLORS}
     for rule in COLORS[1:]:
-        print(f"placebo named by its colors, rule {rule}: {100 * shares[rule]:.1f} % of {ballots} ballots")
-    print(f"placebo agrees least with the others: {100 * np.mean([agrees_least(*one) for one in drawn]):.1f} %")
+        print(f"placebo named by its colors, rule {rule}: {100 * shares[rule]:.1f}% of {ballots} ballots")
+    print(f"placebo agrees least with the others: {100 * np.mean([agrees_least(*one) for one in drawn]):.1f}%")
     most = 100 * binom.ppf(0.999, ballots, 1 / SHOWN) / ballots
     limit = Limit(f"placebo named by its colors, rule rank, {ballots} ballots", 100 * shares["rank"], most, "%")
     return Measurement(limits=[limit])
@@ -236,6 +236,6 @@ def _request_row(what: str, voters: Sequence[TimedVoter]) -> dict[str, Any]:
         "request": what,
         "number": len(seconds),
         "s, median": float(middle),
-        "s, 95 %": float(slow),
+        "s, 95%": float(slow),
         "s, worst": max(seconds),
     }

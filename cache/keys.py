@@ -14,7 +14,7 @@ def canonical(value: object) -> bytes:
 
     Plain values only: None, bool, int, float, str, lists or tuples (written alike), mappings with text keys.
     1, 1.0 and True differ; a float is written with the shortest digits that give it back exactly; text is
-    not normalised, so that two spellings of the same letter stay two values.
+    not normalized, so that two spellings of the same letter stay two values.
     """
     text = json.dumps(plain(value), sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return text.encode("utf-8", "surrogatepass")

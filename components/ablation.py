@@ -84,7 +84,7 @@ PICTURE_WORDS = QuestionWords(
     unit="patch",
     shortened="a picture with holes",
     removals={
-        "mean": "the mean colour in its place",
+        "mean": "the mean color in its place",
         "zero": "a zero embedding in its place",
         "blur": "blurred",
         "drop": "hidden from attention",

@@ -102,7 +102,7 @@ def _strongest(names: Sequence[str], scores: Float[np.ndarray, "part"], signed: 
     """The names of the largest parts, without numbers and parts that have no color."""
     order = [at for at in np.argsort(-np.abs(scores), kind="stable")[:TOP].tolist() if scores[at]]
     if not order:
-        return "Nothing is coloured."
+        return "Nothing is colored."
     side = {True: " (for)", False: " (against)"} if signed else {True: ""}
     parts = [names[at] + side[bool(scores[at] > 0)] for at in order]
     return f"Strongest: {', '.join(parts)}."

@@ -112,7 +112,7 @@ def gamma_slider(key: Key, parts: str) -> None:
     """Draw the slider of the power of a score's share of the scale. `parts`: the scored units, in the plural."""
     st.slider(
         "Gamma", LEAST_GAMMA, MOST_GAMMA, key=key("gamma"), step=0.1, persist_state=PERSIST,
-        help=f"The colour is this power of the score's share of the scale: 1 is linear, less reveals weak {parts}.",
+        help=f"The color is this power of the score's share of the scale: 1 is linear, less reveals weak {parts}.",
     )  # fmt: skip
 
 

@@ -48,7 +48,7 @@ def reading_html() -> str:
     """The card on how to read the others."""
     return (
         '<div class="xg"><div class="xg-card"><p class="xg-title">How to read a map</p>'
-        "<p>A method gives every token one number, drawn as a colour. With sign: against the explained class"
+        "<p>A method gives every token one number, drawn as a color. With sign: against the explained class"
         '<i class="xg-scale xg-signed"></i>for it. Without: little<i class="xg-scale xg-amount"></i>much.</p>'
         "<p>A map is a claim about the model, not about the world. Compare several, and each with <b>Random</b>, "
         "the baseline that knows nothing.</p>"

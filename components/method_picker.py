@@ -30,7 +30,7 @@ from engine.registry import Explainer
 TRAITS = {
     "removal": "Removed by",
     "behaviour": "Explains",
-    "summary": "Summarised as",
+    "summary": "Summarized as",
     "scores": "Scores",
     "cost": "Cost",
 }

@@ -83,7 +83,7 @@ def facts(method: Explainer, made: Explanation) -> Facts:
         ("cost", f"{count(made.evaluations, 'model evaluation')}, {seconds(made.seconds)} when computed"),
         ("removed by", axes.removal),
         ("explains", axes.behaviour),
-        ("summarised as", axes.summary),
+        ("summarized as", axes.summary),
         *_shares(made),
         ("source", method.citation),
     )

@@ -62,12 +62,12 @@ def hundredths(value: float, sign: bool = False) -> str:
 
 
 def percent(share: float) -> str:
-    """A probability: 97.3 %; <0.1 % and >99.9 % for one that would round to 0 or 100 but is not."""
+    """A probability: 97.3%; <0.1% and >99.9% for one that would round to 0 or 100 but is not."""
     if 0 < share < 0.0005:
-        return "<\u00a00.1\u00a0%"
+        return "<\u00a00.1%"
     if 0.9995 < share < 1:
-        return ">\u00a099.9\u00a0%"
-    return f"{100 * share:.1f}\u00a0%"
+        return ">\u00a099.9%"
+    return f"{100 * share:.1f}%"
 
 
 def points(change: float) -> str:

@@ -37,11 +37,11 @@ NOT_OPEN = (
 )
 OPEN_HERE = f"No password is set: only this machine opens this page. Before others or a proxy do, set {PASSWORD}."
 CLOSED = (
-    "This page is the organiser's, and opens only in a browser on the machine that runs Exegesis. To open it from "
+    "This page is the organizer's, and opens only in a browser on the machine that runs Exegesis. To open it from "
     f"elsewhere, set {PASSWORD} there and start Exegesis again."
 )
 NOT_LISTED = (
-    f"You are logged in, but not as an organiser. Log in with an address that is listed in {ADMINS} on the server."
+    f"You are logged in, but not as an organizer. Log in with an address that is listed in {ADMINS} on the server."
 )
 BACK = "Logging in with an account leads back to Home: open this page from there."
 
@@ -119,7 +119,7 @@ def _draw_log_in(user: Mapping[str, object] | None) -> None:
         if has_password():
             with st.form("organiser", border=False):
                 st.text_input(
-                    "The organiser's password", type="password", key=PASSWORD_KEY, autocomplete="current-password"
+                    "The organizer's password", type="password", key=PASSWORD_KEY, autocomplete="current-password"
                 )
                 st.form_submit_button("Log in", type="primary", on_click=_check_password)
         if user is not None and user.get("is_logged_in"):

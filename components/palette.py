@@ -119,7 +119,7 @@ def gamma_note(view: ScaledMap) -> str:
     if view.look.gamma == 1:
         return ""
     half = view.scale * 0.5 ** (1 / view.look.gamma)
-    return f" · gamma {plain(view.look.gamma)}: half the colour at {plain(half)}"
+    return f" · gamma {plain(view.look.gamma)}: half the color at {plain(half)}"
 
 
 def sharing_note(view: ScaledMap) -> str:

@@ -197,7 +197,7 @@ def _describe_agreement(measure: str, k: int, n: int, unit: str) -> str:
     else:
         words = (
             f"The share of the {k} highest-scored of {n} {plural(unit)} that both maps name; "
-            f"about {100 * k / n:.0f} % by chance. {TIED} "
+            f"about {100 * k / n:.0f}% by chance. {TIED} "
         )
     return words + (
         "Scores count with their sign: what speaks strongly against the class comes last on a signed map "

@@ -1,6 +1,6 @@
-"""Markdown that an organiser wrote, for people who did not: no HTML of theirs, no pictures, and links that say where.
+"""Markdown that an organizer wrote, for people who did not: no HTML of theirs, no pictures, and links that say where.
 
-Streamlit's own Markdown fetches pictures from anywhere, and reads icons, colours and formulas into plain words. This is
+Streamlit's own Markdown fetches pictures from anywhere, and reads icons, colors and formulas into plain words. This is
 CommonMark and nothing else.
 """
 

@@ -10,7 +10,7 @@ Streamlit 1.67 links would change and break:
 
 * The widget's key is the name in the link, in one space for all pages. Ours say `model`, `seed` or `view` on several
   pages, with values of other types, and for texts and pictures apart; the values of one would go to the other.
-* A link holds what the widget displays: "Shared top 15 %" where a link of ours says `top_k`, `true` for `on`. Old links
+* A link holds what the widget displays: "Shared top 15%" where a link of ours says `top_k`, `true` for `on`. Old links
   would lose these values without a word, and a changed label would break new ones.
 * A widget that is not drawn loses its part of the link: that of results that are not there yet.
 * Where two pages bind a name, `st.page_link` opens the second with the value of the first and not with its own, and

@@ -17,9 +17,9 @@ else:  # both ask this module before they read a file
     catalog, input_kinds = LazyModule("engine.models.catalog"), LazyModule("engine.input_kinds")
 
 PASSWORD, ADMINS = "EXEGESIS_ADMIN_PASSWORD", "EXEGESIS_ADMINS"
-"""The organiser's password; the e-mail addresses of those who may organise after a log-in, between commas."""
+"""The organizer's password; the e-mail addresses of those who may organize after a log-in, between commas."""
 OPEN, STUDY_ONLY = "EXEGESIS_OPEN", "EXEGESIS_STUDY_ONLY"
-"""Set to 1 by `exegesis app --open`, which lets everybody open the pages that are not the organiser's, and by
+"""Set to 1 by `exegesis app --open`, which lets everybody open the pages that are not the organizer's, and by
 `--study-only`, which serves the page Take part and nothing else."""
 MODELS, DATASETS = "EXEGESIS_MODELS", "EXEGESIS_DATASETS"
 """Models and data sets that the operator offers to visitors from elsewhere, besides the embedded ones: names, folders,
@@ -80,7 +80,7 @@ def check_spec(spec: Mapping[str, Any]) -> None:
         for name in _named(part, DATASET_FIELDS) if isinstance(part, Mapping) else []:
             check_dataset(name)
     if spec.get("places"):
-        raise UsageError("places: only the organiser may name folders. Leave places out, or log in.")
+        raise UsageError("places: only the organizer may name folders. Leave places out, or log in.")
 
 
 def _named(spec: Mapping[str, Any], fields: Iterable[str]) -> list[str]:

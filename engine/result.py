@@ -17,7 +17,7 @@ from engine.params import Plain
 class Token:
     """One token of the input. `start` and `end` are character offsets into its own text.
 
-    segment: 0 the first text, 1 the second, -1 a special token (drawn grey, never removed, never ranked).
+    segment: 0 the first text, 1 the second, -1 a special token (drawn gray, never removed, never ranked).
     """
 
     text: str

@@ -102,7 +102,7 @@ Joined = Callable[[str, int, int, Token], bool]
 
 
 def _groups(tokens: Sequence[Token], texts: Sequence[str], joined: Joined) -> Iterator[list[int]]:
-    """Neighbouring positions that form one unit. `joined(text, start, end, token)` says whether it goes on."""
+    """Neighboring positions that form one unit. `joined(text, start, end, token)` says whether it goes on."""
     group: list[int] = []
     start = end = 0
     for position, token in enumerate(tokens):

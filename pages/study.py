@@ -1,4 +1,4 @@
-"""Study: an organiser designs a blind study, opens it, and sends its link."""
+"""Study: an organizer designs a blind study, opens it, and sends its link."""
 
 from __future__ import annotations
 

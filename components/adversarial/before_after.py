@@ -83,7 +83,7 @@ def size_maps(results: list[AttackResult], example: Input) -> list[MapView]:
 
 
 def magnify(difference: Float[np.ndarray, "height width 3"], factor: int) -> UInt8[np.ndarray, "height width 3"]:
-    """The change of each color, `factor` times as large, around grey."""
+    """The change of each color, `factor` times as large, around gray."""
     return np.clip(np.rint(127.5 + 255 * factor * difference), 0, 255).astype(np.uint8)
 
 

@@ -144,8 +144,8 @@ def _table_row(score: AttackScore, titles: Mapping[str, str]) -> dict[str, objec
         "Model": key.model,
         "Measure": METRICS[key.metric].title,
         "Mean": round_number(score.value),
-        "95 % from": round_number(low),
-        "95 % to": round_number(high),
+        "95% from": round_number(low),
+        "95% to": round_number(high),
         "Examples": score.n,
         "Without a value": sum(score.skipped.values()),
     }

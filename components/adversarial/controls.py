@@ -172,7 +172,7 @@ def _strength_controls(kind: str) -> None:
         )  # fmt: skip
     st.text_input(
         "ε", key=_name(kind, "epsilon"), placeholder=EPSILON_TEXTS[place], width=WIDTH, persist_state=PERSIST,
-        help=f"{HELP['epsilon']}. Colours are from 0 to 1. At 0 nothing may move. Fractions such as 8/255 are read.",
+        help=f"{HELP['epsilon']}. Colors are from 0 to 1. At 0 nothing may move. Fractions such as 8/255 are read.",
     )  # fmt: skip
     number = partial(_number, kind)
     number("k", "top_k", 0.05)

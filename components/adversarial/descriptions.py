@@ -49,7 +49,7 @@ WRONG_PREDICTION = (
     "the same; the class that stays is the one that it predicts."
 )
 NEAREST = "The words whose embeddings are nearest to each moved one, with the Euclidean distance."
-GREY = "Grey is unchanged."
+GREY = "Gray is unchanged."
 NO_COMMAND = "No command makes this again: `exegesis attack` takes examples of data sets, and this input is your own."
 TRANSFER = "The maps of other methods of the same attacked input, with the share of the top places that changed."
 NOT_ATTACKED = "A method need not be differentiable to be asked here, so attention, occlusion and LIME can be too."
@@ -168,7 +168,7 @@ def _describe_limit(result: AttackResult) -> str:
 
 def _describe_change(result: AttackResult) -> str:
     bound, largest = float(str(result.attack["epsilon"])), float(result.largest.max())
-    what = "colour (0 to 1)" if result.attack["place"] == PIXELS else "number of an embedding"
+    what = "color (0 to 1)" if result.attack["place"] == PIXELS else "number of an embedding"
     reach = describe_epsilon(from_mapping(AttackParams, result.attack, "attack"), result.relative_epsilon)
     more = f". {reach[0].upper()}{reach[1:]}" if reach else ""
     return f"each {what} by at most ε = {plain(bound)}; the largest moved by {plain(largest)}{more}"
@@ -201,7 +201,7 @@ def describe_experiment(result: AttackExperimentResult, size: int) -> str:
     params = result.plan.attack_params(result.plan.objectives[0])
     starts = f" from {count(params.starts, 'start')}" if params.starts > 1 else ""
     return (
-        f"{count(size, 'example')}, at most {count(params.steps, 'step')} each{starts}; means over examples with 95 % "
+        f"{count(size, 'example')}, at most {count(params.steps, 'step')} each{starts}; means over examples with 95% "
         "intervals."
     )
 

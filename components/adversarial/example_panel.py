@@ -342,7 +342,7 @@ def _transfer_cells(views: Sequence[MapView], pairs: Sequence[tuple[AttackResult
 def describe_transfer(other: TransferResult) -> str:
     """The change of the method's own top."""
     normalized = other.top_k_sum_change_normalised
-    more = "" if normalized is None else f", normalised {signed(normalized)}"
+    more = "" if normalized is None else f", normalized {signed(normalized)}"
     return (
         f"<b>Rank change {percent(other.rank_change)}</b> of its own first {other.k} · "
         f"top-k sum change {signed(other.top_k_sum_change)}{more}"
@@ -365,7 +365,7 @@ def attack_area(
         show_note(note)
     picture = model_picture(state, results)
     st.segmented_control(
-        "Colours", list(SCALES), key=key(state.kind, "scale"), required=True, format_func=SCALES.__getitem__,
+        "Colors", list(SCALES), key=key(state.kind, "scale"), required=True, format_func=SCALES.__getitem__,
         persist_state=PERSIST, help="On one scale a map that grew stands out; on its own each shows its order.",
     )  # fmt: skip
     maps = build_maps(results, methods[state.method], example, shared=state.scale == "one")

@@ -64,7 +64,7 @@ CSV_HELP = (
 )
 JSON_HELP = "Everything but the change of each number: predictions, scores, curves, parameters, notes."
 NPY_HELP = "What is added to each number: an array of tokens or patches by numbers, as NumPy reads it."
-PNG_HELP = "The picture after the attack as the model sees it, rounded to 8 bits a colour."
+PNG_HELP = "The picture after the attack as the model sees it, rounded to 8 bits a color."
 ROWS_HELP = "A row a model, example, method, objective and measure: what `exegesis attack --out` writes."
 SCORES_HELP = "Every mean with its interval: what `exegesis attack --json` prints."
 

@@ -145,7 +145,7 @@ def _draw_thanks(seat: Seat) -> None:
     st.title("Thank you", anchor=False)
     st.text(
         "There is nothing left to answer. All of your answers are saved, and you may close this page.\n"
-        f"They are kept under the name {seat.pseudonym}: tell it to the organiser if you want them deleted."
+        f"They are kept under the name {seat.pseudonym}: tell it to the organizer if you want them deleted."
     )
     draw_way_back(seat, "thanks")
     draw_leave()

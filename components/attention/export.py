@@ -345,7 +345,7 @@ def _matrix(sheet: SvgSheet, export: HeadsExport) -> None:
     sheet.parts.append(_image(_matrix_png(matrix, end), x, y, side * len(columns), side * len(rows)))
     sheet.parts.append(_frame(x, y, side * len(columns), side * len(rows), "line", 1))
     sheet.y = y + side * len(rows)
-    masked = "; grey: may not attend" if np.isnan(matrix).any() else ""
+    masked = "; gray: may not attend" if np.isnan(matrix).any() else ""
     add_scale_bar(sheet, f"0 to {plain(end)}{masked}", "amount")
 
 
@@ -377,13 +377,13 @@ def _names(names: Sequence[str], x: float, y: float, side: float, upwards: bool)
 
 
 def _matrix_png(matrix: Float[np.ndarray, "row column"], end: float) -> bytes:
-    """Each cell as a square of pixels in its colour; grey where a query may not attend."""
-    colours = [PALETTES["light"].line, *(color("light", "amount", step) for step in range(STEPS + 1))]
+    """Each cell as a square of pixels in its color; gray where a query may not attend."""
+    colors = [PALETTES["light"].line, *(color("light", "amount", step) for step in range(STEPS + 1))]
     share = np.nan_to_num(matrix) / end if end > 0 else np.zeros(matrix.shape)
     places = np.where(np.isnan(matrix), 0, 1 + np.rint(STEPS * np.clip(share, 0, 1))).astype(np.uint8)
     times = max(1, MATRIX_PIXELS // max(matrix.shape))
     image = Image.fromarray(places.repeat(times, 0).repeat(times, 1), "P")
-    image.putpalette(bytes.fromhex("".join(one.removeprefix("#") for one in colours)))
+    image.putpalette(bytes.fromhex("".join(one.removeprefix("#") for one in colors)))
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True)
     return file.getvalue()

@@ -238,7 +238,7 @@ def describe_setting(setting: RolloutSetting, layers: int) -> str:
     """The effect of a setting, in a sentence or two."""
     if setting.start_layer:
         return f"Only {describe_layers(setting.start_layer, layers)}. {LATER}"
-    share = f"{100 * setting.residual:.0f}\u00a0%"
+    share = f"{100 * setting.residual:.0f}%"
     return ABOUT.get(
         setting.residual, f"{share} of each position passes every layer unchanged; attention gives the rest."
     )

@@ -168,7 +168,7 @@ def board_controls(state: AttentionState, reading: HeadReading) -> None:
     kind = state.kind
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key(kind, "options")):
         st.selectbox(
-            "Colour heads by",
+            "Color heads by",
             SCORE_NAMES,
             key=key(kind, f"{BOARD_KEYS}score"),
             format_func=SCORE_TITLES.__getitem__,
@@ -199,7 +199,7 @@ def _view_controls(kind: str, reading: HeadReading) -> None:
     st.segmented_control(
         "Scale", SCALES, key=key(kind, f"{BOARD_KEYS}scale"), required=True, format_func=str.capitalize,
         persist_state=PERSIST,
-        help="Own: each head's largest attention has the full colour. Shared: the largest of all heads has it.",
+        help="Own: each head's largest attention has the full color. Shared: the largest of all heads has it.",
     )  # fmt: skip
     st.segmented_control(
         "Order", ORDERS, key=key(kind, f"{BOARD_KEYS}order"), required=True,

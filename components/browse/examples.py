@@ -295,7 +295,7 @@ def describe_examples(table: ExampleTable) -> str:
 def _accuracy(table: ExampleTable) -> str:
     errors = [row.error for row in table.rows if row.error is not None]
     if errors:
-        return f"Mean absolute error {plain(sum(errors) / len(errors))} on {count(len(errors), 'labelled example')}."
+        return f"Mean absolute error {plain(sum(errors) / len(errors))} on {count(len(errors), 'labeled example')}."
     verdicts = [row for row in table.rows if row.right is not None]
     if not verdicts:
         return ""

@@ -115,7 +115,7 @@ def _verdict(row: ExampleRow) -> str:
     """Sign, predicted class unless it is the label, and confidence: color alone never shows it."""
     if row.predicted is None or row.confidence is None:
         return ""
-    sure = f"{100 * row.confidence:.0f}\u00a0%"
+    sure = f"{100 * row.confidence:.0f}%"
     return f"✓ {sure}" if row.right else f"{'✗ ' if row.right is False else ''}{row.predicted} {sure}"
 
 

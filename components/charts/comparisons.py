@@ -157,7 +157,7 @@ def _cells(found: Agreement, names: Sequence[str], theme: Theme) -> go.Heatmap:
 
 
 def scale(theme: Theme, rho: bool) -> list[tuple[float, str]]:
-    """The colours of the maps as a scale from 0 to 1; for rho the ground stands in the middle."""
+    """The colors of the maps as a scale from 0 to 1; for rho the ground stands in the middle."""
     up = [color(theme, "for" if rho else "amount", step) for step in range(STEPS + 1)]
     if not rho:
         return [(step / STEPS, tone) for step, tone in enumerate(up)]
@@ -168,4 +168,4 @@ def scale(theme: Theme, rho: bool) -> list[tuple[float, str]]:
 def _cell(value: float, rho: bool) -> str:
     if value != value:
         return "none"
-    return hundredths(value, sign=True) if rho else f"{100 * value:.0f}\u00a0%"
+    return hundredths(value, sign=True) if rho else f"{100 * value:.0f}%"

@@ -159,7 +159,7 @@ def line_legend(columns: int | alt.ExprRef, label: int) -> alt.Legend:
 
 def style_chart(chart: alt.LayerChart, height: int, theme: Theme) -> alt.LayerChart:
     """The chart at this height, with text that can be read in the theme."""
-    text = PALETTES[theme].muted  # Streamlit's own grey is too faint to read on a light ground
+    text = PALETTES[theme].muted  # Streamlit's own gray is too faint to read on a light ground
     return (
         chart.properties(height=height)
         .configure_axis(labelColor=text, titleColor=text)

@@ -1,4 +1,4 @@
-"""Charts of means over examples with their 95 % intervals: lines, bars, points of two metrics; and what they say."""
+"""Charts of means over examples with their 95% intervals: lines, bars, points of two metrics; and what they say."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def axis_title(id: str) -> list[str]:
 
 
 def interval_text(score: MetricScore) -> str:
-    """The ends of the 95 % interval, or why there is none."""
+    """The ends of the 95% interval, or why there is none."""
     return score.doubt or " to ".join(map(plain, score.interval or ()))
 
 
@@ -86,7 +86,7 @@ def missing_values_text(table: pd.DataFrame) -> str:
 def score_tooltips(frame: ChartFrame, more: Mapping[str, str]) -> list[alt.Tooltip]:
     """Columns shown on hovering with their titles; `more` is between the names and the numbers."""
     slice = {"slice": "Slice"} if frame.slice else {}
-    numbers = {"shown": "Value", "interval": "95 % interval", "examples": "Examples", "skipped": "Without a value"}
+    numbers = {"shown": "Value", "interval": "95% interval", "examples": "Examples", "skipped": "Without a value"}
     titles = {"name": "Method", "model": "Model", **slice, **more, **numbers}
     return [alt.Tooltip(f"{column}:N", title=title) for column, title in titles.items()]
 
@@ -121,8 +121,8 @@ def table_row(score: MetricScore, frame: ChartFrame, more: Mapping[str, object] 
         "Model": score.model,
         **(more or {}),
         "Value": round_number(score.value),
-        "95 % from": round_number(low),
-        "95 % to": round_number(high),
+        "95% from": round_number(low),
+        "95% to": round_number(high),
         "Examples": score.n,
         "Without a value": sum(score.skipped.values()),
         **({DOUBT: score.doubt} if score.doubt else {}),
@@ -191,7 +191,7 @@ def band_layers(base: alt.Chart, table: pd.DataFrame, y: ChartAxis) -> list[alt.
 def bar_chart(
     table: pd.DataFrame, company: Sequence[str], frame: ChartFrame, x: ChartAxis, more: Mapping[str, str]
 ) -> alt.LayerChart:
-    """Horizontal bars in groups, a method each with its name before it, with a rule for the 95 % interval.
+    """Horizontal bars in groups, a method each with its name before it, with a rule for the 95% interval.
 
     `table`: a row a bar, as `chart_row` makes it, with its `GROUP`; groups come in the order of the table.
     The axis must hold 0, from which the bars start: a bar's length is its value. `more`: columns on hovering.
@@ -263,7 +263,7 @@ def _group_names(base: alt.Chart, frame: ChartFrame) -> alt.Chart:
 def scatter_chart(
     pairs: Sequence[ScorePair], company: Sequence[str], frame: ChartFrame, log: bool = False
 ) -> alt.LayerChart:  # fmt: skip
-    """Two metrics against each other: a point a method, with its 95 % intervals as a cross.
+    """Two metrics against each other: a point a method, with its 95% intervals as a cross.
 
     `pairs`: of one model. `log`: the x axis is logarithmic, as far as there are values above 0.
     """
@@ -299,7 +299,7 @@ def _crosses(
         for end, places in whiskers.items()
         if (known := table[table[end].notna()]).size
     ]
-    tooltips = score_tooltips(frame, {"across": across, "around": f"{across}, 95 % interval"})
+    tooltips = score_tooltips(frame, {"across": across, "around": f"{across}, 95% interval"})
     points = base.mark_point(filled=True, opacity=1).encode(
         x=x.x("x"), y=y.y("value"), size=point_size(click), shape=frame.shape(company, legend), tooltip=tooltips
     )

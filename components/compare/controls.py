@@ -53,7 +53,7 @@ SHOWN_HELP = (
     f"how many ranks it stands higher (↑) or lower (↓). {PINS_FIRST}"
 )
 SCALE_HELP = (
-    "Own: each map's largest score has the full colour. Common: scores are shares of the sum of all sizes in their "
+    "Own: each map's largest score has the full color. Common: scores are shares of the sum of all sizes in their "
     "map, so that one scale fits methods of different units."
 )
 ORDER_HELP = (
@@ -242,7 +242,7 @@ def _more_view_controls(kind: str) -> None:
         )  # fmt: skip
     _choice(kind, "Order", "order", ORDERS, ORDER_TITLES, ORDER_HELP)
     st.selectbox(
-        "Top", PERCENTS, key=key(kind, f"{VIEW}percent"), format_func=lambda percent: f"{percent} %",
+        "Top", PERCENTS, key=key(kind, f"{VIEW}percent"), format_func=lambda percent: f"{percent}%",
         persist_state=PERSIST, help="The share of all parts that counts as the top of a map; at least one part.",
     )  # fmt: skip
 

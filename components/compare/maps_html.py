@@ -213,7 +213,7 @@ def _tiny_score_lines(comparison: Comparison) -> Iterator[str]:
     """A warning where most scores are tiny: ranks do not show how small a score is."""
     letters = [column.letter for column in comparison.explained if _mostly_tiny(comparison, column)]
     if letters:
-        named, share = ", ".join(letters), f"{100 * TINY:g}\u00a0%"
+        named, share = ", ".join(letters), f"{100 * TINY:g}%"
         yield f"{named}: most scores are under {share} of the map's largest. Their order counts all the same."
 
 
@@ -309,7 +309,7 @@ class NumberFormat:
 def number_format(scores: PartScores, end: float, sign: bool, share: bool) -> NumberFormat:
     """The format of scores on a scale to `end`. `share`: they are shares of a whole, written in percent."""
     if share:
-        return NumberFormat(1, sign, 0.01, "\u00a0%")
+        return NumberFormat(1, sign, 0.01, "%")
     if (scores[np.isfinite(scores)] % 1 == 0).all():
         return NumberFormat(0, sign)
     if 0 < end < LEAST_SCALE:

@@ -208,8 +208,8 @@ def agreement_words(agreement: Agreement, view: CompareViewOptions, unit: str) -
     else:
         k, n = agreement.k, agreement.n
         words = (
-            f"The share of the top {view.percent} % of {plural(unit)}, here {k} of {n}, that both maps "
-            f"name; about {100 * k / max(n, 1):.0f} % by chance. {TIED} "
+            f"The share of the top {view.percent}% of {plural(unit)}, here {k} of {n}, that both maps "
+            f"name; about {100 * k / max(n, 1):.0f}% by chance. {TIED} "
         )
     return f"{words}Scores count {ORDER_WORDS[view.order]}. Agreement is not correctness: two maps can share a mistake."
 

@@ -140,7 +140,7 @@ def disagreement_frame(examples: Sequence[ExampleDisagreement], comparison: Comp
 def list_words(examples: Sequence[ExampleDisagreement], comparison: Comparison) -> str:
     """The meaning of the number, and over how many examples."""
     view = comparison.view
-    name = "ρ" if view.measure == "spearman" else f"shared top {view.percent} %"
+    name = "ρ" if view.measure == "spearman" else f"shared top {view.percent}%"
     values = [one.value for one in examples if one.value is not None]
     mean = f" Mean {hundredths(sum(values) / len(values))}." if values else ""
     unordered = len(examples) - len(values)

@@ -135,7 +135,7 @@ class RemovalChart(PlacedScoresChart):
     def scores(self, evaluation: Evaluation, frame: ChartFrame) -> Iterator[PlacedScore]:
         units, column = plural(evaluation.plan.units), f"{REMOVED[self.metric].capitalize()}, %"
         for one in compute_scores(evaluation, self.metric, frame.filter([self.model])):
-            place = {AT: (one.percent or 0) / 100, "moved": f"{one.percent} % of the {units}"}
+            place = {AT: (one.percent or 0) / 100, "moved": f"{one.percent}% of the {units}"}
             yield PlacedScore(one, place, {column: one.percent})
 
     def draw(

@@ -106,7 +106,7 @@ def cut_to(evaluation: Evaluation, name: str, by: str, model: str) -> Evaluation
 def title_html(point: ScorePoint, titles: Mapping[str, str], number: int) -> str:
     """The heading of the examples behind a point."""
     of = METRICS[point.metric]
-    more = [f"at {point.percent} %"] * bool(point.percent) + [point.slice] * bool(point.slice)
+    more = [f"at {point.percent}%"] * bool(point.percent) + [point.slice] * bool(point.slice)
     named = ", ".join([titles.get(point.method, point.method), of.title.lower(), *more, f"on {point.model}"])
     unit = f'<p class="xg-small">Each number: {escape(of.unit)}</p>'
     return f'<div class="xg"><p class="xg-title">{escape(named)}: {count(number, "example")}</p>{unit}</div>'

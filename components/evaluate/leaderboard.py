@@ -45,8 +45,8 @@ MORE = "The table goes on to the right: scroll it, or choose fewer columns."
 COLUMNS_HELP = "Those shown in the tables and in the leaderboard's file. None chosen: all are shown."
 HINT = "Point at a number, or go to it by Tab, for its interval; click it for the examples behind it."
 LEGEND = (
-    "A stronger colour is better in each column, whichever way is better. ★ the best, by the examples that two methods "
-    "both have; several where they tie; ≈ cannot be told from the best: the 95 % "
+    "A stronger color is better in each column, whichever way is better. ★ the best, by the examples that two methods "
+    "both have; several where they tie; ≈ cannot be told from the best: the 95% "
     "interval of their difference, example by example, does not show it to be worse (not widened for how many methods "
     "there are)."
 )
@@ -131,7 +131,7 @@ def cell_text(standing: Standing, title: str, alike: bool = False) -> str:
     name = f"{title}, {of.title.lower()}"
     if score.value is None:
         return f"{name}: no example has a value. {skips_text(score)}"
-    interval = score.doubt or f"95 % interval {' to '.join(map(plain, score.interval or ()))}"
+    interval = score.doubt or f"95% interval {' to '.join(map(plain, score.interval or ()))}"
     rank = "; all methods alike" if alike else RANKS.get(rank_mark(standing), "")
     return f"{name}: {plain(score.value)} {of.unit}, {interval}, n = {score.n:,}{rank}. {skips_text(score)}".strip()
 

@@ -178,5 +178,5 @@ def plan_text(plan: EvaluationPlan, size: int) -> str:
     """The settings of the evaluation in one sentence."""
     shares = ", ".join(map(str, plan.shares))
     units = "patches" if plan.units == "patch" else f"{plan.units}s"
-    removed = f"{units} removed by {plan.operator}; means over {shares} % removed"
+    removed = f"{units} removed by {plan.operator}; means over {shares}% removed"
     return f"{count(size, 'example')}, seed {plan.seed}; {removed}."

@@ -64,7 +64,7 @@ def explain_spec(model: str, data: str, count: int, methods: list[str]) -> dict[
     if kind_of_model(model) == "image":  # by index: a picture is too large for a spec
         examples = [{"dataset": data, "index": index} for index in range(len(load_images(data, limit=count)))]
     else:
-        texts = [labelled.example.as_plain() for labelled in load(data, limit=count).examples]
+        texts = [labeled.example.as_plain() for labeled in load(data, limit=count).examples]
         examples = [{name: text for name, text in example.items() if text is not None} for example in texts]
     return {"model": model, "methods": methods, "examples": examples}
 

@@ -54,7 +54,7 @@ ACROSS = {MODES[0]: "all parts from the last down to this one", MODES[1]: "this 
 """What is random at each place."""
 SHARES = {
     MODES[0]: "share of the parts that are random, from the last down",
-    MODES[1]: "how far down the one random part is, 100 %: the first",
+    MODES[1]: "how far down the one random part is, 100%: the first",
 }
 """What is random at each place, where models have different parts."""
 LIKELY = ChartAxis(
@@ -174,7 +174,7 @@ def zero_line(frame: ChartFrame) -> alt.Chart:
 def tooltips(line: str = "Line") -> list[alt.Tooltip]:
     """What a point says on hovering. `line`: what each line is of."""
     columns = {
-        "name": line, "words": "Stage", "shown": "Mean", "interval": "95 % interval",
+        "name": line, "words": "Stage", "shown": "Mean", "interval": "95% interval",
         "seeds": "By randomization", "examples": "Examples", "skipped": "Without a value",
     }  # fmt: skip
     return [alt.Tooltip(f"{column}:N", title=title) for column, title in columns.items()]
@@ -220,8 +220,8 @@ def _row(curve: Curve, point: CurvePoint, titles: Mapping[str, str]) -> dict[str
         "Line": titles.get(curve.method, curve.method) or PREDICTION_TITLES[curve.metric],
         "Randomized": point.stage.words.removesuffix(" randomized"),
         "Mean": round_number(point.value),
-        "95 % from": round_number(low),
-        "95 % to": round_number(high),
+        "95% from": round_number(low),
+        "95% to": round_number(high),
         "Examples": point.n,
         "Maps without a value": sum(point.skipped.values()),
         **({"Why": skipped_words(point)} if point.skipped else {}),

@@ -45,7 +45,7 @@ APPLIES = (
     "(section 4.1.4) leaves them out."
 )
 ZERO = (
-    "The plain gradient is summed over an embedding, which layer normalisation makes zero on some architectures: such "
+    "The plain gradient is summed over an embedding, which layer normalization makes zero on some architectures: such "
     "a map has no order. Its size, gradient_l2, has one."
 )
 FAILED = "Some maps failed on {} and are left out of the numbers. Below, the reasons are listed."
@@ -91,7 +91,7 @@ def how(results: CachedResults) -> str:
     """How it was done, in one sentence of numbers and our own words."""
     plan, size = results.plan, max(len(one.examples) for one in results.found)
     return (
-        f"{count(size, 'example')}, each part randomized {count(plan.seeds, 'time')}; means over examples with 95 % "
+        f"{count(size, 'example')}, each part randomized {count(plan.seeds, 'time')}; means over examples with 95% "
         "intervals, without width where all examples agree; correlations over the tokens or patches of each."
     )
 

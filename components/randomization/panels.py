@@ -228,7 +228,7 @@ def _verdict_html(name: str, one: Verdict, kind: str) -> str:
     side = {True: " xg-good", False: " xg-fails", None: ""}[one.passes]
     explained = f'<span class="xg-small"> · {meaning}</span>' if meaning else ""
     return (
-        f'<div class="xg-judgement{side}" role="listitem"><p class="xg-title"><i aria-hidden="true">{mark}</i> '
+        f'<div class="xg-judgment{side}" role="listitem"><p class="xg-title"><i aria-hidden="true">{mark}</i> '
         f"{escape(name)}</p><p><b>{escape(verdict_words(one, kind))}</b>{explained}</p>"
         f'<p class="xg-small">{escape(one.reason)}</p></div>'
     )

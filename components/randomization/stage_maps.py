@@ -52,11 +52,11 @@ MAPS_APART = (
     "The maps of this randomization are not in the cache; the numbers are. Open it alone, by its models, data set and "
     "methods above, to compute them again."
 )
-BELOW = "Below each map: its {} with the original map, and the score at which its colours are strongest."
+BELOW = "Below each map: its {} with the original map, and the score at which its colors are strongest."
 ENDS = {
     "own": "Each map has a scale of its own, on which a correlation does not depend: compare where it is strong, not "
-    "how strong its colours are.",
-    "shared": "All maps of a method are on one scale, so that the colours of a row compare; a map of small scores is "
+    "how strong its colors are.",
+    "shared": "All maps of a method are on one scale, so that the colors of a row compare; a map of small scores is "
     "pale.",
 }
 """By the chosen scale of the colors."""
@@ -74,7 +74,7 @@ def stage_maps_area(
         stages = [stage for stage in found.stages if stage.mode == way]
         wanted = choose(state, "Stage", "stage", {0: ALL} | {one.number: stage_title(one) for one in stages})
         draw = choose(state, "Randomization", "draw", {n + 1: f"Seed {s}" for n, s in enumerate(found.seeds)})
-        choose(state, "Colours", "scale", SCALES)
+        choose(state, "Colors", "scale", SCALES)
     index = _example(state, drawn, methods, way, wanted)
     if index is None:
         return

@@ -19,7 +19,7 @@ from engine.randomization.plan import MODES, RANDOMIZE
 MEASURES = {
     "spearman": "Rank correlation",
     "spearman_abs": "Rank correlation of sizes",
-    "top_k": "Shared top 15 %",
+    "top_k": "Shared top 15%",
     "ssim": "Structural similarity",
 }
 MEASURES_OF = {"text": tuple(one for one in MEASURES if one != "ssim"), "image": tuple(MEASURES)}

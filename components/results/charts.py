@@ -150,7 +150,7 @@ def _win_cells(summary: RankingSummary, row: int, columns: list[int]) -> str:
 def _win_cell(share: float) -> str:
     step = step_of(share - EVEN, EVEN)
     kind = f' class="{TONES["for" if share > EVEN else "against"]}{step}"' if step else ""
-    return f"<td{kind}>{100 * share:.0f}\u00a0%</td>"
+    return f"<td{kind}>{100 * share:.0f}%</td>"
 
 
 def accuracy_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:

@@ -78,7 +78,7 @@ def simulability_table(result: ScaffoldResult) -> pd.DataFrame:
         [
             {
                 "Setting": SETTING_TITLES[cell.setting], "Train size": cell.train_size,
-                "Median": round(cell.median, 4), "25 %": round(cell.low, 4), "75 %": round(cell.high, 4),
+                "Median": round(cell.median, 4), "25%": round(cell.low, 4), "75%": round(cell.high, 4),
                 "Seeds": len(cell.values), "Against no explainer": against_words(result, cell),
             }
             for cell in _cells(result)

@@ -127,7 +127,7 @@ def heads_figure(weights: Weights, theme: Theme) -> go.Figure:
 
 
 def _grid(figure: go.Figure, shape: tuple[int, ...], color: str) -> None:
-    """Lines between the cells: one without weight has the colour of the ground."""
+    """Lines between the cells: one without weight has the color of the ground."""
     layers, heads = shape
     line = {"color": color, "width": 1}
     for at in range(heads + 1):
@@ -151,7 +151,7 @@ def active_words(weights: Weights) -> str:
     layer = int(sums.argmax())
     share = float(sums[layer] / sums.sum()) if sums.sum() else 0.0
     text = f"**{active} of {weights.size} heads are active** (λ > 0)."
-    return f"{text} The most weight lies in layer {layer}: {100 * share:.0f} % of all." if active else text
+    return f"{text} The most weight lies in layer {layer}: {100 * share:.0f}% of all." if active else text
 
 
 def heaviest(weights: Weights, most: int = LINKED) -> list[tuple[int, int]]:
@@ -231,7 +231,7 @@ def maps_area(result: ScaffoldResult, train_size: int) -> None:
     st.caption(MAPS.format("patches" if kind == "image" else "tokens, drawn by word with their sums"))
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         chosen = view_number(kind, f"Test example, 1 to {len(sample.indices)}", "example", len(sample.indices))
-        shared = view_switch(kind, "Colours", "scale", SCALES) == "shared"
+        shared = view_switch(kind, "Colors", "scale", SCALES) == "shared"
     index = sample.indices[chosen - 1]
     candidate, name = sample.source.read(index), comparison_key(sample, index, learned)
     comparison = run_with_progress(

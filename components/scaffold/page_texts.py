@@ -43,7 +43,7 @@ EMPTY = (
 )
 PARTLY = "Some students of this plan are finished and shown below. **Teach** does the others."
 READS = (
-    "A point is the median over seeds, a bar its quartiles, small dots the seeds. The grey band is what students "
+    "A point is the median over seeds, a bar its quartiles, small dots the seeds. The gray band is what students "
     "reach without explanations."
 )
 MARKS = (
@@ -117,7 +117,7 @@ TRUTH = "The line runs around what is known to matter."
 
 PLAUSIBILITY = (
     "How often an explanation puts a marked {} above an unmarked one: the area under the ROC curve, mean over "
-    "examples, 0.5 by chance (SMaT, tables 2 and 6). {} Bars are 95 % bootstrap intervals over examples."
+    "examples, 0.5 by chance (SMaT, tables 2 and 6). {} Bars are 95% bootstrap intervals over examples."
 )
 MARKED = {True: "The marks follow from how the examples were made.", False: "The marks are people's."}
 SUPERVISED = (
@@ -147,7 +147,7 @@ NORMALIZATIONS_CAPTION = (
     "Only what is finished is shown."
 )
 NO_OTHER = (
-    "Taught with SMaT so far: {}. Under **Base and recipe** choose another normalisation and press **Teach**; finished "
+    "Taught with SMaT so far: {}. Under **Base and recipe** choose another normalization and press **Teach**; finished "
     "ones then stand side by side here."
 )
 NOT_TAUGHT = "not taught"
@@ -161,7 +161,7 @@ PARTS: Mapping[str, str] = {
 """What is measured, one after the other."""
 
 
-TITLE = "What is optimised?"
+TITLE = "What is optimized?"
 FIGURE = (
     "Two loops. Inner loop: the student learns to answer like the teacher, with the explainer's maps beside the "
     "examples. Outer loop: the student answers new examples without maps, and the explainer is changed so that it "
@@ -193,7 +193,7 @@ STEPS_OF = (
     ),
 )
 LOOPS: dict[str, Side] = {"inner": SIDES[0], "outer": SIDES[1]}
-"""The side of the palette whose colour a loop has; each is named in words too."""
+"""The side of the palette whose color a loop has; each is named in words too."""
 FONT = "system-ui,'Noto Sans','DejaVu Sans',sans-serif"
 WIDTH, HEIGHT, HIGH = 400, 332, 56
 """Of the figure, and of a box in it."""
@@ -209,7 +209,7 @@ def about_html(theme: Theme) -> str:
 
 
 def figure_svg(theme: Theme) -> str:
-    """The two loops in the colours of a theme."""
+    """The two loops in the colors of a theme."""
     parts = [
         _box(8, 14, 84, "Teacher", "", theme),
         _box(120, 14, 170, "Explainer", "weighs the heads", theme),

@@ -95,7 +95,7 @@ def plausibility_table(side: PlausibilitySide) -> pd.DataFrame:
 
 
 def side_chart(side: PlausibilitySide, theme: Theme) -> alt.LayerChart:
-    """A point an explainer and its 95 % interval, and a line at chance."""
+    """A point an explainer and its 95% interval, and a line at chance."""
     rows = side.rows
     table = pd.DataFrame([_chart_row(row) for row in rows])
     ends = table[["Low", "AUC", "High"]].to_numpy()
@@ -141,7 +141,7 @@ def contrast_words(contrast: HeadContrast) -> str:
     return (
         f"**{ACTIVE}**: mean AUC {hundredths(contrast.mean_active)} of {count(contrast.active, 'active head')}, "
         f"{hundredths(contrast.mean_inactive)} of {count(contrast.inactive, 'inactive head')}; difference "
-        f"{hundredths(contrast.difference, sign=True)}, 95 % interval over examples {hundredths(low, sign=True)} to "
+        f"{hundredths(contrast.difference, sign=True)}, 95% interval over examples {hundredths(low, sign=True)} to "
         f"{hundredths(high, sign=True)}. {contrast.verdict}"
     )
 
@@ -335,7 +335,7 @@ def _protocols_numbers(protocols: TrivialProtocols, kind: str) -> None:
     table = protocols_table(protocols)
     draw_table(table, key(kind, "protocols_table"))
     note = f" {STOP_NOTE}" if protocols.sample.kind == "text" else ""
-    st.caption(f"{escape_label(skipped_words(protocols))} In brackets 95 % intervals over examples.{note}")
+    st.caption(f"{escape_label(skipped_words(protocols))} In brackets 95% intervals over examples.{note}")
     file_button(
         "Shares, CSV", "exegesis-scaffold-protocols.csv", "text/csv", lambda: table.to_csv(index=False),
         "What the table says.", key(kind, "protocols_csv"),

@@ -142,7 +142,7 @@ class AttackSkip:
 
 @dataclass(frozen=True)
 class AttackScore:
-    """The mean over `n` examples with its 95 % interval; None where no example has a value. `doubt`: why none."""
+    """The mean over `n` examples with its 95% interval; None where no example has a value. `doubt`: why none."""
 
     key: AttackMetricKey
     value: float | None
@@ -303,7 +303,7 @@ def to_json(result: AttackExperimentResult) -> dict[str, Any]:
 
 
 def _score_json(score: AttackScore) -> dict[str, Any]:
-    """`low`, `high`: ends of the 95 % interval. `doubt`: why there is none, or one that tells nothing."""
+    """`low`, `high`: ends of the 95% interval. `doubt`: why there is none, or one that tells nothing."""
     key, (low, high) = score.key, score.interval or (None, None)
     return {
         "model": key.model,

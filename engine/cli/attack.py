@@ -36,8 +36,8 @@ HEADS = {
     "fooled": "fooled",
 }
 LEGEND = (
-    "mean [95 % interval]. rank change: share of the top k places that another feature holds after the attack. top-k "
-    "sum change: by how much the scores of the top fell; normalised: of maps divided by their sum of absolute values. "
+    "mean [95% interval]. rank change: share of the top k places that another feature holds after the attack. top-k "
+    "sum change: by how much the scores of the top fell; normalized: of maps divided by their sum of absolute values. "
     "fooled: share of all attacks that changed the top k and kept their constraint: the class and, constrained, its "
     f"probability within {TOLERANCE:g}. Maps of other attacks are left out of the means. A robust method has low "
     "values although probability and class stayed. -> method: its map of an input that fooled the attacked one."

@@ -22,7 +22,7 @@ ARROWS = {"high": " ↑", "low": " ↓", "neither": ""}
 LEGEND = (
     "↑ higher is better, ↓ lower is better. best: of the methods by that metric, two by two on the examples that both "
     "have; several where they tie. level: its difference from the best, "
-    "example by example, has a 95 % interval that does not show it to be worse (not widened for how many there are)."
+    "example by example, has a 95% interval that does not show it to be worse (not widened for how many there are)."
 )
 LEFT_OUT = "Curves and agreement of methods are not in the table: name them with --metrics, or see --json and --out."
 
@@ -53,7 +53,7 @@ def sections(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 def _leaderboard(standings: Sequence[Standing]) -> RenderableType:
     """A row a method, metric by metric, the best first."""
-    right = ["mean", "95 % interval", "n", "skipped"]
+    right = ["mean", "95% interval", "n", "skipped"]
     rows = table(["metric", "method", *right, ""], right=right)
     for _, group in groupby(standings, key=lambda one: (one.score.metric, one.score.percent)):
         for one in group:
@@ -68,7 +68,7 @@ def _leaderboard(standings: Sequence[Standing]) -> RenderableType:
 
 
 def _metric(score: MetricScore) -> str:
-    percent = "" if score.percent is None else f" at {score.percent} %"
+    percent = "" if score.percent is None else f" at {score.percent}%"
     return f"{score.metric}{percent}{ARROWS[score.better]}"
 
 

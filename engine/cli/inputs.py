@@ -92,7 +92,7 @@ def _read_example(options: InputOptions) -> CommandInput:
         return _text_input(example.text, example.text_pair)
     data = image_datasets.load_images(name, split=options.split, columns=columns)
     picture = data[number]
-    label = "" if picture.label is None else f", labelled {data.label_names[picture.label]}"
+    label = "" if picture.label is None else f", labeled {data.label_names[picture.label]}"
     return _picture_input(picture.pixels, f"picture {number} of {data.id}{label}")
 
 

@@ -75,7 +75,7 @@ def check_admission(host: str, environment: Mapping[str, str]) -> str:
     if environment.get(OPEN) != "1":
         raise UsageError(
             f"--host: {host} lets other machines in, and no password is set. Set {PASSWORD} first, or add --study-only "
-            "to serve the page Take part alone, or --open to open all pages but the organiser's to everybody."
+            "to serve the page Take part alone, or --open to open all pages but the organizer's to everybody."
         )
     return (
         "open to everybody who reaches this machine: all pages but Study and Study results, with the embedded models "

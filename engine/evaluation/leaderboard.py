@@ -37,7 +37,7 @@ def leaderboard(evaluation: Evaluation) -> list[Standing]:
     Two methods are compared on the examples that both have, for the others may be easier or harder. The best lose to
     the fewest others by that, so to none where all methods have all examples; methods that tie are the best together.
     Who shares examples with fewer than half of the others is not among them: too little was compared.
-    A method is worse than the best where the 95 % interval of their difference, by pairs of examples, lies wholly on
+    A method is worse than the best where the 95% interval of their difference, by pairs of examples, lies wholly on
     the worse side of 0. The intervals are not widened for the number of methods. What is measured once a batch has no
     interval, and no best.
     """
@@ -126,7 +126,7 @@ def to_json(evaluation: Evaluation) -> dict[str, Any]:
 
 
 def _standing_json(standing: Standing) -> dict[str, Any]:
-    """`low`, `high`: ends of the 95 % interval. `doubt`: why there is none, or one that tells nothing.
+    """`low`, `high`: ends of the 95% interval. `doubt`: why there is none, or one that tells nothing.
 
     `level`: not shown to be worse than the best.
     """

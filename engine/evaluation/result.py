@@ -136,7 +136,7 @@ class Evaluation(ExperimentResult):
 
     @cached_property
     def scores(self) -> list[MetricScore]:
-        """A score for each model, method and metric (pair of methods, percent), with its 95 % interval."""
+        """A score for each model, method and metric (pair of methods, percent), with its 95% interval."""
         return mean_scores(self.rows, self.skips, self.plan.seed)
 
     @cached_property

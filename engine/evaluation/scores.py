@@ -49,7 +49,7 @@ def predicts_scores(evaluation: Evaluation) -> bool:
 
 
 def compute_scores(evaluation: Evaluation, metric: str, of: ScoreFilter = EVERYTHING) -> list[MetricScore]:
-    """A score for each model and method, along a curve for each share of units, with its 95 % interval over examples.
+    """A score for each model and method, along a curve for each share of units, with its 95% interval over examples.
 
     In the order of the plan. Only what is asked for is resampled, so that one chart costs little. A method that has no
     value on any example has a score too: without a value, and with the reasons why.
@@ -97,7 +97,7 @@ class ScorePair:
 
 
 def pair_scores(evaluation: Evaluation, x: str, y: str, of: ScoreFilter = EVERYTHING) -> list[ScorePair]:
-    """A pair for each model and method, in the order of the plan, each mean with its 95 % interval over examples.
+    """A pair for each model and method, in the order of the plan, each mean with its 95% interval over examples.
 
     Only examples that have both values count, so that no method is judged by one metric on some examples and by the
     other on others. The means may thus differ from those of all examples; what is missing is counted with its reason.

@@ -41,7 +41,7 @@ CARRIES = "marked"
 
 @dataclass(frozen=True)
 class MarkInfluence:
-    """The influence of the mark on predictions of `n` marked examples, from 0 (chance) to 1, with a 95 % interval.
+    """The influence of the mark on predictions of `n` marked examples, from 0 (chance) to 1, with a 95% interval.
 
     Below 0 where the model is right less often than by chance. None where it cannot be told.
     """

@@ -120,40 +120,40 @@ def _strength(evaluation: Evaluation, context: ViewContext) -> str | None:
 VIEWS: Mapping[str, ViewInfo] = {
     "curves": ViewInfo(
         "What does the model say as the most important parts go, or are all there is?",
-        f"Lines are means over the examples, bands their 95 % intervals; {FEW_BANDS} Without what a good map "
+        f"Lines are means over the examples, bands their 95% intervals; {FEW_BANDS} Without what a good map "
         "calls important the line falls at once; with that alone it rises at once. Inputs with holes are unlike what "
         "the model was trained on (Hooker et al., 2019): compare lines with random's and not with nothing.",
         _curves,
     ),
     "plausibility": ViewInfo(
         "Does what convinces people also tell the truth?",
-        "Each point is a method, its cross the 95 % intervals, both over the examples that have both "
+        "Each point is a method, its cross the 95% intervals, both over the examples that have both "
         "values. What looks right to people need not be what the model does (Jacovi and Goldberg, 2020): trust no "
         "method for its place on one axis alone.",
         _plausibility,
     ),
     "cost": ViewInfo(
         "What does a better explanation cost?",
-        "Each point is a method, its cross the 95 % intervals. Model evaluations are the same on every machine, "
+        "Each point is a method, its cross the 95% intervals. Model evaluations are the same on every machine, "
         "seconds are not, and have no interval. A method is worth its price only where no cheaper one is as good.",
         _cost,
     ),
     "scaling": ViewInfo(
         "Do explanations get worse as models grow?",
-        f"A line a method, a tick a model; bands are 95 % intervals over the examples; {FEW_BANDS} They say "
+        f"A line a method, a tick a model; bands are 95% intervals over the examples; {FEW_BANDS} They say "
         "nothing of other trainings of the same size, of which each is one.",
         _scaling,
     ),
     "architecture": ViewInfo(
         "Does a method serve every kind of model?",
-        "A group a model, a bar a method; the thin line across a bar is its 95 % interval over the "
+        "A group a model, a bar a method; the thin line across a bar is its 95% interval over the "
         "examples. Architectures also differ in what they were trained on and in their tokens, so that one bar is not "
         "the architecture's alone.",
         _architecture,
     ),
     "slices": ViewInfo(
         "Where does a method do well, and where badly?",
-        "A group a slice, a bar a method; the thin line across a bar is its 95 % interval. Of many slices some "
+        "A group a slice, a bar a method; the thin line across a bar is its 95% interval. Of many slices some "
         "differ by chance: take a difference as a question for other examples.",
         _slices,
     ),
@@ -161,7 +161,7 @@ VIEWS: Mapping[str, ViewInfo] = {
         "Does attribution grow with what a feature is worth?",
         "How much of a map lies on the mark, signs aside. In the data: a method that puts everything on every "
         "mark is on the dashed line; that lines are straight is no finding, for the same marked examples come again. "
-        "In the training: the dashed line is how far the mark decides the answers, by accuracy above chance; at 100 % "
+        "In the training: the dashed line is how far the mark decides the answers, by accuracy above chance; at 100% "
         "all should be on the mark, below it less, but how much less cannot be told.",
         _strength,
     ),

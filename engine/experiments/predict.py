@@ -70,7 +70,7 @@ def _is_of_pictures(spec: Spec) -> bool:
 def _text_units(spec: Spec) -> Iterator[WorkUnit]:
     model, dtype, methods = spec["model"], spec.get("dtype", DTYPES[0]), spec.get("methods", [])
     places = sorted(enumerate(load(spec["data"]).examples), key=lambda place: place[1].example.length)
-    examples = [labelled.example for _, labelled in places]
+    examples = [labeled.example for _, labeled in places]
     yield from batched_units(
         predictions.prediction_keys(model, examples, dtype),
         examples,

@@ -335,10 +335,10 @@ def _narrow(part: Any, sample: Sample, group: Any) -> tuple[Any, Sample]:
 
 
 def _do(units: Iterable[WorkUnit]) -> ExegesisError | None:
-    """Neighbours with the same batch together, or one by one where that fails. Returns the first error."""
+    """Neighbors with the same batch together, or one by one where that fails. Returns the first error."""
     first: ExegesisError | None = None
-    for batch, neighbours in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):
-        same = list(neighbours)
+    for batch, neighbors in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):
+        same = list(neighbors)
         try:
             batch(same) if callable(batch) else same[0].compute()
         except ExegesisError as error:

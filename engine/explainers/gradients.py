@@ -138,8 +138,8 @@ def gradient_l2(task: Task, params: GradientParams) -> list[Attribution]:
     variants={
         "image": {
             "params": PatchGradientParams,
-            "axes": Axes("mean colour or zero embedding, to first order", "logit of the class", "first-order change"),
-            "caution": "A first-order guess: it is exact only where the model is linear between the mean colour and "
+            "axes": Axes("mean color or zero embedding, to first order", "logit of the class", "first-order change"),
+            "caution": "A first-order guess: it is exact only where the model is linear between the mean color and "
             "the patch.",
         }
     },

@@ -68,7 +68,7 @@ class PatchBaselineParams(BaselineParams):
 class IntegratedGradientsParams(BaselineParams, QuantityParams):
     quadrature: str = option("clenshaw_curtis", "Rule of integration; the first keeps what it has", choices=QUADRATURES)
     steps: str = option(
-        "auto", "auto: until the gap is under 1 % and the scores settle; or fixed", choices=("auto", "fixed")
+        "auto", "auto: until the gap is under 1% and the scores settle; or fixed", choices=("auto", "fixed")
     )
     n_steps: int = option(50, "Gradient evaluations when steps are fixed", low=1, high=1024)
 
@@ -94,7 +94,7 @@ class PatchIntegratedGradientsParams(PatchBaselineParams, IntegratedGradientsPar
             "params": PatchIntegratedGradientsParams,
             "version": 2,
             "axes": Axes("baseline picture, reached along a straight path", "logit of the class", "path integral"),
-            "caution": "The scores depend on the baseline: what already has its colour in the picture counts little.",
+            "caution": "The scores depend on the baseline: what already has its color in the picture counts little.",
         }
     },
 )
@@ -103,7 +103,7 @@ def integrated_gradients(task: Task, params: IntegratedGradientsParams) -> list[
 
     Gap = |sum a - (f(x) - f(x'))| / max(|f(x) - f(x')|, 1e-3). With `quantity` "probability" f is the probability m,
     in the gap too. The thesis prints a plus inside m, which would leave the path; the published definition is meant.
-    `auto` doubles the intervals until the gap is under 1 % and the scores have settled: the gap bounds their sum alone,
+    `auto` doubles the intervals until the gap is under 1% and the scores have settled: the gap bounds their sum alone,
     for errors of two features may cancel. The check says both. Clenshaw-Curtis is the default, not Gauss-Legendre:
     nearly as exact for as many nodes, and a doubling computes only the new half of them.
 

@@ -92,7 +92,7 @@ class SegmentParams(PatchRemovalParams):
 
 @dataclass(frozen=True)
 class OcclusionParams(RemovalParams):
-    window: int = option(1, "Neighbouring tokens removed together", low=1, high=64)
+    window: int = option(1, "Neighboring tokens removed together", low=1, high=64)
 
 
 @dataclass(frozen=True)

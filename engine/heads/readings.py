@@ -42,7 +42,7 @@ class HeadReading:
     explanation: Explanation
     """Tokens, grid, prediction and provenance; its scores are chance."""
     attention: Attention
-    """Probabilities in half precision (within 0.05 % of themselves); NaN where a query may not attend."""
+    """Probabilities in half precision (within 0.05% of themselves); NaN where a query may not attend."""
     scores: dict[str, PerHead]
     """Distance, entropy, special, importance: by the ids of `engine.heads.scores.SCORES`."""
     slope: PerHead

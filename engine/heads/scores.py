@@ -65,7 +65,7 @@ SCORES = {
         ),
     )
 }  # fmt: skip
-"""The scores by which a map of layers and heads is coloured and sorted."""
+"""The scores by which a map of layers and heads is colored and sorted."""
 AGREES = HeadScore(
     AGREEMENT, "Agreement with an attribution", "Spearman's rho",
     "Whether a head's map orders the tokens or patches as an attribution does, by the size of its scores.",
@@ -80,7 +80,7 @@ def attention_distance(
     """Mean distance between query and key, weighted by attention: in tokens, or in patches where there is a grid.
 
     `sum a_ij d_ij / sum a_ij` over all queries and keys that are no special tokens (Vig and Belinkov, 2019). Patches:
-    the straight line between their centres. NaN where a head attends to special tokens only.
+    the straight line between their centers. NaN where a head attends to special tokens only.
     """
     places = np.flatnonzero(~special)
     far = _distances(places, grid)

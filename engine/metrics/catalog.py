@@ -115,7 +115,7 @@ METRICS = {
         Metric("rank_spearman", "Rank agreement", "neither", "rho",
                "Spearman's rho with the map of another method; signs count.", "Spearman (1904)", "others"),
         Metric("rank_top_k", "Agreement of the top", "neither", "from 0 to 1",
-               "The share of the 15 % highest scores that the map of another method has too, equals in any order.",
+               "The share of the 15% highest scores that the map of another method has too, equals in any order.",
                "The thesis, section 3.5", "others"),
         Metric("complexity", "Complexity", "low", "nats",
                "Over how many units a map is spread: the entropy of their shares of all scores, signs aside; 0 where "

@@ -45,17 +45,17 @@ class TokenizedText(Protocol):
     def truncated(self) -> int: ...
 
 
-def rankable_units(text: TokenizedText, labelled: LabeledExample, unit: str) -> list[Token | Unit]:
+def rankable_units(text: TokenizedText, labeled: LabeledExample, unit: str) -> list[Token | Unit]:
     """The tokens or words in the order of their scores in `engine.word_units.unit_scores`."""
     if unit == "token":
         return [token for token in text.tokens if not token.special]
-    return [one for one in units(text.tokens, np.zeros(len(text.tokens)), labelled.example, unit) if not one.special]
+    return [one for one in units(text.tokens, np.zeros(len(text.tokens)), labeled.example, unit) if not one.special]
 
 
-def marks_of_text(text: TokenizedText, labelled: LabeledExample, unit: str = "token") -> Marks:
+def marks_of_text(text: TokenizedText, labeled: LabeledExample, unit: str = "token") -> Marks:
     """Units that share a character with a marked span of their own text."""
-    rankable = rankable_units(text, labelled, unit)
-    return np.array([overlaps(one, spans_of(labelled, one.segment)) for one in rankable])
+    rankable = rankable_units(text, labeled, unit)
+    return np.array([overlaps(one, spans_of(labeled, one.segment)) for one in rankable])
 
 
 def marks_of_picture(model: str, example: ImageExample) -> Marks | None:
@@ -63,9 +63,9 @@ def marks_of_picture(model: str, example: ImageExample) -> Marks | None:
     return None if example.mask is None else read_view(model).patches(example.mask).ravel()
 
 
-def segments(text: TokenizedText, labelled: LabeledExample, unit: str) -> list[int]:
+def segments(text: TokenizedText, labeled: LabeledExample, unit: str) -> list[int]:
     """In which text each unit stands: 0 the first, 1 the second."""
-    return [one.segment for one in rankable_units(text, labelled, unit)]
+    return [one.segment for one in rankable_units(text, labeled, unit)]
 
 
 def overlaps(unit: Token | Unit, spans: Sequence[Span]) -> bool:
@@ -73,17 +73,17 @@ def overlaps(unit: Token | Unit, spans: Sequence[Span]) -> bool:
     return any(unit.start < end and start < unit.end for start, end in spans)
 
 
-def spans_of(labelled: LabeledExample, segment: int) -> Sequence[Span]:
+def spans_of(labeled: LabeledExample, segment: int) -> Sequence[Span]:
     """The marked spans of the first or the second text."""
-    return (labelled.rationale, labelled.rationale_pair)[segment]
+    return (labeled.rationale, labeled.rationale_pair)[segment]
 
 
-def is_cut_off(text: TokenizedText, labelled: LabeledExample) -> bool:
+def is_cut_off(text: TokenizedText, labeled: LabeledExample) -> bool:
     """Whether a marked span lies, whole or in part, in what was too long for the model to read."""
     if not text.truncated:
         return False
     ends = [max((t.end for t in text.tokens if t.segment == segment), default=0) for segment in (0, 1)]
-    return any(end > ends[segment] for segment in (0, 1) for _, end in spans_of(labelled, segment))
+    return any(end > ends[segment] for segment in (0, 1) for _, end in spans_of(labeled, segment))
 
 
 def skip_reason(marks: Marks) -> str | None:

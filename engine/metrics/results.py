@@ -1,4 +1,4 @@
-"""Metric values of all examples and their means: a row an example, scores with 95 % intervals, differences by pairs."""
+"""Metric values of all examples and their means: a row an example, scores with 95% intervals, differences by pairs."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class MetricSkip:
 
 @dataclass(frozen=True)
 class MetricScore:
-    """The mean of a metric over `n` examples with its 95 % interval; None where no example has one (see `doubt`).
+    """The mean of a metric over `n` examples with its 95% interval; None where no example has one (see `doubt`).
 
     `skipped`: how many examples have no value, by reason.
     """
@@ -128,7 +128,7 @@ def mean_scores(rows: Iterable[MetricRow], skips: Iterable[MetricSkip] = (), see
 
 @dataclass(frozen=True)
 class MeanDifference:
-    """Difference of two means over the same `n` examples with a 95 % interval; None where there are none."""
+    """Difference of two means over the same `n` examples with a 95% interval; None where there are none."""
 
     value: float | None
     interval: Interval | None
@@ -164,7 +164,7 @@ def _score(of: MetricKey, values: Sequence[float], skipped: Mapping[str, int], s
 
 
 def interval(values: Float[np.ndarray, "example"], seed: int = 0, share: bool = False) -> Interval | None:
-    """95 % interval of the mean over examples, in its unit; None of fewer than two examples.
+    """95% interval of the mean over examples, in its unit; None of fewer than two examples.
 
     `share`: each example counts as 1 or as 0, so that the mean is a share of them. Then it is the exact interval of
     Clopper and Pearson (1934), which leaves room even where all of them count, or none. Values between, such as means

@@ -43,7 +43,7 @@ EXAMPLES_AT_ONCE = 8
 UNSTABLE = "every small change of the input changes the prediction"
 FLAT = "all scores are zero"
 RADII = {"text": 0.1, "image": 0.02}
-"""Of texts about 6 % of the length of an embedding; of pictures 5 of 255 levels of a color."""
+"""Of texts about 6% of the length of an embedding; of pictures 5 of 255 levels of a color."""
 MOVES = 0x5E25
 """Keeps these draws apart from those of methods with the same seed."""
 

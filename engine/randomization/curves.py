@@ -1,6 +1,6 @@
 """Curves of a check, the verdict on each method that follows from them, and which examples changed most.
 
-A curve is a mean over examples at each stage, with its 95 % interval and what was left out. A verdict is given from
+A curve is a mean over examples at each stage, with its 95% interval and what was left out. A verdict is given from
 intervals and never from means alone.
 """
 
@@ -164,7 +164,7 @@ class Verdict:
 def judge(signed: Curve, sizes: Curve | None = None, kind: str = "text") -> Verdict:
     """The verdict on a method, by its curve of Spearman's rho in the cascading mode and that of the absolute scores.
 
-    At a stage the correlation is about zero where the upper end of its 95 % interval is at most `NEAR_ZERO`, high where
+    At a stage the correlation is about zero where the upper end of its 95% interval is at most `NEAR_ZERO`, high where
     the lower end is at least `HIGH`. Where signs become random and sizes do not, the method keeps a part of its map:
     it does not pass. An independent randomization shows where a method looks; it is not judged.
     """
@@ -220,7 +220,7 @@ def _zero(point: CurvePoint) -> str:
 
 def _at(point: CurvePoint) -> str:
     value, low, high = map(_hundredths, (point.value or 0.0, point.low, point.high))
-    return f"({value}, 95 % from {low} to {high}, with {point.stage.words})"
+    return f"({value}, 95% from {low} to {high}, with {point.stage.words})"
 
 
 def _hundredths(value: float) -> str:
@@ -303,7 +303,7 @@ def _curve_json(curve: Curve) -> dict[str, Any]:
 
 
 def _point_json(point: CurvePoint) -> dict[str, Any]:
-    """`low`, `high`: ends of the 95 % interval over examples. `by_seed`: the mean of each randomization alone."""
+    """`low`, `high`: ends of the 95% interval over examples. `by_seed`: the mean of each randomization alone."""
     low, high = point.interval or (None, None)
     return {
         "stage": point.stage.number,

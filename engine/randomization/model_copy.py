@@ -133,11 +133,11 @@ def reinitialize(model: AnyClassifier, part: str, names: Sequence[str], seed: in
     fresh = _initialize(model, names, seed_of(part, seed))
     unset = [name for name, values in fresh.items() if values.isnan().any()]
     if unset:
-        raise ExegesisError(f"model {model.id}: its initialiser does not set {unset[0]}, so it cannot be randomized.")
+        raise ExegesisError(f"model {model.id}: its initializer does not set {unset[0]}, so it cannot be randomized.")
     fresh = {name: values.to(model.device, model.dtype) for name, values in fresh.items()}
     own = dict(model.module.named_parameters())
     if all(torch.equal(values, own[name]) for name, values in fresh.items()):
-        raise ExegesisError(f"model {model.id}: its initialiser leaves its part {part} as it is, so nothing is shown.")
+        raise ExegesisError(f"model {model.id}: its initializer leaves its part {part} as it is, so nothing is shown.")
     return fresh
 
 

@@ -19,7 +19,7 @@ from engine.randomization.plan import RandomizationPlan
 from engine.randomization.stages import Stage
 
 MEASURES = ("spearman", "spearman_abs", "top_k", "ssim")
-"""Spearman's rho with sign and of the absolute scores; the shared part of the top 15 %; structural similarity."""
+"""Spearman's rho with sign and of the absolute scores; the shared part of the top 15%; structural similarity."""
 FLAT_BEFORE = "its map of the model as it is is the same everywhere, so that it has no order"
 FLAT_AFTER = "its map of the randomized model is the same everywhere, so that it has no order"
 WINDOW = 7

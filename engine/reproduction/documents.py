@@ -41,7 +41,7 @@ from engine.reproduction.report import (
 NOT_EXAMINED = "not examined"
 TABLES = {
     SIMULABILITY: ("Simulability (tables 1, 3, 5 and 7)", "median", "quartiles", "seeds"),
-    AUC: ("Plausibility (tables 2 and 6)", "mean AUC", "95 % interval", "examples"),
+    AUC: ("Plausibility (tables 2 and 6)", "mean AUC", "95% interval", "examples"),
     ACTIVE: ("Share of heads with a weight above 0 (figure 5)", "median", "quartiles", "seeds"),
     DEPTH: ("Mean layer of the weight, 0 the first and 1 the last (figure 5)", "median", "quartiles", "seeds"),
 }
@@ -219,7 +219,7 @@ def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, reasons: Reasons |
     if outcome.verdict == "undecided":
         yield from (f"To tell: {wording.settling_text(outcome)}.", "")
     yield from _paragraph(failure_text(outcome, reasons))
-    ends = ["quartiles"] if claim.unit == "seeds" else ["95 % interval", "widened"]
+    ends = ["quartiles"] if claim.unit == "seeds" else ["95% interval", "widened"]
     yield from table(["what", "value", *ends, "n", "inside"], [_number(one, claim, scale) for one in outcome.numbers])
 
 

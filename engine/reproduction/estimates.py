@@ -186,7 +186,7 @@ def share_interval(hits: int, n: int, error_rate: float) -> Interval:
 
 
 def widened_interval(values: Float[np.ndarray, "example"], seed: int, error_rate: float) -> Interval:
-    """The 95 % bootstrap interval, each side as much longer as Student's t is at that rate.
+    """The 95% bootstrap interval, each side as much longer as Student's t is at that rate.
 
     A bootstrap of 2,000 draws has no quantiles as far out as a claim of 48 numbers needs them.
     """

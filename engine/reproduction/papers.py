@@ -64,10 +64,10 @@ class Topic:
 
 
 EXAMPLE_LEVEL = (
-    "Intervals are 95 % intervals over examples, paired wherever the examples are the same. A claim holds when the "
+    "Intervals are 95% intervals over examples, paired wherever the examples are the same. A claim holds when the "
     "intervals of all its numbers lie inside their bounds (Berger, 1982). It does not hold when one lies outside even "
     "after it was widened for as many numbers as the claim has (Bonferroni); where some of several numbers are enough, "
-    "those must be inside so widened. So each of the two verdicts is given to at most 5 % of the claims of which it is "
+    "those must be inside so widened. So each of the two verdicts is given to at most 5% of the claims of which it is "
     "wrong, however many numbers they have. Everything else is undecided: the number of examples that would then "
     "tell does so with power 0.8 for each number that is open, if that lies where it now seems to."
 )
@@ -75,8 +75,8 @@ SEED_LEVEL = (
     "Of students the median over the seeds is compared, and its ends are the quartiles, as in the paper: a claim "
     "holds when the ends of all its numbers lie inside their bounds, does not hold when those of one lie outside, and "
     "is undecided where quartiles overlap. Quartiles do not narrow with more students; the number of seeds that is "
-    "told is that with which a 95 % interval of the difference of medians would leave the bound with power 0.8, if "
-    "they are as spread as they now seem. Plausibility has 95 % intervals over examples, paired, widened for as many "
+    "told is that with which a 95% interval of the difference of medians would leave the bound with power 0.8, if "
+    "they are as spread as they now seem. Plausibility has 95% intervals over examples, paired, widened for as many "
     "numbers as the claim has before it is said not to hold (Bonferroni)."
 )
 NON_FINDING_RULES = (

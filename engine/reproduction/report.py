@@ -194,7 +194,7 @@ def correlation_p_value(r: float, n: int) -> float:
 
 @dataclass(frozen=True)
 class ClaimNumber:
-    """A contrast with the ends of its 95 % interval, and of the one that is widened for all numbers of its claim.
+    """A contrast with the ends of its 95% interval, and of the one that is widened for all numbers of its claim.
     `verdict`: whether it is inside its bounds. `at_best`: all that it compares is the best that its score can be.
     """
 
@@ -277,7 +277,7 @@ class ExperimentSummary:
 class TableRow:
     """A number of a table of the SMaT paper. `table`: the measure. `what`: the setting.
 
-    Simulability and heads: median and quartiles over `n` students; `train_size` examples. AUC: mean and 95 % interval
+    Simulability and heads: median and quartiles over `n` students; `train_size` examples. AUC: mean and 95% interval
     over `n` examples of a `side`, empty for all of it. `note`: what else is to be known, in words, else empty.
     """
 

@@ -161,7 +161,7 @@ def _auc(measured: Plausibility, term: StudentTerm, task: str) -> Float[np.ndarr
 
 
 def seeds_needed(distance: int | float, times: Sequence[int | float], cells: Sequence[SimulabilityCell]) -> int | None:
-    """Students a cell with which a 95 % interval of the sum of medians leaves a bound so far away, with power 0.8.
+    """Students a cell with which a 95% interval of the sum of medians leaves a bound so far away, with power 0.8.
 
     None where the sum is the bound. As if values were normal, as spread as the quartiles now are.
     """

@@ -185,7 +185,7 @@ def accuracy_text(report: Reproduction) -> str:
 
 def _range(shares: Sequence[float]) -> str:
     low, high = (f"{100 * end:.0f}" for end in (min(shares), max(shares)))
-    return f"{low} %" if low == high else f"{low} to {high} %"
+    return f"{low}%" if low == high else f"{low} to {high}%"
 
 
 def count_text(verdict: Verdict, number: int) -> str:

@@ -41,7 +41,7 @@ LAYER, HEAD = "best_layer", "best_head"
 
 @dataclass(frozen=True)
 class PlausibilityRow:
-    """One explainer's mean AUC over examples, from 0 to 1, 0.5 by chance, with a 95 % bootstrap interval over them.
+    """One explainer's mean AUC over examples, from 0 to 1, 0.5 by chance, with a 95% bootstrap interval over them.
 
     `interval`: None of a single example. `at`: the (layer, head) or (layer,) that was chosen with the labels.
     """
@@ -58,7 +58,7 @@ class PlausibilityRow:
 
 @dataclass(frozen=True)
 class HeadContrast:
-    """The mean AUC of active (λ > 0) and of the other heads, and the difference with a 95 % interval over examples."""
+    """The mean AUC of active (λ > 0) and of the other heads, and the difference with a 95% interval over examples."""
 
     active: int
     inactive: int

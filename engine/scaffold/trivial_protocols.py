@@ -41,7 +41,7 @@ LEAN_THRESHOLD = 0.1
 
 @dataclass(frozen=True)
 class ExplanationMass:
-    """The mean share, 0 to 1, of an explainer's mass on a kind of features, with a 95 % interval over examples.
+    """The mean share, 0 to 1, of an explainer's mass on a kind of features, with a 95% interval over examples.
 
     `excess`: the difference from the share that a uniform map puts there, -1 to 1, with its own `excess_interval`.
     """

@@ -29,7 +29,7 @@ Counts = Float[np.ndarray, "person condition"]
 
 @dataclass(frozen=True)
 class GuessShare:
-    """Share of guesses that match the prediction (`right` of `guesses`). `interval`: 95 %, other people, same items."""
+    """Share of guesses that match the prediction (`right` of `guesses`). `interval`: 95%, other people, same items."""
 
     right: int
     guesses: int
@@ -44,7 +44,7 @@ class GuessShare:
 class GuessGain:
     """The difference to no explanation: in accuracy, and in sureness on the scale from 1 to 5.
 
-    The intervals of all methods have a joint coverage of 95 %, those of accuracy and those of sureness separately.
+    The intervals of all methods have a joint coverage of 95%, those of accuracy and those of sureness separately.
     """
 
     accuracy: float
@@ -109,7 +109,7 @@ class GuessSummary:
             "helpful": _describe_help(self),
             "plausible": _describe_plausibility(self),
             "leak": "A better guess is no proof of understanding: an explanation is made for the answer that the model "
-            "gave, and its colours can give that answer away (Hase and Bansal, 2020).",
+            "gave, and its colors can give that answer away (Hase and Bansal, 2020).",
             "accuracy": _describe_accuracy(self),
             "baseline": _describe_baseline(self),
             "placebo": _describe_placebo(self),
@@ -257,7 +257,7 @@ def wilson_interval(share: float, count: int | float, quantile: float) -> Interv
 
 
 def share_interval(ratios: PooledRatios, place: int) -> Interval:
-    """95 % interval for other people on the same items, or for one person's other answers.
+    """95% interval for other people on the same items, or for one person's other answers.
 
     Wilson's, with the effective number of independent answers: their number divided by the design effect, the ratio of
     the variance over resampled people to that of independent answers. It is at least 1, since a few people may agree by
@@ -273,7 +273,7 @@ def share_interval(ratios: PooledRatios, place: int) -> Interval:
 
 
 def gain_interval(ratios: PooledRatios, place: int, base: int, comparisons: int) -> Interval:
-    """Interval of the difference of two shares, with a joint coverage of 95 % for all `comparisons` (Bonferroni).
+    """Interval of the difference of two shares, with a joint coverage of 95% for all `comparisons` (Bonferroni).
 
     Agresti and Caffo's for independent answers, which adds a right and a wrong one to each share. With several people
     the standard error is that over resampled people if it is larger, with Student's t: a person's skill in both
@@ -351,7 +351,7 @@ def _describe_plausibility(summary: GuessSummary) -> str:
 def _describe_accuracy(summary: GuessSummary) -> str:
     whose = "other people" if summary.annotators > 1 else "other guesses of this one person"
     return (
-        "Right is what the model said, be it true or not. The intervals are 95 % for "
+        "Right is what the model said, be it true or not. The intervals are 95% for "
         f"{whose} on the same items; those of the differences hold for all methods together."
     )
 

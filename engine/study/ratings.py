@@ -280,11 +280,11 @@ def rate_methods(
 
 
 def comparable_intervals(skills: Float[np.ndarray, "method"], errors: Errors, pieces: int) -> list[Interval]:
-    """Intervals of at least 95 % each, of which at most 5 % of studies of equal methods have two that do not overlap.
+    """Intervals of at least 95% each, of which at most 5% of studies of equal methods have two that do not overlap.
 
-    Plain 95 % intervals do not promise the second: skills are relative to each other, and a study compares many pairs.
+    Plain 95% intervals do not promise the second: skills are relative to each other, and a study compares many pairs.
     So all are stretched by one factor, the least for which two that do not overlap differ by more than Student's t
-    allows at 5 % divided by the number of pairs (Bonferroni), with `pieces` of evidence less one degrees of freedom.
+    allows at 5% divided by the number of pairs (Bonferroni), with `pieces` of evidence less one degrees of freedom.
     """
     single, paired = student_quantile(pieces, 1), student_quantile(pieces, len(skills) * (len(skills) - 1) // 2)
     own = np.diag(errors)
@@ -295,7 +295,7 @@ def comparable_intervals(skills: Float[np.ndarray, "method"], errors: Errors, pi
 
 
 def student_quantile(pieces: int, comparisons: int) -> float:
-    """Two-sided 5 % quantile of Student's t for that many simultaneous comparisons (Bonferroni)."""
+    """Two-sided 5% quantile of Student's t for that many simultaneous comparisons (Bonferroni)."""
     return float(t.ppf(1 - ERROR_RATE / (2 * comparisons), max(pieces - 1, 1)))
 
 
@@ -315,7 +315,7 @@ def strictly_better(first: Interval, second: Interval) -> bool:
 def partial_ranks(intervals: Sequence[Interval]) -> tuple[int, ...]:
     """1 + the number of strictly better methods: a method is not significantly different from the best of its rank.
 
-    Source: Fernandes et al. (2022), table 4 and appendix B: a partial order of 95 % intervals.
+    Source: Fernandes et al. (2022), table 4 and appendix B: a partial order of 95% intervals.
     """
     return tuple(1 + sum(strictly_better(other, own) for other in intervals) for own in intervals)
 

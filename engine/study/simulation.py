@@ -118,7 +118,7 @@ def simulate_guesses(simulation: GuessSimulation) -> list[GuessAnswer]:
 @dataclass(frozen=True)
 class IntervalCoverage:
     """`alone`: share of the intervals of accuracies that contain the truth. `together`: share of studies in which all
-    intervals of differences do. Both promise 95 %.
+    intervals of differences do. Both promise 95%.
     """
 
     alone: float

@@ -380,7 +380,7 @@ def _describe_ratings(summary: RankingSummary) -> str:
     what = "Methods whose intervals do not overlap differ" if differ else "No two methods are told apart yet"
     whose = "other people" if summary.annotators > 1 else "other votes of this one person"
     return (
-        f"{what}; the intervals are at least 95 % for {whose}, and wide enough that at most 5 % of studies of equally "
+        f"{what}; the intervals are at least 95% for {whose}, and wide enough that at most 5% of studies of equally "
         "good methods would tell any two apart."
     )
 

@@ -95,8 +95,8 @@ USES: dict[str, dict[str, str]] = {
         "limits": "Its labels mean nothing but the number on the watermark. Without a watermark it guesses.",
     },
     "digits": {
-        "intended_use": "A small, fast example of a vision transformer: each patch is one grey value of a digit.",
-        "limits": "Reads 8 x 8 grey values, light on dark, one upright digit each. Not for real handwriting.",
+        "intended_use": "A small, fast example of a vision transformer: each patch is one gray value of a digit.",
+        "limits": "Reads 8 x 8 gray values, light on dark, one upright digit each. Not for real handwriting.",
     },
     PRETRAINING: {
         "intended_use": (
@@ -123,7 +123,7 @@ def write_card(out: Path, card: Mapping[str, Any]) -> None:
 
 
 def describe_training(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]:
-    """Describe source, licence, use and limits of a base and a data set, as far as they are known."""
+    """Describe source, license, use and limits of a base and a data set, as far as they are known."""
     if base in catalog.embedded_bases():
         card = catalog.card(base)
         source = {"name": base, "source": f"{base} of Exegesis: {card['kind']}", "licence": card["licence"]}
@@ -147,10 +147,10 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         "",
         f"{card['kind']} {'from' if 'shape' in card else 'of'} {base['name']} on {data['name']}. {labels}",
         "",
-        f"* Base: {_sentences(base['source'], 'Licence: ' + base['licence'])}{base_hash}",
+        f"* Base: {_sentences(base['source'], 'License: ' + base['licence'])}{base_hash}",
         *([f"* Shape: {card['shape']}."] if "shape" in card else []),
-        f"* Data: {_sentences(data['source'], 'Licence: ' + data['licence'])}",
-        f"* Licence of these weights: {card['licence']}.",
+        f"* Data: {_sentences(data['source'], 'License: ' + data['licence'])}",
+        f"* License of these weights: {card['licence']}.",
         f"* SHA-256 of these weights: `{card['sha256']}` ({card['bytes']:,} bytes{precision}).",
         "",
         "## How it was trained",

@@ -63,7 +63,7 @@ class LoopConfig:
 
 @dataclass(frozen=True)
 class TrainConfig(LoopConfig):
-    """Options of a fine-tuning. Defaults: thesis, section 3.1 (10 epochs, batch 16, 5e-5, 6 % warm-up, patience 5)."""
+    """Options of a fine-tuning. Defaults: thesis, section 3.1 (10 epochs, batch 16, 5e-5, 6% warm-up, patience 5)."""
 
     columns: str = option("", "columns of a file, such as text=review,label=stars")
     method: str = option("full", "train all weights, or a LoRA adapter", choices=("full", "lora"))

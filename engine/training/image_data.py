@@ -59,7 +59,7 @@ def load_further_images(names: str, corpus: ImageCorpus) -> dict[str, ImageDatas
     for name in parse_names(names):
         data = load_images(name)
         if data.label_names != corpus.labels:
-            raise not_allowed(f"measure {name}", f"labelled {', '.join(corpus.labels)}", ", ".join(data.label_names))
+            raise not_allowed(f"measure {name}", f"labeled {', '.join(corpus.labels)}", ", ".join(data.label_names))
         sets[Path(name).name] = data
     return sets
 
@@ -68,7 +68,7 @@ def split_held_out_images(corpus: ImageCorpus, config: ImageTrainConfig) -> tupl
     """Split the training split by seed into indices (train, held out); at most a fifth is held out."""
     places = [i for i, label in enumerate(corpus.train.labels) if label is not None]
     if len(places) < 10:
-        raise ExegesisError(f"dataset: {corpus.name} has {len(places)} labelled pictures; at least 10 are needed.")
+        raise ExegesisError(f"dataset: {corpus.name} has {len(places)} labeled pictures; at least 10 are needed.")
     random.Random(config.seed).shuffle(places)
     count = min(config.held_out, max(1, len(places) // 5))
     held_out, train = places[:count], places[count:]
@@ -76,7 +76,7 @@ def split_held_out_images(corpus: ImageCorpus, config: ImageTrainConfig) -> tupl
 
 
 def image_source(dataset: str) -> dict[str, str]:
-    """Title, source and licence of a data set for the card; for a file its name only, not its path."""
+    """Title, source and license of a data set for the card; for a file its name only, not its path."""
     name = dataset.partition(":")[0]
     if name in image_names():
         card = image_card(name)

@@ -115,8 +115,8 @@ class ImageTraining(TrainingRecipe[ImageTrainConfig]):
         facts = describe_training(self.config.base, self.config.dataset, image_source(self.config.dataset))
         if self.base is not None:
             name = self.config.base
-            licence = "see the base's own card"
-            facts["base"] = {"name": name, "source": name, "licence": licence, "sha256": self.base.sha256}
+            license = "see the base's own card"
+            facts["base"] = {"name": name, "source": name, "licence": license, "sha256": self.base.sha256}
         config = module.config
         grid = config.image_size // config.patch_size
         shape = (

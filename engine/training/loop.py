@@ -289,7 +289,7 @@ def label_tensor(data: TrainingSet, indices: Sequence[int], regression: bool, de
 def warmup_linear(step: int, total: int, warmup: float) -> float:
     """Learning rate factor in [0, 1] at `step` (0-based): linear warm-up over `warmup * total` steps, linear decay.
 
-    Source: thesis, section 3.1, with a warm-up over 6 % of the steps. The factor of step 0 is not 0.
+    Source: thesis, section 3.1, with a warm-up over 6% of the steps. The factor of step 0 is not 0.
     """
     rising = max(1, round(warmup * total)) if warmup > 0 else 0
     if step < rising:

@@ -37,7 +37,7 @@ class PretrainingObjective:
 
 
 def mask_words(rows: Rows, tokenizer: Any) -> InputsAndAnswers:
-    """Select 15 % of the tokens; replace 80 % of them by the mask token, 10 % by a random token, none of the rest."""
+    """Select 15% of the tokens; replace 80% of them by the mask token, 10% by a random token, none of the rest."""
     ids, attention = _pad_inputs(rows, tokenizer.pad_token_id)
     special = torch.isin(ids, torch.tensor(tokenizer.all_special_ids))
     chosen = _choose(~special)
@@ -73,7 +73,7 @@ def _pad_inputs(rows: Rows, pad: int) -> tuple[torch.Tensor, torch.Tensor]:
 
 
 def _choose(free: torch.Tensor) -> torch.Tensor:
-    """Choose 15 % of the free positions of each row, and at least one if there is any."""
+    """Choose 15% of the free positions of each row, and at least one if there is any."""
     order = torch.rand(free.shape).masked_fill(~free, 2.0)
     count = (free.sum(1, keepdim=True) * HIDDEN_SHARE).round().clamp(min=1)
     return (order.argsort(1).argsort(1) < count) & free

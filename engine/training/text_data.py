@@ -53,7 +53,7 @@ def load_further_texts(names: str, corpus: TextCorpus) -> dict[str, tuple[Labele
         data = load(name)
         labels = SCORE if data.task == "regression" else data.label_names
         if labels != corpus.labels:
-            raise not_allowed(f"measure {name}", f"labelled {', '.join(corpus.labels)}", ", ".join(labels))
+            raise not_allowed(f"measure {name}", f"labeled {', '.join(corpus.labels)}", ", ".join(labels))
         sets[Path(name).name] = _labelled(data)
     return sets
 
@@ -66,7 +66,7 @@ def load_train_split(dataset: str, mapping: dict[str, str] | None = None) -> Dat
 
 
 def text_source(dataset: str) -> dict[str, str]:
-    """Title, source and licence of a data set for the card; for a file its name only, not its path."""
+    """Title, source and license of a data set for the card; for a file its name only, not its path."""
     if known := registered_name(dataset):
         card = dataset_card(known)
         return {"name": card.title, "source": card.source, "licence": card.licence}

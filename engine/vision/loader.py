@@ -72,6 +72,6 @@ def _run_trial(model: ImageClassifier) -> dict[str, Any]:
         [prediction] = model.predictions(model.logits(model.collate([model.encode(Picture(gray))])))
     finite = all(map(math.isfinite, prediction.logits))
     detail = (
-        f"grey is {prediction.label} {max(prediction.probabilities):.3f}" if finite else "its logits are not finite"
+        f"gray is {prediction.label} {max(prediction.probabilities):.3f}" if finite else "its logits are not finite"
     )
     return {"name": "a picture runs", "ok": finite, "detail": detail}

@@ -16,7 +16,7 @@ SECONDS = 120.0
 
 @pytest.fixture(autouse=True)
 def on_this_machine() -> Iterator[None]:
-    """A script that is run without a browser counts as opened on this machine: the organiser's pages ask."""
+    """A script that is run without a browser counts as opened on this machine: the organizer's pages ask."""
     with patch.object(ContextProxy, "ip_address", new_callable=PropertyMock, return_value=None):
         yield
 

@@ -140,7 +140,7 @@ def test_what_the_operator_offers_is_listed_and_opens(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.usefixtures("elsewhere", "own_home")
-def test_only_the_organiser_cancels_removes_and_clears(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_the_organizer_cancels_removes_and_clears(monkeypatch: pytest.MonkeyPatch) -> None:
     job = jobs.submit("explain", {"model": "reviews-minilm", "methods": ["random"], "examples": [{"text": "good"}]})
     jobs.wait(job.id, SECONDS)
     monkeypatch.setenv(OPEN, "1")
@@ -153,7 +153,7 @@ def test_only_the_organiser_cancels_removes_and_clears(monkeypatch: pytest.Monke
 
 
 @pytest.mark.usefixtures("own_home")
-def test_the_organiser_is_offered_them() -> None:
+def test_the_organizer_is_offered_them() -> None:
     job = jobs.submit("explain", {"model": "reviews-minilm", "methods": ["random"], "examples": [{"text": "good"}]})
     jobs.wait(job.id, SECONDS)
     assert "Remove" in buttons(opened(LIBRARY))

@@ -108,15 +108,15 @@ def test_without_predictions_the_list_and_the_way_through_it_work(model: str, da
     page.text_input(key("browse.search")).set_value("BATTERY  died").run()
     assert column(page, "#") == [2]
     assert page.query_params["find"] == "BATTERY  died"
-    assert cached_predictions(model, [labelled.example for labelled in load(data).examples]) == [None] * 5
+    assert cached_predictions(model, [labeled.example for labeled in load(data).examples]) == [None] * 5
 
 
 def test_predictions_come_by_a_job_and_agree_with_the_model(model: str, data: str) -> None:
     page = predicted(opened(model=model, data=data), "Predict all 5 examples")
     assert not page.exception
     examples = load(data).examples
-    made = predictions(model, [labelled.example for labelled in examples])
-    right = [prediction.index == labelled.label for prediction, labelled in zip(made, examples, strict=True)]
+    made = predictions(model, [labeled.example for labeled in examples])
+    right = [prediction.index == labeled.label for prediction, labeled in zip(made, examples, strict=True)]
     assert column(page, "Prediction") == [prediction.label for prediction in made]
     assert column(page, "Confidence") == pytest.approx([max(prediction.probabilities) for prediction in made])
     assert column(page, "Verdict") == ["✓ right" if one else "✗ wrong" for one in right]
@@ -182,7 +182,7 @@ def test_a_running_job_shows_its_progress_and_can_be_cancelled(model: str, tmp_p
 def test_scores_have_errors_instead_of_verdicts(scorer: str, tmp_path: Path) -> None:
     data = written(tmp_path, [{"text": text, "label": i / 4 + 0.1} for i, text in enumerate(CORPUS)])
     page = predicted(opened(model=scorer, data=data), "Predict all 5 examples")
-    made = predictions(scorer, [labelled.example for labelled in load(data).examples])
+    made = predictions(scorer, [labeled.example for labeled in load(data).examples])
     errors = [abs(prediction.logits[0] - (i / 4 + 0.1)) for i, prediction in enumerate(made)]
     assert column(page, "Error") == pytest.approx(errors)
     assert "Verdict" not in page.dataframe[0].value

@@ -39,7 +39,7 @@ def test_a_number_of_a_chart_is_chosen_from_a_list_and_leads_to_its_examples() -
     page = opened(view="curves")
     assert page.segmented_control(SESSION.key("text", "look.view")).proto.required, "a view that is clicked again stays"
     listed = page.selectbox(SESSION.key("text", "lead.curves."))
-    place = next(at for at, words in enumerate(listed.options) if words.startswith("LIME, 20 % of the tokens: "))
+    place = next(at for at, words in enumerate(listed.options) if words.startswith("LIME, 20% of the tokens: "))
     listed.set_value(place).run()
     assert page.query_params["point"] == ["reviews-minilm", "lime", "without_top", "", "20", ""]
     assert len([link for link in page.get("page_link") if link.proto.label == "Open on Text"]) == 10

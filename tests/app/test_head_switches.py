@@ -77,7 +77,7 @@ def test_a_head_switched_off_shows_the_engines_own_numbers(model: str) -> None:
     plain = Request(model, "random", Example(TEXT))
     off = switch_off_each(plain)
     target = off.target
-    shares = [f"{100 * value:.1f}\u00a0%" for value in (off.whole[target], off.off[2, 1, target])]
+    shares = [f"{100 * value:.1f}%" for value in (off.whole[target], off.off[2, 1, target])]
     told = beside(page)
     assert f"{shares[0]} → {shares[1]}" in told
     assert "percentage points" in told
@@ -92,7 +92,7 @@ def test_a_head_is_scaled_by_its_slider_and_taken_back_by_its_button(model: str)
     assert switched(page) == "0.3x1.5"
     request = Request(model, "random", Example(TEXT), heads=HeadScales(((0, 3, 1.5),)))
     share = explain(request).prediction
-    assert any(f"{100 * value:.1f}\u00a0%" in beside(page) for value in share.probabilities)
+    assert any(f"{100 * value:.1f}%" in beside(page) for value in share.probabilities)
     press(page, "0.3 × 1.5")
     assert switched(page) == ""
     assert page.slider(key("text", "scale.0.3")).value == 1.0

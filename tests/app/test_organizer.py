@@ -1,4 +1,4 @@
-"""The gate before the organiser's pages as a script: the password, a log-in, this machine, and nobody else."""
+"""The gate before the organizer's pages as a script: the password, a log-in, this machine, and nobody else."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def gated() -> None:
     from components.organizer import admit_organizer
 
     if admit_organizer():
-        st.text("the organiser's")
+        st.text("the organizer's")
 
 
 def opened() -> AppTest:
@@ -37,7 +37,7 @@ def opened() -> AppTest:
 
 def inside(page: AppTest) -> bool:
     assert not page.exception
-    return [text.value for text in page.text] == ["the organiser's"]
+    return [text.value for text in page.text] == ["the organizer's"]
 
 
 def tried(page: AppTest, password: str) -> AppTest:

@@ -112,7 +112,5 @@ def test_curves_of_both_ways_and_the_agreement_are_drawn(model: str) -> None:
     page.segmented_control(key("question")).set_value("agreement").run()
     page.segmented_control(key("measure")).set_value("top_k").run()
     [chart] = page.get("plotly_chart")
-    assert [row[place] for place, row in enumerate(json.loads(chart.proto.spec)["data"][0]["text"])] == [
-        "100\u00a0%"
-    ] * 2
+    assert [row[place] for place, row in enumerate(json.loads(chart.proto.spec)["data"][0]["text"])] == ["100%"] * 2
     assert any("of 9 patches that both maps name" in words for words in captions(page))

@@ -85,7 +85,7 @@ def test_answers_that_cannot_tell_are_no_guesses() -> None:
     assert "Nobody has guessed yet." in said
 
 
-def test_the_organiser_sees_the_guess_beside_the_models_answer_and_the_one_explanation_or_none() -> None:
+def test_the_organizer_sees_the_guess_beside_the_models_answer_and_the_one_explanation_or_none() -> None:
     study = guessed(1, Guess(0, 2))
     kept = results(study.id).votes
     alone, explained = (next(vote for vote in kept if bool(vote.order) == shown) for shown in (False, True))

@@ -209,12 +209,12 @@ def test_what_nobody_saw_is_said(query: dict[str, str]) -> None:
     assert "<b>" not in "".join(one.proto.body for one in page.get("html"))
 
 
-def test_the_page_is_behind_the_organisers_password(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_page_is_behind_the_organizers_password(monkeypatch: pytest.MonkeyPatch) -> None:
     study = open_study()
     poll(study, 1, FIRST_BEST)
     monkeypatch.setenv(PASSWORD, "open sesame")
     page = opened(study=study.id, annotator=results(study.id).votes[0].annotator, item="1")
-    assert [field.label for field in page.text_input] == ["The organiser's password"]
+    assert [field.label for field in page.text_input] == ["The organizer's password"]
     assert not page.expander
     assert not page.selectbox
 

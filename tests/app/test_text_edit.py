@@ -131,7 +131,7 @@ def test_editing_is_a_toggle_then_a_text_and_can_be_dropped(model: str) -> None:
     assert "edit" not in page.query_params
 
 
-def test_neighbouring_pins_can_be_replaced(model: str) -> None:
+def test_neighboring_pins_can_be_replaced(model: str) -> None:
     page = opened(model, pin="1,2")
     [field] = [one for one in page.text_input if "Replace" in one.label]
     assert field.label == "Replace «good food» with"
@@ -143,7 +143,7 @@ def test_neighbouring_pins_can_be_replaced(model: str) -> None:
     [field] = [one for one in page.text_input if "Replace" in one.label]
     assert field.value == ""
     assert not rows(page)
-    assert not [one for one in opened(model, pin="1,4").text_input if "Replace" in one.label], "not neighbours"
+    assert not [one for one in opened(model, pin="1,4").text_input if "Replace" in one.label], "not neighbors"
 
 
 def test_a_replacement_keeps_what_was_edited_before(model: str) -> None:

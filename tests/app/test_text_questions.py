@@ -83,7 +83,7 @@ def test_both_answers_are_drawn_and_can_be_changed(model: str) -> None:
     assert not page.get("vega_lite_chart")
     assert [row[place] for place, row in enumerate(cells(page))] == ["+1.00"] * 3
     page.segmented_control(key("measure")).set_value("top_k").run()
-    assert [row[place] for place, row in enumerate(cells(page))] == ["100\u00a0%"] * 3
+    assert [row[place] for place, row in enumerate(cells(page))] == ["100%"] * 3
     page.segmented_control(key("question")).set_value("curves").run()
     page.selectbox(key("removal")).set_value("delete").run()
     assert not page.exception

@@ -71,7 +71,7 @@ def long(length: int = 512) -> HeadReading:
 
 
 def resting() -> HeadReading:
-    """Two heads that rest on [CLS]: the rest has 3 % each at most, less than an even share."""
+    """Two heads that rest on [CLS]: the rest has 3% each at most, less than an even share."""
     rest = np.linspace(0.02, 0.03, len(WORDS) - 1)
     return reading(np.tile(np.r_[1 - rest.sum(), rest], (1, 2, len(WORDS), 1)).astype(np.float16), text_tokens(WORDS))
 

@@ -27,7 +27,7 @@ WORDS = ("[CLS]", "the", "actors", "are", "warm", "&", "<b>funny</b>", "and", "v
 DRAW = """
 export default function ({ data, parentElement, setTriggerValue }) {
 const host = parentElement.querySelector(".host") ?? parentElement.appendChild(element("div", { class: "xg host" }));
-const model = new BoardModel(data.told, new Colours(host), ({ query }) => setTriggerValue("asked", query));
+const model = new BoardModel(data.told, new Colors(host), ({ query }) => setTriggerValue("asked", query));
 const bytes = Uint8Array.from(atob(data.body), (letter) => letter.charCodeAt(0));
 const [layer, head] = data.head;
 const draw = { matrix: drawMatrix, overlay: drawOverlay }[data.told.detail];
@@ -36,11 +36,11 @@ const show = () => (draw ? draw(host, model, [layer, head]) : drawLines(host, mo
 const whole = data.whole && Uint8Array.from(atob(data.whole), (letter) => letter.charCodeAt(0));
 Promise.all([unpacked(bytes), whole && wholeHead(whole)]).then(([grids, one]) => {
 Object.assign(model, { grids, whole: one });
-coloured();
+colored();
 });
-function coloured() {
-model.colours = new Colours(host);
-if (!model.colours.known) return requestAnimationFrame(coloured);
+function colored() {
+model.colors = new Colors(host);
+if (!model.colors.known) return requestAnimationFrame(colored);
 show();
 parentElement.dataset.shown = "";
 }

@@ -50,7 +50,7 @@ def thumbnails(page: Page) -> Iterator[tuple[tuple[int, int], np.ndarray]]:
 
 
 def ramp(theme: Theme, shares: np.ndarray, side: Side = "amount") -> np.ndarray:
-    """The colours of shares from 0 to 1, between two of the palette's steps where they lie there."""
+    """The colors of shares from 0 to 1, between two of the palette's steps where they lie there."""
     steps = np.array([rgb(color(theme, side, step)) for step in range(STEPS + 1)])
     channels = [np.interp(shares * STEPS, np.arange(STEPS + 1), steps[:, channel]) for channel in range(3)]
     return np.rint(np.stack(channels, axis=-1)).astype(int)

@@ -62,6 +62,6 @@ def _drawn(session: CDPSession) -> list[str]:
     return [seen["strings"][at] for at in seen["documents"][0]["layout"]["text"] if at >= 0]
 
 
-def rgb(colour: str) -> str:
+def rgb(color: str) -> str:
     """#rrggbb as a browser says it."""
-    return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
+    return "rgb({}, {}, {})".format(*(int(color[at : at + 2], 16) for at in (1, 3, 5)))

@@ -1,4 +1,4 @@
-"""An organiser's hands on the pages of studies and of results."""
+"""An organizer's hands on the pages of studies and of results."""
 
 from __future__ import annotations
 

@@ -77,5 +77,5 @@ def expect_held(page: Page, pins: str, runs: int) -> None:
     expect(page.get_by_text(re.compile(rf"^Python holds {pins} after {runs} runs$"))).to_be_visible(timeout=TIMEOUT_MS)
 
 
-def rgb(colour: str) -> np.ndarray:
-    return np.array([int(colour[at : at + 2], 16) for at in (1, 3, 5)])
+def rgb(color: str) -> np.ndarray:
+    return np.array([int(color[at : at + 2], 16) for at in (1, 3, 5)])

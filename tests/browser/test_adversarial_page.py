@@ -24,7 +24,7 @@ def test_pixels_are_attacked_on_request_and_shown_before_and_after(server: Serve
         expect(page.get_by_role("region", name=title, exact=True)).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_role("img", name="Difference, magnified")).to_have_count(2)
     expect(page.locator(".stVegaLiteChart")).to_have_count(len(CURVES), timeout=TIMEOUT_MS)
-    expect(page.get_by_text("each colour (0 to 1)").first).to_be_visible()
+    expect(page.get_by_text("each color (0 to 1)").first).to_be_visible()
     expect(page.get_by_role("button", name="Picture, constrained")).to_be_visible()
 
 

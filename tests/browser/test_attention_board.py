@@ -65,8 +65,8 @@ def expect_shown(page: Page, head: str, how: str) -> None:
     expect(facts(page)).to_have_text(re.compile(rf"^Layer {layer}, head {place}: .* · {how}$"))
 
 
-def expect_colour(page: Page, head: tuple[int, int], share: float, scheme: Scheme, score: str) -> None:
-    """The cell of the score map is coloured by its share of the largest, a slope by its side."""
+def expect_color(page: Page, head: tuple[int, int], share: float, scheme: Scheme, score: str) -> None:
+    """The cell of the score map is colored by its share of the largest, a slope by its side."""
     side: Side = "amount" if score == "importance" else "for" if share > 0 else "against"
     wanted = ramp(scheme, np.array(abs(share)), side)
     found = cell(page, f"{head[0]}.{head[1]}").evaluate("cell => getComputedStyle(cell).backgroundColor")
@@ -74,7 +74,7 @@ def expect_colour(page: Page, head: tuple[int, int], share: float, scheme: Schem
 
 
 @pytest.mark.parametrize(("scheme", "scale", "score"), [("light", "own", "importance"), ("dark", "shared", "off")])
-def test_every_pixel_of_a_matrix_and_every_score_has_the_colour_of_its_value(
+def test_every_pixel_of_a_matrix_and_every_score_has_the_color_of_its_value(
     server: Server, open_page: Open, text: HeadReading, scheme: Scheme, scale: str, score: str
 ) -> None:
     page = opened(server, open_page, f"scale={scale}&score={score}", scheme=scheme)
@@ -87,12 +87,12 @@ def test_every_pixel_of_a_matrix_and_every_score_has_the_colour_of_its_value(
         assert np.abs(seen - wanted).max() <= EXACT, head
     values = text.scores["importance"] if score == "importance" else text.slope
     for head in ((0, 0), (2, 0), (3, 7), (5, 11)):
-        expect_colour(page, head, values[head] / np.abs(values).max(), scheme, score)
+        expect_color(page, head, values[head] / np.abs(values).max(), scheme, score)
 
 
 def test_faint_values_are_strengthened_where_that_is_asked(page: Page, text: HeadReading) -> None:
     page.get_by_role("region", name="All heads").get_by_label("Strengthen faint values").check()
-    expect(page.get_by_text("gamma 0.5: half the colour at a quarter of it")).to_be_visible()
+    expect(page.get_by_text("gamma 0.5: half the color at a quarter of it")).to_be_visible()
     for head, seen in thumbnails(page):
         matrix = text.attention[head]
         wanted = ramp("light", enlarged(levels(matrix, matrix.max()), *seen.shape[:2]) ** 0.5)
@@ -265,7 +265,7 @@ def test_on_a_phone_the_head_stands_under_the_scores_and_a_finger_locks(server: 
     expect_shown(page, "4.4", "locked")
 
 
-def test_another_theme_colours_everything_anew(page: Page, text: HeadReading) -> None:
+def test_another_theme_colors_everything_anew(page: Page, text: HeadReading) -> None:
     page.emulate_media(color_scheme="dark")
     matrix, dark = text.attention[1, 2], rgb(PALETTES["dark"].ground)
     expect(page.locator(".stApp")).to_have_css("background-color", f"rgb({', '.join(map(str, dark))})")

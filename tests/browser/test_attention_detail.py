@@ -1,4 +1,4 @@
-"""The drawings of one head in Chromium: values, colours and words of a matrix, of lines and of a map over a picture."""
+"""The drawings of one head in Chromium: values, colors and words of a matrix, of lines and of a map over a picture."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def rgb(value: str) -> np.ndarray:
     return np.array([int(value[at : at + 2], 16) for at in (1, 3, 5)])
 
 
-def cell_colours(shown: np.ndarray, rows: int, columns: int, side: int = 36) -> np.ndarray:
+def cell_colors(shown: np.ndarray, rows: int, columns: int, side: int = 36) -> np.ndarray:
     """The middles of the cells, which end two pixels before the right and lower edge."""
     bottom, right = shown.shape[0] - 2, shown.shape[1] - 2
     ys = bottom - side * (rows - np.arange(rows)) + side // 2
@@ -118,14 +118,14 @@ def test_hovering_a_cell_says_its_value_and_a_label_its_row(server: Server, open
     expect(said(page)).to_contain_text("A row is a token that looks")
 
 
-def test_cells_have_the_colours_of_the_palette(server: Server, open_page: Open, scheme: Scheme) -> None:
+def test_cells_have_the_colors_of_the_palette(server: Server, open_page: Open, scheme: Scheme) -> None:
     page = opened(server, open_page, "whole=1", scheme=scheme)
     shares = values() / values().max()
     near = np.array([[rgb(color(scheme, "amount", round(STEPS * share))) for share in row] for row in shares])
     palette = np.array([rgb(color(scheme, "amount", step)) for step in range(STEPS + 1)])
     step = np.abs(np.diff(palette, axis=0)).max()
-    shown = cell_colours(pixels(matrix(page)), 12, 12)
-    assert np.abs(shown - near).max() <= step, "colours lie between two steps of the palette"
+    shown = cell_colors(pixels(matrix(page)), 12, 12)
+    assert np.abs(shown - near).max() <= step, "colors lie between two steps of the palette"
     at = np.unravel_index(shares.argmax(), shares.shape)
     assert np.abs(shown[at] - rgb(color(scheme, "amount", STEPS))).max() <= 1
 
@@ -138,7 +138,7 @@ def test_where_a_token_may_not_attend_there_is_a_hatch_and_no_number(server: Ser
     expect(said(page)).to_contain_text("Its row adds up to 1.00.")
     shown = pixels(matrix(page))
     assert stripes(cell_at(shown, 0, 11)) >= 3, "lines on the ground"
-    assert stripes(cell_at(shown, 11, 0)) == 0, "a colour alone"
+    assert stripes(cell_at(shown, 11, 0)) == 0, "a color alone"
     allowed = opened(server, open_page, "show=text")
     expect(allowed.get_by_text("may not attend", exact=True)).to_be_hidden()
 
@@ -197,12 +197,12 @@ def test_zoom_by_keys_wheel_and_buttons_and_dragging_moves(server: Server, open_
 def test_faint_values_are_strengthened_and_the_legend_says_how(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "whole=1")
     expect(page.get_by_text("gamma")).to_be_hidden()
-    plain = cell_colours(pixels(matrix(page)), 12, 12)
+    plain = cell_colors(pixels(matrix(page)), 12, 12)
     page.get_by_role("checkbox", name="Strengthen faint values").check()
     half = printed(values().max() / 4)
-    expect(page.get_by_text(f"gamma 0.5: half the colour at {half}")).to_be_visible()
+    expect(page.get_by_text(f"gamma 0.5: half the color at {half}")).to_be_visible()
     shares = values() / values().max()
-    strong = cell_colours(pixels(matrix(page)), 12, 12)
+    strong = cell_colors(pixels(matrix(page)), 12, 12)
     darker = (plain - strong).sum(axis=2)
     assert (darker[(shares > 0.02) & (shares < 0.9)] > 0).all()
     assert np.abs(darker[shares == 1]).max() == 0

@@ -1,4 +1,4 @@
-"""Where the colours of the board's thumbnails end, and what is said of it, in Chromium."""
+"""Where the colors of the board's thumbnails end, and what is said of it, in Chromium."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.head_readings import causal_reading, text_reading
 __all__ = ["server"]
 
 
-def test_a_part_of_a_matrix_has_the_colours_of_the_whole_head(server: Server, open_page: Open) -> None:
+def test_a_part_of_a_matrix_has_the_colors_of_the_whole_head(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "of=pair&between=a_to_b&special=off")
     made = READINGS["pair"]()
     assert made is not None
@@ -30,7 +30,7 @@ def test_a_part_of_a_matrix_has_the_colours_of_the_whole_head(server: Server, op
         assert np.abs(seen - ramp("light", enlarged(shares, *seen.shape[:2]))).max() <= EXACT, head
         fainter += shares.max() < 0.9
     assert fainter, "else the test would see no difference"
-    expect(page.get_by_text("Colours end at the largest value of the whole head")).to_be_visible()
+    expect(page.get_by_text("Colors end at the largest value of the whole head")).to_be_visible()
 
 
 @pytest.mark.parametrize("layers", [(1,), (0, 5)])

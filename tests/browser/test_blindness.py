@@ -58,7 +58,7 @@ def study(request: pytest.FixtureRequest, server: Server, tmp_path_factory: pyte
 
 @cache
 def ours() -> tuple[bytes, ...]:
-    """Style sheets and scripts, which are the same in every study: they speak of gradients of colours."""
+    """Style sheets and scripts, which are the same in every study: they speak of gradients of colors."""
     sheets = [stylesheet(), picture_sheet(), f"<style>{asset_sheet('ballot')}</style>"]
     files = component_files("ranking", folder=Path(ranking.__file__).parent)
     return tuple(one.encode() for one in [*sheets, *files, compact_script(SCRIPT.read_text(encoding="utf-8"))])

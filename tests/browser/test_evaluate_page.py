@@ -31,7 +31,7 @@ def test_a_number_tells_itself_and_leads_to_an_example_on_the_text_page(server: 
     expect(told).to_have_text(HINT)
     cell = board.get_by_role("button", name=re.compile("^LIME, comprehensiveness: "))
     cell.focus()
-    expect(told).to_contain_text(re.compile(r"^LIME, comprehensiveness: .* 95 % interval .* n = 40"))
+    expect(told).to_contain_text(re.compile(r"^LIME, comprehensiveness: .* 95% interval .* n = 40"))
     page.keyboard.press("Enter")
     expect(page.get_by_text("LIME, comprehensiveness, on reviews-minilm: 40 examples")).to_be_visible()
     expect(page).to_have_url(re.compile("point=lime"))

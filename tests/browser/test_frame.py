@@ -1,4 +1,4 @@
-"""The frame in both colour schemes: our colours, system fonts, nothing from elsewhere, usable when narrow."""
+"""The frame in both color schemes: our colors, system fonts, nothing from elsewhere, usable when narrow."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def theme() -> dict[str, Any]:
     return tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
 
 
-def rgb(colour: str) -> str:
-    return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
+def rgb(color: str) -> str:
+    return "rgb({}, {}, {})".format(*(int(color[at : at + 2], 16) for at in (1, 3, 5)))
 
 
 def test_the_theme_follows_the_system(

@@ -40,7 +40,7 @@ def fits(page: Page) -> bool:
 
 
 def expect_legible(page: Page, words: Locator) -> None:
-    """They have the colour of text in either theme."""
+    """They have the color of text in either theme."""
     for scheme, palette in PALETTES.items():
         page.emulate_media(color_scheme=scheme)
         expect(words).to_have_css("color", rgb(palette.text))

@@ -23,8 +23,8 @@ def address(server: Server, model: str, **query: str) -> str:
     return f"{server.url}/{ATTENTION.url_path}?{urlencode(asked)}"
 
 
-def rgb(colour: str) -> str:
-    return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
+def rgb(color: str) -> str:
+    return "rgb({}, {}, {})".format(*(int(color[at : at + 2], 16) for at in (1, 3, 5)))
 
 
 def test_a_head_is_switched_off_scaled_by_keys_and_restored(server: Server, model: str, open_page: Open) -> None:

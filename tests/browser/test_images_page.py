@@ -51,7 +51,7 @@ def expect_maps(page: Page) -> None:
 
 
 def drawn(page: Page) -> list[str]:
-    """What each map shows: its scores and the colours of both themes."""
+    """What each map shows: its scores and the colors of both themes."""
     return [the_map(page, method).evaluate("map => map.outerHTML") for method in METHODS]
 
 

@@ -41,7 +41,7 @@ def sound(provider: Provider) -> None:
 
 @pytest.fixture(scope="module")
 def server(provider: Provider, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A server whose account on the machine has the secrets of a log-in, and that lists one organiser."""
+    """A server whose account on the machine has the secrets of a log-in, and that lists one organizer."""
     account = tmp_path_factory.mktemp("account")
     _set_up(account / ".streamlit" / "secrets.toml", provider)
     told = {"HOME": str(account), ADMINS: "ada@lab.example", PASSWORD: ""}
@@ -87,7 +87,7 @@ def expect_outside(page: Page, said: str) -> None:
     expect(button(page, NEW)).to_have_count(0)
 
 
-def test_an_organiser_logs_in_and_out(server: Server, provider: Provider, open_page: Callable[..., Page]) -> None:
+def test_an_organizer_logs_in_and_out(server: Server, provider: Provider, open_page: Callable[..., Page]) -> None:
     provider.claims = ADA
     page = open_page(f"{server.url}/study")
     log_in(page, server)

@@ -72,7 +72,7 @@ def test_methods_are_filtered_ticked_and_drawn_when_the_list_closes(page: Page) 
 
 def test_a_closed_list_forgets_its_filters_and_keeps_its_parameters(page: Page) -> None:
     dialog = opened(page)
-    choose(dialog, "Summarised as", "Removal effect")
+    choose(dialog, "Summarized as", "Removal effect")
     expect(dialog.get_by_role("checkbox")).to_have_count(by_axis("summary", "Removal effect"))
     tick(dialog, "occlusion")
     dialog.get_by_text("Parameters").first.click()
@@ -110,10 +110,10 @@ def test_a_narrow_row_stands_under_its_name_and_names_its_axes(server: Server, m
 
 
 GROUND = """cell => {
-  const clear = 'rgba(0, 0, 0, 0)', colour = node => getComputedStyle(node).backgroundColor
+  const clear = 'rgba(0, 0, 0, 0)', color = node => getComputedStyle(node).backgroundColor
   let node = cell
-  while (colour(node) === clear) node = node.parentElement
-  return [getComputedStyle(cell).color, colour(node)]
+  while (color(node) === clear) node = node.parentElement
+  return [getComputedStyle(cell).color, color(node)]
 }"""
 
 
@@ -126,6 +126,6 @@ def test_the_text_of_the_list_stands_out_from_its_ground(page: Page) -> None:
         assert abs(text - ground) > 150
 
 
-def brightness(colour: str) -> float:
+def brightness(color: str) -> float:
     """Mean of red, green and blue, 0 to 255."""
-    return sum(int(part) for part in re.findall(r"\d+", colour)[:3]) / 3
+    return sum(int(part) for part in re.findall(r"\d+", color)[:3]) / 3

@@ -1,4 +1,4 @@
-"""Maps of a picture in Chromium: the colours and edges of every patch, at any opacity, and the picture below them."""
+"""Maps of a picture in Chromium: the colors and edges of every patch, at any opacity, and the picture below them."""
 
 from __future__ import annotations
 
@@ -62,20 +62,20 @@ def same(shot: np.ndarray, wanted: np.ndarray, levels: int = EXACT) -> bool:
     return any(np.abs(cut - wanted).max() <= levels for cut in cuts)
 
 
-def expected_colours(shown: PatchMap, scheme: Scheme) -> list[np.ndarray]:
+def expected_colors(shown: PatchMap, scheme: Scheme) -> list[np.ndarray]:
     """By the palette alone, patch by patch."""
     sides = ["amount" if not shown.signed else "for" if value > 0 else "against" for value in shown.scores.flat]
     steps = [step_of(value, shown.scale) for value in shown.scores.flat]
     return [rgb(color(scheme, side, step)) for side, step in zip(sides, steps, strict=True)]
 
 
-def test_at_full_opacity_each_patch_has_the_colour_of_its_score_to_its_edges(
+def test_at_full_opacity_each_patch_has_the_color_of_its_score_to_its_edges(
     server: Server, open_page: Open, scheme: Scheme
 ) -> None:
     page = opened(server, open_page, "opacity=100", scheme=scheme)
     for number in (0, 1):
         shown = pixels(the_map(page, number))
-        for cell, wanted in zip(cells(shown, 1), expected_colours(view(number), scheme), strict=True):
+        for cell, wanted in zip(cells(shown, 1), expected_colors(view(number), scheme), strict=True):
             assert np.abs(cell - wanted).max() <= EXACT, number
 
 

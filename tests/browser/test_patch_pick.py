@@ -42,7 +42,7 @@ def page(server: Server, open_page: Open) -> Page:
 
 
 def ringed(page: Page, at: int, scheme: Scheme = "light") -> list[bool]:
-    """On which cards the patch has a ring in the colour of the text."""
+    """On which cards the patch has a ring in the color of the text."""
     page.mouse.move(1, 1)
     found = []
     for number in range(MAPS):

@@ -1,4 +1,4 @@
-"""An organiser's way through the Study page: a study is made, opened, sent, closed, copied, put away and deleted."""
+"""An organizer's way through the Study page: a study is made, opened, sent, closed, copied, put away and deleted."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def test_what_is_typed_while_the_form_is_drawn_stays(server: Server, open_page: 
     expect(page.get_by_role("spinbutton", name="Items a person sees")).to_have_value("4")
 
 
-def test_an_organiser_makes_opens_sends_closes_copies_archives_and_deletes(
+def test_an_organizer_makes_opens_sends_closes_copies_archives_and_deletes(
     server: Server, open_page: Callable[..., Page]
 ) -> None:
     page = open_page(f"{server.url}/study", width=390)

@@ -90,5 +90,5 @@ def test_what_somebody_saw_is_a_link_away_and_so_are_the_results(
     expect(page.get_by_role("heading", name="People prefer")).to_be_visible(timeout=TIMEOUT_MS)
 
 
-def rgb(colour: str) -> str:
-    return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
+def rgb(color: str) -> str:
+    return "rgb({}, {}, {})".format(*(int(color[at : at + 2], 16) for at in (1, 3, 5)))

@@ -31,8 +31,8 @@ def address(server: Server, model: str, **query: str) -> str:
     return f"{server.url}/{TEXT.url_path}?{urlencode(pairs)}"
 
 
-def rgb(colour: str) -> str:
-    return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
+def rgb(color: str) -> str:
+    return "rgb({}, {}, {})".format(*(int(color[at : at + 2], 16) for at in (1, 3, 5)))
 
 
 def test_a_pinned_token_is_replaced_and_the_link_keeps_it(server: Server, model: str, open_page: Open) -> None:

@@ -67,7 +67,7 @@ def test_every_file_is_saved_and_opens_alone(server: Server, model: str, open_pa
         expect(picture.locator("text.text").first).to_have_css("fill", rgb(text))
 
 
-def test_the_picture_is_saved_in_pixels_and_in_light_colours(
+def test_the_picture_is_saved_in_pixels_and_in_light_colors(
     server: Server, model: str, open_page: Open, tmp_path: Path
 ) -> None:
     pairs = [("model", model), *(("method", method) for method in METHODS), ("text", WORDS)]

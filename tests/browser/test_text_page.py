@@ -91,7 +91,7 @@ def test_details_open_on_a_click_and_hold_the_provenance(server: Server, model: 
     expect(facts).to_contain_text("seed 0")
 
 
-def test_both_themes_have_their_own_colours(scheme: Theme, server: Server, model: str, open_page: Open) -> None:
+def test_both_themes_have_their_own_colors(scheme: Theme, server: Server, model: str, open_page: Open) -> None:
     page = open_page(address(server, model, text=TEXT_HERE), scheme=scheme)
     expect_maps(page)
     strongest = row(page, "random").locator(f".m{STEPS}").first

@@ -37,5 +37,5 @@ def test_curves_and_agreement_are_drawn(server: Server, model: str, open_page: C
         expect(heat.get_by_text(explainer(method).title, exact=True).first).to_be_visible()
 
 
-def rgb(colour: str) -> str:
-    return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
+def rgb(color: str) -> str:
+    return "rgb({}, {}, {})".format(*(int(color[at : at + 2], 16) for at in (1, 3, 5)))

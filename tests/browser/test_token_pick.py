@@ -85,8 +85,8 @@ def ringed(page: Page, positions: list[int]) -> list[int]:
     return first
 
 
-def rgb(colour: str) -> str:
-    return "rgb({}, {}, {})".format(*(int(colour[at : at + 2], 16) for at in (1, 3, 5)))
+def rgb(color: str) -> str:
+    return "rgb({}, {}, {})".format(*(int(color[at : at + 2], 16) for at in (1, 3, 5)))
 
 
 def test_a_click_pins_one_token_in_every_map_for_one_run_and_clearing_by_key_keeps_the_keyboards_place(

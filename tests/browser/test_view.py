@@ -99,7 +99,7 @@ CASES = {
     "compare": Case(
         f"/{COMPARE.url_path}",
         COMPARE_LINK | {"layout": "text", "scale": "common", "gamma": "0.5", "order": "size", "percent": "25"},
-        {"Layout": "Text", "Scale": "Common", "Gamma": "0.5", "Order": "By size", "Top": "25 %"},
+        {"Layout": "Text", "Scale": "Common", "Gamma": "0.5", "Order": "By size", "Top": "25%"},
         COMPARE_TOUCHED,
         Choice("Table", "layout", ""),
     ),

@@ -40,25 +40,25 @@ SMALL = {"Number of items": "2", "Practice items": "1", "Items a person sees": "
 
 
 def test_from_the_design_to_the_results(server: Server, open_page: Open, tmp_path: Path) -> None:
-    organiser = open_page(f"{server.url}/study")
-    link = opened(organiser, tmp_path)
-    press(organiser, "Results")
-    expect(organiser.get_by_text("Nobody has answered yet")).to_be_visible(timeout=TIMEOUT_MS)
+    organizer = open_page(f"{server.url}/study")
+    link = opened(organizer, tmp_path)
+    press(organizer, "Results")
+    expect(organizer.get_by_text("Nobody has answered yet")).to_be_visible(timeout=TIMEOUT_MS)
     touched = open_page(link, scheme="dark", width=390, touch=True)
     by_touch(touched)
-    expect_answers(organiser, ANSWERS, 1)
+    expect_answers(organizer, ANSWERS, 1)
     for title in SECTIONS:
-        ask(organiser, title)
+        ask(organizer, title)
     pointed = open_page(link, apart=True)
     by_mouse(pointed)
-    expect_answers(organiser, 2 * ANSWERS, 2)
-    found = results(server, organiser)
+    expect_answers(organizer, 2 * ANSWERS, 2)
+    found = results(server, organizer)
     assert (found["answers"], found["annotators"]) == (2 * ANSWERS, 2)
-    expect_numbers(organiser, found)
-    for page in (organiser, touched, pointed):
+    expect_numbers(organizer, found)
+    for page in (organizer, touched, pointed):
         assert fits(page)
-    organiser.set_viewport_size({"width": 390, "height": 900})
-    organiser.wait_for_function(FITS)
+    organizer.set_viewport_size({"width": 390, "height": 900})
+    organizer.wait_for_function(FITS)
 
 
 def opened(page: Page, folder: Path) -> str:
@@ -129,5 +129,5 @@ def expect_wins(page: Page, wins: dict[str, dict[str, float]]) -> None:
     columns = [titles[name] for name in table.locator("thead th").all_inner_texts()[1:]]
     for row in table.locator("tbody tr").all():
         above = titles[row.locator("th").inner_text()]
-        told = ["" if below == above else f"{100 * wins[above][below]:.0f}\u00a0%" for below in columns]
+        told = ["" if below == above else f"{100 * wins[above][below]:.0f}%" for below in columns]
         expect(row.locator("td")).to_have_text(told, timeout=TIMEOUT_MS)

@@ -45,7 +45,7 @@ def _opened(name: str, link: str) -> dict[str, Any]:
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(f"pages/{name}.py")
     for parameter, values in parse_qs(link, keep_blank_values=True).items():
         page.query_params[parameter] = values
-    # A script that is run without a browser counts as opened on this machine: the organiser's pages ask.
+    # A script that is run without a browser counts as opened on this machine: the organizer's pages ask.
     with patch.object(ContextProxy, "ip_address", new_callable=PropertyMock, return_value=None):
         page.run()
     assert not page.exception, page.exception

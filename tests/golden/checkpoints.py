@@ -24,10 +24,10 @@ SIZE = (GRID[0] * PATCH, GRID[1] * PATCH)
 
 
 def picture() -> Picture:
-    """A colour for each patch, with a little noise, of the size that the model reads: nothing is resampled."""
+    """A color for each patch, with a little noise, of the size that the model reads: nothing is resampled."""
     chance = np.random.default_rng(SEED)
-    colours = chance.integers(0, 256, size=(*GRID, 3)).repeat(PATCH, axis=0).repeat(PATCH, axis=1)
-    return Picture((colours + chance.integers(-9, 10, size=colours.shape)).clip(0, 255).astype(np.uint8))
+    colors = chance.integers(0, 256, size=(*GRID, 3)).repeat(PATCH, axis=0).repeat(PATCH, axis=1)
+    return Picture((colors + chance.integers(-9, 10, size=colors.shape)).clip(0, 255).astype(np.uint8))
 
 
 def build(family: str, folder: Path) -> Path:

@@ -11,7 +11,7 @@ import torch
 def removal_curve_one_by_one(
     module: Any, ids: list[int], features: list[int], scores: np.ndarray, mask_id: int, target: int
 ) -> list[float]:
-    """m at 0, 10, ..., 100 % by masking. The scores of the features must all differ."""
+    """m at 0, 10, ..., 100% by masking. The scores of the features must all differ."""
     best_first = sorted(features, key=lambda place: -scores[place])
     values = []
     for tenth in range(11):

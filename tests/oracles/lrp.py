@@ -90,9 +90,9 @@ def scaled(x: Value, by: Tensor) -> Value:
 def layer_norm(x: Value, weight: Tensor, bias: Tensor, epsilon: float) -> Value:
     """The mean taken away as a linear layer, the division by a constant deviation, the shift as a bias."""
     size = x.data.shape[1]
-    centred = linear(x, torch.eye(size, dtype=x.data.dtype) - 1 / size, None)
-    deviation = ((centred.data**2).mean(1, keepdim=True) + epsilon).sqrt()
-    return plus(scaled(scaled(centred, 1 / deviation), weight), bias)
+    centerd = linear(x, torch.eye(size, dtype=x.data.dtype) - 1 / size, None)
+    deviation = ((centerd.data**2).mean(1, keepdim=True) + epsilon).sqrt()
+    return plus(scaled(scaled(centerd, 1 / deviation), weight), bias)
 
 
 def rms_norm(x: Value, weight: Tensor, epsilon: float) -> Value:

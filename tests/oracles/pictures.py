@@ -15,7 +15,7 @@ from torch import Tensor
 def probabilities_without(module: Any, values: Tensor, gone: Collection[int], removal: str, side: int) -> list[float]:
     """Class probabilities of one picture without the patches of these numbers (row by row, square, of `side` pixels).
 
-    `values`: [3, height, width], normalised, in the module's precision.
+    `values`: [3, height, width], normalized, in the module's precision.
     """
     base = module.base_model
     if removal == "zero":
@@ -35,7 +35,7 @@ def probabilities_without(module: Any, values: Tensor, gone: Collection[int], re
 def curve_one_by_one(
     module: Any, values: Tensor, scores: np.ndarray, removal: str, side: int, target: int, insertion: bool
 ) -> list[float]:
-    """m at 0, 10, ..., 100 % of the patches removed or shown, the highest score first. All scores must differ."""
+    """m at 0, 10, ..., 100% of the patches removed or shown, the highest score first. All scores must differ."""
     best_first = sorted(range(len(scores)), key=lambda patch: -scores[patch])
     found = []
     for tenth in range(11):

@@ -1,6 +1,6 @@
 """The learned explainer and its outer gradient once more: in loops, and by differentiating twice.
 
-Nothing is shared with the engine but the loaded module and the normalisation.
+Nothing is shared with the engine but the loaded module and the normalization.
 """
 
 from __future__ import annotations

@@ -69,7 +69,7 @@ def test_every_kind_of_job_is_tested() -> None:
 
 @pytest.mark.parametrize(("kind", "spec"), [(kind, spec) for kind, specs in SPECS.items() for spec in specs])
 def test_a_job_may_not_name_a_path(kind: str, spec: dict[str, Any], tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"is not offered on this server|only the organiser may name folders"):
+    with pytest.raises(UsageError, match=r"is not offered on this server|only the organizer may name folders"):
         jobs.submit(kind, named(spec, str(tmp_path)))
 
 

@@ -35,7 +35,7 @@ def installed(name: str) -> dict[str, Distribution]:
     return found
 
 
-def licence(found: Distribution) -> str:
+def license(found: Distribution) -> str:
     """As the package says it: an expression, else its classifiers, else the first line of its text."""
     expression, classifiers, text = (
         found.metadata.get_all(name, []) for name in ("License-Expression", "Classifier", "License")
@@ -52,7 +52,7 @@ def is_permissive(said: str) -> bool:
 def test_the_licence_of_all_that_is_installed_is_permissive() -> None:
     found = installed("exegesis")
     assert {"torch", "streamlit", "sqlalchemy"} <= found.keys()
-    assert {name: licence(one) for name, one in found.items() if not is_permissive(licence(one))} == {}
+    assert {name: license(one) for name, one in found.items() if not is_permissive(license(one))} == {}
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the project says about itself is true: commands, versions, licence, size."""
+"""What the project says about itself is true: commands, versions, license, size."""
 
 from __future__ import annotations
 

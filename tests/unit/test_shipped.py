@@ -81,7 +81,7 @@ def scores(title: str, method: str = "") -> tuple[Explanation, dict[str, float]]
 
 
 def students() -> Iterator[StudentStore]:
-    """What the Scaffold page opens with; those of other normalisations are of the same data set, which is read once."""
+    """What the Scaffold page opens with; those of other normalizations are of the same data set, which is read once."""
     scores = StudentStore(OPENING_PLANS["regression"])
     yield from (scores, *(StudentStore(OPENING_PLANS[kind]) for kind in ("text", "image")))
     for plan in NORMALIZATION_PLANS:
@@ -129,6 +129,10 @@ EACH = [
 ]
 
 
+ROUNDING = 1e-3
+"""The share of the largest score by which two processors may differ: a gradient in float32 is a sum that cancels."""
+
+
 @pytest.mark.parametrize("asked", EACH)
 def test_a_shipped_result_is_what_is_computed(asked: list[Request]) -> None:
     found = explain_many(asked)
@@ -138,7 +142,7 @@ def test_a_shipped_result_is_what_is_computed(asked: list[Request]) -> None:
         assert old.cached
         assert not new.cached
         assert (old.tokens, old.provenance, old.evaluations) == (new.tokens, new.provenance, new.evaluations)
-        np.testing.assert_allclose(old.scores, new.scores, rtol=0, atol=1e-4 * np.abs(new.scores).max())
+        np.testing.assert_allclose(old.scores, new.scores, rtol=0, atol=ROUNDING * np.abs(new.scores).max())
         np.testing.assert_allclose(old.prediction.logits, new.prediction.logits, atol=1e-3)
 
 

@@ -63,7 +63,7 @@ def test_a_character_of_several_code_points_is_not_cut(character: str) -> None:
     assert [t for t, _ in made(text, pieces(text, r"\S"), "token")] == ["a", character, "b"]
 
 
-def test_neighbouring_flags_are_two_units() -> None:
+def test_neighboring_flags_are_two_units() -> None:
     assert [t for t, _ in made("🇩🇪🇫🇷", pieces("🇩🇪🇫🇷", r"."), "token")] == ["🇩🇪", "🇫🇷"]
 
 

@@ -3,7 +3,7 @@
 
 const HINT = "Hover to look, click to lock, double-click to see a head alone. By keyboard: arrows, Enter, Escape.";
 const LOST_WORDS = "The attention did not arrive whole. Load the page again.";
-const PALE_WORDS = "Colours end at the largest value of the whole head, also where that is not shown: a pale head has little in this part.";
+const PALE_WORDS = "Colors end at the largest value of the whole head, also where that is not shown: a pale head has little in this part.";
 const MASK_WORDS = "hatched: the model reads from left to right, so that a query may not attend there";
 const SCORE_HEIGHT = 20; // pixels at most
 const BADGED = 48; // pixels across at least where each thumbnail has its name
@@ -46,12 +46,12 @@ class Board extends Owned {
     this.on(this.unlocker, "click", () => this.unlock());
     this.on(this.isolator, "click", () => this.isolate(this.looked));
     this.on(this.faint, "change", () => this.draw());
-    this.sized = new ResizeObserver(() => this.model?.colours.known && this.layOut());
+    this.sized = new ResizeObserver(() => this.model?.colors.known && this.layOut());
     this.sized.observe(this.scorePart);
   }
 
   take() {
-    const model = new BoardModel(this.data, new Colours(this.root), (wanted) => this.askFor(wanted));
+    const model = new BoardModel(this.data, new Colors(this.root), (wanted) => this.askFor(wanted));
     this.model = model;
     this.await(model, "grids", this.data.digest);
     if (this.data.exact) this.await(model, "whole", this.data.exact.digest);
@@ -96,7 +96,7 @@ class Board extends Owned {
   light(head) {
     if (JSON.stringify(head) === JSON.stringify(this.lit)) return;
     this.lit = head;
-    this.due ||= requestAnimationFrame(() => this.model?.colours.known && this.drawShown());
+    this.due ||= requestAnimationFrame(() => this.model?.colors.known && this.drawShown());
   }
 
   lock(head) {
@@ -129,19 +129,19 @@ class Board extends Owned {
   }
 
   draw() {
-    if (!this.coloured()) return;
+    if (!this.colored()) return;
     this.drawWords();
     this.layOut();
     this.drawShown();
   }
 
   /** Whether the page's style sheet is there; it may come later than this script, which then looks again. */
-  coloured() {
+  colored() {
     const { model } = this;
-    if (!model.colours.known) model.colours = new Colours(this.root);
-    if (!model.colours.known) requestAnimationFrame(() => this.model === model && this.draw());
-    this.ofScores = new Scores(this.data, model.colours);
-    return model.colours.known;
+    if (!model.colors.known) model.colors = new Colors(this.root);
+    if (!model.colors.known) requestAnimationFrame(() => this.model === model && this.draw());
+    this.ofScores = new Scores(this.data, model.colors);
+    return model.colors.known;
   }
 
   /** Cells as wide as the place allows; by layer both grids have them in the same columns. */
@@ -161,7 +161,7 @@ class Board extends Owned {
   }
 
   paintScore(cell, head) {
-    cell.style.backgroundColor = this.ofScores.colour(head);
+    cell.style.backgroundColor = this.ofScores.color(head);
     cell.classList.toggle("xg-none", this.ofScores.of(head) === null);
   }
 
@@ -243,7 +243,7 @@ class Board extends Owned {
 
   thumbLegend() {
     const { view, grid } = this.data, bars = view !== "matrix" && !grid, end = this.endWords();
-    const bent = this.faint.checked ? ` · gamma ${FAINT_GAMMA}: half the ${bars ? "height" : "colour"} at a quarter of it` : "";
+    const bent = this.faint.checked ? ` · gamma ${FAINT_GAMMA}: half the ${bars ? "height" : "color"} at a quarter of it` : "";
     if (bars) return small(`A bar a token, as high as its attention; full height: ${end}${bent}.`);
     return small("0 ", element("i", { class: "xg-scale xg-amount" }), end, bent);
   }
@@ -260,7 +260,7 @@ class Board extends Owned {
 
   scoreLegend() {
     const { score } = this.data, { end, none } = this.ofScores, printed = (value) => this.ofScores.printed(value);
-    if (none) return small("No head has this score for this input. Colour the heads by another one.");
+    if (none) return small("No head has this score for this input. Color the heads by another one.");
     const scale = element("i", { class: `xg-scale ${score.signed ? "xg-signed" : "xg-amount"}` });
     return small(score.signed ? `${printed(-end)} ` : "0 ", scale, `${printed(end)} ${score.unit}`);
   }

@@ -1,4 +1,4 @@
-// All heads: a grid of cells that light up, are locked by a click and reached by arrow keys, the scores that colour one
+// All heads: a grid of cells that light up, are locked by a click and reached by arrow keys, the scores that color one
 // grid, and small drawings on one canvas behind another: matrices, or the patches or tokens that a head looks at.
 
 const LABEL = 31; // pixels: the column of numbers of layers, with its gap
@@ -108,8 +108,8 @@ class HeadGrid {
 
 /** Scores of heads: the end of their color scale, and the color, words and rank of each. */
 class Scores {
-  constructor({ score, layers, heads }, colours) {
-    Object.assign(this, { score, colours });
+  constructor({ score, layers, heads }, colors) {
+    Object.assign(this, { score, colors });
     this.shown = layers.flatMap((layer) => heads.map((head) => [layer, head]));
     const sizes = this.shown.map((head) => this.sizeOf(head)).filter((size) => size >= 0);
     this.none = !sizes.length;
@@ -127,11 +127,11 @@ class Scores {
     return value === null ? -1 : Math.abs(value);
   }
 
-  colour(head) {
+  color(head) {
     const value = this.of(head);
     if (value === null) return "";
     const side = this.score.signed ? (value < 0 ? "against" : "for") : "amount";
-    return this.colours.css(side, this.end ? Math.abs(value) / this.end : 0);
+    return this.colors.css(side, this.end ? Math.abs(value) / this.end : 0);
   }
 
   /** "0.12 logit, rank 3 of 72". */
@@ -187,25 +187,25 @@ class Thumbs {
   draw(model, gamma, heads, places, { width, height }, canvasSize) {
     Object.assign(this.canvas, canvasSize);
     this.gamma = gamma;
-    const pen = this.canvas.getContext("2d"), image = pen.createImageData(width, height), { colours } = model;
+    const pen = this.canvas.getContext("2d"), image = pen.createImageData(width, height), { colors } = model;
     const pixels = new Uint32Array(image.data.buffer);
     heads.forEach((head, at) => {
-      this.paint(pixels, model, head, width, height, colours);
+      this.paint(pixels, model, head, width, height, colors);
       pen.putImageData(image, ...places[at]);
     });
   }
 
-  paint(pixels, model, head, width, height, colours) {
+  paint(pixels, model, head, width, height, colors) {
     const { told } = model;
-    if (told.view === "matrix") return this.paintMatrix(pixels, model, head, width, height, colours);
+    if (told.view === "matrix") return this.paintMatrix(pixels, model, head, width, height, colors);
     const levels = mapLevels(model.map(...head), model.mapEnd(...head));
-    if (told.grid) fillCells(pixels, pooled(levels, ...told.grid, height, width), model.table(1, 1, this.gamma), width, colours);
-    else fillBars(pixels, pooled(levels, 1, levels.length, 1, width), this.gamma, width, height, colours, levels.length);
+    if (told.grid) fillCells(pixels, pooled(levels, ...told.grid, height, width), model.table(1, 1, this.gamma), width, colors);
+    else fillBars(pixels, pooled(levels, 1, levels.length, 1, width), this.gamma, width, height, colors, levels.length);
   }
 
-  paintMatrix(pixels, model, head, width, height, colours) {
+  paintMatrix(pixels, model, head, width, height, colors) {
     const { rows, columns } = model.size, table = model.table(model.scale(...head), model.end(...head), this.gamma);
-    fillCells(pixels, pooled(model.cells(...head), rows, columns, height, width), table, width, colours);
+    fillCells(pixels, pooled(model.cells(...head), rows, columns, height, width), table, width, colors);
   }
 }
 
@@ -213,18 +213,18 @@ function maskedAt(at, width, { masked, hatch }) {
   return ((at % width) + Math.floor(at / width)) % HATCH ? masked : hatch;
 }
 
-function fillCells(pixels, raised, table, width, colours) {
-  for (let at = 0; at < raised.length; at += 1) pixels[at] = raised[at] ? table[raised[at] - 1] : maskedAt(at, width, colours);
+function fillCells(pixels, raised, table, width, colors) {
+  for (let at = 0; at < raised.length; at += 1) pixels[at] = raised[at] ? table[raised[at] - 1] : maskedAt(at, width, colors);
 }
 
-/** A bar a token, as high as its attention; pale colours would be lost in so little room. */
-function fillBars(pixels, raised, gamma, width, height, colours, count) {
-  const starts = width / count >= APART ? firstCells(count, width) : null, full = pixel(colours.at("amount", 1));
+/** A bar a token, as high as its attention; pale colors would be lost in so little room. */
+function fillBars(pixels, raised, gamma, width, height, colors, count) {
+  const starts = width / count >= APART ? firstCells(count, width) : null, full = pixel(colors.at("amount", 1));
   for (let at = 0; at < pixels.length; at += 1) {
     const x = at % width, above = height - Math.floor(at / width), level = raised[x] - 1;
     const gap = starts && x + 1 < width && starts[x] !== starts[x + 1];
     const high = level > 0 ? Math.max(1, Math.round((level / LEVELS) ** gamma * height)) : 0;
-    if (level < 0) pixels[at] = maskedAt(at, width, colours);
-    else pixels[at] = above <= high && !gap ? full : colours.ground;
+    if (level < 0) pixels[at] = maskedAt(at, width, colors);
+    else pixels[at] = above <= high && !gap ? full : colors.ground;
   }
 }

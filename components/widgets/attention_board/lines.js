@@ -99,7 +99,7 @@ class LinesDrawing extends Drawing {
     const names = Math.min(LINES.widest, this.scroller.clientWidth * LINES.names);
     this.sheet.style.gridTemplateColumns = `${names}px minmax(0, 1fr) ${names}px`;
     this.wide = this.scroller.clientWidth - 2 * names;
-    this.colours = this.heads.map(([, head]) => resolved(this.root, headHue(head)));
+    this.colors = this.heads.map(([, head]) => resolved(this.root, headHue(head)));
     this.cut = this.leastDrawn();
     this.paint();
     this.write();
@@ -122,7 +122,7 @@ class LinesDrawing extends Drawing {
     const pen = sharpPen(this.canvas, this.wide, this.high), top = this.scroller.scrollTop;
     pen.lineWidth = LINES.wide;
     this.data.forEach((head, number) => {
-      pen.strokeStyle = this.colours[number];
+      pen.strokeStyle = this.colors[number];
       this.at ? this.paintOne(pen, head, top) : this.paintAll(pen, head, top);
     });
   }

@@ -148,7 +148,7 @@ class MatrixPainting extends Drawing {
   paint() {
     const { left, top, width, height } = this.box;
     const pen = sharpPen(this.canvas, left + width + 2, top + height + 2);
-    this.colours ??= Object.fromEntries(["text", "muted", "ground"].map((name) => [name, resolved(this.root, `var(--xg-${name})`)]));
+    this.colors ??= Object.fromEntries(["text", "muted", "ground"].map((name) => [name, resolved(this.root, `var(--xg-${name})`)]));
     pen.save();
     pen.beginPath();
     pen.rect(left, top, width, height);
@@ -197,7 +197,7 @@ class MatrixPainting extends Drawing {
 
   hatch() {
     const tile = Object.assign(document.createElement("canvas"), { width: 6, height: 6 }), pen = tile.getContext("2d");
-    pen.strokeStyle = this.colours.muted;
+    pen.strokeStyle = this.colors.muted;
     pen.globalAlpha = 0.6;
     pen.stroke(new Path2D("M-1 1L1 -1M-1 7L7 -1M5 7L7 5"));
     return tile;
@@ -206,10 +206,10 @@ class MatrixPainting extends Drawing {
   /** Paints lines between large cells, and between the two texts of a pair. */
   paintLines(pen) {
     const { across, down } = this.cellSize, { told } = this.model, { factor, rows, columns } = this.data;
-    pen.fillStyle = this.colours.ground;
+    pen.fillStyle = this.colors.ground;
     if (across >= MATRIX.gridFrom) for (let at = 0; at <= columns; at += 1) pen.fillRect(this.xOf(at) - 0.5, 0, 1, 1e4);
     if (down >= MATRIX.gridFrom) for (let at = 0; at <= rows; at += 1) pen.fillRect(0, this.yOf(at) - 0.5, 1e4, 1);
-    pen.fillStyle = this.colours.text;
+    pen.fillStyle = this.colors.text;
     const [row, column] = [partEdge(told, told.rows, factor), partEdge(told, told.columns, factor)];
     if (row > 0) pen.fillRect(0, this.yOf(row) - 0.75, 1e4, 1.5);
     if (column > 0) pen.fillRect(this.xOf(column) - 0.75, 0, 1.5, 1e4);
@@ -244,7 +244,7 @@ class MatrixPainting extends Drawing {
   paintLabel(pen, at, middle, inHand, ofRows) {
     const { told } = this.model, room = (ofRows ? this.box.left : this.box.top) - MATRIX.strip - 3;
     const token = told.tokens[(ofRows ? told.rows : told.columns)[at * this.data.factor]];
-    pen.fillStyle = token.special && !inHand ? this.colours.muted : this.colours.text;
+    pen.fillStyle = token.special && !inHand ? this.colors.muted : this.colors.text;
     pen.font = inHand ? `bold ${this.font}` : this.font;
     const name = fitted(pen, this.label(at, ofRows), room);
     // Turned by a quarter, a label begins at the far end, and the matrix lies at negative places.
@@ -257,7 +257,7 @@ class MatrixPainting extends Drawing {
     const { told } = this.model, { part } = told.tokens[(ofRows ? told.rows : told.columns)[at * this.data.factor]];
     if (!isPair(told) || part < 0) return;
     const end = (ofRows ? this.box.left : -this.box.top) - (ofRows ? 3 : -3), wide = part ? 1 : 4;
-    pen.fillStyle = this.colours.muted;
+    pen.fillStyle = this.colors.muted;
     pen.fillRect(ofRows ? end - wide : end, middle - size / 2, wide, size + 0.2);
   }
 
@@ -268,7 +268,7 @@ class MatrixPainting extends Drawing {
     pen.beginPath();
     pen.rect(left, top, width, height);
     pen.clip();
-    pen.strokeStyle = this.colours.text;
+    pen.strokeStyle = this.colors.text;
     if (row !== null) pen.strokeRect(left + 0.5, this.yOf(row) - 0.5, width - 1, down + 1);
     if (column !== null) pen.strokeRect(this.xOf(column) - 0.5, top + 0.5, across + 1, height - 1);
     if (row === null || column === null) return;
@@ -315,11 +315,11 @@ class MatrixDrawing extends MatrixPainting {
     this.on(this.closer, "click", () => this.zoomBy(ZOOM_STEP));
     this.on(this.farther, "click", () => this.zoomBy(1 / ZOOM_STEP));
     this.on(this.whole, "click", () => this.zoomBy(0));
-    this.on(this.faint, "change", () => this.recolour());
+    this.on(this.faint, "change", () => this.recolor());
   }
 
   show(model, [head]) {
-    Object.assign(this, { model, head, image: null, colours: null });
+    Object.assign(this, { model, head, image: null, colors: null });
     this.data = headCells(model, head);
     this.words = this.data && new MatrixWords(model.told, this.data);
     const { row = 0, column = 0 } = this.at ?? {};
@@ -328,7 +328,7 @@ class MatrixDrawing extends MatrixPainting {
     this.draw();
   }
 
-  recolour() {
+  recolor() {
     this.image = null;
     this.draw();
   }

@@ -7,11 +7,11 @@ const LEVELS = 254; // of a cell: its share of the head's largest value
 const MASKED = 255; // of a cell whose query may not attend to its key
 const WHOLE = "EXO1"; // how the bytes of one head begin
 const KEPT = 4; // bodies in the window: all heads and one of them whole, those shown and those on their way
-const STEPS = 20; // of colour, as components/palette.py has them
+const STEPS = 20; // of color, as components/palette.py has them
 const SIDES = { for: "f", against: "a", amount: "m" };
 const MAP_TOP = 65534; // of a map's levels; one more may not be attended to
 const HUES = 16;
-const FAINT_GAMMA = 0.5; // of colours and heights where faint values are wanted
+const FAINT_GAMMA = 0.5; // of colors and heights where faint values are wanted
 const LOADING = "Loading the attention …";
 const drawings = new WeakMap(); // by host
 const pairs = new WeakMap(); // by what Python told: whether it is of two texts
@@ -64,8 +64,8 @@ async function unpacked(bytes) {
   return { shape, factor, scales, cells };
 }
 
-/** The colours of the page's theme: of every step, and where a query may not attend. */
-class Colours {
+/** The colors of the page's theme: of every step, and where a query may not attend. */
+class Colors {
   constructor(inside) {
     const probe = inside.appendChild(element("i", { class: "xg" })), dot = probe.appendChild(element("i"));
     const read = (name, background = "") => {
@@ -105,8 +105,8 @@ function pixel([red, green, blue]) {
 
 /** The model of all drawings: the data from Python, the bytes once they arrive, the colors, and a callback. */
 class BoardModel {
-  constructor(told, colours, ask) {
-    Object.assign(this, { told, colours, ask, grids: null, whole: null, tables: new Map() });
+  constructor(told, colors, ask) {
+    Object.assign(this, { told, colors, ask, grids: null, whole: null, tables: new Map() });
     if (told.maps) this.maps = mapsOf(told);
   }
 
@@ -143,7 +143,7 @@ class BoardModel {
     return Float32Array.from(levels.subarray(at * count, (at + 1) * count), (level) => (level > MAP_TOP ? NaN : level * step));
   }
 
-  /** Less than what attention to all alike would give has never the full colour. */
+  /** Less than what attention to all alike would give has never the full color. */
   mapEnd(layer, head) {
     return Math.max(this.endOf(this.told.maps.ends, layer, head), 1 / this.told.tokens.length);
   }
@@ -157,13 +157,13 @@ class BoardModel {
   }
 
   ink(share) {
-    return this.colours.css("amount", share);
+    return this.colors.css("amount", share);
   }
 
-  /** Pixels of a head's levels where the colours end at `end`. */
+  /** Pixels of a head's levels where the colors end at `end`. */
   table(scale, end, gamma = 1) {
     const share = scale / end, name = `${share} ${gamma}`;
-    if (!this.tables.has(name)) this.tables.set(name, this.colours.table(share, gamma));
+    if (!this.tables.has(name)) this.tables.set(name, this.colors.table(share, gamma));
     return this.tables.get(name);
   }
 
@@ -203,10 +203,10 @@ function headBadge(head) {
   return badge;
 }
 
-/** A colour of the style sheet as the page resolves it: a canvas knows no variables. */
-function resolved(inside, colour) {
+/** A color of the style sheet as the page resolves it: a canvas knows no variables. */
+function resolved(inside, color) {
   const probe = inside.appendChild(element("i"));
-  probe.style.color = colour;
+  probe.style.color = color;
   const found = getComputedStyle(probe).color;
   probe.remove();
   return found;
@@ -225,7 +225,7 @@ function faintBox() {
 
 /** The note on a gamma that strengthens faint values, on a scale to `end`. */
 function bentWords(gamma, end) {
-  return gamma === 1 ? "" : ` · gamma ${gamma}: half the colour at ${plainNumber(end * 0.5 ** (1 / gamma))}`;
+  return gamma === 1 ? "" : ` · gamma ${gamma}: half the color at ${plainNumber(end * 0.5 ** (1 / gamma))}`;
 }
 
 /** One head's cells, row by row: exact and whole where Python has sent them, else the byte that all heads have. */

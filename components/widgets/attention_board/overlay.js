@@ -52,7 +52,7 @@ class OverlayDrawing extends Drawing {
     this.write();
   }
 
-  /** Over the ground of the theme exactly the colours of the palette: the smaller, the more transparent. */
+  /** Over the ground of the theme exactly the colors of the palette: the smaller, the more transparent. */
   paint() {
     Object.assign(this.canvas, { width: this.columns, height: this.rows });
     const pen = this.canvas.getContext("2d"), made = pen.createImageData(this.columns, this.rows), { data } = made;

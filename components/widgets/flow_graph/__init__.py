@@ -232,10 +232,10 @@ def describe_special_share(graph: FlowGraph) -> str:
 
 
 def format_share(share: float) -> str:
-    """A share in percent: 12.3 %, 0.02 %, < 0.01 %."""
+    """A share in percent: 12.3%, 0.02%, < 0.01%."""
     if share >= SMALLEST_SHARE or share == 0:
-        return f"{plain(100 * share)}\u00a0%"
-    return f"<\u00a0{plain(100 * SMALLEST_SHARE)}\u00a0%"
+        return f"{plain(100 * share)}%"
+    return f"<\u00a0{plain(100 * SMALLEST_SHARE)}%"
 
 
 def _starts_special(graph: FlowGraph, path: FlowPath) -> bool:

@@ -20,10 +20,10 @@ function drawn(tag, attributes = {}, ...children) {
   return made;
 }
 
-/** 12.3 %, 0.02 %, < 0.01 %: a share of 1. */
+/** 12.3%, 0.02%, < 0.01%: a share of 1. */
 function percent(share) {
-  if (share > 0 && share < LEAST) return `<\u00a0${100 * LEAST}\u00a0%`;
-  return `${Number((100 * share).toPrecision(3))}\u00a0%`;
+  if (share > 0 && share < LEAST) return `<\u00a0${100 * LEAST}%`;
+  return `${Number((100 * share).toPrecision(3))}%`;
 }
 
 class FlowGraph extends Owned {

@@ -164,7 +164,7 @@ def layers_html(view: PatchMap) -> str:
 def legend_html(view: PatchMap) -> str:
     """The scale in colors and words, or that there is nothing to color."""
     if view.largest == 0:
-        return "<p>All scores are zero: nothing to colour.</p>"
+        return "<p>All scores are zero: nothing to color.</p>"
     low, high = sides(view)
     words = f'<span>{low}</span><span title="{escape(high)}">{escape(high)}</span>'
     scale = f'<i class="xg-scale xg-{"signed" if view.signed else "amount"}"></i>'

@@ -83,8 +83,8 @@ def blended(
 ) -> UInt8[np.ndarray, "H W 3"]:
     """The enlarged picture under the map, layer by layer as patch_map.css draws them."""
     large = enlarged(picture).astype(float)
-    grey = (large @ LUMINANCE)[..., None]
-    faded = np.clip(grey + max(0.0, 1 - 1.4 * opacity) * (large - grey), 0, 255)
+    gray = (large @ LUMINANCE)[..., None]
+    faded = np.clip(gray + max(0.0, 1 - 1.4 * opacity) * (large - gray), 0, 255)
     veiled = faded + opacity**3 * (np.array(_rgb(PALETTES[theme].ground)) - faded)
     colors = _stretched(overlay(view, theme), *veiled.shape[:2]).astype(float)
     return np.rint(veiled + opacity * colors[..., 3:] / 255 * (colors[..., :3] - veiled)).astype(np.uint8)
@@ -146,7 +146,7 @@ def _foot(card: PatchCard | None) -> list[_Words]:
     if card is None:
         return []
     if card.view.largest == 0:
-        return [_Words("All scores are zero: nothing to colour.", muted=True)]
+        return [_Words("All scores are zero: nothing to color.", muted=True)]
     return [*(_Words(unescape(line), muted=True) for line in more_lines(card.view)), *map(_Words, card.truth)]
 
 

@@ -93,7 +93,7 @@ def legend_html(view: TokenMap) -> str:
     if view.marks:
         return '<span class="xg-legend"><i class="xg-scale xg-mark"></i> marked in the data set</span>'
     if view.largest == 0:
-        return '<span class="xg-legend">All scores are zero: nothing to colour.</span>'
+        return '<span class="xg-legend">All scores are zero: nothing to color.</span>'
     return f'<span class="xg-legend">{_scale(view)}{gamma_note(view)}{sharing_note(view)}</span>'
 
 

@@ -76,10 +76,10 @@ def _heads(view: TokenMap) -> str:
 
 
 def _kind(view: TokenMap, position: int) -> str:
-    """Special tokens are grey, and a unit that goes on with the word before it has no line between them."""
+    """Special tokens are gray, and a unit that goes on with the word before it has no line between them."""
     unit, before = view.units[position], view.units[max(0, position - 1)]
     if unit.special:
-        return "xg-grey"
+        return "xg-gray"
     inside = not before.special and before.segment == unit.segment and 0 < unit.start <= before.end
     return "xg-inside" if inside else ""
 

@@ -24,9 +24,9 @@ error (the benchmark `shapley_error`), and none evaluates the coalitions of many
 
 Measured while this was built, on 10 sentences of another fine-tuning of MiniLM with 2 or 3 seeds: the design lowers
 the error of levels sampled evenly by a fifth to two fifths; a scale for each feature lowers that of one common scale
-by 4 to 20 %. Left out, because they gained next to nothing: a linear control variate, as from the gradient (the linear
-part of g is hardly shrunk; one within 35 % of φ lowers the error by 1 to 3 %, and with order "1" nothing changes at
-all), choosing the later pairs by the values of the earlier ones, scales fitted to the even part too (0 to 5 %), a free
+by 4 to 20%. Left out, because they gained next to nothing: a linear control variate, as from the gradient (the linear
+part of g is hardly shrunk; one within 35% of φ lowers the error by 1 to 3%, and with order "1" nothing changes at
+all), choosing the later pairs by the values of the earlier ones, scales fitted to the even part too (0 to 5%), a free
 value whose variance depends on the size, a surrogate of the log odds (a fifth better at 512 evaluations, a sixth worse
 at 64), the best of several designs.
 """

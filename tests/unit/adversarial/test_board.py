@@ -76,11 +76,11 @@ def test_tokens_and_labels_are_escaped() -> None:
 
 def test_the_numbers_are_told_in_words() -> None:
     text = dict(measure_lines(text_attack()))
-    assert text["Rank change"] == "100.0\u00a0%: another token holds the first place"
+    assert text["Rank change"] == "100.0%: another token holds the first place"
     assert text["Top-k sum change"].startswith("+4:")
     # 3 of 5 before, -1 of 3.5 after.
     assert text["Normalised sum"].startswith("+0.886")
-    assert text["Probability change"] == "−10.0 points: 90.0\u00a0% before, 80.0\u00a0% after"
+    assert text["Probability change"] == "−10.0 points: 90.0% before, 80.0% after"
     assert text["Class"] == "kept: positive"
     assert "ε = 2; the largest moved by 2" in text["Moved"]
     assert "Epsilon 2 allows a change of up to 7.5 times the median length of the embeddings" in text["Moved"]
@@ -104,7 +104,7 @@ def test_what_matters_stands_first() -> None:
 @pytest.mark.parametrize(("result", "title", "words"), [
     (text_attack("constrained", 0.3), "Constrained: ✗ Class changed, not fooled:", "the model now says negative"),
     (text_attack("constrained", 0.6), "Constrained: ✗ Constraint broken, not fooled:",
-     "still says positive, but its probability changed more than allowed (−30.0 points: 90.0 % before, 60.0 % "
+     "still says positive, but its probability changed more than allowed (−30.0 points: 90.0% before, 60.0% "
      "after; at most 5 points and the same class are allowed)"),
     (text_attack(failed=True), "Unconstrained: ✗ Attack failed:", "says nothing about the map"),
 ])  # fmt: skip

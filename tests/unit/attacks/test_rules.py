@@ -56,7 +56,7 @@ def test_nothing_moves_further_than_epsilon_and_special_tokens_only_where_asked(
     np.testing.assert_allclose(near.length, np.sqrt((near.delta**2).sum(1)))
 
 
-def test_pixels_stay_colours_and_the_picture_shows_what_was_done() -> None:
+def test_pixels_stay_colors_and_the_picture_shows_what_was_done() -> None:
     (found,) = attacked([asked(blobs(), "gradient", place="pixels", steps=4, learning_rate=LONG_STEP)])
     picture = found.picture
     assert picture is not None

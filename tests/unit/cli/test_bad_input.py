@@ -83,9 +83,9 @@ def test_an_unknown_parameter_lists_the_methods_own(run: Run, bert: str) -> None
 
 
 def test_a_parameter_that_no_named_method_has(run: Run, bert: str) -> None:
-    args = ("explain", "--model", bert, "--method", "lime,occlusion", "--text", "a", "--param", "colour=red")
+    args = ("explain", "--model", bert, "--method", "lime,occlusion", "--text", "a", "--param", "color=red")
     said = run(*args).complaint(WRONG_USE)
-    assert said.startswith("--param: parameter of lime, occlusion: unknown name 'colour'. Known: ")
+    assert said.startswith("--param: parameter of lime, occlusion: unknown name 'color'. Known: ")
     assert "window" in said
 
 

@@ -125,7 +125,7 @@ def test_the_leaderboard_has_the_best_first_and_says_what_was_skipped(run: Run, 
     assert "1 example in gt_overlap, " in said
     assert not any("with_top" in line for line in lines[:-1] if "--metrics" not in line)
     named = ran(run, bert, reviews, "--metrics", "with_top,rank_spearman").out
-    assert "with_top at 50 % ↑" in named
+    assert "with_top at 50% ↑" in named
     assert f"{METHODS[0]} with {METHODS[1]}" in named
 
 

@@ -202,7 +202,7 @@ def test_the_table_for_people(run: Run, bert: str) -> None:
     assert settled.split()[-1] == "ok", "random has no check"
 
 
-def test_the_table_holds_no_colour_codes_and_nothing_acts_on_the_terminal(run: Run, checkpoint: Any) -> None:
+def test_the_table_holds_no_color_codes_and_nothing_acts_on_the_terminal(run: Run, checkpoint: Any) -> None:
     text = "a \x1b[31mred\x1b[0m \u202etrick\u202c [bold]film[/bold]"
     done = run("explain", "--model", str(checkpoint("roberta")), "--method", "random", "--text", text)
     assert "\x1b" not in done.out

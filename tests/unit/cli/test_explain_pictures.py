@@ -78,14 +78,14 @@ def test_a_picture_of_a_set_is_the_one_at_its_place(run: Run, vit: str) -> None:
         assert found[1]["scores"] == wanted.on_grid.ravel().tolist()
     assert usual[1]["scores"] != test[1]["scores"]
     told = run("explain", *args).out.splitlines()[1]
-    assert told == f"picture 3 of scenes, labelled {data.label_names[load_images('scenes')[3].label]}, 64 x 64 pixels"
+    assert told == f"picture 3 of scenes, labeled {data.label_names[load_images('scenes')[3].label]}, 64 x 64 pixels"
 
 
 def test_pictures_of_a_zip(run: Run, vit: str, tmp_path: Path) -> None:
     place = str(zipped(tmp_path / "own.zip", class_files()))
     done = run("explain", "--model", vit, "--method", "random", "--dataset", place, "--split", "train", "--index", "1")
     assert (done.code, done.err) == (0, "")
-    assert "labelled red, 8 x 8 pixels" in done.out.splitlines()[1]
+    assert "labeled red, 8 x 8 pixels" in done.out.splitlines()[1]
 
 
 def test_all_methods_for_pictures_run_and_those_that_cannot_are_named(run: Run, vit: str, file: Path) -> None:

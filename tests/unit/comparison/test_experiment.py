@@ -129,7 +129,7 @@ def test_pictures_of_models_with_other_patches(tmp_path: Path, monkeypatch: pyte
 @pytest.mark.parametrize(
     ("change", "error"),
     [
-        ({"colour": "red"}, "spec of a compare job: must have dataset and pairs"),
+        ({"color": "red"}, "spec of a compare job: must have dataset and pairs"),
         ({"pairs": "gradient@m"}, "pairs of a compare job: must be a list"),
         ({"pairs": ["gradient@m"]}, "columns: must be 2 to 8 pairs"),
         ({"pairs": ["gradiant@m", "random@m"]}, "Did you mean 'gradient'"),

@@ -51,18 +51,18 @@ def rows(html: str) -> list[list[str]]:
 def test_a_row_an_operator_below_the_whole_text() -> None:
     html = drawn(AblatedPrediction("mask", WHOLE, left(0.7), 1), AblatedPrediction("delete", WHOLE, left(0.35), 1))
     assert rows(html) == [
-        ["not removed: the whole text", "80.0\u00a0%", "", "positive"],
-        ["the mask token in its place", "70.0\u00a0%", "\u221210.0", "positive"],
-        ["taken out of the text", "35.0\u00a0%", "\u221245.0", "negative, changed"],
+        ["not removed: the whole text", "80.0%", "", "positive"],
+        ["the mask token in its place", "70.0%", "\u221210.0", "positive"],
+        ["taken out of the text", "35.0%", "\u221245.0", "negative, changed"],
     ]
     assert "<b><bdi>negative</bdi>, changed</b>" in html
     assert "probability of <bdi>positive</bdi>" in html
-    assert "1 of 5 tokens, 20.0\u00a0% of them." in html
+    assert "1 of 5 tokens, 20.0% of them." in html
 
 
 def test_the_change_is_that_of_the_explained_class() -> None:
     [_, row] = rows(drawn(AblatedPrediction("mask", WHOLE, left(0.7), 0)))
-    assert row[1:3] == ["30.0\u00a0%", "+10.0"]
+    assert row[1:3] == ["30.0%", "+10.0"]
 
 
 def test_a_regression_head_has_scores_and_no_class() -> None:
@@ -77,7 +77,7 @@ def test_next_to_no_change_is_next_to_no_bar_and_the_unit_is_said() -> None:
     assert "<th>change, percentage points</th>" in html
     assert "width:1.5%" in html, "0.03 percentage points of 1, in half a bar"
     whole, after = (Prediction(("quality",), (value,), (value,), regression=True) for value in (4.0, 3.99))
-    assert "width:12.5%" in drawn(AblatedPrediction("zero", whole, after, 0)), "0.01 of 1 % of the score"
+    assert "width:12.5%" in drawn(AblatedPrediction("zero", whole, after, 0)), "0.01 of 1% of the score"
 
 
 def test_bars_start_in_the_middle_and_the_largest_fills_its_half() -> None:
@@ -98,7 +98,7 @@ def test_a_claim_is_the_sum_and_the_share_by_size() -> None:
 def test_claims_stand_beside_the_facts() -> None:
     claims = (MethodClaim("Occlusion", -0.25, 0.125, True), MethodClaim("Random", 3.0, None, False))
     html = drawn(AblatedPrediction("mask", WHOLE, left(0.7), 1), claims=claims)
-    assert rows(html)[2:] == [["Occlusion", "\u22120.25", "12.5\u00a0%"], ["Random", "3", "none"]]
+    assert rows(html)[2:] == [["Occlusion", "\u22120.25", "12.5%"], ["Random", "3", "none"]]
     assert html.count("<table") == 2
     assert drawn(AblatedPrediction("mask", WHOLE, left(0.7), 1)).count("<table") == 1
 
@@ -136,20 +136,20 @@ def test_a_picture_has_patches_and_its_own_operators() -> None:
     html = ablation_html(PICTURE_WORDS, 196, (5,), answers, (), ["row 1, column 5"])
     assert [row[0] for row in rows(html)] == [
         "not removed: the whole picture",
-        "the mean colour in its place",
+        "the mean color in its place",
         "a zero embedding in its place",
         "blurred",
         "hidden from attention",
     ]
     assert "a removed patch is" in html
-    assert "1 of 196 patches, 0.5\u00a0% of them." in html
+    assert "1 of 196 patches, 0.5% of them." in html
     assert "A picture with removed patches is unlike" in html
 
 
 PARENT = Example("the warm film was good", "a b c")
 
 
-def test_neighbours_of_one_text_can_be_replaced() -> None:
+def test_neighbors_of_one_text_can_be_replaced() -> None:
     tokens = encoded(PARENT)
     assert pinned_span(tokens, (2, 3)) == (0, 4, 13)
     assert pinned_span(tokens, (2, 4)) is None

@@ -143,7 +143,7 @@ def page(focus: TextFocus | PictureFocus, kind: str, board: BoardOptions, **more
 
 
 def compared(shown: AttentionState) -> HeadsExport:
-    """Coloured by the agreement with an attribution."""
+    """Colored by the agreement with an attribution."""
     found = read_heads(shown.request("random"))
     return HeadsExport(
         shown, found, agreement_score_map(found, explain(shown.request(shown.board.against)), shown.board)
@@ -151,7 +151,7 @@ def compared(shown: AttentionState) -> HeadsExport:
 
 
 def switched(shown: AttentionState) -> HeadsExport:
-    """Coloured by the change when each head is switched off."""
+    """Colored by the change when each head is switched off."""
     found, off = read_heads(shown.request("random")), switch_off_each(shown.request("random"))
     return HeadsExport(shown, found, ablation_score_map(off, regression=False))
 

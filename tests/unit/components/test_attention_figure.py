@@ -53,7 +53,7 @@ def root_of(one: HeadsExport) -> ElementTree.Element:
 
 
 def cells_of(one: HeadsExport) -> dict[str, str]:
-    """The colour of each cell of the score map by its title."""
+    """The color of each cell of the score map by its title."""
     groups = root_of(one).iter(f"{SVG}g")
     return {str(g.findtext(f"{SVG}title")): g.find(f"{SVG}rect").attrib["fill"] for g in groups}  # type: ignore[union-attr]
 
@@ -69,7 +69,7 @@ def rgb(name: str) -> list[int]:
     return list(bytes.fromhex(name.removeprefix("#")))
 
 
-def test_scores_have_the_colours_of_their_steps_and_the_shown_head_a_frame() -> None:
+def test_scores_have_the_colors_of_their_steps_and_the_shown_head_a_frame() -> None:
     amounts = score([[0.5, 1.0], [0.0, np.nan]])
     one = kept(noise(2, 2, 3), ["good", "bad", "food"], amounts)
     assert cells_of(one) == {
@@ -87,7 +87,7 @@ def test_scores_have_the_colours_of_their_steps_and_the_shown_head_a_frame() -> 
     assert signed["0.1: −1"] == color("light", "against", STEPS)
 
 
-def test_the_matrix_has_the_colours_of_its_shares_and_grey_where_nothing_may_be_seen() -> None:
+def test_the_matrix_has_the_colors_of_its_shares_and_grey_where_nothing_may_be_seen() -> None:
     [picture] = pictures_of(three([[0.8, 0.2, 0], [0.4, 0, 0.4], [0.1, 0.1, 0.8]]))
     side = picture.shape[0] // 3
     assert picture.shape == (3 * side, 3 * side, 3)
@@ -98,7 +98,7 @@ def test_the_matrix_has_the_colours_of_its_shares_and_grey_where_nothing_may_be_
     masked = three([[1, 0, 0], [0.5, 0.5, 0], [0.4, 0.3, 0.3]], causal=True)
     [picture] = pictures_of(masked)
     assert picture[side // 2, -side // 2].tolist() == rgb(LIGHT.line)
-    assert "grey: may not attend" in svg(masked)
+    assert "gray: may not attend" in svg(masked)
     assert "may not attend" not in svg(three([[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
 
 

@@ -78,7 +78,7 @@ def test_gradient_weighted_flow_stands_beside_both_papers() -> None:
     [
         (THESIS, "Attention alone"),
         (HALF, "Half of each position"),
-        (RolloutSetting(0.25), "25\u00a0% of each position"),
+        (RolloutSetting(0.25), "25% of each position"),
         (RolloutSetting(0.5, 3), "Only layers 3 to 5 count."),
         (RolloutSetting(0.0, 5), "Only layer 5 counts."),
     ],

@@ -1,4 +1,4 @@
-"""What a participant sees of an explanation: colours of one scale, and nothing that tells how it was made."""
+"""What a participant sees of an explanation: colors of one scale, and nothing that tells how it was made."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def text_of(html: str) -> str:
     return unescape(re.sub("<[^>]*>", "", html))
 
 
-def coloured(html: str) -> dict[str, int]:
-    """Each coloured part of a text with its step, negative where it is against."""
+def colored(html: str) -> dict[str, int]:
+    """Each colored part of a text with its step, negative where it is against."""
     found = re.findall(r"<b class=\"?([fa])(\d+)[^>]*>([^<]*)<", html)
     return {part: int(step) if side == "f" else -int(step) for side, step, part in found}
 
@@ -55,16 +55,16 @@ def test_a_text_stays_as_it_is_and_special_tokens_are_not_shown() -> None:
     assert text_of(input_html(Example(TEXT))) == TEXT
 
 
-def test_colours_are_shares_of_one_scale_for_every_map() -> None:
+def test_colors_are_shares_of_one_scale_for_every_map() -> None:
     scores = np.zeros(len(encoded(Example(TEXT))))
     scores[2:5] = 1.0, -0.5, 0.24
-    assert coloured(explanation_html(Example(TEXT), text_map(scores))) == {
+    assert colored(explanation_html(Example(TEXT), text_map(scores))) == {
         "actors": STEPS,
         "are": -STEPS // 2,
         "warm": round(0.24 * STEPS),
     }
     half = explanation_html(Example(TEXT), text_map(scores / 2))
-    assert coloured(half)["actors"] == STEPS // 2
+    assert colored(half)["actors"] == STEPS // 2
 
 
 def test_no_number_of_a_map_is_sent() -> None:
@@ -81,7 +81,7 @@ def test_scores_that_differ_by_less_than_a_step_give_the_same_page() -> None:
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_a_picture_has_the_colours_of_the_palette_and_no_metadata(theme: Theme) -> None:
+def test_a_picture_has_the_colors_of_the_palette_and_no_metadata(theme: Theme) -> None:
     scores = np.array([[0.5, -1.0, 0.0], [0.25, -0.5, 1e-5]])
     html = explanation_html(PICTURE, picture_map(scores))
     files = re.findall(r"base64,([^)]*)\)", html)
@@ -99,7 +99,7 @@ def test_the_strongest_parts_are_told_in_words() -> None:
     assert "Strongest: warm (for), are (against), actors (for)." in explanation_html(Example(TEXT), text_map(scores))
     patches = explanation_html(PICTURE, picture_map(np.array([[0.0, -1.0], [0.5, 0.0]])))
     assert "Strongest: row 1, column 2 (against), row 2, column 1 (for)." in patches
-    assert "Nothing is coloured." in explanation_html(PICTURE, picture_map(np.zeros((2, 2))))
+    assert "Nothing is colored." in explanation_html(PICTURE, picture_map(np.zeros((2, 2))))
 
 
 def test_texts_and_names_are_escaped() -> None:

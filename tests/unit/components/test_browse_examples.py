@@ -305,7 +305,7 @@ def test_the_summary_says_what_is_not_known() -> None:
 def test_the_summary_of_scores_is_their_mean_error() -> None:
     rows = tuple(replace(PLAIN, score=0.0, error=error) for error in (0.1, 0.3, None))
     assert (
-        describe_examples(ExampleTable(rows, (), True)) == "3 examples. Mean absolute error 0.2 on 2 labelled examples."
+        describe_examples(ExampleTable(rows, (), True)) == "3 examples. Mean absolute error 0.2 on 2 labeled examples."
     )
 
 

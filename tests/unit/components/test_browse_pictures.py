@@ -44,8 +44,7 @@ def test_verdicts_and_failure_cases_first_without_reading_a_picture() -> None:
     assert list_examples(found, Listing(show="confident_wrong")) == [1]
     assert list_examples(found, Listing(show="right", label="dog")) == [3]
     assert describe_examples(found) == (
-        "6 examples, 5 predicted. Accuracy 60.0\u00a0%: 3 of 5 right, 2 wrong, 1 of these with a confidence of at "
-        "least 90%."
+        "6 examples, 5 predicted. Accuracy 60.0%: 3 of 5 right, 2 wrong, 1 of these with a confidence of at least 90%."
     )
 
 
@@ -79,11 +78,11 @@ def test_before_there_are_predictions_that_is_said() -> None:
     [
         (ExampleRow(3, "", None, "<b>cat</b>", "", 0), "Picture 3, label <b>cat</b>", ""),
         (ExampleRow(3, "", None, "cat", "", 0, "cat", 0.973, right=True),
-         "Picture 3, label cat, predicted cat with 97.3\u00a0%: right", "✓ 97\u00a0%"),
+         "Picture 3, label cat, predicted cat with 97.3%: right", "✓ 97%"),
         (ExampleRow(3, "", None, "cat", "", 0, "dog", 0.6, right=False),
-         "Picture 3, label cat, predicted dog with 60.0\u00a0%: wrong", "✗ dog 60\u00a0%"),
+         "Picture 3, label cat, predicted dog with 60.0%: wrong", "✗ dog 60%"),
         (ExampleRow(3, "", None, None, "", 0, "dog", 0.6),
-         "Picture 3, predicted dog with 60.0\u00a0%", "dog 60\u00a0%"),
+         "Picture 3, predicted dog with 60.0%", "dog 60%"),
     ],
 )  # fmt: skip
 def test_a_small_picture_says_all_in_words_and_the_verdict_by_a_sign(row: ExampleRow, name: str, shown: str) -> None:

@@ -38,7 +38,7 @@ def test_a_chart_says_which_way_its_patches_go(way: str, moved: str) -> None:
 def test_the_words_of_a_chart_are_legible_in_both_themes(theme: Theme) -> None:
     config, ground = drawn([curve("a", "deletion", 0.9, 0.1)], theme=theme)["config"], PALETTES[theme].ground
     words = [config["axis"]["labelColor"], config["axis"]["titleColor"], config["legend"]["labelColor"]]
-    assert all(contrast(colour, ground) >= 4.5 for colour in words)
+    assert all(contrast(color, ground) >= 4.5 for color in words)
 
 
 def test_hovering_counts_what_is_removed_or_kept() -> None:

@@ -144,9 +144,9 @@ def two(positive: float) -> Prediction:
 
 def test_the_change_of_the_prediction_in_words() -> None:
     stays, turns = change_html(two(0.9), two(0.6), 1), change_html(two(0.9), two(0.0001), 1)
-    assert "90.0\u00a0% → 60.0\u00a0%, <b>\u221230.0 percentage points</b>" in stays
+    assert "90.0% → 60.0%, <b>\u221230.0 percentage points</b>" in stays
     assert "The predicted class stays <bdi>positive</bdi>." in stays
-    assert "→ &lt;\u00a00.1\u00a0%" in turns
+    assert "→ &lt;\u00a00.1%" in turns
     assert "The predicted class changes from <bdi>positive</bdi> to <bdi>negative</bdi>." in turns
 
 

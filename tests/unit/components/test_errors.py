@@ -40,7 +40,7 @@ SAFE = {
     ): "ours",
     (
         "components/scaffold/sections.py",
-        "f'{escape_label(skipped_words(protocols))} In brackets 95 % intervals over examples.{note}'",
+        "f'{escape_label(skipped_words(protocols))} In brackets 95% intervals over examples.{note}'",
     ): "a literal and our words",
     ("components/scaffold/sections.py", "verdict(protocols)"): "numbers and our words",
     ("components/scaffold/learned_explainer.py", "student_words(student)"): "numbers",

@@ -83,8 +83,8 @@ def test_a_group_for_each_slice_with_its_number_of_examples() -> None:
     table = BY_LABEL.table(SLICED, FRAME)
     assert set(table["Interval"].dropna()) == {EQUAL, ONE}
     assert table.loc[0].drop("Interval").to_dict() == {
-        "Slice": "bad", "Method": "LIME", "Model": "m", "Value": 4.0, "95 % from": table.loc[0, "95 % from"],
-        "95 % to": table.loc[0, "95 % to"], "Examples": 2, "Without a value": 1, "Why": "1: flat",
+        "Slice": "bad", "Method": "LIME", "Model": "m", "Value": 4.0, "95% from": table.loc[0, "95% from"],
+        "95% to": table.loc[0, "95% to"], "Examples": 2, "Without a value": 1, "Why": "1: flat",
     }  # fmt: skip
 
 
@@ -102,7 +102,7 @@ def test_each_slice_is_named_once_on_hovering_and_by_the_click() -> None:
     assert made["params"][0]["select"]["fields"][-1] == "slice"
 
 
-def test_bars_of_one_colour_differ_in_their_edges_and_each_has_its_name() -> None:
+def test_bars_of_one_color_differ_in_their_edges_and_each_has_its_name() -> None:
     found = by_hand({("t5", f"m{place}", "complexity"): [1, 2] for place in range(17)})
     made = ArchitectureChart("complexity", SIZES).chart(found, ChartFrame({})).to_dict()
     bars = layer(made, "bar")["encoding"]

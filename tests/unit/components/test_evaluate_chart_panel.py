@@ -31,8 +31,8 @@ def looking(**look: tuple[str, ...]) -> ViewedEvaluation:
 
 def test_each_point_of_a_chart_can_be_chosen_from_a_list() -> None:
     assert list_points(RemovalChart("m").chart(FOUND, FRAME)) == [
-        (ScorePoint("m", "lime", "without_top", percent="0"), "LIME, 0 % of the tokens: 1"),
-        (ScorePoint("m", "lime", "without_top", percent="50"), "LIME, 50 % of the tokens: 0.75"),
+        (ScorePoint("m", "lime", "without_top", percent="0"), "LIME, 0% of the tokens: 1"),
+        (ScorePoint("m", "lime", "without_top", percent="50"), "LIME, 50% of the tokens: 0.75"),
     ]
     cost = CostChart("evaluations", "complexity", "m").chart(FOUND, FRAME)
     assert list_points(cost) == [(ScorePoint("m", "lime", "complexity"), "LIME: 1.5")]

@@ -20,7 +20,7 @@ from tests.unit.evaluation.by_hand import by_hand, fact
 
 EVIL = "</script><script>alert(1)</script>&\x01 模型"
 SHOWN = EVIL.replace("\x01", "\ufffd")
-COLOURS = ("#0072b2", "#d55e00")
+COLORS = ("#0072b2", "#d55e00")
 FRAME = ChartFrame({"lime": EVIL, "random": "Random"})
 FOUND = by_hand(
     {
@@ -37,22 +37,22 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 @pytest.fixture(scope="module")
 def picture() -> ElementTree.Element:
-    return ElementTree.fromstring(chart_svg(CHART, TOLD, TABLE, COLOURS))
+    return ElementTree.fromstring(chart_svg(CHART, TOLD, TABLE, COLORS))
 
 
 @pytest.fixture(scope="module")
 def page() -> str:
-    return chart_html(CHART, TOLD, TABLE, COLOURS)
+    return chart_html(CHART, TOLD, TABLE, COLORS)
 
 
-def test_the_picture_says_what_it_shows_in_the_colours_of_the_methods(picture: ElementTree.Element) -> None:
+def test_the_picture_says_what_it_shows_in_the_colors_of_the_methods(picture: ElementTree.Element) -> None:
     texts = [text.text or "" for text in picture.iter(f"{SVG}text")]
     assert texts[0] == SHOWN
     assert any(SHOWN.startswith(text.rstrip("…")) and len(text) > 20 for text in texts[1:])  # a legend cuts names
     assert "2 examples, seed 0." in texts
     assert " ".join(texts[-2:]).endswith("--seed 0")
     strokes = {path.get("stroke") for path in picture.iter(f"{SVG}path")}
-    assert set(COLOURS) <= strokes
+    assert set(COLORS) <= strokes
 
 
 def test_the_picture_holds_the_numbers(picture: ElementTree.Element) -> None:
@@ -84,7 +84,7 @@ def test_the_page_holds_the_chart_its_numbers_and_the_command(page: str) -> None
     drawn = json.loads(spec)
     [rows] = list(drawn["datasets"].values())
     assert {row["name"] for row in rows} == {SHOWN, "Random"}
-    assert drawn["config"]["range"]["category"] == list(COLOURS)
+    assert drawn["config"]["range"]["category"] == list(COLORS)
     assert "exegesis evaluate --models '</script><script>alert(1)" in unescape(page)
     assert "0.785" in page.partition("<table")[2]
 

@@ -1,4 +1,4 @@
-"""The leaderboard as HTML: order, colours, marks, what each cell says, and nothing foreign that is not escaped."""
+"""The leaderboard as HTML: order, colors, marks, what each cell says, and nothing foreign that is not escaped."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ def html(sort: str = "", picked: ScorePoint | None = None) -> str:
 
 
 def cells(drawn: str) -> dict[tuple[str, str], tuple[str, str]]:
-    """By method and metric: the class of the colour, and what is told."""
+    """By method and metric: the class of the color, and what is told."""
     return {(method, id): (tone, unescape(told)) for tone, method, id, told in CELL.findall(drawn)}
 
 
@@ -83,7 +83,7 @@ def test_marks_are_signs_and_words() -> None:
     assert drawn.count(f"<i>{LEVEL}</i>") == 1
     told = {key: words for key, (_, words) in cells(drawn).items()}
     assert told["lime", "comprehensiveness"] == (
-        "LIME, comprehensiveness: 0.5 fall of the probability, 95 % interval 0.4 to 0.6, n = 4; the best."
+        "LIME, comprehensiveness: 0.5 fall of the probability, 95% interval 0.4 to 0.6, n = 4; the best."
     )
     assert "cannot be told from the best" in told["gradient", "comprehensiveness"]
     assert "the best" not in told["random", "comprehensiveness"]
@@ -114,7 +114,7 @@ def test_what_has_no_value_says_why_and_stands_last() -> None:
     assert cells(board_html(board, TITLES, ""))["lime", "gt_overlap"][0] == ""
 
 
-def test_seconds_have_neither_rank_nor_colour_nor_interval_and_say_so() -> None:
+def test_seconds_have_neither_rank_nor_color_nor_interval_and_say_so() -> None:
     given = [standing("lime", "seconds", 2.0), standing("random", "seconds", 0.5)]
     [board] = boards(given, ["lime", "random"], ["seconds"])
     drawn = cells(board_html(board, TITLES, ""))
@@ -147,7 +147,7 @@ def test_ensembles_stand_after_their_members_and_random_last(given: list[str], e
     assert group_ensembles(given) == expected
 
 
-def test_costs_are_coloured_by_factors() -> None:
+def test_costs_are_colored_by_factors() -> None:
     values = {"gradient": 1.0, "lime": 100.0, "random": 10.0}
     given = [standing(method, "evaluations", value) for method, value in values.items()]
     [board] = boards(given, list(values), ["evaluations"])

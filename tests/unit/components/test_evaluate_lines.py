@@ -107,12 +107,12 @@ def test_hovering_and_clicking_tell_all_there_is() -> None:
     made = spec(CURVE.chart(FOUND, ChartFrame(FRAME.titles, slice="good")))
     tips = {tip["field"]: tip["title"] for tip in layer(made, "point")["encoding"]["tooltip"]}
     assert list(tips.values()) == [
-        "Method", "Model", "Slice", "removed", "Value", "95 % interval", "Examples", "Without a value",
+        "Method", "Model", "Slice", "removed", "Value", "95% interval", "Examples", "Without a value",
     ]  # fmt: skip
     first = data(made, "point").iloc[1]
     assert {first[field] for field in ("name", "model", "slice")} == {"LIME", "m", "good"}
     assert (first["moved"], first["shown"], first["examples"], first["skipped"]) == (
-        "50 % of the tokens",
+        "50% of the tokens",
         "0.8",
         "2",
         "none",
@@ -146,24 +146,24 @@ def test_one_example_has_a_point_and_no_band() -> None:
     assert data(made, "point")["interval"].tolist() == [ONE] * 2
 
 
-def test_colours_and_dashes_stay_whichever_methods_are_drawn() -> None:
+def test_colors_and_dashes_stay_whichever_methods_are_drawn() -> None:
     found = by_hand({("m", f"m{place}", "without_top", 0): [1.0, 0.5] for place in range(10)})
     made = spec(CURVE.chart(found, ChartFrame({}, methods=("m1", "m9", "random"))))
     line = layer(made, "line")["encoding"]
     names = [f"m{place}" for place in range(10)]
-    assert line["color"]["scale"]["domain"] == [*names[:2], "random", *names[2:]], "random has a colour of its own"
+    assert line["color"]["scale"]["domain"] == [*names[:2], "random", *names[2:]], "random has a color of its own"
     assert line["strokeDash"]["scale"]["range"] == [SOLID, SOLID, DOTTED, *[SOLID] * 5, *[DASHED] * 3]
     assert line["color"]["legend"]["values"] == ["m1", "m9"], "random was not measured"
     assert line["color"]["legend"]["orient"] == "bottom"
-    assert "range" not in line["color"]["scale"], "the theme's colours"
+    assert "range" not in line["color"]["scale"], "the theme's colors"
     assert shapes(found.plan.methods_with_baselines) == [*["circle"] * 8, "square", "square", "cross"]
 
 
-def test_colours_come_again_only_where_there_are_more_methods_than_colours() -> None:
+def test_colors_come_again_only_where_there_are_more_methods_than_colors() -> None:
     order = [f"m{place}" for place in range(20)]
     company = ["m0", "m2", "m4", "m8", "m10", "m16"]
     places = {method: spread_colors(order, company).index(method) for method in company}
-    assert places == {"m0": 0, "m2": 2, "m4": 4, "m8": 1, "m10": 3, "m16": 5}, "m8, m10, m16: the next free colour"
+    assert places == {"m0": 0, "m2": 2, "m4": 4, "m8": 1, "m10": 3, "m16": 5}, "m8, m10, m16: the next free color"
     assert sorted(spread_colors(order, company)) == sorted(order)
     many = spread_colors(order, order[:10])
     assert many[:8] == order[:8]
@@ -177,7 +177,7 @@ def test_the_legend_names_what_is_drawn() -> None:
     assert made["height"] - shorter == LEGEND_ROW
 
 
-def test_a_method_has_one_colour_in_every_company() -> None:
+def test_a_method_has_one_color_in_every_company() -> None:
     order = ("gradient", "lime", "occlusion", "random")
     looks = []
     for company in (("lime", "occlusion"), ("occlusion", "gradient")):
@@ -252,10 +252,10 @@ def test_strength_stands_beside_what_there_is_to_be_reached() -> None:
     )
     chart = StrengthChart(graded, OVER_TRAINING)
     made = spec(chart.chart(FOUND, FRAME))
-    grey = data({**made, "layer": [made["layer"][0]]}, "line")
-    assert grey.to_numpy().tolist() == [[0.5, 0.6], [1.0, 0.9]]
+    gray = data({**made, "layer": [made["layer"][0]]}, "line")
+    assert gray.to_numpy().tolist() == [[0.5, 0.6], [1.0, 0.9]]
     assert data(made, "text")["words"].tolist() == ["what the mark decides"]
-    assert data(made, "point")["ideal"].tolist() == ["60.0\u00a0%", "90.0\u00a0%"]
+    assert data(made, "point")["ideal"].tolist() == ["60.0%", "90.0%"]
     assert chart.table(FOUND, FRAME)["What the mark decides"].tolist() == [0.6, 0.9]
     unknown = StrengthChart((GradedScore(1.0, graded[0].score, None),))
     assert [one["mark"]["type"] for one in spec(unknown.chart(FOUND, FRAME))["layer"]] == [
@@ -274,8 +274,8 @@ def test_words_are_legible_in_both_themes(theme: Theme) -> None:
     frame = ChartFrame(FRAME.titles, theme)
     for chart in (CURVE.chart(FOUND, frame), COST.chart(FOUND, frame)):
         config = spec(chart)["config"]
-        colours = [config["axis"]["labelColor"], config["axis"]["titleColor"], config["legend"]["labelColor"]]
-        assert all(contrast(one, PALETTES[theme].ground) >= 4.5 for one in colours)
+        colors = [config["axis"]["labelColor"], config["axis"]["titleColor"], config["legend"]["labelColor"]]
+        assert all(contrast(one, PALETTES[theme].ground) >= 4.5 for one in colors)
 
 
 def test_a_point_grows_when_it_is_picked_and_none_before() -> None:

@@ -71,9 +71,9 @@ def test_what_is_measured_against_what_is_said(metrics: tuple[str, ...], exact: 
 
 
 def test_how_it_was_done_names_units_and_removal() -> None:
-    assert plan_text(PLAN, 3) == "3 examples, seed 0; tokens removed by mask; means over 5, 10, 20, 50 % removed."
+    assert plan_text(PLAN, 3) == "3 examples, seed 0; tokens removed by mask; means over 5, 10, 20, 50% removed."
     plan = dataclasses.replace(PLAN, unit="patch", removal="blur", shares=(10,))
-    assert "patches removed by blur; means over 10 % removed" in plan_text(plan, 3)
+    assert "patches removed by blur; means over 10% removed" in plan_text(plan, 3)
 
 
 def test_reasons_are_counted_once_an_example_the_commonest_first() -> None:
@@ -134,7 +134,7 @@ def test_an_example_that_cannot_be_read_says_so_and_is_not_html() -> None:
     drawn = example_html(examples_of(FOUND, AT, "low")[0], EVIL, 0.9)
     assert "<img" not in drawn
     assert ">−0.500<" in drawn, "with the decimals of the largest"
-    assert "label good · predicted bad (75.0\u00a0%, wrong)" in drawn
+    assert "label good · predicted bad (75.0%, wrong)" in drawn
     assert "<img" not in title_html(dataclasses.replace(AT, model=EVIL, slice=EVIL), {"lime": EVIL}, 2)
 
 

@@ -60,19 +60,19 @@ def test_two_layers_by_hand() -> None:
     assert set(nodes) == {(0, 0), (0, 1), (0, 2), (1, 1), (1, 2), (2, 0)}
     assert nodes[1, 2] == (0.25, [[1, 2, 0], 0.05])
     assert nodes[0, 0] == (0.425, [[0, 1, 0], 0.375])
-    assert (said["label"], said["sure"], said["grid"]) == ("positive", "50.0\u00a0%", None)
+    assert (said["label"], said["sure"], said["grid"]) == ("positive", "50.0%", None)
 
 
 def test_what_comes_from_special_tokens_is_counted_by_hand() -> None:
     graph = graph_of(by_hand(), 0.3, residual=0.0)  # [CLS] 0.425, [SEP] 0.525
     assert describe_path_start(graph, graph.best) == " from a token"
     chosen = "the path that is chosen first begins at a token."
-    assert describe_special_share(graph) == f"95\u00a0% of the prediction comes from special tokens; {chosen}"
+    assert describe_special_share(graph) == f"95% of the prediction comes from special tokens; {chosen}"
     cls = next(node for node in graph.nodes if node.id == (0, 0))
     assert describe_path_start(graph, cls.path) == ""
     later = graph_of(by_hand(), 0.2, start=1, residual=0.0)  # [SEP] 0.25
     before = "special tokens as they are before layer 1"
-    assert describe_special_share(later) == f"25\u00a0% of the prediction comes from {before}; {chosen}"
+    assert describe_special_share(later) == f"25% of the prediction comes from {before}; {chosen}"
     patches = graph_of(picture_reading())
     assert describe_path_start(patches, patches.best) == " from a patch"
     assert describe_special_share(dataclasses.replace(graph, special=0.0)) == ""
@@ -85,7 +85,7 @@ def test_layers_that_do_not_count_are_not_drawn() -> None:
     assert said["edges"] == [[0, 1, 0, 0.75, 0.75], [0, 2, 0, 0.25, 0.25]]
     assert said["best"] == [[1, 0], 0.75]
     assert describe_path(graph, graph.best) == (
-        "“1 a” → “0 [CLS]” (layer 1) → positive: 75\u00a0% of the prediction takes just this way."
+        "“1 a” → “0 [CLS]” (layer 1) → positive: 75% of the prediction takes just this way."
     )
 
 
@@ -165,11 +165,10 @@ def test_where_the_model_reads_the_mean_of_all_some_of_the_largest_steps_are_dra
 def test_how_much_is_shown_is_said() -> None:
     graph = graph_of(by_hand(), 0.3, residual=0.0)
     assert describe_carried_share(graph) == (
-        "The 3 steps drawn carry at least 30\u00a0% of the prediction; along such steps 75.0\u00a0% of it comes from "
-        "the input."
+        "The 3 steps drawn carry at least 30% of the prediction; along such steps 75.0% of it comes from the input."
     )
     cut = dataclasses.replace(graph, pruned=PrunedFlow(graph.edges[:1], 0.75, 1_200))
-    assert describe_carried_share(cut).startswith("The step drawn carries at least 30\u00a0%")
+    assert describe_carried_share(cut).startswith("The step drawn carries at least 30%")
     assert describe_carried_share(cut).endswith("1,200 more carry as much but are not drawn.")
     none = graph_of(by_hand(), 0.9, residual=0.0)
     assert "only the most important path is drawn" in describe_carried_share(none)
@@ -180,7 +179,7 @@ def test_how_much_is_shown_is_said() -> None:
     ("share", "said"), [(0.1234, "12.3"), (0.0002, "0.02"), (1.0, "100"), (0.0, "0"), (3e-5, "<\u00a00.01")]
 )
 def test_shares_are_percent(share: float, said: str) -> None:
-    assert format_share(share) == f"{said}\u00a0%"
+    assert format_share(share) == f"{said}%"
 
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -33,7 +33,7 @@ def test_a_card_shows_the_whole_text_and_what_to_see(piece: GalleryCard) -> None
     shown = words(drawn(piece))
     assert piece.example.text in shown
     assert piece.see in shown
-    assert re.search(r"Predicted (positive|negative) \(\d\d\.\d\s%\)", shown)
+    assert re.search(r"Predicted (positive|negative) \(\d\d\.\d\s?%\)", shown)
     assert "[CLS]" not in shown
     assert "xg-map" in drawn(piece)
 

@@ -98,7 +98,7 @@ def test_the_row_tells_all_and_escapes() -> None:
     html = traits_html(method, {})
     assert "<dt>Removed by</dt><dd>chosen operator, one window at a time</dd>" in html
     assert "<dt>Explains</dt><dd>probability of the class</dd>" in html
-    assert "<dt>Summarised as</dt><dd>removal effect</dd>" in html
+    assert "<dt>Summarized as</dt><dd>removal effect</dd>" in html
     assert "<dt>Scores</dt><dd>signed</dd>" in html
     assert "<dt>Cost</dt><dd>many evaluations</dd>" in html
     assert "a &lt;b&gt; &amp; c <cite>&lt;i&gt;</cite>" in html

@@ -1,4 +1,4 @@
-"""Who may act as the organiser, for every kind of connection, password and log-in."""
+"""Who may act as the organizer, for every kind of connection, password and log-in."""
 
 from __future__ import annotations
 
@@ -121,7 +121,7 @@ def test_the_log_names_the_address_and_never_what_was_typed(caplog: pytest.LogCa
         ({"email_verified": "true"}, True),
     ],
 )
-def test_who_is_listed_and_checked_is_an_organiser(told: dict[str, object], expected: bool) -> None:
+def test_who_is_listed_and_checked_is_an_organizer(told: dict[str, object], expected: bool) -> None:
     assert is_admin({**USER, **told}) is expected
 
 
@@ -135,7 +135,7 @@ def test_a_provider_that_says_nothing_of_checking_is_believed_only_where_that_is
     assert not is_admin({**silent, "email_verified": False})
 
 
-def test_with_an_empty_list_nobody_is_an_organiser(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_an_empty_list_nobody_is_an_organizer(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(ADMINS, " , ")
     assert not is_admin(USER)
     assert not is_admin({"is_logged_in": True, "email": ""})

@@ -1,4 +1,4 @@
-"""Colours: legible in both themes, even in lightness, the same on both sides of zero."""
+"""Colors: legible in both themes, even in lightness, the same on both sides of zero."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_the_style_sheet_defines_every_step_once_and_reaches_nowhere() -> None:
     assert color("dark", "for", STEPS) in stylesheet("dark")
 
 
-def test_every_colour_name_that_the_layout_uses_is_defined() -> None:
+def test_every_color_name_that_the_layout_uses_is_defined() -> None:
     sheet = stylesheet("light")
     used, defined = set(re.findall(r"var\((--xg-[\w-]+)\)", sheet)), set(re.findall(r"(--xg-[\w-]+):#", sheet))
     assert used <= defined

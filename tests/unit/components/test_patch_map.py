@@ -1,4 +1,4 @@
-"""Maps of pictures: colours, ranks, sizes and words against what is known by hand."""
+"""Maps of pictures: colors, ranks, sizes and words against what is known by hand."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def drawn(
 
 
 def over(pixel: np.ndarray, ground: str) -> np.ndarray:
-    """An RGBA pixel over a colour, by the rule of alpha compositing."""
+    """An RGBA pixel over a color, by the rule of alpha compositing."""
     below, share = np.array([int(ground[at : at + 2], 16) for at in (1, 3, 5)]), pixel[3] / 255
     return share * pixel[:3] + (1 - share) * below
 
@@ -62,7 +62,7 @@ def rgb(value: str) -> np.ndarray:
 
 @pytest.mark.parametrize("theme", THEMES)
 @pytest.mark.parametrize("side", SIDES)
-def test_over_the_ground_each_step_is_the_colour_of_the_palette(theme: Theme, side: Side) -> None:
+def test_over_the_ground_each_step_is_the_color_of_the_palette(theme: Theme, side: Side) -> None:
     seen = [translucent_color(theme, side, step) for step in range(STEPS + 1)]
     for step, pixel in enumerate(seen):
         shown = over(np.array(pixel), PALETTES[theme].ground)
@@ -71,7 +71,7 @@ def test_over_the_ground_each_step_is_the_colour_of_the_palette(theme: Theme, si
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_each_patch_has_the_colour_of_its_score(theme: Theme) -> None:
+def test_each_patch_has_the_color_of_its_score(theme: Theme) -> None:
     found = overlay(drawn(), theme)
     expected = [[("for", 10), ("against", 20), ("for", 0)], [("for", 5), ("against", 10), ("for", 0)]]
     assert found.tolist() == [[list(translucent_color(theme, *place)) for place in row] for row in expected]
@@ -127,8 +127,8 @@ def test_the_legend_says_both_ends() -> None:
     assert unsigned in legend_html(drawn(signed=False))
     shared = legend_html(drawn(look=ViewOptions(scale="shared", gamma=2.0), end=4.0, sharing="signed maps"))
     assert f"<b>{MINUS}4</b>" in shared
-    assert "<p>gamma 2: half the colour at 2.83</p><p>scale shared by the signed maps</p>" in shared
-    assert "nothing to colour" in legend_html(drawn(np.zeros((1, 2))))
+    assert "<p>gamma 2: half the color at 2.83</p><p>scale shared by the signed maps</p>" in shared
+    assert "nothing to color" in legend_html(drawn(np.zeros((1, 2))))
 
 
 @pytest.mark.parametrize(("ends", "own"), [(None, False), ({}, True)])

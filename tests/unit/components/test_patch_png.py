@@ -52,7 +52,7 @@ def test_small_pictures_are_enlarged_by_a_whole_number_and_large_ones_stay() -> 
 
 
 @pytest.mark.parametrize("theme", THEMES)
-def test_opacity_runs_from_the_picture_to_the_colours_of_the_palette(theme: Theme) -> None:
+def test_opacity_runs_from_the_picture_to_the_colors_of_the_palette(theme: Theme) -> None:
     np.testing.assert_array_equal(blended(seen(), VIEW, theme, 0), enlarged(seen()))
     whole = blended(seen(), VIEW, theme, 1).astype(int)
     for at, score in np.ndenumerate(SCORES):
@@ -64,15 +64,15 @@ def test_opacity_runs_from_the_picture_to_the_colours_of_the_palette(theme: Them
 def test_half_way_the_layers_are_mixed_as_by_hand() -> None:
     red = np.full((2, 2, 3), (200, 100, 50), np.uint8)
     found = blended(red, PatchMap(np.array([[1.0]]), False, "fish"), "light", 0.5)[0, 0]
-    grey = 0.213 * 200 + 0.715 * 100 + 0.072 * 50
-    faded = grey + 0.3 * (np.array([200, 100, 50]) - grey)
+    gray = 0.213 * 200 + 0.715 * 100 + 0.072 * 50
+    faded = gray + 0.3 * (np.array([200, 100, 50]) - gray)
     veiled = 0.875 * faded + 0.125 * rgb(PALETTES["light"].ground)
     np.testing.assert_allclose(found, 0.5 * veiled + 0.5 * rgb(color("light", "amount", 20)), atol=1)
 
 
 def test_a_line_of_two_pixels_runs_along_the_edge_within_its_halo() -> None:
-    grey = np.full((12, 12, 3), 128, np.uint8)
-    found = outlined(grey, np.array([[True, False]]), "#ffffff", "#000000")
+    gray = np.full((12, 12, 3), 128, np.uint8)
+    found = outlined(gray, np.array([[True, False]]), "#ffffff", "#000000")
     assert found[6, :, 0].tolist() == [255, 0, 128, 128, 0, 255, 255, 0, 128, 128, 128, 128]
 
 

@@ -26,7 +26,7 @@ from engine.data.image_datasets import load_images
 from engine.errors import ExegesisError
 
 MODELS = ["digits-vit", "scenes-marked-vit", "scenes-vit"]
-COLOURS = {"red": (220, 30, 30), "blue": (30, 30, 220)}
+COLORS = {"red": (220, 30, 30), "blue": (30, 30, 220)}
 
 
 @pytest.fixture(autouse=True)
@@ -37,10 +37,10 @@ def own_home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
     """`blue/0.png`, `red/0.png`, `blue/1.png`, ... in the order of their data set; no two are alike."""
-    for name, colour in COLOURS.items():
+    for name, color in COLORS.items():
         (tmp_path / "set" / name).mkdir(parents=True)
         for i in range(3):
-            Image.new("RGB", (8 + i, 8), colour).save(tmp_path / "set" / name / f"{i}.png")
+            Image.new("RGB", (8 + i, 8), color).save(tmp_path / "set" / name / f"{i}.png")
     return tmp_path / "set"
 
 
@@ -123,7 +123,7 @@ def test_a_place_that_there_is_not_is_said(index: str) -> None:
         ("/dev/null", "", "null", "scenes is shown."),
         ("<img src=x>.zip", "", "<img src=x>.zip", "scenes is shown."),
         ("a\0b", "", "", "scenes is shown."),
-        ("scenes:colour=red", "", "colour", "scenes is shown."),
+        ("scenes:color=red", "", "color", "scenes is shown."),
         ("digits", "evening", "split: unknown name 'evening'. Known: test, train.", "Its split test is shown."),
         ("hub:nobody", "", "hub:owner/name", "scenes is shown."),
     ],

@@ -91,7 +91,7 @@ def test_texts_labels_and_titles_are_escaped() -> None:
 def test_a_stage_and_an_answer_in_words() -> None:
     assert stage_title(None) == "Original"
     assert stage_title(STAGES[3]) == "Block 1 randomized"
-    assert prediction_words(said(0.9), 1) == "positive 90.0\u00a0%"
+    assert prediction_words(said(0.9), 1) == "positive 90.0%"
     assert prediction_words(Prediction(("score",), (1.5,), (1.5,), regression=True), 0) == "score +1.5"
 
 

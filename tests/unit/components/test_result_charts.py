@@ -77,7 +77,7 @@ def test_charts_beside_each_other_have_one_axis_that_holds_both(found: RankingSu
         assert spec["layer"][0]["encoding"]["x"]["scale"]["domain"] == [low, high]
 
 
-def test_a_method_keeps_its_colour_from_chart_to_chart(found: RankingSummary) -> None:
+def test_a_method_keeps_its_color_from_chart_to_chart(found: RankingSummary) -> None:
     intervals = rating_chart(found.ratings, found.methods, None, (0, 1), "light").to_dict()
     course = course_chart(found, "light").to_dict()
     domains = [spec["layer"][0]["encoding"]["color"]["scale"]["domain"] for spec in (intervals, course)]
@@ -145,12 +145,12 @@ def test_tables_say_the_numbers_of_the_summary(found: RankingSummary) -> None:
     assert people.loc[first.name, "best"] == pytest.approx(first.mean_rank["best"], abs=0.005)
 
 
-def test_wins_are_shares_of_the_votes_in_the_colour_of_their_side(found: RankingSummary) -> None:
+def test_wins_are_shares_of_the_votes_in_the_color_of_their_side(found: RankingSummary) -> None:
     html = wins_html(found)
     assert "<b>" not in html
     [body] = re.findall("<tbody>(.*)</tbody>", html)
     for name, row in zip(found.order, re.findall("<tr>(.*?)</tr>", body), strict=True):
-        cells = re.findall(r"<td(?: class=\"([fa])\d+\")?>(?:(\d+)\u00a0%)?</td>", row)
+        cells = re.findall(r"<td(?: class=\"([fa])\d+\")?>(?:(\d+)%)?</td>", row)
         shares = found.wins[found.methods.index(name), [found.methods.index(other) for other in found.order]]
         for other, (side, shown), share in zip(found.order, cells, shares.tolist(), strict=True):
             assert shown == ("" if other == name else f"{100 * share:.0f}")
@@ -167,4 +167,4 @@ def test_words_of_charts_are_legible_in_both_themes(found: RankingSummary, theme
     spec = rating_chart(found.ratings, found.methods, None, (0, 1), theme).to_dict()
     words = [layer["encoding"]["color"]["value"] for layer in spec["layer"] if layer["mark"]["type"] == "text"]
     assert len(words) == 2
-    assert all(contrast(colour, ground) >= 4.5 for colour in words)
+    assert all(contrast(color, ground) >= 4.5 for color in words)

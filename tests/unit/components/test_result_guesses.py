@@ -97,8 +97,8 @@ def test_the_chart_of_sureness_has_a_row_a_level(found: GuessSummary) -> None:
 def test_words_are_legible_in_both_themes(found: GuessSummary, theme: Theme) -> None:
     for chart in (accuracy_chart(found, theme), gain_chart(found, theme), sureness_chart(found, theme)):
         spec = chart.to_dict()
-        colours = [spec["config"]["axis"]["labelColor"]]
-        colours += [layer["encoding"]["color"]["value"] for layer in spec["layer"] if layer["mark"]["type"] == "text"]
-        assert all(contrast(colour, PALETTES[theme].ground) >= 4.5 for colour in colours)
+        colors = [spec["config"]["axis"]["labelColor"]]
+        colors += [layer["encoding"]["color"]["value"] for layer in spec["layer"] if layer["mark"]["type"] == "text"]
+        assert all(contrast(color, PALETTES[theme].ground) >= 4.5 for color in colors)
     rule = sureness_chart(found, theme).to_dict()["layer"][0]["mark"]
-    assert contrast(rule["color"], PALETTES[theme].ground) >= 3, "a rule is black where no colour is given"
+    assert contrast(rule["color"], PALETTES[theme].ground) >= 3, "a rule is black where no color is given"

@@ -31,8 +31,8 @@ SIDE = PlausibilitySide(
 )  # fmt: skip
 
 
-def found(normalisation: str) -> ScaffoldResult:
-    plan = plan_with(PLAN, normalisation)
+def found(normalization: str) -> ScaffoldResult:
+    plan = plan_with(PLAN, normalization)
     return ScaffoldResult(plan, (2, 2), tuple(outcome(pupil, 4) for pupil in plan.students))
 
 
@@ -77,11 +77,11 @@ def test_active_heads_in_words() -> None:
 def test_trivial_protocols_in_words_and_numbers() -> None:
     table = protocols_table(shares(0.02))
     assert table["Mass on"].tolist() == ["punctuation", "stop words"]
-    assert table.iloc[0]["SMaT, learned"] == "13.0\u00a0%"
+    assert table.iloc[0]["SMaT, learned"] == "13.0%"
     assert table.iloc[0]["SMaT above uniform, points"].startswith("+2.0 [")
     assert verdict(shares(0.02)).startswith("**No trivial protocol is seen**")
     told = verdict(shares(0.3))
-    assert told.startswith("**Take care, this may be a trivial protocol**: 41.0\u00a0% of its mass lies on punctuation")
+    assert told.startswith("**Take care, this may be a trivial protocol**: 41.0% of its mass lies on punctuation")
     assert "+30.0 points more than uniform" in told
 
 

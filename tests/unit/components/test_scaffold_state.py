@@ -57,7 +57,7 @@ def test_how_students_are_looked_at_is_in_the_link() -> None:
     [
         ({"setting": ["lime"]}, "setting: unknown name 'lime'"),
         ({"recipe.epochs": ["many"]}, "recipe.epochs: must be a whole number"),
-        ({"recipe.colour": ["red"]}, "parameter of recipe: unknown name 'colour'"),
+        ({"recipe.color": ["red"]}, "parameter of recipe: unknown name 'color'"),
         ({"curve": ["zero"]}, "curve: unknown name 'zero'"),
         ({"size": ["-1"]}, "size: must be a train size of the plan"),
         ({"measure": ["x"]}, "measure: unknown name 'x'"),

@@ -122,6 +122,6 @@ def test_what_happened_is_told_the_latest_first_and_in_short() -> None:
         (None, "/annotate?study=t0ken", True),
     ],
 )
-def test_the_join_link_is_at_the_address_that_the_organiser_uses(page: str | None, link: str, here: bool) -> None:
+def test_the_join_link_is_at_the_address_that_the_organizer_uses(page: str | None, link: str, here: bool) -> None:
     assert join_link(page, "t0ken") == link
     assert is_local_link(link) is here

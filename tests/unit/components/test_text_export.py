@@ -140,7 +140,7 @@ def test_files_are_drawn_as_the_page_is() -> None:
     [name, *_] = [g.find(SVG + "rect").attrib["class"] for g in root.iter(SVG + "g")][2:]  # type: ignore[union-attr]
     assert name == f"against-{round(STEPS * (4 / 8) ** 0.5)}"
     thick = {g.find(SVG + "rect").attrib["height"] for g in root.iter(SVG + "g")}  # type: ignore[union-attr]
-    assert thick == {"3", "22"}, "special tokens stay grey boxes"
+    assert thick == {"3", "22"}, "special tokens stay gray boxes"
 
 
 def test_a_right_to_left_line_starts_at_the_right() -> None:
@@ -220,9 +220,9 @@ def test_the_table_holds_every_token_and_its_numbers_exactly() -> None:
 
 @pytest.mark.parametrize("unit", ["token", "word"])
 def test_the_table_holds_the_rationale_before_the_methods(unit: str) -> None:
-    labelled = LabeledExample("a warm, funny film", label=1, rationale=((2, 6), (8, 13)))
-    data = replace(load("reviews"), examples=(labelled,))
-    one = kept(labelled.text, unit=unit)
+    labeled = LabeledExample("a warm, funny film", label=1, rationale=((2, 6), (8, 13)))
+    data = replace(load("reviews"), examples=(labeled,))
+    one = kept(labeled.text, unit=unit)
     above = tuple(rationale_rows(data, 0, one.methods[0][1], unit))
     rows = list(csv.reader(io.StringIO(csv_table(replace(one, above=above)), newline="")))
     assert rows[0][5:] == ["rationale", "occlusion", "attention_mean"]

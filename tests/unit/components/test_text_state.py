@@ -37,7 +37,7 @@ def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str
     "state",
     [
         own(("random",), "my text"),
-        replace(own(("lime", "random"), "a & b = c? # 100 % +", "second", "owner/name@rev"), target="positive"),
+        replace(own(("lime", "random"), "a & b = c? # 100% +", "second", "owner/name@rev"), target="positive"),
         replace(own((), ""), unit="word", seed=3),
         own(("random",), " \n 这 \u200d ש ", ""),
         own(("random",), "x" * (LONGEST_IN_LINK + 1), "y" * (LONGEST_IN_LINK + 1)),

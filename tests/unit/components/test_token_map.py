@@ -1,4 +1,4 @@
-"""Maps as HTML: what is shown, in which colour, and that text stays text."""
+"""Maps as HTML: what is shown, in which color, and that text stays text."""
 
 from __future__ import annotations
 
@@ -69,13 +69,13 @@ def test_the_class_name_is_escaped_in_the_legend() -> None:
     assert "&lt;i&gt;x" in html
 
 
-def test_colours_are_centred_at_zero_and_the_largest_scores_end_the_scale() -> None:
+def test_colors_are_centerd_at_zero_and_the_largest_scores_end_the_scale() -> None:
     html = token_map_html(drawn("a b c d", [0.5, -0.5, 1.0, 0.0]))
     tones = re.findall(r'<b class="?(?:(\w\d+) )?j\w\b', html)
     assert tones == [f"f{STEPS // 2}", f"a{STEPS // 2}", f"f{STEPS}", ""]
 
 
-def test_an_unsigned_map_has_one_colour() -> None:
+def test_an_unsigned_map_has_one_color() -> None:
     view = drawn("a b", [1.0, 3.0], signed=False)
     assert re.findall(r'<b class="(\w)(\d+) ', token_map_html(view)) == [("m", "7"), ("m", str(STEPS))]
     assert "0 to 3, without sign" in legend_html(view)

@@ -71,9 +71,9 @@ def test_there_is_no_row_without_marks(data: Dataset, index: int | None) -> None
 
 
 def test_every_review_has_at_least_one_marked_word() -> None:
-    for labelled in load("reviews").examples:
-        words = mark_units(encoded(labelled.example), labelled, "word")
-        assert any(unit.score for unit in words), labelled.text
+    for labeled in load("reviews").examples:
+        words = mark_units(encoded(labeled.example), labeled, "word")
+        assert any(unit.score for unit in words), labeled.text
 
 
 def test_marks_that_follow_from_how_the_text_was_made_are_not_called_a_persons() -> None:

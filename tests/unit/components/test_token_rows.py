@@ -1,4 +1,4 @@
-"""The table of maps: a column a unit, a row a method, the same colours and facts as in running text."""
+"""The table of maps: a column a unit, a row a method, the same colors and facts as in running text."""
 
 from __future__ import annotations
 
@@ -96,7 +96,7 @@ def test_units_inside_a_word_have_no_line_before_them() -> None:
     example = Example("films are")
     head = Cells(table(row(example=example, pieces=r"film|s|are"))).rows[0]
     assert [cell["text"] for cell in head if "xg-inside" in cell.get("class", "")] == ["s"]
-    assert [cell["text"] for cell in head if "xg-grey" in cell.get("class", "")] == ["[CLS]", "[SEP]"]
+    assert [cell["text"] for cell in head if "xg-gray" in cell.get("class", "")] == ["[CLS]", "[SEP]"]
 
 
 @pytest.mark.parametrize(("text", "way"), [("שלום עולם", "rtl"), ("a film", "ltr")])

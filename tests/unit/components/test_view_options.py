@@ -38,7 +38,7 @@ def steps(html: str) -> list[int]:
 
 
 @pytest.mark.parametrize("gamma", [LEAST_GAMMA, 0.5, 1.0, MOST_GAMMA])
-def test_gamma_bends_the_colours_and_keeps_order_and_ends(gamma: float) -> None:
+def test_gamma_bends_the_colors_and_keeps_order_and_ends(gamma: float) -> None:
     found = [step_of(share / 100, 1.0, gamma) for share in range(101)]
     assert found == sorted(found)
     assert (found[0], found[-1]) == (0, STEPS)
@@ -50,7 +50,7 @@ def test_a_low_gamma_shows_what_is_weak_and_the_legend_says_so() -> None:
     assert steps(drawn(ViewOptions(), weak)) == [STEPS, 1]
     html = drawn(ViewOptions(gamma=0.5), weak)
     assert steps(html) == [STEPS, 2, 4]
-    assert "gamma 0.5: half the colour at 0.25" in html
+    assert "gamma 0.5: half the color at 0.25" in html
     assert "gamma" not in drawn(ViewOptions(), weak)
 
 

@@ -128,7 +128,7 @@ def test_intact_words_are_the_reference_and_nothing_else_is() -> None:
 
 
 def coincidences(example: LabeledExample) -> int:
-    """Bad words that happen to be those of a neighbour: "die die", of which one was dropped."""
+    """Bad words that happen to be those of a neighbor: "die die", of which one was dropped."""
     target, tags = plain(example, "target"), str(example.extra["target_tags"])
     reference = plain(example, "reference")
     return sum(tag == "1" and word in reference for word, tag in zip(target, tags, strict=True))

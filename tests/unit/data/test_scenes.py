@@ -103,9 +103,9 @@ def test_things_are_whole_and_of_a_fair_size(thing: str) -> None:
 
 def test_things_vary_in_place_size_turn_and_ground() -> None:
     scenes = [draw_scene("house", 64, random.Random(f"v{i}")) for i in range(30)]
-    centres = np.array([np.argwhere(s.mask).mean(0) for s in scenes])
+    centers = np.array([np.argwhere(s.mask).mean(0) for s in scenes])
     shares = [s.mask.mean() for s in scenes]
-    assert np.ptp(centres, axis=0).min() > 12
+    assert np.ptp(centers, axis=0).min() > 12
     assert max(shares) > 1.8 * min(shares)
     corners = {tuple(s.pixels[0, 0] // 32) for s in scenes}
     assert len(corners) > 12
@@ -204,7 +204,7 @@ def test_ten_plates_are_distinct() -> None:
         ("scenes:" + "n" * 5000, r"must be name=value, got 'n{40,80}…\. Example"),
         ("scenes:" + "n" * 5000 + "=3", r"parameter of scenes: unknown name 'n{40,80}…\. Known: count, seed, size\.$"),
         ("digits:" + "n" * 5000 + "=3", r"digits takes no options, got n{40,80}\. Write"),
-        ("scenes:colour=red", r"parameter of scenes: unknown name 'colour'"),
+        ("scenes:color=red", r"parameter of scenes: unknown name 'color'"),
         ("scenes-marked:strength=2", r"scenes-marked\.strength: must be a number from 0 to 1, got 2"),
         ("scenes:seed", r"must be name=value, got 'seed'"),
         ("digits:seed=1", r"dataset: digits takes no options, got seed\. Write digits alone"),

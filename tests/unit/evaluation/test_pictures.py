@@ -56,7 +56,7 @@ def test_patches_are_removed_as_one_picture_at_a_time() -> None:
         made = explain(Request(str(vit_folder()), METHODS[0], picture, dtype="float64"))
         scores, target = made.scores[made.features], made.provenance.target
         curve = curve_one_by_one(plain_vit(), values_of(vit(), picture)[0], scores, "zero", SIDE, target, False)
-        # Without 5 %, which is for the means.
+        # Without 5%, which is for the means.
         np.testing.assert_allclose(np.delete(of(found, "without_top", one.example), 1), curve, atol=1e-6)
 
 

@@ -61,7 +61,7 @@ def test_one_bad_example_does_not_stop_the_others(model: str) -> None:
     ("change", "told"),
     [
         ({"methods": []}, "methods and examples must not be empty"),
-        ({"colour": "red"}, "must have model, methods and examples"),
+        ({"color": "red"}, "must have model, methods and examples"),
         ({"heads": [[0, 1, 0.0]]}, "must have model, methods and examples"),
         ({"methods": "gradient"}, "methods of an explain job: must be a list of method names, got 'gradient'"),
         ({"examples": ["a film"]}, "examples of an explain job: must be a list of {"),

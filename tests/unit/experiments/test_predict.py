@@ -57,7 +57,7 @@ def test_a_whole_data_set_is_predicted_and_found_by_the_pages(model: str, data: 
     job = jobs.run_now(jobs.create("predict", {"model": model, "data": data}))
     assert (job.state, job.total, job.computed, job.error) == ("done", 5, 5, "")
     assert job.title == f"Predict {data} with {model}"
-    examples = [labelled.example for labelled in load(data).examples]
+    examples = [labeled.example for labeled in load(data).examples]
     found = cached_predictions(model, examples)
     assert found == predictions.predictions(model, examples)
     assert cached_disagreements(model, examples, METHODS) == [None] * 5
@@ -68,7 +68,7 @@ def test_a_whole_data_set_is_predicted_and_found_by_the_pages(model: str, data: 
 def test_with_methods_it_explains_each_example_and_compares(model: str, data: str) -> None:
     job = jobs.run_now(jobs.create("predict", {"model": model, "data": data, "methods": METHODS}))
     assert (job.state, job.total, job.computed) == ("done", 10, 10)
-    examples = [labelled.example for labelled in load(data).examples]
+    examples = [labeled.example for labeled in load(data).examples]
     assert None not in cached_predictions(model, examples)
     assert None not in cached_disagreements(model, examples, METHODS)
     assert all(explain(Request(model, method, example)).cached for method in METHODS for example in examples)
@@ -115,7 +115,7 @@ def test_of_a_file_that_grew_only_what_is_new_is_computed(model: str, data: str)
 @pytest.mark.parametrize(
     ("change", "told"),
     [
-        ({"colour": "red"}, "must have model and data, and may have methods and dtype"),
+        ({"color": "red"}, "must have model and data, and may have methods and dtype"),
         ({"model": 3}, "model of a predict job: must be a name"),
         ({"data": ["a"]}, "data of a predict job: must be a data set's name"),
         ({"data": "reviws"}, "Did you mean 'reviews'?"),
@@ -163,7 +163,7 @@ def run(spec: dict[str, Any]) -> jobs.Job:
 
 
 def plain_logits(model: str, data: ImageDataset) -> np.ndarray:
-    """By transformers alone, on pixels normalised here."""
+    """By transformers alone, on pixels normalized here."""
     module = transformers.AutoModelForImageClassification.from_pretrained(model).eval()
     pixels = np.stack([example.pixels for example in data]) / 255
     values = (pixels - np.array([0.4, 0.5, 0.6])) / np.array([0.2, 0.25, 0.3])
@@ -261,7 +261,7 @@ def test_the_plan_of_a_resumed_job_has_the_same_units(vit: str, folder: Path) ->
     [
         ({"split": 3}, "split of a predict job: must be the name of a split, got 3."),
         ({"data": "digits", "split": "evening"}, "split: unknown name 'evening'. Known: test, train."),
-        ({"data": "scenes:colour=red"}, "colour"),
+        ({"data": "scenes:color=red"}, "color"),
         ({"data": "scense"}, "dataset: unknown name 'scense'. Did you mean 'scenes'?"),
         ({"data": "reviews"}, "dataset: unknown name 'reviews'."),
         ({"methods": ["gradient", "lime"]}, "methods of a predict job: are compared on texts only."),

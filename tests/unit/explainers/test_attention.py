@@ -307,12 +307,12 @@ def kept(folder: Path, **told: object) -> str:
 
 
 @pytest.mark.parametrize("family", [*FAMILIES, "vit"])
-@pytest.mark.parametrize("normalisation", ["sparsemax", "softmax", "entmax15", "none"])
-def test_equal_weights_are_the_static_explainer(family: str, normalisation: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("normalization", ["sparsemax", "softmax", "entmax15", "none"])
+def test_equal_weights_are_the_static_explainer(family: str, normalization: str, tmp_path: Path) -> None:
     task = task_for(vit(), [blobs()]) if family == "vit" else task_for(classifier(family), [LEARNED_TEXT])
     shape = tuple(task.attention(task.items[0]).logits.shape[:2])
     size = shape[0] * shape[1]
-    file = kept(tmp_path, shape=shape, phi=[1 / size] * size, normalisation=normalisation)
+    file = kept(tmp_path, shape=shape, phi=[1 / size] * size, normalisation=normalization)
     (learned,), (static,) = run("smat", task, explainer=file), run("attention_logits", task)
     np.testing.assert_allclose(learned.scores, static.scores, atol=1e-12)
 

@@ -71,7 +71,7 @@ def test_weights_sum_to_one_inside_the_path(rule: str, n: int) -> None:
 
 @pytest.mark.parametrize("family", FAMILIES)
 def test_auto_is_under_one_percent_or_says_so_and_the_gap_is_true(family: str) -> None:
-    """DistilBERT's head has ReLU kinks: where the logit hardly changes, no number of steps brings them under 1 %."""
+    """DistilBERT's head has ReLU kinks: where the logit hardly changes, no number of steps brings them under 1%."""
     model = classifier(family, 3)
     task = task_for(model, TEXTS)
     for text, item, made in zip(TEXTS, task.items, run("integrated_gradients", task), strict=True):
@@ -179,7 +179,7 @@ def test_scores_that_are_all_zero_have_settled() -> None:
     assert not made.scores.any()
     assert made.evaluations == 17
     assert made.check is not None
-    assert [part.value for part in made.check.parts] == [0, 0]
+    assert [part.value for part in made.check.parts] == pytest.approx([0, 0], abs=1e-9)  # two batches round apart
 
 
 def embedded(kind: str, index: int) -> Task:
@@ -195,7 +195,7 @@ def off(made: Attribution, true: Attribution) -> float:
 
 
 CASES = [("text", 3, "logit", 65), ("text", 13, "probability", 65), ("image", 6, "logit", 257)]
-"""Where a gap under 1 % alone left a score 2.9, 36 and 1.9 % of the largest off. The last: nodes of Gauss-Legendre that
+"""Where a gap under 1% alone left a score 2.9, 36 and 1.9% of the largest off. The last: nodes of Gauss-Legendre that
 are exact to 1e-4."""
 
 

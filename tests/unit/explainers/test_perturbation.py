@@ -48,7 +48,7 @@ def test_against_captum(family: str) -> None:
 
 @settings(max_examples=30, deadline=None)
 @given(st.integers(1, 12), st.integers(1, 15))
-def test_windows_hold_neighbours_and_cover_all(n: int, width: int) -> None:
+def test_windows_hold_neighbors_and_cover_all(n: int, width: int) -> None:
     rows = windows((n,), width)
     assert rows.shape == (max(1, n - width + 1), n)
     assert (rows.sum(1) == min(n, width)).all()
@@ -95,7 +95,7 @@ def test_sizes_are_uniform_and_every_feature_is_as_likely() -> None:
     counts = np.bincount((~kept).sum(1), minlength=n + 1)
     assert counts[0] == 0
     expected = len(kept) / n
-    # Chi-squared with n - 1 degrees of freedom, 99.99 %: below 60 for n <= 25.
+    # Chi-squared with n - 1 degrees of freedom, 99.99%: below 60 for n <= 25.
     assert ((counts[1:] - expected) ** 2 / expected).sum() < 60
     np.testing.assert_allclose((~kept).mean(0), (n + 1) / (2 * n), atol=0.02)
 

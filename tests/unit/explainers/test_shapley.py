@@ -287,10 +287,10 @@ def test_the_prior_covariances_are_those_of_its_fourier_terms() -> None:
 def test_the_evidence_gradient_is_its_slope() -> None:
     n, generator = 6, np.random.default_rng(0)
     x, g = signs(generator.random((20, n)) < 0.5), generator.normal(size=20)
-    centre, theta = typical_prior(n), np.concatenate([generator.normal(-1, 0.3, n), [0.3, -1.0]])
+    center, theta = typical_prior(n), np.concatenate([generator.normal(-1, 0.3, n), [0.3, -1.0]])
 
     def evidence(at: np.ndarray) -> tuple[float, np.ndarray]:
-        return log_evidence(x, g, Prior(at[:n], float(at[n]), float(at[n + 1])), centre)
+        return log_evidence(x, g, Prior(at[:n], float(at[n]), float(at[n + 1])), center)
 
     slopes = [(evidence(theta + d)[0] - evidence(theta - d)[0]) / 2e-5 for d in 1e-5 * np.eye(n + 2)]
     np.testing.assert_allclose(evidence(theta)[1], slopes, rtol=1e-4, atol=1e-4)

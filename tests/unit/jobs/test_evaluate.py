@@ -102,7 +102,7 @@ def test_an_example_that_fails_does_not_stop_the_others(spec: dict[str, Any], mo
     ("change", "told"),
     [
         ({"methods": []}, "methods: must name at least one, got none"),
-        ({"colour": "red"}, "spec of an evaluate job: must have models, dataset and methods"),
+        ({"color": "red"}, "spec of an evaluate job: must have models, dataset and methods"),
         ({"methods": "gradient"}, "methods of an evaluate job: must be a list, got 'gradient'"),
         ({"dataset": 3}, "dataset of an evaluate job: must be a data set's name"),
         ({"methods": ["gradiant"]}, "Did you mean 'gradient'?"),

@@ -122,8 +122,8 @@ TEXT = "unbelievably warm and funny"
 WARM = LabeledExample(TEXT, rationale=((13, 17),))
 
 
-def probe(labelled: LabeledExample, family: str = "bert") -> Explanation:
-    return explain(Request(str(checkpoint(family)), "random", labelled.example))
+def probe(labeled: LabeledExample, family: str = "bert") -> Explanation:
+    return explain(Request(str(checkpoint(family)), "random", labeled.example))
 
 
 @pytest.mark.parametrize("family", ["bert", "roberta"])

@@ -105,7 +105,7 @@ def test_one_text_in_twenty_has_a_head_beyond_the_limit_by_chance(n: int, heads:
     assert abs(found / CASES - LEVEL) < 3 * math.sqrt(LEVEL * (1 - LEVEL) / CASES)
 
 
-def test_neighbouring_patches_that_are_alike_are_not_taken_for_agreement() -> None:
+def test_neighboring_patches_that_are_alike_are_not_taken_for_agreement() -> None:
     def smooth(seed: int, count: int) -> np.ndarray:
         drawn = rng(seed).normal(size=(count, 14, 14))
         return scipy.ndimage.gaussian_filter(drawn, (0, 2, 2), mode="wrap").reshape(count, -1)

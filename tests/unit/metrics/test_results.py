@@ -149,7 +149,7 @@ SHARES: Draw = lambda rng, n: (rng.random(n) < 0.3).astype(float)  # noqa: E731
     (SHARES, 0.3, 50, 0.92),
 ])  # fmt: skip
 def test_it_covers_the_true_mean_in_about_95_of_100_samples(draw: Draw, truth: float, n: int, least: float) -> None:
-    """Over 800 samples, of which the error is under 0.008 (one standard deviation at 95 %)."""
+    """Over 800 samples, of which the error is under 0.008 (one standard deviation at 95%)."""
     rng = np.random.default_rng(11)
     found = [interval(draw(rng, n)) for _ in range(800)]
     covered = np.mean([low <= truth <= high for low, high in filter(None, found)])
@@ -190,7 +190,7 @@ def test_a_share_of_examples_has_the_exact_interval_however_many_count(n: int) -
 
 
 def test_one_of_twelve() -> None:
-    """Clopper and Pearson's by hand: of 12 at 0.0021 one or more come in 2.5 %, at 0.3848 one or none."""
+    """Clopper and Pearson's by hand: of 12 at 0.0021 one or more come in 2.5%, at 0.3848 one or none."""
     low, high = interval(np.repeat([1.0, 0.0], [1, 11]), share=True) or (0.0, 0.0)
     assert 1 - (1 - low) ** 12 == pytest.approx(0.025)
     assert (1 - high) ** 12 + 12 * high * (1 - high) ** 11 == pytest.approx(0.025)

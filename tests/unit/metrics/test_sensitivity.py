@@ -43,7 +43,7 @@ def asked(method: str, text: str = TEXTS[1], labels: int = 2, **params: object) 
     return Request(str(checkpoint("bert", labels)), method, Example(text), params, dtype="float64")  # type: ignore[arg-type]
 
 
-def test_neighbours_of_a_text_stay_within_the_radius_and_special_tokens_where_they_are() -> None:
+def test_neighbors_of_a_text_stay_within_the_radius_and_special_tokens_where_they_are() -> None:
     model = classifier("bert")
     encoded = model.encode(Example(TEXTS[1]))
     own = model.embed(model.collate([encoded]))[0].numpy()
@@ -60,7 +60,7 @@ def test_neighbours_of_a_text_stay_within_the_radius_and_special_tokens_where_th
     assert moved(model, encoded, 0, 0.1, seed=1).key != near[0].key
 
 
-def test_a_padded_batch_of_neighbours_is_each_alone_and_the_shared_model_is_not_touched() -> None:
+def test_a_padded_batch_of_neighbors_is_each_alone_and_the_shared_model_is_not_touched() -> None:
     model = classifier("bert", 3)
     reader = classifier_of_neighbors(model)
     near = [moved(model, model.encode(Example(text)), number, 0.5) for number, text in enumerate(TEXTS)]
@@ -74,7 +74,7 @@ def test_a_padded_batch_of_neighbours_is_each_alone_and_the_shared_model_is_not_
     assert "predictions" not in reader.memo
 
 
-def test_neighbours_of_a_picture_differ_by_a_few_levels_and_stay_colours() -> None:
+def test_neighbors_of_a_picture_differ_by_a_few_levels_and_stay_colors() -> None:
     model = vit()
     pixels = np.concatenate([np.zeros((12, 32, 3)), np.full((12, 32, 3), 255)]).astype(np.uint8)
     encoded = model.encode(Picture(pixels))
@@ -128,7 +128,7 @@ def test_on_a_linear_model_of_pictures_too(linear: Callable[..., float]) -> None
 
 
 @pytest.mark.parametrize("method", ["gradient_x_input", "attention_rollout", "occlusion"])
-def test_it_is_that_of_one_neighbour_at_a_time(method: str) -> None:
+def test_it_is_that_of_one_neighbor_at_a_time(method: str) -> None:
     requests = [asked(method, text, 3) for text in TEXTS]
     model = classifier("bert", 3)
     reader = classifier_of_neighbors(model)

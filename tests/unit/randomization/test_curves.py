@@ -52,18 +52,18 @@ def test_the_verdict_follows_from_the_intervals(
 def test_signs_that_become_random_do_not_hide_sizes_that_stay() -> None:
     made = judge(curve([ZERO, ZERO]), curve([HIGH, HALF]))
     assert (made.kind, made.passes) == ("partly", False)
-    assert made.reason.startswith("Its signs become random, but the order of its sizes stays (0.50, 95 % from 0.40")
+    assert made.reason.startswith("Its signs become random, but the order of its sizes stays (0.50, 95% from 0.40")
     assert judge(curve([ZERO, ZERO]), curve([HIGH, ZERO])).kind == "at_once"
 
 
 def test_an_order_that_is_turned_round_is_told() -> None:
     told = judge(curve([HALF, (-0.9, -0.5)])).reason
-    assert told == "Its correlation falls to below zero (−0.70, 95 % from −0.90 to −0.50, with block 8 randomized)."
+    assert told == "Its correlation falls to below zero (−0.70, 95% from −0.90 to −0.50, with block 8 randomized)."
     assert "is about zero from the first stage on (0.02," in judge(curve([ZERO, (-0.9, -0.5)])).reason
 
 
 def test_what_rounds_to_zero_has_no_minus() -> None:
-    assert "(0.00, 95 % from −0.05 to 0.05," in judge(curve([HALF, (-0.052, 0.05)])).reason
+    assert "(0.00, 95% from −0.05 to 0.05," in judge(curve([HALF, (-0.052, 0.05)])).reason
 
 
 def test_few_examples_chance_and_methods_that_it_is_not_meant_for() -> None:
@@ -107,8 +107,8 @@ def test_an_example_counts_by_its_mean_over_the_seeds_and_the_interval_is_over_e
     ("changed", "regression", "kinds"),
     [
         ([0, 0], False, ["same_model", "baseline"]),
-        ([0, 1], False, ["same_model", "baseline"]),  # of twenty: 95 % keep their class
-        ([2, 2], False, ["invariant", "baseline"]),  # 90 %, which is not more than that
+        ([0, 1], False, ["same_model", "baseline"]),  # of twenty: 95% keep their class
+        ([2, 2], False, ["invariant", "baseline"]),  # 90%, which is not more than that
         ([0, 9], False, ["invariant", "baseline"]),
         ([0, 0], True, ["invariant", "baseline"]),
     ],

@@ -86,14 +86,14 @@ def test_where_the_parts_that_are_easily_misplaced_belong() -> None:
     assert (parts_words(("2",)), parts_words(())) == ("block 2", "nothing")
 
 
-def test_an_initialiser_that_leaves_a_weight_out_or_as_it_was_is_refused() -> None:
+def test_an_initializer_that_leaves_a_weight_out_or_as_it_was_is_refused() -> None:
     model = classifier("bert")
     names = weights_of(model)["1"]
     module = copy_of(model.module)
     broken = dataclasses.replace(model, module=module, memo={})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(type(module), "_init_weights", lambda self, part: None)
-        with pytest.raises(ExegesisError, match=r"its initialiser does not set bert\.encoder\.layer\.0\."):
+        with pytest.raises(ExegesisError, match=r"its initializer does not set bert\.encoder\.layer\.0\."):
             reinitialize(broken, "1", names, 0)
     fresh = reinitialize(model, "1", names, 0)
     for name, values in fresh.items():

@@ -57,7 +57,7 @@ def test_how_often_models_are_right_is_told_by_data_set() -> None:
     rights = (("a", "nli", 0.31), ("b", "nli", 0.406), ("c", "reviews", 1.0), ("d", "reviews", None))
     models = tuple(ModelSummary(name, data, "", share, 100) for name, data, share in rights)
     expected = (
-        "On nli the models are right on 31 to 41 % of the examples; on reviews the models are right on 100 % of the "
+        "On nli the models are right on 31 to 41% of the examples; on reviews the models are right on 100% of the "
     )
     assert accuracy_text(replace(report, models=models)) == f"{expected}examples."
 

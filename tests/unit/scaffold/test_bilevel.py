@@ -29,12 +29,12 @@ from tests.unit.scaffold.making import base, batch, fingerprint, student
 KINDS = ("bert", "gpt2", "electra", "t5", "vit")
 CLIPS = {"not clipped": 0.0, "clipped": 0.5}
 DIRECTIONS = 3
-others = pytest.mark.slow(reason="each family with each normalisation: they meet nowhere")
+others = pytest.mark.slow(reason="each family with each normalization: they meet nowhere")
 EACH = [
     (kind, name) if kind == KINDS[0] or name == "sparsemax" else pytest.param(kind, name, marks=others)
     for kind, name in itertools.product(KINDS, PROJECTIONS)
 ]
-"""All normalisations on one family, all families by one normalisation."""
+"""All normalizations on one family, all families by one normalization."""
 
 
 def points(name: str, count: int) -> dict[str, Tensor]:

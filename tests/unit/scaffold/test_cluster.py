@@ -20,13 +20,13 @@ from engine.scaffold.experiment import StudentTask, load_result, missing_tasks, 
 from engine.scaffold.plan import ScaffoldPlan
 from engine.scaffold.result import StudentResult
 from engine.store import result_store
-from tests.unit.randomization import test_cluster as neighbours
+from tests.unit.randomization import test_cluster as neighbors
 from tests.unit.scaffold.plans import plan as small
 
 pytestmark = pytest.mark.usefixtures("home")
 
 
-class Handing(neighbours.Handing):
+class Handing(neighbors.Handing):
     def shutdown(self) -> None:
         assert len(self.answers) == 2, "a task a student"
 
@@ -75,7 +75,7 @@ def test_a_cluster_teaches_all_students(plan: ScaffoldPlan, monkeypatch: pytest.
 def test_what_fails_on_a_worker_is_tried_here_and_its_reason_told(
     plan: ScaffoldPlan, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    class Failing(neighbours.Handing):
+    class Failing(neighbors.Handing):
         def get(self, reference: bytes) -> Any:
             raise LookupError("the worker is gone")
 

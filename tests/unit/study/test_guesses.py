@@ -160,8 +160,8 @@ def test_the_intervals_hold_as_often_as_they_say(annotators: int, taste: float) 
         gains = [gain_interval(found, one, 0, 3) for one in range(1, len(true))]
         each += [low <= share <= high for (low, high), share in zip(shares, true, strict=True)]
         together.append(all(low <= share - true[0] <= high for (low, high), share in zip(gains, true[1:], strict=True)))
-    assert np.mean(each) > 0.93, "95 % less what 800 draws may be off"
-    assert np.mean(together) > 0.91, "95 % less what 200 draws may be off"
+    assert np.mean(each) > 0.93, "95% less what 800 draws may be off"
+    assert np.mean(together) > 0.91, "95% less what 200 draws may be off"
 
 
 def test_a_convincing_explanation_that_does_not_help_is_called_so() -> None:

@@ -1,4 +1,4 @@
-"""Items go by numbers that an organiser counts, and by the start of their texts."""
+"""Items go by numbers that an organizer counts, and by the start of their texts."""
 
 from __future__ import annotations
 

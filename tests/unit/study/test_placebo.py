@@ -77,7 +77,7 @@ def test_the_seed_draws_it(tmp_path: Path) -> None:
     assert len({tuple(scores_of(item, -1)[1]) for item in first}) == len(first)
 
 
-def test_random_that_the_organiser_chose_is_the_same(tmp_path: Path) -> None:
+def test_random_that_the_organizer_chose_is_the_same(tmp_path: Path) -> None:
     methods = (MethodChoice(PLACEBO), MethodChoice("gradient"))
     items = take_snapshot(check_design(text_design(tmp_path, placebo=False, methods=methods)))
     for item in items:

@@ -140,7 +140,7 @@ def test_alpha_is_one_when_all_agree_and_about_zero_by_chance() -> None:
 
 
 def test_alpha_by_hand_and_by_the_package_where_people_tie() -> None:
-    # Mid-ranks 1, 2, 3 and 2, 2, 2: values 1, 2, 3 occur 1, 4, 1 times, so squared differences of neighbours are 2.5^2
+    # Mid-ranks 1, 2, 3 and 2, 2, 2: values 1, 2, 3 occur 1, 4, 1 times, so squared differences of neighbors are 2.5^2
     # and of the ends 5^2. Observed 4 * 6.25 / 6, expected (2 * 8 * 6.25 + 2 * 25) / 30.
     assert krippendorffs_alpha([vote("al", "x", 1, 2, 3), vote("bo", "x", 1, 1, 1)]) == pytest.approx(1 - 25 / 6 / 5)
     votes = [vote("al", "x", 1, 1, 3), vote("bo", "x", 2, 1, 2), vote("al", "y", 1, 1, 1), vote("cy", "y", 3, 1, 1)]
@@ -233,6 +233,6 @@ def test_votes_of_one_person_are_one_piece_of_evidence() -> None:
 
 @pytest.mark.parametrize("studies", [20, pytest.param(200, marks=pytest.mark.slow(reason="rates 200 studies"))])
 def test_equal_methods_are_seldom_told_apart(studies: int) -> None:
-    """Plain 95 % intervals tell some apart in 6 % of these studies."""
+    """Plain 95% intervals tell some apart in 6% of these studies."""
     equal = RankingSimulation(dict.fromkeys("abcd", 0.0), annotators=10, items=2, taste=1.0)
     assert false_difference_rate(equal, studies, orders=2, resamples=60) <= ERROR_RATE

@@ -72,7 +72,7 @@ def test_whoever_comes_first_after_the_end_finds_it_over_for_good(
 
 
 @pytest.mark.parametrize("look", ["find", "by_token", "all_studies"])
-def test_an_organiser_who_looks_after_the_end_finds_it_closed_for_good(
+def test_an_organizer_who_looks_after_the_end_finds_it_closed_for_good(
     look: str, set_clock: Callable[[float], None]
 ) -> None:
     study = open_study(closes_at=CLOSES)

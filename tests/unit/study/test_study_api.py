@@ -150,15 +150,15 @@ def test_nothing_that_is_sent_names_a_method(client: TestClient) -> None:
     assert not [word for word in (*METHODS, *PARAMS, "0" * 40, "provenance", "digest") if word in sent]
 
 
-def test_colours_are_those_of_the_page(client: TestClient) -> None:
+def test_colors_are_those_of_the_page(client: TestClient) -> None:
     guest = Guest(client, open_study().token).join()
     sent = guest.ballot()
     ballot = next_ballot(annotators.identify(guest.link, guest.code, "here").id)
     assert ballot is not None
     for told, drawn in zip(sent["explanations"], ballot.maps, strict=True):
         page = re.findall(r'<b(?=[ >])(?: class="?([^">]*))?', explanation_html(ballot.input, drawn))
-        coloured = [re.search(r"\bm(\d+)\b", classes) for classes in page]
-        steps = [0 if found is None else int(found[1]) for found in coloured]
+        colored = [re.search(r"\bm(\d+)\b", classes) for classes in page]
+        steps = [0 if found is None else int(found[1]) for found in colored]
         assert told["steps"] == steps
         assert max(map(abs, steps)) == 20
         assert not any(isinstance(step, float) for step in told["steps"])

@@ -107,7 +107,7 @@ def test_a_placebo_that_nobody_ranked_is_an_error() -> None:
 
 
 def test_two_methods_have_intervals_of_students_t() -> None:
-    """With two methods that move against each other, what compares them is the plain 95 % interval."""
+    """With two methods that move against each other, what compares them is the plain 95% interval."""
     again = np.random.default_rng(0).normal(size=(5000, 1)) * [1.0, -1.0]
     errors = standard_errors(again)
     (low, high), _ = comparable_intervals(np.zeros(2), errors, pieces=20)

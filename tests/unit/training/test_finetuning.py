@@ -211,5 +211,5 @@ def test_further_data_sets_are_measured_and_must_have_the_same_labels(tiny, toy,
     data, other = toy(TWO, 40), toy(TWO, 30, name="other.csv")
     result = train(config(tiny("bert"), data, tmp_path / "m", epochs=1, measure=other))
     assert result.scores["other.csv"].count == 30
-    with pytest.raises(UsageError, match=r"measure reviews: must be labelled good, poor, got 'negative, positive'"):
+    with pytest.raises(UsageError, match=r"measure reviews: must be labeled good, poor, got 'negative, positive'"):
         train(config(tiny("bert"), data, tmp_path / "n", epochs=1, measure="reviews"))

@@ -155,7 +155,7 @@ def test_the_card_says_how(config: Train) -> None:
     [
         ({"patch": 3}, r"patch: must be a divisor of size, 8, got 3"),
         ({"width": 18}, r"width: must be a multiple of 4 and of the 2 heads, got 18"),
-        ({"measure": "digits"}, r"measure digits: must be labelled blue, red, got '0, 1, 2"),
+        ({"measure": "digits"}, r"measure digits: must be labeled blue, red, got '0, 1, 2"),
         ({"dataset": "photos"}, r"dataset: photos has no two labels\. Put its pictures into a folder a class"),
         ({"learning_rate": 1e30, "clip": 0.0}, r"learning_rate: the loss became (nan|inf) at step \d+"),
     ],
@@ -176,7 +176,7 @@ def test_other_families_and_unknown_preprocessing_are_refused_as_a_base(config: 
 
 def test_too_few_pictures_are_told(config: Train, tmp_path: Path) -> None:
     data = unpacked(tmp_path / "few", class_files(per_class=4))
-    with pytest.raises(ExegesisError, match="has 8 labelled pictures; at least 10 are needed"):
+    with pytest.raises(ExegesisError, match="has 8 labeled pictures; at least 10 are needed"):
         train_images(dataclasses.replace(config(), dataset=str(data)))
 
 

@@ -9,7 +9,7 @@ from engine.training.loop import adamw, plan_batches, warmup_linear
 
 
 def test_the_learning_rate_follows_the_thesis_by_hand() -> None:
-    # 100 steps, 6 % of them rising: sixths up to 1, then down by 1/94 a step.
+    # 100 steps, 6% of them rising: sixths up to 1, then down by 1/94 a step.
     factors = [warmup_linear(step, 100, 0.06) for step in range(101)]
     assert factors[:6] == pytest.approx([1 / 6, 2 / 6, 3 / 6, 4 / 6, 5 / 6, 1.0])
     assert factors[6] == pytest.approx(94 / 94)

@@ -29,7 +29,7 @@ def test_an_image_model_is_loaded_and_checked(tmp_path: Path) -> None:
     assert (facts["picture"], facts["patches"]) == ("40 x 24 pixels", "3 rows x 5 columns of 8 x 8 pixels")
     assert [(check["name"], check["ok"]) for check in facts["checks"]] == [("a picture runs", True)]
     assert facts["parameters"] == stored_parameters(folder)
-    assert "ok  a picture runs: grey is " in printed("models", folder)
+    assert "ok  a picture runs: gray is " in printed("models", folder)
 
 
 def test_an_embedded_image_model_is_listed_apart_from_text_models(

@@ -70,7 +70,7 @@ def vit(architecture: str = ARCHITECTURES[0], image: tuple[int, int] = (24, 32),
 
 @functools.cache
 def plain_vit(architecture: str = ARCHITECTURES[0], image: tuple[int, int] = (24, 32)) -> Any:
-    """The same as transformers has it, in double precision, from normalised pixels to logits."""
+    """The same as transformers has it, in double precision, from normalized pixels to logits."""
     kind = getattr(transformers, architecture)
     return kind.from_pretrained(str(vit_folder(architecture, image))).double().eval().requires_grad_(False)
 
@@ -84,7 +84,7 @@ def blobs(seed: int = 0, height: int = 24, width: int = 32) -> Picture:
 
 
 def values_of(model: ImageClassifier, picture: Picture) -> Tensor:
-    """The normalised pixels that the model reads, a batch of one in double precision."""
+    """The normalized pixels that the model reads, a batch of one in double precision."""
     return torch.from_numpy(model.encode(picture).values).double()[None]
 
 
