@@ -17,7 +17,7 @@ from components.errors import escape_label, show_note
 from components.experiment.export import command_line
 from components.experiment.state import ExperimentState
 from components.export import REPEATS
-from components.numbers import count
+from components.numbers import count, hundredths
 from components.palette import Theme, browser_theme
 from components.randomization.charts import (
     class_chart,
@@ -30,27 +30,46 @@ from components.randomization.charts import (
 from components.randomization.checks import DrawnModel, cite
 from components.randomization.view import MEASURES, NO_VERDICT, SESSION
 from components.tables import draw_table
-from engine.randomization.curves import Curve, Verdict, curves_of, verdicts_of
+from engine.format import count_text, join_names
+from engine.randomization.curves import NEAR_ZERO, Curve, CurvePoint, Verdict, curves_of, verdicts_of
 from engine.randomization.plan import MODE_TITLES, MODES, RandomizationPlan
 from engine.randomization.stages import not_applicable
 from engine.registry import method_order
 
-CLICK = "Click a point, or choose a stage below, to see an example's maps there."
-JUDGED = "By the rank correlation with sign and by that of sizes, in the cascading mode, whichever measure is drawn."
+CLICK = "Click a point, or choose a stage below, to see the maps of an example there."
+JUDGED = "Verdicts use the rank correlation, signed and absolute, in the cascading mode, whichever measure is shown."
 VERDICTS = {
     "at_once": "falls at once",
     "falls": "falls to zero",
-    "partly": "falls in part",
+    "partly": "falls partly",
     "high": "stays high",
     "invariant": "does not change",
-    "unsure": "cannot be told yet",
+    "unsure": "undecided",
     "no_order": "no correlation",
-    "same_model": "not tested: the model answers as before",
+    "same_model": "not tested: the predictions did not change",
     "baseline": "baseline",
 }
 """By the kind of a verdict."""
-MARKS = {True: ("✓", "depends on the model"), False: ("✗", "does not as it should"), None: ("·", "")}
-NOT_MEANT = "not meant for it"
+MARKS = {True: ("✓", "depends on the model"), False: ("✗", "does not depend on it as it should"), None: ("·", "")}
+NOT_MEANT = "check does not apply"
+MOST_NAMED = 6
+"""Methods that a sentence names before it counts the others."""
+PASSES, SIGNS, NOT_APPLICABLE = "passes", "signs", "not_applicable"
+SUMMARIES = {
+    PASSES: ("depends", "depend", " on the model ({correlation} falls to {values})."),
+    SIGNS: (
+        "depends", "depend",
+        " on the model only partly: the signs become random, but the order of absolute scores stays similar "
+        "({correlation} {values}).",
+    ),
+    "partly": ("depends", "depend", " on the model only partly ({correlation} falls to {values})."),
+    "high": ("stays", "stay", " similar ({correlation} {values}) and so mostly shows the input."),
+    "invariant": ("does", "do", " not change at all ({correlation} {values})."),
+    "no_order": ("cannot", "cannot", " be judged: no map has a rank correlation with the original."),
+    "same_model": ("cannot", "cannot", " be judged: most predictions did not change when the model was randomized."),
+    NOT_APPLICABLE: ("is", "are", " not judged: the check is not for methods that use only the model's predictions."),
+}  # fmt: skip
+"""Singular verb, plural verb and the rest of the sentence on methods of one verdict, in the order of the sentences."""
 
 
 @dataclass(frozen=True)
@@ -168,14 +187,15 @@ def _model_area(
 ) -> None:  # fmt: skip
     """The modes side by side, on a telephone one below the other; then the verdicts."""
     plan = model.results.plan
+    verdicts = verdicts_of(model.found, plan.kind, plan.seed)
+    named = [(titles.get(one.method, one.method), one) for one in verdicts]
     st.markdown(f"**{escape_label(model.name)}**, {count(model.found.blocks, 'block')}")
+    st.html(summary_html([(name, one, signed_and_absolute(curves, one.method)) for name, one in named], plan.kind))
     frame = _frame(state, titles, plan.methods_with_baselines)
     _draw_modes([Panel(state, mode, curves, frame, span, [model]) for mode in plan.modes])
     if MODES[0] not in plan.modes:
         show_note(NO_VERDICT)
         return
-    verdicts = verdicts_of(model.found, plan.kind, plan.seed)
-    named = [(titles.get(one.method, one.method), one) for one in verdicts]
     st.html(verdicts_html(named, plan.kind, f"Verdicts on {model.name}"))
 
 
@@ -184,11 +204,15 @@ def method_area(
     titles: Mapping[str, str], span: AxisRange,
 ) -> None:  # fmt: skip
     """The modes that there are, then the verdict on each model. `curves`: of each model by its name."""
-    st.markdown(f"**{escape_label(titles.get(method, method))}**, a line a model")
+    title = titles.get(method, method)
+    st.markdown(f"**{escape_label(title)}**, one line per model")
+    judged = method_verdicts(method, models, state.kind)
+    rows = [(f"{title} on {name}", one, signed_and_absolute(curves[name], method)) for name, one in judged]
+    st.html(summary_html(rows, state.kind))
     every = [one for model in models for one in curves[model.name]]
     frame = _frame(state, titles, (method,))
     _draw_modes([Panel(state, mode, every, frame, span, models, method) for mode in MODES])
-    if judged := method_verdicts(method, models, state.kind):
+    if judged:
         st.html(verdicts_html(judged, state.kind, f"Verdicts on {titles.get(method, method)}"))
     else:
         show_note(NO_VERDICT)
@@ -206,6 +230,87 @@ def method_verdicts(method: str, models: Sequence[DrawnModel], kind: str) -> lis
     """By the name of each model; none of those without the cascading mode or the method."""
     each = ((one.name, verdicts_of(one.found, kind, one.results.plan.seed)) for one in models)
     return [(name, verdict) for name, verdicts in each for verdict in verdicts if verdict.method == method]
+
+
+Judgment = tuple[str, Verdict, tuple[CurvePoint | None, CurvePoint | None]]
+"""The name of a map, its verdict, and its last points by the signed and the absolute rank correlation."""
+
+
+def signed_and_absolute(curves: Sequence[Curve], method: str) -> tuple[CurvePoint | None, CurvePoint | None]:
+    """The last points with a value of a method in the cascading mode, by signed and by absolute scores."""
+    signed, absolute = (
+        [
+            point
+            for curve in curves
+            if (curve.mode, curve.method, curve.metric) == (MODES[0], method, metric)
+            for point in curve.points
+            if point.value is not None
+        ]
+        for metric in ("spearman", "spearman_abs")
+    )
+    return signed[-1] if signed else None, absolute[-1] if absolute else None
+
+
+def summarize_verdicts(judgments: Sequence[Judgment], kind: str) -> list[str]:
+    """One sentence for each verdict that occurs, with the final correlations; baselines are left out."""
+    judged = [one for one in judgments if one[1].kind != "baseline"]
+    groups: dict[str, list[Judgment]] = {}
+    for one in judged:
+        groups.setdefault(_outcome(one, kind), []).append(one)
+    sentences = [_sentence(outcome, groups[outcome]) for outcome in SUMMARIES if outcome in groups]
+    if undecided := groups.get("unsure"):
+        names, n = _names([name for name, *_ in undecided]), max(_examples(one) for one in undecided)
+        sentences.append(
+            f"{len(undecided)} of {len(judged)} cannot be decided from {count_text(n, 'example')}: {names}."
+        )
+    return sentences
+
+
+def summary_html(judgments: Sequence[Judgment], kind: str) -> str:
+    """The sentences above the charts."""
+    return f'<div class="xg xg-lead"><p>{escape(" ".join(summarize_verdicts(judgments, kind)))}</p></div>'
+
+
+def _outcome(judgment: Judgment, kind: str) -> str:
+    """The key of the sentence on a map, or "unsure"."""
+    _, verdict, (signed, _) = judgment
+    if verdict.kind in ("same_model", "no_order"):
+        return verdict.kind
+    if not_applicable(verdict.method, kind):
+        return NOT_APPLICABLE
+    if verdict.passes:
+        return PASSES
+    return SIGNS if verdict.kind == "partly" and signed is not None and signed.high <= NEAR_ZERO else verdict.kind
+
+
+def _sentence(outcome: str, judgments: Sequence[Judgment]) -> str:
+    singular, plural, rest = SUMMARIES[outcome]
+    names = [name for name, *_ in judgments]
+    points = [ends[outcome == SIGNS] for _, _, ends in judgments]
+    values = _values([point for point in points if point is not None]) if "{values}" in rest else ""
+    verb = singular if len(names) == 1 else plural
+    return f"{_names(names)} {verb}{rest.format(correlation='rank correlation', values=values)}"
+
+
+def _values(points: Sequence[CurvePoint]) -> str:
+    """A value with its interval; of several points the range of both."""
+    values = [point.value or 0.0 for point in points]
+    low, high = hundredths(min(point.low for point in points)), hundredths(max(point.high for point in points))
+    if len(points) == 1:
+        return f"{hundredths(values[0])}, 95% {low} to {high}"
+    first, last = hundredths(min(values)), hundredths(max(values))
+    ends = first if first == last else f"{first} to {last}"
+    return f"{ends}, 95% intervals within {low} to {high}"
+
+
+def _names(names: Sequence[str]) -> str:
+    left = len(names) - MOST_NAMED
+    return join_names([*names[:MOST_NAMED], f"{left} more"] if left > 0 else names)
+
+
+def _examples(judgment: Judgment) -> int:
+    signed = judgment[2][0]
+    return 0 if signed is None else signed.n
 
 
 def verdicts_html(verdicts: Sequence[tuple[str, Verdict]], kind: str, label: str) -> str:

@@ -88,6 +88,7 @@ def test_what_is_pressed_is_randomized_shown_and_opens_again_without_a_model(
     html = html_of(page)
     assert f'aria-label="Verdicts on {model}"' in html
     assert "no correlation" in html  # the plain gradient of a BERT is zero
+    assert "Gradient cannot be judged: no map has a rank correlation with the original." in html
     assert html.count('<th scope="col">') == 4
     assert html.count("ρ ") >= 9
     assert "Randomize" not in [button.label for button in page.button]
