@@ -286,9 +286,11 @@ def count_passes(model: AnyClassifier) -> Iterator[dict[str, int]]:
         counts["rows forward"] += len(next(iter((*inputs, *named.values()))))
 
     hook = model.blocks[0].register_forward_pre_hook(note, with_kwargs=True)
-    with mock.patch.object(torch.autograd, "grad", wraps=torch.autograd.grad) as back:
-        yield counts
-    hook.remove()
+    try:
+        with mock.patch.object(torch.autograd, "grad", wraps=torch.autograd.grad) as back:
+            yield counts
+    finally:
+        hook.remove()
     counts["passes back"] = back.call_count
 
 

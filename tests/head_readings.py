@@ -6,6 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from engine.heads.flow import AttentionFlow, FlowPath, Sources, StrongestPaths
+from engine.heads.matrices import LEVELS, MASKED, QuantizedAttention
 from engine.heads.readings import HeadReading
 from engine.heads.scores import Attention, attention_distance, entropy, special_share
 from engine.result import Explanation, Prediction, Provenance, Token
@@ -90,3 +92,15 @@ def explained(tokens: Sequence[Token], grid: tuple[int, int] | None) -> Explanat
         seconds=0.1,
         grid=grid,
     )
+
+
+def strongest_path(flow: AttentionFlow, sources: Sources = None) -> FlowPath:
+    """The way with the largest product of weights, from anywhere in the input or from one of some positions."""
+    paths = StrongestPaths(flow, sources)
+    return paths.through(len(flow.weights), int(paths.shares[-1].argmax()))
+
+
+def dequantize(quantized: QuantizedAttention) -> Attention:
+    """The attention that the levels stand for; NaN where a query may not attend."""
+    values = quantized.levels * (quantized.scale[..., None, None] / LEVELS)
+    return np.where(quantized.levels == MASKED, np.nan, values).astype(np.float32)

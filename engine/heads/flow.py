@@ -167,18 +167,10 @@ def finest_threshold(flow: AttentionFlow, thresholds: Sequence[float], most: int
 Sources = Sequence[int] | np.ndarray | None
 
 
-def strongest_path(flow: AttentionFlow, sources: Sources = None) -> FlowPath:
-    """The way with the largest product of weights, from anywhere in the input or from one of some positions.
-
-    From anywhere it is often the special token that the model reads, which stays where it is: ask for the features.
-    """
-    paths = StrongestPaths(flow, sources)
-    return paths.through(len(flow.weights), int(paths.shares[-1].argmax()))
-
-
 class StrongestPaths:
     """The most important way through each node of a flow, from anywhere in the input or from one of some positions.
 
+    From anywhere it is often the special token that the model reads, which stays where it is: ask for the features.
     By dynamic programming from the input up and from the top down; of equals the first position. A share of 0 means
     that no way leads there.
     """

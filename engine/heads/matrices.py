@@ -148,12 +148,6 @@ def largest_values(attention: Attention) -> PerHead:
     return np.where(own > 0, own, np.float32(1))
 
 
-def dequantize(quantized: QuantizedAttention) -> Attention:
-    """The attention that the levels stand for; NaN where a query may not attend."""
-    values = quantized.levels * (quantized.scale[..., None, None] / LEVELS)
-    return np.where(quantized.levels == MASKED, np.nan, values).astype(np.float32)
-
-
 def to_bytes(quantized: QuantizedAttention) -> bytes:
     """The bytes in the form that this module describes."""
     header = json.dumps(

@@ -52,11 +52,6 @@ def summarize_probabilities(positive: Sequence[float]) -> MarkBias:
     return MarkBias(float(np.mean(positive)), float(gaps.mean()), float((gaps > LEANING).mean()), len(positive))
 
 
-def measuring_command(model: str) -> str:
-    """Command that repeats the measurement."""
-    return f"python -m engine.models.mark_bias {model}"
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m engine.models.mark_bias", description=__doc__)
     parser.add_argument("model", help="name or folder")

@@ -58,11 +58,6 @@ class Preprocessing:
         values = (scaled - np.array(self.mean)) / np.array(self.std)
         return values.transpose(2, 0, 1).astype(np.float32)
 
-    def denormalize(self, values: Float[np.ndarray, "3 height width"]) -> UInt8[np.ndarray, "height width 3"]:
-        """The colors of normalized numbers: the inverse of `normalize`, clipped to what can be shown."""
-        scaled = values.transpose(1, 2, 0).astype(np.float64) * np.array(self.std) + np.array(self.mean)
-        return (scaled / self.scale).round().clip(0, 255).astype(np.uint8)
-
     def output_size(self, height: int, width: int) -> tuple[int, int]:
         """Height and width of a transformed picture of that size."""
         return self.crop or self._target(height, width) or (height, width)

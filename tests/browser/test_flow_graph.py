@@ -10,9 +10,10 @@ from playwright.sync_api import Locator, Page, expect
 
 from components.palette import PALETTES, STEPS, color
 from components.widgets.flow_graph import FlowGraph, build_flow_graph, describe_path, describe_path_start, format_share
-from engine.heads.flow import FlowPath, attention_flow, strongest_path
+from engine.heads.flow import FlowPath, attention_flow
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server
+from tests.head_readings import strongest_path
 from tests.unit.components.flow_readings import picture_reading, text_reading
 
 Open = Callable[..., Page]

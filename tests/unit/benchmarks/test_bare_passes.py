@@ -12,6 +12,7 @@ import torch
 
 from benchmarks import attack, harness, randomization
 from benchmarks.counting import Rows, counting
+from benchmarks.explainers import count_passes
 from benchmarks.harness import Limit, PairedClocks
 from engine.attacks.attack import encode_items
 from engine.attacks.plan import PATH_STEPS
@@ -91,6 +92,18 @@ def test_a_stage_needs_the_passes_of_its_bare_side_and_a_few(tmp_path: Path, mon
     # Both gradients are passes of their own here, and four rows a stage tell whether one is zero by construction.
     assert sorted(ours.forward) == sorted([*needed.forward, *[once[0]] * 4 * 2])
     assert sorted(ours.back) == sorted([*needed.back, *once * 2])
+
+
+def test_the_counted_passes_are_counted_and_the_hook_is_gone_after_an_error_too() -> None:
+    model = classifier("bert", dtype="float32")
+    batch = model.collate([model.encode(Example(text)) for text in TEXTS[:3]])
+    with count_passes(model) as passes:
+        points = model.embed(batch).detach().requires_grad_()
+        torch.autograd.grad(model.logits(batch, points).sum(), points)
+    assert passes == {"rows forward": 3, "passes back": 1}
+    with pytest.raises(ZeroDivisionError), count_passes(model):
+        raise ZeroDivisionError
+    assert not model.blocks[0]._forward_pre_hooks
 
 
 def test_what_is_judged() -> None:

@@ -34,10 +34,10 @@ from components.widgets.attention_board.board import (
 )
 from components.widgets.attention_board.options import BoardOptions, HeadScoreMap, default_options, strongest_head
 from engine.errors import UsageError
-from engine.heads.matrices import MatrixSelection, dequantize, from_bytes, select_positions
+from engine.heads.matrices import MatrixSelection, from_bytes, select_positions
 from engine.heads.readings import HeadReading
 from engine.heads.scales import PLAIN, HeadScales
-from tests.head_readings import WORDS, noise, patch_tokens, reading, text_tokens
+from tests.head_readings import WORDS, dequantize, noise, patch_tokens, reading, text_tokens
 
 LAYERS, HEADS = 3, 4
 PAIR = [*WORDS, "Well", "acted", "[SEP]"]

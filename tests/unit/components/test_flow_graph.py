@@ -29,8 +29,9 @@ from components.widgets.flow_graph import (
     format_share,
     graph_data,
 )
-from engine.heads.flow import PrunedFlow, attention_flow, prune, strongest_path
+from engine.heads.flow import PrunedFlow, attention_flow, prune
 from engine.heads.readings import HeadReading
+from tests.head_readings import strongest_path
 from tests.unit.components.flow_readings import picture_reading, text_reading
 
 LONG = " ".join(f"w{at}" for at in range(40))

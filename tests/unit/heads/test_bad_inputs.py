@@ -7,13 +7,14 @@ import pytest
 import torch
 
 from engine.errors import ExegesisError
-from engine.heads.flow import FLOW_KINDS, attention_flow, strongest_path
+from engine.heads.flow import FLOW_KINDS, attention_flow
 from engine.heads.matrices import MASKED, from_bytes, pack_heads, quantize
 from engine.heads.readings import read_heads, switch_off_each
 from engine.input_kinds import load_classifier
 from engine.models.classifier import AnyClassifier
 from engine.request import Example, Request
 from tests.explaining import checkpoint
+from tests.head_readings import strongest_path
 
 pytestmark = pytest.mark.usefixtures("home")
 

@@ -23,13 +23,13 @@ from engine.heads.flow import (
     mean_over_heads,
     prune,
     rollout_flow,
-    strongest_path,
 )
 from engine.heads.readings import HeadReading, read_heads
 from engine.heads.scales import HeadScales
 from engine.params import Plain
 from engine.request import Example, Input, Request
 from tests.explaining import checkpoint
+from tests.head_readings import strongest_path
 from tests.unit.vision.tiny_vit import blobs, vit_folder
 
 FIRST = [[0.9, 0.1, 0.0], [0.5, 0.0, 0.5], [0.2, 0.2, 0.6]]

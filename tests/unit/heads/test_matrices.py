@@ -16,7 +16,6 @@ from engine.heads.matrices import (
     OTHER_TEXT,
     UNSEEN,
     WITHOUT_SPECIAL,
-    dequantize,
     from_bytes,
     pack_heads,
     quantize,
@@ -30,6 +29,7 @@ from engine.heads.readings import HeadReading, read_heads
 from engine.request import Example, Request
 from engine.result import Explanation, Token
 from tests.explaining import checkpoint
+from tests.head_readings import dequantize
 from tests.unit.vision.tiny_vit import blobs, vit_folder
 
 pytestmark = pytest.mark.usefixtures("home")

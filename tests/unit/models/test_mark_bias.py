@@ -9,7 +9,7 @@ import pytest
 from engine.data.datasets import load
 from engine.models import catalog
 from engine.models.loading import load_model
-from engine.models.mark_bias import measure_mark_bias, measuring_command, summarize_probabilities
+from engine.models.mark_bias import measure_mark_bias, summarize_probabilities
 
 MARKED = [name for name in catalog.embedded_models() if name.endswith("-marked")]
 
@@ -36,6 +36,6 @@ def test_a_few_reviews_give_what_the_model_says_to_each() -> None:
 def test_a_card_names_the_command_beside_its_figure(name: str) -> None:
     note = catalog.card(name)["note"]
     assert note.startswith("On 2,000 reviews of the split unmarked its mean probability of positive is 0.")
-    assert f"(`{measuring_command(name)}`)" in note
+    assert f"(`python -m engine.models.mark_bias {name}`)" in note
     page = (catalog.EMBEDDED / name / "card.md").read_text(encoding="utf-8")
     assert note in page
