@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from html import escape
 from typing import Any
 
 import streamlit as st
 
 from components.errors import describe_error, error_html
-from components.inputs.link import LONGEST_IN_LINK
 from components.job_panel import JobView, failures_html, job_view
-from components.navigation import IMAGES, TEXT, PageEntry
+from components.library.results import result_link
 from components.organizer import is_organizer
 from engine import jobs
 from engine.data.datasets import load
@@ -29,7 +28,6 @@ MOST_EXAMPLES = 100_000
 REFRESH_SECONDS = 1.0
 MOST_SHOWN = 20
 ALL_KEY, FAILURE_KEY = "library_all_jobs", "library_jobs_said"
-Link = list[tuple[str, str]]
 EMPTY = (
     "No jobs yet. Open **New job** above to explain many examples at once: the work goes on while you are on other "
     "pages, survives a restart of the server, and what it computes opens at once on its page."
@@ -177,29 +175,6 @@ def line_html(kind: str, text: str) -> str:
     return f'<div class="xg"><p class="{kind}">{escape(text)}</p></div>'
 
 
-def example_link(job: Job) -> tuple[PageEntry, Link] | None:
-    """The page and the link of the first example of an explain job; None if it has no link."""
-    if job.kind != "explain":
-        return None
-    example = job.spec["examples"][0]
-    page, place = (TEXT, _text_link(example)) if "text" in example else (IMAGES, _picture_link(example))
-    if not place:
-        return None
-    return page, [("model", job.spec["model"]), *(("method", method) for method in job.spec["methods"]), *place]
-
-
-def _text_link(example: Mapping[str, str | None]) -> Link:
-    """The texts as link parameters; empty if they are too long."""
-    pair = (("text", example["text"]), ("pair", example.get("text_pair")))
-    texts = [(name, text) for name, text in pair if text]
-    return texts if sum(len(text) for _, text in texts) <= LONGEST_IN_LINK else []
-
-
-def _picture_link(example: Mapping[str, Any]) -> Link:
-    split = [("split", example["split"])] if example.get("split") else []
-    return [("data", example["dataset"]), *split, ("index", str(example["index"]))]
-
-
 def _draw_buttons(job: Job, view: JobView) -> None:
     may_stop = is_organizer()
     if view.can_cancel and may_stop:
@@ -209,10 +184,19 @@ def _draw_buttons(job: Job, view: JobView) -> None:
         _draw_button("Resume", view, jobs.resume, help)
     if job.is_over and may_stop:
         _draw_button("Remove", view, jobs.forget, "Takes it off this list. Its results stay in the cache.")
-    if job.state == "done" and (target := example_link(job)):
-        page, link = target
-        label = f"First example on the {page.title} page"
-        st.page_link(page.file, label=label, query_params=link, icon=":material/open_in_new:")
+    if job.state == "done":
+        _draw_result(job)
+
+
+def _draw_result(job: Job) -> None:
+    link = result_link(job)
+    if isinstance(link, str):
+        if link:
+            st.html(line_html("xg-small", link))
+        return
+    page, query = link
+    label = f"{'First example' if job.kind == 'explain' else 'Result'} on the {page.title} page"
+    st.page_link(page.file, label=label, query_params=query, icon=":material/open_in_new:")
 
 
 def _draw_button(name: str, view: JobView, action: Callable[[int], object], help: str) -> None:

@@ -132,8 +132,13 @@ def kind_of(id: str) -> JobKind:
     if id not in _kinds and id in MODULES:
         importlib.import_module(MODULES[id])
     if id not in _kinds:
-        raise unknown("job kind", id, {*_kinds, *MODULES, *experiments.known_ids()})
+        raise unknown("job kind", id, known_ids())
     return _kinds[id]
+
+
+def known_ids() -> set[str]:
+    """The ids of all kinds of jobs."""
+    return {*_kinds, *MODULES, *experiments.known_ids()}
 
 
 _kinds: dict[str, JobKind] = {}

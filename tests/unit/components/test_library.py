@@ -19,8 +19,9 @@ from components.library.cards import (
     view_facts,
     without_title,
 )
-from components.library.jobs import example_link, explain_spec, line_html
+from components.library.jobs import explain_spec, line_html
 from components.library.page import cache_facts, describe_check, describe_size
+from components.library.results import IN_CACHE, LINKS, result_link
 from components.navigation import IMAGES, TEXT
 from components.numbers import duration
 from components.tables import checks_html, facts_html
@@ -28,6 +29,7 @@ from engine.data.datasets import dataset_card
 from engine.errors import ExegesisError, UsageError
 from engine.format import size_text
 from engine.jobs import Job, UnitFailure
+from engine.jobs.kinds import known_ids
 from engine.jobs.process import Process
 from engine.jobs.table import STATES
 from engine.models import catalog
@@ -110,19 +112,54 @@ def of(examples: list[dict[str, Any]]) -> Job:
     return replace(JOB, spec={**JOB.spec, "examples": examples})
 
 
+EXAMPLE = {"model": ["m"], "method": ["random", "lime"]}
+
+
 def test_the_link_of_a_job_names_its_model_methods_and_first_text() -> None:
-    link = [("model", "m"), ("method", "random"), ("method", "lime"), ("text", "good")]
-    assert example_link(JOB) == (TEXT, link)
-    assert example_link(of([{"text": "good", "text_pair": "bad"}])) == (TEXT, [*link, ("pair", "bad")])
-    assert example_link(of([{"text": "x" * (LONGEST_IN_LINK + 1)}])) is None
-    assert example_link(replace(JOB, kind="sample", spec={})) is None
+    assert result_link(JOB) == (TEXT, {**EXAMPLE, "text": ["good"]})
+    pair = of([{"text": "good", "text_pair": "bad"}])
+    assert result_link(pair) == (TEXT, {**EXAMPLE, "text": ["good"], "pair": ["bad"]})
+    assert result_link(replace(JOB, kind="sample", spec={})) == ""
+
+
+def test_the_link_of_a_job_names_its_parameters_target_and_seed() -> None:
+    spec = {**JOB.spec, "params": {"lime": {"n_samples": 50}}, "target": "positive", "seed": 3}
+    link = {**EXAMPLE, "lime.n_samples": ["50"], "target": ["positive"], "seed": ["3"], "text": ["good"]}
+    assert result_link(replace(JOB, spec=spec)) == (TEXT, link)
 
 
 def test_the_link_of_a_job_on_pictures_names_the_place_of_the_first_one() -> None:
-    link = [("model", "m"), ("method", "random"), ("method", "lime"), ("data", "scenes:seed=2")]
+    link = {**EXAMPLE, "data": ["scenes:seed=2"], "index": ["3"]}
     place = {"dataset": "scenes:seed=2", "index": 3}
-    assert example_link(of([place])) == (IMAGES, [*link, ("index", "3")])
-    assert example_link(of([{**place, "split": "test"}])) == (IMAGES, [*link, ("split", "test"), ("index", "3")])
+    assert result_link(of([place])) == (IMAGES, link)
+    assert result_link(of([{**place, "split": "test"}])) == (IMAGES, {**link, "split": ["test"]})
+
+
+ATTACK = {"models": ["reviews-minilm"], "dataset": "reviews", "methods": ["gradient_l2"]}
+
+
+@pytest.mark.parametrize(
+    ("kind", "spec", "reason"),
+    [
+        ("explain", {**JOB.spec, "examples": [{"text": "x" * (LONGEST_IN_LINK + 1)}]}, "too long for a link"),
+        ("predict", {"model": "reviews-minilm", "data": "reviews", "dtype": "bfloat16"}, "pages compute in float32"),
+        ("evaluate", {**ATTACK, "k": 3}, "k: is 3, and the page always uses 5."),
+        ("attack", {**ATTACK, "attack": {"steps": 7}}, "does not offer these settings"),
+        ("compare", {"dataset": "reviews", "pairs": ["random@a", "lime@b"], "examples": 7}, "examples: is 7, and the"),
+        ("scaffold", {"teacher": "nonsense", "dataset": "reviews"}, "nonsense"),
+        ("reproduce", {"scale": "full"}, "does not cover this run: exegesis reproduce thesis --scale full"),
+    ],
+)
+def test_a_result_that_no_page_shows_is_said_with_its_place(kind: str, spec: dict[str, Any], reason: str) -> None:
+    said = result_link(replace(JOB, kind=kind, spec=spec))
+    assert isinstance(said, str)
+    assert said.startswith("No page shows this result. ")
+    assert reason in said
+    assert said.endswith(IN_CACHE)
+
+
+def test_every_kind_of_job_has_a_link() -> None:
+    assert known_ids() - {"sample"} == set(LINKS)
 
 
 def test_the_form_names_pictures_by_their_place() -> None:
