@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from cache import codec, rows
+from cache import codec, database
 from cache.codec import Arrays, CorruptEntry, Meta
 from cache.database import FAULTS, Database, Link
 
@@ -89,12 +89,12 @@ class Store:
 
     def get(self, key: str) -> tuple[Meta, Arrays] | None:
         """Return the entry of `key`, or None. A corrupt entry is dropped and counts as a miss."""
-        row = self._try(rows.find, _valid(key))
+        row = self._try(database.find, _valid(key))
         if row is not None:
             try:
                 entry = codec.decode(row[1], key)
             except CorruptEntry:
-                self._write(rows.delete, [row[0]])
+                self._write(database.delete, [row[0]])
             else:
                 self._hits += 1
                 if self._uses.note(row[0]):
@@ -105,13 +105,13 @@ class Store:
 
     def contains(self, key: str) -> bool:
         """Whether `get` would find the entry. Its checksum is verified; it does not count as a use."""
-        row = self._try(rows.find, _valid(key))
+        row = self._try(database.find, _valid(key))
         if row is None:
             return False
         try:
             codec.verify(row[1], key)
         except CorruptEntry:
-            self._write(rows.delete, [row[0]])
+            self._write(database.delete, [row[0]])
             return False
         return True
 
@@ -124,7 +124,7 @@ class Store:
 
     def put_body(self, key: str, body: bytes) -> bool:
         """Store what `codec.encode` has sealed under this key."""
-        size = rows.charge(len(body))
+        size = database.charge(len(body))
         if size > min(self.max_bytes, _LARGEST):
             self._trouble = f"A result of {size:,} bytes was not kept: the cache holds {self.max_bytes:,} bytes."
             return False
@@ -135,7 +135,7 @@ class Store:
 
     def stats(self) -> Stats:
         """Counts of the folder, and the hits and misses of this process."""
-        entries, total = self._try(rows.totals) or (0, 0)
+        entries, total = self._try(database.totals) or (0, 0)
         file_bytes = self._try(_file_bytes) or 0
         counts = (entries, total, self.max_bytes, file_bytes, self._hits, self._misses)
         return Stats(str(self.folder), *counts, self.status)
@@ -144,7 +144,7 @@ class Store:
         """Reads every entry, drops the corrupt ones, sets the totals right; replaces a file beyond use."""
         self._database.damage = ""
         checked, dropped = self._try(self._inspect) or (0, 0)
-        self._write(rows.recount)
+        self._write(database.recount)
         return CheckReport(checked, dropped, bool(self._database.damage), self.status)
 
     def prune(self, max_bytes: int | None = None) -> int:
@@ -154,7 +154,7 @@ class Store:
         """
         limit = self.max_bytes if max_bytes is None else max_bytes
         self._write_uses()
-        count = self._write(rows.evict, limit)
+        count = self._write(database.evict, limit)
         self._try(_shrink)
         return count or 0
 
@@ -174,9 +174,9 @@ class Store:
         self.close()
 
     def _put(self, link: Link, key: str, body: bytes, size: int) -> bool:
-        rows.touch(link, self._uses.take())
-        rows.enter(link, key, body, size)
-        rows.evict(link, self.max_bytes)
+        database.touch(link, self._uses.take())
+        database.enter(link, key, body, size)
+        database.evict(link, self.max_bytes)
         return True
 
     def _inspect(self, link: Link) -> tuple[int, int]:
@@ -184,18 +184,18 @@ class Store:
         if sound != b"ok":
             raise sqlite3.DatabaseError(sound.decode(errors="replace"))
         checked = dropped = 0
-        for count, bad in rows.inspect(link):
-            self._write(rows.delete, bad)
+        for count, bad in database.inspect(link):
+            self._write(database.delete, bad)
             checked, dropped = checked + count, dropped + len(bad)
         return checked, dropped
 
     def _write_uses(self) -> None:
         uses = self._uses.take()
         if uses:
-            self._write(rows.touch, uses)
+            self._write(database.touch, uses)
 
     def _write(self, action: Callable[..., T], *arguments: Any) -> T | None:
-        return self._try(rows.writing, lambda link: action(link, *arguments))
+        return self._try(database.writing, lambda link: action(link, *arguments))
 
     def _try(self, action: Callable[..., T], *arguments: Any) -> T | None:
         """The action on a connection; None, and a status, when the disk or the file fails.
@@ -246,14 +246,14 @@ class _Uses:
         return taken
 
 
-def _leave(database: Database, uses: _Uses) -> None:
+def _leave(opened: Database, uses: _Uses) -> None:
     """Close a store that was not closed, when it is collected or the process exits."""
     taken = uses.take()
     if taken:
-        with contextlib.suppress(OSError, *FAULTS), database.lend() as link:
+        with contextlib.suppress(OSError, *FAULTS), opened.lend() as link:
             link.execute("PRAGMA busy_timeout=200")
-            rows.writing(link, lambda link: rows.touch(link, taken))
-    database.close()
+            database.writing(link, lambda link: database.touch(link, taken))
+    opened.close()
 
 
 def describe_fault(folder: Path, error: Exception) -> str:

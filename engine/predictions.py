@@ -1,20 +1,26 @@
-"""Predictions of many examples: cached, or computed in passes of inputs of about the same length."""
+"""Predictions of many examples: cached, or computed in passes of inputs of about the same length.
+
+Those of a whole image data set are found by the cached hash of each picture, without reading any picture.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
 
+import numpy as np
+
 from cache import key_for
 from engine import runtime
-from engine.errors import unknown
+from engine.data.examples import ImageDataset
+from engine.errors import ExegesisError, unknown
 from engine.explain import predict_encoded, require_finite
 from engine.heads.scales import PLAIN, HeadScales
 from engine.heads.scaling import scaled_model
 from engine.input_kinds import load_classifier
 from engine.models import catalog
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
-from engine.request import DTYPES, Input, plain_picture
+from engine.request import DTYPES, Input, Picture, plain_picture
 from engine.result import Prediction
 from engine.serialization import unpack_prediction
 from engine.store import result_store
@@ -23,6 +29,12 @@ VERSION = 1
 """Raised whenever the numbers change."""
 EXAMPLES_AT_ONCE = 64
 """Examples after which others may have the device."""
+DIGESTS_VERSION = 1
+"""Raised whenever the hashes of pictures change."""
+DIGESTS_AT_ONCE = 256
+"""Pictures whose hashes form one entry of the cache."""
+NOT_READ = "0" * 64
+"""Marks a picture that could not be read; it is tried again the next time."""
 
 
 def predictions(
@@ -112,3 +124,58 @@ def _predict(model: str, dtype: str, missing: Mapping[str, Input], heads: HeadSc
     for key, prediction in zip(missing, computed, strict=True):
         result_store().put(key, dataclasses.asdict(prediction), {})
     return dict(zip(missing, computed, strict=True))
+
+
+def picture_digests(data: ImageDataset) -> list[str | None]:
+    """Return the hash of each picture, reading those that are not cached; None for a picture that cannot be read."""
+    return [digest for places in _parts(data) for digest in _completed_part(data, places)]
+
+
+def cached_digests(data: ImageDataset) -> list[str | None]:
+    """Return the cached hash of each picture, else None. Reads no picture."""
+    return [digest for places in _parts(data) for digest in _cached_part(data, places)]
+
+
+def cached_set_predictions(model: str, data: ImageDataset, dtype: str = DTYPES[0]) -> list[Prediction | None]:
+    """Return the cached prediction of each picture, else None. Runs no model."""
+    digests = cached_digests(data)
+    readable = [digest for digest in digests if digest is not None]
+    keys = dict(zip(readable, keys_by_digest(model, readable, dtype), strict=True))
+    cached = cached_by_key(list(keys.values()))
+    return [None if digest is None else cached.get(keys[digest]) for digest in digests]
+
+
+def _parts(data: ImageDataset) -> Iterator[range]:
+    return (range(start, min(start + DIGESTS_AT_ONCE, len(data))) for start in range(0, len(data), DIGESTS_AT_ONCE))
+
+
+def _completed_part(data: ImageDataset, places: range) -> list[str | None]:
+    cached = _cached_part(data, places)
+    if None not in cached:
+        return cached
+    check_cancelled()
+    completed = [digest or _digest(data, place) for place, digest in zip(places, cached, strict=True)]
+    if completed != cached:
+        rows = [list(bytes.fromhex(digest or NOT_READ)) for digest in completed]
+        result_store().put(_digests_key(data, places), {}, {"digests": np.array(rows, dtype=np.uint8)})
+    return completed
+
+
+def _cached_part(data: ImageDataset, places: range) -> list[str | None]:
+    entry = result_store().get(_digests_key(data, places))
+    if entry is None:
+        return [None] * len(places)
+    digests = (bytes(row).hex() for row in entry[1]["digests"])
+    return [None if digest == NOT_READ else digest for digest in digests]
+
+
+def _digest(data: ImageDataset, place: int) -> str | None:
+    try:
+        return Picture(data[place].pixels).digest
+    except ExegesisError:
+        return None
+
+
+def _digests_key(data: ImageDataset, places: range) -> str:
+    content = {"revision": data.revision, "split": data.split, "first": places[0], "count": len(places)}
+    return key_for({"kind": "picture digests", "version": DIGESTS_VERSION, **content})

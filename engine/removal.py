@@ -7,13 +7,16 @@ hidden still reads the head there. Patches: `mean` puts a patch of the mean colo
 `blur` the blurred patch. `drop` hides the position, which is the same as taking the patch out: ViT and DeiT read
 special tokens alone, and the others keep the places that their position embeddings give them.
 
-Special tokens are always kept. Positions are kept by all but `delete`.
+Special tokens are always kept. Positions are kept by all but `delete`. Features may be removed in groups, such as the
+patches of a superpixel (`FeatureGroups`).
 """
 
 from __future__ import annotations
 
 import dataclasses
 from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -128,3 +131,32 @@ def target_values(
     wide = logits.double()
     shares = wide if model.regression else torch.softmax(wide, dim=-1)
     return shares.gather(1, targets[:, None])[:, 0]
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureGroups:
+    """The group of each feature of one input, numbered from 0 without gaps."""
+
+    of_feature: Int[np.ndarray, "feature"]
+
+    @property
+    def count(self) -> int:
+        return int(self.of_feature.max()) + 1
+
+    @cached_property
+    def sizes(self) -> Int[np.ndarray, "group"]:
+        """Features in each group, at least one."""
+        return np.bincount(self.of_feature)
+
+    def features(self, kept: Bool[np.ndarray, "row group"]) -> Bool[np.ndarray, "row feature"]:
+        """Expand masks over groups to masks over features."""
+        return kept[:, self.of_feature]
+
+    def shared_out(self, scores: Float[np.ndarray, "group"]) -> Float[np.ndarray, "feature"]:
+        """Share the score of each group equally among its features; the sum over the input stays the same."""
+        return (scores / self.sizes)[self.of_feature]
+
+
+def singletons(n: int) -> FeatureGroups:
+    """Each of n features as a group of its own."""
+    return FeatureGroups(np.arange(n))

@@ -12,9 +12,8 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from engine import device as accelerator
 from engine import malloc
-from engine.device_queue import DeviceQueue, is_background
+from engine.device import DeviceQueue, gpu_possible, is_background
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.lazy import torch
 from engine.models.classifier import AnyClassifier
@@ -82,7 +81,7 @@ def device() -> torch.device:
 @functools.cache
 def _only_cpu() -> bool:
     wanted = os.environ.get("EXEGESIS_DEVICE")
-    return not accelerator.gpu_possible() if wanted is None else wanted == "cpu"
+    return not gpu_possible() if wanted is None else wanted == "cpu"
 
 
 def _usable(chosen: torch.device) -> bool:

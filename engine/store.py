@@ -1,18 +1,29 @@
-"""The result store of this process: shipped results, and the cache in the home folder."""
+"""The result store of this process: shipped results, and the cache in the home folder.
+
+It also holds texts and pictures that are too long for a link, under their SHA-256.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import os
+import re
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 
-from cache import DEFAULT_BYTES, Store
+import numpy as np
+from jaxtyping import UInt8
+
+from cache import DEFAULT_BYTES, Store, key_for
 from cache.codec import Arrays, Meta
 from engine import shipped
 from engine.errors import not_allowed
 from engine.home import home
+from engine.request import Picture
 
 BOUND = "EXEGESIS_CACHE_BYTES"
+_DIGEST = re.compile(r"[0-9a-f]{64}")
 
 
 class ResultStore(Store):
@@ -44,6 +55,42 @@ def result_store() -> ResultStore:
         if name not in _stores:
             _stores[name] = ResultStore(*name[:2])
         return _stores[name]
+
+
+def store_text(text: str) -> str:
+    """Store a text; return its SHA-256."""
+    digest = hashlib.sha256(text.encode()).hexdigest()
+    _store_blob("text", digest, {"text": text}, {})
+    return digest
+
+
+def load_text(digest: str) -> str | None:
+    """Return the text of that hash, or None if the cache no longer holds it."""
+    entry = result_store().get(_key("text", digest))
+    return None if entry is None else str(entry[0]["text"])
+
+
+def store_picture(pixels: UInt8[np.ndarray, "height width 3"]) -> str:
+    """Store the pixels of a picture, and nothing else of its file; return their SHA-256."""
+    digest = Picture(pixels).digest
+    _store_blob("picture", digest, {}, {"pixels": pixels})
+    return digest
+
+
+def load_picture(digest: str) -> UInt8[np.ndarray, "height width 3"] | None:
+    """Return the pixels of that hash, read-only, or None if the cache no longer holds them or it is not a hash."""
+    entry = result_store().get(_key("picture", digest)) if _DIGEST.fullmatch(digest) else None
+    return None if entry is None else entry[1]["pixels"]
+
+
+def _store_blob(kind: str, digest: str, meta: Mapping[str, str], arrays: Mapping[str, np.ndarray]) -> None:
+    key = _key(kind, digest)
+    if not result_store().contains(key):
+        result_store().put(key, meta, arrays)
+
+
+def _key(kind: str, digest: str) -> str:
+    return key_for({"kind": kind, "digest": digest})
 
 
 def _bound() -> int:

@@ -16,11 +16,10 @@ from engine.data.datasets import registered_name
 from engine.data.examples import Dataset, ImageDataset
 from engine.data.hub import HUB_PREFIX
 from engine.home import home
-from engine.image_predictions import cached_set_predictions
 from engine.jobs import Job
 from engine.metrics.agreement import cached_disagreements
 from engine.models.catalog import revision
-from engine.predictions import cached_predictions
+from engine.predictions import cached_predictions, cached_set_predictions
 from engine.store import result_store
 
 JobStamp = tuple[tuple[int, int], ...]

@@ -13,13 +13,13 @@ from jaxtyping import Bool
 
 from components.errors import describe_error
 from engine import access
-from engine.blob_store import load_picture
 from engine.data.datasets import load
 from engine.data.examples import Dataset, ImageDataset
 from engine.data.image_datasets import load_images
 from engine.errors import ExegesisError
 from engine.home import home
 from engine.request import Picture
+from engine.store import load_picture
 
 DEFAULT_TEXTS, DEFAULT_PICTURES = "reviews", "scenes"
 """The data sets of a page whose link names none."""

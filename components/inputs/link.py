@@ -7,8 +7,8 @@ import json
 from collections.abc import Mapping
 
 from components.links import Query
-from engine.blob_store import load_text, store_text
 from engine.request import Example
+from engine.store import load_text, store_text
 
 LONGEST_IN_LINK = 1500
 DIGEST_CHARACTERS = 8

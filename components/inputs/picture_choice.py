@@ -26,7 +26,6 @@ from components.inputs.datasets import (
 from components.inputs.link import DIGEST_CHARACTERS
 from components.links import Query, whole_number
 from components.state import Selection
-from engine.blob_store import store_picture
 from engine.data.image_datasets import registered_name
 from engine.data.labels import NUMBERED_CLASS, ClassMatch, match_classes
 from engine.data.picture_files import open_picture
@@ -36,6 +35,7 @@ from engine.errors import ExegesisError
 from engine.models.catalog import card
 from engine.params import from_mapping, parse_assignments
 from engine.request import Picture
+from engine.store import store_picture
 from engine.vision.view import read_view
 
 NAMES = ("model", "data", "split", "index", "digest", "picture_sha")

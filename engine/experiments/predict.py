@@ -16,11 +16,11 @@ from engine.data.datasets import dataset_names, load
 from engine.data.hub import HUB_PREFIX
 from engine.data.image_datasets import load_images, registered_name
 from engine.errors import UsageError, excerpt, not_allowed, unknown
-from engine.image_predictions import picture_digests
 from engine.input_kinds import kind_of_model
 from engine.jobs.kinds import Spec, WorkUnit, batched_units, job_kind
 from engine.metrics.agreement import check_methods, disagreement_keys, disagreements
 from engine.models import catalog
+from engine.predictions import picture_digests
 from engine.request import DTYPES, Picture
 
 _FIELDS = {"model", "data", "split", "methods", "dtype"}

@@ -15,10 +15,10 @@ from jaxtyping import Bool, Float
 
 from engine.errors import UsageError
 from engine.explainers import shapley
-from engine.feature_groups import FeatureGroups, singletons
 from engine.models.classifier import EncodedInput
 from engine.params import option
 from engine.registry import Axes, register
+from engine.removal import FeatureGroups, singletons
 from engine.removal_operators import OPERATORS, PATCH_OPERATORS
 from engine.result import Check
 from engine.task import Attribution, Task, TaskItem

@@ -19,7 +19,7 @@ from typing import Any
 
 from cache import Store, canonical, single_flight
 from engine import access
-from engine.device_queue import in_background
+from engine.device import in_background
 from engine.errors import Cancelled, ExegesisError, UsageError, panics_told
 from engine.home import home
 from engine.jobs.eta import RunEstimate

@@ -12,8 +12,8 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 
 from engine.errors import unknown
-from engine.feature_groups import FeatureGroups, singletons
 from engine.lazy import skimage, torch
+from engine.removal import FeatureGroups, singletons
 from engine.result import Token
 
 SPECIALS = ("[CLS]", "[DIST]")

@@ -16,12 +16,12 @@ from streamlit.testing.v1 import AppTest
 from components.images.export import FILES
 from components.images.state import START, key
 from components.inputs import picture_choice as picture_focus_controls
-from engine.blob_store import store_picture
 from engine.data.image_datasets import load_images
 from engine.explain import explain
 from engine.home import product_version
 from engine.registry import all_explainers, explainer
 from engine.request import Picture, Request
+from engine.store import store_picture
 from tests.alerts import errors, notes
 from tests.project import ROOT
 from tests.unit.vision.tiny_vit import save_vit

@@ -13,11 +13,10 @@ from streamlit.testing.v1 import AppTest
 
 from components.inputs.picture_choice import EXAMPLE_STAYS, FROM_DATA, LAST_PICTURE_STAYS, OWN, WIDGETS
 from engine import jobs
-from engine.blob_store import load_picture
 from engine.data.image_datasets import load_images
-from engine.image_predictions import cached_set_predictions
+from engine.predictions import cached_set_predictions
 from engine.request import Picture
-from engine.store import result_store
+from engine.store import load_picture, result_store
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.unit.data.test_picture_files import png_header

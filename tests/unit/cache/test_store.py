@@ -123,7 +123,7 @@ def order_of_use(store: Store) -> list[bytes]:
 def test_a_clock_that_was_set_back_does_not_make_new_entries_old(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.max_bytes = 2 * size_of_one(store)
     for when, key in ((10**9, "a"), (5 * 10**8, "b"), (10**8, "c")):
-        monkeypatch.setattr("cache.rows.time.time_ns", lambda when=when: when)
+        monkeypatch.setattr("cache.database.time.time_ns", lambda when=when: when)
         store.put(key, *entry(1))
     assert kept(store, "abc") == "bc"
 

@@ -27,11 +27,11 @@ from components.images.export import (
 from components.images.state import PictureViewOptions
 from components.inputs.datasets import OpenPictures, open_pictures, read_picture, read_uploaded_picture
 from components.inputs.picture_choice import PictureFocus
-from engine.blob_store import store_picture
 from engine.cli.root import app
 from engine.explain import explain
 from engine.registry import explainer
 from engine.request import Picture, Request
+from engine.store import store_picture
 from tests.unit.vision.tiny_vit import save_vit
 
 METHODS = ("gradient_x_input", "random")

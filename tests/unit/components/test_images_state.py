@@ -18,10 +18,10 @@ from components.links import MOST_SEED
 from components.state import MEASURES, QUESTIONS
 from components.widgets.patch_map.picker import MOST_OPACITY
 from components.widgets.view_options import SCALES
-from engine.blob_store import store_picture
 from engine.models.catalog import embedded_image_models
 from engine.registry import all_explainers
 from engine.removal_operators import PATCH_OPERATORS
+from engine.store import store_picture
 
 METHODS = all_explainers("image")
 MODELS = embedded_image_models()

@@ -21,9 +21,9 @@ from components.inputs.picture_choice import (
     usual_model,
     write_picture_focus,
 )
-from engine.blob_store import store_picture
 from engine.data.image_datasets import load_images
 from engine.errors import ExegesisError
+from engine.store import store_picture
 
 MODELS = ["digits-vit", "scenes-marked-vit", "scenes-vit"]
 COLORS = {"red": (220, 30, 30), "blue": (30, 30, 220)}

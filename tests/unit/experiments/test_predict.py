@@ -15,16 +15,15 @@ import torch
 import transformers
 from PIL import Image
 
-from engine import image_predictions, jobs, predictions
+from engine import jobs, predictions
 from engine.data.datasets import load
 from engine.data.examples import ImageDataset, ImageExample
 from engine.data.image_datasets import load_images
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.explain import explain
-from engine.image_predictions import cached_digests, cached_set_predictions, picture_digests
 from engine.jobs.kinds import kind_of
 from engine.metrics.agreement import cached_disagreements
-from engine.predictions import cached_predictions
+from engine.predictions import cached_digests, cached_predictions, cached_set_predictions, picture_digests
 from engine.progress import CancelToken, cancellable
 from engine.request import Input, Picture, Request
 from engine.result import Prediction
@@ -211,7 +210,7 @@ def test_pictures_that_cannot_be_read_fail_alone_and_in_their_own_words(vit: str
 
 
 def test_hashes_are_kept_by_parts_and_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_predictions, "TOGETHER", 6)
+    monkeypatch.setattr(predictions, "DIGESTS_AT_ONCE", 6)
     data, read = load_images(folder), []
 
     def counted(index: int) -> ImageExample:

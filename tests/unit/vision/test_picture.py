@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import UsageError
-from engine.feature_groups import FeatureGroups
+from engine.removal import FeatureGroups
 from engine.vision.picture import EncodedPicture, assign_patches, segment_picture, superpixels
 
 

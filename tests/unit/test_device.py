@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from engine import jobs, runtime
-from engine.device_queue import INTERACTIVE_FIRST, DeviceQueue, in_background
+from engine.device import INTERACTIVE_FIRST, DeviceQueue, in_background
 from engine.errors import Cancelled
 from engine.explain import explain
 from engine.input_kinds import load_classifier

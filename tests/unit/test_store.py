@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.blob_store import load_picture, load_text, store_picture, store_text
-from engine.store import result_store
+from engine.store import load_picture, load_text, result_store, store_picture, store_text
 
 
 @pytest.fixture(autouse=True)
@@ -63,7 +62,7 @@ def test_a_picture_is_kept_once() -> None:
 
 @pytest.mark.parametrize("given", ["", "0" * 63, "0" * 65, "G" * 64, "A" * 64, "../" * 22, "0" * 64 + "\n", "é" * 64])
 def test_what_is_no_hash_is_never_looked_up(given: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("engine.blob_store.result_store", lambda: pytest.fail("looked up"))
+    monkeypatch.setattr("engine.store.result_store", lambda: pytest.fail("looked up"))
     assert load_picture(given) is None
 
 
