@@ -6,7 +6,7 @@ Tables as HTML, in which everything foreign is escaped, and the component that a
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, partial
 from html import escape
@@ -14,12 +14,13 @@ from itertools import groupby
 from pathlib import Path
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.evaluate.view import SESSION, EvaluationView, ScorePoint, point_at
 from components.experiment.results import select_known, view_pills
 from components.experiment.state import ExperimentState
 from components.export import standalone_page
-from components.numbers import even, plain
+from components.numbers import count, even, plain
 from components.palette import STEPS
 from components.styles import compact_css, compact_script
 from components.widgets.token_map.html import TONES
@@ -33,23 +34,30 @@ from engine.registry import ENSEMBLE_MEMBERS
 ARROWS = {"high": "↑", "low": "↓", "neither": ""}
 BETTER = {"high": "higher is better", "low": "lower is better", "neither": "neither way is better"}
 BEST, LEVEL = "★", "≈"
-RANKS = {BEST: "; the best", LEVEL: "; cannot be told from the best"}
+RANKS = {BEST: "; best", LEVEL: "; not significantly different from the best"}
 SPREAD = ("evaluations", "seconds")
 """Costs differ by powers of ten: they are colored by their logarithm."""
 NOTHING = "–"
-NO_ORDER = "its maps are the same everywhere here, so that they put nothing in order"
+NO_ORDER = "gives every token the same score, so it cannot rank them"
 MODEL, TRUTH, PEOPLE, MAP, COST = "Against the model", "Against the truth", "Against people's marks", "The map", "Cost"
+COLUMNS = (
+    "comprehensiveness", "sufficiency", "gt_share", "mean_rank", "truth_mass", "plausibility_auc", "complexity",
+    "evaluations",
+)  # fmt: skip
+"""The metrics that are shown first where there are too many."""
+MOST_COLUMNS = 8
+"""They fit a laptop's screen."""
 ASSETS = Path(__file__).resolve().parent.parent / "assets"
 NAME = "exegesis_evaluate_board"
-MORE = "The table goes on to the right: scroll it, or choose fewer columns."
-COLUMNS_HELP = "Those shown in the tables and in the leaderboard's file. None chosen: all are shown."
-HINT = "Point at a number, or go to it by Tab, for its interval; click it for the examples behind it."
+MORE = "Scroll right for more columns, or choose fewer."
+COLUMNS_HELP = "The columns of the tables and of the exported leaderboard. None chosen: the default ones."
+HINT = "Hover over a number, or reach it with Tab, for its interval. Click it for the examples behind it."
 LEGEND = (
-    "A stronger color is better in each column, whichever way is better. ★ the best, by the examples that two methods "
-    "both have; several where they tie; ≈ cannot be told from the best: the 95% "
-    "interval of their difference, example by example, does not show it to be worse (not widened for how many methods "
-    "there are)."
+    "★ best (paired comparison; ties share the star); ≈ not significantly different from the best (95% interval of the "
+    "paired difference, not adjusted for the number of methods). Stronger color: better."
 )
+Summary = Callable[["Board", str], str]
+"""The answer of a table by one metric, as HTML."""
 
 
 @dataclass(frozen=True)
@@ -109,16 +117,19 @@ def group_ensembles(methods: Sequence[str]) -> list[str]:
     return [*ordered, *(method for method in methods if method == RANDOM)]
 
 
-def board_html(board: Board, titles: Mapping[str, str], sort: str, picked: ScorePoint | None = None) -> str:
-    """One table as HTML. A cell is a button with all facts about its mean."""
+def board_html(
+    board: Board, titles: Mapping[str, str], sort: str, picked: ScorePoint | None = None, summary: str = ""
+) -> str:
+    """One table as HTML. A cell is a button with all facts about its mean. `summary`: HTML in place of the title."""
     scales = {metric: _Scale.from_board(board, metric) for metric in board.metrics}
     heads = "".join(_metric_head(metric, metric == sort) for metric in board.metrics)
     rows = "".join(
         f"<tr>{_method_cell(board, method, titles)}{_cells(board, method, titles, scales, picked)}</tr>"
         for method in board.sort(sort)
     )
+    title = f'<p class="xg-title">{escape(board.model)}</p>'
     return (
-        f'<section><p class="xg-title">{escape(board.model)}</p><div class="xg-scroll xg-stays" role="region" '
+        f'<section>{summary or title}<div class="xg-scroll xg-stays" role="region" '
         f'tabindex="0" aria-label="Leaderboard of {escape(board.model)}"><table class="xg-board"><thead>'
         f'<tr><th></th>{_group_heads(board)}</tr><tr><th scope="col">Method</th>{heads}</tr></thead>'
         f"<tbody>{rows}</tbody></table></div></section>"
@@ -132,7 +143,7 @@ def cell_text(standing: Standing, title: str, alike: bool = False) -> str:
     if score.value is None:
         return f"{name}: no example has a value. {skips_text(score)}"
     interval = score.doubt or f"95% interval {' to '.join(map(plain, score.interval or ()))}"
-    rank = "; all methods alike" if alike else RANKS.get(rank_mark(standing), "")
+    rank = "; all methods tie" if alike else RANKS.get(rank_mark(standing), "")
     return f"{name}: {plain(score.value)} {of.unit}, {interval}, n = {score.n:,}{rank}. {skips_text(score)}".strip()
 
 
@@ -160,7 +171,7 @@ class _Scale:
         """The scale of a column; None where neither way is better, nothing is ranked, or all values are equal."""
         column = [cell.score.value for (_, id), cell in board.cells.items() if id == metric]
         values = [_position(value, metric in SPREAD) for value in column if value is not None]
-        if not _is_ranked(metric) or not values or min(values) == max(values):
+        if not is_ranked(metric) or not values or min(values) == max(values):
             return None
         ends = (min(values), max(values))
         return cls(*(ends if METRICS[metric].better == "high" else ends[::-1]), metric in SPREAD)
@@ -170,7 +181,8 @@ class _Scale:
         return round(STEPS * (_position(value, self.spread) - self.worst) / (self.best - self.worst))
 
 
-def _is_ranked(metric: str) -> bool:
+def is_ranked(metric: str) -> bool:
+    """Whether methods are ranked by the metric: it has a better direction and is measured per example."""
     return METRICS[metric].better != "neither" and not METRICS[metric].by_batch
 
 
@@ -205,7 +217,7 @@ def _is_constant(board: Board, method: str) -> bool:
 
 def _method_cell(board: Board, method: str, titles: Mapping[str, str]) -> str:
     members = ", ".join(titles.get(one, one) for one in ENSEMBLE_MEMBERS.get(method, ()))
-    note = "the baseline that knows nothing" if method == RANDOM else f"of {members}" if members else ""
+    note = "random scores, the baseline" if method == RANDOM else f"of {members}" if members else ""
     note = NO_ORDER if _is_constant(board, method) else note
     small = f'<p class="xg-small">{escape(note)}</p>' if note else ""
     return f'<th scope="row"><p>{escape(titles.get(method, method))}</p>{small}</th>'
@@ -228,7 +240,7 @@ def _cell(
     tone = f' class="{TONES["amount"]}{step}"' if step else ""
     alike = scale is None and len(board.methods) > 1
     mark = "" if alike else rank_mark(standing)
-    text = cell_text(standing, titles.get(method, method), alike and _is_ranked(metric))
+    text = cell_text(standing, titles.get(method, method), alike and is_ranked(metric))
     now = str(picked == ScorePoint(board.model, method, metric)).lower()
     return (
         f'<td{tone}><button type="button" data-model="{escape(board.model)}" data-method="{escape(method)}" '
@@ -237,27 +249,83 @@ def _cell(
     )
 
 
-def leaderboard(state: ExperimentState, tables: Sequence[Board], titles: Mapping[str, str]) -> None:
-    """Draw one table per model, with the chosen columns."""
+def leaderboard(
+    state: ExperimentState, tables: Sequence[Board], titles: Mapping[str, str], summary: Summary,
+    named: Collection[str], line: DeltaGenerator,
+) -> None:  # fmt: skip
+    """Draw one table per model, with the chosen columns and its summary above.
+
+    `named`: the metrics that the plan names. `line`: takes the choice of the columns.
+    """
     kind, view = state.kind, state.view
-    columns = {id: METRICS[id].title for id in tables[0].metrics}
-    view_pills(SESSION, state, "Columns", "columns", columns, COLUMNS_HELP)
+    columns, default = {id: METRICS[id].title for id in tables[0].metrics}, default_columns(tables, view, named)
+    with line:
+        view_pills(SESSION, state, "Columns", "columns", columns, COLUMNS_HELP, default)
+    shown = select_columns(tables, view, named)
     html = "".join(
-        board_html(board, titles, sort_metric(board, view), view.picked) for board in select_columns(tables, view)
+        board_html(board, titles, sort := sort_metric(board, view), view.picked, summary(board, sort))
+        for board in shown
     )
     name = SESSION.key(kind, "board")
-    st.caption(LEGEND)
     _component()(
         key=name,
         data={"html": html, "hint": HINT, "more": MORE},
         on_picked_change=partial(_pick, kind, name, tables),
         on_sorted_change=partial(_sort, kind, name),
     )
+    st.caption(" ".join(filter(None, [LEGEND, hidden_text(tables, shown[0].metrics, named)])))
 
 
-def select_columns(tables: Sequence[Board], view: EvaluationView) -> list[Board]:
-    """The boards with the chosen columns alone."""
-    return [replace(board, metrics=select_known(board.metrics, view.columns)) for board in tables]
+def select_columns(tables: Sequence[Board], view: EvaluationView, named: Collection[str] = ()) -> list[Board]:
+    """The boards with the chosen columns alone, or with the default ones."""
+    default = default_columns(tables, view, named)
+    return [replace(board, metrics=select_known(board.metrics, view.columns, default)) for board in tables]
+
+
+def default_columns(tables: Sequence[Board], view: EvaluationView, named: Collection[str] = ()) -> tuple[str, ...]:
+    """At most `MOST_COLUMNS` metrics that tell methods apart, and those that the view sorts by or points at.
+
+    `named`: the metrics that the plan names, which are all shown.
+    """
+    metrics, hidden = tables[0].metrics, indistinct_columns(tables, named)
+    places = {id: place for place, id in enumerate(COLUMNS)}
+    telling = sorted((id for id in metrics if id not in hidden), key=lambda id: places.get(id, len(COLUMNS)))
+    pointed = {view.sort, view.picked.metric if view.picked else ""}
+    wanted = {*(named or telling[:MOST_COLUMNS]), *pointed}
+    return tuple(id for id in metrics if id in wanted)
+
+
+def indistinct_columns(tables: Sequence[Board], named: Collection[str] = ()) -> dict[str, str]:
+    """The metrics by which no method differs significantly from the best on any model, each with the reason.
+
+    The first metric and those that the plan names are never among them.
+    """
+    others = [id for id in tables[0].metrics[1:] if id not in named]
+    reasons = {id: {_indistinct_reason(board, id) for board in tables} for id in others}
+    return {id: "; ".join(sorted(own)) for id, own in reasons.items() if "" not in own}
+
+
+def _indistinct_reason(board: Board, metric: str) -> str:
+    """Why a column does not tell methods apart; empty where it does, or where it ranks nothing."""
+    cells = [cell for (_, id), cell in board.cells.items() if id == metric and cell.score.value is not None]
+    if not cells:
+        return "no values"
+    if not is_ranked(metric) or len(cells) < 2 or not all(cell.best or cell.level for cell in cells):
+        return ""
+    return f"{'all' if all(cell.best for cell in cells) else '0 of'} {len(cells)} methods " + (
+        "tie" if all(cell.best for cell in cells) else "differ significantly from the best"
+    )
+
+
+def hidden_text(tables: Sequence[Board], shown: Collection[str], named: Collection[str] = ()) -> str:
+    """The columns that are not shown: with the reason where they tell nothing, of the others the number."""
+    left = [id for id in tables[0].metrics if id not in shown]
+    reasons = indistinct_columns(tables, named)
+    folded = [f"{METRICS[id].title} ({reasons[id]})" for id in left if id in reasons]
+    others = len(left) - len(folded)
+    also = count(others, "other column") if others else ""
+    hidden = " and ".join(filter(None, [", ".join(folded), also]))
+    return f"Hidden: {hidden}. Choose them under Columns." if hidden else ""
 
 
 def sort_metric(board: Board, view: EvaluationView) -> str:
@@ -265,9 +333,12 @@ def sort_metric(board: Board, view: EvaluationView) -> str:
     return view.sort if view.sort in board.metrics else board.metrics[0]
 
 
-def leaderboard_page(tables: Sequence[Board], titles: Mapping[str, str], how: str, cited: str) -> str:
+def leaderboard_page(
+    tables: Sequence[Board], titles: Mapping[str, str], summary: Summary, how: str, cited: str
+) -> str:  # fmt: skip
     """The leaderboards as a page of their own. `how`: the evaluation was done. `cited`: HTML."""
-    boards = "".join(board_html(one, titles, tables[0].metrics[0]) for one in tables)
+    first = tables[0].metrics[0]
+    boards = "".join(board_html(one, titles, first, summary=summary(one, first)) for one in tables)
     sections = [f'<div class="xg-boards">{boards}</div>', f"<p>{how}</p><p>{LEGEND}</p>", cited]
     return standalone_page("Leaderboard", sections, board_styles())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from components.errors import escape_label, show_note
 from components.evaluate.cost import cost_text, throughput
 from components.evaluate.examples import examples_area
 from components.evaluate.leaderboard import BETTER, Board, boards, leaderboard_page, select_columns
+from components.evaluate.summary import leaderboard_summary
 from components.evaluate.view import SESSION, VIEWS, cite, plan_text
 from components.evaluate.views import view_area
 from components.experiment.export import ExportFile, export_area, references
@@ -72,22 +74,23 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -
     evaluation, source = status.results.result, status.results.sample.source
     titles = {id: method.title for id, method in methods.items()}
     size = len(status.results.sample.indices)
-    st.caption(" ".join([plan_text(evaluation.plan, size), *reference_texts(evaluation, source.exact)]))
     for note in (*evaluation.class_notes, *evaluation.notes):
         show_note(note)
-    st.segmented_control(
+    line = st.container(horizontal=True, gap="small", vertical_alignment="center")
+    line.segmented_control(
         "View", list(VIEWS), key=SESSION.key(state.kind, f"{VIEW}view"), required=True, format_func=VIEWS.__getitem__,
         label_visibility="collapsed", persist_state=PERSIST,
     )  # fmt: skip
     metrics = scalar_metrics(evaluation)
     tables = boards(evaluation.standings, evaluation.plan.methods_with_baselines, metrics, source.exact)
     st.html(f"<style>{table_styles()}</style>")
-    view_area(state, evaluation, tables, titles)
+    view_area(state, evaluation, tables, titles, line)
     examples_area(state, evaluation, source, titles)
     if lines := left_out(evaluation.skips, titles):
         with st.expander(escape_label(left_out_title(evaluation.skips, titles)), key="evaluate.left_out"):
             st.html(skip_reasons_html(lines))
     with st.expander("What the metrics mean", key="evaluate.meanings"):
+        st.caption(" ".join([plan_text(evaluation.plan, size), *reference_texts(evaluation, source.exact)]))
         st.html(metrics_html(evaluation.plan.metrics))
     _export(state, evaluation, size, tables, methods)
 
@@ -99,7 +102,11 @@ def _export(
 
     def build() -> str:
         titles = {id: method.title for id, method in methods.items()}
-        return leaderboard_page(select_columns(tables, state.view), titles, plan_text(evaluation.plan, size), cited)
+        summary = partial(leaderboard_summary, evaluation, titles)
+        how = plan_text(evaluation.plan, size)
+        return leaderboard_page(
+            select_columns(tables, state.view, evaluation.chosen_metrics), titles, summary, how, cited
+        )
 
     leaderboard = ExportFile("Leaderboard, HTML", "exegesis-leaderboard.html", "text/html", build, LEADERBOARD_HELP)
     scores = "Scores, JSON", "exegesis-scores.json", SCORES_HELP

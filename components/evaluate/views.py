@@ -8,10 +8,12 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import describe_error, escape_label, show_error, show_note
 from components.evaluate.cost import cost_text, throughput
 from components.evaluate.leaderboard import Board, leaderboard
+from components.evaluate.summary import leaderboard_summary
 from components.evaluate.view import COSTS, SESSION, SLICE_CHARTS, SLICES, WAYS, ViewedEvaluation
 from components.experiment.runs import results_of, runs_of, spec_of
 from components.experiment.state import ExperimentState, plan_of
@@ -74,20 +76,22 @@ SUGGESTIONS: Mapping[str, ModelSuggestion] = {
 
 
 def view_area(
-    state: ExperimentState, evaluation: Evaluation, tables: Sequence[Board], titles: Mapping[str, str]
+    state: ExperimentState, evaluation: Evaluation, tables: Sequence[Board], titles: Mapping[str, str],
+    line: DeltaGenerator,
 ) -> None:  # fmt: skip
-    """Draw the chosen view, or the reason why it does not apply here."""
+    """Draw the chosen view, or why it does not apply here. `line`: takes the choice of columns or methods."""
     id = state.view.view
     if id == "leaderboard":
-        leaderboard(state, tables, titles)
+        summary = partial(leaderboard_summary, evaluation, titles)
+        leaderboard(state, tables, titles, summary, evaluation.chosen_metrics, line)
         return
     viewed = ViewedEvaluation(state, evaluation, titles, read_sizes(evaluation.plan.models))
     strengths = count_strengths(viewed) if id == "strength" else 1
     view = VIEWS[id]
     why_not = view.obstacle(evaluation, ViewContext(viewed.sizes, strengths))
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        st.caption(view.question)
-        if not why_not:
+    st.caption(view.question)
+    if not why_not:
+        with line:
             viewed.methods_control()
     if why_not:
         show_note(why_not)

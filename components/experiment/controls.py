@@ -28,9 +28,9 @@ PLACES = {"model": "model", "models": "model", "dataset": "data", "data": "data"
 Places = Mapping[str, DeltaGenerator]
 
 
-def plan_controls(session: ExperimentSession, kind: str, methods: Methods) -> Places:
-    """All of them. Returns the places in which errors are said."""
-    own, options = session.experiment, page_options(session.experiment.plan)
+def plan_controls(session: ExperimentSession, kind: str, methods: Methods, line: DeltaGenerator) -> Places:
+    """All of them. Returns the places in which errors are said. `line`: takes the button of the rarely changed ones."""
+    options = page_options(session.experiment.plan)
     first = ("models", "dataset", "methods")
     by_place: dict[str, list[Option]] = {"top": [], "line": [], "more": []}
     for one in options.values():
@@ -45,18 +45,26 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods) -> Pl
         with place:
             _control(session, kind, one)
     chosen_methods(methods, session.key(kind, ""))
+    if by_place["line"]:
+        with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+            for one in by_place["line"]:
+                _pills(session, kind, one)
+    with line.popover("Options", key=session.key(kind, "more"), icon=":material/tune:"):
+        _method_sets(session, kind, methods)
+        _more(session, kind, by_place["more"])
+    return {"model": model.empty(), "data": data.empty(), "other": st.empty()}
+
+
+def _method_sets(session: ExperimentSession, kind: str, methods: Methods) -> None:
+    """Buttons that choose a set of methods, and the list of all methods with their parameters."""
+    own = session.experiment
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-        for one in by_place["line"]:
-            _pills(session, kind, one)
         for name, ids in own.method_sets.items():
             known = [id for id in ids if id in methods]
             key, take = session.key(kind, f"set.{name}"), partial(session.put, kind, "methods", known)
             st.button(name, key=key, type="tertiary", on_click=take)
         models = st.session_state[session.key(kind, "models")]
         all_methods(methods, own.opens_with[kind].methods, session.key(kind, ""), models)
-        with st.popover("More settings", key=session.key(kind, "more")):
-            _more(session, kind, by_place["more"])
-    return {"model": model.empty(), "data": data.empty(), "other": st.empty()}
 
 
 def say_beside(places: Places, error: str) -> None:

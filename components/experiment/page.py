@@ -67,7 +67,8 @@ def experiment_page(page: ExperimentPage) -> None:
         st.markdown(page.about)
     session = page.session
     kind = session.input_kind.chosen()
-    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+    line = st.container(horizontal=True, gap="small", vertical_alignment="center")
+    with line:
         session.input_kind.switch()
         if page.recent is not None:
             recent_area(session, *page.recent)
@@ -75,7 +76,7 @@ def experiment_page(page: ExperimentPage) -> None:
     loaded, wrong = session.load(kind, methods)
     for one in wrong:
         show_error(one)
-    places = plan_controls(session, kind, methods)
+    places = plan_controls(session, kind, methods, line)
     state = session.from_widgets(loaded, methods)
     session.save(state, loaded)
     try:

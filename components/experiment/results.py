@@ -35,28 +35,32 @@ def view_select(
 
 def view_pills(
     session: ExperimentSession, state: ExperimentState, label: str, name: str, known: Mapping[str, str],
-    help: str | None = None,
+    help: str | None = None, default: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """A choice of some of these, behind a button that says how many are chosen. `known`: titles by id."""
-    now, widget = select_known(known, getattr(state.view, name)), session.key(state.kind, f"view.{name}")
+    """A choice of some of these, behind a button that says how many are chosen.
+
+    `known`: titles by id. `default`: the ones chosen where the view names none of them; all if left out.
+    """
+    usual = tuple(default) or tuple(known)
+    now, widget = select_known(known, getattr(state.view, name), usual), session.key(state.kind, f"view.{name}")
     st.session_state[widget] = list(now)
     with st.popover(f"{label}: {len(now)} of {len(known)}", key=session.key(state.kind, f"{name}_shown")):
         st.pills(
             label, list(known), selection_mode="multi", key=widget, help=help, persist_state=PERSIST,
-            format_func=known.__getitem__, on_change=partial(_take, session, state.kind, name, widget, len(known)),
+            format_func=known.__getitem__, on_change=partial(_take, session, state.kind, name, widget, usual),
         )  # fmt: skip
 
 
-def select_known(known: Iterable[str], wanted: Sequence[str]) -> tuple[str, ...]:
-    """The wanted ones that there are, in the order of the known; all where there are none."""
+def select_known(known: Iterable[str], wanted: Sequence[str], default: Sequence[str] = ()) -> tuple[str, ...]:
+    """The wanted ones that there are, in the order of the known; where there are none, the default ones, or all."""
     each = tuple(known)
-    return tuple(one for one in each if one in wanted) or each
+    return tuple(one for one in each if one in wanted) or tuple(one for one in each if one in default) or each
 
 
-def _take(session: ExperimentSession, kind: str, name: str, widget: str, all: int = -1) -> None:
-    """A widget's value becomes a field of the view: a callback. All of a list is nothing chosen: links stay short."""
+def _take(session: ExperimentSession, kind: str, name: str, widget: str, usual: Sequence[str] = ()) -> None:
+    """Copy a widget's value to a field of the view: a callback. The usual choice becomes none for short links."""
     value = st.session_state[widget]
-    session.put_view(kind, name, [] if isinstance(value, list) and len(value) == all else value)
+    session.put_view(kind, name, [] if isinstance(value, list) and set(value) == set(usual) else value)
 
 
 def skip_reasons_html(lines: Sequence[tuple[str, str, str]]) -> str:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.evaluation.result import Evaluation
+from engine.experiments.options import RANDOM
 from engine.metrics.catalog import metric
 from engine.metrics.results import MetricKey, MetricRow, MetricScore, mean_difference
 
@@ -104,6 +105,31 @@ def _is_level(score: MetricScore, best: Sequence[MetricScore], rows: Sequence[Me
         return False
     gaps = (mean_difference(rows, _key(score), _key(one), seed).interval for one in best)
     return all(gap[1] >= 0 if score.better == "high" else gap[0] <= 0 for gap in gaps if gap is not None)
+
+
+def compare_with_random(evaluation: Evaluation, model: str, metric_id: str) -> dict[str, bool]:
+    """Whether each method is significantly better than Random, by the 95% interval of their paired difference.
+
+    Methods that share fewer than two examples with Random are left out, as are metrics without a better direction and
+    those measured once per batch.
+    """
+    better, rows = metric(metric_id).better, [row for row in evaluation.rows if _is_of(row.of, model, metric_id)]
+    if better == "neither" or metric(metric_id).by_batch:
+        return {}
+    keys = {row.of.method: row.of for row in rows}
+    if RANDOM not in keys:
+        return {}
+    sign, seed = 1 if better == "high" else -1, evaluation.plan.seed
+    compared = {
+        method: mean_difference(rows, key, keys[RANDOM], seed).interval
+        for method, key in keys.items()
+        if method != RANDOM
+    }
+    return {method: min(sign * end for end in gap) > 0 for method, gap in compared.items() if gap is not None}
+
+
+def _is_of(key: MetricKey, model: str, metric_id: str) -> bool:
+    return key.model == model and key.metric == metric_id
 
 
 def _key(score: MetricScore) -> MetricKey:

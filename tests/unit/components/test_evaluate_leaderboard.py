@@ -10,12 +10,18 @@ import pytest
 
 from components.evaluate.leaderboard import (
     BEST,
+    COLUMNS,
     LEVEL,
+    MOST_COLUMNS,
     NO_ORDER,
+    Board,
     board_html,
     boards,
     cell_text,
+    default_columns,
     group_ensembles,
+    hidden_text,
+    indistinct_columns,
     select_columns,
     sort_metric,
 )
@@ -83,10 +89,10 @@ def test_marks_are_signs_and_words() -> None:
     assert drawn.count(f"<i>{LEVEL}</i>") == 1
     told = {key: words for key, (_, words) in cells(drawn).items()}
     assert told["lime", "comprehensiveness"] == (
-        "LIME, comprehensiveness: 0.5 fall of the probability, 95% interval 0.4 to 0.6, n = 4; the best."
+        "LIME, comprehensiveness: 0.5 fall of the probability, 95% interval 0.4 to 0.6, n = 4; best."
     )
-    assert "cannot be told from the best" in told["gradient", "comprehensiveness"]
-    assert "the best" not in told["random", "comprehensiveness"]
+    assert "; not significantly different from the best" in told["gradient", "comprehensiveness"]
+    assert "best" not in told["random", "comprehensiveness"]
 
 
 def test_a_picked_cell_is_pressed_and_no_other() -> None:
@@ -175,3 +181,46 @@ def test_the_columns_shown_are_the_chosen_ones_that_there_are_else_all() -> None
         "what is not shown sorts nothing"
     )
     assert sort_metric(same, EvaluationView(sort="gt_overlap")) == "gt_overlap"
+
+
+def with_levels(**same: str) -> list[Board]:
+    """A board of these metrics: by each, both methods tie, are level, differ, or have no value."""
+    marks = {"tie": (True, False), "level": (False, True), "differ": (False, False), "none": (False, False)}
+    given = [standing("lime", id, None if how == "none" else 0.5, best=how != "none") for id, how in same.items()]
+    given += [standing("gradient", id, None if how == "none" else 0.4, *marks[how]) for id, how in same.items()]
+    return boards(given, ["lime", "gradient"], list(same))
+
+
+def test_columns_by_which_no_method_differs_are_hidden_with_the_reason() -> None:
+    found = with_levels(comprehensiveness="level", sufficiency="differ", gt_overlap="level", gt_share="tie",
+                        complexity="none")  # fmt: skip
+    assert indistinct_columns(found) == {
+        "gt_overlap": "0 of 2 methods differ significantly from the best",
+        "gt_share": "all 2 methods tie",
+        "complexity": "no values",
+    }
+    assert default_columns(found, EvaluationView()) == ("comprehensiveness", "sufficiency"), "the first is never hidden"
+    [board] = select_columns(found, EvaluationView())
+    assert hidden_text(found, board.metrics) == (
+        "Hidden: Overlap with the marks (0 of 2 methods differ significantly from the best), Share of the marks found "
+        "(all 2 methods tie), Complexity (no values). Choose them under Columns."
+    )
+    assert hidden_text(found, ("comprehensiveness",)).endswith(" and 1 other column. Choose them under Columns.")
+    assert hidden_text(found, found[0].metrics) == ""
+
+
+def test_what_a_link_or_a_plan_names_is_shown() -> None:
+    found = with_levels(comprehensiveness="differ", gt_overlap="tie", gt_share="tie")
+    assert default_columns(found, EvaluationView(sort="gt_share")) == ("comprehensiveness", "gt_share")
+    point = ("m", "lime", "gt_overlap", "", "", "")
+    assert default_columns(found, EvaluationView(point=point)) == ("comprehensiveness", "gt_overlap")
+    assert default_columns(found, EvaluationView(), found[0].metrics) == found[0].metrics
+    [board] = select_columns(found, EvaluationView(columns=("gt_overlap",)))
+    assert board.metrics == ("gt_overlap",)
+
+
+def test_of_many_columns_the_most_common_come_first() -> None:
+    many = ("sufficiency", "mean_rank_pct", "token_f1", "recall_at_k", *COLUMNS[2:], "comprehensiveness")
+    found = with_levels(**dict.fromkeys(many, "differ"))
+    assert set(default_columns(found, EvaluationView())) == set(COLUMNS)
+    assert len(COLUMNS) == MOST_COLUMNS
