@@ -16,6 +16,7 @@ from pathlib import Path
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from components.errors import escape_label
 from components.evaluate.view import SESSION, EvaluationView, ScorePoint, point_at
 from components.experiment.results import select_known, view_pills
 from components.experiment.state import ExperimentState
@@ -273,7 +274,7 @@ def leaderboard(
         on_picked_change=partial(_pick, kind, name, tables),
         on_sorted_change=partial(_sort, kind, name),
     )
-    st.caption(" ".join(filter(None, [LEGEND, hidden_text(tables, shown[0].metrics, named)])))
+    st.caption(f"{LEGEND} {escape_label(hidden_text(tables, shown[0].metrics, named))}")
 
 
 def select_columns(tables: Sequence[Board], view: EvaluationView, named: Collection[str] = ()) -> list[Board]:
