@@ -196,3 +196,14 @@ def test_means_over_examples_show_the_methods_that_it_transfers_to(model: str, t
     assert len(options) == 4
     assert sum("Average attention" in option for option in options) == 2
     assert page.query_params["of"] == "gradient_l2"
+
+
+def test_whole_numbers_have_their_limits_and_fractions_none_above(model: str) -> None:
+    page = opened(model=model, text=TEXT)
+    fields = {one.label: one for one in page.number_input}
+    assert {name: (fields[name].min, fields[name].max, fields[name].proto.format) for name in ("Steps", "Starts")} == {
+        "Steps": (1, 100_000, "%d"),
+        "Starts": (1, 100, "%d"),
+    }
+    for name in ("k", "α", "β", "Learning rate"):
+        assert (fields[name].min, fields[name].proto.has_max, fields[name].proto.format) == (0.0, False, "%g")

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.evaluate import chart_panel
 from components.evaluate.chart_panel import EvaluationChart
+from components.evaluate.page import ROWS_HELP
 from engine.evaluation.experiment import evaluate
 from tests.app.test_evaluate_page import opened
 from tests.tiny import save_checkpoint
@@ -54,3 +55,8 @@ def test_a_file_says_what_was_evaluated_and_by_which_command(
     assert caption.notes[1].startswith(f"{n} example")
     assert caption.commands == [code.value for code in page.code]
     assert asked["model"] in one.spec()
+
+
+def test_the_rows_say_what_a_row_is(asked: dict[str, Any]) -> None:
+    helps = {button.proto.label: button.proto.help for button in opened(**asked).get("download_button")}
+    assert helps["Rows, CSV"] == helps["Rows, JSON"] == ROWS_HELP

@@ -302,5 +302,6 @@ def test_graded_marks_are_drawn_over_the_strengths_that_are_there_and_the_others
     page.run()
     assert not page.exception
     assert page.get("vega_lite_chart")
+    assert not any("several strengths" in note for note in notes(page))
     press(page, next(label for label in labels(page) if "more strengths" in label))
     assert 1 < len(jobs.list_jobs()) < len(plans_at_strengths(plan))

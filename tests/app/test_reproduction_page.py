@@ -173,6 +173,8 @@ def test_randomizations_and_attacks_have_a_report_of_their_own(tmp_path: Path) -
         "Randomization: marked, T5 sizes, randomization", "Attack: marked, T5 sizes, attack",
     }  # fmt: skip
     assert "data=reviews-marked" in links["Randomization: marked, T5 sizes, randomization"]
+    assert "examples=" in links["Attack: marked, T5 sizes, attack"]
+    assert "digest=" not in links["Attack: marked, T5 sizes, attack"], "no example is open"
     assert "measure=" not in links["Attack: marked, T5 sizes, attack"], "rank change is what the page opens with"
 
 

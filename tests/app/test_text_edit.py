@@ -173,6 +173,14 @@ def test_what_is_named_in_a_label_is_no_markdown(model: str) -> None:
     assert field.label == r"Replace «\*o» with"
 
 
+@pytest.mark.parametrize(("length", "label"), [(40, "o" * 40), (41, "o" * 39 + "…")])
+def test_a_long_word_is_shortened_in_the_label(model: str, length: int, label: str) -> None:
+    [field] = [
+        one for one in opened(model, text="o" * length, pin="1", unit="word").text_input if "Replace" in one.label
+    ]
+    assert field.label == f"Replace «{label}» with"
+
+
 def test_the_edit_can_become_the_text(model: str) -> None:
     page = opened(model, edit="bad food", pin="1")
     page.button(key("edit_go_on")).click().run()

@@ -326,3 +326,12 @@ def test_the_words_for_the_predicted_class_do_not_name_it(page: AppTest) -> None
     assert page.selectbox(key("target")).options[0] == "As predicted"
     page.segmented_control(key("unit")).set_value("word").run()
     assert "target" not in page.query_params
+
+
+def test_another_data_set_opens_at_its_first_example(page: AppTest) -> None:
+    page.selectbox(text_choice.key("data")).set_value("nli").run()
+    assert not page.exception
+    first = load("nli").examples[0].example
+    assert page.number_input(text_choice.key("index")).value == 0
+    assert page.text_area(text_choice.key("text")).value == first.text
+    assert page.text_area(text_choice.key("pair")).value == first.text_pair

@@ -10,6 +10,7 @@ from typing import NoReturn
 
 import pytest
 
+from components.server import parse_arguments
 from engine.cli import server
 from engine.errors import UsageError
 from tests.project import ROOT
@@ -29,6 +30,10 @@ def test_the_command_leaves_the_callers_folder_off_the_import_path() -> None:
     assert line[:4] == [sys.executable, "-P", "-m", "components.server"]
     assert line[4:] == ["--port", "8600", "--host", "0.0.0.0", "--headless"]
     assert "--headless" not in server.server_command(8600, "localhost", headless=False)
+
+
+def test_without_options_the_server_listens_here_at_streamlits_port() -> None:
+    assert vars(parse_arguments([])) == {"port": 8501, "host": "localhost", "headless": False}
 
 
 def test_the_checkout_comes_first_on_the_import_path_once() -> None:

@@ -7,8 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from components.charts.comparisons import area_table, curve_table, curves_chart
+from components.charts.comparisons import agreement_figure, area_table, curve_table, curves_chart
 from components.palette import PALETTES, THEMES, Theme, contrast
+from engine.metrics.agreement import Agreement
 from engine.metrics.catalog import PERCENTS
 from engine.metrics.faithfulness import RemovalCurve
 
@@ -57,3 +58,11 @@ def test_areas_of_both_ways_stand_beside_each_other_the_steepest_fall_first() ->
         {"Method": "Method A", "Area, deletion": 0.5, "Area, insertion": 0.5},
     ]
     assert list(area_table(deleted, TITLES).columns) == ["Method", "Area under the curve"]
+
+
+def test_the_matrix_of_agreement_begins_at_the_top_left() -> None:
+    values = np.array([[1.0, 0.25], [0.25, 1.0]])
+    figure = agreement_figure(Agreement("spearman", ("a", "b"), values, (), 8, 1), TITLES, "light")
+    [cells] = figure.data
+    assert (list(cells.x), list(cells.y)) == (["Method A", "Method B"], ["Method A", "Method B"])
+    assert (figure.layout.yaxis.autorange, figure.layout.xaxis.side) == ("reversed", "bottom")

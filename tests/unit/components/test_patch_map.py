@@ -11,6 +11,7 @@ from html import unescape
 import numpy as np
 import pytest
 from PIL import Image
+from streamlit.testing.v1 import AppTest
 
 from components.method_row import Placeholder
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, color, translucent_color
@@ -23,6 +24,7 @@ from components.widgets.patch_map.html import (
     patch_card_html,
     patches_html,
     picture_card_html,
+    picture_sheet,
     picture_style,
     quiet_card_html,
     sentence,
@@ -212,3 +214,14 @@ def test_a_card_of_196_patches_is_light() -> None:
     scores = np.random.default_rng(0).normal(size=(14, 14))
     card = PatchCard("Integrated gradients", drawn(scores), Check("completeness gap", 0.003, 0.01), "50 evaluations")
     assert len(patch_card_html(card)) < 4000
+
+
+def test_the_style_sheet_is_put_into_the_page() -> None:
+    def page() -> None:
+        from components.widgets.patch_map.html import use_picture_styles
+
+        use_picture_styles()
+
+    [sheet] = AppTest.from_function(page).run().get("html")
+    assert sheet.proto.body == picture_sheet()
+    assert sheet.proto.body.startswith("<style>")

@@ -98,3 +98,15 @@ def test_who_shares_examples_with_few_others_is_not_crowned() -> None:
     plan = EvaluationPlan(("m",), "d", tuple(given), ("comprehensiveness",))
     told = leaderboard(evaluation(plan, rows))
     assert [one.score.method for one in told if one.best] == ["good"]
+
+
+def test_who_shares_examples_with_half_of_the_others_may_be_the_best() -> None:
+    """Of three methods two share examples: each of them with one of the two others."""
+    given = {"first": ((0, 1, 2), 0.9), "second": ((0, 1, 2), 0.5), "apart": ((3, 4), 0.95)}
+    rows = [
+        MetricRow(MetricKey("m", "d", method, "comprehensiveness"), example, value)
+        for method, (examples, value) in given.items()
+        for example in examples
+    ]
+    plan = EvaluationPlan(("m",), "d", tuple(given), ("comprehensiveness",))
+    assert [one.score.method for one in leaderboard(evaluation(plan, rows)) if one.best] == ["first"]

@@ -12,7 +12,7 @@ from engine.errors import UsageError
 from engine.models import catalog
 from engine.reproduction import shipped as shipping
 from engine.reproduction.claims import Claim, declaration
-from engine.reproduction.documents import markdown
+from engine.reproduction.documents import markdown, report_files
 from engine.reproduction.papers import THESIS_TOPICS, TOPICS
 from engine.reproduction.report import (
     CEILING,
@@ -147,3 +147,12 @@ def test_what_does_not_answer_what_is_declared_is_not_shipped(
     with pytest.raises(UsageError, match=f"REPORT: {message}"):
         ship(tmp_path / "finished.json", "2026-01-31", "abc123")
     assert [file.name for file in tmp_path.iterdir()] == ["finished.json"]
+
+
+def test_the_report_as_json_is_text_that_people_can_read() -> None:
+    report = report_of(ThesisQuery(), "bert-marked")
+    first, *others = report.outcomes
+    report = replace(report, outcomes=(replace(first, why="“5 − 3”"), *others))
+    written = report_files(report, ThesisQuery())[".json"]()
+    assert "“5 − 3”" in written
+    assert json.loads(written) == json.loads(json.dumps(report.as_plain()))

@@ -174,3 +174,10 @@ def test_a_database_of_a_later_version_is_left_alone(own_file: Path) -> None:
 
     with pytest.raises(ExegesisError, match=r"of a later version of Exegesis .*Update Exegesis"):
         StudyDatabase(database_address())
+
+
+def test_every_reference_is_indexed() -> None:
+    """A study is deleted with all that refers to it, which would scan whole tables otherwise."""
+    columns = [key.parent for table in Base.metadata.tables.values() for key in table.foreign_keys]
+    assert len(columns) > 8
+    assert all(column.index for column in columns)

@@ -83,6 +83,10 @@ HOSTILE: dict[str, tuple[Callable[[File], Any], str]] = {
     "NUL": (lambda c: c["items"][0].update(label="a\0"), "label: must be a text"),
     "an infinite logit": (lambda c: c["items"][0]["prediction"].update(logits=[1e300, 1]), "must be a number"),
     "a class too many": (lambda c: c["items"][0]["prediction"]["labels"].append("x"), "a label, a logit and"),
+    "a probability above 1": (
+        lambda c: c["items"][0]["prediction"].update(probabilities=[0.5, 1.5]),
+        "a label, a logit and a probability",
+    ),
     "an unknown method": (lambda c: c["design"]["methods"][0].update(id="gradeint"), "Did you mean 'gradient'"),
     "an unknown field": (lambda c: c["design"].update(run="rm -rf"), "design: unknown name 'run'"),
     "a person's name": (lambda c: c["votes"][0].update(annotator="Anna"), "annotator: must be a pseudonym"),
