@@ -1,4 +1,4 @@
-"""ferret-xai in an environment of its own: a line of JSON in, a line of JSON out. Started by `benchmarks.ferret_peer`.
+"""ferret-xai in an environment of its own: a line of JSON in, a line of JSON out. Started by `benchmarks.peers`.
 
 Imports nothing of Exegesis but `benchmarks.counting`.
 """

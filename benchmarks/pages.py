@@ -199,7 +199,7 @@ def page_memory(examples: int) -> Measurement:
     squares: the first hundred examples fill what is bounded (predictions, Kernel SHAP's designs, the libraries' caches
     of shapes). The first run, of 2026-11-21 and without `malloc_trim`, gave 1,741 kB an example while computing,
     swinging between 754 and 1,110 MB: that was free memory. Since then the server gives it back itself
-    (`engine.malloc`).
+    (`engine.runtime`).
     """
     with scratch_folder() as folder, watched(folder) as server:
         computed = visit_examples(server, range(examples))

@@ -21,7 +21,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from engine import explain as engine_explain
-from engine import malloc, runtime
+from engine import runtime
 from engine.errors import Cancelled
 from engine.explain import key_of
 from engine.progress import CancelToken, reporting
@@ -198,7 +198,7 @@ def _import() -> None:
     """Hold the device as all computing does: two threads that import at once see half-imported modules."""
     with runtime.turn():
         importlib.import_module("engine.vision.loader")
-        malloc.freeze_garbage()
+        runtime.freeze_garbage()
 
 
 def _compute(request: Request, token: CancelToken) -> Explanation:

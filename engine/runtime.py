@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import functools
 import gc
+import math
 import os
+import sys
 import time
 from collections.abc import Callable, Iterator
 from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from engine import malloc
 from engine.device import DeviceQueue, gpu_possible, is_background
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.lazy import torch
@@ -30,6 +32,8 @@ CPU_BUDGET = 1 << 30
 CUDA_SHARE = 0.5
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
 """Messages of CUDA, CPU allocators, cuBLAS and cuDNN that mean out of memory but have no error type of their own."""
+REST_SECONDS = 1.0
+"""Memory is returned to the operating system at most once in so many seconds."""
 
 
 _NEXT_STEP = "Use a shorter text, a smaller model, or another device."
@@ -46,6 +50,7 @@ class _Turn:
 _turn: ContextVar[_Turn | None] = ContextVar("exegesis_turn", default=None)
 _asker: ContextVar[str | None] = ContextVar("exegesis_asker", default=None)
 _notes: ContextVar[list[str] | None] = ContextVar("exegesis_runtime_notes", default=None)
+_last_release = -math.inf
 
 
 def device_type() -> str:
@@ -117,7 +122,7 @@ def turn(lends: bool = False) -> Iterator[None]:
     finally:
         _turn.reset(token)
         turns().give()
-        malloc.release_memory()
+        release_memory()
 
 
 @contextlib.contextmanager
@@ -231,6 +236,41 @@ def free() -> None:
     gc.collect()
     if torch.cuda.is_available():
         torch.cuda.empty_cache()
+
+
+def release_memory() -> None:
+    """Return free memory to the operating system, at most once in `REST_SECONDS`, where the C library can.
+
+    The C library keeps freed memory, for each thread apart: a server that computed for many sessions seemed to grow by
+    hundreds of MB and held nothing (the benchmark `page_memory`). Torch keeps that of a GPU, which other programs use
+    too.
+    """
+    global _last_release
+    now = time.monotonic()
+    if now - _last_release >= REST_SECONDS:
+        _last_release = now
+        _trim()(0)
+        if "torch" in sys.modules and torch.cuda.is_initialized():
+            torch.cuda.empty_cache()
+
+
+def freeze_garbage() -> None:
+    """Exclude everything alive now from garbage collection; called once, after the model libraries are imported.
+
+    Streamlit collects all garbage after each run of a page, which took 0.3 s among the objects of torch and
+    transformers, and the next run of any session waited for that (the benchmark `picture_page`).
+    """
+    gc.collect()
+    gc.freeze()
+
+
+@functools.cache
+def _trim() -> Callable[[int], int]:
+    try:
+        trim: Callable[[int], int] = ctypes.CDLL(None).malloc_trim
+    except (AttributeError, OSError, TypeError):  # not glibc: macOS, musl, Windows
+        return lambda _: 0
+    return trim
 
 
 @contextlib.contextmanager

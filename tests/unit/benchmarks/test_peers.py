@@ -11,9 +11,9 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks import ferret_peer, peers, whole_evaluation
+from benchmarks import peers, whole_evaluation
 from benchmarks.counting import counting
-from benchmarks.ferret_peer import NotThereError, Peer
+from benchmarks.peers import FerretPeer, NotThereError
 from benchmarks.workloads import text_task
 from engine.explain import explain
 from engine.metrics.faithfulness import faithfulness
@@ -59,7 +59,7 @@ def test_the_loop_over_captum_asks_what_we_ask() -> None:
 def test_a_worker_answers_line_by_line_and_its_end_is_told() -> None:
     command = [sys.executable, "-c", ECHO]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        peer = Peer(process)
+        peer = FerretPeer(process)
         assert peer.ask("work", texts=["ä"]) == {"do": "work", "texts": ["ä"]}
         assert process.stdin is not None
         process.stdin.close()
@@ -75,7 +75,7 @@ def test_where_ferret_cannot_be_installed_the_rest_is_measured(
         return subprocess.CompletedProcess(command, 1, "", "No matching distribution\nfound for ferret-xai")
 
     monkeypatch.setenv("EXEGESIS_FERRET", str(tmp_path / "ferret"))
-    monkeypatch.setattr(ferret_peer.subprocess, "run", refused)
+    monkeypatch.setattr(peers.subprocess, "run", refused)
     with whole_evaluation.optional_ferret(tmp_path) as other:
         assert other is None
     said = "ferret-xai is left out: its environment cannot be made (No matching distribution found for ferret-xai).\n"

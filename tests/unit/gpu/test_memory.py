@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 import torch
 
-from engine import health, malloc, runtime
+from engine import health, runtime
 from engine.errors import ExegesisError
 from engine.models import loading
 from engine.models.loading import ModelCache
@@ -130,13 +130,13 @@ def test_models_in_memory_make_room_for_another(cuda: FakeCuda) -> None:
 def test_free_memory_goes_back_after_a_turn(cuda: FakeCuda, monkeypatch: pytest.MonkeyPatch) -> None:
     """Other programs use the same GPU."""
     now = 100.0
-    monkeypatch.setattr(malloc, "_last_release", 0.0)
-    monkeypatch.setattr(malloc.time, "monotonic", lambda: now)
+    monkeypatch.setattr(runtime, "_last_release", 0.0)
+    monkeypatch.setattr(runtime.time, "monotonic", lambda: now)
     for expected in (1, 1, 2):
         with runtime.turn():
             pass
         assert cuda.emptied == expected
-        now += malloc.REST_SECONDS * 0.6
+        now += runtime.REST_SECONDS * 0.6
 
 
 def test_an_examined_installation_names_the_gpu(cuda: FakeCuda) -> None:
