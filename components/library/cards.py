@@ -1,4 +1,4 @@
-"""Cards of models and data sets, their buttons to other pages, and the check of any model."""
+"""Tables of models and data sets, the card of the selected one with its buttons, and the check of any model."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
 
 from components.browse.thumbnails import first_thumbnails, thumbnails_html, use_thumbnails
 from components.errors import describe_error, error_html, note_html
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.navigation import IMAGES, SCAFFOLD, TEXT, PageEntry
+from components.numbers import count
 from components.scaffold.state import opening_state, train_link
-from components.tables import checks_html, facts_html
+from components.tables import checks_html, facts_html, row_choice
 from engine.data.datasets import dataset_card, dataset_names
 from engine.data.image_datasets import image_card, image_names, load_images
 from engine.data.registry import DatasetCard
-from engine.errors import UsageError
+from engine.errors import ExegesisError, UsageError
 from engine.format import size_text
 from engine.input_kinds import kind_of_model
 from engine.lazy import LazyModule
@@ -29,8 +29,11 @@ from engine.models.sizes import stored_parameters
 from engine.vision.view import read_view
 
 if TYPE_CHECKING:
+    import pandas
+
     from engine.models import inspection
-else:  # it imports torch and transformers
+else:  # the second imports torch and transformers
+    pandas = LazyModule("pandas")
     inspection = LazyModule("engine.models.inspection")
 
 INSPECTION_KEY, CHECK_FAILURE_KEY = "library_checked_model", "library_check_failed"
@@ -40,47 +43,126 @@ ADAPTER = "LoRA adapter"
 PICTURES = 10
 """Number of pictures on a card; generated sets and folders begin with one of each class."""
 FIRST = ("size", "licence", "intended_use", "limits")
+MODEL_KEY, DATASET_KEY = "library_selected_model", "library_selected_dataset"
+"""Session keys: the name of the selected row."""
+ROWS_IN_VIEW = 10
+INPUTS = {"text": "Text", "image": "Picture"}
+TEST = "test"
+TASKS = {
+    "SST-2": "Sentiment",
+    "Generated reviews": "Sentiment",
+    "Marked reviews": "Marker word",
+    "SNLI and SICK": "Inference (pairs)",
+    "Quality of translations": "Translation quality (pairs)",
+    "Handwritten digits": "Digits",
+    "CIFAR-10": "Objects",
+    "Scenes": "Objects",
+    "Marked scenes": "Marker",
+}
+"""By the name of the training data on a model's card."""
+FACT_TITLES = {
+    "size": "size",
+    "licence": "license",
+    "intended_use": "intended use",
+    "limits": "limits",
+    "made": "creation",
+}
 
 
 def draw_models() -> None:
-    """Draw a card per model: accuracy, license, size, revision, and on demand the whole card."""
-    _draw_model_cards("Models of texts", catalog.embedded_models(), _draw_model_card)
-    _draw_model_cards("Models of pictures", catalog.embedded_image_models(), _draw_model_card)
-    _draw_model_cards("Bases to fine-tune", catalog.embedded_bases(), _draw_base_card)
-
-
-def _draw_model_cards(title: str, names: Sequence[str], draw: Callable[[str], None]) -> None:
-    if names:
-        st.header(title, anchor=False)
-    for name in names:
-        with st.container(border=True, key=f"model-{name.replace('/', '-')}", gap="xsmall"):
+    """Draw the table of models and bases, and the card of the selected one."""
+    models, bases = [*catalog.embedded_models(), *catalog.embedded_image_models()], catalog.embedded_bases()
+    names = [*models, *bases]
+    st.caption("Select a row to open its card. To search or sort, use the toolbar above the table and its headers.")
+    _draw_rows(MODEL_KEY, names, [model_row(name, is_base=name in bases) for name in names], _model_columns())
+    if (name := st.session_state.get(MODEL_KEY)) in names:
+        with _card_frame("model", name):
             st.subheader(name, anchor=False)
-            try:
-                draw(name)
-            except Exception as error:
-                st.html(error_html(describe_error(error)))
+            _draw_model_card(name, is_base=name in bases)
 
 
-def _draw_base_card(name: str) -> None:
-    st.html(facts_html(card_facts(catalog.card(name), catalog.revision(name))))
-    _draw_whole_card(name)
+def model_row(name: str, is_base: bool) -> dict[str, object]:
+    """The row of a model; of one whose card cannot be read, its name only."""
+    try:
+        card, kind = catalog.card(name), kind_of_model(name)
+    except ExegesisError:
+        return {"Model": name}
+    split, score = main_score(card)
+    is_accuracy = card.get("metric") == "accuracy"
+    return {
+        "Model": name,
+        "Task": "Base for fine-tuning" if is_base else describe_task(card),
+        "Input": INPUTS[kind],
+        "Accuracy": 100 * score["value"] if score and is_accuracy else None,
+        "Size": card["bytes"] / 1e6 if card.get("bytes") else None,
+        "License": card.get("licence", ""),
+        "Trained on": (card.get("dataset") or {}).get("name", ""),
+        "Measured on": f"{split}, {count(score['count'], 'example')}" if score else "",
+        "Other score": "" if is_accuracy or not score else f"{card.get('metric')} {score['value']:.3f}",
+    }
 
 
-def _draw_model_card(name: str) -> None:
-    is_image = kind_of_model(name) == "image"
+def describe_task(card: Mapping[str, Any]) -> str:
+    """The task of a model in a few words, by what it was trained on or else by its labels."""
+    data, labels = (card.get("dataset") or {}).get("name", ""), card.get("labels") or []
+    return TASKS.get(data) or ("Regression" if card.get("regression") else f"{len(labels)} classes")
+
+
+def main_score(card: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
+    """The split and the score that the table shows: of the test split, else of the first one; empty without any."""
+    scores = catalog.fair_scores(card)
+    split = TEST if TEST in scores else next(iter(scores), "")
+    return split, scores.get(split, {})
+
+
+def _model_columns() -> dict[str, Any]:
+    column = st.column_config
+    return {
+        "Model": column.TextColumn(pinned=True),
+        "Accuracy": column.NumberColumn(format="%.1f%%", help="On the split named under Measured on."),
+        "Other score": column.TextColumn(help="Where the model is not measured by its accuracy."),
+        "Size": column.NumberColumn(format="%.1f MB", help="Of the stored weights."),
+    }
+
+
+def _draw_rows(key: str, names: Sequence[str], rows: list[dict[str, object]], columns: dict[str, Any]) -> None:
+    """Draw a table of which a row can be selected; the session key then holds the name."""
+    chosen = st.session_state.get(key)
+    place = names.index(chosen) if chosen in names else None
+    row_choice(
+        pandas.DataFrame(rows), f"{key}.table", place, lambda row: _select(key, names[row]), columns, ROWS_IN_VIEW
+    )
+
+
+def _select(key: str, name: str) -> None:
+    st.session_state[key] = name
+
+
+@contextlib.contextmanager
+def _card_frame(kind: str, name: str) -> Iterator[None]:
+    with st.container(border=True, key=f"{kind}-{name.replace('/', '-')}", gap="xsmall"):
+        try:
+            yield
+        except Exception as error:
+            st.html(error_html(describe_error(error)))
+
+
+def _draw_model_card(name: str, is_base: bool) -> None:
+    is_image = not is_base and kind_of_model(name) == "image"
     view = view_facts(name) if is_image else {}
     st.html(facts_html(card_facts(catalog.card(name), catalog.revision(name), view)))
-    _draw_whole_card(name)
-    _draw_page_buttons(name, is_image, "it")
+    _draw_full_card(name)
+    if not is_base:
+        _draw_page_buttons(name, is_image)
 
 
-def _draw_page_buttons(name: str, is_image: bool, pronoun: str) -> None:
+def _draw_page_buttons(name: str, is_image: bool) -> None:
     with st.container(horizontal=True, gap="medium"):
         if is_image:
-            draw_images_button(f"Look at pictures with {pronoun}", model=name)
+            draw_images_button("Explain a picture", model=name)
         else:
-            draw_text_button(f"Explain a text with {pronoun}", model=name)
-        draw_scaffold_button(f"Train an explainer for {pronoun}", "image" if is_image else "text", name)
+            draw_text_button("Explain a text", model=name)
+        draw_scaffold_button("Train an explainer", "image" if is_image else "text", name)
 
 
 def view_facts(name: str) -> dict[str, object]:
@@ -96,7 +178,7 @@ def card_facts(card: dict[str, Any], revision: str, view: Mapping[str, object] |
         **measured_scores(card),
         "kind": card.get("kind"),
         **(view or {}),
-        "licence": card.get("licence"),
+        "license": card.get("licence"),
         "size": _stored_size(card),
         "revision": revision,
     }
@@ -114,7 +196,7 @@ def measured_scores(card: dict[str, Any]) -> dict[str, str]:
     """The scores on splits that were not used for model selection; others only if there are none."""
     metric = card.get("metric") or "score"
     return {
-        f"{metric}, {split}": f"{score['value']:.3f} on {score['count']:,} examples"
+        f"{metric}, {split}": f"{score['value']:.3f} on {count(score['count'], 'example')}"
         for split, score in catalog.fair_scores(card).items()
     }
 
@@ -124,8 +206,8 @@ def draw_model_check() -> None:
     st.subheader("Check a model", anchor=False)
     with st.form("library.check", border=False):
         st.text_input(
-            "Folder or hub id", key=NAME_KEY, placeholder="path/to/checkpoint, or owner/name", persist_state="session",
-            help="safetensors only; a checkpoint that asks to run code of its own is refused.",
+            "Folder or hub ID", key=NAME_KEY, placeholder="path/to/checkpoint or owner/name", persist_state="session",
+            help="Only safetensors; checkpoints with custom code are refused.",
         )  # fmt: skip
         submitted = st.form_submit_button("Check")
     if submitted:
@@ -141,7 +223,7 @@ def _check_model(name: str) -> None:
         st.session_state.pop(key, None)
     try:
         if not name:
-            raise UsageError("model: type the folder of a checkpoint, or a hub id such as owner/name.")
+            raise UsageError("model: type the folder of a checkpoint or a hub ID such as owner/name.")
         with st.spinner("Loading the model …"):
             catalog.locate(name)  # an unknown name fails at once, before the libraries are imported
             st.session_state[INSPECTION_KEY] = inspection.inspect_model(name)
@@ -153,7 +235,7 @@ def _draw_inspection(result: dict[str, Any]) -> None:
     with st.container(border=True, key="checked-model", gap="xsmall"):
         st.html(checks_html([("ok" if c["ok"] else "broken", c["name"], c["detail"], "") for c in result["checks"]]))
         st.html(facts_html(inspection_facts(result)))
-        _draw_page_buttons(result["name"], "picture" in result, "this model")
+        _draw_page_buttons(result["name"], "picture" in result)
 
 
 def inspection_facts(result: dict[str, Any]) -> dict[str, object]:
@@ -168,10 +250,10 @@ def inspection_facts(result: dict[str, Any]) -> dict[str, object]:
     return facts
 
 
-def _draw_whole_card(name: str) -> None:
+def _draw_full_card(name: str) -> None:
     file = catalog.locate(name).folder / "card.md"
     if file.is_file():
-        st.expander("The whole card").markdown(without_title(file.read_text(encoding="utf-8")), anchors=False)
+        st.expander("Full model card").markdown(without_title(file.read_text(encoding="utf-8")), anchors=False)
 
 
 def without_title(card: str) -> str:
@@ -181,54 +263,48 @@ def without_title(card: str) -> str:
 
 
 def draw_datasets() -> None:
-    """Draw a card per data set: its use, and on demand its source and generation."""
-    use_thumbnails()
-    st.header("Sets of texts", anchor=False)
-    for name in dataset_names():
-        with _dataset_frame(name):
-            _draw_dataset_card(name, dataset_card(name))
-            draw_text_button("Explain its texts", data=name)
+    """Draw the table of data sets, and the card of the selected one."""
+    texts, pictures = dataset_names(), image_names()
+    names = [*texts, *pictures]
+    st.caption("Select a row to open its card. To search or sort, use the toolbar above the table and its headers.")
+    rows = [dataset_row(name, dataset_card(name), "text") for name in texts]
+    rows += [dataset_row(name, image_card(name), "image") for name in pictures]
+    _draw_rows(DATASET_KEY, names, rows, _dataset_columns())
+    if (name := st.session_state.get(DATASET_KEY)) in names:
+        with _card_frame("data", name):
+            _draw_dataset_card(name, is_image=name in pictures)
     st.caption(
-        "A file of your own works wherever a data set is asked for: JSONL with `text`, `text_pair`, `label` and "
-        "`rationale`, or CSV and TSV. So does `hub:owner/name`."
+        "Your own texts: a JSONL file with `text`, `text_pair`, `label` and `rationale`, a CSV or TSV file, or "
+        "`hub:owner/name`. Your own pictures: a folder or zip file with one folder per class (and masks or boxes, if "
+        "you have them), an `.npz` file, or `hub:owner/name`."
     )
-    st.header("Sets of pictures", anchor=False)
-    rows = {name: _draw_image_dataset(name) for name in image_names()}
-    st.caption(
-        "Pictures of your own work too: a folder or a zip with a folder a class, masks or boxes beside them where the "
-        "truth is known; a `.npz` of pictures; or `hub:owner/name`."
-    )
-    # The pictures come last: some sets take a second or two to open for the first time.
-    for name, row in rows.items():
-        row.html(_first_pictures_html(name))
 
 
-def _draw_image_dataset(name: str) -> DeltaGenerator:
-    """Draw the card of a picture set; returns the placeholder of its pictures."""
-    row = st.empty()
-    with _dataset_frame(name):
-        row = _draw_dataset_card(name, image_card(name))
-        draw_images_button("Look at its pictures", data=name)
-    return row
+def dataset_row(name: str, card: DatasetCard, kind: str) -> dict[str, object]:
+    """The row of a data set."""
+    row = {"Data set": name, "Title": card.title, "Input": INPUTS[kind], "Size": card.size, "License": card.licence}
+    return {**row, "Intended use": card.intended_use}
 
 
-@contextlib.contextmanager
-def _dataset_frame(name: str) -> Iterator[None]:
-    with st.container(border=True, key=f"data-{name}", gap="xsmall"):
-        try:
-            yield
-        except Exception as error:
-            st.html(error_html(describe_error(error)))
+def _dataset_columns() -> dict[str, Any]:
+    column = st.column_config
+    return {"Data set": column.TextColumn(pinned=True), "Size": column.TextColumn(width=260),
+            "License": column.TextColumn(width=180), "Intended use": column.TextColumn(width=300)}  # fmt: skip
 
 
-def _draw_dataset_card(name: str, card: DatasetCard) -> DeltaGenerator:
-    """Draw title and facts; returns the placeholder between them."""
+def _draw_dataset_card(name: str, is_image: bool) -> None:
+    card = image_card(name) if is_image else dataset_card(name)
     st.subheader(f"{card.title} · `{name}`", anchor=False)
-    between = st.empty()
+    pictures = st.empty()
     first, rest = split_facts(card)
     st.html(facts_html(first))
-    st.expander("Source, making, command").html(facts_html(rest))
-    return between
+    st.expander("Source and command").html(facts_html(rest))
+    if not is_image:
+        draw_text_button("Explain its texts", data=name)
+        return
+    draw_images_button("Explain its pictures", data=name)
+    use_thumbnails()
+    pictures.html(_first_pictures_html(name))  # last: some sets take a second or two to open for the first time
 
 
 def _first_pictures_html(name: str) -> str:
@@ -245,9 +321,9 @@ def _thumbnails(name: str) -> str:
 
 def split_facts(card: DatasetCard) -> tuple[dict[str, object], dict[str, object]]:
     """Split the facts into the most important ones and the others."""
-    facts = {name.replace("_", " "): value.replace("`", "") for name, value in asdict(card).items() if name != "title"}
-    first = {name: facts.pop(name) for name in (key.replace("_", " ") for key in FIRST)}
-    return first, facts
+    facts = {name: value.replace("`", "") for name, value in asdict(card).items() if name != "title"}
+    first = {FACT_TITLES[name]: facts.pop(name) for name in FIRST}
+    return first, {FACT_TITLES.get(name, name): value for name, value in facts.items()}
 
 
 def draw_text_button(label: str, **names: str) -> None:

@@ -14,7 +14,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 import tests.sample_job
-from components.library.cards import NAME_KEY, PICTURES
+from components.library.cards import DATASET_KEY, MODEL_KEY, NAME_KEY, PICTURES
 from components.library.jobs import DATA, EXAMPLES, METHODS, MODEL, MOST_SHOWN, OPEN
 from components.library.page import SECTIONS
 from engine import jobs
@@ -210,20 +210,38 @@ def test_of_many_jobs_the_newest_are_shown_and_the_others_on_demand(tmp_path: Pa
     assert len(keys(page)) == MOST_SHOWN + 2
 
 
-def test_the_embedded_models_have_their_cards_without_raw_html() -> None:
+def rows_of(page: AppTest) -> list[dict[str, object]]:
+    return page.dataframe[0].value.to_dict("records")
+
+
+def test_the_models_are_a_table_of_which_one_has_its_card() -> None:
     page = opened("models")
     names = [*embedded_models(), *embedded_image_models(), *embedded_bases()]
-    assert [title.value for title in page.subheader] == [*names, "Check a model"]
-    headers = ["Models of texts", "Models of pictures", "Bases to fine-tune"]
-    assert [title.value for title in page.header] == headers
-    assert "<dt>accuracy, dev</dt><dd>0.885 on 872 examples</dd>" in html_of(page)
-    assert "<dt>patches</dt><dd>8 rows x 8 columns of 4 x 4 pixels</dd>" in html_of(page)
-    assert "Apache-2.0" in html_of(page)
-    assert any("exegesis train --base minilm" in text.value for text in page.markdown)
+    assert [row["Model"] for row in rows_of(page)] == names
+    assert [title.value for title in page.subheader] == ["Check a model"]
+    reviews = rows_of(page)[0]
+    assert round(float(str(reviews["Accuracy"])), 2) == 89.18
+    assert (reviews["Task"], reviews["Measured on"]) == ("Sentiment", "test, 1,821 examples")
+    assert {row["License"] for row in rows_of(page)} == {"Apache-2.0"}
+
+
+@pytest.mark.parametrize(
+    ("name", "fact", "button"),
+    [
+        ("reviews-minilm", "<dt>accuracy, dev</dt><dd>0.885 on 872 examples</dd>", "Explain a text"),
+        ("digits-vit", "<dt>patches</dt><dd>8 rows x 8 columns of 4 x 4 pixels</dd>", "Explain a picture"),
+        ("bases/bert", "<dt>license</dt><dd>Apache-2.0</dd>", None),
+    ],
+)
+def test_the_selected_model_has_its_card_without_raw_html(name: str, fact: str, button: str | None) -> None:
+    page = opened("models", **{MODEL_KEY: name})
+    assert not page.exception
+    assert [title.value for title in page.subheader] == [name, "Check a model"]
+    assert fact in html_of(page)
+    assert [expander.label for expander in page.expander] == ["Full model card"]
     assert not [text for text in page.markdown if text.allow_html]
     labels = [button.label for button in page.button if str(button.key).startswith("turn-to")]
-    assert labels.count("Explain a text with it") == len(embedded_models())
-    assert labels.count("Look at pictures with it") == len(embedded_image_models())
+    assert labels == ([button] if button else [])
 
 
 def pressed(page: AppTest, label: str) -> AppTest:
@@ -291,11 +309,16 @@ def test_nothing_to_check_says_what_to_type() -> None:
     assert "model: type the folder of a checkpoint" in html_of(page)
 
 
-def test_every_data_set_has_its_card() -> None:
+def test_the_data_sets_are_a_table_of_which_one_has_its_card() -> None:
     page = opened("data")
     names = [*dataset_names(), *image_names()]
-    assert [title.value.partition(" · ")[2] for title in page.subheader] == [f"`{name}`" for name in names]
-    assert "CC0 1.0" in html_of(page)
+    assert [row["Data set"] for row in rows_of(page)] == names
+    assert not page.subheader
+    for name in (dataset_names()[0], image_names()[-1]):
+        page = opened("data", **{DATASET_KEY: name})
+        assert not page.exception
+        assert [title.value.partition(" · ")[2] for title in page.subheader] == [f"`{name}`"]
+    assert "CC0 1.0" in html_of(opened("data", **{DATASET_KEY: "reviews"}))
 
 
 def test_picture_sets_show_their_first_pictures_and_what_is_not_there_is_said(
@@ -303,13 +326,15 @@ def test_picture_sets_show_their_first_pictures_and_what_is_not_there_is_said(
 ) -> None:
     monkeypatch.setenv("EXEGESIS_DATA", str(tmp_path))
     st.cache_data.clear()
-    page = opened("data")
-    assert not page.exception
-    rows = [html for html in html_of(page).splitlines() if "xg-thumbnails" in html and "<figure>" in html]
-    carried = [name for name in image_names() if name != "cifar10"]
-    assert [row.count('<img src="data:image/webp;base64,') for row in rows] == [PICTURES] * len(carried)
-    assert "<figcaption>umbrella</figcaption>" in rows[-1]
-    assert f"cifar10: is not in {tmp_path}. Put cifar10.zip there" in html_of(page)
+    for name in image_names():
+        page = opened("data", **{DATASET_KEY: name})
+        assert not page.exception
+        rows = [html for html in html_of(page).splitlines() if "xg-thumbnails" in html and "<figure>" in html]
+        if name == "cifar10":
+            assert not rows
+            assert f"cifar10: is not in {tmp_path}. Put cifar10.zip there" in html_of(page)
+        else:
+            assert [row.count('<img src="data:image/webp;base64,') for row in rows] == [PICTURES]
 
 
 def test_the_cache_is_checked_and_cleared_after_a_question() -> None:

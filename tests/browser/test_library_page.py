@@ -14,8 +14,11 @@ from playwright.sync_api import Locator, Page, expect
 from components.library.cards import PICTURES
 from components.library.page import SECTIONS
 from components.navigation import HOME, IMAGES, LIBRARY, TEXT
+from engine.data.datasets import dataset_names
+from engine.data.image_datasets import image_names
 from engine.jobs import Job
 from engine.jobs.table import JobTable
+from engine.models.catalog import embedded_image_models, embedded_models
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import FITS
@@ -24,6 +27,7 @@ Open = Callable[..., Page]
 LONG_JOB = 20
 METHODS = 2
 WAIT_SECONDS = 120
+HEADER_PIXELS, ROW_PIXELS = 34, 33
 
 
 @pytest.fixture(scope="module")
@@ -147,15 +151,33 @@ def test_the_back_button_returns_to_the_section_before(server: Server, open_page
         expect(page.get_by_role("radio", name=name)).to_have_attribute("aria-checked", "true", timeout=TIMEOUT_MS)
 
 
-def test_sets_of_pictures_show_them_and_a_model_leads_to_the_images_page(server: Server, open_page: Open) -> None:
+def select_row(page: Page, row: int) -> None:
+    """Click the box before the row; the grid is drawn, so it is found by its place."""
+    grid = page.get_by_test_id("stDataFrame")
+    expect(grid.locator("canvas").first).to_be_visible(timeout=TIMEOUT_MS)
+    grid.scroll_into_view_if_needed()
+    scroll = "(one, to) => { one.scrollTop = to; return one.scrollTop }"
+    above = grid.locator(".dvn-scroller").evaluate(scroll, ROW_PIXELS * max(0, row - 2))
+    grid.click(position={"x": 17, "y": HEADER_PIXELS + ROW_PIXELS * row - above + 17})
+
+
+def test_a_selected_set_shows_its_pictures_and_a_model_leads_to_the_images_page(
+    server: Server, open_page: Open
+) -> None:
+    sets, models = [*dataset_names(), *image_names()], [*embedded_models(), *embedded_image_models()]
     page = open_page(address(server, "data"))
+    select_row(page, sets.index("scenes"))
     pictures = page.locator(".st-key-data-scenes .xg-thumbnails img")
     expect(pictures).to_have_count(PICTURES, timeout=TIMEOUT_MS)
     assert pictures.evaluate_all("all => all.every(one => one.naturalWidth === 64 && one.width > 64)")
-    expect(page.locator(".st-key-data-digits figcaption").first).to_have_text("0")
+    select_row(page, sets.index("digits"))
+    expect(page.locator(".st-key-data-digits figcaption").first).to_have_text("0", timeout=TIMEOUT_MS)
     page.get_by_role("radio", name="Models").click()
+    select_row(page, models.index("nli-minilm"))
+    expect(page.locator(".st-key-model-nli-minilm")).to_contain_text("SNLI", timeout=TIMEOUT_MS)
+    select_row(page, models.index("digits-vit"))
     card = page.locator(".st-key-model-digits-vit")
     expect(card).to_contain_text("8 rows x 8 columns of 4 x 4 pixels", timeout=TIMEOUT_MS)
-    card.get_by_role("button", name="Look at pictures with it").click()
+    card.get_by_role("button", name="Explain a picture").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(IMAGES.heading, timeout=TIMEOUT_MS)
     expect(page).to_have_url(re.compile("model=digits-vit"), timeout=TIMEOUT_MS)

@@ -13,8 +13,11 @@ from components.inputs.link import LONGEST_IN_LINK
 from components.job_panel import BADGES, FAILURES_SHOWN, describe_end, failures_html, job_view
 from components.library.cards import (
     card_facts,
+    describe_task,
     inspection_facts,
+    main_score,
     measured_scores,
+    model_row,
     split_facts,
     view_facts,
     without_title,
@@ -209,6 +212,30 @@ def test_a_model_is_told_by_the_splits_that_no_choice_was_made_on() -> None:
     assert card_facts(card | {"kind": "Vision transformer"}, "abc")["size"] == "1.6 MB"
 
 
+def test_the_row_of_a_model_names_its_task_and_its_test_score() -> None:
+    row = model_row("quality-minilm", is_base=False)
+    assert (row["Task"], row["Input"], row["Accuracy"]) == ("Translation quality (pairs)", "Text", None)
+    assert (row["Other score"], row["Measured on"]) == ("pearson 0.755", "test, 2,000 examples")
+    assert (row["Size"], row["Trained on"]) == (1.633922, "Quality of translations")
+    assert model_row("digits-vit", is_base=False)["Input"] == "Picture"
+    base = model_row("bases/gpt2", is_base=True)
+    assert (base["Task"], base["Measured on"][:8]) == ("Base for fine-tuning", "held-out")
+    assert model_row("nonsense", is_base=False) == {"Model": "nonsense"}
+
+
+def test_the_task_of_a_model_is_told_by_its_training_data_else_by_its_labels() -> None:
+    assert describe_task({"dataset": {"name": "SNLI and SICK"}}) == "Inference (pairs)"
+    assert describe_task({"labels": ["a", "b"], "dataset": {"name": "mine.csv"}}) == "2 classes"
+    assert describe_task({"labels": ["score"], "regression": True}) == "Regression"
+
+
+def test_the_score_of_a_row_is_of_the_test_split_else_of_the_first() -> None:
+    one, two = {"value": 0.5, "count": 2}, {"value": 0.25, "count": 4}
+    assert main_score({"scores": {"dev": one, "test": two}}) == ("test", two)
+    assert main_score({"scores": {"held-out": two, "dev": one}}) == ("dev", one)
+    assert main_score({}) == ("", {})
+
+
 def test_a_model_of_pictures_is_told_by_its_grid_and_its_parameters() -> None:
     # The embedding has 128 x 3 x 8 x 8 weights, each of four blocks 198,272, the head 10 x 128 + 10, and so on.
     assert view_facts("scenes-vit") == {
@@ -233,8 +260,8 @@ def test_a_card_loses_only_its_first_heading() -> None:
 
 def test_a_data_card_loses_nothing_but_its_title() -> None:
     first, rest = split_facts(dataset_card("reviews"))
-    assert list(first) == ["size", "licence", "intended use", "limits"]
-    assert list(rest) == ["source", "made", "command"]
+    assert list(first) == ["size", "license", "intended use", "limits"]
+    assert list(rest) == ["source", "creation", "command"]
     assert not [value for value in {**first, **rest}.values() if not value or "`" in str(value)]
 
 
