@@ -25,17 +25,19 @@ use_compare_styles()
 heading(COMPARE)
 
 kind = INPUT_KIND.chosen()
-INPUT_KIND.switch()
+line = st.container(horizontal=True, gap="small", vertical_alignment="center")
+with line:
+    INPUT_KIND.switch()
 methods = all_explainers(kind)
 models = list_models(kind)
 loaded, source, errors = compare_state.load(kind, models)
 if errors:
     show_error(link_words(errors))
 
-example_controls(source)
+example_controls(source, line)
 state = compare_state.from_widgets(loaded, source)
 column_controls(state, methods, models)
-with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=f"compare_options_{kind}"):
+with line:
     view_controls(state)
 compare_state.save(state, loaded)
 

@@ -14,6 +14,7 @@ from components.widgets.view_options import ViewOptions
 from engine.comparison.agreement import (
     AgreementOptions,
     compare_maps,
+    compared_pairs,
     find_random,
     mean_disagreement,
     measure_agreement,
@@ -75,6 +76,14 @@ class ColumnMap:
     @property
     def target(self) -> str:
         return "" if self.explanation is None else self.explanation.provenance.target_label
+
+
+@dataclass(frozen=True)
+class RankedPair:
+    """Two columns by name, and the agreement of their maps."""
+
+    names: str
+    value: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,13 +158,28 @@ class Comparison:
         return mean_disagreement(self.agreement, reference, find_random(self.explanations))
 
     @property
+    def compared_pairs(self) -> list[RankedPair]:
+        """The pairs of maps that the disagreement is over, those that agree most first."""
+        if self.agreement is None:
+            return []
+        reference = None if self.reference is None else self.reference.row
+        names, random_rows = [column.name for column in self.explained], find_random(self.explanations)
+        found = [
+            RankedPair(f"{names[one]} and {names[other]}", float(self.agreement.values[one, other]))
+            for one, other in compared_pairs(self.agreement, reference, random_rows)
+        ]
+        return sorted(found, key=lambda pair: -pair.value)
+
+    @property
     def disagreement_scope(self) -> str:
         """The pairs of maps that the disagreement is over."""
         if self.reference is not None:
             return f"the maps and the reference {self.reference.letter}"
         random = [column.letter for column in self.explained if column.method.family == BASELINE]
         informed = len(self.explained) - len(random) > 1
-        return f"every two maps but {' and '.join(random)}, by chance" if random and informed else "every two maps"
+        return (
+            f"all pairs of maps without {' and '.join(random)} (random)" if random and informed else "all pairs of maps"
+        )
 
     def agreement_with_reference(self, column: ColumnMap, measure: str) -> float | None:
         """A column's agreement with the reference; None where there is none."""

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.browse.examples import neighbors
 from components.compare.comparison import Methods, column_names
@@ -37,54 +38,54 @@ from engine.registry import Explainer
 
 ADD = "Add a column"
 MODEL_HELP = "An embedded model, the folder of a saved checkpoint, or a hub id such as owner/name."
-FULL_HELP = f"{MOST} columns stand there: remove one first."
+FULL_HELP = f"At most {MOST} columns: remove one first."
 PIN, UNPIN = "Pin as the reference", "Unpin"
 UNIT_TITLES = {"word": "Words", "token": "Tokens"}
-LAYOUT_TITLES = {"table": "Table", "text": "Text"}
+LAYOUT_TITLES = {"both": "Text and table", "table": "Table", "text": "Text"}
 SHOWN_TITLES = {"scores": "Scores", "difference": "Difference", "moves": "Rank moves"}
-ORDER_TITLES = {"size": "By size", "sign": "With sign"}
-PINS_FIRST = "Both need a column pinned as the reference: open one above to pin it."
+ORDER_TITLES = {"size": "Absolute value", "sign": "With sign"}
+PINS_FIRST = "Both need a reference: open a column above and pin it."
 UNIT_HELP = (
-    "Words: the scores of a word's tokens are summed. Tokens: where tokenizers cut otherwise, what overlaps is one "
-    "part."
+    "Words: the scores of a word's tokens are summed. Tokens: where tokenizers split the text differently, "
+    "overlapping tokens are merged."
 )
 SHOWN_HELP = (
     "Difference: how much larger (+) or smaller (−) each part's share of the map is than in the reference. Rank moves: "
-    f"how many ranks it stands higher (↑) or lower (↓). {PINS_FIRST}"
+    f"how many ranks higher (↑) or lower (↓) each part is. {PINS_FIRST}"
 )
 SCALE_HELP = (
-    "Own: each map's largest score has the full color. Common: scores are shares of the sum of all sizes in their "
-    "map, so that one scale fits methods of different units."
+    "Own: each map's largest score has the full color. Common: each score is divided by the sum of the absolute scores "
+    "of its map, so that one scale fits methods with different units."
 )
 ORDER_HELP = (
-    "By what parts are ranked when maps are compared. With sign, as on Evaluate: a part that speaks strongly against "
-    "the class ranks last; maps without sign rank as they are. By size: it ranks high."
+    "How parts are ranked when maps are compared. With sign, as on Evaluate: a part with a strong negative score ranks "
+    "last. Absolute value: it ranks high."
 )
 
 
-def example_controls(source: OpenDataSet) -> None:
-    """The text or picture of all columns, and the way to the one before and after."""
+def example_controls(source: OpenDataSet, line: DeltaGenerator) -> None:
+    """The text or picture of all columns, and in the line the buttons to the examples before and after."""
     if not isinstance(source, OpenTexts):
         picture_focus_controls.draw_example_controls(source)
         return
     text_choice.draw_example_controls(source)
     if not source.error:
         focus = text_choice.read_controls(source)
-        _step_buttons(source, focus.index)
+        with line:
+            _step_buttons(source, focus.index)
     text_choice.draw_text_fields()
 
 
 def _step_buttons(source: OpenTexts, index: int | None) -> None:
     """Buttons to the examples before and after."""
     before, after = neighbors(range(len(source.data)), index)
-    with st.container(horizontal=True, gap="small"):
-        for label, icon, to in (
-            ("Previous", ":material/arrow_back:", before), ("Next", ":material/arrow_forward:", after),
-        ):  # fmt: skip
-            st.button(
-                label, key=key("text", f"step.{label}"), icon=icon, disabled=to is None,
-                on_click=text_choice.show, args=(source, to),
-            )  # fmt: skip
+    for label, icon, to in (
+        ("Previous", ":material/arrow_back:", before), ("Next", ":material/arrow_forward:", after),
+    ):  # fmt: skip
+        st.button(
+            label, key=key("text", f"step.{label}"), icon=icon, disabled=to is None,
+            on_click=text_choice.show, args=(source, to),
+        )  # fmt: skip
 
 
 def column_controls(state: CompareState, methods: Methods, models: Sequence[str]) -> None:
@@ -111,7 +112,7 @@ def _random_button(state: CompareState, full: bool) -> None:
         st.button(
             "Add Random", key=key(state.kind, "add_random"), disabled=full, on_click=_put_pairs,
             args=(state, [*state.columns, baseline]),
-            help="The baseline that knows nothing: two maps that agree no better than with it say different things.",
+            help="Random scores as a baseline: two maps that agree no more than with it are unrelated.",
         )  # fmt: skip
 
 
@@ -188,7 +189,7 @@ def _pair_editor(
     is_there = changed in state.columns
     st.button(
         label, key=f"{name}done", type="primary", disabled=is_there or not changed.model, on_click=_put_pairs,
-        args=(state, change(changed)), help="It stands there already." if is_there else None,
+        args=(state, change(changed)), help="This column exists already." if is_there else None,
     )  # fmt: skip
 
 
@@ -207,12 +208,12 @@ def _put_pairs(state: CompareState, columns: Sequence[ModelMethodPair]) -> None:
 def view_controls(state: CompareState) -> None:
     """The class that is explained, and how maps are shown."""
     kind = state.kind
-    _class_control(state, remembered_labels(kind))
-    if kind == "text":
-        _choice(kind, "Unit", "unit", UNITS, UNIT_TITLES, UNIT_HELP)
-    _choice(kind, "Show", "shown", SHOWN, SHOWN_TITLES, SHOWN_HELP)
-    seed_input(partial(key, kind), 110)
-    with st.popover("View", key=key(kind, "view")):
+    with st.popover("Options", key=key(kind, "view"), icon=":material/tune:"):
+        _class_control(state, remembered_labels(kind))
+        _choice(kind, "Show", "shown", SHOWN, SHOWN_TITLES, SHOWN_HELP)
+        if kind == "text":
+            _choice(kind, "Unit", "unit", UNITS, UNIT_TITLES, UNIT_HELP)
+        seed_input(partial(key, kind), 110)
         _more_view_controls(kind)
 
 
@@ -226,24 +227,31 @@ def _class_control(state: CompareState, labels: Collection[str]) -> None:
         persist_state=PERSIST,
         format_func=lambda label: label or "As each model predicts",
         width=230,
-        help="Signed maps speak for or against this class. A model that has no such class says so in its column.",
+        help="The class that all maps explain. A column says so if its model has no such class.",
     )
 
 
 def _more_view_controls(kind: str) -> None:
     if kind == "text":
-        _choice(kind, "Layout", "layout", LAYOUTS, LAYOUT_TITLES, "Table: a row a word. Text: each map is the text.")
+        _choice(
+            kind,
+            "Layout",
+            "layout",
+            LAYOUTS,
+            LAYOUT_TITLES,
+            "Text: each map is the text itself. Table: one row per word.",
+        )
     _choice(kind, "Scale", "scale", SCALES, {name: name.capitalize() for name in SCALES}, SCALE_HELP)
     gamma_slider(lambda name: key(kind, f"{VIEW}{name}"), "words" if kind == "text" else "patches")
     if kind == "image":
         st.slider(
-            "Opacity", 0, MOST_OPACITY, key=key(kind, f"{VIEW}opacity"), step=5, format="%d %%", persist_state=PERSIST,
+            "Opacity", 0, MOST_OPACITY, key=key(kind, f"{VIEW}opacity"), step=5, format="%d%%", persist_state=PERSIST,
             help="How much of the picture a map hides where its score is largest.",
         )  # fmt: skip
-    _choice(kind, "Order", "order", ORDERS, ORDER_TITLES, ORDER_HELP)
+    _choice(kind, "Ranking", "order", ORDERS, ORDER_TITLES, ORDER_HELP)
     st.selectbox(
         "Top", PERCENTS, key=key(kind, f"{VIEW}percent"), format_func=lambda percent: f"{percent}%",
-        persist_state=PERSIST, help="The share of all parts that counts as the top of a map; at least one part.",
+        persist_state=PERSIST, help="The share of parts that counts as the top of a map; at least one part.",
     )  # fmt: skip
 
 

@@ -170,7 +170,7 @@ def export_panel(comparison: Comparison) -> None:
     if not comparison.explained:
         return
     state = comparison.state
-    st.subheader("Keep", anchor=False)
+    st.subheader("Export", anchor=False)
     with st.container(horizontal=True, gap="small", key=key(state.kind, "keep")):
         for label, name, kind, build, help in FILES:
             file_button(label, name, kind, partial(build, comparison), help, key(state.kind, f"keep_{label}"))

@@ -55,14 +55,16 @@ def compare_sheet() -> str:
 
 
 def text_maps_html(comparison: Comparison) -> str:
-    """The table, or the texts, with a head for each column. Everything that is not ours is escaped."""
+    """The texts, the table, or both, with a head for each column. Everything that is not ours is escaped."""
     if comparison.view.layout == "text":
         texts = "".join(_text_cards(comparison))
         return f'<div class="xg"><div class="xg-texts">{texts}</div>{foot_html(comparison)}</div>'
+    short = "".join(_short_text_cards(comparison)) if comparison.view.layout == "both" else ""
+    texts = f'<div class="xg-texts xg-brief">{short}</div>' if short else ""
     heads = "".join(f"<th scope=col{class_of(_reference_class(comparison, c))}>{head_html(comparison, c)}</th>"
                     for c in comparison.columns)  # fmt: skip
     return (
-        f'<div class="xg"><div class="xg-beside-box" tabindex="0" role="region" aria-label="{LABEL}">'
+        f'<div class="xg">{texts}<div class="xg-beside-box" tabindex="0" role="region" aria-label="{LABEL}">'
         f'<table class="xg-beside-maps"><thead><tr><th scope=col>{_corner(comparison)}</th>{heads}</tr></thead>'
         f"<tbody>{''.join(_table_rows(comparison))}</tbody></table></div>{foot_html(comparison)}</div>"
     )
@@ -282,6 +284,14 @@ def _text_cards(comparison: Comparison) -> Iterator[str]:
         html = "" if column.explanation is None else token_map_html(token_map_of(comparison, column))
         pinned = class_of("xg-text-card", _reference_class(comparison, column))
         yield f"<section{pinned}>{head_html(comparison, column)}{html}</section>"
+
+
+def _short_text_cards(comparison: Comparison) -> Iterator[str]:
+    """Each map as the text itself, with its name and scale above; the rest is in the heads of the table."""
+    for column in comparison.explained:
+        name = f'<b class="xg-letter">{column.letter}</b> {escape(column.name.removeprefix(column.letter).strip())}'
+        html = token_map_html(token_map_of(comparison, column))
+        yield f'<section class="xg-text-card"><p class="xg-title">{name}</p>{html}</section>'
 
 
 @dataclass(frozen=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import textwrap
 from dataclasses import dataclass, replace
 from html import escape
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING
 import streamlit as st
 
 from components.ablation import TIED
-from components.compare.comparison import ColumnMap, Comparison, Methods, class_verdict, empty_columns
+from components.compare.comparison import ColumnMap, Comparison, Methods, RankedPair, class_verdict, empty_columns
 from components.compare.maps_html import about_html, picture_maps_html, text_maps_html
 from components.compare.state import VIEW, CompareState, CompareViewOptions, OpenDataSet, key
 from components.controls import PERSIST
@@ -18,7 +19,7 @@ from components.errors import describe_error, show_error, show_note
 from components.inputs.datasets import OpenTexts
 from components.inputs.picture_choice import PictureFocus
 from components.method_row import Placeholder
-from components.numbers import count, hundredths, plural
+from components.numbers import count, hundredths, percent, plural
 from components.palette import PALETTES, browser_theme
 from components.progress import MethodPlace, fill_places
 from components.state import MEASURES
@@ -34,13 +35,14 @@ else:
     comparisons = LazyModule("components.charts.comparisons")
 """Charts take long to import, and the maps are drawn before."""
 
-NO_MODEL = "Add a column first: a model and a method."
+NO_MODEL = "Add a column: a model and a method."
 MEASURE_TITLES = {"spearman": "Rank correlation", "top_k": "Shared top"}
-ORDER_WORDS = {"sign": "with their sign, as on Evaluate", "size": "by their size, whatever the sign"}
-EDGES, CELL, ROW, NARROWEST = 110, 64, 46, 340
+ORDER_WORDS = {"sign": "with their sign, as on Evaluate", "size": "by absolute value"}
+ROUNDING = 1e-12
+EDGES, CELL, ROW, NARROWEST = 210, 64, 46, 340
 """Pixels of the letters and the scale, of a column, of a row, and of the whole, which is no wider on a phone."""
-TOP, LEFT, TICKS, LEGEND, LEGEND_LINE, LINE = 20, 30, 30, 12, 17, 48
-"""Pixels above the cells, of the letters left and below, of the legend's letters and lines; characters of a line."""
+TOP, LEFT, TICKS, LEGEND, LEGEND_LINE, LINE, ROW_LABEL = 20, 130, 30, 12, 17, 48, 18
+"""Pixels above the cells, of the names at the left, the letters below, the notes; characters of a note and a name."""
 FEW, MANY, SMALL, LARGE = 4, 5, 10, 13
 """With fewer columns the scale has room for three numbers; with more than many the values are written small."""
 
@@ -130,51 +132,84 @@ def label_words(state: CompareState, source: OpenDataSet) -> str:
     focus = state.focus
     if isinstance(focus, PictureFocus):
         names = () if isinstance(source, OpenTexts) else source.data.label_names
-        return "" if focus.label is None or focus.own else f"Labelled {names[focus.label]}."
+        return "" if focus.label is None or focus.own else f"Label: {names[focus.label]}."
     if focus.index is None or not isinstance(source, OpenTexts):
         return ""
     label, names = source.data[focus.index].label, source.data.label_names
     if label is None:
         return ""
-    return f"Labelled {names[label] if isinstance(label, int) and names else label}."
+    return f"Label: {names[label] if isinstance(label, int) and names else label}."
 
 
 def verdict_panel(comparison: Comparison, label: str) -> None:
-    """Whether the models agree on the class, beside the true `label` in words, and on what maps are compared."""
-    if lines := " ".join(filter(None, (class_verdict(comparison.columns), label))):
+    """The answer of the matrix; whether the models agree on the class, and the example's `label`."""
+    texts = (agreement_summary(comparison), class_verdict(comparison.columns), label)
+    if lines := " ".join(filter(None, texts)):
         st.html(f'<div class="xg"><p class="xg-verdict">{escape(lines)}</p></div>')
-    st.caption(parts_words(comparison))
+
+
+def agreement_summary(comparison: Comparison) -> str:
+    """The columns that agree most and least, with the measure and its level by chance; empty below two maps.
+
+    Over the pairs that `mean_disagreement` is over. By chance, Spearman's rho of n parts has mean 0 and standard
+    deviation 1 / sqrt(n - 1); of a random top k of n, k / n are shared on average.
+    """
+    agreement, pairs = comparison.agreement, comparison.compared_pairs
+    if agreement is None or not pairs:
+        return ""
+    rho = agreement.measure == "spearman"
+    chance = (
+        f"Unrelated maps: ρ 0.00 ± {hundredths(1 / math.sqrt(max(agreement.n - 1, 1)))} (standard deviation over "
+        f"{count(agreement.n, comparison.unit)})."
+        if rho
+        else f"Unrelated maps: {percent(agreement.k / agreement.n)}."
+    )
+
+    def value(pair: RankedPair) -> str:
+        return (
+            f"ρ {hundredths(pair.value, sign=True)}"
+            if rho
+            else f"{percent(pair.value)} of the top {agreement.k} shared"
+        )
+
+    best, last = pairs[0], pairs[-1]
+    if len(pairs) == 1:
+        return f"Agreement of {best.names}: {value(best)}. {chance}"
+    if best.value - last.value < ROUNDING:
+        return f"All {len(pairs)} pairs agree equally: {value(best)}. {chance}"
+    return f"{best.names} agree most ({value(best)}), {last.names} least ({value(last)}). {chance}"
 
 
 def matrix_panel(comparison: Comparison) -> None:
     """Below the maps: the matrix of all columns that have a map."""
     st.subheader("Do they agree?", anchor=False)
     if comparison.agreement is None or len(comparison.explained) < 2:
-        st.info("Two columns with a map are needed to compare them. Add one above.")
+        st.info("A comparison needs two columns with a map. Add one above.")
         return
     st.segmented_control(
         "Measure", MEASURES, key=key(comparison.state.kind, f"{VIEW}measure"), required=True,
         format_func=MEASURE_TITLES.__getitem__, persist_state=PERSIST,
     )  # fmt: skip
+    st.caption(parts_words(comparison))
     _draw_matrix(comparison, comparison.agreement)
     st.caption(agreement_words(comparison.agreement, comparison.view, comparison.unit))
     if comparison.agreement.constant:
         names = ", ".join(comparison.agreement.constant)
-        st.caption(f"Left out, because all its scores are equal and have no order: {names}.")
+        st.caption(f"Not compared, because the scores have no order (all are equal): {names}.")
     if (disagreement := comparison.disagreement) is not None:
         st.caption(disagreement_words(disagreement, comparison))
 
 
-def legend_lines(comparison: Comparison) -> list[str]:
-    """What the letters of the matrix stand for and which are not in it, in lines that a phone is wide enough for."""
-    lines = [*(column.name for column in comparison.explained), missing_words(comparison)]
-    return [line for name in lines for line in textwrap.wrap(name, LINE, subsequent_indent="   ")]
+def row_label(name: str) -> str:
+    """The name of a row of the matrix, in at most three short lines that a phone is wide enough for."""
+    lines = textwrap.wrap(name, ROW_LABEL, max_lines=3, placeholder=" …")
+    return "<br>".join(escape(line, quote=False) for line in lines)
 
 
 def missing_words(comparison: Comparison) -> str:
     """Which columns are not in the matrix; empty where all are."""
     gone = [column.name for column in comparison.columns if column.explanation is None]
-    return f"Without a map, so not in the matrix: {', '.join(gone)}." if gone else ""
+    return f"Not in the matrix, because there is no map: {', '.join(gone)}." if gone else ""
 
 
 def parts_words(comparison: Comparison) -> str:
@@ -187,31 +222,31 @@ def parts_words(comparison: Comparison) -> str:
         rows, columns = maps.grid
         if maps.joined:
             return (
-                f"The models cut the picture otherwise, so all maps are shown and compared on {rows} rows and "
-                f"{columns} columns of patches where all of them look; a common patch has the sum of what lies in it."
+                f"The models use different patch grids, so all maps are compared on a common grid of {rows} rows and "
+                f"{columns} columns over the area that all models see. A common patch has the sum of the scores in it."
             )
-        return f"Every map has the same {rows} rows and {columns} columns of patches."
+        return f"All maps have the same grid of {rows} rows and {columns} columns."
     lines = f"{count(len(maps.parts) - maps.blanks, unit)}, without special tokens."
     if unit == "word":
         lines += " A word's score is the sum of its tokens'."
     if maps.joined:
-        lines += f" The tokenizers cut {maps.joined:,} of them otherwise: what overlaps is one part with the sum."
+        lines += f" The tokenizers split {maps.joined:,} of them differently: overlapping tokens are summed."
     if maps.blanks:
-        lines += f" {count(maps.blanks, 'part')} of white space: not every tokenizer reads it as a token of its own."
+        lines += f" {count(maps.blanks, 'part')} of white space: a token in some tokenizers only."
     return lines
 
 
 def agreement_words(agreement: Agreement, view: CompareViewOptions, unit: str) -> str:
     """What the matrix measures."""
     if agreement.measure == "spearman":
-        words = f"Spearman's ρ of the {plural(unit)}' scores: +1 the same order, 0 no relation, −1 the reverse. "
+        words = f"Spearman's ρ of the {plural(unit)}' scores: +1 same order, 0 unrelated, −1 reverse order. "
     else:
         k, n = agreement.k, agreement.n
         words = (
-            f"The share of the top {view.percent}% of {plural(unit)}, here {k} of {n}, that both maps "
-            f"name; about {100 * k / max(n, 1):.0f}% by chance. {TIED} "
+            f"The share of the top {view.percent}% of {plural(unit)}, here {k} of {n}, that is in both maps; "
+            f"{100 * k / max(n, 1):.0f}% by chance. {TIED} "
         )
-    return f"{words}Scores count {ORDER_WORDS[view.order]}. Agreement is not correctness: two maps can share a mistake."
+    return f"{words}Scores are ranked {ORDER_WORDS[view.order]}. Agreement is not correctness: both maps can be wrong."
 
 
 def disagreement_words(disagreement: float, comparison: Comparison) -> str:
@@ -224,17 +259,17 @@ def disagreement_words(disagreement: float, comparison: Comparison) -> str:
 def _draw_matrix(comparison: Comparison, agreement: Agreement) -> None:
     names = {column.letter: column.name for column in comparison.explained}
     figure = comparisons.agreement_figure(agreement, names, browser_theme())
-    letters = {"tickvals": list(names.values()), "ticktext": list(names), "tickangle": 0}
-    # Letters alone, so that the cells have room on a phone; below they are named, in the saved picture too.
-    figure.update_xaxes(**letters)
-    figure.update_yaxes(**letters)
+    # Letters alone below, so that the cells have room on a phone.
+    figure.update_xaxes(tickvals=list(names.values()), ticktext=list(names), tickangle=0)
+    figure.update_yaxes(tickvals=list(names.values()), ticktext=[row_label(name) for name in names.values()])
     figure.update_traces(textfont_size=SMALL if len(names) > MANY else LARGE)
-    lines = legend_lines(comparison)
-    figure.add_annotation(
-        text="<br>".join(escape(line, quote=False).replace("   ", "\u00a0" * 3) for line in lines), showarrow=False,
-        xref="paper", x=0, xanchor="left", xshift=-LEFT, yref="paper", y=0, yanchor="top", yshift=-TICKS, align="left",
-        font={"size": LEGEND, "color": PALETTES[browser_theme()].muted},
-    )  # fmt: skip
+    lines = textwrap.wrap(missing_words(comparison), LINE)
+    if lines:
+        figure.add_annotation(
+            text="<br>".join(escape(line, quote=False) for line in lines), showarrow=False, xref="paper", x=0,
+            xanchor="left", xshift=-LEFT, yref="paper", y=0, yanchor="top", yshift=-TICKS, align="left",
+            font={"size": LEGEND, "color": PALETTES[browser_theme()].muted},
+        )  # fmt: skip
     below = TICKS + LEGEND_LINE * len(lines)
     figure.update_layout(height=TOP + ROW * len(names) + below, margin={"l": LEFT, "r": 10, "t": TOP, "b": below})
     figure.update_yaxes(automargin=False)

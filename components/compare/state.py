@@ -43,7 +43,7 @@ SCALES = ("own", "common")
 PERCENTS = (5, 10, TOP_PERCENT, 25, 50)
 EXAMPLES = (10, 25, 50, 100, 250, 500)
 DEFAULT_EXAMPLES = 50
-LAYOUTS = ("table", "text")
+LAYOUTS = ("both", "table", "text")
 LETTERS = ascii_uppercase[:MOST]
 """Names of columns, from the left."""
 START = {

@@ -54,7 +54,7 @@ def export_area(
     }  # fmt: skip
     files |= {"summary": ExportFile(label, name, TYPES["json"], partial(summary_json, result), help)}
     files |= {one.name: one for one in more}
-    st.subheader("Keep", anchor=False)
+    st.subheader("Export", anchor=False)
     with st.container(horizontal=True, gap="small", key=session.key(kind, "keep")):
         for key, one in files.items():
             file_button(one.label, one.name, one.type, one.build, one.help, session.key(kind, f"keep.{key}"))

@@ -78,11 +78,18 @@ def mean_disagreement(
     A random order disagrees with all, more on one example than on another, and tells nothing: `random_rows` do not
     count, unless there would be nothing to count.
     """
+    values = [agreement.values[pair] for pair in compared_pairs(agreement, reference, random_rows)]
+    return 1 - float(np.mean(values)) if values else None
+
+
+def compared_pairs(
+    agreement: Agreement, reference: int | None = None, random_rows: Collection[int] = ()
+) -> list[tuple[int, int]]:
+    """The pairs of maps that `mean_disagreement` is over, each with a finite value."""
     pairs = [pair for pair in itertools.combinations(range(len(agreement.methods)), 2)
              if reference is None or reference in pair]  # fmt: skip
     informed = [pair for pair in pairs if not set(pair).intersection(random_rows)]
-    values = [value for pair in informed or pairs if np.isfinite(value := agreement.values[pair])]
-    return 1 - float(np.mean(values)) if values else None
+    return [pair for pair in informed or pairs if np.isfinite(agreement.values[pair])]
 
 
 def find_random(maps: Sequence[Explanation]) -> tuple[int, ...]:

@@ -174,7 +174,9 @@ def test_pictures_of_other_grids_are_compared_on_a_common_one(models: dict[str, 
     assert page.session_state[INPUT_KIND.switched] == "image"
     assert board(page).count('role="img"') == 1 + 2
     assert 'aria-label="The picture without a map"' in board(page)
-    assert any("2 rows and 2 columns of patches where all of them look" in one.value for one in page.caption)
+    assert any(
+        "common grid of 2 rows and 2 columns over the area that all models see" in one.value for one in page.caption
+    )
 
 
 def test_the_job_fills_the_list_and_a_click_opens_the_next_of_it(
@@ -196,7 +198,7 @@ def test_the_job_fills_the_list_and_a_click_opens_the_next_of_it(
     values = list(table.value["Disagreement"])
     assert values == sorted(values, reverse=True)
     assert len(values) == 6
-    assert "Labelled 1." in board(page)
+    assert "Label: 1." in board(page)
     places = [int(place) for place in table.value["#"]]
     if places.index(0) < 5:
         page = press(page, "Next", -1)
@@ -217,7 +219,7 @@ def test_what_is_wrong_in_a_link_is_said_and_left_out(two: list[str]) -> None:
 
 
 def test_without_columns_or_text_the_page_says_what_to_do(two: list[str]) -> None:
-    assert [one.value for one in opened(["none"]).info] == ["Add a column first: a model and a method."]
+    assert [one.value for one in opened(["none"]).info] == ["Add a column: a model and a method."]
     assert "Type a text above" in opened(two, text=" ").info[0].value
 
 

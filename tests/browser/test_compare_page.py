@@ -52,9 +52,11 @@ def test_columns_are_compared_and_disputed_examples_are_found(
     page.get_by_role("button", name=PIN).click()
     expect(board.get_by_role("columnheader").nth(2)).to_contain_text("with A: ρ", timeout=TIMEOUT_MS)
     page.keyboard.press("Escape")
+    page.get_by_role("button", name="Options").click()
     page.get_by_role("radio", name="Rank moves").click()
     expect(board.get_by_role("columnheader").nth(1)).to_contain_text("reference")
     expect(board.get_by_text("↑").first).to_be_visible()
+    page.keyboard.press("Escape")
     expect(page.get_by_role("button", name=ADD)).to_be_visible()
 
     page.get_by_text("Examples of the data set, most disagreement first").click()

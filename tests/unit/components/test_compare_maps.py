@@ -11,7 +11,15 @@ import pytest
 
 from components.compare.comparison import ColumnMap, Comparison, class_labels, class_verdict, empty_columns
 from components.compare.maps_html import move_words, number_format, text_maps_html
-from components.compare.results import LINE, agreement_words, disagreement_words, label_words, legend_lines, parts_words
+from components.compare.results import (
+    agreement_summary,
+    agreement_words,
+    disagreement_words,
+    label_words,
+    missing_words,
+    parts_words,
+    row_label,
+)
 from components.compare.state import CompareState, CompareViewOptions
 from components.inputs.datasets import ChosenPicture, open_pictures
 from components.inputs.picture_choice import PictureFocus
@@ -119,15 +127,14 @@ def test_a_score_that_is_not_0_never_reads_0_and_its_smallness_is_said() -> None
 
 
 def test_the_matrix_says_what_its_letters_are_and_which_column_is_not_in_it() -> None:
-    told = legend_lines(comparison())
-    assert told[:2] == ["A Occlusion · model-a", "B Occlusion · <i>model</i>"]
-    assert " ".join(" ".join(told[2:]).split()) == "Without a map, so not in the matrix: C Gradient · gone."
-    assert max(map(len, told)) <= LINE
+    told = [row_label(column.name) for column in comparison().explained]
+    assert told == ["A Occlusion ·<br>model-a", "B Occlusion ·<br>&lt;i&gt;model&lt;/i&gt;"]
+    assert missing_words(comparison()) == "Not in the matrix, because there is no map: C Gradient · gone."
 
 
 def test_disagreement_leaves_chance_out_and_says_so() -> None:
     compared = comparison(pinned=False)
-    assert compared.disagreement_scope == "every two maps"
+    assert compared.disagreement_scope == "all pairs of maps"
     chance = of_model(explanation(Example(TEXT), [2.0, 1.0, 3.0], pieces=r"\S+", method="random"), "model-a")
     random = replace(compared.columns[2], method=all_explainers()["random"], explanation=chance, row=2, failed=False)
     maps = align_text_maps(
@@ -135,11 +142,11 @@ def test_disagreement_leaves_chance_out_and_says_so() -> None:
     )
     joined = replace(compared, columns=(*compared.columns[:2], random), maps=maps)
     assert joined.disagreement == compared.disagreement == 2.0
-    assert joined.disagreement_scope == "every two maps but C, by chance"
+    assert joined.disagreement_scope == "all pairs of maps without C (random)"
 
 
-def test_foreign_words_are_escaped_in_both_layouts() -> None:
-    for layout in ("table", "text"):
+def test_foreign_words_are_escaped_in_all_layouts() -> None:
+    for layout in ("both", "table", "text"):
         shown = text_maps_html(comparison(CompareViewOptions(layout=layout)))
         assert "<script>" not in shown
         assert "<i>model" not in shown
@@ -168,9 +175,9 @@ def test_what_is_compared_and_measured_is_said() -> None:
     assert parts_words(compared) == "3 words, without special tokens. A word's score is the sum of its tokens'."
     assert compared.agreement is not None
     assert "with their sign, as on Evaluate" in agreement_words(compared.agreement, compared.view, "word")
-    assert "by their size" in agreement_words(compared.agreement, replace(compared.view, order="size"), "word")
+    assert "by absolute value" in agreement_words(compared.agreement, replace(compared.view, order="size"), "word")
     top = replace(compared.view, measure="top_k", order="sign", percent=50)
-    assert "here 1 of 3, that both maps name; about 33% by chance. Equal scores" in agreement_words(
+    assert "here 1 of 3, that is in both maps; 33% by chance. Equal scores" in agreement_words(
         compared.agreement_of("top_k"), top, "word"
     )
 
@@ -183,7 +190,7 @@ def test_only_a_labelled_picture_of_a_set_is_said_to_have_a_label(label: int | N
     shown = ChosenPicture(Picture(np.zeros((2, 2, 3), np.uint8)), label)
     focus = PictureFocus("m", picture_sha=own, chosen=shown)
     state = CompareState(kind="image", focus=focus, columns=())
-    assert label_words(state, opened) == (f"Labelled {opened.data.label_names[1]}." if message else "")
+    assert label_words(state, opened) == (f"Label: {opened.data.label_names[1]}." if message else "")
 
 
 def column(scores: list[float], sign: bool = True, share: bool = False) -> list[str]:
@@ -223,3 +230,55 @@ def test_a_map_of_tiny_scores_has_one_power_of_ten_beside_its_scale() -> None:
     assert column([3.21e-8, -1e-9]) == ["+3.21", "−0.10"]
     digits = number_format(np.array([3.21e-8]), 3.21e-8, True, False)
     assert f"{digits.end(3.21e-8)}{digits.power}" == "3.21 × 10⁻⁸"
+
+
+def test_the_text_stands_above_its_table_unless_one_of_them_is_chosen() -> None:
+    shown = {
+        layout: text_maps_html(comparison(CompareViewOptions(layout=layout))) for layout in ("both", "table", "text")
+    }
+    assert CompareViewOptions().layout == "both"
+    assert shown["both"].index("xg-text-card") < shown["both"].index("<table")
+    assert shown["both"].count("xg-text-card") == 2, "the column without a map has its reason in the table"
+    assert "xg-text-card" not in shown["table"]
+    assert "<table" not in shown["text"]
+
+
+def three(*scores: list[float], measure: str = "spearman") -> Comparison:
+    """Columns A, B, ... of four words each."""
+    example = Example("a quiet warm film")
+    names = ("m-a", "m-b", "m-c")[: len(scores)]
+    pairs = tuple(ModelMethodPair(model, "occlusion") for model in names)
+    view = CompareViewOptions(measure=measure, percent=50)
+    state = CompareState(kind="text", focus=TextFocus("m-a", example.text), columns=pairs, view=view)
+    explanations = [
+        of_model(explanation(example, given, pieces=r"\S+"), model) for given, model in zip(scores, names, strict=True)
+    ]
+    columns = [
+        replace(one, explanation=of, row=row)
+        for row, (one, of) in enumerate(zip(empty_columns(state, all_explainers()), explanations, strict=True))
+    ]
+    return Comparison(state, tuple(columns), align_text_maps(explanations, example))
+
+
+def test_the_answer_names_the_pairs_that_agree_most_and_least_beside_chance() -> None:
+    """Ranks 1 2 3 4 against 1 2 4 3: rho is 1 - 6 * 2 / 60 = 0.8; against the reverse order it is -1.
+
+    Of 4 words, unrelated maps have a rho with standard deviation 1 / sqrt(3) = 0.58.
+    """
+    up, near, down = [1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0], [4.0, 3.0, 2.0, 1.0]
+    chance = "Unrelated maps: ρ 0.00 ± 0.58 (standard deviation over 4 words)."
+    a, b, c = (f"{letter} Occlusion · m-{letter.lower()}" for letter in "ABC")
+    assert agreement_summary(three(up, near, down)) == (
+        f"{a} and {b} agree most (ρ +0.80), {a} and {c} least (ρ −1.00). {chance}"
+    )
+    assert agreement_summary(three(up, near)) == f"Agreement of {a} and {b}: ρ +0.80. {chance}"
+    assert agreement_summary(three(up, up, up)) == f"All 3 pairs agree equally: ρ +1.00. {chance}"
+    assert agreement_summary(three(up)) == ""
+    assert agreement_summary(three(up, [1.0] * 4)) == "", "a map without an order is compared with none"
+
+
+def test_the_answer_by_the_shared_top_names_its_share_by_chance() -> None:
+    """The top 2 of 4: words 3 and 4 in both first maps, words 1 and 2 in the last."""
+    found = agreement_summary(three([1.0, 2.0, 3.0, 4.0], [1.0, 2.0, 4.0, 3.0], [4.0, 3.0, 2.0, 1.0], measure="top_k"))
+    assert "agree most (100.0% of the top 2 shared)" in found
+    assert "least (0.0% of the top 2 shared). Unrelated maps: 50.0%." in found

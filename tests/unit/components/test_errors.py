@@ -63,7 +63,7 @@ SAFE = {
     ("components/compare/results.py", "agreement_words(comparison.agreement, comparison.view, comparison.unit)"): (
         "numbers and our words"
     ),
-    ("components/compare/results.py", "f'Left out, because all its scores are equal and have no order: {names}.'"): (
+    ("components/compare/results.py", "f'Not compared, because the scores have no order (all are equal): {names}.'"): (
         "letters of columns"
     ),
     ("components/compare/results.py", "disagreement_words(disagreement, comparison)"): "numbers and our words",
