@@ -26,11 +26,14 @@ from engine.word_units import units
 TOP = 3
 """The number of parts in the description of a map for those who cannot see its colors."""
 COLOR_MEANINGS = {
-    BY_RANK: "The stronger the color, the more a part matters compared with the others, by whatever amount.",
-    BY_SIZE: "The stronger the color, the more a part matters, for the answer or against it.",
-    BY_SIGN: "The stronger the color, the more a part matters. Explanations that say only how much are blue alone.",
+    BY_RANK: "The stronger the teal, the more a part matters compared with the other parts. Colors do not show whether "
+    "a part speaks for or against the answer.",
+    BY_SIZE: "The stronger the teal, the more a part matters. Colors do not show whether it speaks for or against the "
+    "answer.",
+    BY_SIGN: "Blue parts speak for the answer, orange parts against it. The stronger the color, the more a part "
+    "matters. Some explanations show only how much parts matter, in blue.",
 }
-"""The meaning of the colors, by the rule of the study."""
+"""The meaning of the colors, by the rule of the study: the same for every method."""
 END = 1.0
 """The end of every scale: scores of a ballot are shares of the largest."""
 
@@ -54,7 +57,7 @@ def input_html(model_input: Input) -> str:
 
 
 def scale_html(target: str | None, colors: str) -> str:
-    """The legend of the colors of all maps. `target`: the explained class; None where it must not be revealed.
+    """The legend of the colors of all maps. `target`: the explained class; None where it is hidden or not known yet.
 
     `colors`: their meaning, as in the study's design.
     """

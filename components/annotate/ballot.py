@@ -59,7 +59,7 @@ def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
         _draw_ranking(ballot, seat)
     if ballot.done > 0 or seat.last:
         draw_way_back(seat, ballot.token)
-    with st.expander("What to do"):
+    with st.expander("Instructions"):
         markdown(design.instructions)
     with st.expander("Pause"):
         st.text(PAUSE)

@@ -19,7 +19,7 @@ from components.annotate.seat import (
     take_message,
     take_seat,
 )
-from components.ballot_maps import use_ballot_styles
+from components.ballot_maps import scale_html, use_ballot_styles
 from components.errors import escape_label, show_error, show_note
 from components.navigation import ANNOTATE, heading
 from components.numbers import count
@@ -133,9 +133,11 @@ def _draw_code(seat: Seat) -> None:
 
 
 def _draw_instructions(design: Design, seat: Seat) -> None:
-    """Draw the instructions before the first item."""
-    st.title("What to do", anchor=False)
+    """Draw the instructions before the first item, with the meaning of the colors."""
+    use_ballot_styles()
+    st.title("Instructions", anchor=False)
     markdown(design.instructions)
+    st.html(scale_html(None, design.colors))
     st.text(workload(design))
     st.button("Begin", type="primary", on_click=partial(change_seat, seat.study, step="items"))
 

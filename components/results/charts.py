@@ -30,6 +30,8 @@ POINTS = 100
 """Percentage points in a share of 1."""
 POINTS_ROOM = 5
 EVEN = 0.5
+WHOLE = alt.Axis(tickMinStep=1, format=",d")
+"""An axis of whole numbers."""
 
 Span = tuple[int | float, int | float]
 
@@ -78,7 +80,7 @@ def course_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
     legend = line_legend(LEGEND_COLUMNS, LEGEND_LABEL)
     dashes = [DOTTED if name == summary.placebo else SOLID for name in names]
     base = alt.Chart(long).encode(
-        x=alt.X("Votes:Q", title="votes"),
+        x=alt.X("Votes:Q", title="votes", axis=WHOLE),
         y=alt.Y("Skill:Q", title="skill"),
         color=alt.Color("Method:N", sort=names, scale=alt.Scale(domain=names), title=None, legend=legend),
     )
@@ -95,12 +97,12 @@ def power_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
     """Expected number of pairs with separate intervals as steps; a line marks the current number of votes."""
     table, pairs = power_table(summary), len(summary.needed)
     base = alt.Chart(table).encode(
-        x=alt.X("Votes:Q", title="votes in all", scale=alt.Scale(zero=True)),
+        x=alt.X("Votes:Q", title="total votes", scale=alt.Scale(zero=True), axis=WHOLE),
         y=alt.Y(
             "Pairs told apart:Q",
             title=f"pairs told apart, of {pairs}",
             scale=alt.Scale(domain=[0, pairs]),
-            axis=alt.Axis(tickMinStep=1, format="d"),
+            axis=WHOLE,
         ),
     )
     now = alt.Chart(pd.DataFrame({"Votes": [summary.votes], "words": [f"now: {summary.votes:,}"]})).encode(x="Votes:Q")
@@ -119,7 +121,7 @@ def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
     table = time_table(seconds)
     base = alt.Chart(table).encode(
         x=alt.X("Seconds:N", sort=table["Seconds"].tolist(), title="seconds a vote", axis=alt.Axis(labelAngle=-40)),
-        y=alt.Y("Votes:Q", title="votes", axis=alt.Axis(tickMinStep=1, format="d")),
+        y=alt.Y("Votes:Q", title="votes", axis=WHOLE),
         tooltip=["Seconds:N", "Votes:Q"],
     )
     return style_chart(alt.LayerChart(layer=[base.mark_bar()]), CHART_HEIGHT, theme)

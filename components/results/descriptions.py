@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping
+from dataclasses import replace
 
 from components.numbers import count
 from engine.format import join_names
@@ -14,6 +15,7 @@ from engine.study.design import ExclusionRules
 from engine.study.guesses import GuessSummary
 from engine.study.ratings import Rating
 from engine.study.results import Results
+from engine.study.studies import AnswerCounts
 from engine.study.summary import RankingSummary
 
 PLAUSIBLE = (
@@ -54,14 +56,15 @@ def describe_guesses(summary: GuessSummary) -> str:
     return f"This rests on {guesses} by {people} on {count(summary.items, 'item')}."
 
 
-def describe_answers(results: Results) -> str:
-    """Describe the number of answers, and of those that do not count."""
+def describe_answers(results: Results, counts: AnswerCounts) -> str:
+    """Describe the numbers of people and answers, and of the answers that do not count."""
     excluded = sum(one.votes for one in results.excluded)
     repeats = sum(vote.repeat > 0 and (vote.ranks or vote.guess) is not None for vote in results.votes)
-    parts = [f"{count(results.answers, 'answer')} by {count(results.annotators, 'annotator')}"]
-    parts += [f"{results.cannot_tell:,} could not tell"] if results.cannot_tell else []
-    parts += [f"{count(repeats, 'repeat')}, not rated: they tell how steadily people answer"] if repeats else []
-    parts += [f"{excluded:,} left out by the study's rules"] if excluded else []
+    people = replace(counts, voters=results.annotators).people
+    parts = [f"{people}, {count(results.answers, 'answer')}"]
+    parts += [f"{results.cannot_tell:,} “cannot tell”"] if results.cannot_tell else []
+    parts += [f"{count(repeats, 'repeat')}, used for self-consistency only"] if repeats else []
+    parts += [f"{excluded:,} excluded by the study's rules"] if excluded else []
     return f"{'; '.join(parts)}."
 
 

@@ -49,6 +49,7 @@ from components.results.titles import TitledResults
 from components.tables import draw_table, table_styles
 from engine.study.guesses import GuessSummary
 from engine.study.results import export_rows, results_to_json
+from engine.study.studies import NO_ANSWERS, count_answers
 from engine.study.study_file import export_study
 from engine.study.summary import RankingSummary
 from engine.table_io import to_csv, to_json
@@ -78,7 +79,8 @@ def draw_sections(results: TitledResults) -> None:
         _draw_guesses(results.forward)
     elif results.study.design.mode == "rank":
         st.info("Nothing is ranked yet, so there is no rating.")
-    st.caption(escape_label(describe_answers(results.untitled)))
+    counts = count_answers().get(results.study.id, NO_ANSWERS)
+    st.caption(escape_label(describe_answers(results.untitled, counts)))
     for sections, subject in (
         (RANKING_SECTIONS, results.summary),
         (GUESS_SECTIONS, results.forward),

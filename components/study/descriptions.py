@@ -46,8 +46,8 @@ def study_progress(record: StudyRecord, counts: AnswerCounts) -> str:
     if record.state == DRAFT:
         return "not opened yet"
     if not counts.annotators:
-        return "nobody has taken part yet"
-    answers = f"{count(counts.answers, 'answer')} of {count(counts.annotators, 'annotator')}"
+        return "no participants yet"
+    answers = f"{counts.people}, {count(counts.answers, 'answer')}"
     return f"{answers}, {counts.cannot_tell:,} “cannot tell”" if counts.cannot_tell else answers
 
 

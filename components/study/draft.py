@@ -13,19 +13,20 @@ import streamlit as st
 
 from cache import key_for
 from components.compute import Computation
-from components.errors import describe_error, show_error, show_note
+from components.errors import show_error, show_note
 from components.study.actions import draw_dialog_buttons, leave_note, show_study
+from components.study.fields import describe_field_error
 from components.study.form import draw_form, fill_form, read_design
 from engine.errors import ExegesisError
 from engine.models.catalog import embedded_models
 from engine.progress import CancelToken
-from engine.study.design import PRESETS, Design, check_available, check_design, find_preset
+from engine.study.design import PRESETS, Design, check_available, check_design, consent_placeholders, find_preset
 from engine.study.studies import StudyRecord, change, create, has_snapshot, open_study
 
 REFRESH_SECONDS = 1.0
 FROZEN = (
-    "This study came from a file with its items and explanations: it opens at once, with exactly those. For another "
-    "design, duplicate it."
+    "This study was imported with its items and explanations. It opens immediately and uses exactly those. To change "
+    "the design, duplicate the study."
 )
 
 
@@ -57,7 +58,7 @@ class Opening:
     def progress(self) -> tuple[float, str]:
         """The finished share, from 0 to 1, and its description."""
         done, total, doing = self._units
-        words = f"{done:,} of {total:,} {doing}".strip() if total else "reading the data set and the model"
+        words = f"{done:,} of {total:,} {doing}".strip() if total else "loading the data set and the model"
         return (done / total if total else 0.0), f"{words} · {self._work.words()}"
 
     def failure(self) -> Exception | None:
@@ -73,7 +74,7 @@ class Opening:
 
     def _report(self, done: int, total: int, doing: str) -> None:
         """Predictions count examples; explanations are named by their method."""
-        self._units = done, total, doing if doing in ("", "examples") else f"explanations, now {doing}"
+        self._units = done, total, doing if doing in ("", "examples") else f"explanations ({doing})"
 
 
 def start_opening(study: int) -> Opening:
@@ -111,11 +112,11 @@ def draw_new_study(start: str, zone: tzinfo) -> None:
         show_note(PRESETS[start].note(model, "text"))
     else:
         st.header("New study", anchor=False)
-    with st.spinner("Starting the engine …"):
+    with st.spinner("Loading …"):
         design = find_preset(start).design(model, "reviews", "text") if start in PRESETS else Design(model=model)
         fill_form(f"new {start}", design, zone)
     draw_form()
-    if st.button("Save the draft", type="primary", key="study.save"):
+    if st.button("Save draft", type="primary", key="study.save"):
         _create(zone)
 
 
@@ -126,12 +127,12 @@ def draw_draft(record: StudyRecord, zone: tzinfo) -> None:
         st.fragment(_draw_opening, run_every=REFRESH_SECONDS)(opening)
         return
     if opening is not None and (error := opening.failure()):
-        show_error(describe_error(error))
+        show_error(describe_field_error(error))
     if has_snapshot(record.id):
         show_note(FROZEN)
         _draw_open_button(record, True)
         return
-    with st.spinner("Starting the engine …"):
+    with st.spinner("Loading …"):
         fill_form(f"{record.id} {key_for(record.design.to_json())}", record.design, zone)
     draw_form()
     _draw_save(record, zone)
@@ -141,12 +142,17 @@ def _draw_opening(opening: Opening) -> None:
     if opening.is_over:
         if opening.failure() is None:
             forget_opening(opening.study)
-            leave_note("The study is open. Send its link to the people who take part.")
+            leave_note("The study is open. Send its link to the participants.")
         st.rerun()
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         share, words = opening.progress
         st.progress(min(1.0, share), f"Opening: {words}")
-        st.button("Stop", key="study.stop", on_click=opening.stop, help="What is computed is kept for the next time.")
+        st.button(
+            "Stop",
+            key="study.stop",
+            on_click=opening.stop,
+            help="Finished explanations stay in the cache, so the next attempt is faster.",
+        )
 
 
 def _draw_save(record: StudyRecord, zone: tzinfo) -> None:
@@ -155,21 +161,21 @@ def _draw_save(record: StudyRecord, zone: tzinfo) -> None:
         check_available(design)
         failure = ""
     except ExegesisError as error:
-        design, failure = None, str(error)
+        design, failure = None, describe_field_error(error)
     is_saved = design == record.design
     if failure:
         show_error(failure)
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         disabled = is_saved or design is None
-        if st.button("Save the draft", key="study.save", disabled=disabled) and design is not None:
+        if st.button("Save draft", key="study.save", disabled=disabled) and design is not None:
             _save(record, design)
         _draw_open_button(record, is_saved)
 
 
 def _draw_open_button(record: StudyRecord, is_saved: bool) -> None:
     if st.button(
-        "Open the study …", type="primary", key="study.open", disabled=not is_saved,
-        help="Asks first." if is_saved else "Save the draft first.",
+        "Open study …", type="primary", key="study.open", disabled=not is_saved,
+        help="Computes all explanations. Needs a confirmation." if is_saved else "Save the draft first.",
     ):  # fmt: skip
         confirm_opening(record)
 
@@ -179,23 +185,25 @@ def confirm_opening(record: StudyRecord) -> None:
     """Ask for a confirmation, and say what it fixes."""
     design = record.design
     items, methods = design.item_count + design.practice, len(design.ballot_methods)
-    st.text(f"{items:,} items, {methods} explanations of each: {items * methods:,} in all")
+    st.text(f"{items:,} items with {methods} explanations each: {items * methods:,} explanations")
     st.markdown(
-        "They are computed and frozen: later changes of the model, the data or the program cannot alter what people "
-        "see. The design cannot be changed afterwards, nor the rules for leaving out votes. Computing goes on when you "
-        "close this page."
+        "The explanations are computed now and stored with the study, so later changes of the model or the data do not "
+        "alter what participants see. The design and the exclusion rules cannot be changed afterwards. The computation "
+        "continues if you close this page."
     )
-    draw_dialog_buttons("Open the study", "Not yet", partial(start_opening, record.id))
+    if unfilled := consent_placeholders(design.consent):
+        st.warning(f"The consent text still contains placeholders: {', '.join(unfilled)}.")
+    draw_dialog_buttons("Open study", "Cancel", partial(start_opening, record.id))
 
 
 def _save(record: StudyRecord, design: Design) -> None:
     try:
         change(record.id, design)
     except ExegesisError as error:
-        show_error(describe_error(error))
+        show_error(describe_field_error(error))
         return
     forget_opening(record.id)
-    leave_note("The draft is saved.")
+    leave_note("Draft saved.")
     st.rerun()
 
 
@@ -203,8 +211,8 @@ def _create(zone: tzinfo) -> None:
     try:
         record = create(read_design(zone))
     except ExegesisError as error:
-        show_error(describe_error(error))
+        show_error(describe_field_error(error))
         return
-    leave_note("The draft is saved. Open it when it is as you want it.")
+    leave_note("Draft saved. Open it when you are ready.")
     show_study(record.id)
     st.rerun()

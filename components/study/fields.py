@@ -15,6 +15,7 @@ from typing import Any, Literal, get_args, get_type_hints
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from components.errors import describe_error
 from engine.errors import not_allowed
 from engine.study.design import Design
 
@@ -23,6 +24,41 @@ NARROW = 200
 """The width of a number, in pixels."""
 
 Fields = dict[str, Any]
+LABELS: Mapping[str, str] = {
+    "title": "Title",
+    "mode": "Task",
+    "kind": "Type of items",
+    "question": "Question",
+    "model": "Model",
+    "dataset": "Data set",
+    "items": "Items",
+    "items.how": "Selection",
+    "items.count": "Number of items",
+    "items.split": "Split",
+    "items.label": "Class",
+    "items.judged": "The model is",
+    "items.least_words": "Minimum words",
+    "items.most_words": "Maximum words",
+    "items.indices": "Example numbers",
+    "practice": "Practice items",
+    "seed": "Seed",
+    "methods": "Methods",
+    "placebo": "Add a random explanation",
+    "colors": "Colors show",
+    "items_per_annotator": "Items per person",
+    "repeats": "Repeated items",
+    "votes_per_item": "Target votes per item",
+    "closes_at": "Closes automatically",
+    "consent": "Consent",
+    "instructions": "Instructions",
+    "exclusion": "Exclusion rules",
+    "exclusion.least_seconds": "Minimum time per vote (s)",
+    "exclusion.least_votes": "Minimum votes per person",
+    "exclusion.most_cannot_tell": "Maximum share of “cannot tell”",
+    "exclusion.least_consistency": "Minimum self-consistency",
+}
+"""The label of each field of a design, on the form and in errors."""
+FIELD = re.compile(r"\bdesign\.(\w+(?:\.\w+)?)")
 PARTS = ("items", "exclusion")
 ELSEWHERE = ("model", "dataset", "methods", *PARTS)
 SPAN = re.compile(r"(\d{1,9})\s*[-–]\s*(\d{1,9})")
@@ -46,7 +82,12 @@ def set_field(name: str, value: object) -> None:
     st.session_state[field_key(name)] = value
 
 
-def draw_number(name: str, label: str, step: int | float = 1) -> None:
+def describe_field_error(error: Exception) -> str:
+    """The message of an error, with the label of a field in place of its name."""
+    return FIELD.sub(lambda found: LABELS.get(found[1], found[1]), describe_error(error))
+
+
+def draw_number(name: str, step: int | float = 1) -> None:
     """Draw a number input with the bounds of its field; empty means None if the field is optional."""
     hint, meta = _declaration(name)
     optional = type(None) in get_args(hint)
@@ -54,32 +95,33 @@ def draw_number(name: str, label: str, step: int | float = 1) -> None:
     low, high = (None if bound is None else kind(bound) for bound in (meta["low"], meta["high"]))
     draw: Callable[..., object] = st.number_input  # its overloads are of one kind of number each
     draw(
-        label, low, high, value=None if optional else "min", key=field_key(name), step=kind(step), width=NARROW,
+        LABELS[name], low, high, value=None if optional else "min", key=field_key(name), step=kind(step), width=NARROW,
         format="%d" if kind is int else "%g", help=meta["help"], persist_state="page",
         placeholder="none" if optional else None,
     )  # fmt: skip
 
 
-def draw_line(name: str, label: str, help: str | None = None, width: int | Literal["stretch"] = "stretch") -> None:
+def draw_line(name: str, help: str | None = None, width: int | Literal["stretch"] = "stretch") -> None:
     """Draw a text input."""
-    st.text_input(label, key=field_key(name), help=help, width=width, persist_state="page")
+    st.text_input(LABELS[name], key=field_key(name), help=help, width=width, persist_state="page")
 
 
-def draw_text(name: str, label: str, help: str | None = None, height: int = 160) -> None:
+def draw_text(name: str, help: str | None = None, height: int = 160) -> None:
     """Draw a text area."""
-    st.text_area(label, key=field_key(name), help=help, height=height, persist_state="page")
+    st.text_area(LABELS[name], key=field_key(name), help=help, height=height, persist_state="page")
 
 
-def draw_choice(name: str, label: str, words: Mapping[str, str], on_change: Callable[[], None] | None = None) -> None:
+def draw_choice(name: str, words: Mapping[str, str], on_change: Callable[[], None] | None = None) -> None:
     """Draw the choice between options. `words`: the label of each. `on_change`: called after a change by the user."""
     st.segmented_control(
-        label, list(words), key=field_key(name), format_func=words.__getitem__, required=True,
+        LABELS[name], list(words), key=field_key(name), format_func=words.__getitem__, required=True,
         help=_declaration(name)[1]["help"], on_change=on_change, persist_state="page",
     )  # fmt: skip
 
 
-def draw_name(name: str, label: str, options: Sequence[str], help: str) -> None:
-    """Draw the choice of a listed name, or of another one that the user types."""
+def draw_name(kind: str, name: str, options: Sequence[str], help: str) -> None:
+    """Draw the choice of a listed name, or of another one that the user types. `kind`: the type of the items."""
+    label, name = LABELS[name], f"{kind}.{name}"
     current = st.session_state.get(field_key(name))
     names = list(dict.fromkeys([*options, *filter(None, [current])]))
     st.selectbox(label, names, key=field_key(name), accept_new_options=True, help=help, persist_state="page")
@@ -143,7 +185,7 @@ def parse_indices(text: str) -> list[int]:
             raise not_allowed("design.items.indices", "numbers and spans such as 3, 7, 10-19", part)
         first, last = (int(span[1]), int(span[2])) if span else (int(part), int(part))
         if len(indices) + last - first >= MOST_INDICES or last < first:
-            raise not_allowed("design.items.indices", f"rising spans, and at most {MOST_INDICES:,} numbers", part)
+            raise not_allowed("design.items.indices", f"ascending spans, and at most {MOST_INDICES:,} numbers", part)
         indices += range(first, last + 1)
     return indices
 

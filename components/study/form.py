@@ -12,12 +12,14 @@ from datetime import tzinfo
 
 import streamlit as st
 
+from components.ballot_maps import scale_html, use_ballot_styles
 from components.controls import current_parameters, has_parameters, reset_parameters
 from components.errors import show_note
 from components.method_picker import all_methods, chosen_methods
 from components.safe_markdown import markdown
 from components.study.descriptions import COLOR_WORDS
 from components.study.fields import (
+    LABELS,
     NARROW,
     Fields,
     design_from_fields,
@@ -49,6 +51,7 @@ from engine.study.design import (
     STAND_IN,
     Design,
     MethodChoice,
+    consent_placeholders,
     smat_methods,
 )
 
@@ -56,28 +59,31 @@ FILLED_KEY, DRAWN_KEY = "study_form_filled", "study_form_drawn"
 """Session keys: the source from which the controls were filled, and the source of the last completely drawn form."""
 CURTAIN = (
     "<style>.st-key-study_form { visibility: hidden; }</style>"
-    '<div class="xg"><p class="xg-small" role="status">Drawing the form …</p></div>'
+    '<div class="xg"><p class="xg-small" role="status">Loading the form …</p></div>'
 )
-MODES = {RANK: "Rank explanations", PREDICT: "Guess the answer"}
-KIND_WORDS = {"text": "Texts", "image": "Pictures"}
-MODEL_HELP = "An embedded model, a folder of a checkpoint, or a hub id."
-DATA_HELP = "A data set of the list, a file or folder of your own, or hub:owner/name."
-QUESTION_HELP = "People read it at every item."
-MARKDOWN_HELP = "Markdown: headings, lists, emphasis, links. HTML and pictures are left out."
+MODES = {RANK: "Rank explanations", PREDICT: "Guess the prediction"}
+KIND_WORDS = {"text": "Texts", "image": "Images"}
+MODEL_HELP = "Choose a listed model, or type the path of a checkpoint or a Hugging Face Hub ID."
+DATA_HELP = "Choose a listed data set, or type the path of a file or folder, or hub:owner/name."
+QUESTION_HELP = "Shown above every item."
+MARKDOWN_HELP = "Supports Markdown: headings, lists, emphasis and links. HTML and images are removed."
+PLACEBO_HELP = "A placebo: a method that is not rated above it may be no better than chance."
 LEARNED = "smat"
+VARIANT_WIDTH = 280
+"""The width of the choice of a variant, in pixels."""
 NOT_LEARNED = (
-    "This model has no learned explainer (SMaT). Attention logits of all layers, where it would begin to learn, take "
-    "its place. Train one on the Scaffold page."
+    "This model has no learned explainer (SMaT). It is replaced by attention logits of all layers, its starting point. "
+    "Train one on the Scaffold page."
 )
 AGAIN = "#"
-AGAIN_HELP = "It is then shown as one more explanation. Give it other parameters under “All methods and parameters”."
+AGAIN_HELP = "It becomes another explanation on every ballot. Set its parameters under “All methods and parameters”."
 COLOR_COSTS = {
-    BY_RANK: "All explanations share the same colors, so these do not give the random one away. How much more a part "
-    "matters than another, and whether for or against the answer, is not shown.",
-    BY_SIZE: "Some methods color few parts strongly, others many weakly. Who learns to tell them apart can name the "
-    "random one more often than by chance. For or against the answer is not shown.",
-    BY_SIGN: "Methods without negative scores look different at sight, so the random one can be named more often than "
-    "by chance.",
+    BY_RANK: "All explanations use the same set of colors, so the random one cannot be recognized by them. Neither "
+    "sizes nor signs of scores are visible.",
+    BY_SIZE: "Some methods color few parts strongly, others many weakly. Participants may therefore recognize the "
+    "random explanation more often than by chance. Signs of scores are not visible.",
+    BY_SIGN: "Methods without negative scores look different. Participants may therefore recognize the random "
+    "explanation more often than by chance.",
 }
 """The drawback of each rule; `python -m benchmarks study_placebo` measures how often the random one is recognized."""
 
@@ -146,18 +152,18 @@ def draw_form() -> None:
 
 
 def _draw_subject() -> None:
-    st.subheader("What is judged", anchor=False)
-    draw_line("title", "Title", "Participants see it.")
+    st.subheader("Task", anchor=False)
+    draw_line("title", "Participants see it at the top of the first page.")
     with st.container(horizontal=True, gap="medium"):
-        draw_choice("mode", "What people do", MODES, _change_texts)
-        draw_choice("kind", "Items", KIND_WORDS)
-    draw_line("question", "Question", QUESTION_HELP)
+        draw_choice("mode", MODES, _change_texts)
+        draw_choice("kind", KIND_WORDS)
+    draw_line("question", QUESTION_HELP)
     kind = field_value("kind")
     left, right = st.columns(2, gap="medium")
     with left:
-        draw_name(f"{kind}.model", "Model", list_models(kind), MODEL_HELP)
+        draw_name(kind, "model", list_models(kind), MODEL_HELP)
     with right:
-        draw_name(f"{kind}.dataset", "Data set", list_datasets(kind), DATA_HELP)
+        draw_name(kind, "dataset", list_datasets(kind), DATA_HELP)
 
 
 def _change_texts() -> None:
@@ -178,10 +184,10 @@ def _draw_explanations() -> None:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         all_methods(entries, usual, prefix, [model])
         _draw_variant_picker(kind, entries)
-    st.toggle("Mix in a random explanation", key=field_key("placebo"), persist_state="page")
-    draw_choice("colors", "Colors show", COLOR_WORDS)
+    st.toggle(LABELS["placebo"], key=field_key("placebo"), help=PLACEBO_HELP, persist_state="page")
+    draw_choice("colors", COLOR_WORDS)
     st.caption(COLOR_COSTS[field_value("colors")])
-    st.caption("2 to 6 methods. People never learn which method made what; the random one shows what luck looks like.")
+    st.caption("Choose 2 to 6 methods. Participants never see the names of the methods.")
 
 
 def _substitute_learned(kind: str, model: str) -> None:
@@ -199,9 +205,9 @@ def _draw_variant_picker(kind: str, entries: Methods) -> None:
         name for name in field_value(f"{kind}.methods") if method_id(name) == name and has_parameters(entries[name])
     ]
     st.selectbox(
-        "A method once more", chosen, None, key=field_key(f"{kind}.again"),
-        format_func=lambda name: entries[name].title, placeholder="Choose one of these", help=AGAIN_HELP, width=NARROW,
-        on_change=_add_variant, args=(kind,),
+        "Add a second variant of a method", chosen, None, key=field_key(f"{kind}.again"),
+        format_func=lambda name: entries[name].title, placeholder="Choose a method", help=AGAIN_HELP,
+        width=VARIANT_WIDTH, on_change=_add_variant, args=(kind,),
     )  # fmt: skip
 
 
@@ -248,35 +254,43 @@ def _titled(method: Explainer, name: str) -> Explainer:
 
 
 def _draw_people() -> None:
-    st.subheader("People", anchor=False)
+    st.subheader("Participants", anchor=False)
     with field_row():
-        draw_number("items_per_annotator", "Items a person sees")
-        draw_number("repeats", "Of these seen twice")
-        draw_number("votes_per_item", "Votes wanted an item")
+        draw_number("items_per_annotator")
+        draw_number("repeats")
+        draw_number("votes_per_item")
     st.datetime_input(
-        "Closes by itself", None, key=field_key("closes_at"), width=2 * NARROW, format="YYYY-MM-DD",
-        persist_state="page", help="In the time zone of your browser. Empty: it stays open until you close it.",
+        LABELS["closes_at"], None, key=field_key("closes_at"), width=2 * NARROW, format="YYYY-MM-DD",
+        persist_state="page", help="In your browser's time zone. If empty, the study stays open until you close it.",
     )  # fmt: skip
 
 
 def _draw_texts() -> None:
-    st.subheader("What people read", anchor=False)
-    for name, label in (("consent", "Consent"), ("instructions", "Instructions")):
+    st.subheader("Texts for participants", anchor=False)
+    use_ballot_styles()
+    for name in ("consent", "instructions"):
         left, right = st.columns(2, gap="medium")
         with left:
-            draw_text(name, label, MARKDOWN_HELP, 220)
+            draw_text(name, MARKDOWN_HELP, 220)
         with right:
-            st.caption(f"{label} as people see it")
+            st.caption("Preview")
             with st.container(border=True):
                 markdown(field_value(name))
+                if name == "instructions":
+                    st.html(scale_html(None, field_value("colors")))
+    if unfilled := consent_placeholders(field_value("consent")):
+        show_note(f"Replace these placeholders before you open the study: {', '.join(unfilled)}.")
 
 
 def _draw_rules() -> None:
-    st.subheader("Which votes the results leave out", anchor=False)
-    st.caption("Declared now, fixed when the study opens, and told beside the results. 0 and empty: none.")
+    st.subheader("Exclusion rules", anchor=False)
+    st.caption(
+        "Votes excluded from the results. The rules are fixed when the study opens and are reported with the results. "
+        "0 or empty: no rule."
+    )
     with field_row():
-        draw_number("exclusion.least_seconds", "Made in less seconds")
-        draw_number("exclusion.least_votes", "Of people with fewer votes")
-        draw_number("exclusion.most_cannot_tell", "Share of “cannot tell” above", 0.05)
+        draw_number("exclusion.least_seconds")
+        draw_number("exclusion.least_votes")
+        draw_number("exclusion.most_cannot_tell", 0.05)
         if field_value("mode") == RANK or field_value("exclusion.least_consistency") is not None:  # guesses have none
-            draw_number("exclusion.least_consistency", "Self-consistency below", 0.05)
+            draw_number("exclusion.least_consistency", 0.05)

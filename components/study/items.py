@@ -17,6 +17,7 @@ from components.errors import describe_error, escape_label, show_error
 from components.inputs.datasets import FileStamp, file_stamp
 from components.study.fields import (
     NARROW,
+    describe_field_error,
     design_from_fields,
     draw_choice,
     draw_line,
@@ -38,9 +39,9 @@ from engine.request import Picture
 from engine.study.design import Design
 from engine.study.items import read_candidates
 
-CHOICES = {"seed": "Drawn at random", "filter": "Drawn of those that fit", "hand": "Picked by hand"}
+CHOICES = {"seed": "Random", "filter": "Random, filtered", "hand": "By hand"}
 JUDGED = {"any": "right or wrong", "right": "right", "wrong": "wrong"}
-HAND_HELP = "Their numbers in the data set, as its list shows them: 3, 7, 10-19. The first ones are for practice."
+HAND_HELP = "Numbers of examples in the data set, such as 3, 7, 10-19. The first ones become the practice items."
 ITEM_FIELDS = ("kind", "practice", "seed")
 """Fields besides those of `ItemChoice` that determine the items."""
 PICKER, START, INDICES, PREVIEW = "pick", "pick.from", "items.indices", "preview"
@@ -50,10 +51,10 @@ TILE = 120
 FIRST = 6
 """Number of items in the preview."""
 MOST_CHARACTERS = 160
-NOTHING_PICKED = "Nothing is picked yet: tick examples above, or write their numbers."
-NOTHING_FITS = "No example of the data set fits. Ask for less of them."
-LATER = "What the model says of them is computed when the study opens."
-PRACTICE = "for practice"
+NOTHING_PICKED = "No examples selected yet. Check examples above, or enter their numbers."
+NOTHING_FITS = "No example of the data set matches the filters. Relax them."
+LATER = "Predictions are computed when the study opens."
+PRACTICE = "practice"
 
 
 @dataclass(frozen=True)
@@ -74,34 +75,34 @@ class ExampleCard:
 def draw_items() -> None:
     """Draw the controls and the preview of the items."""
     st.subheader("Items", anchor=False)
-    draw_choice("items.how", "How items are chosen", CHOICES)
+    draw_choice("items.how", CHOICES)
     how = field_value("items.how")
     with field_row():
         if how != "hand":
-            draw_number("items.count", "Number of items")
-        draw_number("practice", "Practice items")
-        draw_line("items.split", "Part of the data set", "Such as train or test. Empty: the usual one.", NARROW)
-        draw_number("seed", "Seed")
+            draw_number("items.count")
+        draw_number("practice")
+        draw_line("items.split", "For example, train or test. If empty, the default split.", NARROW)
+        draw_number("seed")
     if how == "hand":
-        draw_text("items.indices", "Numbers of the examples", HAND_HELP, 80)
+        draw_text("items.indices", HAND_HELP, 80)
         _draw_picker(field_value("kind"), _dataset(), field_value("items.split").strip() or None)
     if how == "filter":
         _draw_conditions()
     try:
         design = _items_design()
     except UsageError as error:
-        show_error(str(error))
+        show_error(describe_field_error(error))
         return
     _draw_preview(design)
 
 
 def _draw_conditions() -> None:
     with field_row():
-        draw_line("items.label", "Class", "Its name in the data set. Empty: any.", NARROW)
+        draw_line("items.label", "The name of a class of the data set. If empty, any class.", NARROW)
         if field_value("kind") == "text":
-            draw_number("items.least_words", "Fewest words")
-            draw_number("items.most_words", "Most words")
-    draw_choice("items.judged", "The model is", JUDGED)
+            draw_number("items.least_words")
+            draw_number("items.most_words")
+    draw_choice("items.judged", JUDGED)
 
 
 def _items_design() -> Design:
@@ -121,21 +122,19 @@ def _draw_picker(kind: str, dataset: str, split: str | None) -> None:
 
     The checkboxes and the list of numbers stay in sync.
     """
-    section = st.expander(
-        "Look through the data set and tick", icon=":material/checklist:", key=field_key(PICKER), on_change="rerun"
-    )
+    section = st.expander("Browse the data set", icon=":material/checklist:", key=field_key(PICKER), on_change="rerun")
     if not section.open:
         return
     with section:
         try:
             _draw_boxes(open_source(kind, dataset, split), parse_indices(field_value(INDICES)))
         except Exception as error:
-            show_error(describe_error(error))
+            show_error(describe_field_error(error))
 
 
 def _draw_boxes(source: ExampleSource, picked: Sequence[int]) -> None:
     start = _draw_page_controls(source.count)
-    st.caption(f"{len(picked):,} picked, in the order in which they were ticked. No model is loaded for looking.")
+    st.caption(f"{len(picked):,} selected, in the order of selection.")
     cards = [_readable_card(source, index) for index in range(start, min(start + A_PAGE, source.count))]
     if not any(card.url for card in cards):
         for card in cards:
@@ -154,14 +153,14 @@ def _draw_page_controls(count: int) -> int:
     last = count - 1
     set_field(START, min(last, st.session_state.get(field_key(START)) or 0))
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        st.number_input("From number", 0, last, key=field_key(START), step=A_PAGE, width=NARROW, persist_state="page")
+        st.number_input("First example", 0, last, key=field_key(START), step=A_PAGE, width=NARROW, persist_state="page")
         start: int = field_value(START)
-        for label, to in (("Page back", start - A_PAGE), ("Page on", start + A_PAGE)):
+        for label, to in (("Previous page", start - A_PAGE), ("Next page", start + A_PAGE)):
             st.button(
                 label, key=field_key(f"pick.{label}"), on_click=set_field, args=(START, max(0, to)),
                 disabled=start == 0 if to < start else to > last,
             )  # fmt: skip
-    st.caption(f"{start:,} to {min(last, start + A_PAGE - 1):,} of 0 to {last:,}")
+    st.caption(f"Examples {start:,} to {min(last, start + A_PAGE - 1):,}; the last one is {last:,}")
     return start
 
 
@@ -185,20 +184,20 @@ def _toggle(index: int) -> None:
 
 def _draw_preview(design: Design) -> None:
     """Draw the first items for the current form; it runs only while open. Only the design's items must be valid."""
-    section = st.expander("Preview of the items", icon=":material/preview:", key=field_key(PREVIEW), on_change="rerun")
+    section = st.expander("Preview items", icon=":material/preview:", key=field_key(PREVIEW), on_change="rerun")
     if not section.open:
         return
     with section:
         try:
             source = open_source(design.kind, design.dataset, design.items.split)
-            with st.spinner("Looking for the items …"):
+            with st.spinner("Selecting items …"):
                 items = [(example_card(one), practice) for one, practice in preview_items(design, source)]
             st.caption(_describe_preview(design, len(items)))
             if design.kind == "image":
                 use_thumbnails()
             st.html(_cards_html(items))
         except Exception as error:
-            show_error(describe_error(error))
+            show_error(describe_field_error(error))
 
 
 def _describe_preview(design: Design, number: int) -> str:
@@ -207,10 +206,10 @@ def _describe_preview(design: Design, number: int) -> str:
         return NOTHING_PICKED if design.items.how == "hand" else NOTHING_FITS
     if awaits_model(design):
         return (
-            f"The first {number:,} examples of which the model will be asked: it must be {design.items.judged}. Which "
-            "of them become items is known when the study opens."
+            f"The first {number:,} candidates. Those for which the model is {design.items.judged} become items when "
+            "the study opens."
         )
-    return f"The first {number:,} of {item_count(design):,} items, practice items counted. {LATER}"
+    return f"The first {number:,} of {item_count(design):,} items, including practice items. {LATER}"
 
 
 def _cards_html(items: Sequence[tuple[ExampleCard, bool]]) -> str:

@@ -25,19 +25,26 @@ CHOICES = ("seed", "filter", "hand")
 JUDGED = ("any", "right", "wrong")
 QUESTION = "Which explanation aligns the most with how you would explain a similar decision?"
 """SMaT's question (Fernandes et al., 2022, section 5.2)."""
+CONSENT_PLACEHOLDERS = ("[your organization]", "[number of minutes]", "[name and email address]")
+"""Parts of the default consent text that the organizer has to fill in."""
 CONSENT = (
-    "Taking part is voluntary, and you can stop at any time. Your answers and how long they took are kept under a "
-    "pseudonym drawn by chance; nothing else about you is asked or kept."
+    "**Purpose.** This study examines how people judge explanations of a machine learning model. It is run by "
+    "[your organization].\n\n"
+    "**Duration.** It takes about [number of minutes] minutes. Participation is voluntary, and you can stop at any "
+    "time.\n\n"
+    "**Data.** Your answers and response times are stored under a generated pseudonym. Nothing else about you is "
+    "collected.\n\n"
+    "**Contact.** If you have questions, or want your answers deleted, write to [name and email address]."
 )
 INSTRUCTIONS = (
-    "You see an input and what a model says of it. Below are explanations of the model's answer without names, in an "
-    "order drawn by chance. Rank them: the best first; those that you find equally good may share a rank. If you "
-    "cannot tell, say so."
+    "You see an input and a model's prediction for it. Below are several explanations of the prediction, unnamed and "
+    "in shuffled order. Rank them from best to worst. Explanations that you find equally good may share a rank. If you "
+    "have no preference, choose “Cannot tell”."
 )
-GUESS_QUESTION = "What does the model say of this input?"
+GUESS_QUESTION = "What does the model predict for this input?"
 GUESS_INSTRUCTIONS = (
-    "You see an input, and sometimes an explanation of what a model said of it. Guess what it said, and tell how sure "
-    "you are. The model may be wrong: guess its answer, not the right one. If you cannot tell, say so."
+    "You see an input and, for some items, an explanation of a model's answer. Guess this answer, and rate how sure "
+    "you are. The model may be wrong: guess its answer, not the correct one. If you have no idea, choose “Cannot tell”."
 )
 DEFAULT_TEXTS: Mapping[str, Mapping[str, str]] = {
     "question": {RANK: QUESTION, PREDICT: GUESS_QUESTION},
@@ -63,13 +70,17 @@ class ItemChoice:
     `indices` in their order. Practice items are added; of a hand-picked list they are the first.
     """
 
-    how: str = option("seed", "How items are chosen", choices=CHOICES)
-    count: int = option(20, "How many items, practice items not counted", low=1, high=10_000)
-    split: str | None = option(None, "The part of the data set; none: the one that the data set is usually read from")
-    label: str | None = option(None, "filter: only examples of the class of this name")
-    judged: str = option("any", "filter: only examples that the model gets right, or wrong", choices=JUDGED)
-    least_words: int = option(0, "filter: only texts of at least so many words", low=0)
-    most_words: int | None = option(None, "filter: only texts of at most so many words", low=1)
+    how: str = option(
+        "seed", "Random items depend on the seed only; filters and a list by hand narrow the choice", choices=CHOICES
+    )
+    count: int = option(20, "Items whose votes count, without practice items", low=1, high=10_000)
+    split: str | None = option(None, "The split of the data set, such as train; none: the default split")
+    label: str | None = option(None, "filter: only examples of this class")
+    judged: str = option(
+        "any", "filter: only examples that the model classifies correctly, or incorrectly", choices=JUDGED
+    )
+    least_words: int = option(0, "filter: shorter texts are not chosen", low=0)
+    most_words: int | None = option(None, "filter: longer texts are not chosen", low=1)
     indices: tuple[int, ...] = ()
 
 
@@ -85,11 +96,13 @@ class MethodChoice:
 class ExclusionRules:
     """Rules that exclude votes and annotators from the results, declared before the study opens. 0, None: no rule."""
 
-    least_seconds: float = option(0.0, "A vote made in less time is left out, in seconds", low=0)
-    least_votes: int = option(0, "Who gave fewer votes is left out", low=0)
-    most_cannot_tell: float | None = option(None, "Who could not tell in a larger share is left out", low=0, high=1)
+    least_seconds: float = option(0.0, "Faster votes are excluded as careless", low=0)
+    least_votes: int = option(0, "People who answered fewer items are excluded with all their votes", low=0)
+    most_cannot_tell: float | None = option(
+        None, "People who chose “cannot tell” more often, as a share of their answers, are excluded", low=0, high=1
+    )
     least_consistency: float | None = option(
-        None, "Who ranks repeated items with a smaller mean Kendall's tau is left out", low=-1, high=1
+        None, "People whose two rankings of repeated items have a lower mean Kendall's tau are excluded", low=-1, high=1
     )
 
 
@@ -109,21 +122,28 @@ class Design:
     instructions: str = INSTRUCTIONS
     model: str = ""
     dataset: str = ""
-    mode: str = option("rank", "What people do", choices=MODES)
-    kind: str = option("text", "What the items are", choices=KINDS)
+    mode: str = option(
+        "rank", "Rank explanations of known predictions, or guess hidden predictions with their help", choices=MODES
+    )
+    kind: str = option("text", "Model, data set and methods depend on it", choices=KINDS)
     items: ItemChoice = ItemChoice()
     methods: tuple[MethodChoice, ...] = ()
-    placebo: bool = option(True, "A random explanation is mixed in")
-    colors: str = option(BY_RANK, "What the colors of an explanation show", choices=COLORS)
-    practice: int = option(2, "Practice items, which do not count", low=0, high=20)
-    repeats: int = option(2, "Items that a person sees twice", low=0, high=1_000)
-    items_per_annotator: int = option(20, "Items that a person sees", low=1, high=10_000)
-    votes_per_item: int | None = option(
-        None, "An item with so many votes is given to nobody else; of guesses, so many in each condition", low=1
+    placebo: bool = option(True, "Add a random explanation")
+    colors: str = option(BY_RANK, "Ranks hide sizes and signs of scores, which can reveal a method", choices=COLORS)
+    practice: int = option(2, "Shown first; their votes are not counted", low=0, high=20)
+    repeats: int = option(2, "Items shown to each person a second time, to measure self-consistency", low=0, high=1_000)
+    items_per_annotator: int = option(
+        20,
+        "Each person gets a random subset of the study's items, without practice and repeated items",
+        low=1,
+        high=10_000,
     )
-    closes_at: float | None = option(None, "When the study closes by itself", low=0)
+    votes_per_item: int | None = option(
+        None, "An item with this many votes is no longer shown; for guesses, this many per condition", low=1
+    )
+    closes_at: float | None = option(None, "The time at which the study closes automatically", low=0)
     exclusion: ExclusionRules = ExclusionRules()
-    seed: int = option(0, "Draws the items and the random explanations", low=0, high=2**31 - 1)
+    seed: int = option(0, "Determines random items and random explanations", low=0, high=2**31 - 1)
 
     @property
     def ballot_methods(self) -> tuple[MethodChoice, ...]:
@@ -162,11 +182,11 @@ def check_design(design: Design) -> Design:
     design = apply_default_texts(Design.from_json(design.to_json()))
     for name in ("title", "question", "model", "dataset"):
         if not getattr(design, name).strip():
-            raise UsageError(f"design.{name}: must not be empty. Write it.")
+            raise UsageError(f"design.{name}: must not be empty.")
     _check_items(design)
     least = design.exclusion.least_consistency
     if design.mode == PREDICT and least is not None:
-        raise not_allowed("design.exclusion.least_consistency", "none where people guess: it is of rankings", least)
+        raise not_allowed("design.exclusion.least_consistency", "none in a study of guesses", least)
     return dataclasses.replace(design, methods=_check_methods(design))
 
 
@@ -186,37 +206,42 @@ def apply_default_texts(design: Design) -> Design:
     return dataclasses.replace(design, **texts)
 
 
+def consent_placeholders(consent: str) -> list[str]:
+    """The placeholders of the default consent text that are not filled in."""
+    return [placeholder for placeholder in CONSENT_PLACEHOLDERS if placeholder in consent]
+
+
 def _check_items(design: Design) -> None:
     items = design.items
     if items.how == "hand" and len(items.indices) <= design.practice:
         raise UsageError(
-            f"design.items.indices: must name more than the {design.practice} practice items, which come first, got "
-            f"{len(items.indices)}. Name more, or take fewer practice items."
+            f"design.items.indices: must list more than the {design.practice} practice items, which come first, got "
+            f"{len(items.indices)}. List more, or use fewer practice items."
         )
     if items.how == "filter" and items.most_words is not None and items.most_words < items.least_words:
-        raise not_allowed("design.items.most_words", f"at least least_words ({items.least_words})", items.most_words)
+        raise not_allowed("design.items.most_words", f"at least the minimum ({items.least_words})", items.most_words)
     if design.items_per_annotator > design.item_count:
         allowed = f"at most the study's {design.item_count} items"
         raise not_allowed("design.items_per_annotator", allowed, design.items_per_annotator)
     if design.repeats >= design.items_per_annotator:
-        allowed = f"less than items_per_annotator ({design.items_per_annotator})"
-        raise not_allowed("design.repeats", allowed, design.repeats, "Something must lie between two looks.")
+        allowed = f"less than the items per person ({design.items_per_annotator})"
+        raise not_allowed("design.repeats", allowed, design.repeats)
 
 
 def _check_methods(design: Design) -> tuple[MethodChoice, ...]:
     if not MIN_METHODS <= len(design.methods) <= MAX_METHODS:
         allowed = f"{MIN_METHODS} to {MAX_METHODS} methods"
         got = ", ".join(method.id for method in design.methods) or "none"
-        raise UsageError(f"design.methods: must be {allowed}, got {got}. The placebo is not counted.")
+        raise UsageError(f"design.methods: must be {allowed}, got {got}. The placebo does not count.")
     methods: list[MethodChoice] = []
     for choice in design.methods:
         method = explainer(choice.id, design.kind)
         methods.append(MethodChoice(method.id, as_plain(from_mapping(method.params, choice.params, method.id))))
     for place, choice in enumerate(methods):
         if choice in methods[:place]:
-            raise UsageError(f"design.methods: {choice.id} is there twice with the same parameters. Leave one out.")
+            raise UsageError(f"design.methods: {choice.id} is listed twice with the same parameters. Remove one.")
         if design.placebo and choice.id == PLACEBO:
-            raise UsageError(f"design.methods: {PLACEBO} is the placebo already. Leave it out, or the placebo.")
+            raise UsageError(f"design.methods: {PLACEBO} is already the placebo. Remove one of them.")
     return tuple(methods)
 
 

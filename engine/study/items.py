@@ -234,8 +234,8 @@ def select_items(design: Design, report: Report = silent, cancel: CancelToken | 
         pairs += _judge(design, source, _predict(design, batch, report, cancel))
     if len(pairs) < total:
         raise ExegesisError(
-            f"design.items: {total} are wanted with the practice items, but of the {source.count:,} examples of "
-            f"{source.name} only {len(pairs)} fit. Ask for fewer, or for less of them."
+            f"design.items: {total} are needed, including practice items, but only {len(pairs)} of the "
+            f"{source.count:,} examples of {source.name} match. Use fewer items, or relax the filters."
         )
     counted, practice = pairs[: design.items.count], pairs[design.items.count : total]
     return _to_items(practice, True) + _to_items(counted, False)

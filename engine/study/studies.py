@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from cache import key_for
 from engine.errors import ExegesisError, UsageError
+from engine.format import count_text
 from engine.progress import CancelToken, Report, silent
 from engine.study.access import is_token, new_token
 from engine.study.database import Annotator, Event, Item, Study, Vote, study_database
@@ -192,11 +193,17 @@ def study_log(study: int) -> list[tuple[str, float, dict[str, Any]]]:
 
 @dataclass(frozen=True)
 class AnswerCounts:
-    """`annotators`: people who consented. `answers`: without practice and undone answers."""
+    """`annotators`: people who consented; `voters`: those who answered. `answers`: without practice and undone ones."""
 
     annotators: int = 0
     answers: int = 0
     cannot_tell: int = 0
+    voters: int = 0
+
+    @property
+    def people(self) -> str:
+        """Both numbers of people: 12 annotators (9 voted)."""
+        return f"{count_text(self.annotators, 'annotator')} ({self.voters:,} voted)"
 
 
 NO_ANSWERS = AnswerCounts()
@@ -206,14 +213,13 @@ def count_answers() -> dict[int, AnswerCounts]:
     """Counts by study, without studies that nobody joined; computed in the database, since lists must be fast."""
     people = sa.select(Annotator.study, sa.func.count()).where(Annotator.consented.is_not(None))
     unsure = sa.func.count().filter(Vote.ranks.is_(None), Vote.guess.is_(None))
-    votes = sa.select(Vote.study, sa.func.count(), unsure).join(Item, Item.id == Vote.item)
+    voters = sa.func.count(Vote.annotator.distinct())
+    votes = sa.select(Vote.study, sa.func.count(), unsure, voters).join(Item, Item.id == Vote.item)
     votes = votes.where(~Item.practice, Vote.superseded_by.is_(None)).group_by(Vote.study)
     with study_database().reading() as session:
         annotators = {row[0]: row[1] for row in session.execute(people.group_by(Annotator.study))}
-        answers = {study: (count, cannot_tell) for study, count, cannot_tell in session.execute(votes)}
-    return {
-        study: AnswerCounts(annotators.get(study, 0), *answers.get(study, (0, 0))) for study in annotators | answers
-    }
+        answers = {study: tuple(numbers) for study, *numbers in session.execute(votes)}
+    return {study: AnswerCounts(annotators.get(study, 0), *answers.get(study, ())) for study in annotators | answers}
 
 
 def to_record(row: Study) -> StudyRecord:

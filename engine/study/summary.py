@@ -354,7 +354,7 @@ def forecast_pairs(ratings: Sequence[Rating], annotators: int, votes: int) -> tu
         people = None
         if annotators >= MIN_PEOPLE and is_apart(gap, reach, MAX_PEOPLE):
             people = MIN_PEOPLE + bisect_left(range(MIN_PEOPLE, MAX_PEOPLE), True, key=partial(is_apart, gap, reach))
-        all_votes = None if people is None else math.ceil(people * votes / annotators)
+        all_votes = None if people is None else _expected_votes(people, annotators, votes)
         forecasts.append(PairForecast(better.method, worse.method, gap, gap > reach, people, all_votes))
     return tuple(forecasts)
 
@@ -362,17 +362,26 @@ def forecast_pairs(ratings: Sequence[Rating], annotators: int, votes: int) -> tu
 def forecast_power(ratings: Sequence[Rating], annotators: int, votes: int) -> tuple[ExpectedPower, ...]:
     """Number of separated pairs by number of votes, from two annotators to four times the current number.
 
-    Empty without a forecast.
+    Includes the numbers that separate a pair, and reaches the next one, however far. Empty without a forecast.
     """
     if annotators < MIN_PEOPLE:
         return ()
-    pairs = [pair.annotators for pair in forecast_pairs(ratings, annotators, votes)]
-    maximum, each = max(4 * annotators, 8), votes / annotators
+    forecasts = forecast_pairs(ratings, annotators, votes)
+    needed = [pair.annotators for pair in forecasts if pair.annotators is not None]
+    following = [pair.annotators for pair in forecasts if pair.annotators is not None and not pair.apart]
+    maximum = max(4 * annotators, 8, min(following, default=0))
     steps = range(POWER_STEPS + 1)
-    people = sorted({round(MIN_PEOPLE * (maximum / MIN_PEOPLE) ** (step / POWER_STEPS)) for step in steps})
+    people = {round(MIN_PEOPLE * (maximum / MIN_PEOPLE) ** (step / POWER_STEPS)) for step in steps}
+    people |= {number for number in needed if number <= maximum}
     return tuple(
-        ExpectedPower(n, round(n * each), sum(pair is not None and pair <= n for pair in pairs)) for n in people
+        ExpectedPower(n, _expected_votes(n, annotators, votes), sum(number <= n for number in needed))
+        for n in sorted(people)
     )
+
+
+def _expected_votes(people: int, annotators: int, votes: int) -> int:
+    """Votes of so many people if each gives as many as the current annotators did on average."""
+    return math.ceil(people * votes / annotators)
 
 
 def _describe_ratings(summary: RankingSummary) -> str:

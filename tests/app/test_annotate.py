@@ -113,7 +113,7 @@ def test_who_agrees_gets_a_code_once_and_then_the_first_item() -> None:
     assert title(page) == "Your code"
     assert code.value == page.session_state[SEAT_KEY]["code"]
     press(page, "I have it")
-    assert (title(page), len(page.code)) == ("What to do", 0)
+    assert (title(page), len(page.code)) == ("Instructions", 0)
     press(page, "Begin")
     assert title(page) == "Practice"
     assert joined() == 1

@@ -54,24 +54,24 @@ def captions(page: AppTest) -> str:
 
 def test_the_first_items_are_shown_as_the_form_stands(tmp_path: Path) -> None:
     page = form(text_design(tmp_path), "preview")
-    assert "The first 4 of 4 items, practice items counted." in captions(page)
+    assert "The first 4 of 4 items, including practice items." in captions(page)
     assert sum(text in said(page) for text in TEXTS) == 4
-    assert "for practice" in said(page)
+    assert "· practice" in said(page)
     page.segmented_control(key=field_key("items.how")).set_value("hand")
-    assert "Nothing is picked yet" in captions(run(page))
+    assert "No examples selected yet" in captions(run(page))
     page.text_area(key=field_key("items.indices")).set_value("3, 1")
     shown = said(run(page))
-    assert "<dt>3 · good · for practice</dt>" in shown
+    assert "<dt>3 · good · practice</dt>" in shown
     assert TEXTS[1] in shown
     assert TEXTS[0] not in shown
 
 
 def test_what_is_wrong_with_the_choice_is_said_in_its_place(tmp_path: Path) -> None:
     page = form(text_design(tmp_path, items=ItemChoice("filter", 3, label="fair")), "preview")
-    assert "design.items.label: must be a class of" in errors(page)[0]
+    assert "Class: must be a class of" in errors(page)[0]
     page.text_input(key=field_key("items.label")).set_value("")
     page.segmented_control(key=field_key("items.judged")).set_value("wrong")
-    assert "it must be wrong" in captions(run(page))
+    assert "the model is wrong" in captions(run(page))
     assert not errors(page)
     page.text_input(key=field_key("items.split")).set_value("dev")
     assert "one file without splits" in errors(run(page))[0]
@@ -88,7 +88,7 @@ def test_ticks_and_the_list_of_numbers_are_one(tmp_path: Path) -> None:
     page.text_area(key=field_key("items.indices")).set_value("7")
     assert [box.key for box in run(page).checkbox if box.value] == [field_key("pick.7")]
     page.text_area(key=field_key("items.indices")).set_value("x")
-    assert "design.items.indices" in errors(run(page))[0]
+    assert errors(run(page))[0].startswith("Example numbers: must be numbers and spans")
 
 
 def test_the_data_set_is_looked_through_a_page_at_a_time(tmp_path: Path) -> None:
@@ -97,14 +97,14 @@ def test_the_data_set_is_looked_through_a_page_at_a_time(tmp_path: Path) -> None
     with Path(design.dataset).open("a", encoding="utf-8") as file:
         file.writelines(f"Text {place},good\n" for place in range(len(TEXTS), last + 1))
     page = form(design, "pick")
-    assert page.button(key=field_key("pick.Page back")).disabled
-    page.button(key=field_key("pick.Page on")).click()
+    assert page.button(key=field_key("pick.Previous page")).disabled
+    page.button(key=field_key("pick.Next page")).click()
     run(page)
     assert page.checkbox[0].key == field_key("pick.12")
-    assert "12 to 23 of 0 to 29" in captions(page)
+    assert "Examples 12 to 23; the last one is 29" in captions(page)
     page.number_input(key=field_key("pick.from")).set_value(last)
     assert [box.key for box in run(page).checkbox] == [field_key(f"pick.{last}")]
-    assert page.button(key=field_key("pick.Page on")).disabled
+    assert page.button(key=field_key("pick.Next page")).disabled
 
 
 def test_pictures_are_picked_by_their_thumbnails(tmp_path: Path) -> None:
@@ -129,7 +129,7 @@ def test_one_method_with_different_parameters_stands_in_the_form(tmp_path: Path)
     assert [method.params["n_samples"] for method in methods[:2]] == [40, 50]
     page.selectbox(key="study.form.text.again").set_value("lime")
     run(page)
-    assert "lime is there twice with the same parameters" in errors(page)[0]
+    assert "lime is listed twice with the same parameters" in errors(page)[0]
     assert page.button(key="study.open").disabled
     page.multiselect(key="study.form.text.methods").unselect("lime#4")
     assert not errors(run(page))

@@ -136,15 +136,15 @@ def test_the_preset_becomes_a_draft_as_it_is(monkeypatch: pytest.MonkeyPatch, tm
     assert tuple(method.id for method in made.design.methods) == smat_methods(made.design.model, "text")
     assert made.design.methods[1].params["n_steps"] == 50
     assert (made.design.mode, made.design.placebo, made.design.repeats, made.state) == ("rank", True, 2, "draft")
-    assert "The draft is saved" in notes(page)[1]
+    assert "Draft saved" in notes(page)[1]
 
 
 def test_what_the_form_does_not_allow_is_said_and_nothing_is_kept() -> None:
     page = press(opened(**{NEW: "blank"}), "save")
-    assert "design.title: must not be empty" in errors(page)[0]
+    assert errors(page)[0] == "Title: must not be empty."
     page.text_input(key="study.form.title").set_value("T")
     page = press(run(page), "save")
-    assert "design.methods: must be 2 to 6 methods, got none" in errors(page)[0]
+    assert "Methods: must be 2 to 6 methods, got none" in errors(page)[0]
     assert studies.list_studies() == []
 
 
@@ -219,9 +219,9 @@ def test_a_link_that_others_cannot_follow_is_said_to_lead_nowhere_else(url: str,
 def test_how_far_an_opening_is_counts_examples_and_names_methods() -> None:
     opening = Opening(1)
     for report, told in (
-        ((0, 0, ""), "reading the data set and the model"),
+        ((0, 0, ""), "loading the data set and the model"),
         ((3, 9, "examples"), "3 of 9 examples"),
-        ((1, 4, "lime"), "1 of 4 explanations, now lime"),
+        ((1, 4, "lime"), "1 of 4 explanations (lime)"),
     ):
         opening._report(*report)
         assert opening.progress[1].startswith(told)
@@ -251,7 +251,7 @@ def test_a_stopped_opening_leaves_a_draft(tmp_path: Path) -> None:
 def test_a_study_goes_from_open_to_archived(tmp_path: Path) -> None:
     study = opened_study(text_design(tmp_path))
     page = opened(**{STUDY: study.id})
-    assert "nobody has taken part yet" in said(page)
+    assert "no participants yet" in said(page)
     assert "Gradient; LIME (n_samples 40)" in said(page)
     studies.close(study.id)
     page = press(run(page), "archive")
@@ -298,7 +298,7 @@ def test_a_title_is_text_wherever_it_stands(tmp_path: Path) -> None:
 def test_a_draft_from_a_file_opens_with_what_it_brought(tmp_path: Path) -> None:
     made = import_study(export_study(opened_study(text_design(tmp_path)).id))
     page = opened(**{STUDY: made.id})
-    assert "with exactly those" in notes(page)[1]
+    assert "uses exactly those" in notes(page)[1]
     assert not page.text_input
     assert not page.button(key="study.open").disabled
 

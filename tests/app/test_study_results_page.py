@@ -119,7 +119,7 @@ def test_many_votes_give_an_answer_intervals_and_smats_setting_with_its_warning(
     assert said.startswith("People prefer Integrated gradients: it is rated above every other method.\n")
     for sentence in (PLAUSIBLE, SMAT_WARNING, "30 rankings by 6 annotators", "better than the placebo, Random"):
         assert sentence in said
-    assert "42 answers by 6 annotators; 12 repeats, not rated: they tell how steadily people answer." in said
+    assert "6 annotators (6 voted), 42 answers; 12 repeats, used for self-consistency only." in said
     rows = {row["Method"]: row for row in tables_of(page)[0]}
     for rating in found.ratings:
         row = rows[TITLES[rating.method] + (" (placebo)" if rating.method == "random" else "")]
@@ -163,7 +163,7 @@ def test_answers_that_rank_nothing_give_no_rating_but_are_told() -> None:
     confirm(person.id, Answer(ballot.token, new_token(), None, 3.0))
     page = opened(*ANSWER_SECTIONS, study=study.id)
     assert page.info[0].value == "Nothing is ranked yet, so there is no rating."
-    assert "1 answer by 1 annotator; 1 could not tell." in words_of(page)
+    assert "1 annotator (1 voted), 1 answer; 1 “cannot tell”." in words_of(page)
     assert [box.label for box in page.expander] == TITLES_OF_SECTIONS[len(RANKING_SECTIONS) :]
 
 

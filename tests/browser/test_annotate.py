@@ -100,7 +100,7 @@ def test_by_mouse_from_the_link_to_the_thanks(server: Server, own: int, address:
 def test_by_keyboard_alone(server: Server, own: int, address: str, open_page: Open) -> None:
     page = open_page(address)
     expect(button(page, AGREE)).to_be_visible(timeout=TIMEOUT_MS)
-    for label, then in ((AGREE, "Your code"), ("I have it", "What to do"), ("Begin", "Practice")):
+    for label, then in ((AGREE, "Your code"), ("I have it", "Instructions"), ("Begin", "Practice")):
         press_until(page, label)
         page.keyboard.press("Enter")
         expect(heading(page, then)).to_be_focused(timeout=TIMEOUT_MS)
@@ -172,10 +172,10 @@ def test_a_reload_shows_the_code_until_they_have_it_and_then_what_to_do(address:
     page.reload()
     expect(page.get_by_text(code, exact=True)).to_be_visible(timeout=TIMEOUT_MS)
     button(page, HAVE_IT).click()
-    expect(heading(page, "What to do")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(heading(page, "Instructions")).to_be_visible(timeout=TIMEOUT_MS)
     page.wait_for_function(f"() => {HELD}.some(held => held.includes('instructions'))", timeout=TIMEOUT_MS)
     page.reload()
-    expect(heading(page, "What to do")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(heading(page, "Instructions")).to_be_visible(timeout=TIMEOUT_MS)
     button(page, BEGIN).click()
     at_item(page, "Practice")
 

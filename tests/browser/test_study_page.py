@@ -27,9 +27,9 @@ def made(page: Page) -> None:
     """A draft by the preset, of so few items that it opens soon."""
     press(page, "New study: SMaT's four methods")
     number(page, "Number of items", "3")
-    number(page, "Items a person sees", "3")
-    press(page, "Save the draft")
-    expect(page.get_by_text("The draft is saved")).to_be_visible(timeout=TIMEOUT_MS)
+    number(page, "Items per person", "3")
+    press(page, "Save draft")
+    expect(page.get_by_text("Draft saved")).to_be_visible(timeout=TIMEOUT_MS)
 
 
 def test_what_is_typed_while_the_form_is_drawn_stays(server: Server, open_page: Callable[..., Page]) -> None:
@@ -39,14 +39,14 @@ def test_what_is_typed_while_the_form_is_drawn_stays(server: Server, open_page: 
     title.fill("Typed at once")
     title.press("Tab")
     number(page, "Number of items", "4")
-    number(page, "Items a person sees", "4")
+    number(page, "Items per person", "4")
     settled(page)
     expect(title).to_have_value("Typed at once")
-    press(page, "Save the draft")
+    press(page, "Save draft")
     expect(page.get_by_role("heading", name="Typed at once")).to_be_visible(timeout=TIMEOUT_MS)
     settled(page)
     expect(page.get_by_role("spinbutton", name="Number of items")).to_have_value("4")
-    expect(page.get_by_role("spinbutton", name="Items a person sees")).to_have_value("4")
+    expect(page.get_by_role("spinbutton", name="Items per person")).to_have_value("4")
 
 
 def test_an_organizer_makes_opens_sends_closes_copies_archives_and_deletes(
@@ -55,8 +55,8 @@ def test_an_organizer_makes_opens_sends_closes_copies_archives_and_deletes(
     page = open_page(f"{server.url}/study", width=390)
     made(page)
     assert fits(page)
-    press(page, "Open the study …")
-    answer(page, "Open the study")
+    press(page, "Open study …")
+    answer(page, "Open study")
     expect(page.get_by_text("Opening:").or_(page.get_by_text("Join link")).first).to_be_visible(timeout=TIMEOUT_MS)
     expect(page).to_have_url(re.compile("[?&]study=."))
     address = page.url

@@ -36,7 +36,7 @@ ANSWERS = 3
 """Of one person; practice does not count."""
 SECTIONS = tuple(RANKING_SECTIONS[name][0] for name in ("wins", "agreement"))
 MEASURES = {"Kendall's W": "kendalls_w", "Krippendorff's α": "krippendorffs_alpha"}
-SMALL = {"Number of items": "2", "Practice items": "1", "Items a person sees": "2", "Of these seen twice": "1"}
+SMALL = {"Number of items": "2", "Practice items": "1", "Items per person": "2", "Repeated items": "1"}
 
 
 def test_from_the_design_to_the_results(server: Server, open_page: Open, tmp_path: Path) -> None:
@@ -65,17 +65,17 @@ def opened(page: Page, folder: Path) -> str:
     """SMaT's study of a tiny checkpoint is made and opened; its join link."""
     design = text_design(folder)
     press(page, "New study: SMaT's four methods")
-    expect(button(page, "Save the draft")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(button(page, "Save draft")).to_be_visible(timeout=TIMEOUT_MS)
     for label, other in (("Model", design.model), ("Data set", design.dataset)):
         box = page.get_by_role("combobox", name=label)
         box.fill(other, timeout=TIMEOUT_MS)
         box.press("Enter")
     for label, value in SMALL.items():
         number(page, label, value)
-    press(page, "Save the draft")
-    expect(page.get_by_text("The draft is saved")).to_be_visible(timeout=TIMEOUT_MS)
-    press(page, "Open the study …")
-    answer(page, "Open the study")
+    press(page, "Save draft")
+    expect(page.get_by_text("Draft saved")).to_be_visible(timeout=TIMEOUT_MS)
+    press(page, "Open study …")
+    answer(page, "Open study")
     shown = page.get_by_text(LINK)
     expect(shown).to_be_visible(timeout=2 * TIMEOUT_MS)
     return shown.inner_text()
@@ -110,7 +110,7 @@ def results(server: Server, page: Page) -> Found:
 
 def expect_answers(page: Page, answers: int, people: int) -> None:
     """The page, which nobody loads again, comes to tell of these."""
-    came = f"{count(answers, 'answer')} by {count(people, 'annotator')}"
+    came = f"({people:,} voted), {count(answers, 'answer')}"
     expect(page.get_by_text(came)).to_be_visible(timeout=TIMEOUT_MS)
 
 

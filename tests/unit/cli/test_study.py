@@ -181,7 +181,7 @@ def test_what_was_left_out_is_told(run: Run, design: str) -> None:
         (("close", "9"), "study: there is no study 9. List them with: exegesis study list."),
         (("open", "x"), "ID: must be a whole number of at least 1, got 'x'."),
         (("results", "9"), "study: there is no study 9."),
-        (("create",), "design.title: must not be empty. Write it."),
+        (("create",), "design.title: must not be empty."),
         (("create", "absent.json"), "FILE: must be a file with JSON, got 'absent.json' (No such file or directory)."),
         (("create", "-"), "FILE: - is not valid JSON"),
         (("create", "--preset", "smut"), "preset: unknown name 'smut'. Did you mean 'smat'?"),

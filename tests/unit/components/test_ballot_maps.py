@@ -131,6 +131,13 @@ def test_the_scale_names_the_class_only_where_it_may_be_told() -> None:
         assert "good" not in scale_html(None, colors)
 
 
+def test_the_scale_names_the_colors() -> None:
+    for colors in COLORS:
+        html = scale_html(None, colors)
+        assert ("teal" in html) == (colors != "sign")
+        assert ("Blue parts speak for the answer, orange parts against it." in html) == (colors == "sign")
+
+
 def test_without_signs_nothing_says_for_or_against() -> None:
     scores = np.linspace(0, 1, len(encoded(Example(TEXT))))
     for colors in ("rank", "size"):

@@ -56,9 +56,11 @@ def test_no_two_states_look_alike() -> None:
 
 def test_what_it_gathered_is_counted() -> None:
     assert study_progress(record(), AnswerCounts()) == "not opened yet"
-    assert study_progress(record("open"), AnswerCounts()) == "nobody has taken part yet"
-    assert study_progress(record("open"), AnswerCounts(1, 12)) == "12 answers of 1 annotator"
-    assert study_progress(record("closed"), AnswerCounts(2, 12, 3)) == "12 answers of 2 annotators, 3 “cannot tell”"
+    assert study_progress(record("open"), AnswerCounts()) == "no participants yet"
+    assert study_progress(record("open"), AnswerCounts(12, 110, voters=9)) == "12 annotators (9 voted), 110 answers"
+    assert study_progress(record("closed"), AnswerCounts(1, 1, 1, 1)) == (
+        "1 annotator (1 voted), 1 answer, 1 “cannot tell”"
+    )
 
 
 def test_its_card_names_what_is_compared() -> None:

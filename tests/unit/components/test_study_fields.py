@@ -8,7 +8,15 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from components.study.fields import design_from_fields, field_names, fields_from_design, format_indices, parse_indices
+from components.study.fields import (
+    LABELS,
+    describe_field_error,
+    design_from_fields,
+    field_names,
+    fields_from_design,
+    format_indices,
+    parse_indices,
+)
 from engine.errors import UsageError
 from engine.study.design import BY_SIGN, Design, ExclusionRules, ItemChoice, MethodChoice
 
@@ -81,7 +89,7 @@ def test_numbers_are_read_as_people_write_them(text: str, numbers: list[int]) ->
 
 @pytest.mark.parametrize("text", ["a", "1.5", "-3", "3--4", "7-3", "1-999999999", "0-6000, 0-6000", "1234567890", "²"])
 def test_other_numbers_are_refused_with_an_example(text: str) -> None:
-    with pytest.raises(UsageError, match=r"design.items.indices: must be (numbers and spans such as|rising spans)"):
+    with pytest.raises(UsageError, match=r"design.items.indices: must be (numbers and spans such as|ascending spans)"):
         parse_indices(text)
 
 
@@ -98,3 +106,23 @@ def test_an_empty_control_is_named() -> None:
     fields = fields_from_design(FULL, UTC) | {"items.count": None}
     with pytest.raises(UsageError, match=r"design.items.count: must be a whole number from 1 to 10,000, got None"):
         design_from_fields(fields, "m", "d", [], UTC)
+
+
+@pytest.mark.parametrize(
+    ("message", "shown"),
+    [
+        ("design.title: must not be empty.", "Title: must not be empty."),
+        ("design.items.count: must be 1, got 0.", "Number of items: must be 1, got 0."),
+        ("design.items: 22 are needed.", "Items: 22 are needed."),
+        ("design.methods: must be 2 to 6 methods.", "Methods: must be 2 to 6 methods."),
+        ("design.exclusion.least_seconds: must be 0.", "Minimum time per vote (s): must be 0."),
+        ("lime: unknown name.", "lime: unknown name."),
+    ],
+)
+def test_errors_of_the_form_name_its_labels(message: str, shown: str) -> None:
+    assert describe_field_error(UsageError(message)) == shown
+
+
+def test_every_field_has_a_label_of_its_own() -> None:
+    assert set(field_names()) <= set(LABELS)
+    assert len(set(LABELS.values())) == len(LABELS)

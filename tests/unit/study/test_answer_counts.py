@@ -22,6 +22,7 @@ def test_a_study_that_nobody_joined_is_left_out() -> None:
 def test_practice_what_was_taken_back_and_who_did_not_agree_do_not_count() -> None:
     study, other = open_study(), open_study()
     join(study.token)
+    agreed(study.token)
     agreed(other.token)
     person = agreed(study.token)
     while (ballot := next_ballot(person.id)) is not None:
@@ -32,4 +33,4 @@ def test_practice_what_was_taken_back_and_who_did_not_agree_do_not_count() -> No
     confirm(person.id, Answer(ballot.token, new_token(), None))
     found = counted_votes(study.id)
     assert len(found) == 6
-    assert count_answers() == {study.id: AnswerCounts(1, len(found), 1), other.id: AnswerCounts(1, 0, 0)}
+    assert count_answers() == {study.id: AnswerCounts(2, len(found), 1, voters=1), other.id: AnswerCounts(1)}

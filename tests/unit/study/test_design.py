@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 from engine.errors import UsageError
 from engine.registry import KINDS, all_explainers
 from engine.study.design import (
+    CONSENT,
+    CONSENT_PLACEHOLDERS,
     GUESS_INSTRUCTIONS,
     GUESS_QUESTION,
     INSTRUCTIONS,
@@ -24,6 +26,7 @@ from engine.study.design import (
     ItemChoice,
     MethodChoice,
     check_design,
+    consent_placeholders,
     find_preset,
 )
 
@@ -109,20 +112,20 @@ def test_what_cannot_be_read_is_refused(plain: dict[str, Any], said: str) -> Non
         ({"dataset": ""}, r"design.dataset: must not be empty"),
         ({"methods": METHODS[:1]}, r"design.methods: must be 2 to 6 methods, got gradient"),
         ({"methods": tuple(map(MethodChoice, list(all_explainers())[:7]))}, r"design.methods: must be 2 to 6 methods"),
-        ({"methods": (*METHODS, METHODS[0])}, r"gradient is there twice with the same parameters"),
-        ({"methods": (*METHODS, MethodChoice("random"))}, r"random is the placebo already"),
+        ({"methods": (*METHODS, METHODS[0])}, r"gradient is listed twice with the same parameters"),
+        ({"methods": (*METHODS, MethodChoice("random"))}, r"random is already the placebo"),
         ({"methods": (*METHODS, MethodChoice("lime", {"samples": 3}))}, r"parameter of lime: unknown name 'samples'"),
         ({"methods": (*METHODS, MethodChoice("grad_cam"))}, r"method: unknown name 'grad_cam'"),
-        ({"repeats": 20}, r"design.repeats: must be less than items_per_annotator \(20\), got 20"),
+        ({"repeats": 20}, r"design.repeats: must be less than the items per person \(20\), got 20"),
         ({"items": ItemChoice(count=5)}, r"design.items_per_annotator: must be at most the study's 5 items, got 20"),
-        ({"items": ItemChoice("hand", indices=(4, 5))}, r"must name more than the 2 practice items"),
+        ({"items": ItemChoice("hand", indices=(4, 5))}, r"must list more than the 2 practice items"),
         (
             {"mode": "predict", "exclusion": ExclusionRules(least_consistency=0.5)},
-            r"least_consistency: must be none where people guess: it is of rankings, got 0.5",
+            r"least_consistency: must be none in a study of guesses, got 0.5",
         ),
         (
             {"items": ItemChoice("filter", least_words=9, most_words=8)},
-            r"most_words: must be at least least_words \(9\), got 8",
+            r"most_words: must be at least the minimum \(9\), got 8",
         ),
     ],
 )
@@ -179,3 +182,9 @@ def test_smat_has_its_four_methods_and_says_what_stands_in(kind: str) -> None:
 def test_an_unknown_preset_lists_the_known() -> None:
     with pytest.raises(UsageError, match=r"preset: unknown name 'smatt'. Did you mean 'smat'"):
         find_preset("smatt")
+
+
+def test_the_default_consent_names_what_the_organizer_has_to_fill_in() -> None:
+    assert consent_placeholders(CONSENT) == list(CONSENT_PLACEHOLDERS)
+    assert consent_placeholders(CONSENT.replace("[your organization]", "ours")) == list(CONSENT_PLACEHOLDERS[1:])
+    assert consent_placeholders("Ours [1].") == []

@@ -158,7 +158,7 @@ def test_a_filter_takes_what_meets_all_of_it(judged: str, most_words: int | None
     items = ItemChoice("filter", len(wanted), label="bad", judged=judged, most_words=most_words)
     found = select_items(dataclasses.replace(plain, items=items))
     assert {one.index for one in found} == wanted
-    with pytest.raises(ExegesisError, match=rf"only {len(wanted)} fit"):
+    with pytest.raises(ExegesisError, match=rf"only {len(wanted)} of the"):
         select_items(dataclasses.replace(plain, items=dataclasses.replace(items, count=len(wanted) + 1)))
 
 
@@ -181,8 +181,8 @@ def test_hand_picked_items_keep_their_order_and_the_first_are_practice(tmp_path:
 @pytest.mark.parametrize(
     ("items", "said"),
     [
-        (ItemChoice(count=60), r"61 are wanted with the practice items, but of the 10 examples of .* only 10 fit"),
-        (ItemChoice("filter", 3, least_words=99), r"only 0 fit"),
+        (ItemChoice(count=60), r"61 are needed, including practice items, but only 10 of the 10 examples of .* match"),
+        (ItemChoice("filter", 3, least_words=99), r"only 0 of the"),
         (
             ItemChoice("filter", 3, label="great"),
             r"design.items.label: must be a class of .* \(bad, good\), got 'great'",

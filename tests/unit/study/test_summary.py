@@ -12,6 +12,7 @@ from scipy.stats import t
 from engine.errors import UsageError
 from engine.study.counted_votes import Ranking
 from engine.study.ratings import (
+    Rating,
     comparable_intervals,
     count_differences,
     rate_methods,
@@ -19,7 +20,7 @@ from engine.study.ratings import (
     student_quantile,
 )
 from engine.study.simulation import RankingSimulation, simulate_rankings
-from engine.study.summary import RankingSummary, answer_times, forecast_pairs, summarize_rankings
+from engine.study.summary import RankingSummary, answer_times, forecast_pairs, forecast_power, summarize_rankings
 
 FEW = {"orders": 10, "resamples": 100}
 
@@ -174,3 +175,15 @@ def test_the_chart_of_power_rises(found: RankingSummary) -> None:
     pairs = [point.pairs for point in points]
     assert pairs == sorted(pairs)
     assert {point.annotators: point.pairs for point in points}[12] == sum(pair.apart for pair in found.needed)
+
+
+def test_the_forecast_reaches_the_next_pair_however_far() -> None:
+    """Gap 0.1 and summed half-widths 1 with 10 people: the half-widths must shrink tenfold, beyond 40 people."""
+    ratings = [Rating("a", 0.1, (-0.4, 0.6), 1, 2, 0.0), Rating("b", 0.0, (-0.5, 0.5), 1, 2, 0.0)]
+    wanted = next(n for n in range(2, 9999) if (10 / n) ** 0.5 * student_quantile(n, 1) / student_quantile(10, 1) < 0.1)
+    assert wanted > 40
+    [pair] = forecast_pairs(ratings, 10, 25)
+    last, before = forecast_power(ratings, 10, 25)[-1], forecast_power(ratings, 10, 25)[-2]
+    assert (last.annotators, last.votes, last.pairs) == (wanted, -(-wanted * 25 // 10), 1)
+    assert (pair.annotators, pair.votes) == (last.annotators, last.votes)
+    assert before.pairs == 0
