@@ -192,7 +192,7 @@ def confirm_opening(record: StudyRecord) -> None:
         "continues if you close this page."
     )
     if unfilled := consent_placeholders(design.consent):
-        st.warning(f"The consent text still contains placeholders: {', '.join(unfilled)}.")
+        show_note(f"The consent text still contains placeholders: {', '.join(unfilled)}.")
     draw_dialog_buttons("Open study", "Cancel", partial(start_opening, record.id))
 
 
