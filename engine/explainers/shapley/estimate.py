@@ -76,11 +76,6 @@ class ShapleyEstimate:
     """Highest order of interaction that the estimate models; n where it is exact."""
     notes: tuple[str, ...]
 
-    @property
-    def additivity_gap(self) -> float:
-        """|Σφ - (v_full - v_empty)|."""
-        return abs(float(self.phi.sum()) - (self.v_full - self.v_empty))
-
 
 def least_budget(n: int) -> int:
     """The smallest budget that `plan` takes: n + 2, or all 2^n coalitions where they are fewer."""
