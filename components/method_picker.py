@@ -133,13 +133,19 @@ def chosen_methods(methods: Methods, prefix: str) -> None:
         _changed_line([methods[id] for id in st.session_state[f"{prefix}methods"]], prefix)
 
 
-def all_methods(methods: Methods, usual: Sequence[str], prefix: str, models: Sequence[str] = ()) -> None:
+def all_methods(
+    methods: Methods,
+    usual: Sequence[str],
+    prefix: str,
+    models: Sequence[str] = (),
+    on_open: Callable[[], None] | None = None,
+) -> None:
     """Draw a button that opens the list of all methods.
 
     `usual`: the methods of the preset "Default". `models`: the explained models; the list says why a method does not
-    work on one of them.
+    work on one of them. `on_open`: the button's callback.
     """
-    if st.button("All methods and parameters", key=f"{prefix}all"):
+    if st.button("All methods and parameters", key=f"{prefix}all", on_click=on_open):
         _choose(prefix, st.session_state[f"{prefix}methods"])
         for trait in TRAITS:
             st.session_state[f"{prefix}filter.{trait}"] = ANY

@@ -112,11 +112,8 @@ def _draw_prediction(
 ) -> bool:
     """Draw the bars and the control; return whether the class to explain is one of the model's."""
     prediction, target = probe.prediction, target_index(probe.prediction, chosen)
-    if stacked:
-        bars, choice = st.container(), st.container()
-    else:
-        bars, choice = st.columns([2, 1], gap="medium", vertical_alignment="center")
-    with choice:
+    bars, choice = (st.container(), st.container()) if stacked else st.columns(2, vertical_alignment="center")
+    with choice.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         class_control(prediction, chosen, key)
         if beside is not None:
             beside()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import streamlit as st
 
 from components.compute import warm_up
@@ -14,14 +16,15 @@ from components.images.results import (
     draw_methods,
     draw_prediction,
     draw_questions,
+    draw_summary,
     draw_truth,
     true_patches,
 )
 from components.images.state import (
     WIDGETS,
     draw_method_controls,
+    draw_options,
     draw_pins,
-    draw_view_controls,
     load_state,
     read_controls,
     save_state,
@@ -43,13 +46,10 @@ loaded, opened, notes = load_state(models, methods)
 for note in notes:
     show_error(note)
 
-left, right = st.columns([3, 2], gap="large")
+left, answer = st.columns([3, 2], gap="large")
 with left:
-    draw_focus_controls(models, opened)
+    draw_focus_controls(models, opened, partial(draw_options, methods, opened))
     draw_method_controls(methods)
-with right:
-    answer = st.container()
-    draw_view_controls(methods)
 draw_browse(opened, WIDGETS)
 state = read_controls(loaded, methods, opened)
 save_state(state, loaded)
@@ -58,8 +58,11 @@ with answer:
     probe = draw_prediction(state)
 if probe is not None:
     truth = true_patches(state.model, state.focus.mask)
+    summary = st.empty()
     draw_pins(state, probe)
     explanations = draw_methods(state, methods, probe, truth, describe_picture(state.focus, opened))
+    with summary:
+        draw_summary(state, methods, explanations, probe)
     draw_truth(methods, explanations, truth, state.seed)
     draw_ablation(state, methods, explanations, probe)
     draw_questions(state, methods, explanations, probe)

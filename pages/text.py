@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from functools import partial
+
+import streamlit as st
+
 from components.compute import warm_up
 from components.errors import show_error
 from components.inputs.text_choice import draw_focus_controls, draw_text_fields
@@ -10,11 +14,11 @@ from components.styles import use_styles
 from components.text.browse import draw_browse
 from components.text.edited import draw_edit
 from components.text.export import draw_export
-from components.text.results import draw_ablation, draw_methods, draw_prediction, draw_questions
+from components.text.results import draw_ablation, draw_methods, draw_prediction, draw_questions, draw_summary
 from components.text.state import (
     draw_method_controls,
+    draw_options,
     draw_pins,
-    draw_view_controls,
     load_state,
     read_controls,
     save_state,
@@ -33,19 +37,21 @@ loaded, opened, notes = load_state(models, methods)
 for note in notes:
     show_error(note)
 
-draw_focus_controls(models, opened)
+draw_focus_controls(models, opened, partial(draw_options, methods, opened))
 draw_browse(opened)
-draw_text_fields()
+draw_text_fields(with_switch=False)
 draw_method_controls(methods)
-draw_view_controls(methods)
 state = read_controls(loaded, methods, opened)
 save_state(state, loaded)
 
 probe = draw_prediction(state)
 if probe is not None:
+    summary = st.empty()
     draw_pins(state, probe)
     above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.view)
     explanations = draw_methods(state, methods, probe, above)
+    with summary:
+        draw_summary(state, methods, explanations, probe)
     widened = widen_pins(state, probe)
     draw_ablation(widened, methods, explanations, probe)
     draw_edit(widened, methods, explanations, probe)

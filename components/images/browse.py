@@ -10,7 +10,6 @@ import streamlit as st
 
 from components.browse.controls import (
     Offer,
-    draw_browse_switch,
     draw_framed,
     draw_jobs,
     draw_listing_controls,
@@ -46,7 +45,7 @@ def draw_browse(opened: OpenPictures, prefix: str) -> None:
     def key(name: str) -> str:
         return prefix + name
 
-    if not draw_browse_switch(opened.data.title or opened.name, "pictures", key):
+    if not st.session_state.get(key("open.browse")):
         return
     focus = picture_choice.read_controls(opened)
     draw_framed(

@@ -18,8 +18,9 @@ from components.errors import show_note
 from components.images.state import PictureState, key
 from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus, true_class, write_picture_focus
+from components.map_summary import draw_map_summary
 from components.numbers import percent, plain
-from components.prediction import PROBE, heads_link
+from components.prediction import PROBE, heads_link, target_index
 from components.prediction import prediction_area as draw_probe
 from components.progress import Ends, MethodPlace, fill_places, share_scales
 from components.questions import QuestionPage, question_section
@@ -174,6 +175,15 @@ def _draw_picture(state: PictureState, cards: DeltaGenerator, lines: Sequence[st
     outlined = None if mask is None else view.transform_mask(mask)
     cards.html(picture_style(view.transform(state.picture.pixels), outlined))
     cards.html(picture_card_html("As the model sees it", tuple(lines)))
+
+
+def draw_summary(
+    state: PictureState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
+) -> None:
+    """Draw the sentence on the maps."""
+    target = target_index(probe.prediction, state.target)
+    names = [probe.tokens[position].text for position in probe.features]
+    draw_map_summary(probe, target or 0, methods, explanations, _patch_scores, names, "patch")
 
 
 def draw_questions(

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import streamlit as st
 
+from components.browse.controls import draw_browse_switch
 from components.controls import PERSIST, gamma_slider, scale_choice, seed_input
 from components.errors import show_error
 from components.inputs import picture_choice
@@ -140,18 +141,23 @@ def draw_method_controls(methods: Mapping[str, Explainer]) -> None:
     chosen_methods(methods, WIDGETS)
 
 
-def draw_view_controls(methods: Mapping[str, Explainer]) -> None:
-    """Draw the seed, the view of the maps, and the list of all methods."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key("options")):
-        seed_input(key, 110)
-        with st.popover("View", key=key("view")):
-            scale_choice(key, "random always keeps its own")
-            gamma_slider(key, "patches")
-            st.toggle(
-                "Outline of the truth", key=key("outline"), persist_state=PERSIST,
-                help="Where the data set marks what its label names.",
-            )  # fmt: skip
-        all_methods(methods, START, WIDGETS, [str(LOOKING.value("model") or "")])
+def draw_options(methods: Mapping[str, Explainer], opened: OpenPictures) -> None:
+    """Draw a button that opens the rare controls: lists, seed and view of the maps."""
+    with st.popover("Options", key=key("options"), on_change="rerun"):
+        all_methods(methods, START, WIDGETS, [str(LOOKING.value("model") or "")], _close_options)
+        draw_browse_switch(opened.data.title or opened.name, "pictures", key)
+        seed_input(key, 120)
+        scale_choice(key, "random always has its own")
+        gamma_slider(key, "patches")
+        st.toggle(
+            "Outline of the labeled object", key=key("outline"), persist_state=PERSIST,
+            help="Shown where the data set has a mask of the object that its label names.",
+        )  # fmt: skip
+
+
+def _close_options() -> None:
+    """Close the popover: it would cover the dialog that its button opens."""
+    st.session_state[key("options")] = False
 
 
 def draw_pins(state: PictureState, probe: Explanation) -> None:

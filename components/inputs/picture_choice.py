@@ -6,7 +6,7 @@ A picture is an example of a picture set, or a picture of one's own from a file 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -268,11 +268,18 @@ def show(opened: OpenPictures, index: int) -> None:
         LOOKING.put(name, new)
 
 
-def draw_focus_controls(models: Collection[str], opened: OpenPictures) -> None:
-    """Draw the choice of the model and of a picture: an example of a picture set, or a picture of one's own."""
+def draw_focus_controls(
+    models: Collection[str], opened: OpenPictures, draw_options: Callable[[], None] | None = None
+) -> None:
+    """Draw the choice of the model and of a picture: an example of a picture set, or a picture of one's own.
+
+    `draw_options`: draws the page's options at the end of the first row.
+    """
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("sets")):
         LOOKING.model_control(models)
         _draw_dataset_controls(opened)
+        if draw_options is not None:
+            draw_options()
     offer_better_model(models, opened, "set")
     _draw_picture_controls(opened)
 

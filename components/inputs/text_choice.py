@@ -6,7 +6,7 @@ The names in a link are the same for every page. The session carries the choice 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 import streamlit as st
@@ -146,40 +146,58 @@ def show(opened: OpenTexts, index: int) -> None:
         LOOKING.put(name, new)
 
 
-def draw_focus_controls(models: list[str], opened: OpenTexts) -> None:
-    """Draw the choice of the model, the data set and a place in it; its text can then be edited at will."""
-    model, data, example = st.columns([5, 5, 6], gap="small", vertical_alignment="bottom")
-    with model:
+def draw_focus_controls(models: list[str], opened: OpenTexts, draw_options: Callable[[], None] | None = None) -> None:
+    """Draw the choice of the model, the data set and a place in it; its text can then be edited at will.
+
+    `draw_options`: draws the page's options at the end of the row.
+    """
+    with _row():
         LOOKING.model_control(models)
-    _draw_dataset_controls(data, example, opened)
+        _draw_dataset_controls(opened)
+        if draw_options is not None:
+            draw_options()
+    _show_open_error(opened)
 
 
 def draw_example_controls(opened: OpenTexts) -> None:
     """Draw the choice of the data set and its example, for a page on which several models read one text."""
-    data, example = st.columns([5, 6], gap="small", vertical_alignment="bottom")
-    _draw_dataset_controls(data, example, opened)
+    with _row():
+        _draw_dataset_controls(opened)
+    _show_open_error(opened)
 
 
-def draw_text_fields() -> None:
-    """Draw the text that is read, and a second one for models of pairs."""
+def draw_pair_switch() -> None:
+    """Draw the switch of the second text."""
+    st.toggle("Second text, for models that read pairs", key=key("has_pair"), persist_state=PERSIST)
+
+
+def draw_text_fields(with_switch: bool = True) -> None:
+    """Draw the text that is read, and a second one for models of pairs. `with_switch`: and its switch."""
     st.text_area(
-        "Text", key=key("text"), height=90, placeholder="Type a text, or pick an example above.", persist_state=PERSIST
+        "Text", key=key("text"), height=68, placeholder="Type a text, or pick an example above.", persist_state=PERSIST
     )
-    if st.toggle("Second text, for models that read pairs", key=key("has_pair"), persist_state=PERSIST):
+    if with_switch:
+        draw_pair_switch()
+    if value("has_pair"):
         st.text_area("Second text", key=key("pair"), height=68, persist_state=PERSIST)
 
 
-def _draw_dataset_controls(data: DeltaGenerator, example: DeltaGenerator, opened: OpenTexts) -> None:
+def _row() -> DeltaGenerator:
+    return st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("row"))
+
+
+def _draw_dataset_controls(opened: OpenTexts) -> None:
     last = len(opened.data) - 1
-    with data:
-        LOOKING.data_control(list_datasets("text"), DATA_HELP, _show_first)
-    with example.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        st.number_input(
-            f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, placeholder="own text", width="stretch",
-            help="The place in the data set. Empty: your own text.", on_change=_show_chosen, args=(opened,),
-            persist_state=PERSIST,
-        )  # fmt: skip
-        st.button("Random", key=key("random"), help="An example by chance", on_click=_show_random, args=(opened,))
+    LOOKING.data_control(list_datasets("text"), DATA_HELP, _show_first)
+    st.number_input(
+        f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, placeholder="own text", width=160,
+        help="The row number in the data set. Empty: your own text.", on_change=_show_chosen, args=(opened,),
+        persist_state=PERSIST,
+    )  # fmt: skip
+    st.button("Random", key=key("random"), help="A random example", on_click=_show_random, args=(opened,))
+
+
+def _show_open_error(opened: OpenTexts) -> None:
     if opened.error:
         show_error(opened.error)
 

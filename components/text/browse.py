@@ -11,7 +11,6 @@ import streamlit as st
 
 from components.browse.controls import (
     Offer,
-    draw_browse_switch,
     draw_framed,
     draw_jobs,
     draw_listing_controls,
@@ -33,7 +32,7 @@ from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts
 from components.numbers import count
 from components.tables import row_choice
-from components.text.state import key
+from components.text.state import key, value
 from engine.metrics.agreement import QUICK
 from engine.registry import all_explainers
 
@@ -48,7 +47,7 @@ def draw_browse(opened: OpenTexts) -> None:
 
     Stands below the choice of the example.
     """
-    if not draw_browse_switch(opened.data.title or opened.name, "a table", key):
+    if not value("open.browse"):
         return
     focus = text_choice.read_controls(opened)
     draw_framed(

@@ -16,8 +16,9 @@ from streamlit.delta_generator import DeltaGenerator
 from components.ablation import TEXT_WORDS, ablation_area
 from components.errors import show_note
 from components.inputs.text_choice import write_text_focus
+from components.map_summary import draw_map_summary
 from components.method_row import MethodRow, Placeholder, method_row, method_row_html, placeholder_html, token_map
-from components.prediction import PROBE, heads_link
+from components.prediction import PROBE, heads_link, target_index
 from components.prediction import prediction_area as draw_probe
 from components.progress import Ends, MethodPlace, Slot, fill_places, share_scales
 from components.questions import QuestionPage, question_section
@@ -28,7 +29,7 @@ from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
 from engine.store import result_store
-from engine.word_units import unit_scores
+from engine.word_units import unit_scores, units_of
 
 Explanations = Mapping[str, Explanation]
 
@@ -154,6 +155,16 @@ def draw_methods(
     if status := result_store().status:
         show_note(status)
     return {place.method.id: place.made for place in places if place.made is not None}
+
+
+def draw_summary(
+    state: TextState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
+) -> None:
+    """Draw the sentence on the maps."""
+    target = target_index(probe.prediction, state.target)
+    names = [unit.text for unit in units_of(probe, state.example, state.unit) if not unit.special]
+    scores = partial(unit_scores, example=state.example, kind=state.unit)
+    draw_map_summary(probe, target or 0, methods, explanations, scores, names, state.unit)
 
 
 def draw_questions(

@@ -8,11 +8,19 @@ from typing import Any
 
 import streamlit as st
 
+from components.browse.controls import draw_browse_switch
 from components.controls import PERSIST, gamma_slider, scale_choice, seed_input
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts, open_texts
 from components.inputs.link import read_text, write_text
-from components.inputs.text_choice import LOOKING, TextFocus, is_other_text, read_text_focus, write_text_focus
+from components.inputs.text_choice import (
+    LOOKING,
+    TextFocus,
+    draw_pair_switch,
+    is_other_text,
+    read_text_focus,
+    write_text_focus,
+)
 from components.links import Query, last_values, opened_option, pins_option, read_record, write_record
 from components.method_picker import all_methods, chosen_methods
 from components.state import PageSession, PageState, control_values, read_shared, write_shared
@@ -136,26 +144,29 @@ def draw_method_controls(methods: Mapping[str, Explainer]) -> None:
     chosen_methods(methods, WIDGETS)
 
 
-def draw_view_controls(methods: Mapping[str, Explainer]) -> None:
-    """Draw the unit, the seed, the view of the maps, and the list of all methods."""
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key("options")):
-        st.segmented_control(
-            "Unit", UNITS, key=key("unit"), required=True, format_func=lambda kind: f"{kind.title()}s",
-            persist_state=PERSIST,
-        )  # fmt: skip
-        seed_input(key, 120)
-        with st.popover("View", key=key("view")):
+def draw_options(methods: Mapping[str, Explainer], opened: OpenTexts) -> None:
+    """Draw a button that opens the rare controls: lists, a second text, unit, seed and view of the maps."""
+    with st.popover("Options", key=key("options"), on_change="rerun"):
+        all_methods(methods, START, WIDGETS, [str(LOOKING.value("model") or "")], _close_options)
+        draw_browse_switch(opened.data.title or opened.name, "a table", key)
+        draw_pair_switch()
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+            st.segmented_control(
+                "Unit", UNITS, key=key("unit"), required=True, format_func=lambda kind: f"{kind.title()}s",
+                persist_state=PERSIST,
+            )  # fmt: skip
+            seed_input(key, 120)
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
             _draw_choice(
                 "Layout", LAYOUTS, "Flow: each map is the text itself. Aligned: one table with a column for each token."
             )
-            gamma_slider(key, "tokens")
-            scale_choice(key, "ensembles and random always keep their own")
             _draw_choice("Style", STYLES)
-            st.toggle(
-                "Values under the tokens", key=key("values"), persist_state=PERSIST,
-                help="Units then stand apart: joined letters are not joined.",
-            )  # fmt: skip
-        all_methods(methods, START, WIDGETS, [str(LOOKING.value("model") or "")])
+        scale_choice(key, "ensembles and random always have their own")
+        gamma_slider(key, "tokens")
+        st.toggle(
+            "Values under the tokens", key=key("values"), persist_state=PERSIST,
+            help="Adds space between tokens, so joined letters (as in Arabic) are no longer joined.",
+        )  # fmt: skip
 
 
 def _draw_choice(label: str, options: Sequence[str], help: str | None = None) -> None:
@@ -163,6 +174,11 @@ def _draw_choice(label: str, options: Sequence[str], help: str | None = None) ->
         label, options, key=key(label.lower()), required=True, format_func=str.capitalize, help=help,
         persist_state=PERSIST,
     )  # fmt: skip
+
+
+def _close_options() -> None:
+    """Close the popover: it would cover the dialog that its button opens."""
+    st.session_state[key("options")] = False
 
 
 def draw_pins(state: TextState, probe: Explanation) -> None:

@@ -60,7 +60,7 @@ def test_a_hovered_token_tells_itself_and_is_lit_in_every_row_at_the_same_place(
 def test_the_view_changes_the_maps_and_a_link_reopens_it(server: Server, model: str, open_page: Open) -> None:
     page = open_page(address(server, model, text=TEXT_HERE), scheme="dark")
     expect_maps(page)
-    page.get_by_test_id("stPopoverButton").filter(has_text="View").click()
+    page.get_by_test_id("stPopoverButton").filter(has_text="Options").click()
     page.get_by_text("Underline", exact=True).click()
     expect(page).to_have_url(re.compile("style=underline"), timeout=TIMEOUT_MS)
     settled(page)
@@ -125,9 +125,10 @@ def test_of_two_choices_at_once_both_count(pause: int, server: Server, model: st
     page = settled(open_page(address(server, model, ("random",), data="reviews", index="0", open="browse")))
     text = page.get_by_role("textbox", name="Text", exact=True)
     before = text.input_value()
-    both = page.get_by_role("button", name="Next", exact=True), page.get_by_role("radio", name="Words", exact=True)
+    questions = page.get_by_role("switch", name=re.compile("^Removal curves"))
+    both = page.get_by_role("button", name="Next", exact=True), questions
     page.evaluate(AT_ONCE, [*(one.element_handle() for one in both), pause])
-    expect(page).to_have_url(re.compile(r"[?&]index=1&.*unit=word(&|$)"), timeout=TIMEOUT_MS)
+    expect(page).to_have_url(re.compile(r"[?&]index=1&.*open=browse%2Cquestions(&|$)"), timeout=TIMEOUT_MS)
     settled(page)
     expect(text).not_to_have_value(before)
     expect(page.get_by_role("spinbutton", name="Example")).to_have_value("1")

@@ -1,4 +1,4 @@
-"""The controls behind "View" in Chromium: they hold what the link says whenever they are opened, and report no more.
+"""The controls behind "View" or "Options" in Chromium: they hold what the link says and report no more.
 
 The browser draws them when the popover opens, which is later than the run that gave them their values.
 """
@@ -19,6 +19,9 @@ from tests.browser.server import Server
 from tests.browser.waiting import settled
 
 Open = Callable[..., Page]
+BUTTON = re.compile("^(View|Options)$")
+NUMBERS = {"seed": "Seed", "index": "Example"}
+"""The labels of number inputs by their names in a link."""
 Values = dict[str, str]
 READ = """body => Object.fromEntries([
   ...[...body.querySelectorAll('[role=radiogroup]')].map(one =>
@@ -34,7 +37,7 @@ READ = """body => Object.fromEntries([
 
 @dataclass(frozen=True)
 class Choice:
-    """What is pressed, or a seed that is typed, and what the link then says."""
+    """What is pressed, or a number that is typed, and what the link then says."""
 
     pressed: str
     name: str
@@ -43,7 +46,7 @@ class Choice:
 
 @dataclass(frozen=True)
 class Case:
-    """A page with a link. `held`: by its label, what each control behind "View" then shows.
+    """A page with a link. `held`: by its label, what each control behind "View" or "Options" then shows.
 
     `touched`: choices outside the popover; `changed`: one within it.
     """
@@ -55,10 +58,11 @@ class Case:
     changed: Choice
 
 
-TEXT_LINK = {"text": "a good film", "method": "random"}
-TEXT_TOUCHED = (Choice("Words", "unit", "word"), Choice("3", "seed", "3"))
+TEXT_LINK = {"data": "reviews", "index": "0", "method": "random"}
+TEXT_TOUCHED = (Choice("3", "index", "3"), Choice("4", "index", "4"))
+TEXT_SWITCHES = {"Browse Reviews": "off", "Second text, for models that read pairs": "off", "Unit": "Tokens"}
 PICTURE_LINK = {"data": "scenes:count=3", "index": "0", "method": "random"}
-PICTURE_TOUCHED = (Choice("3", "seed", "3"), Choice("4", "seed", "4"))
+PICTURE_TOUCHED = (Choice("1", "index", "1"), Choice("2", "index", "2"))
 HEADS_LINK = {"input": "text", "text": "a good film", "pair": "a bad end"}
 HEADS_TOUCHED = (Choice("Lines", "detail", "lines"), Choice("Received", "view", "received"))
 COMPARE_LINK = {"input": "text", "text": "a good film", "column": "none"}
@@ -67,21 +71,26 @@ CASES = {
     "text": Case(
         f"/{TEXT.url_path}",
         TEXT_LINK,
-        {"Layout": "Flow", "Gamma": "1", "Scale": "Own", "Style": "Highlight", "Values under the tokens": "off"},
+        TEXT_SWITCHES
+        | {"Layout": "Flow", "Gamma": "1", "Scale": "Own", "Style": "Highlight", "Values under the tokens": "off"},
         TEXT_TOUCHED,
         Choice("Underline", "style", "underline"),
     ),
     "text, unusual": Case(
         f"/{TEXT.url_path}",
         TEXT_LINK | {"layout": "aligned", "gamma": "0.5", "scale": "shared", "style": "underline", "values": "on"},
-        {"Layout": "Aligned", "Gamma": "0.5", "Scale": "Shared", "Style": "Underline", "Values under the tokens": "on"},
+        TEXT_SWITCHES
+        | {
+            "Layout": "Aligned", "Gamma": "0.5", "Scale": "Shared", "Style": "Underline",
+            "Values under the tokens": "on",
+        },
         TEXT_TOUCHED,
         Choice("Flow", "layout", ""),
     ),
     "images": Case(
         f"/{IMAGES.url_path}",
         PICTURE_LINK | {"gamma": "0.5", "scale": "shared", "outline": "off"},
-        {"Scale": "Shared", "Gamma": "0.5", "Outline of the truth": "off"},
+        {"Browse Scenes": "off", "Scale": "Shared", "Gamma": "0.5", "Outline of the labeled object": "off"},
         PICTURE_TOUCHED,
         Choice("Own", "scale", ""),
     ),
@@ -136,14 +145,14 @@ def test_view_opened_late_holds_what_the_link_says_and_changes_nothing_else(
 
 
 def opened(page: Page) -> Page:
-    expect(page.get_by_role("button", name="View", exact=True)).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("button", name=BUTTON)).to_be_visible(timeout=TIMEOUT_MS)
     settled(page)
     return page
 
 
 def view(page: Page) -> Locator:
-    """The controls behind "View", opened."""
-    page.get_by_role("button", name="View", exact=True).click()
+    """The controls behind "View" or "Options", opened."""
+    page.get_by_role("button", name=BUTTON).click()
     return page.get_by_test_id("stPopoverBody")
 
 
@@ -157,10 +166,10 @@ def values(body: Locator, case: Case) -> Values:
 
 def choose(within: Locator, choice: Choice) -> None:
     """Chooses it, and waits until the link says so and the page has followed."""
-    if choice.name == "seed":
-        seed = within.get_by_role("spinbutton", name="Seed")
-        seed.fill(choice.pressed)
-        seed.press("Enter")
+    if choice.name in NUMBERS:
+        number = within.get_by_role("spinbutton", name=NUMBERS[choice.name])
+        number.fill(choice.pressed)
+        number.press("Enter")
     else:
         within.get_by_role("radio", name=choice.pressed, exact=True).click()
     said = re.compile(f"[?&]{choice.name}={choice.said}(&|$)")

@@ -1,0 +1,68 @@
+"""The sentence on maps: counts and rank correlations of hand-computed cases."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from components.map_summary import count_in_top, describe_agreement, summary_html
+from engine.metrics.ranking import FeatureScores
+from engine.result import Prediction
+
+SURE = Prediction(("negative", "positive"), (0.0, 4.0), (0.018, 0.982))
+
+
+def scores(*values: float) -> FeatureScores:
+    return np.array(values, dtype=np.float64)
+
+
+def test_a_feature_counts_where_it_is_surely_in_the_top() -> None:
+    maps = [scores(4, 3, 2, 1), scores(1, 2, 3, 4), scores(4, 3, 2, 1)]
+    assert count_in_top(maps, 3) == [2, 3, 3, 1]
+    assert count_in_top([scores(5, 1, 1, 0)], 2) == [1, 0, 0, 0]  # the second and the third are tied across the limit
+
+
+@pytest.mark.parametrize(
+    ("maps", "sentence"),
+    [
+        ([scores(1, 2, 3), scores(2, 4, 6)], "Rankings largely agree: Spearman ρ 1.00."),
+        ([scores(1, 2, 3), scores(1, 3, 2)], "Rankings agree in part: Spearman ρ 0.50."),
+        (
+            [scores(1, 2, 3), scores(3, 2, 1), scores(1, 2, 3)],
+            "Rankings disagree: median Spearman ρ −1.00 over 3 pairs (−1.00 to 1.00).",
+        ),
+        (
+            [scores(1, 2, 3, 4), scores(2, 1, 4, 3), scores(4, 3, 2, 1)],  # ρ: 0.6, −1, −0.6
+            "Rankings disagree: median Spearman ρ −0.60 over 3 pairs (−1.00 to 0.60).",
+        ),
+        ([scores(1, 2, 3, 4), scores(2, 4, 1, 3)], "Rankings agree little: Spearman ρ 0.00."),
+    ],
+)
+def test_agreement_is_the_median_over_all_pairs_with_its_range(maps: list[FeatureScores], sentence: str) -> None:
+    assert describe_agreement(maps) == sentence
+
+
+def test_the_sentence_names_the_feature_of_most_methods_and_of_those_the_highest() -> None:
+    maps = [scores(4, 3, 2, 1), scores(1, 2, 3, 4), scores(4, 3, 2, 1), scores(1, 1, 1, 1)]
+    html = summary_html(SURE, 1, maps, ["a", "<b>", "c", "d"], "token")
+    assert html == (
+        '<div class="xg"><p class="xg-summary"><b><bdi>positive</bdi>, 98.2%.</b> 3 of 3 methods rank '
+        "“<bdi>&lt;b&gt;</bdi>” in their top 3 of 4 tokens. "
+        "Rankings disagree: median Spearman ρ −1.00 over 3 pairs (−1.00 to 1.00). "
+        "1 method left out: equal scores everywhere.</p></div>"
+    )
+
+
+def test_a_short_text_has_a_top_of_one() -> None:
+    html = summary_html(SURE, 0, [scores(1, 0), scores(2, 1)], ["good", "film"], "word")
+    assert "negative</bdi>, 1.8%.</b> 2 of 2 methods put “<bdi>good</bdi>” at the top of 2 words." in html
+
+
+def test_without_a_shared_top_the_sentence_says_so() -> None:
+    html = summary_html(SURE, 1, [scores(1, 0, 0), scores(0, 1, 0)], ["a", "b", "c"], "patch")
+    assert "No two methods put the same patch at the top of 3 patches." in html
+
+
+@pytest.mark.parametrize("maps", [[], [scores(1, 2)], [scores(1, 2), scores(3, 3)], [scores(1), scores(2)]])
+def test_fewer_than_two_rankings_give_no_sentence(maps: list[FeatureScores]) -> None:
+    assert summary_html(SURE, 1, maps, ["a", "b"], "token") == ""
