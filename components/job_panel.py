@@ -19,8 +19,8 @@ from engine.errors import ExegesisError
 from engine.jobs import Job, UnitFailure
 
 REFRESH_SECONDS = 1.0
-STOPS = "Stops after the part at hand. What is finished is kept."
-FINDS = "What is finished is found, not computed again."
+STOPS = "Stops after the current part. Finished parts stay in the cache."
+FINDS = "Finished parts are read from the cache, not computed again."
 RESUMABLE = ("interrupted", "failed", "cancelled")
 BadgeColor = Literal["blue", "gray", "green", "orange", "red"]
 # Each state has a word and a sign of its own, so that color is never the only difference.
@@ -34,17 +34,17 @@ BADGES: dict[str, tuple[str, BadgeColor, str]] = {
     "interrupted": ("interrupted", "orange", ":material/bolt:"),
 }
 FAILURES_SHOWN = 50
-A_MAP = "A part is one map: a method's scores of one example."
+A_MAP = "A part is one map: the scores of one method for one example."
 PARTS = {
     "explain": A_MAP,
-    "attack": "A part is the attack on one example, or another method's map of an attacked example.",
+    "attack": "A part is one attack on one example, or the map of another method for an attacked example.",
     "compare": A_MAP,
-    "evaluate": "A part is one map, or what is measured on one example.",
+    "evaluate": "A part is one map, or the metrics of one example.",
     "predict": "A part is one prediction, or one comparison of methods on an example.",
-    "randomize": "A part is one method's maps of up to 16 examples at one stage.",
+    "randomize": "A part is the maps of one method for up to 16 examples at one stage.",
     "scaffold": "A part is one student.",
-    "reproduce_smat": "A part is one student; the last judges the claims.",
-    "reproduce": "A part is one map, what is measured on one example, or a model that is made.",
+    "reproduce_smat": "A part is one student; the last part judges the claims.",
+    "reproduce": "A part is one map, the metrics of one example, or the training of one model.",
 }
 """The parts of a job, by its kind."""
 
@@ -89,7 +89,7 @@ def job_view(job: Job, ahead: int) -> JobView:
 def describe_end(job: Job) -> str:
     """The progress of a job that did not finish, in words and numbers."""
     word = job.state.capitalize()
-    return f"{word} after {job.done:,} of {count(job.total, 'part')}." if job.total else f"{word} before it began."
+    return f"{word} after {job.done:,} of {count(job.total, 'part')}." if job.total else f"{word} before it started."
 
 
 def failures_html(failures: Sequence[UnitFailure]) -> str:
@@ -110,14 +110,14 @@ def _when(job: Job) -> str:
 
 def _progress(job: Job, ahead: int) -> str:
     if job.state == "queued":
-        return f"{count(ahead, 'job')} before it" if ahead else "next in line"
+        return f"{count(ahead, 'job')} ahead" if ahead else "next in the queue"
     if not job.total:
-        return "nothing done" if job.is_over else "preparing: what is in the cache already?"
+        return "nothing computed" if job.is_over else "preparing: checking the cache"
     done = f"{job.done:,} of {count(job.total, 'part')}"
     if job.is_over:
         return done
     if job.seconds_left is None:
-        return f"{done} · time left not known yet"
+        return f"{done} · estimating the time left"
     return f"{done} · about {duration(job.seconds_left)} left"
 
 
@@ -126,7 +126,7 @@ def _counts(job: Job) -> str:
     if not job.total:
         return ""
     cached = max(0, job.done - job.computed - job.failed)
-    parts = [f"{job.computed:,} computed in this run", f"{cached:,} found in the cache"]
+    parts = [f"{job.computed:,} computed in this run", f"{cached:,} from the cache"]
     parts += [f"{job.failed:,} failed"] if job.failed else []
     parts += [f"now: {job.label}"] if job.label and not job.is_over else []
     return " · ".join(parts)

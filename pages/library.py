@@ -1,4 +1,4 @@
-"""Library: long work and what it draws on - jobs, models, data sets, the cache, the device."""
+"""Library: jobs, models, data sets, the cache, the device."""
 
 from __future__ import annotations
 

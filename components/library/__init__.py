@@ -1,1 +1,1 @@
-"""The Library page: long work and what it draws on - jobs, models, data sets, the cache, the device."""
+"""The Library page: jobs, models, data sets, the cache, the device."""

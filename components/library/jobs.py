@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 
 from components.errors import describe_error, error_html
-from components.job_panel import JobView, failures_html, job_view
+from components.job_panel import FINDS, STOPS, JobView, failures_html, job_view
 from components.library.results import result_link
 from components.organizer import is_organizer
 from engine import jobs
@@ -29,8 +29,8 @@ REFRESH_SECONDS = 1.0
 MOST_SHOWN = 20
 ALL_KEY, FAILURE_KEY = "library_all_jobs", "library_jobs_said"
 EMPTY = (
-    "No jobs yet. Open **New job** above to explain many examples at once: the work goes on while you are on other "
-    "pages, survives a restart of the server, and what it computes opens at once on its page."
+    "No jobs yet. Open **New job** above to explain many examples in the background. A job continues while you use "
+    "other pages, can be resumed after a restart of the server, and links to the page of its result."
 )
 
 
@@ -47,7 +47,7 @@ def draw_job_form() -> None:
             titles = {id: method.title for kind in KINDS for id, method in all_explainers(kind).items()}
         with st.form("library.job", border=False):
             _draw_controls(titles)
-            submitted = st.form_submit_button("Start the job", type="primary")
+            submitted = st.form_submit_button("Start job", type="primary")
         if submitted:
             _submit()
 
@@ -70,22 +70,22 @@ def explain_spec(model: str, data: str, count: int, methods: list[str]) -> dict[
 def _draw_controls(titles: dict[str, str]) -> None:
     left, middle, right = st.columns([2, 2, 1], gap="medium")
     with left:
-        _draw_name("Model", MODEL, _models(), "An embedded model, a folder of a checkpoint, or a hub id.")
+        _draw_name("Model", MODEL, _models(), "A model of the list, the folder of a checkpoint, or a hub ID.")
     with middle:
         _draw_name(
             "Data set", DATA, [*list_datasets("text"), *list_datasets("image")],
-            "Of what the model reads: texts (a name, a CSV, TSV or JSONL file, hub:owner/name) or pictures (a name, a "
-            "zip, a folder, hub:owner/name).",
+            "Texts for a text model (a name, a CSV, TSV or JSONL file, or hub:owner/name); pictures for an image model "
+            "(a name, a zip file, a folder, or hub:owner/name).",
         )  # fmt: skip
     st.session_state.setdefault(EXAMPLES, 30)
     right.number_input(
         "Examples", 1, MOST_EXAMPLES, key=EXAMPLES, step=1, persist_state="session",
-        help="The first ones of the data set; all of it if it has fewer.",
+        help="The first examples of the data set; all of them if it has fewer.",
     )  # fmt: skip
     st.session_state.setdefault(METHODS, [id for id in START if id in titles])
     st.multiselect(
         "Methods", list(titles), key=METHODS, format_func=lambda id: titles.get(id, id), persist_state="session",
-        help="Each with its default parameters. Each method on each example is one part of the job.",
+        help="With default parameters. One part of the job is one method on one example.",
     )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def _submit() -> None:
     except Exception as error:
         st.html(error_html(describe_error(error)))
         return
-    st.toast(f"Job {job.id} is in the list below.")
+    st.toast(f"Job {job.id} was added to the list below.")
 
 
 def draw_jobs() -> None:
@@ -165,7 +165,7 @@ def _draw_card(job: Job, view: JobView) -> None:
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             _draw_buttons(job, view)
         if view.failed:
-            section = st.expander("What failed", key=f"job.failed.{view.id}", on_change="rerun")
+            section = st.expander("Failed parts", key=f"job.failed.{view.id}", on_change="rerun")
             if section.open:
                 section.html(failures_html(jobs.failures(view.id)))
 
@@ -178,12 +178,11 @@ def line_html(kind: str, text: str) -> str:
 def _draw_buttons(job: Job, view: JobView) -> None:
     may_stop = is_organizer()
     if view.can_cancel and may_stop:
-        _draw_button("Cancel", view, jobs.cancel, "Stops after the part at hand. What is finished is kept.")
+        _draw_button("Cancel", view, jobs.cancel, STOPS)
     if view.can_resume:
-        help = "Goes on; what is finished is found in the cache, not computed again."
-        _draw_button("Resume", view, jobs.resume, help)
+        _draw_button("Resume", view, jobs.resume, FINDS)
     if job.is_over and may_stop:
-        _draw_button("Remove", view, jobs.forget, "Takes it off this list. Its results stay in the cache.")
+        _draw_button("Remove", view, jobs.forget, "Removes the job from this list. Its results stay in the cache.")
     if job.state == "done":
         _draw_result(job)
 

@@ -100,9 +100,11 @@ def draw_cache() -> None:
 def _draw_cache_actions(stats: Stats) -> None:
     with st.container(horizontal=True, gap="small"):
         st.button(
-            "Check every entry", on_click=_check_cache, help="Damaged entries are dropped and computed anew when asked."
+            "Check every entry",
+            on_click=_check_cache,
+            help="Removes damaged entries. They are computed again when needed.",
         )
-        if st.button("Clear …", disabled=not stats.entries, help="Asks first."):
+        if st.button("Clear …", disabled=not stats.entries, help="You are asked to confirm."):
             _confirm_clearing(stats)
 
 
@@ -117,14 +119,14 @@ def cache_facts(stats: Stats) -> dict[str, object]:
         "state": "see below" if stats.status else "works",
         "folder": stats.folder,
         "file": size_text(stats.file_bytes),
-        "asked since the server started": f"{count(stats.hits, 'hit')}, {stats.misses:,} not there",
-        "when it is full": "the results that were used least recently go; EXEGESIS_CACHE_BYTES sets the bound",
+        "lookups since start": f"hits: {stats.hits:,}, misses: {stats.misses:,}",
+        "when full": "the least recently used results are removed; EXEGESIS_CACHE_BYTES sets the limit",
     }
 
 
 def describe_check(report: CheckReport) -> str:
     """Describe the outcome of a check."""
-    dropped = f"{report.dropped:,} damaged ones dropped" if report.dropped else "all sound"
+    dropped = f"{report.dropped:,} damaged entries removed" if report.dropped else "no damage found"
     return f"{report.checked:,} entries read, {dropped}. {report.status}".strip()
 
 
@@ -138,13 +140,13 @@ def _check_cache() -> None:
 @st.dialog("Clear the cache?")
 def _confirm_clearing(stats: Stats) -> None:
     st.markdown(
-        f"{count(stats.entries, 'result')} ({size_text(stats.bytes)}) will be computed again when they are asked for. "
-        "Finished parts of interrupted jobs are lost too, and so are long texts that links name by their hash."
+        f"{count(stats.entries, 'result')} ({size_text(stats.bytes)}) will be deleted and computed again when needed. "
+        "Finished parts of interrupted jobs and long texts behind links are deleted, too."
     )
     with st.container(horizontal=True, gap="small"):
         if st.button("Clear the cache", type="primary", on_click=_clear_cache):
             st.rerun()
-        if st.button("Keep it"):
+        if st.button("Cancel"):
             st.rerun()
 
 
@@ -153,7 +155,7 @@ def _clear_cache() -> None:
     try:
         dropped = store.clear()
         st.session_state[FAILURE_KEY if store.status else MESSAGE_KEY] = (
-            store.status or f"{count(dropped, 'result')} dropped."
+            store.status or f"{count(dropped, 'result')} deleted."
         )
     except Exception as error:
         st.session_state[FAILURE_KEY] = describe_error(error)
@@ -162,7 +164,7 @@ def _clear_cache() -> None:
 def draw_device() -> None:
     """Draw the settings of the device, and a button that examines the installation, which takes seconds."""
     st.html(facts_html(device_facts()))
-    if st.button("Examine this installation"):
+    if st.button("Check this installation"):
         _examine()
     elif FINDINGS_KEY in st.session_state:
         st.html(checks_html(st.session_state[FINDINGS_KEY]))
@@ -171,11 +173,11 @@ def draw_device() -> None:
 def device_facts() -> dict[str, object]:
     """Configured device and precision; the actual device once the engine has started."""
     chosen = os.environ.get("EXEGESIS_DEVICE")
-    how = f"{chosen}, as EXEGESIS_DEVICE says" if chosen else "the GPU if there is one, else the CPU"
+    how = f"{chosen}, set by EXEGESIS_DEVICE" if chosen else "GPU if available, else CPU"
     return {
         "device": _device_in_use() or how,
-        "chosen by": "EXEGESIS_DEVICE" if chosen else "Exegesis; EXEGESIS_DEVICE=cpu or cuda:0 overrules it",
-        "precision": f"{DTYPES[0]}; a job or the command line may ask for {', '.join(DTYPES[1:])}",
+        "chosen by": "EXEGESIS_DEVICE" if chosen else "automatic; set EXEGESIS_DEVICE=cpu or cuda:0 to override",
+        "precision": f"{DTYPES[0]}; jobs and commands can also use {', '.join(DTYPES[1:])}",
     }
 
 
@@ -191,7 +193,7 @@ def _device_in_use() -> str:
 
 def _examine() -> None:
     place, findings = st.empty(), []
-    with st.spinner("Looking …"):
+    with st.spinner("Checking …"):
         for finding in health.examine():
             findings.append((finding.status, finding.name, finding.detail, finding.advice))
             place.html(checks_html(findings))

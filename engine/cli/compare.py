@@ -57,7 +57,7 @@ def compare(
     seed: SeedOption = "0",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
-    """Compare models and methods: where their maps agree, and where they do not."""
+    """Compare models and methods: where their maps agree and where they differ."""
     if unit not in UNITS:
         raise unknown("--unit", unit, UNITS)
     number = read_whole("--seed", seed)

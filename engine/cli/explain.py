@@ -50,7 +50,7 @@ def explain(
     dtype: options.DtypeOption = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list, one object a method.")] = False,
 ) -> None:
-    """Explain a prediction: one score a token or a patch, by one or more methods."""
+    """Explain a prediction: a score per token or patch, by one or more methods."""
     check_dtype(dtype)
     number = options.read_whole("--seed", seed)
     with output.stdout_reserved():

@@ -44,14 +44,14 @@ def heads(
     target: options.TargetOption = None,
     head: options.HeadOption = None,
     score: Annotated[str, typer.Option(metavar="A,B", help="Scores between commas. [default: all]")] = "",
-    against: Annotated[str, typer.Option(metavar="METHOD", help="Compare maps with this attribution.")] = "",
+    against: Annotated[str, typer.Option(metavar="METHOD", help="Compare the maps with this attribution method.")] = "",
     query: Annotated[str | None, typer.Option(metavar="N", help="Compare what position N attends to.")] = None,
     top: Annotated[str | None, typer.Option(metavar="N", help="Only the N heads largest by the first score.")] = None,
     seed: options.SeedOption = "0",
     dtype: options.DtypeOption = "float32",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: one object, a row a head.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with a row per head.")] = False,
 ) -> None:
-    """See what each attention head looks at and if it matters."""
+    """Show what each attention head looks at and whether it matters."""
     check_dtype(dtype)
     limit = None if top is None else options.read_whole("--top", top, 1)
     number = options.read_whole("--seed", seed)

@@ -1,4 +1,4 @@
-"""`exegesis jobs`: long work in the list that every process shares."""
+"""`exegesis jobs`: the list of jobs that every process shares."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from engine.cli.options import JsonOption, read_id, read_json_file
 from engine.errors import ExegesisError, UsageError
 from engine.jobs import Job
 
-Number = Annotated[str, typer.Argument(metavar="ID", help="The job's number.")]
+Number = Annotated[str, typer.Argument(metavar="ID", help="The number of the job.")]
 
 
 class JobCommands(Commands):
@@ -24,12 +24,12 @@ class JobCommands(Commands):
         return super().parse_args(ctx, args or ["list"])
 
 
-app = typer.Typer(cls=JobCommands, rich_markup_mode=None, help="List, run, resume and cancel long work.")
+app = typer.Typer(cls=JobCommands, rich_markup_mode=None, help="List, run, resume and cancel jobs.")
 
 
 @app.command("list")
 def list_jobs(as_json: JsonOption = False) -> None:
-    """All jobs, the newest first."""
+    """List all jobs, the newest first."""
     records = jobs.list_jobs()
     _warn(jobs.job_table().status)
     if as_json:
@@ -51,7 +51,7 @@ def list_jobs(as_json: JsonOption = False) -> None:
 
 @app.command()
 def show(number: Number, as_json: JsonOption = False) -> None:
-    """One job, with what failed in it and why."""
+    """Show one job and the errors of its failed parts."""
     job = jobs.get(read_id(number))
     failures = jobs.failures(job.id)
     if as_json:
@@ -69,11 +69,11 @@ def show(number: Number, as_json: JsonOption = False) -> None:
 
 @app.command()
 def run(
-    spec: Annotated[str, typer.Argument(metavar="FILE", help="What to do, as JSON; '-' reads stdin.")],
-    kind: Annotated[str, typer.Option(metavar="KIND", help="What kind of work it is.")] = "explain",
+    spec: Annotated[str, typer.Argument(metavar="FILE", help="The job as JSON; '-' reads stdin.")],
+    kind: Annotated[str, typer.Option(metavar="KIND", help="The kind of job.")] = "explain",
     as_json: JsonOption = False,
 ) -> None:
-    """Do a job here and now. Stopped or killed, it goes on with 'exegesis jobs resume'."""
+    """Run a job in the foreground. If interrupted, resume it with 'exegesis jobs resume'."""
     content = read_json_file(spec)
     if not isinstance(content, dict):
         raise UsageError(f"FILE: must hold a JSON object, got {type(content).__name__}.")
@@ -82,18 +82,18 @@ def run(
 
 @app.command()
 def resume(number: Number, as_json: JsonOption = False) -> None:
-    """Go on with a job here and now; what is finished is found, not computed again."""
+    """Resume a job in the foreground; finished parts are not computed again."""
     job = jobs.get(read_id(number))
     if not job.is_over:
         raise ExegesisError(
-            f"job {job.id}: is {job.state} in process {job.owner.pid}. Cancel it first, or let it work."
+            f"job {job.id}: is {job.state} in process {job.owner.pid}. Cancel it first, or wait for it."
         )
     _run_and_report(job, as_json)
 
 
 @app.command()
 def cancel(number: Number, as_json: JsonOption = False) -> None:
-    """Stop a job of any process. What is finished is kept."""
+    """Cancel a job of any process; finished parts are kept."""
     before = jobs.get(read_id(number))
     after = jobs.cancel(before.id)
     if as_json:
@@ -101,7 +101,7 @@ def cancel(number: Number, as_json: JsonOption = False) -> None:
     elif before.is_over and before.state == after.state:
         print(f"Job {after.id} is {after.state}: there is nothing to cancel.")
     else:
-        print(f"Job {after.id} is {after.state if after.is_over else 'asked to stop'}. Finished parts are kept.")
+        print(f"Job {after.id} is {after.state if after.is_over else 'stopping'}. Finished parts are kept.")
 
 
 def run_with_progress(job: Job) -> Job:
@@ -117,7 +117,7 @@ def exit_unless_done(job: Job) -> None:
     if job.state == "done":
         return
     if job.state == "cancelled":
-        message = f"job {job.id}: stopped after {_share(job)}. Go on with: exegesis jobs resume {job.id}"
+        message = f"job {job.id}: stopped after {_share(job)}. Resume with: exegesis jobs resume {job.id}"
         raise typer.Exit(fail(message, STOPPED))
     message = f"job {job.id}: {job.state}. {job.error} See: exegesis jobs show {job.id}"
     raise typer.Exit(fail(message, FAILED))
@@ -128,7 +128,7 @@ def _run_and_report(job: Job, as_json: bool) -> None:
     if as_json:
         output.print_json(asdict(ended))
     elif ended.state == "done":
-        print(f"Job {ended.id} is done: {ended.total:,} parts, {ended.computed:,} computed now, the others found.")
+        print(f"Job {ended.id} is done: {ended.total:,} parts, {ended.computed:,} computed now, the rest cached.")
     exit_unless_done(ended)
 
 

@@ -24,10 +24,10 @@ else:  # it loads torch, which the lists do without
 
 
 def models(
-    name: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="Embedded model, folder or hub id.")] = None,
+    name: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="Embedded model, folder or hub ID.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the embedded models, or load one and check it."""
+    """List the embedded models, or load and check one."""
     if name is None:
         return _list_models(as_json)
     with stdout_reserved():
@@ -63,7 +63,7 @@ def _list_models(as_json: bool) -> None:
         board.add_row(row["name"], *map(format_value, cells))
     if rows:
         console().print(board)
-    print(f"{len(rows)} embedded. Any folder or hub id of a supported family works too: exegesis models FOLDER.")
+    print(f"{len(rows)} embedded. Folders and hub IDs of supported families work too: exegesis models FOLDER.")
     return None
 
 
@@ -75,13 +75,14 @@ def _accuracy(card: dict[str, Any]) -> str:
 
 def datasets(
     name: Annotated[
-        str | None, typer.Argument(metavar="[DATASET]", help="Name, file, folder, zip of pictures or hub:owner/name.")
+        str | None,
+        typer.Argument(metavar="[DATASET]", help="Name, file, folder, zip file of pictures or hub:owner/name."),
     ] = None,
-    split: Annotated[str | None, typer.Option(metavar="S", help="Which part of it.")] = None,
+    split: Annotated[str | None, typer.Option(metavar="S", help="Which split.")] = None,
     column: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the data sets, or read one and describe it."""
+    """List the data sets, or read and describe one."""
     if name is None:
         return _list_datasets(as_json)
     columns = read_pairs("--column", column or [], "text=review") or None

@@ -17,12 +17,12 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "app": ("server.serve", "Open the dashboard in a browser."),
     "explain": (
         "explain.explain",
-        "Explain a prediction: one score a token or a patch, by one or more methods.",
+        "Explain a prediction: a score per token or patch, by one or more methods.",
     ),
-    "heads": ("heads.heads", "See what each attention head looks at and if it matters."),
+    "heads": ("heads.heads", "Show what each attention head looks at and whether it matters."),
     "compare": (
         "compare.compare",
-        "Compare models and methods: where their maps agree, and where they do not.",
+        "Compare models and methods: where their maps agree and where they differ.",
     ),
     "evaluate": (
         "evaluate.evaluate",
@@ -52,10 +52,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "training.train",
         "Fine-tune a base on texts, or train a vision transformer on pictures; the same command goes on after a stop.",
     ),
-    "models": ("library.models", "List the embedded models, or load one and check it."),
-    "datasets": ("library.datasets", "List the data sets, or read one and describe it."),
+    "models": ("library.models", "List the embedded models, or load and check one."),
+    "datasets": ("library.datasets", "List the data sets, or read and describe one."),
     "doctor": ("installation.doctor", "Check device, versions, embedded weights, cache, home folder and network."),
-    "jobs": ("jobs.app", "List, run, resume and cancel long work."),
+    "jobs": ("jobs.app", "List, run, resume and cancel jobs."),
     "cache": ("installation.cache_commands", "Show, check and shrink the disk cache."),
     "study": ("study.app", "Run studies in which people rank explanations blind."),
 }

@@ -24,10 +24,10 @@ LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 def serve(
     port: Annotated[str, typer.Option(metavar="N", help="Port to listen on.")] = str(DEFAULT_PORT),
-    host: Annotated[str, typer.Option(metavar="NAME", help="0.0.0.0 lets other machines in.")] = "localhost",
+    host: Annotated[str, typer.Option(metavar="NAME", help="0.0.0.0 allows other machines.")] = "localhost",
     headless: Annotated[bool, typer.Option("--headless", help="Do not open a browser window.")] = False,
-    everybody: Annotated[bool, typer.Option("--open", help="Let others in without a password.")] = False,
-    study_only: Annotated[bool, typer.Option("--study-only", help="Serve Take part and nothing else.")] = False,
+    everybody: Annotated[bool, typer.Option("--open", help="Allow other machines without a password.")] = False,
+    study_only: Annotated[bool, typer.Option("--study-only", help="Serve only the Take part page.")] = False,
 ) -> None:
     """Open the dashboard in a browser."""
     launch(read_whole("--port", port, low=1), host=host, headless=headless, everybody=everybody, study_only=study_only)

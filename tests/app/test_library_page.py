@@ -117,7 +117,7 @@ def test_the_form_submits_a_job_that_computes_what_was_asked(model: str) -> None
     assert (ended.state, ended.total, ended.done, ended.computed) == ("done", 6, 6, 6)
     page.run()
     assert "Explain 3 examples" in html_of(page)
-    assert "6 computed in this run · 0 found in the cache" in html_of(page)
+    assert "6 computed in this run · 0 from the cache" in html_of(page)
     page.button[0].click().run()
     again = jobs.wait(jobs.list_jobs()[0].id, SECONDS)
     assert (again.id, again.done, again.computed) == (job.id + 1, 6, 0)
@@ -180,7 +180,7 @@ def test_jobs_stand_newest_first_each_with_its_place(tmp_path: Path) -> None:
     page = opened()
     assert keys(page) == [f"job.cancel.{job.id}" for job in (third, second, first)]
     bars = [bar.proto.text for bar in page.get("progress")]
-    assert bars[:2] == ["2 jobs before it", "1 job before it"]
+    assert bars[:2] == ["2 jobs ahead", "1 job ahead"]
 
 
 def test_what_failed_is_shown_on_demand(tmp_path: Path) -> None:
@@ -342,14 +342,14 @@ def test_the_cache_is_checked_and_cleared_after_a_question() -> None:
     page = opened("cache")
     assert page.get("progress")[0].proto.text.startswith("1 result, ")
     page.button[0].click().run()
-    assert page.info[0].value == "1 entries read, all sound."
+    assert page.info[0].value == "1 entries read, no damage found."
     page.button[1].click().run()
     assert "1 result (" in page.markdown[0].value
     assert result_store().stats().entries == 1
     [sure] = [button for button in page.button if button.label == "Clear the cache"]
     sure.click().run()
     assert result_store().stats().entries == 0
-    assert page.info[0].value == "1 result dropped."
+    assert page.info[0].value == "1 result deleted."
     assert page.button[1].disabled
 
 

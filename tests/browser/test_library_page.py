@@ -43,11 +43,11 @@ def address(server: Server, section: str = "jobs") -> str:
 def submit(page: Page, examples: int) -> int:
     """Submits a job of the form's own model and methods; returns its number, which the page says."""
     page.get_by_test_id("stExpander").get_by_text("New job", exact=True).click(timeout=TIMEOUT_MS)
-    start = page.get_by_role("button", name="Start the job")
+    start = page.get_by_role("button", name="Start job")
     expect(start).to_be_visible(timeout=TIMEOUT_MS)
     page.get_by_role("spinbutton", name="Examples").fill(str(examples))
     start.click()
-    said = page.get_by_text(re.compile(r"Job \d+ is in the list"))
+    said = page.get_by_text(re.compile(r"Job \d+ was added to the list"))
     expect(said).to_be_visible(timeout=TIMEOUT_MS)
     return int(re.findall(r"\d+", said.inner_text())[0])
 
@@ -99,7 +99,7 @@ def test_a_job_outlives_a_reload_and_a_page_change_and_its_results_open(server: 
     expect_state(page, job, "done")
     expect(card(page, job)).to_contain_text("8 of 8 parts")
     # The first review comes computed with both methods (engine/shipped).
-    expect(card(page, job)).to_contain_text("6 computed in this run · 2 found in the cache")
+    expect(card(page, job)).to_contain_text("6 computed in this run · 2 from the cache")
     card(page, job).get_by_role("link", name="First example on the Text page").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(TEXT.heading, timeout=TIMEOUT_MS)
     rows = page.locator(".xg-row")

@@ -33,7 +33,7 @@ def test_a_job_that_waits_is_cancelled_and_resumed(run: Run, bert: str, own_home
     assert "is queued in process" in run("jobs", "resume", str(job.id)).complaint(1)
     assert run("jobs", "cancel", str(job.id)).out == f"Job {job.id} is cancelled. Finished parts are kept.\n"
     assert (
-        run("jobs", "resume", str(job.id)).out == f"Job {job.id} is done: 1 parts, 1 computed now, the others found.\n"
+        run("jobs", "resume", str(job.id)).out == f"Job {job.id} is done: 1 parts, 1 computed now, the rest cached.\n"
     )
 
 

@@ -101,7 +101,7 @@ SAFE = {
     ("components/reproduction/claim_view.py", "f'Section {claim.section}'"): "of a declared claim",
     ("components/library/page.py", "message"): "numbers",
     ("components/library/cards.py", "f'{card.title} · `{name}`'"): "the card of an embedded data set",
-    ("components/library/jobs.py", "f'Job {job.id} is in the list below.'"): "a number",
+    ("components/library/jobs.py", "f'Job {job.id} was added to the list below.'"): "a number",
     ("components/library/jobs.py", "f'#{view.id} · {view.when}'"): "a number and a time",
     ("components/library/cards.py", "name"): "an embedded model",
     (

@@ -50,11 +50,11 @@ def test_a_running_job_tells_its_share_its_counts_and_the_time_left() -> None:
     view = job_view(JOB, 0)
     assert view.share == 20 / 60
     assert view.progress == "20 of 60 parts · about 1 min 4 s left"
-    assert view.counts == "15 computed in this run · 4 found in the cache · 1 failed · now: random, example 3"
+    assert view.counts == "15 computed in this run · 4 from the cache · 1 failed · now: random, example 3"
     assert (view.can_cancel, view.can_resume) == (True, False)
 
 
-@pytest.mark.parametrize(("ahead", "said"), [(0, "next in line"), (1, "1 job before it"), (3, "3 jobs before it")])
+@pytest.mark.parametrize(("ahead", "said"), [(0, "next in the queue"), (1, "1 job ahead"), (3, "3 jobs ahead")])
 def test_a_waiting_job_tells_its_place(ahead: int, said: str) -> None:
     assert job_view(replace(JOB, state="queued", started=None), ahead).progress == said
 
@@ -63,19 +63,19 @@ def test_a_job_without_parts_yet_is_not_a_division_by_zero() -> None:
     view = job_view(replace(JOB, total=0, done=0), 0)
     assert (view.share, view.counts) == (0.0, "")
     assert view.progress.startswith("preparing")
-    assert job_view(replace(JOB, total=0, state="failed"), 0).progress == "nothing done"
+    assert job_view(replace(JOB, total=0, state="failed"), 0).progress == "nothing computed"
 
 
 def test_a_job_that_is_over_says_how_long_it_took_and_no_time_left() -> None:
     view = job_view(replace(JOB, state="done", done=60, computed=60, failed=0, finished=22.0), 0)
     assert view.progress == "60 of 60 parts"
-    assert view.counts == "60 computed in this run · 0 found in the cache"
+    assert view.counts == "60 computed in this run · 0 from the cache"
     assert view.when.endswith(", last run 12 s")
 
 
 def test_a_job_that_did_not_end_well_says_how_far_it_came() -> None:
     assert describe_end(replace(JOB, state="cancelled")) == "Cancelled after 20 of 60 parts."
-    assert describe_end(replace(JOB, state="interrupted", total=0, done=0)) == "Interrupted before it began."
+    assert describe_end(replace(JOB, state="interrupted", total=0, done=0)) == "Interrupted before it started."
 
 
 def test_every_state_has_its_own_word_and_sign() -> None:
@@ -269,10 +269,11 @@ def test_the_cache_tells_its_size_against_its_bound_and_its_state() -> None:
     stats = Stats("/home/cache", 1234, 5_600_000, 4_000_000_000, 6_000_000, 1, 2, "")
     assert describe_size(stats) == "1,234 results, 5.6 MB of at most 4.0 GB"
     assert cache_facts(stats)["state"] == "works"
+    assert cache_facts(stats)["lookups since start"] == "hits: 1, misses: 2"
     assert cache_facts(replace(stats, status="It is full."))["state"] == "see below"
-    assert describe_check(CheckReport(10, 0, False, "")) == "10 entries read, all sound."
+    assert describe_check(CheckReport(10, 0, False, "")) == "10 entries read, no damage found."
     assert describe_check(CheckReport(1000, 2, True, "It was replaced.")) == (
-        "1,000 entries read, 2 damaged ones dropped. It was replaced."
+        "1,000 entries read, 2 damaged entries removed. It was replaced."
     )
 
 
