@@ -28,9 +28,9 @@ from engine.evaluation.groups import Slice
 from engine.metrics.catalog import METRICS
 from engine.registry import method_order
 
-NO_EXAMPLES = "These points are of other evaluations than the one above: no examples open from here."
+NO_EXAMPLES = "These points come from other evaluations, so their examples cannot be opened here."
 LIST_LABEL = "Examples behind"
-LIST_HINT = "Choose a number here, or click it in the chart"
+LIST_HINT = "Choose a point here, or click it in the chart"
 LIST_WIDTH = 560
 
 
@@ -81,7 +81,7 @@ def draw_chart(viewed: ViewedEvaluation, content: ScoreChart, part: Slice | None
         st.markdown(f"**{escape_label(part.name)}**, {count(len(part.evaluation.facts), 'example')}")
     st.altair_chart(
         chart, key=widget, on_select=partial(_pick, kind, widget) if leads else "ignore",
-        selection_mode=PICKED if leads else None, alt=f"{content.name} of an evaluation; its numbers stand below",
+        selection_mode=PICKED if leads else None, alt=f"{content.name} of an evaluation; its numbers are below",
     )  # fmt: skip
     if leads:
         _point_list(viewed.state, name, chart)

@@ -11,8 +11,8 @@ from engine.evaluation.plan import EvaluationPlan
 from engine.jobs import Job
 from engine.registry import Explainer, estimate_rows
 
-TIMED = "That takes about {}, by what such work took before on this device."
-UNTIMED = "How long that takes cannot be told before a job on the same {} has ended on this device."
+TIMED = "Estimated time: {}, from earlier jobs on this device."
+UNTIMED = "No time estimate yet: no job on the same {} has finished on this device."
 Methods = Mapping[str, Explainer]
 
 
@@ -30,7 +30,7 @@ def cost_text(
         else TIMED.format(duration(number / pace))
     )
     about = f"about {round(number, -digits):,} model evaluations"
-    return f"{of}: {about}. {time} What is in the cache already is not computed again."
+    return f"{of}: {about}. {time} Cached results are reused."
 
 
 def model_evaluations(plan: EvaluationPlan, methods: Methods, size: int) -> int:

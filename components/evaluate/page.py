@@ -40,31 +40,31 @@ if TYPE_CHECKING:
 else:  # it imports the code that runs models
     experiment = LazyModule("engine.evaluation.experiment")
 
-FAILED = "Some examples failed on {} and are left out of the numbers. At the end of this page the reasons are listed."
+FAILED = "Some examples failed on {} and are not included. The reasons are listed at the end of this page."
 RECENT = "Recent evaluations"
 RECENT_NOTE = (
-    "What was evaluated here, or with `exegesis evaluate --job`. What the command found without a job opens at once "
-    "too, when the same is asked for on this page."
+    "Evaluations started here or with `exegesis evaluate --job`. Results of `exegesis evaluate` without a job appear "
+    "when you choose the same settings here."
 )
 TRUTH = (
-    "Against the truth: this data set was made so that it says exactly what decides. Overlap, rank and plausibility "
-    "tell how well a map finds that, as far as the model has learned it."
+    "Against the truth: this data set is built so that the decisive units are known. Overlap, rank and plausibility "
+    "measure how well a map finds them, as far as the model has learned to use them."
 )
 PEOPLE = (
-    "Against people's marks: overlap, rank and plausibility tell how well a map agrees with what people marked, which "
-    "need not be what the model uses."
+    "Against people's marks: overlap, rank and plausibility measure how well a map agrees with human annotations, "
+    "which may differ from what the model uses."
 )
-NEITHER = "This data set marks nothing, so nothing is measured against a truth or against people."
+NEITHER = "This data set has no marks, so nothing is compared with a known truth or with human annotations."
 MODEL = (
-    "Against the model: comprehensiveness, sufficiency and removal curves tell how much the model loses, whatever "
-    "people think."
+    "Against the model: comprehensiveness, sufficiency and removal curves measure how the prediction changes when "
+    "units are removed."
 )
 MARKED = ("marks", "pair")
 NAMED = 2
 """So many methods are named; of more it is said how many."""
-ROWS_HELP = "A row a model, example, method and metric, with its value: what `exegesis evaluate --out` writes."
-SCORES_HELP = "Every mean with its interval, n and what was left out: what `exegesis evaluate --json` prints."
-LEADERBOARD_HELP = "The leaderboard as one page, without a script."
+ROWS_HELP = "One row per model, example, method and metric: the output of `exegesis evaluate --out`."
+SCORES_HELP = "Every mean with its interval, n and skipped examples: the output of `exegesis evaluate --json`."
+LEADERBOARD_HELP = "The leaderboard as one HTML page without scripts."
 
 
 def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -> None:
@@ -134,7 +134,7 @@ def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> st
         by.setdefault(skip.of.method, set()).add(skip.of.metric)
     named = [f"{titles.get(one, one)} (by {count(len(metrics), 'metric')})" for one, metrics in by.items()]
     what = ", ".join(named) if len(named) <= NAMED else count(len(named), "method")
-    return f"Values that are missing, and why: {what}"
+    return f"Missing values: {what}"
 
 
 def left_out(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
@@ -173,7 +173,7 @@ def preview_area(plan: EvaluationPlan, status: PlanStatus, methods: Methods) -> 
     for note, models in experiment.class_notes(plan, status.results.sample.source).items():
         show_note(f"On {', '.join(models)}: {note[0].lower()}{note[1:]}")
     if added := added_methods(plan):
-        st.caption(f"Beside what you chose comes {', '.join(methods[id].title for id in added)}.")
+        st.caption(f"Added automatically: {', '.join(methods[id].title for id in added)}.")
 
 
 def added_methods(plan: EvaluationPlan) -> list[str]:

@@ -38,9 +38,9 @@ SLICE_CHARTS = {
 STRENGTHS = ("data", "training")
 COSTS = {"evaluations": "Model evaluations", "seconds": "Seconds"}
 ORDERS = {"high": "Highest first", "low": "Lowest first", "index": "As in the data set"}
-WAYS = {"without_top": "The highest scores removed", "with_top": "Only the highest scores kept"}
+WAYS = {"without_top": "Highest scores removed", "with_top": "Only highest scores kept"}
 WIDTH = 280
-DRAWN_HELP = "In the charts; the numbers of the others stay as they are. None chosen: all are drawn."
+DRAWN_HELP = "The methods in the charts. None chosen: all of them."
 
 
 @dataclass(frozen=True)

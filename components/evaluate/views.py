@@ -46,10 +46,10 @@ PLAUSIBLE = "plausibility_auc"
 COLUMNS = 2
 """Charts of slices beside each other."""
 MARKED_DATA = "reviews-marked"
-NEXT = "This only sets the controls at the top; then press Evaluate."
+NEXT = "This sets the controls above. Then press Evaluate."
 JOBS_ERROR = "evaluate_strength_said"
 STRENGTH_TITLES = {"data": "Marks in the data", "training": "Marks in the training"}
-STARTED = "The evaluations at other strengths are in the list of jobs. They are drawn here as they finish."
+STARTED = "The evaluations at other strengths are queued. They appear here as they finish."
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,9 @@ from engine.input_kinds import list_models
 
 MODELS_HELP = "Embedded models, folders of saved checkpoints, or hub ids such as owner/name. Type to add one."
 DATA_HELP = {
-    "text": "A name, perhaps with options (reviews-generated:seed=7), a file (JSONL, CSV, TSV, parquet), a folder, or "
-    "hub:owner/name.",
-    "image": "A name, perhaps with options (scenes-marked:count=50), a zip, a folder, or hub:owner/name.",
+    "text": "A name, optionally with options (reviews-generated:seed=7), a file (JSONL, CSV, TSV, parquet), a folder, "
+    "or hub:owner/name.",
+    "image": "A name, optionally with options (scenes-marked:count=50), a zip, a folder, or hub:owner/name.",
 }
 PLACES = {"model": "model", "models": "model", "dataset": "data", "data": "data", "split": "data", "column": "data"}
 """Beside which control an error is said that begins with this name; the others below the methods."""
@@ -80,7 +80,7 @@ def models_control(kind: str, key: str) -> None:
         _with(list_models(kind), st.session_state[key]),
         key=key,
         accept_new_options=True,
-        placeholder="Pick some, or type a folder or hub id",
+        placeholder="Choose models, or type a folder or hub id",
         help=MODELS_HELP,
         persist_state=PERSIST,
         wrap=True,
@@ -122,7 +122,7 @@ def _control(session: ExperimentSession, kind: str, one: Option) -> None:
         known = one.choices(kind)
         st.selectbox(
             label, ["", *known], key=key, help=help, persist_state=PERSIST,
-            format_func=lambda name: name.capitalize() or f"Usual ({known[0]})",
+            format_func=lambda name: name.capitalize() or f"Default ({known[0]})",
         )  # fmt: skip
     else:
         option_widget(one.field, one.hint, key, PERSIST, "stretch")

@@ -19,7 +19,7 @@ from engine.errors import ExegesisError
 from engine.jobs import Job
 from engine.registry import all_explainers
 
-SHIPPED = "comes with the project"
+SHIPPED = "included"
 REPEATED, MOST = 3, 12
 """So many names of models or methods are in a line, the others are counted; and so many runs are listed."""
 LAYOUT = "[class*='st-key-{}-recent-'] button{{justify-content:start;text-align:start}}"

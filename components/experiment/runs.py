@@ -32,7 +32,7 @@ MOST_CACHED = 24
 MOST_RECENT = 30
 MOST_FOUND = 0.1
 """Of a job's parts: where more were found than computed, its time says little about the work."""
-EMPTY = "Nothing is computed before you press **{}**. The work goes on while you are on other pages."
+EMPTY = "Press **{}** to start. The job continues while you are on other pages."
 AGAIN = "Try the failed ones again"
 
 

@@ -20,11 +20,11 @@ from engine.metrics.results import MetricScore
 
 ARROWS = {"high": " ↑", "low": " ↓", "neither": ""}
 LEGEND = (
-    "↑ higher is better, ↓ lower is better. best: of the methods by that metric, two by two on the examples that both "
-    "have; several where they tie. level: its difference from the best, "
-    "example by example, has a 95% interval that does not show it to be worse (not widened for how many there are)."
+    "↑ higher is better, ↓ lower is better. best: the best method by that metric (paired comparison; ties share the "
+    "mark). level: not significantly different from the best (95% interval of the paired difference, not adjusted for "
+    "the number of methods)."
 )
-LEFT_OUT = "Curves and agreement of methods are not in the table: name them with --metrics, or see --json and --out."
+LEFT_OUT = "Curves and agreement between methods are not listed: name them with --metrics, or use --json or --out."
 
 Skipped = tuple[str, int, tuple[str, ...]]
 """Reason, number of examples, methods."""

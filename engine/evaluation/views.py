@@ -13,7 +13,7 @@ from engine.metrics.catalog import METRICS
 from engine.models.sizes import format_parameters
 
 PLAUSIBLE = ("marks", "pair")
-FEW_BANDS = "of many methods they are left out, but each point tells its own."
+FEW_BANDS = "with many methods they are hidden, but each point shows its own on hover."
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,7 @@ def _cost(evaluation: Evaluation, context: ViewContext) -> str | None:
 
 def _plausibility(evaluation: Evaluation, context: ViewContext) -> str | None:
     if not plausibility_metrics(evaluation):
-        return "Nothing that people marked was compared: take a data set with rationales, and a metric of plausibility."
+        return "No plausibility was measured: use a data set with rationales and a plausibility metric."
     if not faithfulness_metrics(evaluation):
         return "No faithfulness was measured: evaluate comprehensiveness or sufficiency too."
     return None
@@ -78,7 +78,7 @@ def _plausibility(evaluation: Evaluation, context: ViewContext) -> str | None:
 
 def _needs_scalar(evaluation: Evaluation) -> str | None:
     if not scalar_metrics(evaluation):
-        return "No metric with one number an example was measured: evaluate one more."
+        return "No metric with one value per example was measured: evaluate one more."
     return None
 
 
@@ -105,7 +105,7 @@ def _sizes_text(context: ViewContext) -> str:
 
 def _slices(evaluation: Evaluation, context: ViewContext) -> str | None:
     if not evaluation.facts:
-        return "No example could be explained, so that there is nothing to slice."
+        return "No example could be explained, so there is nothing to slice."
     return _needs_scalar(evaluation)
 
 
@@ -119,50 +119,50 @@ def _strength(evaluation: Evaluation, context: ViewContext) -> str | None:
 
 VIEWS: Mapping[str, ViewInfo] = {
     "curves": ViewInfo(
-        "What does the model say as the most important parts go, or are all there is?",
-        f"Lines are means over the examples, bands their 95% intervals; {FEW_BANDS} Without what a good map "
-        "calls important the line falls at once; with that alone it rises at once. Inputs with holes are unlike what "
-        "the model was trained on (Hooker et al., 2019): compare lines with random's and not with nothing.",
+        "How does the prediction change when the most important units are removed, or only they are kept?",
+        f"Lines are means over the examples, bands their 95% intervals; {FEW_BANDS} For a good map the "
+        "line falls early when units are removed and rises early when only they are kept. Inputs with removed units "
+        "differ from the training data (Hooker et al., 2019), so compare each line with the line of Random.",
         _curves,
     ),
     "plausibility": ViewInfo(
-        "Does what convinces people also tell the truth?",
+        "Are the methods that agree with people also faithful to the model?",
         "Each point is a method, its cross the 95% intervals, both over the examples that have both "
-        "values. What looks right to people need not be what the model does (Jacovi and Goldberg, 2020): trust no "
-        "method for its place on one axis alone.",
+        "values. A plausible map is not necessarily faithful (Jacovi and Goldberg, 2020), so read both axes "
+        "together.",
         _plausibility,
     ),
     "cost": ViewInfo(
         "What does a better explanation cost?",
-        "Each point is a method, its cross the 95% intervals. Model evaluations are the same on every machine, "
-        "seconds are not, and have no interval. A method is worth its price only where no cheaper one is as good.",
+        "Each point is a method, its cross the 95% intervals. Model evaluations are the same on every machine; "
+        "seconds are not and have no interval. Prefer the cheapest of equally good methods.",
         _cost,
     ),
     "scaling": ViewInfo(
         "Do explanations get worse as models grow?",
-        f"A line a method, a tick a model; bands are 95% intervals over the examples; {FEW_BANDS} They say "
-        "nothing of other trainings of the same size, of which each is one.",
+        f"One line per method, one tick per model; bands are 95% intervals over the examples; {FEW_BANDS} The "
+        "intervals do not cover retraining: each size is a single trained model.",
         _scaling,
     ),
     "architecture": ViewInfo(
-        "Does a method serve every kind of model?",
-        "A group a model, a bar a method; the thin line across a bar is its 95% interval over the "
-        "examples. Architectures also differ in what they were trained on and in their tokens, so that one bar is not "
-        "the architecture's alone.",
+        "Does a method work on every architecture?",
+        "One group per model, one bar per method; the thin line across a bar is its 95% interval over the "
+        "examples. The models also differ in training data and tokenizer, so differences are not due to the "
+        "architecture alone.",
         _architecture,
     ),
     "slices": ViewInfo(
-        "Where does a method do well, and where badly?",
-        "A group a slice, a bar a method; the thin line across a bar is its 95% interval. Of many slices some "
-        "differ by chance: take a difference as a question for other examples.",
+        "On which examples does a method do well or badly?",
+        "One group per slice, one bar per method; the thin line across a bar is its 95% interval. Among many "
+        "slices, some differ by chance: confirm a difference on new examples.",
         _slices,
     ),
     "strength": ViewInfo(
-        "Does attribution grow with what a feature is worth?",
-        "How much of a map lies on the mark, signs aside. In the data: a method that puts everything on every "
-        "mark is on the dashed line; that lines are straight is no finding, for the same marked examples come again. "
-        "In the training: the dashed line is how far the mark decides the answers, by accuracy above chance; at 100% "
-        "all should be on the mark, below it less, but how much less cannot be told.",
+        "Do attributions grow with the importance of a feature?",
+        "The share of the absolute score that is on the mark. In the data: a method that puts its whole score on every "
+        "mark is on the dashed line; straight lines are expected, because the same marked examples are reused. "
+        "In the training: the dashed line is the accuracy above chance that the mark gives; at 100% the whole score "
+        "should be on the mark, below it less, by an unknown amount.",
         _strength,
     ),
 }

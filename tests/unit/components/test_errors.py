@@ -80,7 +80,7 @@ SAFE = {
     ): "numbers, listed words and our sentences",
     (
         "components/evaluate/page.py",
-        "f\"Beside what you chose comes {', '.join((methods[id].title for id in added))}.\"",
+        "f\"Added automatically: {', '.join((methods[id].title for id in added))}.\"",
     ): "titles of methods",
     ("components/evaluate/views.py", "cost_text(missing[0], methods, missing[0].examples, pace)"): "numbers",
     ("components/experiment/recent.py", "note"): "our words",

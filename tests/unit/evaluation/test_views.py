@@ -47,9 +47,9 @@ def test_all_views_make_sense_where_all_is_measured() -> None:
         (["complexity"], "curves", "evaluate without_top or with_top"),
         (["complexity"], "cost", "evaluate evaluations or seconds"),
         (["seconds"], "cost", "Only costs were measured"),
-        (["comprehensiveness"], "plausibility", "take a data set with rationales"),
+        (["comprehensiveness"], "plausibility", "use a data set with rationales"),
         (["plausibility_auc"], "plausibility", "evaluate comprehensiveness or sufficiency"),
-        (["without_top"], "slices", "one number an example"),
+        (["without_top"], "slices", "one value per example"),
         (["comprehensiveness"], "strength", "It needs the metric truth_mass"),
     ],
 )
