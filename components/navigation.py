@@ -48,94 +48,98 @@ HOME = PageEntry(
     "pages/home.py",
     "Home",
     "Exegesis",
-    "See, compare and judge explanations of transformer classifiers.",
+    "See, compare and test explanations of transformer classifiers.",
 )
 TEXT = PageEntry(
     "pages/text.py",
     "Text",
     "Explain a text",
-    "Which words does the prediction rest on, and do the methods agree?",
+    "Which words does the prediction depend on?",
 )
 IMAGES = PageEntry(
     "pages/images.py",
     "Images",
-    "Explain a picture",
-    "Which patches does the prediction rest on, and do the methods agree?",
+    "Explain an image",
+    "Which patches does the prediction depend on?",
 )
 ATTENTION = PageEntry(
     "pages/attention.py",
     "Attention",
-    "See inside: attention",
-    "What does each head look at, and does it matter for the prediction?",
+    "Explore attention",
+    "What does each head attend to, and does it matter?",
 )
 EVALUATE = PageEntry(
     "pages/evaluate.py",
     "Evaluate",
     "Evaluate methods",
-    "Which explanation method deserves trust, on which model?",
+    "Which method can you trust, and on which model?",
 )
 COMPARE = PageEntry(
     "pages/compare.py",
     "Compare",
     "Compare models and methods",
-    "Do models and methods point at the same words or patches, and on which examples do they not?",
+    "Where do models and methods disagree?",
 )
 REPRODUCTION = PageEntry(
     "pages/reproduction.py",
     "Reproduction",
-    "Claims of papers",
-    "Does what a thesis and the SMaT paper found hold on the models that are here?",
+    "Claims from papers",
+    "Do published claims hold on these models?",
 )
 RANDOMIZATION = PageEntry(
     "pages/randomization.py",
     "Randomization",
     "Randomize a model",
-    "Would an explanation look the same if the model had learned nothing?",
+    "Does the explanation depend on the model?",
 )
 ADVERSARIAL = PageEntry(
     "pages/adversarial.py",
     "Adversarial",
     "Attack an explanation",
-    "Can an explanation be changed while the model answers as before?",
+    "Can an explanation be manipulated?",
 )
 SCAFFOLD = PageEntry(
     "pages/scaffold.py",
     "Scaffold",
-    "Explanations that teach",
-    "Does seeing an explanation help a student foresee what the model will say?",
+    "Teach with explanations",
+    "Do explanations help a student predict the model?",
 )
 STUDY = PageEntry(
     "pages/study.py",
     "Study",
     "Studies",
-    "Which explanations do people find plausible? Ask them, without telling which method made what.",
+    "Which explanations help or convince people?",
     organizer=True,
 )
 RESULTS = PageEntry(
     "pages/study_results.py",
     "Study results",
     "Study results",
-    "What did people prefer, and how sure can one be of it?",
+    "What did people prefer, and how certain is that?",
     organizer=True,
 )
 ANNOTATE = PageEntry(
     "pages/annotate.py",
     "Take part",
     "Compare explanations",
-    "You see what a model says, and explanations of it. Which do you find best?",
+    "You see a model's prediction and explanations of it. Which one is best?",
     alone=True,
 )
 LIBRARY = PageEntry(
     "pages/library.py",
     "Library",
     "Library",
-    "What is running, and which models, data sets, results and device does it draw on?",
+    "Which models, data sets, jobs and results are here?",
 )
 
-PAGES = (
-    HOME, TEXT, IMAGES, ATTENTION, EVALUATE, COMPARE, REPRODUCTION, RANDOMIZATION, ADVERSARIAL, SCAFFOLD,
-    STUDY, RESULTS, LIBRARY, ANNOTATE,
-)  # fmt: skip
+SECTIONS = {
+    "": (HOME, REPRODUCTION, LIBRARY, ANNOTATE),
+    "Explain": (TEXT, IMAGES, ATTENTION, COMPARE),
+    "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SCAFFOLD),
+    "Ask people": (STUDY, RESULTS),
+}
+"""The menus of the navigation; the pages without a menu come first, and the first page is the default."""
+PAGES = tuple(entry for entries in SECTIONS.values() for entry in entries)
 
 
 def navigation() -> tuple[Page, PageEntry]:
@@ -143,8 +147,8 @@ def navigation() -> tuple[Page, PageEntry]:
     if os.environ.get(STUDY_ONLY) == "1":
         root = st.Page(_only_studies, title="Exegesis", default=True)
         return st.navigation([root, _page(ANNOTATE)], position="hidden"), ANNOTATE
-    pages = [_page(entry) for entry in PAGES]
-    page = st.navigation(pages, position="hidden" if _entry_of_address().alone else "top")
+    sections = {name: [_page(entry) for entry in entries] for name, entries in SECTIONS.items()}
+    page = st.navigation(sections, position="hidden" if _entry_of_address().alone else "top")
     return page, next(entry for entry in PAGES if entry.url_path == (page.url_path or HOME.url_path))
 
 

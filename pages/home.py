@@ -1,4 +1,4 @@
-"""Home: what can be asked here, and examples that are explained already."""
+"""Home: the questions that the pages answer, and examples that are explained already."""
 
 from __future__ import annotations
 
@@ -6,25 +6,21 @@ import streamlit as st
 
 from components.compute import warm_up
 from components.gallery import draw_gallery
-from components.navigation import ATTENTION, EVALUATE, HOME, IMAGES, LIBRARY, STUDY, TEXT, guard, heading
+from components.navigation import HOME, LIBRARY, REPRODUCTION, SECTIONS, guard, heading
 from components.styles import use_styles
 
 guard()
 use_styles()
 heading(HOME)
-with st.container(width=820):
-    st.markdown(
-        "What does a classifier's prediction rest on? Explanation methods answer differently, and not every answer "
-        "can be trusted. Here you put them side by side, on your own model and input."
-    )
-with st.container(horizontal=True, gap="medium"):
-    st.page_link(TEXT.file, label=TEXT.heading, icon=":material/text_fields:", help=TEXT.question)
-    st.page_link(IMAGES.file, label=IMAGES.heading, icon=":material/image:", help=IMAGES.question)
-    st.page_link(ATTENTION.file, label=ATTENTION.heading, icon=":material/grid_view:", help=ATTENTION.question)
-    st.page_link(EVALUATE.file, label=EVALUATE.heading, icon=":material/leaderboard:", help=EVALUATE.question)
-    st.page_link(STUDY.file, label=STUDY.heading, icon=":material/how_to_vote:", help=STUDY.question)
-    st.page_link(LIBRARY.file, label=LIBRARY.heading, icon=":material/inventory_2:", help=LIBRARY.question)
+with st.container(key="questions"):
+    groups = {**{name: entries for name, entries in SECTIONS.items() if name}, "More": (REPRODUCTION, LIBRARY)}
+    columns = st.columns(3, gap="small")
+    for (name, entries), place in zip(groups.items(), (*columns, columns[-1]), strict=True):
+        with place.container(gap=None):
+            st.markdown(f"**{name}**")
+            for entry in entries:
+                st.page_link(entry.file, label=entry.question, help=f"{entry.title}: {entry.heading}")
 
-st.subheader("Explained already", anchor=False)
+st.subheader("Examples", anchor=False)
 draw_gallery()
 warm_up()  # last: see components/compute.py

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.navigation import ANNOTATE, HOME, PAGES, TEXT, PageEntry
+from components.navigation import ANNOTATE, HOME, PAGES, SECTIONS, TEXT, PageEntry
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 
@@ -27,8 +27,11 @@ def test_a_link_opened_first_shows_the_page_in_its_frame(
     server = start_server(way)
     page = open_page(server.url + link(entry) + "?from=link")
     expect(page.get_by_role("heading", level=1)).to_have_text(entry.heading, timeout=TIMEOUT_MS)
-    navigation = page.get_by_role("banner").get_by_role("navigation").get_by_role("link")
-    expect(navigation).to_have_text([] if entry.alone else [other.title for other in PAGES if not other.alone])
+    navigation = page.get_by_role("banner").get_by_role("navigation")
+    single = [] if entry.alone else [other.title for other in SECTIONS[""] if not other.alone]
+    expect(navigation.get_by_role("link")).to_have_text(single)
+    menus = [] if entry.alone else [name for name in SECTIONS if name]
+    expect(navigation.get_by_role("button")).to_have_text(menus)
     expect(page).to_have_title(f"{entry.title} · Exegesis")
     assert page.url == server.url + link(entry) + "?from=link"
     assert "Traceback" not in server.log

@@ -39,7 +39,7 @@ def test_the_theme_follows_the_system(
 
 def test_the_home_page_leads_to_the_text_page(server: Server, open_page: Callable[..., Page]) -> None:
     page = open_page(server.url)
-    page.get_by_test_id("stMain").get_by_role("link", name="Explain a text").click()
+    page.get_by_test_id("stMain").get_by_role("link", name=TEXT.question).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(TEXT.heading, timeout=TIMEOUT_MS)
     expect(page).to_have_url(f"{server.url}/{TEXT.url_path}")
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.navigation import IMAGES
+from components.navigation import HOME, IMAGES
 from components.palette import PALETTES
 from engine.data.image_datasets import load_images
 from engine.explain import explain
@@ -22,7 +22,7 @@ from engine.request import Picture, Request
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.maps import rgb
 from tests.browser.server import Server
-from tests.browser.waiting import FITS, box_of, settled
+from tests.browser.waiting import FITS, box_of, go_to, settled
 
 METHODS = ("gradient_x_input", "attention_mean", "random")
 SCENES = "scenes:count=3"
@@ -142,10 +142,8 @@ def test_nothing_is_wider_than_the_window(server: Server, model: str, open_page:
 def test_another_page_and_back_keeps_the_picture_and_its_pins(server: Server, model: str, open_page: Open) -> None:
     page = open_page(address(server, model, index="1", pin="3"))
     expect_maps(page)
-    navigation = page.get_by_role("banner").get_by_role("navigation")
-    navigation.get_by_role("link", name="Home").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Exegesis", timeout=TIMEOUT_MS)
-    navigation.get_by_role("link", name="Images").click()
+    go_to(page, HOME)
+    go_to(page, IMAGES)
     expect_maps(page)
     expect(page).to_have_url(re.compile(r"[?&]pin=3(&|$)"))
     expect(page.get_by_role("spinbutton", name=re.compile("^Example"))).to_have_value("1")

@@ -21,7 +21,7 @@ from engine.jobs.table import JobTable
 from engine.models.catalog import embedded_image_models, embedded_models
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import FITS
+from tests.browser.waiting import FITS, go_to
 
 Open = Callable[..., Page]
 LONG_JOB = 20
@@ -81,11 +81,6 @@ def as_it_stands(server: Server, job: int) -> Job:
         ledger.close()
 
 
-def go_to(page: Page, title: str, heading: str) -> None:
-    page.get_by_role("banner").get_by_role("navigation").get_by_role("link", name=title, exact=True).click()
-    expect(page.get_by_role("heading", level=1)).to_have_text(heading, timeout=TIMEOUT_MS)
-
-
 def test_a_job_outlives_a_reload_and_a_page_change_and_its_results_open(server: Server, open_page: Open) -> None:
     page = open_page(address(server))
     expect(page.get_by_text("No jobs yet")).to_be_visible(timeout=TIMEOUT_MS)
@@ -93,8 +88,8 @@ def test_a_job_outlives_a_reload_and_a_page_change_and_its_results_open(server: 
     expect(card(page, job)).to_contain_text("Explain 4 examples of reviews-minilm")
     page.reload()
     expect(card(page, job)).to_be_visible(timeout=TIMEOUT_MS)
-    go_to(page, "Home", HOME.heading)
-    go_to(page, "Library", LIBRARY.heading)
+    go_to(page, HOME)
+    go_to(page, LIBRARY)
     expect(card(page, job)).to_be_visible(timeout=TIMEOUT_MS)
     expect_state(page, job, "done")
     expect(card(page, job)).to_contain_text("8 of 8 parts")

@@ -9,10 +9,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from components.navigation import STUDY
 from components.organizer import ADMINS, BACK, NOT_LISTED, PASSWORD
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.provider import CLIENT, Provider, providing
 from tests.browser.server import Server, running
+from tests.browser.waiting import go_to
 
 ADA = {"email": "Ada@lab.example", "email_verified": True}
 EVE = {"email": "eve@lab.example", "email_verified": True}
@@ -68,7 +70,7 @@ def log_in(page: Page, server: Server) -> None:
     expect(page.get_by_text(BACK)).to_be_visible(timeout=TIMEOUT_MS)
     button(page, LOG_IN).click()
     page.wait_for_url(f"{server.url}/", timeout=TIMEOUT_MS)
-    page.get_by_role("link", name="Study", exact=True).click(timeout=TIMEOUT_MS)
+    go_to(page, STUDY)
     page.wait_for_url(f"{server.url}/study", timeout=TIMEOUT_MS)
 
 

@@ -8,11 +8,12 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
+from components.navigation import HOME, TEXT
 from components.palette import PALETTES, STEPS, Theme, color
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.maps import QUICK, address, expect_maps, expect_table, hover_text, rgb, row
 from tests.browser.server import Server
-from tests.browser.waiting import FITS, settled
+from tests.browser.waiting import FITS, go_to, settled
 
 TEXT_HERE = "the acting is warm and funny"
 PLACES = """map => [...map.querySelectorAll('b')].map(token => {
@@ -138,10 +139,8 @@ def test_of_two_choices_at_once_both_count(pause: int, server: Server, model: st
 def test_another_page_and_back_keeps_the_text(server: Server, model: str, open_page: Open) -> None:
     page = open_page(address(server, model, text=TEXT_HERE))
     expect_maps(page)
-    navigation = page.get_by_role("banner").get_by_role("navigation")
-    navigation.get_by_role("link", name="Home").click()
-    expect(page.get_by_role("heading", level=1)).to_have_text("Exegesis", timeout=TIMEOUT_MS)
-    navigation.get_by_role("link", name="Text").click()
+    go_to(page, HOME)
+    go_to(page, TEXT)
     expect_maps(page)
     expect(page.get_by_role("textbox", name="Text", exact=True)).to_have_value(TEXT_HERE)
     expect(page).to_have_url(re.compile(r"[?&]text="))

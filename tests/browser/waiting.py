@@ -8,6 +8,8 @@ import numpy as np
 from PIL import Image
 from playwright.sync_api import FloatRect, Locator, Page, expect
 
+from components.navigation import SECTIONS, PageEntry
+
 STARTED = """() => {
   const app = document.querySelector("[data-testid=stApp]")?.dataset;
   return app?.testScriptState === "notRunning" && app.testConnectionState === "CONNECTED"
@@ -64,3 +66,15 @@ def pixels(place: Locator | Page) -> np.ndarray:
     (place if isinstance(place, Page) else place.page).evaluate(PAINTED)
     with Image.open(io.BytesIO(place.screenshot(animations="disabled"))) as file:
         return np.asarray(file.convert("RGB")).astype(int)
+
+
+def go_to(page: Page, entry: PageEntry, timeout_ms: float = 60_000) -> None:
+    """Open a page through the navigation at the top, in its menu if it has one, and wait for its heading."""
+    navigation = page.get_by_role("banner").get_by_role("navigation")
+    section = next(name for name, entries in SECTIONS.items() if entry in entries)
+    if section:
+        navigation.get_by_role("button", name=section, exact=True).click(timeout=timeout_ms)
+        page.get_by_role("menuitem", name=entry.title, exact=True).click(timeout=timeout_ms)
+    else:
+        navigation.get_by_role("link", name=entry.title, exact=True).click(timeout=timeout_ms)
+    expect(page.get_by_role("heading", level=1)).to_have_text(entry.heading, timeout=timeout_ms)

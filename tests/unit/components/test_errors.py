@@ -88,6 +88,7 @@ SAFE = {
     ("components/evaluate/views.py", "view.about"): "our words, without anything of Markdown",
     ("components/attention/flow.py", "describe_rows(reading)"): "our words, and a token as `escape_label` has it",
     ("components/navigation.py", "entry.question"): "the question of one of our pages",
+    ("pages/home.py", "f'**{name}**'"): "the name of one of our menus",
     ("components/job_panel.py", "describe_end(last)"): "one of our states, and numbers",
     ("components/randomization/page.py", "how(results)"): "numbers and our words",
     ("components/experiment/page.py", "page.about"): "our words",

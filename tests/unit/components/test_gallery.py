@@ -39,7 +39,7 @@ def test_a_card_shows_the_whole_text_and_what_to_see(piece: GalleryCard) -> None
 
 
 def test_a_card_says_what_the_reviewer_meant_only_where_the_model_is_wrong() -> None:
-    wrong = {piece.title for piece in GALLERY if ", meant " in words(drawn(piece))}
+    wrong = {piece.title for piece in GALLERY if ", label: " in words(drawn(piece))}
     assert wrong == {"Cheap, and that is praise", "Irony", "Praise, then the battery", "One word decides"}
 
 
