@@ -45,6 +45,12 @@ PALETTES: dict[Theme, Palette] = {
     "light": Palette("#fcfcfb", "#1b222b", "#596370", "#e9ecef", "#d9dee4", 0.66, 0.14),
     "dark": Palette("#14181d", "#e4e8ed", "#a2acb8", "#2a313a", "#343d47", 0.50, 0.12),
 }
+CHART_COLORS: dict[Theme, tuple[str, ...]] = {
+    "light": ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#b8a800", "#6a7079"),
+    "dark": ("#3c8fc4", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#f0e442", "#b6bdc6"),
+}
+"""Okabe and Ito's eight colors for lines, bars and points, their black and yellow made visible on each ground: blue,
+vermilion, green, purple, orange, sky blue, yellow, and the gray of chance."""
 
 
 def color(theme: Theme, side: Side, step: int) -> str:

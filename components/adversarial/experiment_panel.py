@@ -40,7 +40,7 @@ from engine.attacks.plan import AttackPlan
 from engine.errors import ExegesisError
 from engine.evaluation.result import ExampleFacts
 from engine.experiments.sample import Sample
-from engine.registry import Explainer, method_order
+from engine.registry import Explainer
 from engine.request import Example
 
 PAGE = "adversarial_many"
@@ -97,7 +97,7 @@ def _results_area(
     _view_controls(state, result, titles)
     which = state.many.which
     selected = result if which == "all" else result.subset(lambda one: one.right is (which == "right"))
-    means = ExperimentMeans(state, selected, ChartFrame(titles, browser_theme(), None, method_order()))
+    means = ExperimentMeans(state, selected, ChartFrame(titles, browser_theme()))
     if not means.scores:
         show_note(f"No example is left: {WHICH[which].lower()} there is none. Choose All.")
         return

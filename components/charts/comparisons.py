@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 import plotly.graph_objects as go
 
-from components.charts.frame import dashes, line_legend, style_chart
+from components.charts.frame import dashes, line_legend, method_colors, style_chart
 from components.numbers import hundredths, plain, plural
 from components.palette import PALETTES, STEPS, Theme, color
 from engine.metrics.agreement import Agreement
@@ -43,14 +43,15 @@ def curves_chart(
     probabilities from 0 to 1. `columns`: of the legend.
     """
     names, moved = [titles[curve.method] for curve in curves], MOVED[curves[0].way]
-    legend = line_legend(columns, 260)
+    methods, legend = [curve.method for curve in curves], line_legend(columns, 260)
+    colors = alt.Scale(domain=names, range=method_colors(methods, theme))
     share = f"share of {plural(unit)} {moved}, highest score first"
     base = alt.Chart(curve_table(curves, titles, unit)).encode(
         x=alt.X("share:Q", title=share, axis=alt.Axis(format="%")),
         y=alt.Y("value:Q", title=explained, scale=alt.Scale(zero=False) if score else alt.Scale(domain=[0, 1])),
-        color=alt.Color("method:N", sort=names, scale=alt.Scale(domain=names), title=None, legend=legend),
+        color=alt.Color("method:N", sort=names, scale=colors, title=None, legend=legend),
     )
-    dashed = alt.Scale(domain=names, range=dashes([curve.method for curve in curves]))
+    dashed = alt.Scale(domain=names, range=dashes(methods))
     lines = base.mark_line(strokeWidth=2.2).encode(
         strokeDash=alt.StrokeDash("method:N", sort=names, scale=dashed, title=None, legend=legend)
     )
@@ -97,12 +98,13 @@ def interval_chart(
     """A point and its interval, Low to High, for each row of the table, under the row's name in the column Method.
 
     `columns`: those of the points and of the words at the right; hovering shows all columns after them.
-    `shaded`: whose interval runs through the whole chart. `names`: in the order that gives them their colors.
+    `shaded`: whose interval runs through the whole chart. `names`: all that a row may have.
     """
     point, right = columns
+    colors = alt.Scale(domain=list(names), range=method_colors(names, theme))
     base = alt.Chart(table).encode(
         y=alt.Y("Method:N", sort=table["Method"].tolist(), axis=None),
-        color=alt.Color("Method:N", scale=alt.Scale(domain=list(names)), legend=None),
+        color=alt.Color("Method:N", scale=colors, legend=None),
     )
     last = list(table.columns)
     tips = [alt.Tooltip(f"{name}:N") for name in ("Method", *last[last.index(right) :])]

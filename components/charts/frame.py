@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
@@ -11,16 +12,28 @@ import altair as alt
 import pandas as pd
 
 from components.charts.files import LEGEND_COLUMNS
-from components.palette import PALETTES, Theme
+from components.palette import CHART_COLORS, PALETTES, Theme
 from engine.evaluation.scores import ScoreFilter
 from engine.experiments.options import RANDOM
+from engine.registry import EXPLAINERS, all_explainers, method_order
 
-COLORS = 8
-"""The theme has so many colors for lines; after that they come again with another dash."""
+METHOD_STYLES = (
+    ("lime", "attention_mean", "gradient_x_input", "kernel_shap", "attention_rollout", "integrated_gradients",
+     "gradient"),
+    ("occlusion", "attention_last_layer", "smoothgrad", "exact_shapley", "ensemble_top3", "ensemble_all",
+     "gradient_l2"),
+    ("smat", "attention_head", "attention_x_gradient", "attn_lrp", "attention_logits", "deep_lift",
+     "attention_logits_last"),
+    ("deconvolution", "grad_cam", "guided_backprop", "gradient_shap", "shapley_sampling", "deep_lift_shap",
+     "feature_ablation"),
+)  # fmt: skip
+"""The color of each method, by its place in a row, and its dash and shape, by its row: the same on all pages."""
+COLORS = len(METHOD_STYLES[0])
+"""Colors of methods. The last color of `CHART_COLORS` is that of random alone."""
 SOLID, DASHED, DASH_DOT, DOTTED = [1, 0], [9, 3], [9, 3, 2, 3], [2, 3]
-DASHES = (SOLID, DASHED, DASH_DOT)
-SHAPES, CHANCE = ("circle", "square", "triangle-up"), "cross"
-"""Of points: the next shape when the colors come again; random's."""
+DASHES = (SOLID, DASHED, DASH_DOT, [14, 4], [9, 2, 2, 2, 2, 2])
+SHAPES, CHANCE = ("circle", "square", "triangle-up", "diamond", "triangle-down"), "cross"
+"""Shapes of points, by the row of the method; that of random."""
 PICKED = "picked"
 FIELDS = ("model", "method", "metric", "percent", "slice")
 """The name of the click, and what it says of its point."""
@@ -48,8 +61,7 @@ AxisRange = tuple[int | float, int | float]
 
 @dataclass(frozen=True)
 class ChartFrame:
-    """`titles`: of the methods. `methods`: those drawn, None for all. `order`: of all methods there are, by which each
-    has its color in every chart where no other in the company has it; that of `titles` where it is empty.
+    """`titles`: of the methods. `methods`: those drawn, None for all.
 
     `slice`: the name of the slice of the examples. `value_range`: where the axis of the values ends, so that charts
     side by side can be compared.
@@ -58,7 +70,6 @@ class ChartFrame:
     titles: Mapping[str, str]
     theme: Theme = "light"
     methods: tuple[str, ...] | None = None
-    order: tuple[str, ...] = ()
     slice: str = ""
     value_range: AxisRange | None = None
 
@@ -91,63 +102,69 @@ class ChartFrame:
             legend.symbolSize, legend.symbolStrokeWidth, legend.symbolType = POINT, 1.5, alt.Undefined
         return legend
 
-    def color_order(self, company: Sequence[str]) -> list[str]:
-        """All methods in the order of their colors, which come again only where the company is larger than they."""
-        return spread_colors(list(dict.fromkeys([*(self.order or self.titles), *company])), company)
-
-    def scale(self, company: Sequence[str], range: Sequence[Any] | None = None) -> alt.Scale:
-        """A value for each method, of a `range` as `color_order`; the theme's colors where none is given."""
-        domain = [self.title(method) for method in self.color_order(company)]
+    def scale(self, company: Sequence[str], range: Sequence[Any]) -> alt.Scale:
+        """A value of the `range` for each method of the company."""
         # By its type: left alone, a scale of opacities takes the ends of the range and what lies between.
-        return (
-            alt.Scale(domain=domain) if range is None else alt.Scale(type="ordinal", domain=domain, range=list(range))
-        )
+        return alt.Scale(type="ordinal", domain=[self.title(method) for method in company], range=list(range))
 
     def color(self, company: Sequence[str], legend: alt.Legend | None) -> alt.Color:
-        """The theme's color of each method."""
-        return alt.Color("name:N", scale=self.scale(company), title=None, legend=legend)
+        """The color of each method."""
+        scale = self.scale(company, method_colors(company, self.theme))
+        return alt.Color("name:N", scale=scale, title=None, legend=legend)
 
     def dash(self, company: Sequence[str], legend: alt.Legend | None) -> alt.StrokeDash:
-        """Dashes where the colors come again, dots for random."""
-        scale = self.scale(company, dashes(self.color_order(company)))
+        """The dash of each method, dots for random."""
+        scale = self.scale(company, dashes(company))
         return alt.StrokeDash("name:N", scale=scale, title=None, legend=legend)
 
     def shape(self, company: Sequence[str], legend: alt.Legend | None) -> alt.Shape:
-        """Another shape where the colors come again, a cross for random."""
-        scale = self.scale(company, shapes(self.color_order(company)))
+        """The shape of each method, a cross for random."""
+        scale = self.scale(company, shapes(company))
         return alt.Shape("name:N", scale=scale, title=None, legend=legend)
 
 
-def spread_colors(order: Sequence[str], company: Sequence[str]) -> list[str]:
-    """Reorder `order` so that methods of the company have different colors as far as there are enough.
-
-    Each is at the place of its color by `order`, or at the next free one where another of the company has that.
-    Random, which is in every company, comes first.
-    """
-    places: dict[int, str] = {}
-    for method in sorted(set(company), key=lambda method: (method != RANDOM, order.index(method))):
-        start, usual = len(places) // COLORS * COLORS, order.index(method) % COLORS
-        free = [place for place in range(start, min(start + COLORS, len(order))) if place not in places]
-        places[min(free, key=lambda place: (place - usual) % COLORS)] = method
-    rest = iter([method for method in order if method not in company])
-    return [places[place] if place in places else next(rest) for place in range(len(order))]
+def method_of(name: str) -> str:
+    """The id of a method by its id or title, also of a variant with a number after it; `name` itself if unknown."""
+    titles = {method.title: id for kind in EXPLAINERS for id, method in all_explainers(kind).items()}
+    if name in titles.values():
+        return name
+    known = [text for text in (*titles, *titles.values()) if name.startswith(text)]
+    longest = max(known, key=len, default=name)
+    return titles.get(longest, longest)
 
 
-def dashes(methods: Sequence[str]) -> list[list[int]]:
-    """Solid lines, other dashes each time that the colors come again, dots for random."""
-    return [DOTTED if method == RANDOM else dash_at(place) for place, method in enumerate(methods)]
+def style_place(method: str) -> int:
+    """The place of a method among all styles: of the table, then of other registered ones, else by its name alone."""
+    table = [id for row in METHOD_STYLES for id in row]
+    known = [*table, *(id for id in method_order() if id not in table and id != RANDOM)]
+    return known.index(method) if method in known else zlib.crc32(method.encode()) % COLORS
+
+
+def method_colors(names: Sequence[str], theme: Theme) -> list[str]:
+    """The color of each method, by its id or title, whichever others are drawn with it."""
+    colors, methods = CHART_COLORS[theme], map(method_of, names)
+    return [colors[-1 if method == RANDOM else style_place(method) % COLORS] for method in methods]
+
+
+def style_rows(names: Sequence[str]) -> list[int | None]:
+    """The number of the dash and shape of each method, None for random."""
+    methods = map(method_of, names)
+    return [None if method == RANDOM else style_place(method) // COLORS % len(DASHES) for method in methods]
+
+
+def dashes(names: Sequence[str]) -> list[list[int]]:
+    """The dash of each method's line, dots for random."""
+    return [DOTTED if row is None else DASHES[row] for row in style_rows(names)]
 
 
 def dash_at(place: int) -> list[int]:
-    """The dashes of a line by its place among all."""
-    return DASHES[place // COLORS % len(DASHES)]
+    """The dash of a line by its place, where lines are of models and have the theme's colors in order."""
+    return DASHES[place // len(CHART_COLORS["light"]) % len(DASHES)]
 
 
-def shapes(methods: Sequence[str]) -> list[str]:
-    """The shape of each method's points."""
-    return [
-        CHANCE if method == RANDOM else SHAPES[place // COLORS % len(SHAPES)] for place, method in enumerate(methods)
-    ]
+def shapes(names: Sequence[str]) -> list[str]:
+    """The shape of each method's points, a cross for random."""
+    return [CHANCE if row is None else SHAPES[row] for row in style_rows(names)]
 
 
 def line_legend(columns: int | alt.ExprRef, label: int) -> alt.Legend:

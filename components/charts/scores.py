@@ -9,7 +9,6 @@ import altair as alt
 import pandas as pd
 
 from components.charts.frame import (
-    COLORS,
     FOOT,
     TICKS,
     AxisRange,
@@ -22,12 +21,12 @@ from components.charts.frame import (
     log_axis,
     point_size,
     style_chart,
+    style_rows,
 )
 from components.numbers import plain
 from components.palette import PALETTES
 from engine.evaluation.result import format_reasons
 from engine.evaluation.scores import ScorePair
-from engine.experiments.options import RANDOM
 from engine.metrics.catalog import Better, metric
 from engine.metrics.results import MetricScore
 
@@ -215,7 +214,7 @@ def bar_chart(
 
 def opacities(methods: Sequence[str]) -> list[float]:
     """The opacity of each method's bars."""
-    return [CHANCE if method == RANDOM else FULL[place // COLORS % len(FULL)] for place, method in enumerate(methods)]
+    return [CHANCE if row is None else FULL[row % len(FULL)] for row in style_rows(methods)]
 
 
 def _group_axis(groups: Sequence[str], name: float) -> alt.Y:
@@ -228,8 +227,8 @@ def _group_axis(groups: Sequence[str], name: float) -> alt.Y:
 def _bars(
     base: alt.Chart, company: Sequence[str], frame: ChartFrame, x: ChartAxis, more: Mapping[str, str]
 ) -> alt.Chart:  # fmt: skip
-    click, order = click_selection(), frame.color_order(company)
-    opaque, edges = frame.scale(company, opacities(order)), frame.scale(company, dashes(order))
+    click = click_selection()
+    opaque, edges = frame.scale(company, opacities(company)), frame.scale(company, dashes(company))
     return (
         base.mark_bar(height=alt.RelativeBandSize(1), stroke=PALETTES[frame.theme].text)
         .encode(

@@ -26,7 +26,6 @@ from components.palette import Theme, browser_theme
 from components.tables import draw_table
 from engine.evaluation.groups import Slice
 from engine.metrics.catalog import METRICS
-from engine.registry import method_order
 
 NO_EXAMPLES = "These points come from other evaluations, so their examples cannot be opened here."
 LIST_LABEL = "Examples behind"
@@ -72,7 +71,7 @@ class EvaluationChart(CaptionedChart):
 def draw_chart(viewed: ViewedEvaluation, content: ScoreChart, part: Slice | None = None) -> None:
     """Draw the chart of all examples or of one slice, with its list, its numbers and its files."""
     kind, part = viewed.state.kind, part or Slice("", viewed.evaluation)
-    frame = ChartFrame(viewed.titles, browser_theme(), viewed.drawn_methods, method_order(), part.name)
+    frame = ChartFrame(viewed.titles, browser_theme(), viewed.drawn_methods, part.name)
     name, leads = f"{content.name}.{part.name}", not content.others
     widget = SESSION.key(kind, f"chart.{name}")
     one = EvaluationChart(viewed, content, part, frame)

@@ -34,7 +34,6 @@ from engine.format import count_text, join_names
 from engine.randomization.curves import NEAR_ZERO, Curve, CurvePoint, Verdict, curves_of, verdicts_of
 from engine.randomization.plan import MODE_TITLES, MODES, RandomizationPlan
 from engine.randomization.stages import not_applicable
-from engine.registry import method_order
 
 CLICK = "Click a point, or choose a stage below, to see the maps of an example there."
 JUDGED = "Verdicts use the rank correlation, signed and absolute, in the cascading mode, whichever measure is shown."
@@ -342,7 +341,7 @@ def _verdict_html(name: str, one: Verdict, kind: str) -> str:
 def _frame(state: ExperimentState, titles: Mapping[str, str], company: Sequence[str]) -> ChartFrame:
     """What the charts have in common: the methods drawn are those chosen, all where none of the company is chosen."""
     wanted = tuple(method for method in company if method in state.view.only) or None
-    return ChartFrame(titles, browser_theme(), wanted, method_order())
+    return ChartFrame(titles, browser_theme(), wanted)
 
 
 def _pick(kind: str, name: str) -> None:

@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 
 from components.charts.comparisons import interval_chart
-from components.charts.frame import DOTTED, SOLID, line_legend, style_chart
+from components.charts.frame import DOTTED, dashes, line_legend, method_colors, style_chart
 from components.numbers import percent, plain, signed
 from components.palette import PALETTES, Theme, step_of
 from components.results.descriptions import rank_span
@@ -48,7 +48,7 @@ def rating_chart(
 ) -> alt.LayerChart:
     """A point and its interval per method, the best on top; the placebo's interval is shaded.
 
-    `methods`: in the order that determines their colors.
+    `methods`: all of the study.
     """
     axis = alt.X("Low:Q", title="skill", scale=alt.Scale(domain=list(span), nice=False))
     return interval_chart(rating_rows(ratings, placebo), methods, ("Skill", "rank"), axis, placebo, theme)
@@ -78,14 +78,15 @@ def course_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
     long = course_table(summary).melt("Votes", names, var_name="Method", value_name="Skill")
     long["skill"] = [plain(value) for value in long["Skill"]]
     legend = line_legend(LEGEND_COLUMNS, LEGEND_LABEL)
-    dashes = [DOTTED if name == summary.placebo else SOLID for name in names]
+    colors = alt.Scale(domain=names, range=method_colors(names, theme))
+    lines = [DOTTED if name == summary.placebo else own for name, own in zip(names, dashes(names), strict=True)]
     base = alt.Chart(long).encode(
         x=alt.X("Votes:Q", title="votes", axis=WHOLE),
         y=alt.Y("Skill:Q", title="skill"),
-        color=alt.Color("Method:N", sort=names, scale=alt.Scale(domain=names), title=None, legend=legend),
+        color=alt.Color("Method:N", sort=names, scale=colors, title=None, legend=legend),
     )
     dashed = alt.StrokeDash(
-        "Method:N", sort=names, scale=alt.Scale(domain=names, range=dashes), title=None, legend=legend
+        "Method:N", sort=names, scale=alt.Scale(domain=names, range=lines), title=None, legend=legend
     )
     tips = [alt.Tooltip("Method:N"), alt.Tooltip("Votes:Q"), alt.Tooltip("skill:N")]
     points = base.mark_point(filled=True, opacity=0, size=40).encode(tooltip=tips)

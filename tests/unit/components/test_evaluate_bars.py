@@ -103,11 +103,14 @@ def test_each_slice_is_named_once_on_hovering_and_by_the_click() -> None:
 
 
 def test_bars_of_one_color_differ_in_their_edges_and_each_has_its_name() -> None:
-    found = by_hand({("t5", f"m{place}", "complexity"): [1, 2] for place in range(17)})
+    same = ("lime", "occlusion", "smat")
+    found = by_hand({("t5", method, "complexity"): [1, 2] for method in same})
     made = ArchitectureChart("complexity", SIZES).chart(found, ChartFrame({})).to_dict()
     bars = layer(made, "bar")["encoding"]
-    assert bars["strokeDash"]["scale"]["range"] == [SOLID, DOTTED, *[SOLID] * 6, *[DASHED] * 8, *[DASH_DOT] * 2]
-    assert bars["opacity"]["scale"]["range"] == [FULL[0], CHANCE, *[FULL[0]] * 6, *[FULL[1]] * 8, *[FULL[2]] * 2]
+    assert bars["color"]["scale"]["domain"] == [*same, "random"]
+    assert bars["color"]["scale"]["range"] == [*["#0072b2"] * 3, "#6a7079"]
+    assert bars["strokeDash"]["scale"]["range"] == [SOLID, DASHED, DASH_DOT, DOTTED]
+    assert bars["opacity"]["scale"]["range"] == [*FULL, CHANCE]
     assert [bars[name]["legend"] for name in ("color", "strokeDash", "opacity")] == [None] * 3
     words = [one["encoding"] for one in made["layer"] if one["mark"]["type"] == "text"]
     [names] = [one for one in words if one["text"]["field"] == "name"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import tomllib
 from typing import Any
 
 import altair as alt
@@ -9,10 +10,12 @@ import pandas as pd
 import pytest
 
 from components.charts.frame import (
+    COLORS,
     DASHED,
     DOTTED,
     FIELDS,
     LEGEND_ROW,
+    METHOD_STYLES,
     NOTHING,
     PICKED,
     PICKED_POINT,
@@ -20,9 +23,11 @@ from components.charts.frame import (
     SOLID,
     ChartFrame,
     click_selection,
+    dashes,
+    method_colors,
+    method_of,
     point_size,
     shapes,
-    spread_colors,
 )
 from components.charts.scores import MOST_BANDS, missing_values_text
 from components.evaluate.charts import (
@@ -34,10 +39,12 @@ from components.evaluate.charts import (
     StrengthChart,
     equal_strengths_text,
 )
-from components.palette import PALETTES, THEMES, Theme, contrast
+from components.palette import CHART_COLORS, PALETTES, THEMES, Theme, contrast
 from engine.evaluation.strength import GradedScore
 from engine.metrics.results import BY_BATCH, ONE, MetricScore
 from engine.models.sizes import ModelSize
+from engine.registry import method_order
+from tests.project import ROOT
 from tests.unit.evaluation.by_hand import Found, Key, by_hand, fact
 
 LONG = "A method whose name is much longer than that of any other one"
@@ -146,28 +153,35 @@ def test_one_example_has_a_point_and_no_band() -> None:
     assert data(made, "point")["interval"].tolist() == [ONE] * 2
 
 
-def test_colors_and_dashes_stay_whichever_methods_are_drawn() -> None:
-    found = by_hand({("m", f"m{place}", "without_top", 0): [1.0, 0.5] for place in range(10)})
-    made = spec(CURVE.chart(found, ChartFrame({}, methods=("m1", "m9", "random"))))
-    line = layer(made, "line")["encoding"]
-    names = [f"m{place}" for place in range(10)]
-    assert line["color"]["scale"]["domain"] == [*names[:2], "random", *names[2:]], "random has a color of its own"
-    assert line["strokeDash"]["scale"]["range"] == [SOLID, SOLID, DOTTED, *[SOLID] * 5, *[DASHED] * 3]
-    assert line["color"]["legend"]["values"] == ["m1", "m9"], "random was not measured"
-    assert line["color"]["legend"]["orient"] == "bottom"
-    assert "range" not in line["color"]["scale"], "the theme's colors"
-    assert shapes(found.plan.methods_with_baselines) == [*["circle"] * 8, "square", "square", "cross"]
+def test_the_styles_are_of_all_methods_each_with_one_of_its_own() -> None:
+    methods = method_order()
+    for theme in THEMES:
+        looks = [(color, *dash) for color, dash in zip(method_colors(methods, theme), dashes(methods), strict=True)]
+        assert len(set(looks)) == len(methods)
+    marks = list(zip(method_colors(methods, "light"), shapes(methods), strict=True))
+    assert len(set(marks)) == len(methods)
+    styles = [id for row in METHOD_STYLES for id in row]
+    assert len(styles) == len(set(styles))
+    assert {len(row) for row in METHOD_STYLES} == {COLORS} == {len(CHART_COLORS["light"]) - 1}
 
 
-def test_colors_come_again_only_where_there_are_more_methods_than_colors() -> None:
-    order = [f"m{place}" for place in range(20)]
-    company = ["m0", "m2", "m4", "m8", "m10", "m16"]
-    places = {method: spread_colors(order, company).index(method) for method in company}
-    assert places == {"m0": 0, "m2": 2, "m4": 4, "m8": 1, "m10": 3, "m16": 5}, "m8, m10, m16: the next free color"
-    assert sorted(spread_colors(order, company)) == sorted(order)
-    many = spread_colors(order, order[:10])
-    assert many[:8] == order[:8]
-    assert [many.index(method) % 8 for method in order[8:10]] == [0, 1]
+def test_random_alone_is_gray_dotted_and_a_cross() -> None:
+    names = ["random", "Random", "lime"]
+    assert method_colors(names, "light") == ["#6a7079", "#6a7079", "#0072b2"]
+    assert dashes(names) == [DOTTED, DOTTED, SOLID]
+    assert shapes(names) == ["cross", "cross", "circle"]
+
+
+def test_a_title_and_a_numbered_variant_have_the_style_of_the_method() -> None:
+    assert method_of("Gradient L2 norm") == method_of("Gradient L2 norm 2") == "gradient_l2"
+    assert method_of("gradient_l2 2") == "gradient_l2"
+    assert method_of("nobody's") == "nobody's"
+    assert method_colors(["Gradient x input 3"], "dark") == method_colors(["gradient_x_input"], "dark")
+
+
+def test_the_theme_has_the_same_colors() -> None:
+    themes = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))["theme"]
+    assert {theme: tuple(themes[theme]["chartCategoricalColors"]) for theme in THEMES} == CHART_COLORS
 
 
 def test_the_legend_names_what_is_drawn() -> None:
@@ -177,15 +191,22 @@ def test_the_legend_names_what_is_drawn() -> None:
     assert made["height"] - shorter == LEGEND_ROW
 
 
-def test_a_method_has_one_color_in_every_company() -> None:
-    order = ("gradient", "lime", "occlusion", "random")
-    looks = []
-    for company in (("lime", "occlusion"), ("occlusion", "gradient")):
+def test_a_method_has_one_color_and_dash_in_every_chart() -> None:
+    looks: dict[str, set[object]] = {}
+    for company in (("lime", "occlusion"), ("occlusion", "gradient", "lime"), ("gradient",)):
         found = by_hand({("m", method, "without_top", 0): [1.0, 0.5] for method in company})
-        line = layer(spec(CURVE.chart(found, ChartFrame({}, order=order))), "line")["encoding"]
-        assert line["color"]["legend"]["values"] == list(company)
-        looks.append((line["color"]["scale"]["domain"], line["strokeDash"]["scale"]["range"]))
-    assert looks[0] == looks[1] == (list(order), [*[SOLID] * 3, DOTTED])
+        line = layer(spec(CURVE.chart(found, ChartFrame({}))), "line")["encoding"]
+        color, dash = line["color"]["scale"], line["strokeDash"]["scale"]
+        assert color["domain"] == dash["domain"] == [*company, "random"]
+        assert line["color"]["legend"]["values"] == list(company), "random was not measured"
+        for method, *look in zip(color["domain"], color["range"], map(str, dash["range"]), strict=True):
+            looks.setdefault(method, set()).add(tuple(look))
+    assert looks == {
+        "lime": {("#0072b2", str(SOLID))},
+        "occlusion": {("#0072b2", str(DASHED))},
+        "gradient": {("#b8a800", str(SOLID))},
+        "random": {("#6a7079", str(DOTTED))},
+    }
 
 
 def test_many_bands_over_each_other_are_not_drawn() -> None:
