@@ -190,9 +190,9 @@ Builder = Callable[[Comparison], str | bytes]
 FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
     (
         "HTML", "exegesis-compare.html", "text/html", comparison_html,
-        "Maps and matrix as one page that needs no network.",
+        "Maps and matrix as one self-contained page.",
     ),
-    ("CSV", "exegesis-compare.csv", "text/csv", scores_csv, "A row a part, a column a map. Scores in full."),
-    ("Matrix", "exegesis-agreement.csv", "text/csv", matrix_csv, "A row for every two maps, by both measures."),
-    ("JSON", "exegesis-compare.json", "application/json", comparison_json, "What the command below prints."),
+    ("CSV", "exegesis-compare.csv", "text/csv", scores_csv, "One row per part, one column per map."),
+    ("Matrix", "exegesis-agreement.csv", "text/csv", matrix_csv, "One row per pair of maps, with both measures."),
+    ("JSON", "exegesis-compare.json", "application/json", comparison_json, "The output of the command below."),
 )  # fmt: skip

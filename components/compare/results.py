@@ -99,7 +99,7 @@ def _missing_input(state: CompareState) -> str:
         return NO_MODEL
     texts = [] if state.kind == "image" or state.input is None else [*state.input.as_plain().values()]
     if texts and not str(texts[0]).strip():
-        return "Type a text above, or pick an example, to compare its maps."
+        return "Type a text above or choose an example to compare its maps."
     if any(text is not None and not text.strip() for text in texts[1:]):
         return "Type the second text, or switch it off."
     return ""

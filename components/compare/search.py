@@ -33,7 +33,7 @@ else:
 
 TABLE = "disputed"
 MOST_IN_VIEW, MOST_CHARACTERS = 10, 160
-TOO_FEW = "Two columns with a map are needed: what cannot read this example is not asked for others."
+TOO_FEW = "The search needs two columns with a map of this example."
 
 
 def search_panel(comparison: Comparison, source: OpenDataSet) -> None:
@@ -42,18 +42,18 @@ def search_panel(comparison: Comparison, source: OpenDataSet) -> None:
     st.subheader("Where they disagree most", anchor=False)
     if not st.toggle(
         "Examples of the data set, most disagreement first", key=key(state.kind, "open.search"), persist_state=PERSIST,
-        help="Runs every column on many examples, as a job that goes on when you leave the page.",
+        help="Runs all columns on many examples, as a job that continues when you leave the page.",
     ):  # fmt: skip
         return
     if source.error:
-        st.info("The data set cannot be read: above it says why. Pick another one.")
+        st.info("The data set cannot be read. The error is above; choose another data set.")
         return
     if len(comparison.explained) < 2:
         st.info(TOO_FEW)
         return
     st.selectbox(
         "Examples", EXAMPLES, key=key(state.kind, f"{VIEW}examples"), width=150, persist_state=PERSIST,
-        help="How many are compared, drawn by the seed.",
+        help="The number of examples to compare, sampled with the seed.",
     )  # fmt: skip
     try:
         _draw_search(comparison, source)
@@ -112,7 +112,7 @@ def _draw_list(comparison: Comparison, source: OpenDataSet, examples: Sequence[E
         places.index(current) if current in places else None,
         lambda row: _show_example(source, places[row]),
         {
-            "#": st.column_config.NumberColumn(width=60, help="The place in the data set"),
+            "#": st.column_config.NumberColumn(width=60, help="Index in the data set"),
             "Disagreement": st.column_config.NumberColumn(format="%.2f", width=110),
             "Example": st.column_config.TextColumn(width=420),
         },
@@ -144,7 +144,7 @@ def list_words(examples: Sequence[ExampleDisagreement], comparison: Comparison) 
     values = [one.value for one in examples if one.value is not None]
     mean = f" Mean {hundredths(sum(values) / len(values))}." if values else ""
     unordered = len(examples) - len(values)
-    none = f" {count(unordered, 'example')} without an order to compare, last." if unordered else ""
+    none = f" {count(unordered, 'example')} that cannot be ranked, last." if unordered else ""
     over = comparison.disagreement_scope
     return f"{count(len(examples), 'example')}. Disagreement is 1 minus the mean {name} over {over}.{mean}{none}"
 

@@ -149,7 +149,7 @@ def cell_text(standing: Standing, title: str, alike: bool = False) -> str:
 
 
 def rank_mark(standing: Standing) -> str:
-    """Whether it is the best of its column, or cannot be told from the best."""
+    """The mark of the best of a column and of those not significantly different from it."""
     return BEST if standing.best else LEVEL if standing.level else ""
 
 

@@ -19,7 +19,7 @@ from engine.experiments.options import options_of
 
 TYPES = {"csv": "text/csv", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
 TITLES = {"csv": "CSV", "json": "JSON", "parquet": "Parquet"}
-ROWS_HELP = "A row a value: what `exegesis {} --out` writes."
+ROWS_HELP = "One row per value: the output of `exegesis {} --out`."
 
 
 @dataclass(frozen=True)

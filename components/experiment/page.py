@@ -30,7 +30,7 @@ Preview = Callable[[Any, PlanStatus, Methods], None]
 
 
 def cost_words(plan: Any, status: PlanStatus) -> str:
-    """What is asked for, in numbers."""
+    """The size of the plan: examples, methods and models."""
     sizes = (
         (len(status.results.sample.indices), "example"),
         (len(plan.methods_with_baselines), "method"),

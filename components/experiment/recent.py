@@ -55,7 +55,7 @@ def plan_summary(plan: Any, titles: Mapping[str, str]) -> str:
 
 
 def job_state(job: Job) -> str:
-    """When it was asked for, and its state."""
+    """When the job was submitted, and its state."""
     return f"{time.strftime('%d %b, %H:%M', time.localtime(job.created))}, {BADGES[job.state][0]}"
 
 

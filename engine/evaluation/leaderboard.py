@@ -1,4 +1,4 @@
-"""The leaderboard: which method is best by each metric, which ones cannot be told from it; as JSON."""
+"""The leaderboard: the best methods by each metric, those not significantly different from them, and as JSON."""
 
 from __future__ import annotations
 

@@ -127,9 +127,9 @@ EVALUATE = register(
             "image": EvaluationPlan(("scenes-marked-vit",), "scenes-marked", QUICK_METHODS, examples=20),
         },
         method_sets={
-            "The thesis's seven": (*SEVEN, RANDOM),
+            "Seven methods of the thesis": (*SEVEN, RANDOM),
             "With ensembles": (*SEVEN, *ENSEMBLE_MEMBERS, RANDOM),
-            "Quick ones": QUICK_METHODS,
+            "Fast methods": QUICK_METHODS,
         },
     )
 )
