@@ -28,7 +28,7 @@ from engine.study.items import ItemName, item_names
 
 LIST_HEIGHT, MOST_AT_ONCE = 420, 10
 """Height in pixels of the scrolling list of answers, and the number of answers above which it scrolls."""
-FIRST_LOOKS = "First looks alone are counted: who sees an item again may know the answer."
+FIRST_LOOKS = "Repeated items are not counted, since people may remember them."
 
 
 def draw_item_answers(results: TitledResults) -> None:
@@ -40,7 +40,7 @@ def draw_item_answers(results: TitledResults) -> None:
         st.caption(results.summary.meanings["by_item"])
         draw_table(table, "item", results.thumbnails([group.name for group in groups]))
     elif results.forward is not None:
-        st.caption(f"What people guessed of each item, and how often it is what the model said. {FIRST_LOOKS}")
+        st.caption(f"Guesses for each item, and how many match the prediction. {FIRST_LOOKS}")
         guesses = _guesses(results)
         places = sorted({guess.item for guess in guesses if not guess.repeat}, key=int)
         draw_table(guess_item_table(guesses, results.items), "item", results.thumbnails(places))
@@ -57,7 +57,7 @@ def draw_annotator_answers(results: TitledResults) -> None:
         st.caption(results.summary.meanings["by_annotator"])
         draw_table(group_table(results.summary.by_annotator, "Annotator"), "annotator")
     elif results.forward is not None:
-        st.caption(f"How often each annotator guessed what the model said. {FIRST_LOOKS}")
+        st.caption(f"How many guesses of each annotator match the prediction. {FIRST_LOOKS}")
         draw_table(guesser_table(_guesses(results)), "annotator")
     chosen = _choose("annotator", sorted({vote.annotator for vote in results.votes}), str)
     own = [vote for vote in results.votes if vote.annotator == chosen]
@@ -83,7 +83,7 @@ def _draw_answers(
     with st.container(height=LIST_HEIGHT if len(votes) > MOST_AT_ONCE else "content", border=False):
         for vote in votes:
             row = st.container(horizontal=True, vertical_alignment="center", gap="small")
-            words = f"{label(vote)}{', again' if vote.repeat else ''}"
+            words = f"{label(vote)}{', repeated' if vote.repeat else ''}"
             query = {
                 "study": str(results.study.id),
                 "annotator": vote.annotator,
@@ -122,7 +122,7 @@ def draw_replay(results: TitledResults, query: Mapping[str, str]) -> None:
     except Exception as error:
         show_error(describe_error(error))
         return
-    again = ", the second time" if repeat else ""
+    again = ", repeated" if repeat else ""
     item_name = item_names(study)[item]
     name = item_name.name[0].lower() + item_name.name[1:]
     st.subheader(escape_label(f"What {annotator} saw on {name}{again}"), anchor=False)
@@ -155,7 +155,7 @@ def _draw_guess(replay: BallotReplay, item: ItemName, titles: Mapping[str, str])
     st.html(f"<style>{table_styles()}</style>{_verdict_html(replay.vote, item.prediction)}")
     draw_input(ballot.input)
     if not ballot.maps:
-        st.markdown("No explanation was shown: this is a guess from the input alone.")
+        st.markdown("No explanation was shown for this guess.")
         return
     st.html(scale_html(None, ballot.maps[0].colors))
     st.html(_maps_html(ballot.input, [escape(titles[replay.methods[0]])], ballot.maps[:1]))
@@ -163,22 +163,22 @@ def _draw_guess(replay: BallotReplay, item: ItemName, titles: Mapping[str, str])
 
 def _verdict_html(vote: CountedVote | None, prediction: Prediction) -> str:
     """The guess beside the prediction, which was hidden from them."""
-    model = (prediction.label, f"{percent(max(prediction.probabilities))}; kept back from them")
+    model = (prediction.label, f"{percent(max(prediction.probabilities))}; hidden from the participant")
     cells = "".join(
         f"<div><dt>{term}</dt><dd><bdi>{escape(name)}</bdi> <span>{escape(more)}</span></dd></div>"
-        for term, name, more in (("They guessed", *_guess(vote, prediction)), ("The model had said", *model))
+        for term, name, more in (("Guess", *_guess(vote, prediction)), ("Prediction", *model))
     )
     return f'<div class="xg"><dl class="xg-verdict">{cells}</dl></div>'
 
 
 def _guess(vote: CountedVote | None, prediction: Prediction) -> tuple[str, str]:
     if vote is None:
-        return "nothing yet", ""
+        return "no answer yet", ""
     after = f"after {seconds(vote.seconds)}"
     if vote.guess is None:
         return "cannot tell", after
     verdict = "right" if vote.guess["label"] == prediction.index else "wrong"
-    return prediction.labels[vote.guess["label"]], f"{verdict}, {vote.guess['sure']} of {SUREST} sure, {after}"
+    return prediction.labels[vote.guess["label"]], f"{verdict}, confidence {vote.guess['sure']} of {SUREST}, {after}"
 
 
 def _maps_html(model_input: Input, headings: Sequence[str], maps: Sequence[BallotMap]) -> str:
@@ -195,4 +195,4 @@ def _prediction_html(prediction: Prediction | None) -> str:
     if prediction is None:
         return ""
     sure = "" if prediction.regression else f" ({escape(percent(max(prediction.probabilities)))})"
-    return f'<div class="xg"><p>The model said <b><bdi>{escape(prediction.label)}</bdi></b>{sure}.</p></div>'
+    return f'<div class="xg"><p>Prediction: <b><bdi>{escape(prediction.label)}</bdi></b>{sure}</p></div>'

@@ -100,8 +100,8 @@ def power_chart(summary: RankingSummary, theme: Theme) -> alt.LayerChart:
     base = alt.Chart(table).encode(
         x=alt.X("Votes:Q", title="total votes", scale=alt.Scale(zero=True), axis=WHOLE),
         y=alt.Y(
-            "Pairs told apart:Q",
-            title=f"pairs told apart, of {pairs}",
+            "Separated pairs:Q",
+            title=f"separated pairs, of {pairs}",
             scale=alt.Scale(domain=[0, pairs]),
             axis=WHOLE,
         ),
@@ -121,7 +121,7 @@ def times_chart(seconds: Sequence[int | float], theme: Theme) -> alt.LayerChart:
     """Histogram of the times of votes."""
     table = time_table(seconds)
     base = alt.Chart(table).encode(
-        x=alt.X("Seconds:N", sort=table["Seconds"].tolist(), title="seconds a vote", axis=alt.Axis(labelAngle=-40)),
+        x=alt.X("Seconds:N", sort=table["Seconds"].tolist(), title="seconds per vote", axis=alt.Axis(labelAngle=-40)),
         y=alt.Y("Votes:Q", title="votes", axis=WHOLE),
         tooltip=["Seconds:N", "Votes:Q"],
     )
@@ -158,7 +158,7 @@ def _win_cell(share: float) -> str:
 
 def accuracy_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
     """Accuracy of the guesses in each condition; the one without an explanation is shaded."""
-    axis = alt.X("Low:Q", title="right guesses", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
+    axis = alt.X("Low:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
     table = accuracy_rows(summary)
     shaded = WITHOUT if WITHOUT in set(table["Method"]) else None
     return interval_chart(table, _conditions(summary), ("Accuracy", "right"), axis, shaded, theme)
@@ -179,7 +179,7 @@ def gain_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
     """Gain of each explanation over none, in percentage points, with a line at 0."""
     table = gain_rows(summary)
     span = [min(float(table["Low"].min()), 0.0) - POINTS_ROOM, max(float(table["High"].max()), 0.0) + POINTS_ROOM]
-    axis = alt.X("Low:Q", title="percentage points more right", scale=alt.Scale(domain=span, nice=False))
+    axis = alt.X("Low:Q", title="gain in accuracy (percentage points)", scale=alt.Scale(domain=span, nice=False))
     chart = interval_chart(table, _conditions(summary), ("Gain", "gain"), axis, None, theme)
     zero = alt.Chart(pd.DataFrame({"x": [0]})).mark_rule(strokeDash=[4, 4], color=PALETTES[theme].muted)
     chart.layer = [zero.encode(x="x:Q"), *chart.layer]
@@ -209,8 +209,8 @@ def sureness_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
     """Accuracy of the guesses by sureness, with intervals."""
     table = sureness_rows(summary)
     scale = alt.Scale(domain=list(range(1, SUREST + 1)))
-    base = alt.Chart(table).encode(x=alt.X("Sure:O", title="how sure", scale=scale, axis=alt.Axis(labelAngle=0)))
-    share = alt.Y("Low:Q", title="right guesses", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
+    base = alt.Chart(table).encode(x=alt.X("Sure:O", title="confidence", scale=scale, axis=alt.Axis(labelAngle=0)))
+    share = alt.Y("Low:Q", title="accuracy", scale=alt.Scale(domain=[0, 1]), axis=alt.Axis(format="%"))
     tips = [alt.Tooltip(f"{name}:N") for name in ("Sure", "right", "interval", "guesses")]
     layers = [
         base.mark_rule(strokeWidth=4, strokeCap="round", color=PALETTES[theme].muted).encode(

@@ -13,47 +13,68 @@ from engine.study.annotators import SUREST
 from engine.study.counted_votes import WITHOUT, CountedVote
 from engine.study.design import ExclusionRules
 from engine.study.guesses import GuessSummary
-from engine.study.ratings import Rating
+from engine.study.ratings import Rating, count_differences, strictly_better
 from engine.study.results import Results
 from engine.study.studies import AnswerCounts
 from engine.study.summary import RankingSummary
 
 PLAUSIBLE = (
-    "Plausible is not helpful, nor faithful: what people find plausible need not help them foresee the model, and need "
-    "not be what the model does. A study of guesses tells the first; a study of this kind tells neither."
+    "Preferred is not the same as helpful or faithful. People may prefer explanations that do not help them predict "
+    "the model, or that do not reflect how it works. A study of guesses measures helpfulness; no study measures "
+    "faithfulness."
 )
 SMAT_WARNING = (
-    "For comparison, not for conclusions: in this setting skills drift, so its intervals widen with votes and its "
+    "For comparison only. In this setting skills drift over time, so the intervals widen with more votes and the "
     "skills depend on the order of the votes."
 )
 
 
 def describe_preference(summary: RankingSummary) -> str:
-    """Describe which methods people prefer, by the intervals."""
-    ranks = {rating.method: rating.rank for rating in summary.ratings}
-    best = [method for method in summary.order if ranks[method] == 1]
-    behind = [method for method in summary.order if ranks[method] > 1]
-    if not behind:
-        return "No two methods are told apart yet."
+    """The answer: which methods are rated above others, and which ones cannot be separated from the best.
+
+    Only methods whose intervals do not overlap are said to differ.
+    """
+    intervals = {rating.method: rating.interval for rating in summary.ratings}
+    beaten = {
+        name: tuple(other for other in summary.order if strictly_better(intervals[name], intervals[other]))
+        for name in summary.order
+    }
+    best = [name for name in summary.order if not any(name in others for others in beaten.values())]
+    basis = f"{count(summary.votes, 'vote')} by {_people(summary)}"
+    if not any(beaten.values()):
+        return f"No two methods can be separated from {basis}."
+    groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
+    for name in best:
+        if beaten[name]:
+            groups[beaten[name]].append(name)
+    raters = "people like these" if summary.annotators > 1 else "this one person"
+    clauses = [
+        f"{join_names(names)} {'is' if len(names) == 1 else 'are'} rated above {join_names(others)} by {raters}"
+        for others, names in groups.items()
+    ]
     if len(best) == 1:
-        return f"People prefer {best[0]}: it is rated above every other method."
-    is_or_are = "is" if len(behind) == 1 else "are"
-    return (
-        f"{join_names(best)} share the first rank; {join_names(behind)} {is_or_are} rated below at least one of them."
-    )
+        return f"{clauses[0]} ({basis})."
+    return f"{'; '.join(clauses)}; {join_names(best)} cannot be separated from {basis}."
 
 
 def describe_rankings(summary: RankingSummary) -> str:
-    """Describe the number of rankings behind the results."""
-    people = count(summary.annotators, "annotator")
-    return f"This rests on {count(summary.votes, 'ranking')} by {people} on {count(summary.items, 'item')}."
+    """Describe the evidence for the order: votes, people, items, and separated pairs."""
+    methods = len(summary.ratings)
+    separated = count_differences([rating.interval for rating in summary.ratings])
+    pairs = count(methods * (methods - 1) // 2, "pair")
+    basis = f"{count(summary.votes, 'ranking')} by {count(summary.annotators, 'annotator')}"
+    return f"Based on {basis} of {count(summary.items, 'item')}, which separate {separated:,} of {pairs} of methods."
+
+
+def _people(summary: RankingSummary) -> str:
+    return "1 person" if summary.annotators == 1 else f"{summary.annotators:,} people"
 
 
 def describe_guesses(summary: GuessSummary) -> str:
     """Describe the number of guesses behind the results."""
     people = count(summary.annotators, "annotator")
     guesses = f"{summary.guesses:,} guess{'' if summary.guesses == 1 else 'es'}"
-    return f"This rests on {guesses} by {people} on {count(summary.items, 'item')}."
+    return f"Based on {guesses} by {people} of {count(summary.items, 'item')}."
 
 
 def describe_answers(results: Results, counts: AnswerCounts) -> str:
@@ -76,7 +97,7 @@ def rank_span(rating: Rating) -> str:
 def describe_ranking(vote: CountedVote, titles: Mapping[str, str]) -> str:
     """Describe a ranking, the best first, ties joined: A › B = C."""
     if vote.ranks is None:
-        return "could not tell"
+        return "cannot tell"
     steps: dict[int, list[str]] = defaultdict(list)
     for method, rank in vote.ranks.items():
         steps[rank].append(titles[method])
@@ -87,9 +108,9 @@ def describe_guess(vote: CountedVote, prediction: Prediction, titles: Mapping[st
     """Describe a guess: whether it matches the prediction, how sure the person was, and the explanation shown."""
     condition = f"with {titles[vote.order[0]]}" if vote.order else f"with {WITHOUT}"
     if vote.guess is None:
-        return f"could not tell, {condition}"
-    label, sure = vote.guess["label"], f"{vote.guess['sure']} of {SUREST} sure"
-    verdict = "right" if label == prediction.index else f"wrong, the model said {prediction.label}"
+        return f"cannot tell, {condition}"
+    label, sure = vote.guess["label"], f"confidence {vote.guess['sure']} of {SUREST}"
+    verdict = "right" if label == prediction.index else f"wrong, the model predicts {prediction.label}"
     return f"guessed {prediction.labels[label]}: {verdict}; {sure}, {condition}"
 
 
@@ -97,13 +118,13 @@ def describe_rules(rules: ExclusionRules) -> str:
     """Describe the exclusion rules declared before the study opened."""
     parts = []
     if rules.least_seconds:
-        parts.append(f"answers in less than {rules.least_seconds:.3g} seconds")
+        parts.append(f"answers faster than {rules.least_seconds:.3g} seconds")
     if rules.least_votes:
         parts.append(f"annotators with fewer than {count(rules.least_votes, 'answer')}")
     if rules.most_cannot_tell is not None:
-        parts.append(f"annotators who could not tell in over {rules.most_cannot_tell:.0%}")
+        parts.append(f"annotators with more than {rules.most_cannot_tell:.0%} “cannot tell”")
     if rules.least_consistency is not None:
-        parts.append(f"annotators whose repeated rankings have a tau below {rules.least_consistency:.2f}")
+        parts.append(f"annotators with a self-consistency (Kendall's tau) below {rules.least_consistency:.2f}")
     if not parts:
-        return "No rule was declared before the study opened, so nothing is left out."
-    return f"Declared before the study opened: leave out {'; '.join(parts)}."
+        return "The study has no exclusion rules, so no votes are excluded."
+    return f"Excluded by rules set before the study opened: {'; '.join(parts)}."

@@ -28,6 +28,11 @@ else:  # charts and tables take long to import, and the list of studies needs ne
 PARAMETER = "study"
 WIDGET = "results.study"
 MOST_NUMBER = 2**31 - 1
+EMPTY = (
+    "No studies yet. Create a study, open it, and send its join link to participants. This page then shows which "
+    "explanations people prefer or which help them guess predictions, with intervals, agreement, and how many more "
+    "votes are needed."
+)
 LOOK_SECONDS = 5.0
 PAUSE_RATIO = 4
 """The pause after drawing the page, as a multiple of the time that drawing took."""
@@ -44,8 +49,8 @@ def draw_results_page() -> None:
         show_error(describe_error(error))
         return
     if not studies:
-        st.info("There is no study yet. Make one, open it, and send its join link.")
-        _link_to_studies("Make a study", {})
+        st.info(EMPTY)
+        _link_to_studies("Create a study", {})
         return
     chosen = _choose_study(studies)
     if chosen is not None:
@@ -59,7 +64,7 @@ def _choose_study(studies: Sequence[StudyRecord]) -> StudyRecord | None:
     number = studies[0].id if text is None else whole_number(text, MOST_NUMBER)
     chosen = None if number is None else by_id.get(number)
     if chosen is None:
-        show_error(f"study: there is none with the number {text!r}. Choose one of these.")
+        show_error(f"study: there is no study {text!r}. Choose one below.")
     else:
         st.query_params[PARAMETER] = str(chosen.id)
     st.session_state[WIDGET] = None if chosen is None else chosen.id
@@ -76,12 +81,12 @@ def _set_address() -> None:
 
 def _draw_study(record: StudyRecord) -> None:
     if record.state == DRAFT:
-        st.info("This study has not opened yet, so nobody has answered.")
-        _link_to_studies("Open it on the page of studies", {PARAMETER: str(record.id)})
+        st.info("This study is a draft. Open it and send its join link to participants; the results then appear here.")
+        _link_to_studies("Go to this study", {PARAMETER: str(record.id)})
         return
     began, mark = time.monotonic(), _mark(record.id)
     try:
-        with st.spinner("Computing the results: thousands of orders and resamples of the votes", show_time=True):
+        with st.spinner("Computing ratings and intervals …", show_time=True):
             results = TitledResults(latest_results(record.id))
     except Exception as error:
         show_error(describe_error(error))
@@ -92,8 +97,8 @@ def _draw_study(record: StudyRecord) -> None:
     if results.untitled.answers:
         sections.draw_sections(results)
     else:
-        st.info("Nobody has answered yet. Send people the join link; their answers appear here.")
-        _link_to_studies("Copy the join link", {PARAMETER: str(record.id)})
+        st.info("No answers yet. Send the join link to participants; the results appear here as they answer.")
+        _link_to_studies("Get the join link", {PARAMETER: str(record.id)})
     _follow(record, mark, time.monotonic() - began)
 
 
@@ -121,6 +126,8 @@ def _poll(study: int, mark: Mark, due: float) -> None:
         st.rerun()
     is_live = mark is not None and mark[1]
     with st.container(horizontal=True, vertical_alignment="center"):
-        if st.button("Look for new votes", key="results.look", icon=":material/refresh:", type="tertiary"):
+        if st.button("Refresh", key="results.look", icon=":material/refresh:", type="tertiary"):
             st.rerun()
-        st.caption("The study is open, and this page follows it." if is_live else "The study takes no votes now.")
+        st.caption(
+            "The study is open. This page updates automatically." if is_live else "The study does not accept votes."
+        )

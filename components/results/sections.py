@@ -54,21 +54,19 @@ from engine.study.study_file import export_study
 from engine.study.summary import RankingSummary
 from engine.table_io import to_csv, to_json
 
-UNKNOWN = "not known"
-FORECAST = "A forecast, not a promise: it supposes that people go on as those before did."
+UNKNOWN = "unknown"
+FORECAST = "The forecast assumes that future participants resemble the past ones."
 FORMATS = {"csv": "CSV", "json": "JSON"}
 WRITERS = {"csv": ("text/csv", to_csv), "json": ("application/json", to_json)}
 TABLES: Mapping[str, tuple[str, str]] = {
-    "votes": ("Votes", "A row an answer that was not taken back; what the rules leave out says so."),
-    "orders": ("Orders", "A row a ballot: which method stood at which place."),
-    "items": ("Items", "What was shown, and what the model said of it."),
-    "ratings": ("Ratings", "A row a method: skill, interval, first and last place."),
+    "votes": ("Votes", "One row per answer. Excluded answers are marked with the rule."),
+    "orders": ("Orders", "One row per ballot, with the method at each position."),
+    "items": ("Items", "One row per item: its input, label and prediction."),
+    "ratings": ("Ratings", "One row per method: skill, interval, first and last rank."),
 }
-NOTE = "Methods go by their ids, people by pseudonyms. Cells that a spreadsheet would run as formulas are defused."
-RESULTS_FILE = "Every number of this page, with its meaning in words."
-STUDY_FILE = (
-    "The design with the frozen items and explanations, and the answers: to show or to go on with the study elsewhere."
-)
+NOTE = "Methods are named by their IDs, people by pseudonyms. Cells that look like spreadsheet formulas are escaped."
+RESULTS_FILE = "All numbers on this page, with descriptions."
+STUDY_FILE = "The design, items, explanations and answers. Import it to reproduce the study and its results elsewhere."
 
 
 def draw_sections(results: TitledResults) -> None:
@@ -78,7 +76,7 @@ def draw_sections(results: TitledResults) -> None:
     elif results.forward is not None:
         _draw_guesses(results.forward)
     elif results.study.design.mode == "rank":
-        st.info("Nothing is ranked yet, so there is no rating.")
+        st.info("No rankings yet, so there are no ratings.")
     counts = count_answers().get(results.study.id, NO_ANSWERS)
     st.caption(escape_label(describe_answers(results.untitled, counts)))
     for sections, subject in (
@@ -101,7 +99,7 @@ def _draw_ratings(summary: RankingSummary) -> None:
     span, theme = rating_span(summary.ratings, summary.smat), browser_theme()
     settings = (
         ("Rating", summary.ratings, summary.meanings["ratings"]),
-        ("In the setting of the paper on SMaT", summary.smat, SMAT_WARNING),
+        ("Rating in the setting of the SMaT paper", summary.smat, SMAT_WARNING),
     )
     for (title, ratings, words), place in zip(settings, st.columns(2, gap="medium"), strict=True):
         place.markdown(f"**{title}**")
@@ -119,14 +117,14 @@ def _draw_guesses(summary: GuessSummary) -> None:
     st.caption(escape_label(f"{meanings['plausible']} {meanings['leak']}"))
     left, right = st.columns(2, gap="medium")
     if summary.guesses:
-        left.markdown("**How often people guess what the model said**")
+        left.markdown("**Accuracy of guesses**")
         left.altair_chart(
             accuracy_chart(summary, browser_theme()),
             key="results_accuracy",
-            alt="Share of right guesses with its interval, with each explanation and without",
+            alt="Accuracy of guesses with its interval, with each explanation and without",
         )
     if any(one.gain for one in summary.conditions):
-        right.markdown("**What an explanation adds to none**")
+        right.markdown("**Gain over no explanation**")
         right.altair_chart(
             gain_chart(summary, browser_theme()),
             key="results_gains",
@@ -151,10 +149,10 @@ def _draw_course(summary: RankingSummary) -> None:
 
 def _draw_checks(summary: RankingSummary) -> None:
     """Draw how the results depend on the order of the votes and on the rating model."""
-    st.markdown("**Another order of the votes**")
+    st.markdown("**Different order of the votes**")
     st.caption(summary.meanings["spread"])
     draw_table(order_table(summary), "orders")
-    st.markdown("**Another model: Plackett and Luce's**")
+    st.markdown("**Different model: Plackett-Luce**")
     st.caption(escape_label(summary.meanings["worths"]))
     draw_table(worth_table(summary), "worths")
 
@@ -165,7 +163,7 @@ def _draw_agreement(summary: RankingSummary) -> None:
     measures = (
         ("Kendall's W", summary.concordance, "concordance"),
         ("Krippendorff's α", summary.alpha, "alpha"),
-        ("With themselves, Spearman's ρ", rho, "consistency"),
+        ("Self-consistency (Spearman's ρ)", rho, "consistency"),
     )
     for (name, value, part), place in zip(measures, st.columns(3, gap="medium"), strict=True):
         place.metric(name, UNKNOWN if value is None else plain(value))
@@ -179,7 +177,7 @@ def _draw_power(summary: RankingSummary) -> None:
         draw_table(needed_table(summary), "needed")
         return
     st.altair_chart(
-        power_chart(summary, browser_theme()), key="results_power", alt="Pairs told apart by number of votes"
+        power_chart(summary, browser_theme()), key="results_power", alt="Separated pairs by number of votes"
     )
     st.caption(f"{summary.meanings['needed']} {FORECAST}")
     draw_table(needed_table(summary), "needed")
@@ -189,10 +187,10 @@ def _draw_power(summary: RankingSummary) -> None:
 def _draw_sureness(summary: GuessSummary) -> None:
     """Draw the accuracy by sureness, and the consistency of repeated guesses."""
     if not summary.guesses:
-        st.markdown("Nobody has guessed yet.")
+        st.markdown("No guesses yet.")
         return
     chart = sureness_chart(summary, browser_theme())
-    st.altair_chart(chart, key="results_sureness", alt="Share of right guesses by how sure people were")
+    st.altair_chart(chart, key="results_sureness", alt="Accuracy of guesses by confidence")
     st.caption(escape_label(f"{summary.meanings['sureness']} {summary.meanings['consistency']}"))
     draw_table(sureness_table(summary), "sureness")
 
@@ -200,7 +198,7 @@ def _draw_sureness(summary: GuessSummary) -> None:
 def _draw_times(results: TitledResults) -> None:
     """Draw the times of the votes."""
     seconds = [vote.seconds for vote in results.votes]
-    st.altair_chart(times_chart(seconds, browser_theme()), key="results_times", alt="Votes by how long they took")
+    st.altair_chart(times_chart(seconds, browser_theme()), key="results_times", alt="Histogram of response times")
     if results.summary is not None:
         st.caption(results.summary.meanings["seconds"])
     draw_table(time_table(seconds), "times")
@@ -210,8 +208,8 @@ def _draw_excluded(results: TitledResults) -> None:
     """Draw the votes excluded by the declared rules."""
     untitled = results.untitled
     excluded = sum(one.votes for one in untitled.excluded)
-    left = f" Of {count(untitled.answers, 'answer')}, {excluded:,} went." if excluded else ""
-    st.markdown(f"{describe_rules(results.study.design.exclusion)}{left}")
+    share = f" {excluded:,} of {count(untitled.answers, 'answer')} are excluded." if excluded else ""
+    st.markdown(f"{describe_rules(results.study.design.exclusion)}{share}")
     if untitled.excluded:
         draw_table(exclusion_table(untitled.excluded, results.items), "excluded")
 
@@ -221,7 +219,12 @@ def _draw_downloads(results: TitledResults) -> None:
     study = results.study.id
     st.caption(NOTE)
     ending = st.segmented_control(
-        "Tables as", list(FORMATS), default="csv", required=True, format_func=FORMATS.__getitem__, key="results.format"
+        "Table format",
+        list(FORMATS),
+        default="csv",
+        required=True,
+        format_func=FORMATS.__getitem__,
+        key="results.format",
     )
     with st.container(horizontal=True):
         for table in TABLES:
@@ -251,17 +254,17 @@ Sections = Mapping[str, tuple[str, Callable[[Any], None]]]
 """Titles and drawing functions, by the suffix of the sections' keys."""
 
 RANKING_SECTIONS: Sections = {
-    "wins": ("Which method is ranked above which?", _draw_wins),
-    "course": ("How did the rating move as votes came in?", _draw_course),
-    "checks": ("Would another order of the votes, or another model, say the same?", _draw_checks),
-    "agreement": ("Do people agree with each other, and with themselves?", _draw_agreement),
-    "power": ("How many votes would tell more methods apart?", _draw_power),
+    "wins": ("Pairwise comparisons", _draw_wins),
+    "course": ("Ratings over time", _draw_course),
+    "checks": ("Robustness to the order of votes and the rating model", _draw_checks),
+    "agreement": ("Agreement between and within people", _draw_agreement),
+    "power": ("How many more votes are needed?", _draw_power),
 }
-GUESS_SECTIONS: Sections = {"sureness": ("Do people know when they are right?", _draw_sureness)}
+GUESS_SECTIONS: Sections = {"sureness": ("Confidence and accuracy", _draw_sureness)}
 ANSWER_SECTIONS: Sections = {
-    "times": ("How long did a vote take?", _draw_times),
-    "items": ("By item, with what people saw", draw_item_answers),
-    "annotators": ("By annotator, with what they saw", draw_annotator_answers),
-    "excluded": ("What is left out, and by which rule?", _draw_excluded),
+    "times": ("Response times", _draw_times),
+    "items": ("Results by item", draw_item_answers),
+    "annotators": ("Results by annotator", draw_annotator_answers),
+    "excluded": ("Excluded votes", _draw_excluded),
     "downloads": ("Download", _draw_downloads),
 }

@@ -73,8 +73,8 @@ def worth_table(summary: RankingSummary) -> pd.DataFrame:
     return _table(
         {
             "Method": method,
-            "Place by skill": place,
-            "Place by Plackett-Luce": summary.worth_order.index(method) + 1,
+            "Rank by skill": place,
+            "Rank by Plackett-Luce": summary.worth_order.index(method) + 1,
             "Log worth": summary.worths[method],
         }
         for place, method in enumerate(summary.order, start=1)
@@ -84,7 +84,7 @@ def worth_table(summary: RankingSummary) -> pd.DataFrame:
 def power_table(summary: RankingSummary) -> pd.DataFrame:
     """Expected number of pairs with separate intervals, by number of votes."""
     return pd.DataFrame(
-        [{"Annotators": one.annotators, "Votes": one.votes, "Pairs told apart": one.pairs} for one in summary.power]
+        [{"Annotators": one.annotators, "Votes": one.votes, "Separated pairs": one.pairs} for one in summary.power]
     )
 
 
@@ -95,7 +95,7 @@ def needed_table(summary: RankingSummary) -> pd.DataFrame:
             "Better": pair.better,
             "Worse": pair.worse,
             "Gap": pair.gap,
-            "Votes in all": _needed_votes(pair, forecast=bool(summary.power)),
+            "Total votes": _needed_votes(pair, forecast=bool(summary.power)),
         }
         for pair in summary.needed
     )
@@ -131,7 +131,7 @@ def exclusion_table(excluded: Sequence[Exclusion], items: Mapping[str, ItemName]
                 "Annotator": one.annotator,
                 "Item": "all" if one.item is None else items[one.item].name,
                 "Answers": one.votes,
-                "Why": one.reason,
+                "Reason": one.reason,
             }
             for one in excluded
         ]
@@ -147,7 +147,7 @@ def condition_table(summary: GuessSummary) -> pd.DataFrame:
             **_share_columns(one.share),
             "Guesses": one.share.guesses if one.share else 0,
             "Cannot tell": one.cannot_tell,
-            "How sure": one.sure,
+            "Confidence": one.sure,
             "Median seconds": None if one.seconds is None else round(one.seconds.median, 1),
             **_gain_columns(one.gain),
         }
@@ -164,7 +164,7 @@ def sureness_table(summary: GuessSummary) -> pd.DataFrame:
     return _table(
         {
             "Explanation": name,
-            "How sure": level,
+            "Confidence": level,
             "Guesses": share.guesses,
             "Right": share.accuracy,
             "Interval": f"{plain(share.interval[0])} to {plain(share.interval[1])}",
@@ -184,7 +184,7 @@ def guess_item_table(guesses: Sequence[GuessAnswer], items: Mapping[str, ItemNam
         [
             {
                 "Item": items[place].title,
-                "Model said": items[place].prediction.label,
+                "Prediction": items[place].prediction.label,
                 "Guessed": _class_counts(groups[place], items[place].prediction.labels),
                 "Right": _right(groups[place]),
                 **_sureness_columns(groups[place]),
@@ -224,9 +224,9 @@ def _rating_columns(rating: Rating, setting: str) -> Row:
 
 def _needed_votes(pair: PairForecast, forecast: bool) -> str:
     if pair.apart:
-        return "told apart"
+        return "separated"
     if not forecast:
-        return "not known"
+        return "unknown"
     return "too close" if pair.votes is None else f"{pair.votes:,}"
 
 
@@ -242,9 +242,9 @@ def _gain_columns(gain: GuessGain | None) -> Row:
         "Gain": gain.accuracy if gain else None,
         "Low, gain": low,
         "High, gain": high,
-        "Surer": gain.sure if gain else None,
-        "Low, surer": sure_low,
-        "High, surer": sure_high,
+        "Confidence gain": gain.sure if gain else None,
+        "Low, confidence": sure_low,
+        "High, confidence": sure_high,
     }
 
 
@@ -272,7 +272,7 @@ def _sureness_columns(own: Sequence[GuessAnswer]) -> Row:
     sure = [guess.sure for guess in own if guess.sure is not None]
     took = [guess.seconds for guess in own if guess.seconds > 0]
     return {
-        "How sure": round(float(np.mean(sure)), 1) if sure else None,
+        "Confidence": round(float(np.mean(sure)), 1) if sure else None,
         "Cannot tell": sum(guess.label is None for guess in own),
         "Median seconds": round(float(np.median(took)), 1) if took else None,
     }

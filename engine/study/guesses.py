@@ -12,7 +12,7 @@ from jaxtyping import Float
 from scipy.special import ndtri
 
 from engine.errors import UsageError, unknown
-from engine.format import join_names
+from engine.format import count_text, join_names
 from engine.study.counted_votes import WITHOUT, GuessAnswer
 from engine.study.ratings import ERROR_RATE, Interval, student_quantile
 from engine.study.summary import AnswerTimes, answer_times
@@ -129,7 +129,7 @@ def summarize_guesses(
             raise unknown("method", name, names)
     first = [answer for answer in answers if not answer.repeat]
     if not first:
-        raise UsageError("answers: must hold at least one, got none. Wait until somebody took part.")
+        raise UsageError("answers: must include at least one first answer, got none.")
     truths = [answer.target.correct for answer in first if answer.target.correct is not None]
     labels: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for answer in answers:
@@ -322,13 +322,16 @@ def _describe_help(summary: GuessSummary) -> str:
     sentences = []
     if better:
         sentences.append(
-            f"People guess the model's answer more often with {join_names(better)} than without an explanation."
+            f"People guess the prediction correctly more often with {join_names(better)} than without an explanation."
         )
     if worse:
-        sentences.append(f"They guess it less often with {join_names(worse)}.")
+        sentences.append(f"People guess the prediction correctly less often with {join_names(worse)} than without.")
     if unclear:
-        sentences.append(f"Not shown to help or to harm: {join_names(unclear)}.")
-    return " ".join(sentences) or "Whether explanations help is not known: guesses with and without one are needed."
+        sentences.append(f"No significant effect: {join_names(unclear)}.")
+    return (
+        " ".join(sentences)
+        or "Whether explanations help is unknown: guesses with and without an explanation are needed."
+    )
 
 
 def _describe_plausibility(summary: GuessSummary) -> str:
@@ -339,73 +342,71 @@ def _describe_plausibility(summary: GuessSummary) -> str:
     ]
     if surer:
         return (
-            f"People are surer with {join_names(surer)}, and not shown to be right more often: "
-            "what is convincing is not always helpful."
+            f"People are more confident with {join_names(surer)}, but not significantly more often right: "
+            "convincing is not the same as helpful."
         )
     return (
-        "Plausible is not helpful: guesses say which explanations help people foresee the model, and not which ones "
-        "they find convincing; a study of rankings says that, and the two need not agree."
+        "Helpful is not the same as plausible. Guesses show which explanations help people predict the model; a study "
+        "of rankings shows which ones they find convincing."
     )
 
 
 def _describe_accuracy(summary: GuessSummary) -> str:
-    whose = "other people" if summary.annotators > 1 else "other guesses of this one person"
+    population = "other people" if summary.annotators > 1 else "other guesses of this one person"
     return (
-        "Right is what the model said, be it true or not. The intervals are 95% for "
-        f"{whose} on the same items; those of the differences hold for all methods together."
+        "A guess is right if it matches the prediction, even if the prediction is wrong. The intervals are 95% for "
+        f"{population} on the same items; those of the differences are simultaneous for all methods."
     )
 
 
 def _describe_baseline(summary: GuessSummary) -> str:
-    sentence = f"Who always names the class that the model gives most is right in {summary.commonest:.0%}"
+    sentence = f"Always guessing the most frequently predicted class is right in {summary.commonest:.0%} of cases"
     if summary.truthful is None:
         return f"{sentence}."
-    return f"{sentence}; who names the true class, without a thought of the model, in {summary.truthful:.0%}."
+    return f"{sentence}; always guessing the true class in {summary.truthful:.0%}."
 
 
 def _describe_placebo(summary: GuessSummary) -> str:
     own = next((condition for condition in summary.conditions if condition.name == summary.placebo), None)
     if own is None:
-        return "The study has no placebo, so a gain may come from being shown anything at all."
+        return "The study has no placebo, so a gain may come from seeing any explanation at all."
     if own.helps:
-        return f"People guess better with the placebo, {own.name}, too: do not put the gain down to what is shown."
-    return f"The placebo, {own.name}, is not shown to help: so it should be."
+        return f"People also guess better with the placebo, {own.name}: a gain need not come from the content."
+    return f"The placebo, {own.name}, has no significant positive effect, as expected."
 
 
 def _describe_cannot_tell(summary: GuessSummary) -> str:
     if not summary.cannot_tell:
-        return "Nobody said that they cannot tell."
+        return "Nobody answered “cannot tell”."
     shares = {
         condition.name: condition.cannot_tell / condition.answers
         for condition in summary.conditions
         if condition.answers
     }
     most, least = max(shares, key=lambda name: shares[name]), min(shares, key=lambda name: shares[name])
-    sentence = (
-        f"{summary.cannot_tell:,} answers were “cannot tell”; they are no guesses and count as neither right nor wrong."
-    )
+    sentence = f"{count_text(summary.cannot_tell, 'answer')} “cannot tell”, counted as neither right nor wrong."
     if shares[most] - shares[least] < UNEVEN:
         return sentence
     return (
-        f"{sentence} They are {shares[most]:.0%} with {most} and {shares[least]:.0%} with {least}: "
-        "compare these two with care, for an accuracy is of the items on which people dared to guess."
+        f"{sentence} Their share is {shares[most]:.0%} with {most} and {shares[least]:.0%} with {least}. Compare these "
+        "two with care: accuracy covers only items on which people made a guess."
     )
 
 
 def _describe_sureness(summary: GuessSummary) -> str:
     levels = list(summary.by_sureness.items())
     if len(levels) < 2:
-        return "Whether people know when they are right is not known: all were equally sure."
+        return "All guesses have the same confidence, so it cannot be compared with accuracy."
     (low, doubtful), (high, certain) = levels[0], levels[-1]
     return (
-        f"Of the guesses made {low} sure, {doubtful.accuracy:.0%} are right, and of those made {high} sure "
-        f"{certain.accuracy:.0%}: where the share does not rise, how sure people are tells nothing."
+        f"At confidence {low}, {doubtful.accuracy:.0%} of the guesses are right; at confidence {high}, "
+        f"{certain.accuracy:.0%}. If accuracy does not rise with confidence, confidence is not informative."
     )
 
 
 def _describe_consistency(summary: GuessSummary) -> str:
     if summary.consistency is None:
-        return "Whether people agree with themselves is not known: no item was guessed twice by one person."
+        return "Self-consistency is unknown: no item was guessed twice by the same person."
     share, pairs = summary.consistency
     repeats = "one repeated guess" if pairs == 1 else f"{pairs:,} repeated guesses"
-    return f"Asked again, people gave the same class in {share:.0%} of {repeats}."
+    return f"People repeated their first guess in {share:.0%} of {repeats}."

@@ -16,6 +16,7 @@ from jaxtyping import Float
 from scipy.stats import rankdata, spearmanr
 
 from engine.errors import UsageError, unknown
+from engine.format import join_names
 from engine.study.counted_votes import Ranking, first_rankings, rank_table, ranked_methods
 from engine.study.ratings import ORDERS, RESAMPLES, Rating, rate_methods, strictly_better, student_quantile
 
@@ -259,21 +260,20 @@ class RankingSummary:
         """A plain sentence for each part of the results, in the order in which a page shows them."""
         return {
             "ratings": _describe_ratings(self),
-            "smat": "The setting of the paper on SMaT, for comparison: its intervals widen with votes and its skills "
+            "smat": "The setting of the SMaT paper, for comparison: its intervals widen with more votes and its skills "
             "depend on the order of the votes.",
             "placebo": _describe_placebo(self),
-            "wins": "The share of votes that rank the method of the row above that of the column; a tie counts half.",
-            "course": "Each method's skill after each vote: while the lines still move, more votes are needed.",
-            "spread": f"Another order of the same votes would move a skill by about {self.spread:.2f}.",
+            "wins": "Share of votes that rank the row's method above the column's; a tie counts as half.",
+            "course": "Each method's skill after each vote: if the lines still move, more votes are needed.",
+            "spread": f"A different order of the same votes would change a skill by about {self.spread:.2f}.",
             "worths": _describe_worths(self),
             "concordance": _describe_concordance(self),
             "alpha": _describe_alpha(self),
             "consistency": _describe_consistency(self),
             "needed": _describe_forecast(self),
             "seconds": _describe_times(self.seconds),
-            "by_item": "The mean place of each method on each item: 1 is best, and ties share the mean of their "
-            "places.",
-            "by_annotator": "The mean place that each annotator gives each method: people differ in taste.",
+            "by_item": "Mean rank of each method on each item: 1 is best, and ties share the mean of their ranks.",
+            "by_annotator": "Mean rank that each annotator gives each method: 1 is best.",
         }
 
 
@@ -287,7 +287,7 @@ def summarize_rankings(
     """Compute all results. Errors: no first ranking, fewer than two methods, a placebo without rankings."""
     first, methods = first_rankings(rankings), ranked_methods(rankings)
     if rankings and not first:
-        raise UsageError(f"votes: must hold a first look, got {len(rankings)} repeats alone. Write repeat 0 for it.")
+        raise UsageError(f"votes: must include first rankings (repeat 0), got {len(rankings)} repeats only.")
     ratings = rate_methods(first, seed, orders, resamples)
     if placebo is not None and placebo not in methods:
         raise unknown("placebo", placebo, methods)
@@ -386,28 +386,28 @@ def _expected_votes(people: int, annotators: int, votes: int) -> int:
 
 def _describe_ratings(summary: RankingSummary) -> str:
     differ = any(rating.rank > 1 for rating in summary.ratings)
-    what = "Methods whose intervals do not overlap differ" if differ else "No two methods are told apart yet"
-    whose = "other people" if summary.annotators > 1 else "other votes of this one person"
+    what = "Methods whose intervals do not overlap differ" if differ else "No two methods can be separated yet"
+    population = "other people" if summary.annotators > 1 else "other votes of this one person"
     return (
-        f"{what}; the intervals are at least 95% for {whose}, and wide enough that at most 5% of studies of equally "
-        "good methods would tell any two apart."
+        f"{what}; the intervals cover at least 95% for {population}, and at most 5% of studies of equally good methods "
+        "would separate any two."
     )
 
 
 def _describe_placebo(summary: RankingSummary) -> str:
     doubtful = summary.no_better_than_placebo
     if doubtful is None:
-        return "The study has no placebo, so whether a method is better than chance is not known."
+        return "The study has no placebo, so it cannot show whether a method is better than chance."
     if not doubtful:
         return f"Every method is rated above the placebo, {summary.placebo}."
-    return f"Not shown to be better than the placebo, {summary.placebo}: {', '.join(doubtful)}."
+    return f"Not shown to be better than the placebo, {summary.placebo}: {join_names(doubtful)}."
 
 
 def _describe_worths(summary: RankingSummary) -> str:
     if summary.same_order:
-        return "Plackett and Luce's model of rankings puts the methods in the same order."
+        return "The Plackett-Luce model of rankings gives the same order."
     return (
-        f"Plackett and Luce's model of rankings has another order, {', '.join(summary.worth_order)}: "
+        f"The Plackett-Luce model of rankings gives a different order, {', '.join(summary.worth_order)}: "
         "do not rely on the order of methods whose intervals overlap."
     )
 
@@ -415,42 +415,42 @@ def _describe_worths(summary: RankingSummary) -> str:
 def _describe_concordance(summary: RankingSummary) -> str:
     value, chance = summary.concordance, summary.concordance_by_chance
     if value is None or chance is None:
-        return "Whether people agree on an item is not known: no item has rankings by two people."
+        return "Agreement on an item is unknown: no item was ranked by two people."
     beyond = (value - chance) / (1 - chance)
-    return f"On one item people {_agree(beyond)}: W is 1 where all rank alike, and by chance about {chance:.2f} here."
+    return f"People {_agree(beyond)} on an item: W is 1 if all rankings are equal, and about {chance:.2f} by chance."
 
 
 def _describe_alpha(summary: RankingSummary) -> str:
     if summary.alpha is None:
-        return "Agreement beyond chance is not known: no item has rankings by two people that differ at all."
+        return "Agreement beyond chance is unknown: no item has two rankings with different ranks."
     if summary.alpha < 0:
-        return "People agree less than they would by chance: 1 is perfect agreement and 0 is chance."
-    return f"Beyond chance, people {_agree(summary.alpha)}: alpha is 1 for perfect agreement and 0 for chance."
+        return "People agree less than by chance: 1 is perfect agreement, 0 is chance."
+    return f"Beyond chance, people {_agree(summary.alpha)}: 1 is perfect agreement, 0 is chance."
 
 
 def _describe_consistency(summary: RankingSummary) -> str:
     if summary.consistency is None:
-        return "Whether people agree with themselves is not known: no item was ranked twice by one person."
+        return "Self-consistency is unknown: no item was ranked twice by the same person."
     rho, pairs = summary.consistency
     repeats = "one repeated ranking" if pairs == 1 else f"{pairs} repeated rankings"
-    return f"Asked again, people {_agree(rho)} with themselves over {repeats}: 1 is the same order, 0 is chance."
+    return f"People {_agree(rho)} with themselves in {repeats}: 1 is the same order, 0 is chance."
 
 
 def _describe_forecast(summary: RankingSummary) -> str:
     open_pairs = [pair for pair in summary.needed if not pair.apart]
     if not open_pairs:
-        return "All pairs of methods are told apart already."
+        return "All pairs of methods are separated already."
     if not summary.power:
-        return "How many votes would tell more methods apart is not known of one annotator: a forecast needs two."
+        return "A forecast needs at least two annotators."
     reachable = [pair.votes for pair in open_pairs if pair.votes is not None]
     if not reachable:
-        return "The methods that are not told apart are so close that no study of a usual size would do it."
-    return f"If people go on as they did, about {min(reachable):,} votes in all tell the next pair of methods apart."
+        return "The remaining methods are too close to be separated by a study of a usual size."
+    return f"If future votes are like these, about {min(reachable):,} votes in total separate the next pair of methods."
 
 
 def _describe_times(times: AnswerTimes | None) -> str:
     if times is None:
-        return "How long people looked is not known."
+        return "Response times are unknown."
     return f"Half of the votes took {times.low:.0f} to {times.high:.0f} seconds; the median is {times.median:.0f}."
 
 

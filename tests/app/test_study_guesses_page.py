@@ -67,8 +67,8 @@ def test_the_page_says_whether_explanations_help_and_that_plausible_is_not_helpf
     page, found = opened(study), results(study.id).forward
     assert found is not None
     said = texts(page)
-    assert "Not shown to help or to harm: Integrated gradients, LIME and Random." in said
-    assert "This rests on 12 guesses by 3 annotators on 4 items." in said
+    assert "No significant effect: Integrated gradients, LIME and Random." in said
+    assert "Based on 12 guesses by 3 annotators of 4 items." in said
     for part in ("plausible", "leak", "accuracy", "baseline", "consistency"):
         assert found.meanings[part] in said
     table = tables_of(page)[0]
@@ -80,9 +80,9 @@ def test_the_page_says_whether_explanations_help_and_that_plausible_is_not_helpf
 
 def test_answers_that_cannot_tell_are_no_guesses() -> None:
     said = texts(opened(guessed(1, None)))
-    assert "Whether explanations help is not known" in said
-    assert "4 answers were “cannot tell”" in said
-    assert "Nobody has guessed yet." in said
+    assert "Whether explanations help is unknown" in said
+    assert "4 answers “cannot tell”" in said
+    assert "No guesses yet." in said
 
 
 def test_the_organizer_sees_the_guess_beside_the_models_answer_and_the_one_explanation_or_none() -> None:
@@ -92,8 +92,8 @@ def test_the_organizer_sees_the_guess_beside_the_models_answer_and_the_one_expla
     for vote in (alone, explained):
         page = opened(study, annotator=vote.annotator, item=vote.item)
         said = drawn(page)
-        assert "<dt>They guessed</dt><dd><bdi>bad</bdi> <span>wrong, 2 of 5 sure, after 5.0 s</span>" in said
-        assert "<dt>The model had said</dt><dd><bdi>good</bdi>" in said
+        assert "<dt>Guess</dt><dd><bdi>bad</bdi> <span>wrong, confidence 2 of 5, after 5.0 s</span>" in said
+        assert "<dt>Prediction</dt><dd><bdi>good</bdi>" in said
         assert said.count('class="xg xg-unnamed"') == len(vote.order)
         assert ("No explanation was shown" in texts(page)) == (not vote.order)
         assert page.subheader[0].value.endswith(f"on item {int(vote.item) + 1}")
@@ -105,7 +105,7 @@ def test_guesses_by_item_and_by_annotator_are_told_with_class_names() -> None:
     by_item, by_annotator = tables_of(page)[-2:]
     assert [row["Item"] for row in by_item] == [f"Item {number + 1}: Text {number}." for number in range(4)]
     for row in by_item:
-        told = [row[name] for name in ("Model said", "Guessed", "Right", "How sure", "Cannot tell", "Median seconds")]
+        told = [row[name] for name in ("Prediction", "Guessed", "Right", "Confidence", "Cannot tell", "Median seconds")]
         assert told == ["good", "bad 3", "0 of 3", "2", "0", "5"]
     kept = results(study.id).votes
     for row in by_annotator:
@@ -114,4 +114,4 @@ def test_guesses_by_item_and_by_annotator_are_told_with_class_names() -> None:
         assert row["With an explanation"] == (f"0 of {len(own) - without}")
         assert row["Without"] == (f"0 of {without}" if without else "–")
     page.selectbox("results.by.annotator").select(kept[0].annotator).run()
-    assert texts(page).count("guessed bad: wrong, the model said good; 2 of 5 sure, with ") == 4
+    assert texts(page).count("guessed bad: wrong, the model predicts good; confidence 2 of 5, with ") == 4

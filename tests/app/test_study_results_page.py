@@ -15,7 +15,7 @@ from components.navigation import RESULTS
 from components.numbers import MINUS
 from components.organizer import PASSWORD
 from components.results.descriptions import PLAUSIBLE, SMAT_WARNING
-from components.results.page import WIDGET
+from components.results.page import EMPTY, WIDGET
 from components.results.sections import ANSWER_SECTIONS, RANKING_SECTIONS
 from engine.study import results as study_results
 from engine.study.access import new_token
@@ -75,18 +75,18 @@ def links_of(page: AppTest) -> dict[str, str]:
 
 def test_without_a_study_the_page_says_where_to_make_one() -> None:
     page = opened()
-    assert [info.value for info in page.info] == ["There is no study yet. Make one, open it, and send its join link."]
-    assert list(links_of(page)) == ["Make a study"]
+    assert [info.value for info in page.info] == [EMPTY]
+    assert list(links_of(page)) == ["Create a study"]
 
 
 def test_a_draft_and_a_study_without_answers_say_what_to_do() -> None:
     study = open_study()
     page = opened(study=study.id)
-    assert "Nobody has answered yet" in page.info[0].value
-    assert links_of(page)["Copy the join link"] == f"study={study.id}"
+    assert "No answers yet" in page.info[0].value
+    assert links_of(page)["Get the join link"] == f"study={study.id}"
     set_state(study, DRAFT)
     page = opened(study=study.id)
-    assert "has not opened yet" in page.info[0].value
+    assert "is a draft" in page.info[0].value
     assert not page.expander
 
 
@@ -102,12 +102,12 @@ def test_the_newest_study_that_has_opened_is_shown_and_the_address_says_so() -> 
 def test_an_unknown_study_is_said_and_another_can_be_chosen(asked: str) -> None:
     study = open_study()
     page = opened(study=asked)
-    assert any("there is none with the number" in said for said in errors(page))
+    assert any("there is no study" in said for said in errors(page))
     page.selectbox(WIDGET).select(study.id).run()
     assert not page.exception
     assert not errors(page)
     assert page.query_params["study"] == str(study.id)
-    assert "Nobody has answered yet" in page.info[0].value
+    assert "No answers yet" in page.info[0].value
 
 
 def test_many_votes_give_an_answer_intervals_and_smats_setting_with_its_warning() -> None:
@@ -116,7 +116,7 @@ def test_many_votes_give_an_answer_intervals_and_smats_setting_with_its_warning(
     page, found = opened(study=study.id), results(study.id).summary
     assert found is not None
     said = words_of(page)
-    assert said.startswith("People prefer Integrated gradients: it is rated above every other method.\n")
+    assert said.startswith("Integrated gradients is rated above ")
     for sentence in (PLAUSIBLE, SMAT_WARNING, "30 rankings by 6 annotators", "better than the placebo, Random"):
         assert sentence in said
     assert "6 annotators (6 voted), 42 answers; 12 repeats, used for self-consistency only." in said
@@ -135,10 +135,10 @@ def test_every_section_draws_when_it_is_opened_and_none_before() -> None:
     page = opened(*RANKING_SECTIONS, *ANSWER_SECTIONS, study=study.id)
     assert len(tables_of(page)) == 9
     assert [metric.label for metric in page.metric] == [
-        "Kendall's W", "Krippendorff's α", "With themselves, Spearman's ρ",
+        "Kendall's W", "Krippendorff's α", "Self-consistency (Spearman's ρ)",
     ]  # fmt: skip
     assert 'class="xg-wins"' in words_of(page)
-    assert "No rule was declared" in words_of(page)
+    assert "The study has no exclusion rules" in words_of(page)
 
 
 def test_one_vote_of_one_person_is_enough_for_every_section() -> None:
@@ -149,10 +149,10 @@ def test_one_vote_of_one_person_is_enough_for_every_section() -> None:
         assert ballot is not None
         confirm(person.id, answer(ballot))
     page = opened(*RANKING_SECTIONS, *ANSWER_SECTIONS, study=study.id)
-    assert page.subheader[0].value == escape_label("No two methods are told apart yet.")
-    assert "1 ranking by 1 annotator on 1 item" in words_of(page)
-    assert "a forecast needs two." in page.info[0].value
-    assert [metric.value for metric in page.metric] == ["not known"] * 3
+    assert page.subheader[0].value == escape_label("No two methods can be separated from 1 vote by 1 person.")
+    assert "1 ranking by 1 annotator of 1 item" in words_of(page)
+    assert "A forecast needs at least two" in page.info[0].value
+    assert [metric.value for metric in page.metric] == ["unknown"] * 3
 
 
 def test_answers_that_rank_nothing_give_no_rating_but_are_told() -> None:
@@ -162,7 +162,7 @@ def test_answers_that_rank_nothing_give_no_rating_but_are_told() -> None:
     assert ballot is not None
     confirm(person.id, Answer(ballot.token, new_token(), None, 3.0))
     page = opened(*ANSWER_SECTIONS, study=study.id)
-    assert page.info[0].value == "Nothing is ranked yet, so there is no rating."
+    assert page.info[0].value == "No rankings yet, so there are no ratings."
     assert "1 annotator (1 voted), 1 answer; 1 “cannot tell”." in words_of(page)
     assert [box.label for box in page.expander] == TITLES_OF_SECTIONS[len(RANKING_SECTIONS) :]
 
@@ -172,9 +172,9 @@ def test_a_closed_study_is_not_followed_and_says_what_was_left_out() -> None:
     poll(study, 3, FIRST_BEST)
     set_state(study, CLOSED)
     page, found = opened("excluded", study=study.id), results(study.id)
-    assert "The study takes no votes now." in words_of(page)
-    assert "leave out answers in less than 20 seconds" in words_of(page)
-    reasons = [row["Why"] for row in tables_of(page)[1]]
+    assert "The study does not accept votes." in words_of(page)
+    assert "answers faster than 20 seconds" in words_of(page)
+    reasons = [row["Reason"] for row in tables_of(page)[1]]
     assert reasons == [one.reason for one in found.excluded] != []
 
 
@@ -236,5 +236,5 @@ def test_a_second_look_at_an_item_is_told_from_the_first() -> None:
         page = opened(study=study.id, annotator=again.annotator, item=again.item, repeat=repeat)
         said = words_of(page)
         assert f"What {again.annotator} saw on " in said
-        assert (", the second time" in said) is told
+        assert (", repeated" in said) is told
         assert "Not answered." not in said

@@ -66,7 +66,7 @@ def test_the_page_follows_the_votes_and_what_was_open_stays_open(
 ) -> None:
     page = opened(open_page, server, study, "light", 1280)
     expect(page.get_by_text("40 rankings by 8 annotators")).to_be_visible(timeout=TIMEOUT_MS)
-    ask(page, "Which method is ranked above which?")
+    ask(page, "Pairwise comparisons")
     table = page.get_by_role("region", name="Share of votes")
     expect(table).to_be_visible(timeout=TIMEOUT_MS)
     poll(study, 1, FIRST_BEST, seed=1)
@@ -78,7 +78,7 @@ def test_what_somebody_saw_is_a_link_away_and_so_are_the_results(
     server: Server, study: Study, open_page: Callable[..., Page]
 ) -> None:
     page = opened(open_page, server, study, "dark", PHONE)
-    ask(page, "By annotator, with what they saw")
+    ask(page, "Results by annotator")
     expect(page.get_by_role("rowheader").filter(has_text=re.compile("^p-"))).to_have_count(8, timeout=TIMEOUT_MS)
     choose_first(page, "Votes by annotator")
     link = page.get_by_role("link", name="Item").first

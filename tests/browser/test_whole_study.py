@@ -43,7 +43,7 @@ def test_from_the_design_to_the_results(server: Server, open_page: Open, tmp_pat
     organizer = open_page(f"{server.url}/study")
     link = opened(organizer, tmp_path)
     press(organizer, "Results")
-    expect(organizer.get_by_text("Nobody has answered yet")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(organizer.get_by_text("No answers yet")).to_be_visible(timeout=TIMEOUT_MS)
     touched = open_page(link, scheme="dark", width=390, touch=True)
     by_touch(touched)
     expect_answers(organizer, ANSWERS, 1)

@@ -44,7 +44,7 @@ def test_of_one_annotator_nothing_is_forecast(run: Run) -> None:
     found = run(*args, "--json").json
     assert found["power"] == []
     assert [pair["votes"] for pair in found["needed"]] == [None] * 3
-    assert "is not known of one annotator: a forecast needs two." in run(*args).out
+    assert "A forecast needs at least two annotators." in run(*args).out
 
 
 def test_the_share_of_false_differences(run: Run) -> None:
@@ -98,13 +98,13 @@ def test_a_known_skill_is_found(run: Run) -> None:
     assert abs(better["share"]["accuracy"] - 0.9) < 0.06
     assert better["gain"]["interval"][0] > 0.2
     assert same["gain"]["interval"][0] < 0 < same["gain"]["interval"][1]
-    assert found["meanings"]["helpful"].startswith("People guess the model's answer more often with A than without")
+    assert found["meanings"]["helpful"].startswith("People guess the prediction correctly more often with A")
 
 
 def test_people_read_a_table_and_sentences_about_guesses(run: Run) -> None:
     said = run(*KNOWN_SKILL, "--placebo", "B").out
     assert [line.split()[0] for line in said.splitlines()[2:5]] == ["no", "A", "B"]
-    assert "The placebo, B, is not shown to help" in said
+    assert "The placebo, B, has no significant positive effect" in said
 
 
 def test_how_often_intervals_hold(run: Run) -> None:

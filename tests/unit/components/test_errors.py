@@ -164,7 +164,7 @@ SAFE = {
     ("components/results/sections.py", "f'**{title}**'"): "one of two titles of ours",
     (
         "components/results/sections.py",
-        "f'{describe_rules(results.study.design.exclusion)}{left}'",
+        "f'{describe_rules(results.study.design.exclusion)}{share}'",
     ): "numbers and our words",
     ("components/results/sections.py", "results.summary.meanings['seconds']"): "numbers and our words",
     ("components/study/form.py", "LABELS['placebo']"): "our words",

@@ -103,7 +103,7 @@ def test_of_a_long_course_some_votes_are_drawn_the_first_and_the_last_among_them
 
 def test_the_power_chart_draws_the_forecast_and_where_the_study_stands(found: RankingSummary) -> None:
     drawn = values_of(power_chart(found, "light"), 0)
-    assert [(row["Annotators"], row["Votes"], row["Pairs told apart"]) for row in drawn] == [
+    assert [(row["Annotators"], row["Votes"], row["Separated pairs"]) for row in drawn] == [
         (one.annotators, one.votes, one.pairs) for one in found.power
     ]
     assert power_table(found).to_dict("records") == drawn
@@ -113,12 +113,12 @@ def test_the_power_chart_draws_the_forecast_and_where_the_study_stands(found: Ra
 
 def test_pairs_say_their_votes_or_that_they_are_told_apart(found: RankingSummary) -> None:
     rows = needed_table(found).to_dict("records")
-    said = {(row["Better"], row["Worse"]): row["Votes in all"] for row in rows}
-    assert {votes for (better, _), votes in said.items() if better == "best"} == {"told apart"}
+    said = {(row["Better"], row["Worse"]): row["Total votes"] for row in rows}
+    assert {votes for (better, _), votes in said.items() if better == "best"} == {"separated"}
     [close] = [pair for pair in found.needed if not pair.apart]
     assert said[close.better, close.worse] == ("too close" if close.votes is None else f"{close.votes:,}")
     unknown = needed_table(replace(found, annotators=1)).to_dict("records")
-    assert {row["Votes in all"] for row in unknown} == {"told apart", "not known"}
+    assert {row["Total votes"] for row in unknown} == {"separated", "unknown"}
 
 
 def test_times_fall_into_their_bins_and_unknown_ones_into_none() -> None:
@@ -137,7 +137,7 @@ def test_tables_say_the_numbers_of_the_summary(found: RankingSummary) -> None:
     spreads = order_table(found).set_index("Method")["Spread over orders"]
     assert spreads.to_dict() == {rating.method: round(rating.spread, 3) for rating in found.ratings}
     worths = worth_table(found)
-    assert worths.sort_values("Place by Plackett-Luce")["Method"].tolist() == list(found.worth_order)
+    assert worths.sort_values("Rank by Plackett-Luce")["Method"].tolist() == list(found.worth_order)
     people = group_table(found.by_annotator, "Annotator").set_index("Annotator")
     first = found.by_annotator[0]
     assert first.seconds is not None

@@ -23,7 +23,7 @@ from engine.study.ratings import Interval, Rating, last_ranks, partial_ranks
 from engine.study.summary import RankingSummary, summarize_rankings
 
 NAMES = ("lime", "gradient", "random")
-BELOW = "is rated below at least one of them."
+BY, BASIS = "by people like these", "separated from 2 votes by 2 people"
 
 
 @pytest.fixture(scope="module")
@@ -47,11 +47,24 @@ def of(found: RankingSummary, *intervals: Interval) -> RankingSummary:
 @pytest.mark.parametrize(
     ("intervals", "said"),
     [
-        (((4, 5), (2, 3), (0, 1)), "People prefer lime: it is rated above every other method."),
-        (((0, 1), (0, 1), (4, 5)), "People prefer random: it is rated above every other method."),
-        (((0, 5), (2, 3), (0, 4)), "No two methods are told apart yet."),
-        (((4, 5), (4, 6), (0, 1)), f"gradient and lime share the first rank; random {BELOW}"),
-        (((4, 5), (0, 1), (0.5, 4.2)), f"lime and random share the first rank; gradient {BELOW}"),
+        (((4, 5), (2, 3), (0, 1)), f"lime is rated above gradient and random {BY} (2 votes by 2 people)."),
+        (((0, 1), (0, 1), (4, 5)), f"random is rated above lime and gradient {BY} (2 votes by 2 people)."),
+        (((0, 5), (2, 3), (0, 4)), f"No two methods can be {BASIS}."),
+        (((3, 5), (3, 5), (3, 5)), f"No two methods can be {BASIS}."),
+        (((2, 3), (0, 2), (1, 1.5)), f"lime is rated above random {BY}; lime and gradient cannot be {BASIS}."),
+        (
+            ((4, 5), (4, 6), (0, 1)),
+            f"gradient and lime are rated above random {BY}; gradient and lime cannot be {BASIS}.",
+        ),
+        (((4, 5), (0, 1), (0.5, 4.2)), f"lime is rated above gradient {BY}; lime and random cannot be {BASIS}."),
+        (
+            ((4, 9), (3, 6), (3.5, 3.8)),
+            f"lime is rated above random {BY}; lime and gradient cannot be {BASIS}.",
+        ),
+        (
+            ((4.5, 9), (4, 5), (0, 4.2)),
+            f"lime is rated above random {BY}; lime and gradient cannot be {BASIS}.",
+        ),
     ],
 )  # fmt: skip
 def test_the_answer_claims_what_the_intervals_allow(
@@ -61,7 +74,27 @@ def test_the_answer_claims_what_the_intervals_allow(
 
 
 def test_the_answer_says_on_how_many_votes_it_rests(found: RankingSummary) -> None:
-    assert describe_rankings(found) == "This rests on 2 rankings by 2 annotators on 1 item."
+    apart = of(found, (4, 5), (4, 6), (0, 1))
+    based = "Based on 2 rankings by 2 annotators of 1 item, which separate"
+    assert describe_rankings(apart) == f"{based} 2 of 3 pairs of methods."
+    assert describe_rankings(of(found, (3, 5), (3, 5), (3, 5))) == f"{based} 0 of 3 pairs of methods."
+
+
+def test_one_person_stands_for_nobody_else(found: RankingSummary) -> None:
+    alone = replace(of(found, (4, 5), (2, 3), (0, 1)), annotators=1, votes=9)
+    said = "lime is rated above gradient and random by this one person (9 votes by 1 person)."
+    assert describe_preference(alone) == said
+
+
+def test_winners_over_different_methods_have_clauses_of_their_own(found: RankingSummary) -> None:
+    """The wide interval of d overlaps with all but c, that of a with d alone."""
+    ends = {"a": (4, 5), "b": (1, 2), "c": (-1, 0), "d": (0.5, 4.5)}
+    first, last = partial_ranks(list(ends.values())), last_ranks(list(ends.values()))
+    rows = zip(ends.items(), first, last, strict=True)
+    ratings = tuple(Rating(name, sum(own) / 2, own, rank, end, 0.0) for (name, own), rank, end in rows)
+    assert describe_preference(replace(found, ratings=ratings)) == (
+        f"a is rated above b and c {BY}; d is rated above c {BY}; a and d cannot be {BASIS}."
+    )
 
 
 def test_ranks_are_places_or_spans_of_them() -> None:
@@ -98,13 +131,14 @@ def test_a_vote_is_told_the_best_first_with_its_ties() -> None:
     titles = {"lime": "LIME", "gradient": "Gradient", "random": "Random"}
     vote = CountedVote("p", "1", 0, NAMES, {"lime": 2, "gradient": 2, "random": 1}, None, 1.0, 0.0)
     assert describe_ranking(vote, titles) == "Random › Gradient = LIME"
-    assert describe_ranking(replace(vote, ranks=None), titles) == "could not tell"
+    assert describe_ranking(replace(vote, ranks=None), titles) == "cannot tell"
 
 
 def test_rules_are_told_in_words() -> None:
-    assert describe_rules(ExclusionRules()).startswith("No rule was declared")
+    assert describe_rules(ExclusionRules()).startswith("The study has no exclusion rules")
     rules = ExclusionRules(least_seconds=2.0, least_votes=5, most_cannot_tell=0.25, least_consistency=-0.5)
     assert describe_rules(rules) == (
-        "Declared before the study opened: leave out answers in less than 2 seconds; annotators with fewer than 5 "
-        "answers; annotators who could not tell in over 25%; annotators whose repeated rankings have a tau below -0.50."
+        "Excluded by rules set before the study opened: answers faster than 2 seconds; annotators with fewer than 5 "
+        "answers; annotators with more than 25% “cannot tell”; annotators with a self-consistency (Kendall's tau) "
+        "below -0.50."
     )

@@ -79,7 +79,7 @@ def test_tables_have_all_numbers(found: GuessSummary) -> None:
     table = condition_table(found)
     assert table["Explanation"].tolist() == [WITHOUT, "LIME", "Random (placebo)"]
     told: list[Any] = [one.gain.sure if one.gain else None for one in found.conditions]
-    assert table["Surer"].tolist()[1:] == pytest.approx(told[1:], abs=5e-4)
+    assert table["Confidence gain"].tolist()[1:] == pytest.approx(told[1:], abs=5e-4)
     levels = sureness_table(found)
     assert levels["Guesses"].sum() == 2 * found.guesses, "all together, and each condition"
     assert len(levels) == len(found.by_sureness) + sum(len(one.by_sureness) for one in found.conditions)

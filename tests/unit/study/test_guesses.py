@@ -136,8 +136,8 @@ def test_a_known_skill_is_found() -> None:
     assert gains["random"].interval[1] < -0.15
     assert gains["gradient"].interval[0] < 0 < gains["gradient"].interval[1]
     assert found.meanings["helpful"] == (
-        "People guess the model's answer more often with lime than without an explanation. They guess it less often "
-        "with random. Not shown to help or to harm: gradient."
+        "People guess the prediction correctly more often with lime than without an explanation. People guess the "
+        "prediction correctly less often with random than without. No significant effect: gradient."
     )
 
 
@@ -170,8 +170,8 @@ def test_a_convincing_explanation_that_does_not_help_is_called_so() -> None:
     lime = found.conditions[1]
     assert lime.gain is not None
     assert lime.gain.sure_interval[0] > 0.5
-    assert "surer with lime, and not shown to be right more often" in found.meanings["plausible"]
-    assert found.meanings["helpful"] == "Not shown to help or to harm: lime and random."
+    assert "more confident with lime, but not significantly more often right" in found.meanings["plausible"]
+    assert found.meanings["helpful"] == "No significant effect: lime and random."
 
 
 def test_people_who_cannot_tell_are_counted_and_uneven_ones_told() -> None:
@@ -187,11 +187,11 @@ def test_the_first_answer_can_be_shown(answers: Sequence[GuessAnswer]) -> None:
     found = summarize_guesses(answers, ["lime"])
     assert all(found.meanings.values())
     assert [one.gain for one in found.conditions] == [None, None]
-    assert "not known" in found.meanings["helpful"]
+    assert "unknown" in found.meanings["helpful"]
 
 
 def test_what_cannot_be_summed_up_is_told() -> None:
-    with pytest.raises(UsageError, match="answers: must hold at least one, got none"):
+    with pytest.raises(UsageError, match="answers: must include at least one first answer, got none"):
         summarize_guesses([], ["lime"])
     with pytest.raises(UsageError, match="method"):
         summarize_guesses([guess("a", "lrp", 1)], ["lime"])

@@ -62,7 +62,7 @@ def test_a_repeat_changes_no_rating(found: RankingSummary) -> None:
     assert again.consistency is not None
     for name in vars(found).keys() - {"consistency", "needed", "power"}:
         np.testing.assert_array_equal(getattr(again, name), getattr(found, name), name)
-    with pytest.raises(UsageError, match="votes: must hold a first look, got 11 repeats alone"):
+    with pytest.raises(UsageError, match=r"votes: must include first rankings \(repeat 0\), got 11 repeats only"):
         few(repeats)
 
 
@@ -72,21 +72,21 @@ def test_each_part_has_one_sentence(found: RankingSummary) -> None:
         assert text.endswith(".")
         assert ". " not in text
     assert said["placebo"] == "Not shown to be better than the placebo, random: poor."
-    assert said["seconds"] == "How long people looked is not known."
-    assert said["consistency"].startswith("Whether people agree with themselves is not known")
+    assert said["seconds"] == "Response times are unknown."
+    assert said["consistency"].startswith("Self-consistency is unknown")
     assert "differ;" in said["ratings"]
 
 
 def test_the_sentences_follow_the_numbers(found: RankingSummary) -> None:
     by_chance = replace(found, concordance=0.5, concordance_by_chance=0.5).meanings["concordance"]
     assert by_chance.startswith(
-        "On one item people hardly agree: W is 1 where all rank alike, and by chance about 0.50"
+        "People hardly agree on an item: W is 1 if all rankings are equal, and about 0.50 by chance"
     )
     told = replace(found, placebo=None, consistency=(0.9, 1), alpha=-0.2, worths={"poor": 1.0, "good": 0.0}).meanings
     assert told["placebo"].startswith("The study has no placebo")
-    assert told["consistency"].startswith("Asked again, people agree strongly with themselves over one repeated")
-    assert told["alpha"].startswith("People agree less than they would by chance")
-    assert "another order, poor, good:" in told["worths"]
+    assert told["consistency"].startswith("People agree strongly with themselves in one repeated")
+    assert told["alpha"].startswith("People agree less than by chance")
+    assert "a different order, poor, good:" in told["worths"]
 
 
 def test_groups_and_times_by_hand() -> None:
@@ -99,7 +99,7 @@ def test_groups_and_times_by_hand() -> None:
     assert bo.mean_rank == {"a": 2.0, "b": 1.0}
     assert [group.mean_rank["a"] for group in found.by_item] == [1.5, 1.75]
     assert answer_times([10, 0.0]) == answer_times([10]), "unknown times do not count"
-    assert found.meanings["ratings"].startswith("No two methods are told apart yet")
+    assert found.meanings["ratings"].startswith("No two methods can be separated yet")
 
 
 def test_a_placebo_that_nobody_ranked_is_an_error() -> None:
@@ -164,7 +164,7 @@ def test_of_one_annotator_nothing_is_forecast() -> None:
     [pair] = alone.needed
     assert (pair.better, pair.apart, pair.annotators, pair.votes) == ("a", False, None, None)
     assert alone.power == ()
-    assert alone.meanings["needed"].endswith("is not known of one annotator: a forecast needs two.")
+    assert alone.meanings["needed"] == "A forecast needs at least two annotators."
 
 
 def test_the_chart_of_power_rises(found: RankingSummary) -> None:
