@@ -21,7 +21,7 @@ from components.attention.export import (
     svg,
 )
 from components.attention.flow import flow_section
-from components.attention.readings import agreement_section, await_reading, await_scores, is_pending
+from components.attention.readings import agreement_section, answer_html, await_reading, await_scores, is_pending
 from components.attention.state import (
     BOARD_KEYS,
     AttentionState,
@@ -112,9 +112,12 @@ def attention_panel(state: AttentionState) -> None:
     if reading is None:
         return
     fit_to_reading(state, reading)
+    answer = st.empty()
     board_controls(state, reading)
     place, pending = st.empty(), is_pending(state)
     scores = None if pending else await_scores(state, reading, place)
+    if scores is not None:
+        answer.html(answer_html(scores, state.board, reading))
     board_panel(state, reading, scores)
     agreement_section(state, reading, scores)
     switch_section(state, reading, scores)
@@ -128,7 +131,7 @@ def attention_panel(state: AttentionState) -> None:
 def describe_missing_input(state: AttentionState) -> str:
     """The next step where there is no model or no text."""
     if not state.model:
-        return "Pick a model above, or type the folder of a checkpoint or a hub id."
+        return "Pick a model above, or type the folder of a checkpoint or a hub ID."
     if not isinstance(state.input, Example):
         return ""
     if not state.input.text.strip():
@@ -190,7 +193,7 @@ def board_controls(state: AttentionState, reading: HeadReading) -> None:
             format_func=DETAIL_TITLES.__getitem__,
             persist_state=PERSIST,
         )
-        with st.popover("View", key=key(kind, "view")):
+        with st.popover("Options", key=key(kind, "view")):
             _view_controls(kind, reading)
 
 
@@ -212,8 +215,8 @@ def _view_controls(kind: str, reading: HeadReading) -> None:
         )  # fmt: skip
     st.toggle(
         "Special tokens in matrices", key=key(kind, f"{BOARD_KEYS}special"), persist_state=PERSIST,
-        help="Heads often rest on [CLS] and [SEP] when they have nothing to do. Without them the rest is seen better; "
-        "its shares stay what they were.",
+        help="Heads often attend to [CLS] and [SEP] by default. Hiding them makes the rest easier to see; the values "
+        "do not change.",
     )  # fmt: skip
     for name, count in (("layers", layers), ("heads", heads)):
         st.multiselect(

@@ -29,11 +29,13 @@ from components.widgets.attention_board.options import (
     head_name,
     query_position,
     selected_head,
+    strongest_head,
+    visible_numbers,
 )
 from engine.errors import ExegesisError
 from engine.explain import key_of
 from engine.heads.readings import HeadAblation, HeadReading, read_heads, reading_key, switch_off_each, switching_key
-from engine.heads.scores import AGREEMENT, AGREES, OFF, SCORES, PerHead, agreement_with
+from engine.heads.scores import AGREEMENT, AGREES, IMPORTANCE, OFF, SCORES, PerHead, agreement_with
 from engine.input_kinds import INPUT_KINDS
 from engine.metrics.ranking import rho_limit
 from engine.registry import explainer
@@ -44,14 +46,14 @@ from engine.store import result_store
 MAX_READINGS = 3
 """Readings in memory: one of a long text has some 100 MB, and a page draws the same one again and again."""
 CAUTION = (
-    "Attention says where a head reads from, not what the prediction rests on. Other attention can give the same "
-    "prediction (Jain and Wallace, 2019, Attention is not explanation); whether it explains depends on what is asked "
-    "of an explanation, and has to be tested (Wiegreffe and Pinter, 2019, Attention is not not explanation). The test "
-    "here: does a head's map put the {units} in the same order as an attribution of the same {kind} does?"
+    "Attention shows where a head reads from, not what the prediction depends on (Jain and Wallace, 2019; Wiegreffe "
+    "and Pinter, 2019). The test here: does the map of a head rank the {units} like an attribution of this {kind}?"
 )
 MIN_FEATURES = 2
 """Features below which there is no order."""
 MAX_LIMITS = 64
+CLOSE = 0.9
+"""The share of the largest score from which on another head is called close to it."""
 
 
 class ReadingMemory:
@@ -179,6 +181,52 @@ def _build_score_map(id: str, values: PerHead, more: str = "", unit: str | None 
     score = SCORES[id]
     words = " ".join(filter(None, (score.about, more)))
     return HeadScoreMap(id, score.title, unit or score.unit, score.signed, values, words, score.citation)
+
+
+def answer_html(scores: HeadScoreMap, options: BoardOptions, reading: HeadReading) -> str:
+    """One sentence: which visible head has the largest score, and how it compares with the others. Escaped."""
+    layers, heads = reading.slope.shape
+    rows, columns = visible_numbers(options.layers, layers), visible_numbers(options.heads, heads)
+    values = scores.values[np.ix_(rows, columns)]
+    sizes = np.abs(values[~np.isnan(values)])
+    if not len(sizes) or not sizes.max():
+        return f'<div class="xg"><p>No head differs from the others: {escape(scores.title)} is 0 or missing.</p></div>'
+    head = strongest_head(scores, options, layers, heads)
+    value, label = float(scores.values[head]), f"<i>{escape(reading.explanation.provenance.target_label)}</i>"
+    name = f"Layer {head[0]}, head {head[1]}"
+    if scores.id == IMPORTANCE:
+        text = f"{name} matters most for {label}: importance {plain(value)} {scores.unit}"
+    elif scores.id == OFF:
+        subject = "score" if reading.explanation.prediction.regression else f"probability of {label}"
+        verb = "falls" if value > 0 else "rises"
+        text = f"The {subject} {verb} most without {name[0].lower()}{name[1:]}: by {plain(abs(value))}"
+    elif scores.id == AGREEMENT:
+        order = "" if value > 0 else " in the opposite order"
+        text = f"{name} has the strongest {scores.title[0].lower()}{scores.title[1:]}{order}: ρ = {signed(value)}"
+    else:
+        text = f"{name} has the largest value of {scores.title.lower()}: {plain(value)} {scores.unit}"
+    text += _compare_with_median(float(sizes.max()), sizes, scores.signed) + _close_seconds(scores, rows, columns, head)
+    return f'<div class="xg"><p><b>{text}.</b></p></div>'
+
+
+def _close_seconds(scores: HeadScoreMap, rows: list[int], columns: list[int], first: Head) -> str:
+    """The heads that are nearly as strong as the first, so that it is not read as the only one."""
+    least = CLOSE * abs(float(scores.values[first]))
+    close = [(row, column) for row in rows for column in columns if abs(scores.values[row, column]) >= least]
+    others = [head for head in close if head != first]
+    if len(others) == 1:
+        layer, head = others[0]
+        return f". Close second: layer {layer}, head {head} ({plain(float(scores.values[layer, head]))})"
+    return f". {len(others)} other heads are within 10% of it" if others else ""
+
+
+def _compare_with_median(largest: float, sizes: Float[np.ndarray, "head"], is_signed: bool) -> str:
+    """How the largest score compares with the median over heads; by their sizes where scores have a sign."""
+    median = float(np.median(sizes))
+    of = f"{'median size' if is_signed else 'median'} of {count(len(sizes), 'head')}"
+    if len(sizes) == 1:
+        return ""
+    return f", {plain(largest / median)} times the {of}" if median else f"; the {of} is 0"
 
 
 def method_title(explanation: Explanation) -> str:

@@ -30,8 +30,8 @@ class HeadScore:
     signed: bool = False
 
 
-OFF, AGREEMENT = "off", "agreement"
-"""Ids of the scores that take more passes than reading the heads does."""
+IMPORTANCE, OFF, AGREEMENT = "importance", "off", "agreement"
+"""Ids of scores; the last two take more passes than reading the heads does."""
 SCORES = {
     score.id: score
     for score in (
@@ -51,7 +51,7 @@ SCORES = {
             "Clark et al. (2019), What does BERT look at?, section 3.2",
         ),
         HeadScore(
-            "importance", "Importance for the class", "logit",
+            IMPORTANCE, "Importance for the class", "logit",
             "How strongly the logit of the class would react to the head's scale: the size of its derivative. A head "
             "that is off has one too.",
             "Michel et al. (2019), Are sixteen heads really better than one?, section 4.1",

@@ -49,6 +49,7 @@ def test_a_text_shows_its_prediction_and_the_controls_of_its_heads(model: str) -
     assert not errors(page)
     assert page.selectbox(key("text", "look.score")).value == "importance"
     assert page.multiselect(key("text", "look.layers")).options
+    assert " matters most for <i>" in "".join(element.proto.body for element in page.get("html"))
 
 
 def test_a_picture_has_the_same_page_and_its_own_maps(vit: str) -> None:

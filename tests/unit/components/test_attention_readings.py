@@ -15,8 +15,16 @@ from components.attention.readings import (
     ablation_score_map,
     agreement_html,
     agreement_score_map,
+    answer_html,
 )
-from components.widgets.attention_board.options import BoardOptions, describe_view, feature_maps, query_position
+from components.widgets.attention_board.options import (
+    BoardOptions,
+    HeadScoreMap,
+    describe_view,
+    feature_maps,
+    query_position,
+)
+from engine.heads import scores as head_scores
 from engine.heads.readings import HeadAblation, HeadReading
 from engine.request import Example
 from tests.head_readings import reading, text_tokens
@@ -33,6 +41,51 @@ def attending(causal: bool = False) -> HeadReading:
     attention = np.full((2, 2, len(tokens), len(tokens)), 0.1)
     attention[..., 1:-1] = np.array(MAPS)[:, :, None]
     return reading(attention.astype(np.float16), tokens, causal=causal)
+
+
+def score_map(id: str, values: list[list[float]]) -> HeadScoreMap:
+    score = head_scores.SCORES.get(id, head_scores.AGREES)
+    return HeadScoreMap(id, score.title, score.unit, score.signed, np.array(values), "", "")
+
+
+def answer(id: str, values: list[list[float]], **options: object) -> str:
+    return answer_html(score_map(id, values), replace(BoardOptions(), **options), attending())  # type: ignore[arg-type]
+
+
+def test_the_answer_names_the_head_with_the_largest_score_and_compares_it_with_the_median() -> None:
+    # Sizes 0.1, 0.2, 0.4, 0.8: the median is 0.3, and 0.8 / 0.3 = 2.67.
+    label = attending().explanation.provenance.target_label
+    said = answer("importance", [[0.1, 0.2], [0.8, 0.4]])
+    assert (
+        f"<b>Layer 1, head 0 matters most for <i>{label}</i>: importance 0.8 logit, 2.67 times the median of " in said
+    )
+    assert said.endswith("of 4 heads.</b></p></div>")
+    assert "Layer 0, head 1 has the largest value of entropy: 0.5 nats, 5 times the median of 3 heads." in (
+        answer("entropy", [[0.1, 0.5], [np.nan, 0.1]])
+    )  # fmt: skip
+
+
+def test_the_answer_names_a_close_second_or_counts_the_close_ones() -> None:
+    assert "heads. Close second: layer 1, head 1 (0.75).</b>" in answer("importance", [[0.1, 0.2], [0.8, 0.75]])
+    assert "heads. 2 other heads are within 10% of it.</b>" in answer("importance", [[0.1, 0.8], [0.8, 0.75]])
+    assert "lose" not in answer("importance", [[0.1, 0.2], [0.8, 0.7]])
+
+
+def test_the_answer_says_the_direction_of_a_score_with_a_sign() -> None:
+    said = answer("off", [[-0.3, 0.1], [0.1, 0.1]])
+    assert "rises most without layer 0, head 0: by 0.3, 3 times the median size of 4 heads." in said
+    assert "falls most without layer 0, head 0: by 0.3; the median size of 4 heads is 0." in (
+        answer("off", [[0.3, 0.0], [0.0, 0.0]])
+    )  # fmt: skip
+    assert "in the opposite order: ρ = −0.6" in answer("agreement", [[-0.6, 0.1], [0.1, 0.1]])
+
+
+def test_the_answer_is_about_visible_heads_and_does_not_make_up_a_difference() -> None:
+    said = answer("importance", [[0.1, 0.2], [0.8, 0.4]], layers=(0,), heads=(1,))
+    assert "Layer 0, head 1 matters most" in said
+    assert "median" not in said
+    for values in ([[0.0, 0.0], [0.0, 0.0]], [[np.nan, np.nan], [np.nan, np.nan]]):
+        assert "No head differs from the others" in answer("importance", values)
 
 
 def test_agreement_is_with_the_size_of_the_scores_of_words_alone() -> None:
