@@ -1,4 +1,4 @@
-"""Claims on the page: all at a glance, and each with its verdict, what was declared, and its numbers on demand.
+"""Claims on the page: headline, widest failures, sections, and a card for each claim with its numbers on demand.
 
 Each verdict has a word, a sign and a color of its own.
 """
@@ -43,6 +43,7 @@ from engine.reproduction.report import (
     ExperimentSummary,
     Reproduction,
     Verdict,
+    margin,
 )
 from engine.reproduction.smat import SmatQuery, student_keys
 from engine.reproduction.thesis import experiment_names
@@ -69,39 +70,40 @@ SIGNS: dict[Verdict, str] = {
 }  # fmt: skip
 NO_FINDINGS = "Not counted as findings:"
 SECTIONS = {
-    "4.1.1": "One added word decides, T5 in four sizes",
+    "4.1.1": "Synthetic label word, T5 in four sizes",
     "4.1.2": "Natural language inference, T5 in four sizes",
-    "4.1.3": "Natural language inference with highlights of people, T5 in four sizes",
-    "4.1.4": "Models made random, T5 in four sizes",
+    "4.1.3": "Natural language inference with human highlights, T5 in four sizes",
+    "4.1.4": "Randomized models, T5 in four sizes",
     "4.1.5": "Ensembles, T5 in four sizes",
     "4.1.6": "Attacks on explanations, T5 in four sizes",
-    "4.2.1": "One added word decides, four architectures",
+    "4.2.1": "Synthetic label word, four architectures",
     "4.2.2": "Natural language inference, four architectures",
-    "4.2.3": "Natural language inference with highlights of people, four architectures",
-    "4.2.4": "Models made random, four architectures",
+    "4.2.3": "Natural language inference with human highlights, four architectures",
+    "4.2.4": "Randomized models, four architectures",
     "4.2.5": "Ensembles, four architectures",
     "4.2.6": "Attacks on explanations, four architectures",
-    "5.1": "Classification of texts",
-    "5.2": "Classification of pictures",
-    "5.3": "Scores of pairs of texts",
-    "6": "Which heads are weighed, and how",
+    "5.1": "Text classification",
+    "5.2": "Image classification",
+    "5.3": "Quality scores of text pairs",
+    "6": "Head weights and their normalization",
 }
 """Of the thesis, then of SMaT."""
 BELOW_THE_TOP = "scroll-margin-top:6.5rem"
-"""So that a link shows the verdict above the words too, under the bar at the top of the page."""
+"""Keeps the verdict above a linked claim visible below the navigation bar."""
+SURPRISES = 5
 NO_NUMBER = "–"
-HEADS = ("Claim", "Verdict", "What decides")
+HEADS = ("Claim", "Verdict", "Deciding number")
 WIDENED = ("Widened from", "Widened to")
 Outcomes = Mapping[str, ClaimOutcome]
 
 
 def verdict_of(claim: Claim, outcomes: Outcomes) -> Verdict:
-    """The verdict on a claim; what has no outcome was not run."""
+    """The verdict on a claim; "not run" without an outcome."""
     return outcomes[claim.id].verdict if claim.id in outcomes else NOT_RUN
 
 
 def by_section(claims: Sequence[Claim]) -> dict[str, list[Claim]]:
-    """The claims by the first section that each is of."""
+    """Group the claims by section; a claim of several sections belongs to the first."""
     sections: dict[str, list[Claim]] = {}
     for claim in claims:
         sections.setdefault(claim.section.partition(",")[0], []).append(claim)
@@ -119,7 +121,7 @@ def totals(counts: Mapping[str, Mapping[Verdict, int]]) -> dict[Verdict, int]:
 
 
 def counts_row(counts: Mapping[Verdict, int]) -> None:
-    """How many claims are findings, with each verdict, and below them what became of the others."""
+    """The number of findings with each verdict, and below them the claims that are not findings."""
     with st.container(gap="xsmall", key="reproduction_counts"):
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             _badges(counts, FINDINGS)
@@ -135,33 +137,41 @@ def _badges(counts: Mapping[Verdict, int], verdicts: Sequence[Verdict]) -> None:
         st.badge(wording.count_text(verdict, counts[verdict]), color=color, icon=icon)
 
 
-def sections_html(counts: Mapping[str, Mapping[Verdict, int]]) -> str:
-    """A line a section that leads to it. `counts`: by section, how many claims have each verdict."""
-    lines = (
-        f'<li><a href="#section-{name}">{name} {escape(SECTIONS[name])}</a>: '
-        f"{', '.join(wording.count_text(verdict, own[verdict]) for verdict in VERDICTS if own.get(verdict))}</li>"
-        for name, own in counts.items()
-    )
-    return f'<nav class="xg xg-small" aria-label="Sections"><ul>{"".join(lines)}</ul></nav>'
+def section_label(name: str, counts: Mapping[Verdict, int]) -> str:
+    """The title of a section with the number of claims for each verdict."""
+    numbers = ", ".join(wording.count_text(verdict, counts[verdict]) for verdict in VERDICTS if counts.get(verdict))
+    return f"**{name} {SECTIONS[name]}**: {numbers}"
+
+
+def headline(counts: Mapping[Verdict, int]) -> str:
+    """One sentence that says how many findings hold."""
+    held, failed, undecided = (counts[verdict] for verdict in FINDINGS)
+    if not (total := held + failed + undecided):
+        return "No claim has a result yet."
+    verbs = "holds" if held == 1 else "hold", "does" if failed == 1 else "do", "is" if undecided == 1 else "are"
+    return f"{held} of {total} claims {verbs[0]}, {failed} {verbs[1]} not, and {undecided} {verbs[2]} undecided."
+
+
+def failure_margin(claim: Claim, outcome: ClaimOutcome) -> float:
+    """Distance of the decisive number from the nearest bound that it violates; 0 inside the bounds."""
+    value = wording.decisive_number(claim, outcome).value
+    return max(0.0, -margin(value, (value, value), (value, value), claim.bounds, 1).value)
+
+
+def widest_failures(claims: Sequence[Claim], outcomes: Outcomes, count: int = SURPRISES) -> list[Claim]:
+    """The claims that do not hold by the widest margin, widest first; ties keep the order of the paper."""
+    failing = [claim for claim in claims if verdict_of(claim, outcomes) == "does not hold"]
+    return sorted(failing, key=lambda claim: -failure_margin(claim, outcomes[claim.id]))[:count]
 
 
 def overview_html(claims: Sequence[Claim], outcomes: Outcomes) -> str:
-    """A table with a part for each section: a row a claim with its verdict and the number that decides."""
+    """A table with a row for each claim: a link to its card, its verdict and the number that decides."""
     heads = "".join(f'<th scope="col" role="columnheader">{head}</th>' for head in HEADS)
-    parts = "".join(_section_rows(name, own, outcomes) for name, own in by_section(claims).items())
-    return (
-        '<div class="xg"><div class="xg-scroll" role="region" tabindex="0" aria-label="All claims">'
-        f'<table class="xg-numbers" role="table"><thead role="rowgroup"><tr role="row">{heads}</tr></thead>{parts}'
-        "</table></div></div>"
-    )
-
-
-def _section_rows(section: str, claims: Sequence[Claim], outcomes: Outcomes) -> str:
-    head = f'<a href="#section-{section}">{section} {escape(SECTIONS[section])}</a>'
     rows = "".join(_overview_row(claim, outcomes) for claim in claims)
     return (
-        f'<tbody role="rowgroup"><tr role="row"><th scope="rowgroup" role="rowheader" colspan="{len(HEADS)}">'
-        f"<b>{head}</b></th></tr>{rows}</tbody>"
+        f'<div class="xg"><div class="xg-scroll" role="region" tabindex="0" aria-label="Claims">'
+        f'<table class="xg-numbers" role="table"><thead role="rowgroup"><tr role="row">{heads}</tr></thead>'
+        f'<tbody role="rowgroup">{rows}</tbody></table></div></div>'
     )
 
 
@@ -177,18 +187,28 @@ def _overview_row(claim: Claim, outcomes: Outcomes) -> str:
 
 
 def claim_anchor(claim: Claim) -> str:
-    """Where the rest of a claim stands on the page."""
+    """The id of a claim's card on the page."""
     return f"claim-{claim.id}"
 
 
 def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None) -> str:
-    """The number that decides beside what is required of it."""
+    """The deciding number and the rule that it must meet."""
     if outcome is None or not outcome.numbers:
         return NO_NUMBER
     number = wording.decisive_number(claim, outcome)
     title = wording.number_title(number.name, scale_of(SCALE))
-    text = f"{wording.format_number(number.value)} ({wording.interval_text(number)}), asked: {wording.rule_text(claim)}"
+    text = (
+        f"{wording.format_number(number.value)} ({wording.interval_text(number)}), required: {wording.rule_text(claim)}"
+    )
     return f"{title}: {text}" if title else text
+
+
+def surprise(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None) -> None:
+    """A closed line for a claim that fails by a wide margin, with the claim inside."""
+    label = f":material/close: **{claim.title}** ({claim.section}): {decisive_number_text(claim, outcome)}"
+    with st.expander(label, key=key(f"surprise.{claim.id}"), type="compact"):
+        st.html(claim_html(claim))
+        _outcome(claim, outcome, reasons)
 
 
 def claim_card(
@@ -198,21 +218,25 @@ def claim_card(
     query: ReproductionQuery,
     reasons: Reasons | None,
 ) -> None:
-    """`outcome`, `report`: None before it was run. `reasons`: why claims fail, where that is examined."""
+    """A claim with its verdict. `outcome`, `report`: None before a run. `reasons`: why claims fail, where examined."""
     with st.container(border=True, key=claim_anchor(claim), gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             verdict = outcome.verdict if outcome else NOT_RUN
             color, icon = BADGES[verdict]
             st.badge(verdict, color=color, icon=icon)
             st.caption(f"Section {claim.section}")
-        st.html(claim_html(claim))
+        st.html(f'<div id="{claim_anchor(claim)}" style="{BELOW_THE_TOP}">{claim_html(claim)}</div>')
         if outcome is None or report is None:
             return
-        st.html(outcome_html(claim, outcome))
-        if failure := failure_text(outcome, reasons):
-            st.html(note_html(failure))
+        _outcome(claim, outcome, reasons)
         if outcome.numbers:
             _numbers(claim, outcome, report, query)
+
+
+def _outcome(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None) -> None:
+    st.html(outcome_html(claim, outcome))
+    if failure := failure_text(outcome, reasons):
+        st.html(note_html(failure))
 
 
 def claim_html(claim: Claim) -> str:
@@ -220,14 +244,14 @@ def claim_html(claim: Claim) -> str:
     declared = [wording.statistic_text(claim), *([wording.rule_text(claim)] if claim.contrasts else [])]
     rule = f"Declared: {'; '.join(declared)}. For the command: {claim.id}."
     text = f'<p><b>{escape(claim.title)}</b></p><p>{escape(claim.says)}</p><p class="xg-small">{escape(rule)}</p>'
-    return f'<div class="xg" id="{claim_anchor(claim)}" style="{BELOW_THE_TOP}">{text}</div>'
+    return f'<div class="xg">{text}</div>'
 
 
 def outcome_html(claim: Claim, outcome: ClaimOutcome) -> str:
-    """What the verdict hangs on, and what else was seen."""
-    lead = "Why" if outcome.why else "What decides"
+    """The number that decides the verdict, and how many numbers are inside the bounds."""
+    lead = "Why" if outcome.why else "Deciding number"
     distribution = wording.distribution_text(outcome)
-    line = f"<br>Seen: {escape(distribution)}." if distribution else ""
+    line = f"<br>{escape(distribution)}." if distribution else ""
     decision = escape(wording.decision_text(claim, outcome, scale_of(SCALE)))
     return f'<div class="xg"><p class="xg-small">{lead}: {decision}{line}</p></div>'
 

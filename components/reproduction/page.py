@@ -1,4 +1,4 @@
-"""The Reproduction page: declared claims, the run that tries them, and what became of them."""
+"""The Reproduction page: how many claims of a paper hold, the widest failures, and all claims by section."""
 
 from __future__ import annotations
 
@@ -14,17 +14,19 @@ from components.job_panel import JobPanel
 from components.links import MOST_SEED
 from components.reproduction import state as page_state
 from components.reproduction.claim_view import (
-    SECTIONS,
     Outcomes,
     by_section,
     claim_card,
     count_verdicts,
     counts_row,
+    headline,
     note_html,
     overview_html,
-    sections_html,
+    section_label,
+    surprise,
     totals,
     verdict_of,
+    widest_failures,
 )
 from components.reproduction.state import (
     FEWEST_EXAMPLES,
@@ -39,7 +41,7 @@ from components.reproduction.state import (
 from components.tables import table_styles
 from engine.errors import ExegesisError
 from engine.reproduction.claims import Claim
-from engine.reproduction.documents import failure_reasons, report_files
+from engine.reproduction.documents import Reasons, failure_reasons, report_files
 from engine.reproduction.papers import NON_FINDING_RULES, PAPERS, TOPICS, scale_of
 from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import NOT_RUN, VERDICTS, Reproduction
@@ -47,65 +49,59 @@ from engine.reproduction.wording import accuracy_text, quantity_text, shared_dat
 
 PAPER_TITLES = {"thesis": "Thesis on faithfulness", "smat": "SMaT: explanations that teach"}
 ABOUT = {
-    "thesis": "What a thesis found (*Assessing the Interpretability of Large Language Models*, chapter 4), claim by "
-    "claim in our own words, each with its statistic and its bounds as they were declared before a run was complete. A "
-    "run tries them on the small models that come with the project.",
-    "smat": "What the SMaT paper found (*Learning to Scaffold: Optimizing Model Explanations for Teaching*, Fernandes "
-    "et al., 2022, sections 5 and 6), claim by claim in our own words, each with its statistic and its bounds as they "
-    "were declared before a run. A run teaches students of the small models that come with the project, with each "
-    "explainer and several seeds, and compares them.",
+    "thesis": "Findings of a thesis (*Assessing the Interpretability of Large Language Models*, chapter 4), one claim "
+    "at a time and in our own words. The statistic and the bounds of each claim were declared before a run was "
+    "complete. A run tests the claims on the small models that come with the project.",
+    "smat": "Findings of the SMaT paper (*Learning to Scaffold: Optimizing Model Explanations for Teaching*, Fernandes "
+    "et al., 2022, sections 5 and 6), one claim at a time and in our own words. The statistic and the bounds of each "
+    "claim were declared before a run. A run trains students of the small models that come with the project, with "
+    "each explainer and several seeds, and compares them.",
 }
+SURPRISING = "The margin is the distance of the deciding number from its bound. Open a line to read the claim."
 FULL_SCALE = {
-    "thesis": "With the models and data sets of the thesis itself, which are fetched and fine-tuned first:",
-    "smat": "With the models and data sets of the paper itself, once their teachers are trained:",
+    "thesis": "With the models and data sets of the thesis, which are downloaded and fine-tuned first:",
+    "smat": "With the models and data sets of the paper, once their teachers are trained:",
 }
-JSON_HELP = {"thesis": "The same as plain values.", "smat": "As plain values."}
-RUN_LABELS = {"faithfulness": "Run", "sanity": "Run random models and attacks", "smat": "Teach and judge"}
+RUN_LABELS = {"faithfulness": "Run", "sanity": "Run randomization and attacks", "smat": "Train students and judge"}
 RUN_HERE_LABELS = {
-    "faithfulness": "Run it on this computer",
-    "sanity": "Run random models and attacks on this computer",
-    "smat": "Run it on this computer",
+    "faithfulness": "Run on this computer",
+    "sanity": "Run randomization and attacks on this computer",
+    "smat": "Run on this computer",
 }
+RESUMES = (
+    "Finished parts are stored, so a stopped run resumes where it left off. It continues while you use other pages."
+)
 NOT_RUN_YET = {
-    "faithfulness": "Nothing has been run on the models that are here now. Press **Run**: explanations and "
-    "measurements are kept one by one, so that a run that is stopped goes on where it was, also while you are on other "
-    "pages.",
-    "sanity": "**Sections 4.1.4, 4.1.6, 4.2.4 and 4.2.6**, of random models and of attacks, are a run of their own. "
-    "Nothing has been run on the models that are here now. Press **Run random models and attacks**: explanations and "
-    "measurements are kept one by one, so that a run that is stopped goes on where it was, also while you are on other "
-    "pages.",
-    "smat": "Nothing has been judged yet with the teachers that are here now. A run teaches some 200 students, one by "
-    "one, which takes hours; what is finished is kept, so that a run that is stopped goes on where it was.",
+    "faithfulness": f"No run yet with the current models. {RESUMES}",
+    "sanity": f"**Sections 4.1.4, 4.1.6, 4.2.4 and 4.2.6** (randomized models, attacks) are a separate run. No run yet "
+    f"with the current models. {RESUMES}",
+    "smat": f"No run yet with the current teachers. A run trains about 200 students, which takes hours. {RESUMES}",
 }
-FILE_SUFFIXES = {"faithfulness": "", "sanity": ", random models and attacks", "smat": ""}
-CHANGED = "Since then these models have changed, so that a run here may find something else: {}."
-DECLARED = "The SHA-256 of all that was declared{}. It changes with any word, bound or number of examples."
-ABSENT = "Not here, so that claims that need them will not be run:"
-SOME_MISSING = "Claims whose models are not here are not run. Once they are here, this page offers a run again."
-"""Of the thesis: of SMaT's claims some are never run."""
+FILE_SUFFIXES = {"faithfulness": "", "sanity": ", randomization and attacks", "smat": ""}
+CHANGED = "These models have changed since this report was made, so a run here may give other results: {}."
+DECLARED = "SHA-256 of the declaration{}. It changes with any word, bound or number of examples."
+ABSENT = "Missing models or data sets; claims that need them will not be run:"
+SOME_MISSING = "Claims about missing models are not run. Once the models are here, this page offers another run."
+"""For the thesis only: some claims of SMaT are never run."""
 JOBS = {id: JobPanel("_".join(filter(None, ("reproduction", topic.suffix)))) for id, topic in TOPICS.items()}
 FILES = {
     ".md": ("Report", "text/markdown", "All claims and numbers as Markdown, as the command writes it."),
-    ".json": ("JSON", "application/json", ""),
-    ".csv": ("Claims CSV", "text/csv", "A line a number of the claims."),
-    "-tables.csv": ("Tables CSV", "text/csv", "A line a number of the paper's tables."),
+    ".json": ("JSON", "application/json", "The same results as JSON."),
+    ".csv": ("Claims CSV", "text/csv", "One row per number of the claims."),
+    "-tables.csv": ("Tables CSV", "text/csv", "One row per number of the paper's tables."),
 }
 """Label, type and help of a report's files, by the end of their names."""
 
 
 def reproduction_page() -> None:
-    """Draw all of it."""
+    """Draw the page."""
     loaded, errors = page_state.load()
     for error in errors:
         show_error(error)
     st.segmented_control(
-        "Whose claims", list(PAPERS), key=page_state.key("paper"), required=True,
+        "Paper", list(PAPERS), key=page_state.key("paper"), required=True,
         format_func=PAPER_TITLES.__getitem__, label_visibility="collapsed", persist_state=PERSIST,
     )  # fmt: skip
-    paper = page_state.from_widgets(loaded).paper
-    st.markdown(ABOUT[paper])
-    if paper == THESIS:
-        _controls()
     state = page_state.from_widgets(loaded)
     try:
         statuses = {query.topic_id: topic_status(query) for query in state.queries}
@@ -118,73 +114,45 @@ def reproduction_page() -> None:
 
 
 def sorted_claims(queries: Sequence[ReproductionQuery]) -> list[Claim]:
-    """The claims of all topics of a paper, in its order."""
+    """The claims of all topics of a paper, in the order of the paper."""
     claims = (claim for query in queries for claim in query.selected_claims)
     return sorted(claims, key=lambda claim: claim.section.partition(",")[0])
 
 
-def _controls() -> None:
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        st.number_input(
-            "Examples of each data set", FEWEST_EXAMPLES, MOST_EXAMPLES, key=page_state.key("examples"), width=210,
-            help="As declared; with another number it is a trial, not the declared test.", persist_state=PERSIST,
-        )  # fmt: skip
-        st.number_input(
-            "Seed",
-            0,
-            MOST_SEED,
-            key=page_state.key("seed"),
-            width=140,
-            help="Draws the examples.",
-            persist_state=PERSIST,
-        )
-
-
 def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[str, TopicStatus]) -> None:
-    """The runs of a paper's topics, and its claims."""
-    topics, area = PAPERS[state.paper], JOBS[PAPERS[state.paper][0].id].page
-    for query in state.queries:
-        _run(query, statuses[query.topic_id])
+    """The headline, the widest failures, the claims by section, and how the report was made."""
     reports = {topic: one.report for topic, one in statuses.items() if one.report is not None}
     outcomes = {one.id: one for report in reports.values() for one in report.outcomes}
-    counts = count_verdicts(claims, outcomes)
+    counts = totals(count_verdicts(claims, outcomes))
+    reasons = {query.topic_id: failure_reasons(query.about, query.declaration.digest) for query in state.queries}
+    own_reasons = {claim.id: reasons[query.topic_id] for query in state.queries for claim in query.selected_claims}
+    st.subheader(headline(counts), anchor=False)
     if reports:
-        counts_row(totals(counts))
-        _summary(state, reports, statuses)
-    st.html(sections_html(counts))
-    st.caption(" ".join(topic.about for topic in topics))
+        counts_row(counts)
+    for query in state.queries:
+        _job(query, statuses[query.topic_id])
+    if surprises := widest_failures(claims, outcomes):
+        st.markdown("**Claims that fail by the widest margin**", help=SURPRISING)
+        with st.container(gap="xsmall", key="reproduction_surprises"):
+            for claim in surprises:
+                surprise(claim, outcomes[claim.id], own_reasons[claim.id])
+    _toolbar(state, reports, statuses)
     listed = [one for one in claims if not state.show or not outcomes or verdict_of(one, outcomes) in state.show]
-    if listed:
-        st.html(f"<style>{table_styles()}</style>{overview_html(listed, outcomes)}")
-    with st.expander("How numbers become a verdict", key=f"{area}.level"):
-        st.markdown(" ".join(filter(None, (topics[0].level, NON_FINDING_RULES, topics[0].note))))
-    _claims(state, listed, outcomes, reports)
-    with st.expander("What was declared, and how to repeat it", key=f"{area}.declared"):
-        for query in state.queries:
-            st.caption(f"{DECLARED.format(FILE_SUFFIXES[query.topic_id])} {query.declaration.revised}")
-            st.code(query.declaration.digest, language=None)
-            st.caption("This command makes the same report:")
-            st.code(query.command(), language="bash", wrap_lines=True)
-        st.caption(FULL_SCALE[state.paper])
-        st.code(f"exegesis reproduce {state.paper} --scale full", language="bash", wrap_lines=True)
+    _claims(state, listed, outcomes, reports, own_reasons)
+    _about(state, reports, statuses)
 
 
-def _run(query: ReproductionQuery, status: TopicStatus) -> None:
-    """The job of a topic: how far it is, or what starts it."""
-    topic, area, local = query.topic_id, JOBS[query.topic_id], status.local
+def _job(query: ReproductionQuery, status: TopicStatus) -> None:
+    """The progress of a topic's run, or the button that starts the first one."""
+    area = JOBS[query.topic_id]
     area.trouble()
-    if status.provenance:
-        st.html(note_html(f"This report comes with the project. {status.provenance}"))
-        if local.changed:
-            show_note(CHANGED.format(", ".join(local.changed)))
+    if status.provenance and status.local.changed:
+        show_note(CHANGED.format(", ".join(status.local.changed)))
     if status.running is not None:
         area.progress(status.running.id)
     elif status.report is None:
         with st.container(border=True, key=f"{area.page}_to_do"):
-            st.markdown(NOT_RUN_YET[topic])
-            _start(query, status)
-    elif local.report is None or query.about.paper == SMAT:  # more students may be taught once they failed
-        with st.expander(RUN_HERE_LABELS[topic], key=f"{area.page}.here"):
+            st.markdown(NOT_RUN_YET[query.topic_id])
             _start(query, status)
 
 
@@ -196,23 +164,34 @@ def _start(query: ReproductionQuery, status: TopicStatus) -> None:
     JOBS[query.topic_id].start(RUN_LABELS[query.topic_id], query.job, query.as_plain(), status.last)
 
 
-def _summary(
+def _toolbar(
     state: ReproductionState, reports: Mapping[str, Reproduction], statuses: Mapping[str, TopicStatus]
 ) -> None:
-    if state.paper == THESIS and any(report.counts[NOT_RUN] for report in reports.values()):
-        show_note(SOME_MISSING)
-    for topic, report in reports.items():
-        about = TOPICS[topic]
-        texts = quantity_text(report, about), accuracy_text(report), shared_data_text(scale_of(report.scale), about)
-        show_note(" ".join(filter(None, texts)))
-    st.pills(
-        "Show", VERDICTS, selection_mode="multi", key=page_state.key("show"), persist_state=PERSIST,
-        help="Claims with these verdicts; none chosen shows all.",
-    )  # fmt: skip
+    if reports:
+        st.pills(
+            "Show claims by verdict", VERDICTS, selection_mode="multi", key=page_state.key("show"),
+            persist_state=PERSIST, help="With no verdict selected, all claims are listed.",
+        )  # fmt: skip
     with st.container(horizontal=True, gap="small"):
-        for query in state.queries:
-            if query.topic_id in reports:
-                _files(query, reports[query.topic_id], statuses[query.topic_id].provenance)
+        if state.paper == THESIS:
+            with st.popover("Options", key="reproduction_options"):
+                _options()
+        if reports:
+            with st.popover("Export", key="reproduction_export"):
+                for query in state.queries:
+                    if query.topic_id in reports:
+                        _files(query, reports[query.topic_id], statuses[query.topic_id].provenance)
+
+
+def _options() -> None:
+    st.number_input(
+        "Examples per data set", FEWEST_EXAMPLES, MOST_EXAMPLES, key=page_state.key("examples"),
+        help="Any other number than the declared one is a trial run, not the declared test.", persist_state=PERSIST,
+    )  # fmt: skip
+    st.number_input(
+        "Seed", 0, MOST_SEED, key=page_state.key("seed"), help="Seed of the random sample of examples.",
+        persist_state=PERSIST,
+    )  # fmt: skip
 
 
 def _files(query: ReproductionQuery, report: Reproduction, provenance: str) -> None:
@@ -222,20 +201,63 @@ def _files(query: ReproductionQuery, report: Reproduction, provenance: str) -> N
         label, mime, help = FILES[ending]
         file_button(
             f"{label}{FILE_SUFFIXES[query.topic_id]}", f"{query.about.stem}-{SCALE}{ending}", mime, build,
-            help or JSON_HELP[query.about.paper], f"{JOBS[query.topic_id].page}.{label.lower()}",
+            help, f"{JOBS[query.topic_id].page}.{label.lower()}",
         )  # fmt: skip
 
 
 def _claims(
-    state: ReproductionState, listed: Sequence[Claim], outcomes: Outcomes, reports: Mapping[str, Reproduction]
+    state: ReproductionState,
+    listed: Sequence[Claim],
+    outcomes: Outcomes,
+    reports: Mapping[str, Reproduction],
+    reasons: Mapping[str, Reasons | None],
 ) -> None:
+    """A closed section for each section of the paper; a filter by verdict opens them."""
     if not listed:
-        st.info("No claim has this verdict. Choose another above.")
+        st.info("No claim has the selected verdicts.")
+        return
+    st.html(f"<style>{table_styles()}</style>")
     queries = {claim.id: query for query in state.queries for claim in query.selected_claims}
-    reasons = {query.topic_id: failure_reasons(query.about, query.declaration.digest) for query in state.queries}
-    for section, claims in by_section(listed).items():
-        st.subheader(f"{section} {SECTIONS[section]}", anchor=f"section-{section}")
-        for claim in claims:
-            query = queries[claim.id]
-            topic = query.topic_id
-            claim_card(claim, outcomes.get(claim.id), reports.get(topic), query, reasons[topic])
+    counts = count_verdicts(listed, outcomes)
+    for name, claims in by_section(listed).items():
+        control = page_state.section_name(name, state.show)
+        page_state.SESSION.fill({control: bool(state.show)})
+        box = st.expander(section_label(name, counts[name]), key=page_state.key(control), on_change="rerun")
+        if not box.open:
+            continue
+        with box:
+            st.html(overview_html(claims, outcomes))
+            for claim in claims:
+                query = queries[claim.id]
+                claim_card(claim, outcomes.get(claim.id), reports.get(query.topic_id), query, reasons[claim.id])
+
+
+def _about(state: ReproductionState, reports: Mapping[str, Reproduction], statuses: Mapping[str, TopicStatus]) -> None:
+    topics, area = PAPERS[state.paper], JOBS[PAPERS[state.paper][0].id].page
+    with st.expander("How it works", key=f"{area}.level"):
+        st.markdown(ABOUT[state.paper])
+        st.markdown(" ".join(filter(None, (topics[0].level, NON_FINDING_RULES, topics[0].note))))
+        st.markdown(" ".join(topic.about for topic in topics))
+        if state.paper == THESIS and any(report.counts[NOT_RUN] for report in reports.values()):
+            show_note(SOME_MISSING)
+        for topic, report in reports.items():
+            about = TOPICS[topic]
+            texts = quantity_text(report, about), accuracy_text(report), shared_data_text(scale_of(report.scale), about)
+            show_note(" ".join(filter(None, texts)))
+    for query in state.queries:
+        status = statuses[query.topic_id]
+        is_ready = status.running is None and status.report is not None
+        # SMaT: more students can be trained after some failed.
+        if is_ready and (status.local.report is None or query.about.paper == SMAT):
+            with st.expander(RUN_HERE_LABELS[query.topic_id], key=f"{JOBS[query.topic_id].page}.here"):
+                _start(query, status)
+    with st.expander("Declaration and commands", key=f"{area}.declared"):
+        for query in state.queries:
+            if provenance := statuses[query.topic_id].provenance:
+                st.html(note_html(f"This report comes with the project. {provenance}"))
+            st.caption(f"{DECLARED.format(FILE_SUFFIXES[query.topic_id])} {query.declaration.revised}")
+            st.code(query.declaration.digest, language=None)
+            st.caption("This command writes the same report:")
+            st.code(query.command(), language="bash", wrap_lines=True)
+        st.caption(FULL_SCALE[state.paper])
+        st.code(f"exegesis reproduce {state.paper} --scale full", language="bash", wrap_lines=True)

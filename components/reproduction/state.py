@@ -42,9 +42,19 @@ FIELDS = ("paper", "examples", "seed", "show")
 key = SESSION.key
 
 
+def section_name(section: str, show: Sequence[str] = ()) -> str:
+    """The name of the control of a section. Each filter by verdict has its own, so that it opens the sections."""
+    return ".".join(("section", section, *show))
+
+
 def claim_ids() -> tuple[str, ...]:
-    """Of all papers, in their order."""
-    return (*(claim.id for claim in thesis_claims()), *declaration(SMAT).ids)
+    """The ids of the claims of all papers, in the order of the papers."""
+    return tuple(sections_by_claim())
+
+
+def sections_by_claim() -> dict[str, str]:
+    """The section in which each claim is listed."""
+    return {claim.id: claim.section.partition(",")[0] for claim in (*thesis_claims(), *declaration(SMAT).claims)}
 
 
 def _choices(name: str, requested: Sequence[str], choices: Sequence[str], errors: list[str]) -> tuple[str, ...]:
@@ -105,6 +115,8 @@ def load() -> tuple[ReproductionState, list[str]]:
     state, errors = read(link)
     SESSION.fill({"paper": state.paper, "examples": state.examples, "seed": state.seed, "show": list(state.show)})
     SESSION.fill({f"{OPEN}{id}": True for id in state.opened})
+    sections = sections_by_claim()
+    SESSION.fill({section_name(sections[id], state.show): True for id in state.opened})
     current = SESSION.tell(errors, fresh)
     if fresh and errors:
         SESSION.correct(write(state), [])  # what is wrong in a link is not passed on

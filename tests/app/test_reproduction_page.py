@@ -12,6 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.navigation import REPRODUCTION
 from components.reproduction.page import RUN_LABELS, SOME_MISSING
+from components.reproduction.state import key, section_name, sections_by_claim
 from engine import jobs
 from engine.models import catalog
 from engine.reproduction import shipped
@@ -33,6 +34,8 @@ pytestmark = pytest.mark.usefixtures("own_home", "no_models")
 SECONDS = 120.0
 CLAIMS = thesis_claims()
 COUNT = declaration().examples["embedded"]
+OTHERS = len(CLAIMS) - len(declaration().claims)
+"""Claims of another topic, which is another run."""
 
 
 @pytest.fixture
@@ -42,11 +45,22 @@ def no_models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(shipped, "FOLDER", tmp_path)
 
 
-def opened(**link: str | list[str]) -> AppTest:
+def opened_as_linked(**link: str | list[str]) -> AppTest:
     """The page in its frame."""
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(REPRODUCTION.file)
     for name, value in link.items():
         page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    return page
+
+
+def opened(**link: str | list[str]) -> AppTest:
+    """The page with all sections open."""
+    page = opened_as_linked(**link)
+    show = link.get("show", ())
+    for section in set(sections_by_claim().values()):
+        page.session_state[key(section_name(section, [show] if isinstance(show, str) else show))] = True
     page.run()
     assert not page.exception
     return page
@@ -87,9 +101,8 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     assert all(f'<a href="#claim-{claim.id}">{claim.title}</a>' in text for claim in CLAIMS), "the overview"
     assert all(f'id="claim-{claim.id}"' in text for claim in CLAIMS), "where it leads"
     assert "t5-deep-marked" in text, "which models are not here"
-    assert '<a href="#section-4.1.1">' in text, "a way to each section"
     ours = sum(claim.section.startswith("4.1.5") for claim in CLAIMS)
-    assert f"Ensembles, T5 in four sizes</a>: {ours} not run" in text
+    assert f"**4.1.5 Ensembles, T5 in four sizes**: {ours} not run" in [one.label for one in page.expander]
     assert any(EXAMPLE_LEVEL in one.value for one in page.markdown), "how verdicts are made, before any run"
     assert any("Assessing the Interpretability of Large Language Models" in one.value for one in page.markdown)
     assert button(page, "Run")
@@ -140,8 +153,8 @@ def test_a_report_shows_verdicts_and_what_decides() -> None:
     page = opened()
     assert badges(page) == badges_of(found)
     text = html_of(page)
-    assert f"What decides: Integrated gradients: 0.95 (0.93 to 0.97), n {COUNT}" in text
-    assert "Integrated gradients: 0.95 (0.93 to 0.97), asked: at least 0.9" in text, "in the overview"
+    assert f"Deciding number: Integrated gradients: 0.95 (0.93 to 0.97), n {COUNT}" in text
+    assert "Integrated gradients: 0.95 (0.93 to 0.97), required: at least 0.9" in text, "in the overview"
     assert "about 4,321 examples would tell" in text
     assert "Why: gpt2-marked: <b>is not here</b>" in text, "letter by letter"
 
@@ -165,7 +178,7 @@ def test_randomizations_and_attacks_have_a_report_of_their_own(tmp_path: Path) -
     page = opened(claim=["random-rollout-late", "attack-integrated-rank"])
     assert badges(page) == badges_of(*both)
     text = html_of(page)
-    assert "Models made random, T5 in four sizes" in text
+    assert any("Randomized models, T5 in four sizes" in one.label for one in page.expander)
     assert "The first is cascading_half(attention_rollout; t5-marked)." in text
     assert "The first is unconstrained_rank_change(gradient_l2; t5-mini-marked, t5-small-marked, t5-marked" in text
     links = {link.proto.label: link.proto.query_string for link in page.get("page_link")}
@@ -176,6 +189,21 @@ def test_randomizations_and_attacks_have_a_report_of_their_own(tmp_path: Path) -
     assert "examples=" in links["Attack: marked, T5 sizes, attack"]
     assert "digest=" not in links["Attack: marked, T5 sizes, attack"], "no example is open"
     assert "measure=" not in links["Attack: marked, T5 sizes, attack"], "rank change is what the page opens with"
+
+
+def test_sections_are_closed_until_a_link_or_a_verdict_opens_them(tmp_path: Path) -> None:
+    found = store_report(ThesisQuery(), str(save_checkpoint("bert", tmp_path / "tiny")))
+    page = opened_as_linked()
+    assert badges(page) == counts_of([*(one.verdict for one in found.outcomes), *["not run"] * OTHERS])
+    failing = [one for one in found.outcomes if one.verdict == "does not hold"]
+    assert any("widest margin" in one.value for one in page.markdown)
+    assert sum(one.label.startswith(":material/close:") for one in page.expander) == min(5, len(failing))
+    page = opened_as_linked(claim="marked-found")
+    assert 'id="claim-marked-found"' in html_of(page), "the section of the claim is open"
+    assert 'id="claim-attack-integrated-rank"' not in html_of(page)
+    page = opened_as_linked(show="holds")
+    held = [one for one in found.outcomes if one.verdict == "holds"]
+    assert all(f'id="claim-{one.id}"' in html_of(page) for one in held)
 
 
 def test_claims_are_chosen_by_verdict() -> None:

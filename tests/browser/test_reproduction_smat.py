@@ -34,6 +34,7 @@ def test_the_paper_is_chosen_and_its_numbers_lead_to_the_students(
             told = re.compile(rf"\b{re.escape(count_text(verdict, number))}$")
             expect(counts.get_by_text(told)).to_be_visible(timeout=TIMEOUT_MS)
     expect(page).to_have_url(re.compile("paper=smat"))
+    page.get_by_text("Text classification").click()
     card = page.locator(f".st-key-claim-{CLAIM}")
     card.get_by_text("Numbers", exact=True).click()
     expect(card.get_by_role("table")).to_contain_text("examples", timeout=TIMEOUT_MS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from html import unescape
 
 from components.reproduction.claim_view import (
@@ -10,13 +11,16 @@ from components.reproduction.claim_view import (
     SECTIONS,
     count_verdicts,
     decisive_number_text,
+    failure_margin,
+    headline,
     overview_html,
-    sections_html,
+    section_label,
     totals,
+    widest_failures,
 )
 from components.reproduction.state import LocalReport, TopicStatus
-from engine.reproduction.claims import declaration, thesis_claims
-from engine.reproduction.report import Reproduction
+from engine.reproduction.claims import Claim, declaration, thesis_claims
+from engine.reproduction.report import VERDICTS, ClaimNumber, ClaimOutcome, Reproduction
 from engine.reproduction.shipped import ShippedReport
 from engine.reproduction.thesis import ThesisQuery
 from tests.unit.reproduction.stand_ins import report_of
@@ -31,12 +35,13 @@ def test_each_claim_has_a_row_with_its_verdict_and_a_link() -> None:
     assert [(id, unescape(title), verdict) for id, title, verdict in rows] == [
         (claim.id, claim.title, OUTCOMES[claim.id].verdict) for claim in CLAIMS
     ]
-    assert html.count('scope="rowgroup"') == len({claim.section.partition(",")[0] for claim in CLAIMS})
 
 
 def test_the_number_that_decides_stands_beside_what_was_asked() -> None:
     outcome = OUTCOMES["marked-found"]
-    assert decisive_number_text(CLAIMS[0], outcome) == "Integrated gradients: 0.95 (0.93 to 0.97), asked: at least 0.9"
+    assert (
+        decisive_number_text(CLAIMS[0], outcome) == "Integrated gradients: 0.95 (0.93 to 0.97), required: at least 0.9"
+    )
     assert decisive_number_text(CLAIMS[0], None) == NO_NUMBER
     not_run = next(claim for claim in CLAIMS if OUTCOMES[claim.id].verdict == "not run")
     assert decisive_number_text(not_run, OUTCOMES[not_run.id]) == NO_NUMBER
@@ -46,10 +51,42 @@ def test_sections_tell_how_their_claims_fared() -> None:
     counts = count_verdicts(CLAIMS, OUTCOMES)
     assert sum(sum(own.values()) for own in counts.values()) == len(CLAIMS)
     assert counts["4.1.5"] == {"holds": 1, "not run": 1, "not run: the model has not learned the task": 1}
-    told = "1 holds, 1 not run (the model has not learned the task), 1 not run"
-    assert f"Ensembles, T5 in four sizes</a>: {told}</li>" in sections_html(counts)
+    numbers = "1 holds, 1 not run (the model has not learned the task), 1 not run"
+    assert section_label("4.1.5", counts["4.1.5"]) == f"**4.1.5 Ensembles, T5 in four sizes**: {numbers}"
     before = count_verdicts(CLAIMS, {})
     assert set().union(*before.values()) == {"not run"}
+
+
+def test_the_headline_counts_the_findings_alone() -> None:
+    none = dict.fromkeys(VERDICTS, 0)
+    assert headline(none | {"holds": 26, "does not hold": 29, "undecided": 16, "at a ceiling": 9}) == (
+        "26 of 71 claims hold, 29 do not, and 16 are undecided."
+    )
+    assert headline(none | {"holds": 1, "does not hold": 1, "undecided": 1}) == (
+        "1 of 3 claims holds, 1 does not, and 1 is undecided."
+    )
+    assert headline(none | {"not run": 3}) == "No claim has a result yet."
+
+
+def failing(claim: Claim, value: float) -> ClaimOutcome:
+    number = ClaimNumber("", value, value, value, value, value, 100, "does not hold")
+    return ClaimOutcome(claim.id, "does not hold", ((number,),))
+
+
+def test_failures_are_ordered_by_the_distance_from_the_bound_that_they_violate() -> None:
+    first, second, third, fourth = CLAIMS[:4]
+    least, most, within = (
+        replace(first, rule="at least", bounds=(0.9, None)),
+        replace(second, rule="at most", bounds=(None, 0.1)),
+        replace(third, rule="within", bounds=(-0.2, 0.2)),
+    )
+    claims = (least, most, within, replace(fourth, rule="at least", bounds=(0.5, None)))
+    outcomes = {one.id: failing(one, value) for one, value in zip(claims, (0.5, 0.9, -0.8, 0.6), strict=True)}
+    margins = [round(failure_margin(one, outcomes[one.id]), 9) for one in claims]
+    assert margins == [0.4, 0.8, 0.6, 0.0], "0.9 - 0.5, 0.9 - 0.1, -0.2 - -0.8; the last is inside"
+    assert widest_failures(claims, outcomes, 3) == [most, within, least]
+    outcomes[most.id] = replace(outcomes[most.id], verdict="undecided")
+    assert widest_failures(claims, outcomes, 2) == [within, least], "only what does not hold"
 
 
 def test_totals_count_what_was_not_run_too() -> None:
