@@ -14,6 +14,7 @@ import streamlit as st
 
 from components.adversarial.state import state_of_plan as attack_state
 from components.adversarial.state import write as attack_link
+from components.errors import escape_label
 from components.experiment.state import plan_link
 from components.links import Query
 from components.navigation import ADVERSARIAL, EVALUATE, RANDOMIZATION, SCAFFOLD, PageEntry
@@ -205,7 +206,8 @@ def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None) -> str:
 
 def surprise(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None) -> None:
     """A closed line for a claim that fails by a wide margin, with the claim inside."""
-    label = f":material/close: **{claim.title}** ({claim.section}): {decisive_number_text(claim, outcome)}"
+    number = escape_label(decisive_number_text(claim, outcome))
+    label = f":material/close: **{escape_label(claim.title)}** ({escape_label(claim.section)}): {number}"
     with st.expander(label, key=key(f"surprise.{claim.id}"), type="compact"):
         st.html(claim_html(claim))
         _outcome(claim, outcome, reasons)
