@@ -13,7 +13,15 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float, Int, UInt8
 
-from components.adversarial.descriptions import GREY, PROBLEM_TITLES, SIGN, measure_lines, result_title, titled_headline
+from components.adversarial.descriptions import (
+    GREY,
+    PROBLEM_TITLES,
+    SIGN,
+    measure_lines,
+    result_title,
+    summarize_attacks,
+    titled_headline,
+)
 from components.numbers import plain, signed
 from components.prediction import prediction_html
 from components.styles import asset_sheet
@@ -70,8 +78,8 @@ def describe_pale_map(views: list[MapView]) -> str:
     if not 0 < first < PALE * end:
         return ""
     return (
-        f"On one scale the map before is pale: its own would end at {plain(first)}, this one at {plain(end)}. "
-        "To see its order, choose Each its own."
+        f"The map before the attack is pale: its largest score is {plain(first)}, the scale ends at {plain(end)}. "
+        "Choose Own scales to see its order."
     )
 
 
@@ -157,9 +165,16 @@ def before_after_html(columns: Sequence[AttackColumn]) -> str:
     return f'<div class="xg"><div class="xg-sides">{html}</div></div>'
 
 
-def headlines_html(results: Sequence[AttackResult]) -> str:
-    """A line for each attack, above everything else; in red, with a sign, where it does not count as fooled."""
-    return f'<div class="xg xg-lead">{"".join(map(_headline_html, results))}</div>'
+def headlines_html(results: Sequence[AttackResult], title: str) -> str:
+    """Whether the method of this title was fooled, and a line for each attack; in red where it does not count."""
+    lines_html = "".join(map(_headline_html, results))
+    return f'<div class="xg xg-lead"><p><b>{escape(summarize_attacks(results, title))}</b></p>{lines_html}</div>'
+
+
+def fooled_html(sentences: Iterable[str]) -> str:
+    """Sentences on many examples, above the charts."""
+    lines_html = (f"<p>{escape(sentence)}</p>" for sentence in sentences)
+    return f'<div class="xg xg-lead">{"".join(lines_html)}</div>'
 
 
 def problems_html(lines: Iterable[str]) -> str:
@@ -250,7 +265,7 @@ def _list_before(results: Sequence[AttackResult]) -> str:
             for move, result in zip(same, results, strict=True)
         )
         rows.append(_line(first, same[0].before, same[0].position, float(first.before[same[0].position]), now))
-    return _ranked_list("The top before", rows)
+    return _ranked_list("Top before", rows)
 
 
 def _list_after(result: AttackResult) -> str:
@@ -260,7 +275,7 @@ def _list_after(result: AttackResult) -> str:
         _line(result, move.after, move.position, float(result.after[move.position]), _arrow(move, "was", move.before))
         for move in own
     ]
-    return _ranked_list("The top after", rows)
+    return _ranked_list("Top after", rows)
 
 
 def _ranked_list(title: str, rows: Sequence[str]) -> str:

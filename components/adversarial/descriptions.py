@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from components.numbers import count, percent, plain, points, seconds, signed
+from components.numbers import count, percent, plain, plural, points, seconds, signed
 from engine.attacks.attack import describe_epsilon
 from engine.attacks.experiment_result import METRICS, AttackExperimentResult, AttackScore
 from engine.attacks.plan import METHODS, MIXED, OBJECTIVES, PIXELS, TOLERANCE, AttackParams
-from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, AttackResult
+from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, FOOLED, ROBUST, AttackResult
+from engine.format import count_text, join_names
 from engine.home import product_version
 from engine.params import LOGIT, PROBABILITY, from_mapping
 from engine.registry import Explainer
 
-ABOUT = (
-    "The input is moved a little, so that the features with the highest scores lose them while the model answers as "
-    "before. If that succeeds, the map can be changed without changing what it is to explain."
-)
+ABOUT = "A small change of the input tries to replace the features with the highest scores and keep the prediction."
 CAUTION = (
-    "That a map can be fooled does not make it wrong for inputs as they come: the moved input need not be one that "
-    "anybody would write or photograph (Ghorbani, Abid and Zou, 2019, Interpretation of neural networks is fragile)."
+    "A map that can be fooled is not necessarily wrong on natural inputs: the changed input need not look like a real "
+    "text or picture (Ghorbani, Abid and Zou, 2019, Interpretation of neural networks is fragile)."
 )
 CITED = (
     "The attack: A. Ghorbani, A. Abid and J. Zou (2019), Interpretation of neural networks is fragile, AAAI. "
@@ -42,11 +40,11 @@ METHOD_HELP = (
     f"{', '.join(METHODS)}. How other methods take the attacked input stands below the result."
 )
 PLACE_TITLES = {"pixels": "Pixels", "embedding": "Patch embeddings"}
-EMPTY = "This attack is not computed yet. Press **Run the attack**: you see it at work and can stop it."
-STOPPED = "Stopped in the middle. Nothing of it is kept; a run starts anew."
+EMPTY = "This attack has not been run yet. Press **Run the attack** to watch it; you can stop it at any time."
+STOPPED = "Stopped. Nothing was saved; the next run starts from the beginning."
 WRONG_PREDICTION = (
-    "The model is wrong about this example before the attack: it says {}, the data set says {}. It is attacked all "
-    "the same; the class that stays is the one that it predicts."
+    "The model is wrong about this example before the attack: it predicts {}, the label is {}. The attack keeps the "
+    "predicted class."
 )
 NEAREST = "The words whose embeddings are nearest to each moved one, with the Euclidean distance."
 GREY = "Gray is unchanged."
@@ -59,9 +57,9 @@ TRANSFER_HELP = (
 )
 TRANSFER_LIMITS = "Of other methods' maps there are rank change and sum changes; the rest is of the model alone."
 OWN_MAPS = "Each attacked method's own"
-MANY_ABOUT = "The attack above, with its settings and on its data set, on examples drawn by the seed."
-MANY_EMPTY = "Nothing is computed before you press **Attack them all**. It goes on while you are on other pages."
-MANY_FAILED = "Some attacks failed and are left out of the numbers. Below, the reasons are counted."
+MANY_ABOUT = "Runs the attack above, with its settings, on random examples of the data set."
+MANY_EMPTY = "Press **Attack them all** to start. The job continues while you use other pages."
+MANY_FAILED = "Some attacks failed and are not in the numbers. The reasons are listed below."
 NamedSentence = tuple[str, str]
 """A name and a sentence about it."""
 SIGN = "✗"
@@ -75,7 +73,9 @@ FAILED_WORDS = (
     "the ascent left the class for good or broke off, and found nothing before. This says nothing about the map: "
     "it is not a robust one"
 )
-NO_SUM = "none: a map is zero everywhere, so that it cannot be divided by its sum"
+NO_SUM = "none: a map is zero everywhere, so it cannot be divided by its sum"
+COUNTED_EXAMPLES = {"all": "", "right": " that the model gets right", "wrong": " that the model gets wrong"}
+"""The rest of the noun "examples", by which of them count."""
 
 
 def result_title(result: AttackResult) -> str:
@@ -84,15 +84,72 @@ def result_title(result: AttackResult) -> str:
 
 
 def headline(result: AttackResult) -> NamedSentence:
-    """The main result: whether the map changed, and whether the answer did."""
+    """The main result: what became of the top features, and of the prediction."""
     name = OBJECTIVE_TITLES[str(result.attack["objective"])]
     if result.outcome == FAILED:
         return name, FAILED_WORDS
-    changed, unit = round(result.rank_change * result.k), "token" if result.grid is None else "patch"
-    hands = f"{changed} of the first {count(result.k, 'place')} changed hands"
-    if result.k == 1:
-        hands = f"{'another' if changed else 'the same'} {unit} holds the first place"
-    return name, f"{hands}; {_describe_answer(result)}"
+    return name, f"{_describe_top(result)}{_describe_answer(result)}"
+
+
+def summarize_attacks(results: Sequence[AttackResult], title: str) -> str:
+    """Whether the method of this title was fooled by any of the attacks, in one sentence."""
+    fooled = [result for result in results if result.outcome == FOOLED]
+    if any(map(replaced, fooled)):
+        return f"{title} can be fooled here."
+    if fooled:
+        return f"{title} keeps its top {plural(_unit(fooled[0]))} here, but in another order."
+    if any(result.outcome == ROBUST for result in results):
+        return f"No attack that counts changed the top of {title} here; a stronger one might."
+    return (
+        f"Nothing can be concluded about {title} here: every attack failed, changed the class or broke its constraint."
+    )
+
+
+def summarize_fooled(scores: Sequence[AttackScore], titles: Mapping[str, str], which: str = "all") -> list[str]:
+    """How many examples each attacked method was fooled on, a sentence for each model and objective.
+
+    `which`: the examples that count, a key of `COUNTED_EXAMPLES`.
+    """
+    groups: dict[tuple[str, str], list[str]] = {}
+    for score in scores:
+        key = score.key
+        if key.metric == FOOLED and key.attacked == key.method and score.value is not None:
+            groups.setdefault((key.model, key.objective), []).append(_describe_fooled(score, titles, which))
+    return [
+        f"{OBJECTIVE_TITLES[objective]} attacks on {model} fooled {join_names(own)}."
+        for (model, objective), own in groups.items()
+    ]
+
+
+def _describe_fooled(score: AttackScore, titles: Mapping[str, str], which: str) -> str:
+    low, high = score.interval or (None, None)
+    bounds = "no interval" if low is None or high is None else f"95% interval {percent(low)} to {percent(high)}"
+    number = round((score.value or 0.0) * score.n)
+    of = f"{number} of {count_text(score.n, 'example')}{COUNTED_EXAMPLES[which]}"
+    return f"{titles.get(score.key.method, score.key.method)} on {of} ({bounds})"
+
+
+def replaced(result: AttackResult) -> int:
+    """How many features of the top k are no longer among the top k."""
+    k = result.k
+    return len(set(result.order_before[:k].tolist()) - set(result.order_after[:k].tolist()))
+
+
+def _unit(result: AttackResult) -> str:
+    return "token" if result.grid is None else "patch"
+
+
+def _describe_top(result: AttackResult) -> str:
+    """What became of the top k features."""
+    left, k, unit = replaced(result), result.k, _unit(result)
+    if k == 1:
+        return f"the top {unit} {'was replaced' if left else 'did not change'}"
+    units = plural(unit)
+    if left == k:
+        return f"all top-{k} {units} were replaced"
+    if left:
+        return f"{left} of the top {k} {units} {'was' if left == 1 else 'were'} replaced"
+    return f"the top {k} {units} {'are the same in another order' if result.rank_change else 'did not change'}"
 
 
 def titled_headline(result: AttackResult) -> NamedSentence:
@@ -103,21 +160,25 @@ def titled_headline(result: AttackResult) -> NamedSentence:
 
 
 def _describe_answer(result: AttackResult) -> str:
+    """What became of the prediction, as the rest of a sentence."""
     if result.class_kept is None:
-        return f"score {_describe_probability(result)}" + (
-            f"; {_describe_break(result)}" if result.outcome == BROKEN else ""
-        )
+        broken = f", but {_describe_break(result)}" if result.outcome == BROKEN else ""
+        return broken or f"; score {_describe_probability(result)}"
+    label = result.prediction.label
     if result.outcome == BROKEN:
-        return f"the model still says {result.prediction.label}, but {_describe_break(result)}"
-    after = result.prediction_after
-    label = result.prediction.label if result.class_kept else after.labels[after.index]
-    return f"the model {'still says' if result.class_kept else 'now says'} {label} ({_describe_probability(result)})"
+        return f" and the prediction stayed {label}, but {_describe_break(result)}"
+    if not result.class_kept:
+        after = result.prediction_after
+        return f", but the prediction changed from {label} to {after.labels[after.index]}"
+    target = result.provenance.target
+    before, after_share = result.prediction.probabilities[target], result.prediction_after.probabilities[target]
+    return f" while the prediction stayed {label} ({percent(before)} before, {percent(after_share)} after)"
 
 
 def measure_lines(result: AttackResult) -> Iterator[NamedSentence]:
     """The measures of the thesis in words, and how the attack went."""
     yield "Rank change", f"{percent(result.rank_change)}: {_describe_ranks(result)}"
-    yield "Top-k sum change", f"{signed(result.top_k_sum_change)}: so much the scores of the top fell, together"
+    yield "Top-k sum change", f"{signed(result.top_k_sum_change)}: total drop in the top-k scores"
     normalized = result.top_k_sum_change_normalised
     yield (
         "Normalised sum",
@@ -135,8 +196,8 @@ def measure_lines(result: AttackResult) -> Iterator[NamedSentence]:
 def _describe_ranks(result: AttackResult) -> str:
     changed, unit = round(result.rank_change * result.k), "token" if result.grid is None else "patch"
     if result.k == 1:
-        return f"{'another' if changed else 'the same'} {unit} holds the first place"
-    return f"another {unit} holds {changed} of the first {result.k} places"
+        return f"{'another' if changed else 'the same'} {unit} ranks first"
+    return f"another {unit} at {changed} of the first {result.k} ranks"
 
 
 def _describe_probability(result: AttackResult) -> str:
@@ -218,7 +279,7 @@ def summarize_means(scores: Sequence[AttackScore], titles: Mapping[str, str]) ->
         f"{titles.get(one.key.method, one.key.method)} ({plain(one.value or 0.0)})" for one in (ordered[0], ordered[-1])
     )
     objective = OBJECTIVE_TITLES[first.objective].lower()
-    return f"Least, {objective}: {low}; most: {high}. A map that withstands attacks need not be a faithful one."
+    return f"Smallest change ({objective}): {low}. Largest: {high}. A robust map is not necessarily a faithful one."
 
 
 def excluded_lines(result: AttackExperimentResult, titles: Mapping[str, str]) -> list[tuple[str, str, str]]:

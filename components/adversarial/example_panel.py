@@ -358,7 +358,7 @@ def attack_area(
     if not results or example is None:
         return
     use_adversarial_styles()
-    st.html(headlines_html(results))
+    st.html(headlines_html(results, methods[state.method].title))
     if wrong := describe_wrong_prediction(state, opened, results[0]):
         show_note(wrong)
     for note in result_notes(results):
@@ -366,7 +366,7 @@ def attack_area(
     picture = model_picture(state, results)
     st.segmented_control(
         "Colors", list(SCALES), key=key(state.kind, "scale"), required=True, format_func=SCALES.__getitem__,
-        persist_state=PERSIST, help="On one scale a map that grew stands out; on its own each shows its order.",
+        persist_state=PERSIST, help="Own scales show the order in each map; one scale shows whose scores grew.",
     )  # fmt: skip
     maps = build_maps(results, methods[state.method], example, shared=state.scale == "one")
     if pale := describe_pale_map(maps):
@@ -381,7 +381,7 @@ def attack_area(
 
 def _changes_area(results: list[AttackResult], example: object, picture: object) -> None:
     """The changes of tokens or patches."""
-    st.subheader("What was moved", anchor=False)
+    st.subheader("What changed in the input", anchor=False)
     if any(result.picture is not None for result in results):
         st.html(pictures_html(results))
     st.html(sizes_html(results, size_maps(results, example), picture))  # type: ignore[arg-type]
@@ -425,4 +425,4 @@ def _curves_area(results: Sequence[AttackResult]) -> None:
     st.subheader("Along the steps", anchor=False)
     attacks = [AttackCurve(str(result.attack["objective"]), result.trajectory, result.best) for result in results]
     draw_curves(attacks, st.empty(), results[0].prediction.regression)
-    st.caption("A large point is the step that is kept; small points are steps at which the class was another.")
+    st.caption("Large point: the step that was chosen. Small points: steps with another predicted class.")

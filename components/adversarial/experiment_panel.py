@@ -7,7 +7,7 @@ from functools import partial
 
 import streamlit as st
 
-from components.adversarial.before_after import problems_html, use_adversarial_styles
+from components.adversarial.before_after import fooled_html, problems_html, use_adversarial_styles
 from components.adversarial.charts import axis_span, means_chart
 from components.adversarial.controls import MANY, Opened, key, open_example, put
 from components.adversarial.descriptions import (
@@ -21,6 +21,7 @@ from components.adversarial.descriptions import (
     describe_experiment,
     describe_starts,
     excluded_lines,
+    summarize_fooled,
     summarize_means,
 )
 from components.adversarial.export import ExperimentMeans, experiment_export_area
@@ -99,8 +100,10 @@ def _results_area(
     selected = result if which == "all" else result.subset(lambda one: one.right is (which == "right"))
     means = ExperimentMeans(state, selected, ChartFrame(titles, browser_theme()))
     if not means.scores:
-        show_note(f"No example is left: {WHICH[which].lower()} there is none. Choose All.")
+        show_note(f"No example is {WHICH[which].lower()}. Choose All.")
         return
+    use_adversarial_styles()
+    st.html(fooled_html(summarize_fooled(selected.scores, titles, which)))
     _charts(state, means)
     _examples_area(state, sample, means, opened)
     with st.expander("Numbers and files", key="adversarial.many.numbers", on_change="rerun") as box:
@@ -110,7 +113,7 @@ def _results_area(
             experiment_export_area(state, result)
     lines = excluded_lines(result, titles)
     if lines:
-        with st.expander(f"Left out somewhere: {count(len(lines), 'reason')}", key="adversarial.left_out"):
+        with st.expander(f"Left out: {count(len(lines), 'reason')}", key="adversarial.left_out"):
             st.html(skip_reasons_html(lines))
 
 

@@ -36,6 +36,7 @@ from components.adversarial.descriptions import (
     attack_references,
     cite_attack,
     result_title,
+    summarize_attacks,
     titled_headline,
 )
 from components.adversarial.state import PATH, AdversarialState
@@ -102,7 +103,7 @@ def example_html(export: ExampleExport) -> str:
     pictures = pictures_html(results) if any(result.picture is not None for result in results) else ""
     command = example_command(export.state)
     sections = (
-        headlines_html(results)
+        headlines_html(results, export.methods[results[0].provenance.method].title)
         + before_after_html(build_columns(results, export.maps, export.picture))
         + f"<p>{escape(CAUTION)}</p>",
         f"<h2>What was moved</h2>{pictures}{sizes_html(results, size_maps(results, example), export.picture)}",
@@ -144,7 +145,9 @@ def example_command(state: AdversarialState) -> str:
 
 
 def _headlines(export: ExampleExport) -> list[str]:
-    return [f"{name}: {sentence}." for name, sentence in map(titled_headline, export.results)]
+    title = export.methods[export.results[0].provenance.method].title
+    lines = (f"{name}: {sentence}." for name, sentence in map(titled_headline, export.results))
+    return [summarize_attacks(export.results, title), *lines]
 
 
 def example_export_area(export: ExampleExport) -> None:

@@ -56,7 +56,7 @@ MANY_METHODS = ("gradient_l2",)
 MANY_OTHERS = ("gradient_x_input", "attention_rollout")
 EXAMPLES, MOST_EXAMPLES = 4, 1000
 """So few that the page waits for nobody: `engine.shipped.experiments` has them."""
-SCALES = {"one": "One scale", "own": "Each its own"}
+SCALES = {"own": "Own scales", "one": "One scale"}
 """Scales of the colors of the maps before and after."""
 MEASURES = ("rank_change", "top_k_sum_change_normalised", "top_k_sum_change", "probability_change",
             "probability_distance", "class_kept", "constraint_kept", "fooled")  # fmt: skip
@@ -159,7 +159,7 @@ class AdversarialState:
     seed: int = seed_option()
     points: int = option(PATH_STEPS, low=1, high=MOST_POINTS, fallback="{} are used.")
     start: str = ""
-    scale: str = option("one", choices=tuple(SCALES))
+    scale: str = option("own", choices=tuple(SCALES))
     others: tuple[str, ...] = ()
     opened: tuple[str, ...] = opened_option("others")
     many: ManyExamples = field(default_factory=ManyExamples)

@@ -31,11 +31,7 @@ from components.styles import use_sheet
 from components.widgets.patch_map.html import use_picture_styles
 from engine.randomization.plan import RandomizationPlan
 
-ABOUT = (
-    "Blocks of the model are made random, and every method explains again the class that the whole model predicted. "
-    "A map that comes from what the model has learned changes; one that stays the same shows something else, mostly "
-    "the input."
-)
+ABOUT = "The model is randomized block by block. A map of what the model has learned should change."
 CAUTION = (
     "A map that changes is not thereby right: the check can show that a method fails, never that it is faithful "
     "(Adebayo et al., 2018, Sanity checks for saliency maps)."

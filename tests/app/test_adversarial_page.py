@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -55,7 +56,7 @@ def test_an_attack_runs_when_it_is_asked_for_and_shows_both_objectives(model: st
     told = said(page)
     for title in ("Before", "After, unconstrained", "After, constrained"):
         assert f'aria-label="{title}"' in told
-    assert told.count("of the first 3 places changed hands") == 2
+    assert len(re.findall("top.3 tokens|top 3 tokens", told)) >= 2
     assert "Ghorbani, Abid and Zou, 2019" in told
     assert not button(page, "Run the attack")
     again = opened(model=model, text=TEXT, steps="4", top_k="3")

@@ -45,6 +45,6 @@ def test_a_run_is_watched_and_stopped_in_the_middle(server: Server, model: str, 
     expect(page.get_by_text("of 100,000")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.locator(".stVegaLiteChart").first).to_be_visible(timeout=2 * TIMEOUT_MS)
     page.get_by_test_id("stMainBlockContainer").get_by_role("button", name="Stop", exact=True).click()
-    expect(page.get_by_text("Stopped in the middle.")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("Stopped. Nothing was saved")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_role("button", name="Go on", exact=True)).to_be_visible()
     expect(page.locator(".stVegaLiteChart")).to_have_count(0)

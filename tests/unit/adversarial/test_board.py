@@ -24,10 +24,18 @@ from components.adversarial.before_after import (
     top_after,
     top_before,
 )
-from components.adversarial.descriptions import measure_lines, result_notes
+from components.adversarial.descriptions import (
+    headline,
+    measure_lines,
+    result_notes,
+    summarize_attacks,
+    summarize_fooled,
+)
 from components.adversarial.example_panel import tokens_table
 from components.adversarial.export import rank_csv, results_json, to_npy
+from engine.attacks.experiment_result import AttackMetricKey, AttackScore
 from engine.attacks.result import AttackResult
+from engine.metrics.results import share_interval
 from engine.registry import explainer
 from engine.request import Picture
 from tests.unit.adversarial.making import TEXT, picture_attack, prediction, text_attack
@@ -76,7 +84,7 @@ def test_tokens_and_labels_are_escaped() -> None:
 
 def test_the_numbers_are_told_in_words() -> None:
     text = dict(measure_lines(text_attack()))
-    assert text["Rank change"] == "100.0%: another token holds the first place"
+    assert text["Rank change"] == "100.0%: another token ranks first"
     assert text["Top-k sum change"].startswith("+4:")
     # 3 of 5 before, -1 of 3.5 after.
     assert text["Normalised sum"].startswith("+0.886")
@@ -96,32 +104,72 @@ def test_the_numbers_are_told_in_words() -> None:
 
 def test_what_matters_stands_first() -> None:
     kept, lost = text_attack(), text_attack("constrained", positive=0.3)
-    text = headlines_html([kept, lost])
-    assert "<b>Unconstrained:</b> another token holds the first place; the model still says positive" in text
-    assert "another token holds the first place; the model now says negative" in text
+    text = headlines_html([kept, lost], "Gradient x input")
+    assert "<p><b>Gradient x input can be fooled here.</b></p>" in text
+    assert (
+        "<b>Unconstrained:</b> the top token was replaced while the prediction stayed positive "
+        "(90.0% before, 80.0% after)." in text
+    )
+    assert "the top token was replaced, but the prediction changed from positive to negative." in text
+
+
+@pytest.mark.parametrize(("after", "sentence", "summary"), [
+    ([2, 3, 0, 1], "all top-2 tokens were replaced while", "M can be fooled here."),
+    ([0, 3, 1, 2], "1 of the top 2 tokens was replaced while", "M can be fooled here."),
+    ([1, 0, 2, 3], "the top 2 tokens are the same in another order while",
+     "M keeps its top tokens here, but in another order."),
+    ([0, 1, 3, 2], "the top 2 tokens did not change while",
+     "No attack that counts changed the top of M here; a stronger one might."),
+])  # fmt: skip
+def test_the_top_is_compared_as_a_set_and_its_order_apart(after: list[int], sentence: str, summary: str) -> None:
+    result = text_attack(order_before=np.arange(4), order_after=np.array(after), k=2)
+    assert headline(result)[1].startswith(sentence)
+    assert summarize_attacks([result], "M") == summary
+
+
+def test_attacks_that_do_not_count_conclude_nothing() -> None:
+    results = [text_attack(positive=0.3), text_attack("constrained", positive=0.6), text_attack(failed=True)]
+    assert [result.outcome for result in results] == ["class changed", "constraint broken", "failed"]
+    assert summarize_attacks(results, "M").startswith("Nothing can be concluded about M here: every attack failed,")
+    robust = text_attack(order_after=text_attack().order_before)
+    assert summarize_attacks([*results, robust], "M").startswith("No attack that counts changed the top of M")
+
+
+def test_many_examples_are_counted_with_an_exact_interval() -> None:
+    def score(method: str, value: float, n: int, attacked: str = "") -> AttackScore:
+        key = AttackMetricKey("m", "d", method, "fooled", "constrained", attacked or method)
+        bounds = share_interval(round(value * n), n) if n > 1 else None
+        return AttackScore(key, value, bounds, n)
+
+    scores = [score("lime", 0.75, 4), score("gradient", 1.0, 1), score("gradient", 0.5, 4, attacked="lime")]
+    assert summarize_fooled(scores, {"lime": "LIME"}, "right") == [
+        "Constrained attacks on m fooled LIME on 3 of 4 examples that the model gets right "
+        "(95% interval 19.4% to 99.4%) and gradient on 1 of 1 example that the model gets right (no interval)."
+    ]
 
 
 @pytest.mark.parametrize(("result", "title", "words"), [
-    (text_attack("constrained", 0.3), "Constrained: ✗ Class changed, not fooled:", "the model now says negative"),
+    (text_attack("constrained", 0.3), "Constrained: ✗ Class changed, not fooled:",
+     "but the prediction changed from positive to negative"),
     (text_attack("constrained", 0.6), "Constrained: ✗ Constraint broken, not fooled:",
-     "still says positive, but its probability changed more than allowed (−30.0 points: 90.0% before, 60.0% "
+     "the prediction stayed positive, but its probability changed more than allowed (−30.0 points: 90.0% before, 60.0% "
      "after; at most 5 points and the same class are allowed)"),
     (text_attack(failed=True), "Unconstrained: ✗ Attack failed:", "says nothing about the map"),
 ])  # fmt: skip
 def test_what_does_not_count_as_fooled_is_said_in_words_with_a_sign(
     result: AttackResult, title: str, words: str
 ) -> None:
-    text = headlines_html([result])
+    text = headlines_html([result], "Gradient x input")
     assert f'<p class="xg-error" role="alert"><b>{title}</b>' in text
     assert words in text
-    assert "xg-error" not in headlines_html([text_attack(), text_attack("constrained", 0.88)])
+    assert "xg-error" not in headlines_html([text_attack(), text_attack("constrained", 0.88)], "Gradient x input")
     if result.outcome == "constraint broken":
         assert '<dd class="xg-broken">✗ broken: at most 5 points and the same class are allowed</dd>' in board([result])
 
 
 def test_a_map_that_is_pale_on_one_scale_is_said_to_be() -> None:
     large = text_attack(after=np.array([0.0, -40.0, 2.0, 0.5, 0.0]))
-    assert "its own would end at 3, this one at 40" in describe_pale_map(build_maps([large], METHOD, TEXT))
+    assert "its largest score is 3, the scale ends at 40" in describe_pale_map(build_maps([large], METHOD, TEXT))
     assert describe_pale_map(build_maps([large], METHOD, TEXT, shared=False)) == ""
     assert describe_pale_map(build_maps([text_attack()], METHOD, TEXT)) == ""
 

@@ -105,7 +105,7 @@ def test_what_was_left_out_is_counted_in_words() -> None:
     assert excluded_lines(broken, TITLES)[1] == ("the attack changed the class", "1 example on m", "Gradient, size")
     assert [score.value for score in broken.scores][:1] == [0.2]
     text = summarize_means([score for score in FOUND.scores if score.key.metric == "rank_change"], TITLES)
-    assert text.startswith("Least, unconstrained: Gradient, size (0.4); most: Gradient x input (1).")
+    assert text.startswith("Smallest change (unconstrained): Gradient, size (0.4). Largest: Gradient x input (1).")
 
 
 def test_a_run_is_seen_step_by_step() -> None:
