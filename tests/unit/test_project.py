@@ -51,9 +51,12 @@ def test_the_readme_names_the_two_commands_and_each_target_is_phony() -> None:
 
 
 def test_links_in_the_documents_lead_somewhere() -> None:
-    for document in ROOT.glob("*.md"):
-        for link in re.findall(r"\]\((?!https?:|#)([^)#]+)", document.read_text(encoding="utf-8")):
-            assert (ROOT / link).exists(), f"{document.name}: {link}"
+    """Those of Markdown and the sources of pictures, each relative to its document."""
+    for document in (*ROOT.glob("*.md"), *(ROOT / "docs").glob("*.md")):
+        text = document.read_text(encoding="utf-8")
+        links = re.findall(r"\]\((?!https?:|#)([^)#]+)", text) + re.findall(r'src(?:set)?="([^"]+)"', text)
+        for link in links:
+            assert (document.parent / link).exists(), f"{document.name}: {link}"
 
 
 def test_the_changelog_starts_with_the_version_of_the_package(pyproject: dict[str, Any]) -> None:
