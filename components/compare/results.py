@@ -160,7 +160,7 @@ def agreement_summary(comparison: Comparison) -> str:
     rho = agreement.measure == "spearman"
     chance = (
         f"Unrelated maps: ρ 0.00 ± {hundredths(1 / math.sqrt(max(agreement.n - 1, 1)))} (standard deviation over "
-        f"{count(agreement.n, comparison.unit)})."
+        f"{agreement.n:,} {plural(comparison.unit)})."
         if rho
         else f"Unrelated maps: {percent(agreement.k / agreement.n)}."
     )
