@@ -43,7 +43,6 @@ class QuestionWords:
     removals: Mapping[str, str]
     ways: Sequence[str]
     curves: str
-    hint: str
     nothing: str
 
     @property
@@ -76,7 +75,6 @@ TEXT_WORDS = QuestionWords(
     },
     ways=("deletion",),
     curves="Removal curves",
-    hint="Click a token in any map to see the prediction without it.",
     nothing="Special tokens are never removed. Pin a token of the text to see the prediction without it.",
 )
 PICTURE_WORDS = QuestionWords(
@@ -91,7 +89,6 @@ PICTURE_WORDS = QuestionWords(
     },
     ways=("deletion", "insertion"),
     curves="Deletion and insertion curves",
-    hint="Click or paint patches in any map to see the prediction without them.",
     nothing="What is pinned is no patch of this picture. Pin a patch to see the prediction without it.",
 )
 
@@ -118,10 +115,11 @@ def ablation_area(
     made: Mapping[str, Explanation],
     probe: Explanation,
 ) -> None:
-    """Draw the prediction without the pinned positions, or a hint how to pin one. `names`: those of the positions."""
+    """Draw the prediction without the pinned positions. `names`: those of the positions."""
     chosen = removable_pins(pins, probe.tokens)
     if not chosen:
-        st.caption(words.nothing if pins else words.hint)
+        if pins:
+            st.caption(words.nothing)
         return
     try:
         predictions = ablated_predictions(request, chosen)

@@ -76,7 +76,7 @@ def question_section(page: QuestionPage, methods: Mapping[str, Explainer], maps:
     if not page.state.methods:
         return
     titles = {id: method.title for id, method in methods.items()}
-    st.subheader("Question the maps", anchor=False)
+    st.subheader("Test the maps", anchor=False)
     if not st.toggle(
         f"{page.words.curves} and agreement of these methods", key=page.key("open.questions"), persist_state=PERSIST,
         help="Runs the model on request.",

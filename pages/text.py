@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 
 from components.compute import warm_up
-from components.errors import show_error
+from components.errors import show_error, show_note
 from components.inputs.text_choice import draw_focus_controls, draw_text_fields
 from components.navigation import TEXT, guard, heading
 from components.styles import use_styles
@@ -24,7 +24,7 @@ from components.text.state import (
     save_state,
     widen_pins,
 )
-from components.widgets.token_map.rows import rationale_rows
+from components.widgets.token_map.rows import describe_mismatch, rationale_rows
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
 
@@ -48,6 +48,8 @@ probe = draw_prediction(state)
 if probe is not None:
     summary = st.empty()
     draw_pins(state, probe)
+    if state.focus.index is not None and (mismatch := describe_mismatch(opened.data, probe.prediction)):
+        show_note(mismatch)
     above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.view)
     explanations = draw_methods(state, methods, probe, above)
     with summary:

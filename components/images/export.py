@@ -143,7 +143,7 @@ def draw_export(
         return
     explained = tuple((methods[id], explanation) for id, explanation in explanations.items())
     export = PictureExport(state.focus, explained, truth, state.pins, state.view, state.seed)
-    st.subheader("Keep", anchor=False)
+    st.subheader("Export", anchor=False)
     with st.container(horizontal=True, gap="small", key="picture_keep"):
         for label, name, kind, build, help in FILES:
             file_button(label, name, kind, partial(build, export), help, f"picture_keep_{label}")

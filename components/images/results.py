@@ -44,14 +44,14 @@ from engine.vision.view import ModelView, read_view
 
 PatchMask = Bool[np.ndarray, "row column"]
 """The patches that show what the label names."""
-CHANCE = "By chance, on average"
+CHANCE = "Chance, on average"
 TRUTH_MEANING = (
-    "Overlap: how many of them are among as many patches with the highest scores. Pointing game: whether the highest "
-    "patch is true (Zhang et al., 2018). All true within the top: how many of the highest patches it takes to hold all "
-    "true ones. "
+    "Overlap: how many of them are among the same number of highest-scored patches. Pointing game: whether the "
+    "highest-scored patch is one of them (Zhang et al., 2018). Coverage: how many of the highest-scored patches are "
+    "needed to include all of them. "
 )
 TRUTH_CAUTION = (
-    "The outline says what the label comes from, and not what the model uses: a map may be right about a model that "
+    "The outline marks the object that the label names, not what the model uses: a map may be right about a model that "
     "looks elsewhere."
 )
 Explanations = Mapping[str, Explanation]
@@ -71,24 +71,25 @@ def describe_agreement(explanation: Explanation, truth: PatchMask | None, seed: 
     if truth is None:
         return []
     if reason := truth_skip_reason(truth, "patch"):
-        return [f"Not held against the truth: {reason}"]
+        return [f"Not compared with the object: {reason}"]
     scores = truth_scores(explanation.on_grid, truth, (seed,))
     hits, game = round(scores.overlap * scores.size), "hit" if scores.pointing else "missed"
     lines = [
         f"Overlap {hits} of {scores.size}, pointing game {game}",
-        f"All true within the top {scores.mean_rank:.0f} of {scores.n}",
+        f"Needs the top {scores.mean_rank:.0f} of {scores.n} patches to cover the object",
     ]
     return [*lines, "All scores are equal, so this is chance."] if is_constant(explanation.on_grid.ravel()) else lines
 
 
 def explain_agreement(chance: TruthScores) -> str:
     """The meaning of the scores, and their values by chance."""
-    true = f"{chance.size} {'is' if chance.size == 1 else 'are'} true"
+    shown, top = "shows" if chance.size == 1 else "show", plain(chance.mean_rank)
+    overlap, hits = percent(chance.overlap), percent(chance.pointing)
     return (
-        f"Of {chance.n} patches {true}: those that the outline covers at least half, else the one that it covers most. "
-        f"{TRUTH_MEANING}A map by chance has, on average, overlap {percent(chance.overlap)}, a hit in "
-        f"{percent(chance.pointing)}, all true within the top {plain(chance.mean_rank)}; the best is {chance.size}. "
-        f"{TRUTH_CAUTION}"
+        f"{chance.size} of {chance.n} patches {shown} the object: the outline covers at least half of each, "
+        f"or, if there is no such patch, it covers this one most. {TRUTH_MEANING}"
+        f"A random map has on average an overlap of {overlap}, hits in {hits} of cases, and needs the top {top}; "
+        f"the best possible is {chance.size}. {TRUTH_CAUTION}"
     )
 
 
@@ -99,10 +100,10 @@ def draw_truth(
     if truth is None or truth_skip_reason(truth) or not explanations:
         return
     chance = expected_truth_scores(truth.size, int(truth.sum()))
-    st.subheader("Against the truth", anchor=False)
+    st.subheader("Do the maps find the object?", anchor=False)
     st.caption(explain_agreement(chance))
     # On request, because the lines beside the maps say most of it.
-    if not st.toggle("Table of these methods, and of chance", key=key("open.truth"), persist_state=PERSIST):
+    if not st.toggle("Table of all methods and chance", key=key("open.truth"), persist_state=PERSIST):
         return
     rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in explanations.items()}
     use_question_styles()
@@ -112,7 +113,7 @@ def draw_truth(
 def truth_table_html(rows: Mapping[str, TruthScores], chance: TruthScores) -> str:
     """The scores of chance, then the methods, the best overlap first. Names are escaped."""
     best = sorted(rows.items(), key=lambda row: (-row[1].overlap, row[1].mean_rank))
-    names = ("overlap", "pointing game", f"all true within the top, of {chance.n}", "mean of their ranks")
+    names = ("overlap", "pointing game", f"coverage: patches needed, of {chance.n}", "mean rank of the object")
     lines = [_row_html(CHANCE, chance, percent(chance.pointing))]
     lines += [_row_html(name, scores, "hit" if scores.pointing else "missed") for name, scores in best]
     head = "".join(f'<th class="xg-number">{name}</th>' for name in names)
@@ -197,7 +198,7 @@ def draw_questions(
 def draw_ablation(
     state: PictureState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
 ) -> None:
-    """Draw the prediction without the pinned patches, or how to pin one."""
+    """Draw the prediction without the pinned patches."""
     # Pins number the patches; what is beyond them is beyond the positions too, and no patch.
     positions = [int(probe.features[0]) + patch for patch in state.pins]
     names = [probe.tokens[position].text for position in removable_pins(positions, probe.tokens)]
@@ -241,17 +242,16 @@ def describe_preprocessing(view: ModelView, size: Size) -> str:
 def _describe_resize(size: Size, resized: Size) -> list[str]:
     if size == resized:
         return []
-    way = "shrunk" if resized[0] * resized[1] < size[0] * size[1] else "enlarged"
     stretched = abs(size[1] * resized[0] / (size[0] * resized[1]) - 1) > EVEN
-    return [f"{way} to {_describe_size(resized)}{' out of its proportions' if stretched else ''}"]
+    return [f"resized to {_describe_size(resized)}{' (aspect ratio not kept)' if stretched else ''}"]
 
 
 def _describe_crop(resized: Size, view: Size) -> list[str]:
     if resized == view:
         return []
     if resized[0] >= view[0] and resized[1] >= view[1]:
-        return [f"cut to the {_describe_size(view)} in its middle"]
-    return [f"set in the middle of {_describe_size(view)} with black around it"]
+        return [f"cropped to the central {_describe_size(view)}"]
+    return [f"padded with black to {_describe_size(view)}"]
 
 
 def _describe_size(size: Size) -> str:

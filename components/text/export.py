@@ -163,7 +163,7 @@ def draw_export(
         return
     explained = tuple((methods[id], explanation) for id, explanation in explanations.items())
     export = TextExport(state.example, state.unit, explained, tuple(above), state.view, state.pins)
-    st.subheader("Keep", anchor=False)
+    st.subheader("Export", anchor=False)
     with st.container(horizontal=True, gap="small", key="text_keep"):
         for label, name, kind, build, help in FILES:
             file_button(label, name, kind, partial(build, export), help, f"text_keep_{label}")

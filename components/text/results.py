@@ -179,7 +179,7 @@ def draw_questions(
 def draw_ablation(
     state: TextState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
 ) -> None:
-    """Draw the prediction without the pinned tokens, or how to pin one."""
+    """Draw the prediction without the pinned tokens."""
     names = pinned_names(state, probe)
     ablation_area(state.request(PROBE), state.pins, names, TEXT_WORDS, methods, explanations, probe)
 

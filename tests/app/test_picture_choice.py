@@ -162,7 +162,7 @@ def test_an_upload_is_kept_shown_and_found_again_by_its_link() -> None:
     upload(page, "holiday.png", png(pixels))
     assert not errors(page)
     assert digest(page) == Picture(pixels).digest
-    assert "40 × 30 pixels, enlarged to 64 × 64 out of its proportions" in told(page).replace("\\", "")
+    assert "40 × 30 pixels, resized to 64 × 64 (aspect ratio not kept)" in told(page).replace("\\", "")
     link = link_of(page)
     assert link == {"model": "scenes-vit", "index": "2", "picture_sha": digest(page)}
     again = opened(**link)

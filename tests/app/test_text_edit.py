@@ -57,12 +57,12 @@ def said(page: AppTest) -> list[str]:
     return [element.value for element in (*page.caption, *page.info)]
 
 
-def test_nothing_pinned_is_a_hint_and_no_work(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nothing_pinned_is_no_answer_and_no_work(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[object] = []
     monkeypatch.setattr(ablation, "ablated_predictions", lambda *given: calls.append(given))
     page = opened(model)
     assert not page.exception
-    assert TEXT_WORDS.hint in said(page)
+    assert TEXT_WORDS.nothing not in said(page)
     assert not calls
     assert not html(page, 'class="xg-heading"')
 
@@ -74,7 +74,7 @@ def test_pinned_tokens_have_the_prediction_without_them_by_every_operator(model:
     assert "Without «<bdi>good</bdi>», «<bdi>,</bdi>»" in found
     assert all(name in found for name in TEXT_WORDS.removals.values())
     assert all(explainer(method).title in found for method in QUICK)
-    assert TEXT_WORDS.hint not in said(page)
+    assert TEXT_WORDS.nothing not in said(page)
     sheet = asset_sheet("questions")
     assert any(sheet in element.proto.body for element in page.get("html")), "they are laid out"
 

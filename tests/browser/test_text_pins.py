@@ -44,4 +44,4 @@ def test_a_click_pins_a_token_in_every_row_and_the_link_brings_it_back(
     expect_pinned(open_page(page.url), "warm", 4)
     page.get_by_text("Pick by keyboard or touch").press("Escape")
     expect(page).not_to_have_url(re.compile("pin="))
-    expect(page.get_by_text("Click a token in any map to pin it.")).to_be_visible()
+    expect(page.get_by_text("Click a token in any map to pin it. The prediction without it appears")).to_be_visible()

@@ -2,7 +2,7 @@
 // Opacity and flip live on the page's root element: they hold for cards that are drawn later, and for another strip.
 
 const FLIP = "f"; // held down it flips between picture and map
-const HINT = "Click a patch to pin it, drag to paint. By keyboard: arrows and space. Hold F to flip.";
+const HINT = "Click a patch to pin it, drag to paint. The prediction without them appears below. By keyboard: arrows and space. Hold F to flip.";
 const MOST_NAMED = 3; // pinned patches that the strip names; more are counted
 const LINES = { pins: 2.5, "pins-halo": 5.5 }; // pixels
 const root = document.documentElement;

@@ -2,7 +2,7 @@
 
 const MOST_NAMED = 12; // pinned units that the strip names; the rest is a number
 const DRAG = 4; // pixels: a pointer that moved further has selected text, not clicked
-const HINT = "Click a token in any map to pin it. Shift-click adds a range, Ctrl-click (⌘-click) one more.";
+const HINT = "Click a token in any map to pin it. The prediction without it appears below the maps. Shift-click adds a range, Ctrl-click (⌘-click) one more.";
 const RING = ["0 -2px", "0 3px", "inset 1px 0", "inset -2px 0"].map((side) => `${side} var(--xg-text)`).join();
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const UNIT = ":is([class^='j'], [class*=' j'])"; // what has the low digit of a position

@@ -17,8 +17,9 @@ from components.widgets.token_map import TokenMap
 from components.widgets.token_map.html import class_of, direction, facts_of, modes, place_classes, tone, unit_direction
 from components.widgets.view_options import DEFAULT_VIEW, ViewOptions
 from engine.data.examples import Dataset, LabeledExample
+from engine.data.labels import match_classes
 from engine.metrics.plausibility import overlaps, spans_of
-from engine.result import Explanation, Token
+from engine.result import Explanation, Prediction, Token
 from engine.word_units import Unit, units
 
 TABLE_LABEL = "Maps, one column for each unit"
@@ -110,12 +111,26 @@ def rationale_rows(
 ) -> list[MethodRow]:
     """The row, where the text is a data set's own example and somebody marked it; else nothing.
 
+    Nothing for a model of another task either: the marks are no reasons for its classes.
     `explanation` is any explanation of the example: the row has its tokens, so that it lines up with every other.
     """
-    if index is None or not (data[index].rationale or data[index].rationale_pair):
+    marked = index is not None and (data[index].rationale or data[index].rationale_pair)
+    if index is None or not marked or describe_mismatch(data, explanation.prediction):
         return []
     row = rationale_row(data, index, explanation, unit)
     return [replace(row, view=replace(row.view, look=look))]
+
+
+def describe_mismatch(data: Dataset, prediction: Prediction) -> str:
+    """A sentence for a model of another task than the data set's; empty where they fit or nothing is labeled."""
+    scores, title = prediction.regression, data.title or "The data set"
+    if data.task == "regression":
+        return "" if scores else f"This model predicts classes, but {title} has scores. Choose another model."
+    if not data.label_names or (not scores and match_classes(data.label_names, prediction.labels).indices is not None):
+        return ""
+    predicted = "a score" if scores else ", ".join(prediction.labels)
+    labels = ", ".join(data.label_names)
+    return f"This model predicts {predicted}, but {title} has the labels {labels}. Choose another model."
 
 
 def rationale_row(data: Dataset, index: int, explanation: Explanation, unit: str) -> MethodRow:

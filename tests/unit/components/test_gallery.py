@@ -38,7 +38,7 @@ def test_a_card_shows_the_whole_text_and_what_to_see(piece: GalleryCard) -> None
     assert "xg-map" in drawn(piece)
 
 
-def test_a_card_says_what_the_reviewer_meant_only_where_the_model_is_wrong() -> None:
+def test_a_card_says_the_label_only_where_the_model_is_wrong() -> None:
     wrong = {piece.title for piece in GALLERY if ", label: " in words(drawn(piece))}
     assert wrong == {"Cheap, and that is praise", "Irony", "Praise, then the battery", "One word decides"}
 

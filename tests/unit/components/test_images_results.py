@@ -38,14 +38,14 @@ def view(resize: tuple[int, ...], crop: tuple[int, int] | None, size: tuple[int,
     ("seeing", "size", "words"),
     [
         (view((64, 64), None, (64, 64)), (64, 64), ""),
-        (view((64, 64), None, (64, 64)), (128, 128), "128 × 128 pixels, shrunk to 64 × 64."),
-        (view((64, 64), None, (64, 64)), (32, 32), "32 × 32 pixels, enlarged to 64 × 64."),
-        (view((64, 64), None, (64, 64)), (480, 640), "640 × 480 pixels, shrunk to 64 × 64 out of its proportions."),
+        (view((64, 64), None, (64, 64)), (128, 128), "128 × 128 pixels, resized to 64 × 64."),
+        (view((64, 64), None, (64, 64)), (32, 32), "32 × 32 pixels, resized to 64 × 64."),
+        (view((64, 64), None, (64, 64)), (480, 640), "640 × 480 pixels, resized to 64 × 64 (aspect ratio not kept)."),
         (view((64,), (64, 64), (64, 64)), (480, 1280),
-         "1,280 × 480 pixels, shrunk to 170 × 64 and cut to the 64 × 64 in its middle."),
-        (view((), (64, 64), (64, 64)), (100, 64), "64 × 100 pixels, cut to the 64 × 64 in its middle."),
+         "1,280 × 480 pixels, resized to 170 × 64 and cropped to the central 64 × 64."),
+        (view((), (64, 64), (64, 64)), (100, 64), "64 × 100 pixels, cropped to the central 64 × 64."),
         (view((), (64, 64), (64, 64)), (10, 20),
-         "20 × 10 pixels, set in the middle of 64 × 64 with black around it."),
+         "20 × 10 pixels, padded with black to 64 × 64."),
     ],
 )  # fmt: skip
 def test_it_is_said_what_the_model_sees(seeing: ModelView, size: tuple[int, int], words: str) -> None:
@@ -64,7 +64,7 @@ def test_name_label_and_what_the_model_makes_of_them_are_lines_of_their_own() ->
     of_digits = describe_picture(PictureFocus("digits-vit", chosen=read_picture(opened, 0)), opened)
     assert of_digits[0] == "Validation 0: car."
     assert "so what is right cannot be told" in of_digits[1]
-    assert of_digits[2] == "64 × 64 pixels, shrunk to 32 × 32."
+    assert of_digits[2] == "64 × 64 pixels, resized to 32 × 32."
     assert describe_picture(PictureFocus("scenes-vit"), opened) == ()
 
 
@@ -99,9 +99,9 @@ def grid(*rows: str) -> np.ndarray:
 @pytest.mark.parametrize(
     ("truth", "lines"),
     [
-        (("x..", ".xx"), ["Overlap 2 of 3, pointing game hit", "All true within the top 5 of 6"]),
-        (("x..", "x.x"), ["Overlap 3 of 3, pointing game hit", "All true within the top 3 of 6"]),
-        ((".x.", "..."), ["Overlap 0 of 1, pointing game missed", "All true within the top 6 of 6"]),
+        (("x..", ".xx"), ["Overlap 2 of 3, pointing game hit", "Needs the top 5 of 6 patches to cover the object"]),
+        (("x..", "x.x"), ["Overlap 3 of 3, pointing game hit", "Needs the top 3 of 6 patches to cover the object"]),
+        ((".x.", "..."), ["Overlap 0 of 1, pointing game missed", "Needs the top 6 of 6 patches to cover the object"]),
     ],
 )
 def test_lines_say_what_a_map_finds(truth: tuple[str, str], lines: list[str]) -> None:
@@ -110,19 +110,19 @@ def test_lines_say_what_a_map_finds(truth: tuple[str, str], lines: list[str]) ->
 
 def test_what_chance_gets_is_said_once_for_all_maps() -> None:
     said = explain_agreement(expected_truth_scores(64, 14))
-    assert said.startswith("Of 64 patches 14 are true: ")
-    assert explain_agreement(expected_truth_scores(64, 1)).startswith("Of 64 patches 1 is true: ")
-    assert "overlap 21.9%, a hit in 21.9%, all true within the top 60.7; the best is 14." in said
+    assert said.startswith("14 of 64 patches show the object: ")
+    assert explain_agreement(expected_truth_scores(64, 1)).startswith("1 of 64 patches shows the object: ")
+    assert "an overlap of 21.9%, hits in 21.9% of cases, and needs the top 60.7; the best possible is 14." in said
 
 
 def test_where_nothing_can_be_measured_there_are_words_and_no_numbers() -> None:
     made = on(SCORES)
     assert describe_agreement(made, None, 0) == []
     assert describe_agreement(made, grid("...", "..."), 0) == [
-        "Not held against the truth: no patch is true, so there is nothing to find."
+        "Not compared with the object: no patch is true, so there is nothing to find."
     ]
     assert describe_agreement(made, grid("xxx", "xxx"), 0) == [
-        "Not held against the truth: every patch is true, so any map finds them."
+        "Not compared with the object: every patch is true, so any map finds them."
     ]
 
 
@@ -141,7 +141,7 @@ def test_the_table_has_chance_first_and_then_the_best() -> None:
     truth = grid("x..", ".xx")
     rows = {name: truth_scores(sign * SCORES, truth) for name, sign in (("Worse", -1), ("Better", 1))}
     assert cells(truth_table_html(rows, expected_truth_scores(6, 3))) == [
-        ["method", "overlap", "pointing game", "all true within the top, of 6", "mean of their ranks"],
+        ["method", "overlap", "pointing game", "coverage: patches needed, of 6", "mean rank of the object"],
         [CHANCE, "50.0%", "50.0%", "5.25", "3.5"],
         ["Better", "66.7%", "hit", "5", "3"],
         ["Worse", "33.3%", "missed", "6", "4"],

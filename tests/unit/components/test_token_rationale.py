@@ -11,9 +11,10 @@ import pytest
 from components.method_row import method_row_html
 from components.palette import STEPS
 from components.widgets.token_map.html import tip
-from components.widgets.token_map.rows import RATIONALE, mark_units, rationale_rows
+from components.widgets.token_map.rows import RATIONALE, describe_mismatch, mark_units, rationale_rows
 from engine.data.datasets import load
 from engine.data.examples import Dataset, LabeledExample
+from engine.result import Prediction
 from tests.unit.components.making import encoded, explanation
 
 MARKED = LabeledExample("the acting is warm", label=1, rationale=((4, 10), (16, 18)))
@@ -68,6 +69,21 @@ def test_hovering_says_marked_or_not_and_no_rank(data: Dataset) -> None:
 @pytest.mark.parametrize("index", [None, 1], ids=["own text", "nothing marked"])
 def test_there_is_no_row_without_marks(data: Dataset, index: int | None) -> None:
     assert rationale_rows(data, index, explanation(MARKED.example), "token") == []
+
+
+def test_a_model_of_another_task_gets_a_sentence_and_no_marks(data: Dataset) -> None:
+    entails = Prediction(("entailment", "neutral", "contradiction"), (0.0, 1.0, 0.0), (0.2, 0.6, 0.2))
+    score = Prediction(("quality",), (0.5,), (0.5,), regression=True)
+    other = replace(explanation(MARKED.example), prediction=entails)
+    assert rationale_rows(data, 0, other, "token") == []
+    assert describe_mismatch(data, entails) == (
+        "This model predicts entailment, neutral, contradiction, but Reviews has the labels negative, positive. "
+        "Choose another model."
+    )
+    assert describe_mismatch(data, score).startswith("This model predicts a score, but Reviews has the labels")
+    assert describe_mismatch(data, Prediction(("Positive", "Negative"), (0.0, 1.0), (0.3, 0.7))) == ""
+    assert describe_mismatch(data, Prediction(("LABEL_0", "LABEL_1"), (0.0, 1.0), (0.3, 0.7))) == ""
+    assert describe_mismatch(replace(data, label_names=()), entails) == ""
 
 
 def test_every_review_has_at_least_one_marked_word() -> None:
