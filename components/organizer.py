@@ -35,7 +35,7 @@ NOT_OPEN = (
     "Exegesis opens only in a browser on the machine that runs it. To open it from elsewhere, set "
     f"{PASSWORD} there and start Exegesis again, or let everybody in with: exegesis app --open."
 )
-OPEN_HERE = f"No password is set: only this machine opens this page. Before others or a proxy do, set {PASSWORD}."
+OPEN_HERE = f"Only reachable from this machine. Set {PASSWORD} before exposing it."
 CLOSED = (
     "This page is the organizer's, and opens only in a browser on the machine that runs Exegesis. To open it from "
     f"elsewhere, set {PASSWORD} there and start Exegesis again."

@@ -57,8 +57,9 @@ MOST_STUDY = 10**9
 SHOW_ARCHIVED = "study.show_archived"
 BLANK = "blank"
 EMPTY = (
-    "No studies yet. Begin with SMaT's four methods, or with a blank design: you choose a model, a data set and 2 to 6 "
-    "methods, open the study, and send its link to the people who take part."
+    "No studies yet. Create one above: choose a model, a data set and 2 to 6 methods, open the study, and send its "
+    "link to participants. They see explanations without the names of the methods, and rank them or guess predictions. "
+    "Study results then shows which methods are rated above others, and how certain that is."
 )
 LOCAL_LINK = (
     "This link works on this machine only. For others, start Exegesis with --host 0.0.0.0 --study-only, or put a proxy "

@@ -73,7 +73,7 @@ def logged_in(user: dict[str, object]) -> object:
 def test_without_a_password_this_machine_comes_in_and_is_told() -> None:
     page = opened()
     assert inside(page)
-    assert "only this machine opens this page" in notes(page)[0]
+    assert "Only reachable from this machine." in notes(page)[0]
     assert PASSWORD in notes(page)[0]
 
 

@@ -35,7 +35,7 @@ def study(server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[Study]:
 
 def opened(open_page: Callable[..., Page], server: Server, study: Study, scheme: Theme, width: int) -> Page:
     page = open_page(f"{server.url}/{RESULTS.url_path}?study={study.id}", scheme=scheme, width=width)
-    expect(page.get_by_role("heading", name="People prefer Integrated gradients")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("heading", name="Integrated gradients is rated above")).to_be_visible(timeout=TIMEOUT_MS)
     return page
 
 
@@ -87,7 +87,7 @@ def test_what_somebody_saw_is_a_link_away_and_so_are_the_results(
     for place in "ABC":
         expect(page.locator(".xg-title").filter(has_text=re.compile(f"^{place}: "))).to_be_visible()
     page.get_by_role("link", name="Back to the results").click()
-    expect(page.get_by_role("heading", name="People prefer")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("heading", name="Integrated gradients is rated above")).to_be_visible(timeout=TIMEOUT_MS)
 
 
 def rgb(color: str) -> str:
