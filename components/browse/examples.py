@@ -23,7 +23,7 @@ CONFIDENT = 0.9
 UNSURE = 0.6
 TOP_SHARE = 0.25
 """The share that counts as far off, or as much disagreement: the top quarter."""
-NO_LABELS = ClassMatch(None, "This data set has no labels, so what is right cannot be told.")
+NO_LABELS = ClassMatch(None, "This data set has no labels, so accuracy cannot be computed.")
 
 MOST_SHOWN = 1000
 """More rows are not sent to the browser."""
@@ -176,7 +176,7 @@ def _classes(data: Dataset, prediction: Prediction) -> ClassMatch:
         return ClassMatch(
             None,
             f"The model gives {kinds[prediction.regression]}, the data set has {kinds[data.task == 'regression']} "
-            "for each example, so what is right cannot be told.",
+            "for each example, so accuracy cannot be computed.",
         )
     return ClassMatch(()) if prediction.regression else match_classes(data.label_names, prediction.labels)
 

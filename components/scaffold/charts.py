@@ -13,7 +13,8 @@ from components.charts.files import LEGEND_COLUMNS
 from components.charts.frame import DASHED, FOOT, LABEL, LEGEND_ROW, PLOT, SOLID, line_legend, style_chart
 from components.numbers import count, fixed, plain
 from components.palette import PALETTES, Theme
-from components.scaffold.page_texts import MEASURES, METRICS, SETTING_TITLES
+from components.scaffold.page_texts import MEASURES, METRICS, NO_BASELINE, SETTING_TITLES
+from engine.format import join_names
 from engine.scaffold.plan import NONE, SETTINGS, StudentRun
 from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResult, TrainingPass
 
@@ -25,6 +26,14 @@ BAND, FAINT = 0.22, 0.45
 NOTHING = "Nothing to draw: no student has a simulability."
 BLANK_HEIGHT = 80
 SIZE = "Examples that a student learns from"
+LEAST_SPAN = 0.1
+"""Of an axis of simulability: smaller differences do not fill the chart."""
+VERDICTS = {
+    "better": "Better than without explanations: {}",
+    "": "No clear difference (quartiles overlap): {}",
+    "worse": "Worse than without explanations: {}",
+}
+"""What students of some settings are, beside those of no explainer."""
 AGAINST = {"better": "better: quartiles apart", "worse": "worse: quartiles apart", "": "quartiles overlap"}
 
 
@@ -33,9 +42,11 @@ def simulability_chart(result: ScaffoldResult, theme: Theme) -> alt.LayerChart:
     cells, seeds, base = cells_data(result), seeds_data(result), base_data(result)
     if cells.empty and base.empty:
         return _blank(NOTHING, theme)
-    layers = _reference(base, theme) if not base.empty else []
+    drawn = [*base.get("low", []), *base.get("high", []), *cells.get("low", []), *cells.get("high", [])]
+    ends = span([*drawn, *seeds.get("value", [])])
+    layers = _reference(base, ends, theme) if not base.empty else []
     if not cells.empty:
-        layers += _settings(cells, seeds)
+        layers += _settings(cells, seeds, ends)
     height = PLOT + FOOT + LEGEND_ROW * (len(set(cells["name"])) if not cells.empty else 0)
     return style_chart(alt.LayerChart(layer=layers), height, theme)
 
@@ -102,6 +113,47 @@ def against_words(result: ScaffoldResult, cell: SimulabilityCell) -> str:
     return "none to compare with" if verdict is None else AGAINST[verdict]
 
 
+def answer_html(result: ScaffoldResult) -> str:
+    """The answer at the largest train size that has students, as HTML: `answer_sentences` after its size in bold."""
+    size, sentences = answer_sentences(result)
+    head = f"Students with {count(size, 'example')}:"
+    return f'<div class="xg"><p class="xg-answer"><b>{escape(head)}</b> {escape(" ".join(sentences))}</p></div>'
+
+
+def answer_sentences(result: ScaffoldResult) -> tuple[int, list[str]]:
+    """Return the largest train size with a value and, there, which explanations teach better than none.
+
+    Better and worse are the paper's: quartiles over seeds that do not overlap. Without a student of no explainer the
+    highest median alone is named.
+    """
+    cells = _cells(result)
+    if not cells:
+        return max(result.plan.train_sizes), ["No student has a simulability."]
+    size = max(cell.train_size for cell in cells)
+    cells = sorted((cell for cell in cells if cell.train_size == size), key=lambda cell: -cell.median)
+    base = result.cell(NONE, size)
+    taught = [cell for cell in cells if cell.setting != NONE]
+    if base is None:
+        return size, [f"The highest median is that of {_with_interval(cells[0])}. {NO_BASELINE}"]
+    sentences = []
+    for verdict, words in VERDICTS.items():
+        if named := [_with_interval(cell) for cell in taught if against(result, cell) == verdict]:
+            sentences.append(f"{words.format(join_names(named))}.")
+    sentences.append(f"Without explanations: {interval_words(base)}.")
+    return size, sentences
+
+
+def _with_interval(cell: SimulabilityCell) -> str:
+    return f"{SETTING_TITLES[cell.setting]} {interval_words(cell)}"
+
+
+def span(values: Sequence[float]) -> list[float]:
+    """The ends of an axis of simulability: those of the values, moved apart evenly to at least `LEAST_SPAN`."""
+    low, high = min(values), max(values)
+    more = max(0.0, LEAST_SPAN - (high - low)) / 2
+    return [low - more, high + more]
+
+
 def interval_words(cell: SimulabilityCell) -> str:
     """As the paper's tables have it: median [low:high]."""
     low, high = (fixed(value, DECIMALS, False) for value in (cell.low, cell.high))
@@ -123,7 +175,7 @@ def _row(result: ScaffoldResult, cell: SimulabilityCell) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _settings(cells: pd.DataFrame, seeds: pd.DataFrame) -> list[alt.Chart]:
+def _settings(cells: pd.DataFrame, seeds: pd.DataFrame, ends: list[float]) -> list[alt.Chart]:
     there = set(cells["name"])
     names = [SETTING_TITLES[one] for one in SETTINGS if one != NONE]
     legend = line_legend(alt.ExprRef(LEGEND_COLUMNS), LABEL)
@@ -134,15 +186,19 @@ def _settings(cells: pd.DataFrame, seeds: pd.DataFrame) -> list[alt.Chart]:
     color = alt.Color("name:N", scale=alt.Scale(domain=names), title=None, legend=legend)
     shape = alt.Shape("name:N", scale=alt.Scale(domain=names, range=list(SHAPES)), title=None, legend=legend)
     chart = alt.Chart(cells).encode(x=x, xOffset=offset, color=color)
-    bars = chart.mark_rule(strokeWidth=2.2).encode(y=_y("low"), y2="high:Q", tooltip=_tips())
-    medians = chart.mark_point(filled=True, opacity=1, size=POINT).encode(y=_y("value"), shape=shape, tooltip=_tips())
+    bars = chart.mark_rule(strokeWidth=2.2).encode(y=_y("low", ends), y2="high:Q", tooltip=_tips())
+    medians = chart.mark_point(filled=True, opacity=1, size=POINT).encode(
+        y=_y("value", ends), shape=shape, tooltip=_tips()
+    )
     dots = (
-        chart.properties(data=seeds).mark_circle(size=SEED, opacity=FAINT).encode(y=_y("value"), tooltip=_seed_tips())
+        chart.properties(data=seeds)
+        .mark_circle(size=SEED, opacity=FAINT)
+        .encode(y=_y("value", ends), tooltip=_seed_tips())
     )
     return [dots, bars, medians]
 
 
-def _reference(base: pd.DataFrame, theme: Theme) -> list[alt.Chart]:
+def _reference(base: pd.DataFrame, ends: list[float], theme: Theme) -> list[alt.Chart]:
     """The band from quartile to quartile, which is a line where they are the same, and a line at the median."""
     tone = PALETTES[theme].muted
     chart = alt.Chart(base).encode(x=alt.X("size:O", sort=_sizes(base), title=SIZE, axis=alt.Axis(labelAngle=0)))
@@ -151,8 +207,8 @@ def _reference(base: pd.DataFrame, theme: Theme) -> list[alt.Chart]:
     )
     line = chart.mark_bar(fillOpacity=0, stroke=tone, strokeWidth=2, width=alt.RelativeBandSize(0.98))
     return [
-        band.encode(y=_y("low"), y2="high:Q", tooltip=_tips()),
-        line.encode(y=_y("value"), y2="value:Q", tooltip=_tips()),
+        band.encode(y=_y("low", ends), y2="high:Q", tooltip=_tips()),
+        line.encode(y=_y("value", ends), y2="value:Q", tooltip=_tips()),
     ]
 
 
@@ -160,8 +216,12 @@ def _sizes(table: pd.DataFrame) -> list[str]:
     return sorted(set(table["size"]), key=lambda size: int(size.replace(",", "")))
 
 
-def _y(column: str) -> alt.Y:
-    return alt.Y(f"{column}:Q", title="Simulability", scale=alt.Scale(zero=False, nice=False, padding=12))
+def _y(column: str, ends: list[float]) -> alt.Y:
+    return alt.Y(f"{column}:Q", title="Simulability", scale=_axis(ends))
+
+
+def _axis(ends: list[float]) -> alt.Scale:
+    return alt.Scale(domain=ends, zero=False, nice=False, padding=12)
 
 
 def _tips() -> list[alt.Tooltip]:
@@ -182,7 +242,7 @@ PASS_POINT, BEST = 26, 130
 """Areas in square pixels: of a pass, of the best one."""
 SEED_COLUMNS = "width < 460 ? 2 : 5"
 NO_PASS = "No pass has a value of this measure."
-STATES = ("finished", "being taught")
+STATES = ("finished", "in training")
 LOSSES = {"accuracy": "nats", "pearson": "squared error"}
 
 
@@ -224,9 +284,12 @@ def curves_chart(lines: Sequence[CurveLine], measure: str, metric: str, theme: T
     seeds = [str(line.seed) for line in lines]
     legend = line_legend(alt.ExprRef(SEED_COLUMNS), 120)
     legend.title, legend.titleColor, legend.titleFontWeight = "Seed", PALETTES[theme].muted, "normal"
-    base = alt.Chart(curves_data(lines, measure)).encode(
+    table = curves_data(lines, measure)
+    free = alt.Scale(zero=False, nice=False, padding=12)
+    scale = _axis(span(table["value"].tolist())) if measure == "validation" else free
+    base = alt.Chart(table).encode(
         x=alt.X("pass:Q", title="Pass", axis=alt.Axis(tickMinStep=1, format="d"), scale=alt.Scale(nice=False)),
-        y=alt.Y("value:Q", title=measure_title(measure, metric), scale=alt.Scale(zero=False, nice=False, padding=12)),
+        y=alt.Y("value:Q", title=measure_title(measure, metric), scale=scale),
         color=alt.Color("seed:N", sort=seeds, scale=alt.Scale(domain=seeds), legend=legend),
     )
     dash = alt.StrokeDash("state:N", scale=alt.Scale(domain=list(STATES), range=[SOLID, DASHED]), legend=None)
@@ -274,7 +337,7 @@ def measure_title(measure: str, metric: str) -> str:
 
 
 TABLE_LABEL = "Simulability by setting and train size"
-NOT_YET = "not taught yet"
+NOT_YET = "not trained yet"
 NO_VALUE = "no value"
 
 

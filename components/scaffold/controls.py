@@ -215,11 +215,11 @@ def finished_buttons(state: ScaffoldState) -> None:
     }
     others = {name: one for name, one in states.items() if (one.teacher, one.data) != (state.teacher, state.data)}
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key(state.kind, "tasks")):
-        st.caption("Comes taught:", width="content")
+        st.caption("Precomputed:", width="content")
         for name, one in others.items():
             st.button(
                 f"{TASKS[name]}, {one.teacher}", key=key(state.kind, f"task.{name}"), type="tertiary",
-                on_click=turn_to, args=(one,), help=f"Opens what was taught of {one.teacher} on {one.data}.",
+                on_click=turn_to, args=(one,), help=f"Open the precomputed students of {one.teacher} on {one.data}.",
             )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from components.experiment.controls import Places
 from components.numbers import count
 from components.palette import browser_theme
 from components.scaffold import controls
-from components.scaffold.charts import exceptions_of, lines_of, table_html
+from components.scaffold.charts import answer_html, exceptions_of, lines_of, table_html
 from components.scaffold.controls import finished_buttons, key, plan_controls, say_beside, view_choice
 from components.scaffold.export import curves_files, draw_chart, export_area, simulability_files
 from components.scaffold.page_texts import (
@@ -44,7 +44,6 @@ FEWEST_SEEDS = 3
 
 def scaffold_page() -> None:
     """The page below its title."""
-    st.markdown(ABOUT)
     kind = controls.INPUT_KIND.chosen()
     controls.INPUT_KIND.switch()
     loaded, errors = controls.load(kind)
@@ -54,14 +53,15 @@ def scaffold_page() -> None:
     state = controls.from_widgets(loaded)
     controls.save(state, loaded)
     _plan_area(state, places)
+    with st.expander(TITLE, key=key(state.kind, "about")):
+        st.markdown(ABOUT)
+        st.html(about_html(browser_theme()))
 
 
 def _plan_area(state: ScaffoldState, places: Places) -> None:
     """What is wrong with the plan, or what there is of it."""
     use_sheet("scaffold")
     finished_buttons(state)
-    with st.expander(TITLE, key=key(state.kind, "about")):
-        st.html(about_html(browser_theme()))
     try:
         plan = plan_of(state)
     except ExegesisError as error:
@@ -84,7 +84,8 @@ def _plan_area(state: ScaffoldState, places: Places) -> None:
 
 
 def _simulability_area(state: ScaffoldState, result: ScaffoldResult) -> None:
-    st.subheader("How well students foresee the teacher", anchor=False)
+    st.html(answer_html(result))
+    st.subheader("How well students predict the teacher", anchor=False)
     st.caption(" ".join([METRIC_HELP[result.metric], READS, SOURCE]))
     draw_chart(simulability_files(result))
     st.html(table_html(result))

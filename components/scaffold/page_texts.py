@@ -12,10 +12,10 @@ from engine.scaffold.plausibility import HEAD, LAYER
 from engine.scaffold.trivial_protocols import BORDER, FIRST, LAST, PUNCTUATION, STOP, UNIFORM
 
 ABOUT = (
-    "A good explanation helps somebody who sees it to foresee what the model will say. Here the somebody is a "
-    "**student**, a small copy that starts from the same pre-trained base: it learns from a few examples to answer as "
-    "the model does, its **teacher**, with explanations beside them or without. How often it then agrees with the "
-    "teacher on new texts or pictures, without explanations, is the explanation's **simulability**."
+    "A good explanation helps someone predict what the model will say. Here that someone is a **student**: a small "
+    "model that starts from the same pre-trained base and learns from a few examples to answer like the model, its "
+    "**teacher**, with or without explanations. How often it then agrees with the teacher on new inputs, shown without "
+    "explanations, is the explanation's **simulability**."
 )
 SETTING_TITLES: Mapping[str, str] = {
     NONE: "No explainer",
@@ -26,10 +26,10 @@ SETTING_TITLES: Mapping[str, str] = {
     "attention_logits_last": "Attention logits, last layer",
     SMAT: "SMaT, learned",
 }
-"""What students are shown."""
+"""What students see."""
 SETTING_HELP = (
-    "What a student is shown beside the examples. SMaT is attention whose heads are weighed by what is learned: it "
-    "starts as the attention logits of all layers and is changed by how well its students do."
+    "What a student sees with each example. SMaT weighs the attention heads by learned coefficients: it starts as the "
+    "attention logits of all layers and is optimized for how well its students do."
 )
 METRICS = {"accuracy": "agreement with the teacher", "pearson": "correlation with the teacher's scores"}
 METRIC_HELP = {
@@ -38,44 +38,46 @@ METRIC_HELP = {
     "−1 to 1.",
 }
 EMPTY = (
-    "No student of this plan is finished yet. Press **Teach** to begin: it runs as a job, goes on while you are on "
-    "other pages, and each finished student is kept."
+    "No student of this plan has been trained yet. Press **Teach** to start: it runs as a job in the background, and "
+    "each finished student is saved."
 )
-PARTLY = "Some students of this plan are finished and shown below. **Teach** does the others."
+PARTLY = "Some students of this plan are finished and shown below. **Teach** trains the others."
 READS = (
-    "A point is the median over seeds, a bar its quartiles, small dots the seeds. The gray band is what students "
-    "reach without explanations."
+    "Points are medians over seeds, bars quartiles, small dots single seeds. The gray band shows students without "
+    "explanations."
 )
 MARKS = (
-    "Marked **better** or **worse** only where the quartiles do not overlap with those of no explainer; without a "
-    "mark, chance may have made the difference (SMaT, section 5)."
+    "**Better** and **worse** mark quartiles that do not overlap with those of no explainer; without a mark, the "
+    "difference may be due to chance (SMaT, section 5)."
 )
-NO_BASELINE = "Nothing is marked: without the setting “No explainer” there is nothing to compare with."
-FEW = "With fewer than three seeds a cell, quartiles say little: read the marks as hints."
+NO_BASELINE = "Without the setting “No explainer” there is no baseline to compare with."
+FEW = "With fewer than three seeds, quartiles say little: treat the marks as hints."
 SOURCE = "SMaT, tables 1, 3 and 5."
 CAUTION = (
-    "Simulability tells what a student of this kind learns from, not what people find clear, nor that a map is "
-    "faithful (Fernandes et al., 2022, Learning to scaffold)."
+    "Simulability measures what this kind of student learns from. It does not show that people find a map clear or "
+    "that the map is faithful (Fernandes et al., 2022, Learning to scaffold)."
 )
-CURVES = "How each student came to its result: pass by pass over its examples, a line a seed."
+CURVES = "One line per seed: each student's passes over its examples."
 MEASURES = {
     "validation": "Simulability on validation",
     "loss": "Student's loss",
     "outer": "Explainer's outer loss",
 }
 MEASURE_HELP = (
-    "Simulability on the validation examples chooses when to stop and what is kept. The student's loss is the mean of "
-    "a pass: answers and, where it is shown explanations, how far its own are from them. The outer loss is what the "
-    "learned explainer is changed by: the student's answers on held-out examples, without explanations."
+    "Simulability on the validation examples decides when to stop and which pass counts. The student's loss is the "
+    "mean over a pass: its answers and, where it sees explanations, the distance of its own attention from them. The "
+    "outer loss trains the learned explainer: the student's answers on held-out examples, without explanations."
 )
 BASE_OWN = "The teacher's own"
-BASE_HELP = "What students start from: the pre-trained base of the teacher's shape, never the teacher itself."
+BASE_HELP = (
+    "The pre-trained model that students start from; it has the teacher's shape and is never the teacher itself."
+)
 TEACHER_HELP = "An embedded model, a folder of a saved checkpoint, or a hub id such as owner/name. Type to name one."
-SIZES_HELP = "How many examples a student learns from, several between commas. Each size is taught by itself."
-SEEDS_HELP = "A student for each: it draws the examples, their order and the new head."
+SIZES_HELP = "Number of examples a student learns from. Separate several sizes with commas; each is trained separately."
+SEEDS_HELP = "One student per seed. The seed draws the examples, their order and the new head."
 SAVE_HELP = (
-    "Keeps the weights of the median student's explainer, so that method smat can be chosen for this teacher on every "
-    "page and in the command."
+    "Saves the median student's explainer, so that you can choose the method SMaT for this teacher on every page and "
+    "on the command line."
 )
 CITED = (
     "Scaffold: P. Fernandes, M. Treviso, D. Pruthi, A. F. T. Martins and G. Neubig (2022), Learning to scaffold: "
@@ -98,37 +100,34 @@ KINDS: Mapping[str, str] = {
     BORDER: "border patches",
 }
 NO_STUDENT = (
-    "No student of the setting “SMaT, learned” is finished at {}, so that there is no learned explainer to look at. "
-    "Choose the setting above and press Teach."
+    "No student of the setting “SMaT, learned” is finished at {}, so there is no learned explainer to show. Choose the "
+    "setting above and press Teach."
 )
-WHOSE = "The explainer is the one that taught the median student of {}: seed {}, simulability {}."
+WHOSE = "This explainer taught the median student of {}: seed {}, simulability {}."
 
 HEADS = (
-    "How much each head of the teacher weighs in the learned explainer: λ by layer and head, both counted from 0 "
-    "(SMaT, figure 5). Click a cell to see that head on the Attention page."
+    "Weight λ of each of the teacher's heads in the learned explainer, by layer and head, both counted from 0 (SMaT, "
+    "figure 5). Click a cell to open that head on the Attention page."
 )
-EVEN = "All heads have the same weight: nothing was learned beyond the start."
+EVEN = "All heads have the same weight: the explainer learned nothing beyond its start."
 
 MAPS = (
     "The learned and the static explanations of one test example: each is a distribution that sums to 1 over the {} "
     "(SMaT, figures 3 and 4). Special tokens get nothing."
 )
-TRUTH = "The line runs around what is known to matter."
+TRUTH = "The outline marks what is known to matter."
 
 PLAUSIBILITY = (
     "How often an explanation puts a marked {} above an unmarked one: the area under the ROC curve, mean over "
     "examples, 0.5 by chance (SMaT, tables 2 and 6). {} Bars are 95% bootstrap intervals over examples."
 )
-MARKED = {True: "The marks follow from how the examples were made.", False: "The marks are people's."}
+MARKED = {True: "The marks follow from how the examples were made.", False: "The marks were made by people."}
 SUPERVISED = (
-    "Best layer and best head are supervised: each is the highest of all by these very labels, so that they are bounds "
-    "for attention and no fair rivals."
+    "Best layer and best head are supervised: each is the highest of all on these very labels. They are upper bounds "
+    "for attention, not fair competitors."
 )
-NO_MARKS = (
-    "No example of {} says what matters in it, so that nothing can be held against explanations. Choose a data set "
-    "with marks."
-)
-ACTIVE_ALL = "All heads are active (λ > 0), so that there are no inactive ones to compare with."
+NO_MARKS = "No example of {} marks what matters in it, so explanations cannot be scored. Choose a data set with marks."
+ACTIVE_ALL = "All heads are active (λ > 0), so there are no inactive ones to compare with."
 ACTIVE = "Active heads (λ > 0) against inactive ones"
 
 PROTOCOLS = (
@@ -147,10 +146,10 @@ NORMALIZATIONS_CAPTION = (
     "Only what is finished is shown."
 )
 NO_OTHER = (
-    "Taught with SMaT so far: {}. Under **Base and recipe** choose another normalization and press **Teach**; finished "
-    "ones then stand side by side here."
+    "Trained with SMaT so far: {}. Choose another normalization under **Base and recipe** and press **Teach**; "
+    "finished ones appear here side by side."
 )
-NOT_TAUGHT = "not taught"
+NOT_TAUGHT = "not trained"
 PARTS: Mapping[str, str] = {
     "heads": "All layers and heads",
     "smat": TITLES["smat"],
@@ -161,7 +160,7 @@ PARTS: Mapping[str, str] = {
 """What is measured, one after the other."""
 
 
-TITLE = "What is optimized?"
+TITLE = "How it works"
 FIGURE = (
     "Two loops. Inner loop: the student learns to answer like the teacher, with the explainer's maps beside the "
     "examples. Outer loop: the student answers new examples without maps, and the explainer is changed so that it "

@@ -127,12 +127,12 @@ def match_classes(names: Sequence[str], labels: Sequence[str], unnamed: re.Patte
         return ClassMatch(tuple(range(len(names))), f"Classes are compared by their number: {pairs}.")
     if any(index is not None for index in indices):
         missing = _join_names([name for name, index in zip(names, indices, strict=True) if index is None])
-        note = f"The model has no such class as {missing}, so what is right is told of the others only."
+        note = f"The model has no such class as {missing}, so accuracy covers the other classes only."
         return ClassMatch(indices, note)
     return ClassMatch(
         None,
         f"The data set's classes ({_join_names(names)}) are not the model's ({_join_names(labels)}), "
-        "so what is right cannot be told.",
+        "so accuracy cannot be computed.",
     )
 
 

@@ -44,7 +44,7 @@ ATTACKED = {
     "probability": "Attacks move a map of the probability, and the constrained objective keeps the probability.",
 }
 """By the quantity of the attack; runs from before there was one were mixed."""
-SHARED_DATA = "MultiNLI and e-SNLI are stood for by one data set, so that claims of {} rest on the same examples."
+SHARED_DATA = "One data set stands in for both MultiNLI and e-SNLI, so claims of {} rest on the same examples."
 INSIDE: dict[Finding, str] = {"holds": "yes", "does not hold": "no", "undecided": "open"}
 """Whether one number is inside its bounds."""
 COUNTED: dict[Verdict, str] = {
@@ -56,10 +56,10 @@ COUNTED: dict[Verdict, str] = {
 ON_BOUND = "lies on the bound itself, where no number of {} would tell"
 """Of one number."""
 TIME = (
-    "On one processor core like those that the shipped report was made on, all of it takes about {}. What is in the "
-    "cache already is not computed again."
+    "On one processor core like those of the shipped report, the whole run takes about {}. Results already in the "
+    "cache are not computed again."
 )
-UNKNOWN_TIME = "How long that takes cannot be told before such models were run once."
+UNKNOWN_TIME = "The time is unknown until such models have been run once."
 
 
 def rule_text(claim: Claim) -> str:

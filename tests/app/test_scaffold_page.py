@@ -116,10 +116,10 @@ def test_a_cancelled_job_goes_on_where_it_was(plan: ScaffoldPlan, monkeypatch: p
     assert stopped.state == "cancelled"
     page = opened(plan)
     assert "2 students: 2 settings, 1 train size, 1 seed; 1 to teach." in captions(page)
-    assert "not taught yet" in html_of(page)
+    assert "not trained yet" in html_of(page)
     press(page, "Go on")
     finish()
-    assert "not taught yet" not in html_of(opened(plan))
+    assert "not trained yet" not in html_of(opened(plan))
 
 
 def test_a_student_under_way_is_followed(plan: ScaffoldPlan) -> None:

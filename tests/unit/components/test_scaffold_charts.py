@@ -7,10 +7,13 @@ from dataclasses import replace
 import pytest
 
 from components.scaffold.charts import (
+    LEAST_SPAN,
     NO_VALUE,
     NOT_YET,
     NOTHING,
     against,
+    answer_html,
+    answer_sentences,
     base_data,
     cells_data,
     curves_chart,
@@ -22,6 +25,7 @@ from components.scaffold.charts import (
     seeds_data,
     simulability_chart,
     simulability_table,
+    span,
     table_html,
 )
 from components.scaffold.page_texts import FIGURE, about_html, figure_svg
@@ -49,6 +53,30 @@ def test_only_quartiles_that_do_not_overlap_are_called_better_or_worse() -> None
     assert told == {NONE: None, "gradient_l2": "worse", "attention_logits": "", SMAT: "better"}
     without = replace(PLAN, settings=("gradient_l2", SMAT))
     assert against(found(without), cell(SMAT)) is None
+
+
+def test_the_answer_names_what_is_better_and_worse_than_no_explainer_with_quartiles() -> None:
+    size, sentences = answer_sentences(found())
+    assert size == 1000
+    assert sentences == [
+        "Better than without explanations: SMaT, learned 0.910 [0.905:0.915].",
+        "No clear difference (quartiles overlap): Attention logits, all layers 0.815 [0.810:0.820].",
+        "Worse than without explanations: Gradient L2 norm 0.710 [0.705:0.715].",
+        "Without explanations: 0.810 [0.805:0.815].",
+    ]
+    assert "<b>Students with 1,000 examples:</b> Better than" in answer_html(found())
+
+
+def test_without_a_baseline_the_answer_says_so() -> None:
+    _, (sentence,) = answer_sentences(found(replace(PLAN, settings=("gradient_l2", SMAT))))
+    assert sentence.startswith("The highest median is that of SMaT, learned 0.910 [0.905:0.915]. Without the setting")
+
+
+def test_a_small_difference_does_not_fill_the_axis() -> None:
+    assert span([0.527, 0.533]) == pytest.approx([0.48, 0.58])
+    assert span([0.2, 0.9]) == [0.2, 0.9]
+    low, high = span([0.5])
+    assert high - low == pytest.approx(LEAST_SPAN)
 
 
 def test_the_chart_draws_every_cell_and_seed_beside_the_band_of_no_explainer() -> None:
@@ -118,7 +146,7 @@ def test_curves_have_a_line_a_seed_and_a_student_under_way_is_dashed() -> None:
     table = curves_data(lines, "validation")
     assert len(table) == 2 * PASSES + 1
     assert table[table["kept"] == "yes"]["pass"].tolist() == [3, 3]
-    assert table[table["state"] == "being taught"]["pass"].tolist() == [2]
+    assert table[table["state"] == "in training"]["pass"].tolist() == [2]
     assert lines_of(part, NONE, 50, "outer", begun) == []
     assert len(passes_table(lines)) == 2 * PASSES + 2
     spec = curves_chart(lines, "outer", "accuracy", "dark").to_dict()

@@ -120,7 +120,7 @@ def test_the_report_names_its_command_and_holds_every_number(report: Reproductio
     assert first.endswith(declaration().digest)
     assert "/" not in first, "no folder of this machine"
     assert f"`places.json` names folders for: {', '.join(sorted(query.places))}." in rest
-    assert any(line.startswith("MultiNLI and e-SNLI are stood for by one data set") for line in rest)
+    assert any(line.startswith("One data set stands in for both MultiNLI and e-SNLI") for line in rest)
     assert declaration().revised in text
     for claim, one in zip(declaration().claims, report.outcomes, strict=True):
         assert f"### {claim.title}: {one.verdict}" in rest
