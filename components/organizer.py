@@ -30,7 +30,7 @@ TRIES = AttemptLimit()
 HERE = "this machine"
 FORWARDED = {"forwarded", "via", "x-real-ip", "x-client-ip", "true-client-ip", "cf-connecting-ip"}
 """Headers that a proxy adds, besides those that begin with x-forwarded."""
-UNLOCKED_KEY, PASSWORD_KEY, FAILURE_KEY = "organiser_known", "organiser.password", "organiser_said"
+UNLOCKED_KEY, PASSWORD_KEY, FAILURE_KEY = "organizer_known", "organizer.password", "organizer_said"
 NOT_OPEN = (
     "Exegesis opens only in a browser on the machine that runs it. To open it from elsewhere, set "
     f"{PASSWORD} there and start Exegesis again, or let everybody in with: exegesis app --open."
@@ -117,7 +117,7 @@ def _user() -> Mapping[str, object] | None:
 def _draw_log_in(user: Mapping[str, object] | None) -> None:
     with st.container(width=420):
         if has_password():
-            with st.form("organiser", border=False):
+            with st.form("organizer", border=False):
                 st.text_input(
                     "The organizer's password", type="password", key=PASSWORD_KEY, autocomplete="current-password"
                 )
@@ -127,7 +127,7 @@ def _draw_log_in(user: Mapping[str, object] | None) -> None:
             _draw_log_out(st.logout)
         elif user is not None:
             for label, name in providers(st.secrets["auth"]).items():
-                if st.button(label, key=f"organiser.provider.{name or ''}", icon=":material/login:"):
+                if st.button(label, key=f"organizer.provider.{name or ''}", icon=":material/login:"):
                     _log_in_with(name)
             st.caption(BACK)
         if failure := st.session_state.pop(FAILURE_KEY, ""):
@@ -153,7 +153,7 @@ def _log_in_with(provider: str | None) -> None:
 
 def _draw_log_out(action: Callable[[], None]) -> None:
     with st.container(horizontal=True, horizontal_alignment="right"):
-        st.button("Log out", key="organiser.out", type="tertiary", on_click=action)
+        st.button("Log out", key="organizer.out", type="tertiary", on_click=action)
 
 
 def _lock() -> None:
@@ -192,10 +192,10 @@ def is_password(typed: str, visit: Visit, tries: AttemptLimit) -> bool:
     try:
         begun = tries.begin(source)
     except TooManyAttempts:
-        LOG.warning("organiser: too many wrong passwords from %r", source)
+        LOG.warning("organizer: too many wrong passwords from %r", source)
         raise
     if not password or not hmac.compare_digest(_digest(typed), _digest(password)):
-        LOG.warning("organiser: wrong password from %r", source)
+        LOG.warning("organizer: wrong password from %r", source)
         return False
     tries.withdraw(begun)
     return True

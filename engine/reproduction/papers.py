@@ -341,7 +341,7 @@ SETTINGS = {
     "inactive_heads": "mean of the inactive heads",
 }
 NO_EXPLANATIONS = "no explanations"
-NORMALIZATIONS = {"sparsemax": "sparsemax", "softmax": "softmax", "entmax15": "entmax-1.5", "none": "no normalisation"}
+NORMALIZATIONS = {"sparsemax": "sparsemax", "softmax": "softmax", "entmax15": "entmax-1.5", "none": "no normalization"}
 SIDES = {"first": "first texts", "second": "second texts"}
 _NAMES = {**TASKS, **SETTINGS, **NORMALIZATIONS, **SIDES}
 

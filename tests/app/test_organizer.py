@@ -99,7 +99,7 @@ def test_with_a_password_this_machine_must_know_it_too() -> None:
 @pytest.mark.usefixtures("password")
 def test_after_logging_out_the_password_is_asked_again() -> None:
     page = tried(opened(), SECRET)
-    page.button(key="organiser.out").click().run()
+    page.button(key="organizer.out").click().run()
     assert not inside(page)
     assert page.text_input
 

@@ -1,4 +1,4 @@
-"""Organisers log in with a real OpenID provider, from the Study page to the Study page; others do not get in."""
+"""Organizers log in with a real OpenID provider, from the Study page to the Study page; others do not get in."""
 
 from __future__ import annotations
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 
-from tests.project import name_of, sources, tree
+import pytest
+
+from tests.project import ROOT, name_of, sources, tree
 
 OURS = ("pages", "components", "engine", "cache")
 NO_NAMES = {
@@ -49,3 +52,61 @@ def test_the_name_of_a_type_is_given_once() -> None:
         if isinstance(one, ast.ClassDef) and not one.name.startswith("_"):
             places[one.name].append(name_of(file))
     assert not {name: files for name, files in places.items() if len(files) > 1}
+
+
+OLD_WORDS = re.compile(
+    r"\b(colours?|coloured|changed hands|cannot be told|foresees?|foreseen|comes taught|question the maps"
+    r"|organisers?|normalisation|optimised)\b|, meant\b|[0-9}][ \u00a0]%",
+    re.IGNORECASE,
+)
+"""Words that no page, message or document uses; American English has others for them, and writes `98.2%`."""
+PUBLISHED = re.compile(r"[\w.:/-]*normalisation[\w.:/-]*|cannot be told")
+"""A text that is an id as a whole, such as a parameter's value or a verdict of old reports, keeps its spelling."""
+GENERATED = ROOT / "engine" / "data" / "vocabulary.py"
+"""Words of generated data sets: other words would be other data."""
+
+
+def texts() -> Iterator[tuple[str, str]]:
+    """The texts of the code without docstrings, and the documents, each with its place.
+
+    Reports of reproductions are left out: they quote claims as they were declared before the runs.
+    """
+    for file in sources("pages", "components", "engine"):
+        if file == GENERATED:
+            continue
+        nodes = list(ast.walk(tree(file)))
+        alone = {id(node.value) for node in nodes if isinstance(node, ast.Expr)}
+        inside = {id(part) for node in nodes if isinstance(node, ast.JoinedStr) for part in node.values}
+        for node in nodes:
+            if isinstance(node, ast.JoinedStr):
+                yield (
+                    f"{name_of(file)}:{node.lineno}",
+                    "".join(str(part.value) if isinstance(part, ast.Constant) else "{}" for part in node.values),
+                )
+            elif isinstance(node, ast.Constant) and isinstance(node.value, str) and not {id(node)} & (alone | inside):
+                yield f"{name_of(file)}:{node.lineno}", node.value
+    documents = [file for file in sorted((ROOT / "docs").rglob("*.md")) if not file.stem.startswith("reproduction")]
+    for file in [ROOT / "README.md", *documents]:
+        yield name_of(file), file.read_text(encoding="utf-8")
+
+
+def test_no_page_or_document_uses_an_old_word() -> None:
+    found = [
+        (place, word[0])
+        for place, text in texts()
+        if not PUBLISHED.fullmatch(text)
+        for word in OLD_WORDS.finditer(text)
+    ]
+    assert not found
+
+
+@pytest.mark.parametrize(
+    "text", ["The colour", "Foresee it", "98.2 %", "{} %", "positive, meant negative", "5 CHANGED HANDS"]
+)
+def test_the_check_itself_finds_old_words(text: str) -> None:
+    assert OLD_WORDS.search(text)
+
+
+@pytest.mark.parametrize("text", ["color", "98.2%", "meant for texts", "normalization", "unforeseeable"])
+def test_the_check_itself_leaves_other_words(text: str) -> None:
+    assert not OLD_WORDS.search(text)

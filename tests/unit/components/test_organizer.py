@@ -102,7 +102,7 @@ def test_the_log_names_the_address_and_never_what_was_typed(caplog: pytest.LogCa
         is_password("my guess", Visit("10.0.0.7\nforged line"), AttemptLimit())
         is_password("my guess", Visit("10.0.0.7"), AttemptLimit())
         is_password(SECRET, Visit("10.0.0.7"), AttemptLimit())
-    assert caplog.messages == [f"organiser: wrong password from {source!r}" for source in ("unknown", "10.0.0.7")]
+    assert caplog.messages == [f"organizer: wrong password from {source!r}" for source in ("unknown", "10.0.0.7")]
 
 
 @pytest.mark.parametrize(

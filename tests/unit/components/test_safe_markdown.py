@@ -1,4 +1,4 @@
-"""Organisers' Markdown: what it may say, and all that it may not do."""
+"""Organizers' Markdown: what it may say, and all that it may not do."""
 
 from __future__ import annotations
 
