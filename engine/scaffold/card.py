@@ -62,7 +62,7 @@ class ExplainerCard:
             return f"was compared with no other setting (simulability {learned})"
         if min(summary.seeds for summary in self.simulability.values()) < FEW_SEEDS:
             return (
-                f"was learned with few seeds: it is not known whether it teaches better than {_setting_titles(others)}"
+                f"was learned with few seeds: whether it teaches better than {_setting_titles(others)} cannot be told"
             )
         return "; ".join(_against(learned, name, summary) for name, summary in others.items())
 

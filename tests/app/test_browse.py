@@ -206,7 +206,7 @@ def test_pairs_and_texts_without_labels(model: str, tmp_path: Path) -> None:
 def test_classes_that_are_not_the_models_are_not_called_wrong(model: str, tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [{"text": text, "label": f"topic {i}"} for i, text in enumerate(CORPUS)]
     page = predicted(opened(model=model, data=written(tmp_path, rows)), "Predict all 5 examples")
-    assert "are not the model's (LABEL_0, LABEL_1), so what is right cannot be told." in told(page)
+    assert "are not the model's (LABEL_0, LABEL_1), so accuracy cannot be computed." in told(page)
     assert "Accuracy" not in told(page)
     assert "Verdict" not in page.dataframe[0].value
 

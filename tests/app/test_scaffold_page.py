@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.library.cards import MODEL_KEY
 from components.navigation import SCAFFOLD
 from components.scaffold.controls import key
 from components.scaffold.runs import KIND, spec_of
@@ -82,7 +83,7 @@ def test_what_is_pressed_is_taught_shown_kept_and_opens_again_without_a_model(
     page = opened(plan)
     assert jobs.list_jobs() == []
     assert "2 students: 2 settings, 1 train size, 1 seed; 2 to teach." in captions(page)
-    assert any("No student of this plan is finished yet" in text.value for text in page.markdown)
+    assert any("No student of this plan has been trained yet" in text.value for text in page.markdown)
     press(page, "Teach")
     finish()
     for name in ("engine.scaffold.training_sets.load_classifier", "engine.models.loading.load_model"):
@@ -219,6 +220,7 @@ def test_the_library_offers_to_train_an_explainer_for_a_model(monkeypatch: pytes
     monkeypatch.setattr("streamlit.switch_page", lambda page, query_params: asked.append((page, query_params)))
     page = AppTest.from_file(str(ROOT / "pages" / "library.py"), default_timeout=SECONDS)
     page.query_params["section"] = "models"
+    page.session_state[MODEL_KEY] = "bert-nli"
     page.run().button("train-for-bert-nli").click().run()
     assert not page.exception
     assert asked == [(SCAFFOLD.path, train_link("text", "bert-nli", opening_state("text").data))]

@@ -105,7 +105,7 @@ def test_trivial_protocols_of_texts_and_of_pictures() -> None:
 def test_pictures_are_drawn_with_their_maps() -> None:
     page = opened(PICTURES, "maps")
     assert "xg-beside" in said(page)
-    assert "The line runs around what is known to matter." in said(page)
+    assert "The outline marks what is known to matter." in said(page)
 
 
 def test_both_texts_of_a_pair_are_drawn() -> None:
@@ -117,6 +117,6 @@ def test_both_texts_of_a_pair_are_drawn() -> None:
 def test_without_a_learned_explainer_it_is_said_what_to_do(section: str) -> None:
     plan = replace(PLAN, settings=(NONE,), seeds=(0,), recipe=replace(RECIPE, test=41))
     told = said(opened(plan, section))
-    wanted = "Taught with SMaT so far: none." if section == "normalisations" else "press **Teach**"
+    wanted = "Trained with SMaT so far: none." if section == "normalisations" else "press **Teach**"
     assert wanted in told or "No student of the setting" in told
     assert SMAT in SCORES

@@ -122,7 +122,7 @@ def test_a_set_is_predicted_listed_failures_first_and_walked_by_mouse_and_key(
     page.wait_for_url(re.compile("sort="), timeout=TIMEOUT_MS)
     settled(page)
     expect(small(page).nth(0)).to_have_accessible_name(re.compile(": wrong$"), timeout=TIMEOUT_MS)
-    told = [re.search(r"with ([\d.]+)\s%: (\w+)$", name) for name in names(page)]
+    told = [re.search(r"with ([\d.]+)%: (\w+)$", name) for name in names(page)]
     verdicts = [(one[2], float(one[1])) for one in told if one]
     wrong = [share for verdict, share in verdicts if verdict == "wrong"]
     right = [share for verdict, share in verdicts if verdict == "right"]

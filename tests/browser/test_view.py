@@ -65,8 +65,7 @@ PICTURE_LINK = {"data": "scenes:count=3", "index": "0", "method": "random"}
 PICTURE_TOUCHED = (Choice("1", "index", "1"), Choice("2", "index", "2"))
 HEADS_LINK = {"input": "text", "text": "a good film", "pair": "a bad end"}
 HEADS_TOUCHED = (Choice("Lines", "detail", "lines"), Choice("Received", "view", "received"))
-COMPARE_LINK = {"input": "text", "text": "a good film", "column": "none"}
-COMPARE_TOUCHED = (Choice("Tokens", "unit", "token"), Choice("3", "seed", "3"))
+COMPARE_LINK = {"input": "text", "data": "reviews", "index": "0", "column": "none"}
 CASES = {
     "text": Case(
         f"/{TEXT.url_path}",
@@ -108,9 +107,12 @@ CASES = {
     "compare": Case(
         f"/{COMPARE.url_path}",
         COMPARE_LINK | {"layout": "text", "scale": "common", "gamma": "0.5", "order": "size", "percent": "25"},
-        {"Layout": "Text", "Scale": "Common", "Gamma": "0.5", "Order": "By size", "Top": "25%"},
-        COMPARE_TOUCHED,
-        Choice("Table", "layout", ""),
+        {
+            "Explained class": "As each model predicts", "Show": "Scores", "Unit": "Words", "Layout": "Text",
+            "Scale": "Common", "Gamma": "0.5", "Ranking": "Absolute value", "Top": "25%",
+        },
+        TEXT_TOUCHED,
+        Choice("Table", "layout", "table"),
     ),
 }  # fmt: skip
 

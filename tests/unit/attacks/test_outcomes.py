@@ -120,7 +120,7 @@ def test_by_one_quantity_a_constrained_attack_keeps_the_probability_and_by_the_m
     for quantity in ("logit", "mixed"):
         given = {"objective": "constrained", "quantity": quantity, "steps": 60, "starts": 1}
         moved[quantity] = attacked(
-            [AttackRequest("gpt2-marked", "gradient_x_input", source.read(at).input, given) for at in range(3)]
+            [AttackRequest("gpt2-marked", "gradient_x_input", source.read(at).input, given) for at in range(6)]
         )
     assert all(found.outcome == FOOLED for found in moved["logit"])
     assert max(found.probability_distance for found in moved["mixed"]) > TOLERANCE

@@ -50,7 +50,7 @@ def test_verdicts_and_failure_cases_first_without_reading_a_picture() -> None:
 
 def test_without_labels_or_with_other_classes_nothing_is_right_or_wrong() -> None:
     none = picture_table(pictures((None, None), ()), [said(0.7), said(0.2)])
-    assert none.note == "This data set has no labels, so what is right cannot be told."
+    assert none.note == "This data set has no labels, so accuracy cannot be computed."
     others = picture_table(pictures((0, 1), ("owl", "eel")), [said(0.7), said(0.2)])
     assert "(owl, eel) are not the model's (cat, dog)" in others.note
     for found in (none, others):

@@ -63,7 +63,7 @@ def test_name_label_and_what_the_model_makes_of_them_are_lines_of_their_own() ->
     )
     of_digits = describe_picture(PictureFocus("digits-vit", chosen=read_picture(opened, 0)), opened)
     assert of_digits[0] == "Validation 0: car."
-    assert "so what is right cannot be told" in of_digits[1]
+    assert "so accuracy cannot be computed" in of_digits[1]
     assert of_digits[2] == "64 × 64 pixels, resized to 32 × 32."
     assert describe_picture(PictureFocus("scenes-vit"), opened) == ()
 
