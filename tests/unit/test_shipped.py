@@ -129,8 +129,8 @@ EACH = [
 ]
 
 
-ROUNDING = 1e-3
-"""The share of the largest score by which two processors may differ: a gradient in float32 is a sum that cancels."""
+ROUNDING = 3e-4
+"""The share of the largest score by which two processors may differ; 1.1e-4 is the most that was seen."""
 
 
 @pytest.mark.parametrize("asked", EACH)
