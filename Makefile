@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 INSTALL := $(BIN)/python -m pip install --quiet --no-input --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help app test test-all mutants check format lint types bench constraints clean
+.PHONY: help app test test-all mutants check format lint types bench docs constraints clean
 
 help:
 	@echo "make app      install and open the dashboard (PORT=$(PORT))"
@@ -21,6 +21,7 @@ help:
 	@echo "make test-all the same with the slow tests"
 	@echo "make mutants  change one line at a time and see whether the tests notice"
 	@echo "make check    format, lint, types, then the tests"
+	@echo "make docs     build the documentation as a website in build/docs"
 	@echo "make bench    side-by-side measurements against other libraries"
 	@echo "make clean    remove the environment and every tool's leftovers"
 
@@ -40,6 +41,10 @@ $(VENV)/.dev: pyproject.toml constraints.txt $(VENV)/.made
 	@echo "Installing Exegesis and its test tools into $(VENV); the first time takes a few minutes."
 	@$(INSTALL) --editable '.[dev]'
 	@$(INSTALL) --no-deps lxt  # its rules alone: the rest of it asks for bitsandbytes and torchvision
+	@touch $@ $(VENV)/.app
+
+$(VENV)/.docs: pyproject.toml constraints.txt $(VENV)/.made
+	@$(INSTALL) --editable '.[docs]'
 	@touch $@ $(VENV)/.app
 
 app: $(VENV)/.app
@@ -74,6 +79,11 @@ types: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# MkDocs announces its next version unless this variable is set.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+	@echo "Open build/docs/index.html in a browser."
 
 # The tested versions, written anew from the environment that has just passed the tests. A local build
 # tag such as +cpu is cut off: it names a build of the same version, and each machine has its own.

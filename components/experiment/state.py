@@ -1,7 +1,6 @@
-"""The state of an experiment's page: read from the link, held by the widgets, written back to the link.
+"""What an experiment's page shows, as plain values: read from the link and written back to it.
 
-Each field of the plan and of the view (how results are displayed) is an option: see `engine.experiments.options`.
-Texts and images have separate sessions, so that switching between them loses nothing.
+The fields of the plan and of the view (how its results are looked at) are options: see `engine.experiments.options`.
 """
 
 from __future__ import annotations
@@ -9,8 +8,6 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
-
-import streamlit as st
 
 from components.links import (
     Params,
@@ -24,7 +21,6 @@ from components.links import (
     write_option,
     write_record,
 )
-from components.state import KINDS, KindSwitch, PageSession, Selection, control_values
 from engine.experiments.base import Experiment, experiment_of
 from engine.experiments.options import options_of, page_options
 from engine.params import Plain, from_mapping
@@ -32,16 +28,13 @@ from engine.registry import Explainer
 
 Methods = Mapping[str, Explainer]
 MOST_MODELS = 40
-VIEW = "look."
-"""Prefix of the widget keys of the view."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ExperimentState:
-    """The plan and the view as the controls show them.
+    """`plan`: as the controls show it, with parameters of methods that are not chosen, too; see `plan_of`.
 
-    `plan`: includes parameters of methods that are not selected; see `plan_of`. `texts`: lists that a control holds as
-    one text, as typed; they replace the plan's own values.
+    `texts`: as they were typed, the lists that a control holds as one text; the plan's own do not count.
     """
 
     kind: str
@@ -52,13 +45,13 @@ class ExperimentState:
 
 @dataclass(frozen=True)
 class NoView:
-    """For experiments without view options."""
+    """For experiments whose results are looked at in one way."""
 
 
 def read_state(
     own: Experiment, view: type, kind: str, query: Query, methods: Methods
 ) -> tuple[ExperimentState, list[str]]:
-    """The state in a link, and a sentence for each value in it that is invalid."""
+    """The state that a link asks for, and a sentence for everything in it that is not known."""
     wrong: list[str] = []
     start, last = own.opens_with[kind], last_values(query)
     values: dict[str, Any] = {}
@@ -79,7 +72,7 @@ def read_state(
 
 
 def write_state(state: ExperimentState) -> Query:
-    """The link that reopens the state: the input kind, and each value that differs from its default."""
+    """The link that reopens the state: only what differs from the usual is written, and always the kind."""
     own = experiment_of(state.plan)
     start, query = own.opens_with[state.kind], {"input": [state.kind]}
     for name, one in page_options(own.plan).items():
@@ -96,7 +89,7 @@ def write_state(state: ExperimentState) -> Query:
 
 
 def plan_of(state: ExperimentState) -> Any:
-    """The plan for the engine, equal to the command's. Raises UsageError for a text that is not a valid list."""
+    """What is asked of the engine, the same as the command asks. Errors: a text that is no list of what it must be."""
     params = {method: given for method, given in state.plan.params.items() if method in state.plan.methods}
     kind: type = type(state.plan)
     options = options_of(kind)
@@ -105,7 +98,7 @@ def plan_of(state: ExperimentState) -> Any:
 
 
 def state_of(plan: Any, view: type) -> ExperimentState:
-    """The state that shows a plan."""
+    """The state that shows what was carried out before."""
     kind: type = type(plan)
     options = page_options(kind).values()
     texts = {one.name: list_text(getattr(plan, one.name)) for one in options if one.get("parse")}
@@ -113,7 +106,7 @@ def state_of(plan: Any, view: type) -> ExperimentState:
 
 
 def plan_link(plan: Any, **view: str) -> Query:
-    """The link that opens a plan on its page. `view`: view options by their names in the link."""
+    """The link that opens a plan on its page. `view`: how its results are looked at, as the link names it."""
     return write_state(state_of(plan, NoView)) | {name: [value] for name, value in view.items()}
 
 
@@ -123,88 +116,14 @@ def list_text(values: Sequence[object]) -> str:
 
 
 def typed_params(params: Params, methods: Methods) -> dict[str, dict[str, Plain]]:
-    """Method parameters parsed from text."""
+    """Parameters of methods as they are computed with, from texts."""
     kinds = {method: from_mapping(methods[method].params, given, method) for method, given in params.items()}
     return {method: {name: getattr(kinds[method], name) for name in given} for method, given in params.items()}
 
 
 def read_models(given: Sequence[str], start: tuple[str, ...], wrong: list[str]) -> tuple[str, ...]:
-    """The models that a link names, else the default ones."""
+    """The models that a link names, else those of the start."""
     named = tuple(dict.fromkeys(name.strip() for name in given if name.strip()))
     if len(named) > MOST_MODELS:
-        wrong.append(f"model: at most {MOST_MODELS} at once, got {len(named)}. The first {MOST_MODELS} are used.")
+        wrong.append(f"model: at most {MOST_MODELS} at once, got {len(named)}. The first ones are taken.")
     return named[:MOST_MODELS] if given else start
-
-
-class Apart(Selection):
-    """A selection that is not shared with other pages, since many models and examples do not fit there."""
-
-    def carry(self, link: Mapping[str, list[str]]) -> None:
-        """Do nothing."""
-
-
-class ExperimentSession:
-    """The widgets and the link of an experiment's page.
-
-    `page`: prefix of its keys. `view`: a frozen dataclass of view options.
-    """
-
-    def __init__(self, own: Experiment, page: str, view: type) -> None:
-        self.experiment, self.page, self.view = own, page, view
-        self.input_kind = KindSwitch(page, {})
-        apart = Apart(f"{page}_apart.", f"{page}_apart", ())
-        self.sessions = {kind: PageSession(f"{page}_{kind}", apart, ()) for kind in KINDS}
-
-    def key(self, kind: str, name: str) -> str:
-        """The widget key of a control."""
-        return self.sessions[kind].key(name)
-
-    def put(self, kind: str, name: str, value: object) -> None:
-        """Set a control before it is drawn."""
-        self.sessions[kind].put(name, value)
-
-    def put_view(self, kind: str, name: str, value: object) -> None:
-        """Set a field of the view."""
-        self.put(kind, f"{VIEW}{name}", value)
-
-    def load(self, kind: str, methods: Methods) -> tuple[ExperimentState, list[str]]:
-        """Fill the widgets that have no value yet. Returns the state of the last link and its invalid values."""
-        session = self.sessions[kind]
-        link, fresh = session.follow()
-        state, wrong = read_state(self.experiment, self.view, kind, link, methods)
-        self._fill(state)
-        said = session.tell(wrong, fresh)
-        if fresh and wrong:
-            session.correct(write_state(state), [])  # an invalid value is not passed on
-        return state, said
-
-    def from_widgets(self, loaded: ExperimentState, methods: Methods) -> ExperimentState:
-        """The state that the controls show now; controls that are not drawn keep the loaded value."""
-        session = self.sessions[loaded.kind]
-        names = [name for name in page_options(self.experiment.plan) if name not in loaded.texts]
-        plan = session.read_record("", loaded.plan, names)
-        params = typed_params(session.params(methods), methods)
-        return replace(
-            loaded,
-            texts={**loaded.texts, **{name: text.strip() for name, text in session.values("", loaded.texts).items()}},
-            plan=replace(plan, params=params),
-            view=session.read_record(VIEW, loaded.view),
-        )
-
-    def save(self, state: ExperimentState, loaded: ExperimentState) -> None:
-        """Save the state and write it to the address if it changed."""
-        changed = state != loaded or self.input_kind.unsaid(state.kind)
-        self.sessions[state.kind].save(write_state(state) if changed else {}, changed)
-
-    def turn_to(self, state: ExperimentState) -> None:
-        """Switch to another plan (in a callback)."""
-        self.sessions[state.kind].clear()
-        self._fill(state)
-        st.session_state[self.input_kind.switched] = state.kind
-
-    def _fill(self, state: ExperimentState) -> None:
-        session = self.sessions[state.kind]
-        session.fill(state.texts)
-        session.fill(control_values("", state.plan, page_options(self.experiment.plan)))
-        session.fill(control_values(VIEW, state.view))
-        session.fill({f"{id}.{name}": value for id, own in state.plan.params.items() for name, value in own.items()})

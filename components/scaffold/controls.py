@@ -15,7 +15,7 @@ import streamlit as st
 from components.controls import PERSIST, field_widgets
 from components.errors import show_error
 from components.experiment.controls import Places, data_control
-from components.experiment.state import Apart
+from components.experiment.session import Apart
 from components.scaffold.page_texts import (
     BASE_HELP,
     BASE_OWN,

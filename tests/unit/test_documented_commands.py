@@ -14,15 +14,16 @@ from engine.params import from_mapping
 from engine.registry import explainer
 from tests.project import ROOT
 
-DOCUMENTS = (
-    "README.md", "CONTRIBUTING.md", "docs/attacks.md", "docs/command-line.md", "docs/models-and-data.md",
-    "docs/study.md",
-)  # fmt: skip
+DOCUMENTS = [
+    ROOT / "README.md",
+    ROOT / "CONTRIBUTING.md",
+    *(file for file in sorted((ROOT / "docs").rglob("*.md")) if not file.stem.startswith("reproduction-")),
+]
 
 
 def documented() -> list[list[str]]:
     """The arguments of each `exegesis ...` line in a block of shell commands."""
-    texts = [(ROOT / name).read_text(encoding="utf-8") for name in DOCUMENTS]
+    texts = [file.read_text(encoding="utf-8") for file in DOCUMENTS]
     blocks = "\n".join(re.findall(r"```sh\n(.*?)```", "\n".join(texts), flags=re.DOTALL))
     lines = [shlex.split(line, comments=True) for line in blocks.splitlines()]
     return [line[1:] for line in lines if line[:1] == ["exegesis"]]
