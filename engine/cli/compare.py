@@ -46,14 +46,14 @@ def compare(
     dataset: DatasetOption = None,
     index: IndexOption = None,
     examples: Annotated[
-        str | None, typer.Option(metavar="N", help="Search so many examples of --dataset for disagreement.")
+        str | None, typer.Option(metavar="N", help="Search N examples of --dataset for disagreement.")
     ] = None,
     split: SplitOption = None,
     target: TargetOption = None,
-    unit: Annotated[str, typer.Option(metavar="U", help="What is compared in texts: word or token.")] = "word",
+    unit: Annotated[str, typer.Option(metavar="U", help="Unit to compare in texts: word or token.")] = "word",
     measure: Annotated[str, typer.Option(metavar="M", help="spearman or top_k.")] = "spearman",
-    order: Annotated[str, typer.Option(metavar="O", help="Rank scores with their sign, or by size.")] = "sign",
-    percent: Annotated[str, typer.Option(metavar="P", help="Of the parts that count as the top.")] = "15",
+    order: Annotated[str, typer.Option(metavar="O", help="Rank scores by sign or by size: sign or size.")] = "sign",
+    percent: Annotated[str, typer.Option(metavar="P", help="Percentage of the units that count as the top.")] = "15",
     seed: SeedOption = "0",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:

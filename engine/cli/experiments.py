@@ -131,7 +131,7 @@ def run_experiment(
         if file is not None:
             print(f"Written: {output.visible(str(file))}, {sum(1 for _ in rows_of(result)):,} rows")
     if not any(one.examples for one in part_results(result)):
-        raise typer.Exit(fail(f"{own.id}: {failed}; why is said above.", FAILED))
+        raise typer.Exit(fail(f"{own.id}: {failed}; see the reasons above.", FAILED))
 
 
 def mean_table(result: Any) -> Iterator[RenderableType]:
@@ -155,7 +155,7 @@ def require_value(option: str, value: str) -> str:
 def check_job(job: bool, executor: str) -> None:
     """Refuse a job for another machine."""
     if job and executor != "local":
-        raise UsageError(f"--job: is done on this machine, got --executor {executor} too. Leave one of them out.")
+        raise UsageError(f"--job: jobs run on this machine, got --executor {executor} too. Leave one of them out.")
 
 
 def rows_file(out: str | None) -> Path | None:
@@ -183,7 +183,7 @@ def worked(
         try:
             result = work(report, cancel)
         except Cancelled:
-            message = f"{kind}: stopped; finished parts are kept. The same command goes on."
+            message = f"{kind}: stopped; finished parts are stored. Run the same command to resume."
             raise typer.Exit(fail(message, STOPPED)) from None
     if status := result_store().status:
         note(status)

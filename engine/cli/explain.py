@@ -35,7 +35,7 @@ COLUMN_GAP = 3
 
 def explain(
     model: options.ModelOption = options.DEFAULT_MODEL,
-    method: Annotated[str, typer.Option(metavar="A,B", help="Methods between commas, or 'all'.")] = "",
+    method: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated methods, or 'all'.")] = "",
     text: options.TextOption = None,
     text_pair: options.TextPairOption = None,
     image: options.ImageOption = None,
@@ -48,9 +48,9 @@ def explain(
     head: options.HeadOption = None,
     seed: options.SeedOption = "0",
     dtype: options.DtypeOption = "float32",
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list, one object a method.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON: a list with one object per method.")] = False,
 ) -> None:
-    """Explain a prediction: a score per token or patch, by one or more methods."""
+    """Explain a prediction: one score per token or patch, by one or more methods."""
     check_dtype(dtype)
     number = options.read_whole("--seed", seed)
     with output.stdout_reserved():

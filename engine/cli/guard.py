@@ -99,11 +99,10 @@ def _options(command: Any) -> list[str]:
 def _unexpected_message(error: Exception) -> str:
     message = f"unexpected {type(error).__name__}: {error}".rstrip(": ")
     try:
-        return f"{message}. This is a fault of Exegesis; the full traceback is in {_write_traceback(error)}."
+        return f"{message}. This is a bug in Exegesis; the traceback is in {_write_traceback(error)}."
     except OSError as second:
-        return (
-            f"{message}. Its traceback could not be kept in {home() / 'logs'} ({second.strerror}); set EXEGESIS_HOME."
-        )
+        folder = home() / "logs"
+        return f"{message}. The traceback could not be written to {folder} ({second.strerror}); set EXEGESIS_HOME."
 
 
 def _write_traceback(error: Exception) -> Path:

@@ -43,15 +43,15 @@ def heads(
     column: options.ColumnOption = None,
     target: options.TargetOption = None,
     head: options.HeadOption = None,
-    score: Annotated[str, typer.Option(metavar="A,B", help="Scores between commas. [default: all]")] = "",
-    against: Annotated[str, typer.Option(metavar="METHOD", help="Compare the maps with this attribution method.")] = "",
-    query: Annotated[str | None, typer.Option(metavar="N", help="Compare what position N attends to.")] = None,
-    top: Annotated[str | None, typer.Option(metavar="N", help="Only the N heads largest by the first score.")] = None,
+    score: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated scores. [default: all]")] = "",
+    against: Annotated[str, typer.Option(metavar="METHOD", help="Compare heads with this attribution method.")] = "",
+    query: Annotated[str | None, typer.Option(metavar="N", help="Compare only what position N attends to.")] = None,
+    top: Annotated[str | None, typer.Option(metavar="N", help="Only the N heads with the largest first score.")] = None,
     seed: options.SeedOption = "0",
     dtype: options.DtypeOption = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with a row per head.")] = False,
 ) -> None:
-    """Show what each attention head looks at and whether it matters."""
+    """Show what each attention head attends to and whether it matters."""
     check_dtype(dtype)
     limit = None if top is None else options.read_whole("--top", top, 1)
     number = options.read_whole("--seed", seed)

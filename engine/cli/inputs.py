@@ -150,7 +150,7 @@ def read_methods(option: str, typed: str, kind: str, models: Sequence[str] = ())
     methods = all_explainers(kind)
     if not typed.strip():
         known = ", ".join(methods)
-        raise UsageError(f"{option}: is missing. Give one or more between commas, or {ALL}. Known: {known}.")
+        raise UsageError(f"{option}: is missing. Give one or more, separated by commas, or {ALL}. Known: {known}.")
     names = read_names(option, typed)
     if names == [ALL]:
         return [method for method in methods.values() if _is_supported(method, models)], True

@@ -16,7 +16,7 @@ from engine.format import size_text
 from engine.health import Finding, examine
 from engine.store import result_store
 
-cache_commands = typer.Typer(cls=Commands, rich_markup_mode=None, help="Show, check and shrink the disk cache.")
+cache_commands = typer.Typer(cls=Commands, rich_markup_mode=None, help="Show, check and shrink the result cache.")
 
 
 def doctor(as_json: JsonOption = False) -> None:
@@ -42,7 +42,7 @@ def _finding_line(finding: Finding) -> str:
 
 @cache_commands.command()
 def stats(as_json: JsonOption = False) -> None:
-    """How many results are kept and how much room they take."""
+    """Show the number of results and their size."""
     counts = result_store().stats()
     if as_json:
         print_json({key: value for key, value in counts.as_plain().items() if key not in ("hits", "misses")})
@@ -57,7 +57,7 @@ def stats(as_json: JsonOption = False) -> None:
 
 @cache_commands.command()
 def check(as_json: JsonOption = False) -> None:
-    """Read every entry; drop the damaged ones, which will be computed anew."""
+    """Read every entry and delete damaged ones. They are computed again when needed."""
     report = result_store().check()
     plain = {
         "checked": report.checked,
@@ -65,7 +65,7 @@ def check(as_json: JsonOption = False) -> None:
         "replaced": report.replaced,
         "trouble": report.status,
     }
-    sentence = f"{report.checked:,} entries read, {report.dropped:,} damaged ones dropped. {report.status}".strip()
+    sentence = f"{report.checked:,} entries read, {report.dropped:,} damaged ones deleted. {report.status}".strip()
     _print(plain, sentence, as_json)
     # A replaced file says so in its status, but it is whole again.
     if report.status and not report.replaced:
@@ -75,11 +75,11 @@ def check(as_json: JsonOption = False) -> None:
 @cache_commands.command()
 def prune(
     max_bytes: Annotated[
-        str | None, typer.Option(metavar="SIZE", help="As 500MB. [default: the cache's bound]")
+        str | None, typer.Option(metavar="SIZE", help="Size such as 500MB. [default: the limit of the cache]")
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Drop the least recently used results until the rest fits, and give the room back."""
+    """Delete the least recently used results until the rest fits, and free the disk space."""
     limit = None if max_bytes is None else read_size("--max-bytes", max_bytes)
     store = result_store()
     dropped = store.prune(limit)
@@ -88,19 +88,21 @@ def prune(
 
 @cache_commands.command()
 def clear(yes: YesOption = False, as_json: JsonOption = False) -> None:
-    """Drop every result. Finished parts of interrupted work are lost too."""
+    """Delete all results, including finished parts of interrupted jobs."""
     store = result_store()
     if not yes:
         count = store.stats().entries
         if not is_interactive():
-            raise UsageError(f"cache clear: would drop {count:,} results and cannot ask here. Give --yes to do it.")
-        typer.confirm(f"Drop {count:,} results in {store.folder}?", abort=True, err=True)
+            raise UsageError(
+                f"cache clear: would delete {count:,} results and cannot ask for confirmation. Add --yes to confirm."
+            )
+        typer.confirm(f"Delete {count:,} results in {store.folder}?", abort=True, err=True)
     _finish(store, store.clear(), as_json)
 
 
 def _finish(store: Store, dropped: int, as_json: bool) -> None:
     plain = {"dropped": dropped, "trouble": store.status}
-    _print(plain, f"{dropped:,} results dropped. {store.status}".strip(), as_json)
+    _print(plain, f"{dropped:,} results deleted. {store.status}".strip(), as_json)
     if store.status:
         raise typer.Exit(FAILED)
 

@@ -14,7 +14,7 @@ from engine.cli.options import JsonOption, read_id, read_json_file
 from engine.errors import ExegesisError, UsageError
 from engine.jobs import Job
 
-Number = Annotated[str, typer.Argument(metavar="ID", help="The number of the job.")]
+Number = Annotated[str, typer.Argument(metavar="ID", help="ID of the job.")]
 
 
 class JobCommands(Commands):
@@ -70,7 +70,7 @@ def show(number: Number, as_json: JsonOption = False) -> None:
 @app.command()
 def run(
     spec: Annotated[str, typer.Argument(metavar="FILE", help="The job as JSON; '-' reads stdin.")],
-    kind: Annotated[str, typer.Option(metavar="KIND", help="The kind of job.")] = "explain",
+    kind: Annotated[str, typer.Option(metavar="KIND", help="Kind of job.")] = "explain",
     as_json: JsonOption = False,
 ) -> None:
     """Run a job in the foreground. If interrupted, resume it with 'exegesis jobs resume'."""

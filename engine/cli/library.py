@@ -76,13 +76,13 @@ def _accuracy(card: dict[str, Any]) -> str:
 def datasets(
     name: Annotated[
         str | None,
-        typer.Argument(metavar="[DATASET]", help="Name, file, folder, zip file of pictures or hub:owner/name."),
+        typer.Argument(metavar="[DATASET]", help="Name, file, folder, zip file of images or hub:owner/name."),
     ] = None,
-    split: Annotated[str | None, typer.Option(metavar="S", help="Which split.")] = None,
+    split: Annotated[str | None, typer.Option(metavar="S", help="Split of the data set.")] = None,
     column: ColumnOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the data sets, or read and describe one."""
+    """List the data sets, or describe one."""
     if name is None:
         return _list_datasets(as_json)
     columns = read_pairs("--column", column or [], "text=review") or None

@@ -22,25 +22,29 @@ DEFAULT_MODEL = "reviews-minilm"
 MAX_NUMBER, MAX_ID = 2**63 - 1, 2**31 - 1
 """What seeds and counts hold, and the numbers of studies and jobs in a database."""
 
-ModelOption = Annotated[str, typer.Option(metavar="M", help="Embedded model, folder or hub id.")]
+ModelOption = Annotated[str, typer.Option(metavar="M", help="Embedded model, folder or hub ID.")]
 TextOption = Annotated[str | None, typer.Option(metavar="T", help="The text; '-' reads stdin.")]
 TextPairOption = Annotated[str | None, typer.Option(metavar="T", help="The second text of a pair.")]
-ImageOption = Annotated[str | None, typer.Option(metavar="F", help="A picture: PNG, JPEG, WebP or GIF.")]
-DatasetOption = Annotated[str | None, typer.Option(metavar="D", help="Take the text or picture from a data set.")]
-IndexOption = Annotated[str | None, typer.Option(metavar="I", help="Which example of it, from 0.")]
-SplitOption = Annotated[str | None, typer.Option(metavar="S", help="Which part of the data set.")]
-ColumnOption = Annotated[list[str] | None, typer.Option(metavar="ROLE=NAME", help="Columns, as text=review.")]
-TargetOption = Annotated[str | None, typer.Option(metavar="L", help="Class to explain. [default: the predicted]")]
-HeadOption = Annotated[list[str] | None, typer.Option(metavar="LAYER.HEAD=S", help="Scale a head; 0 is off.")]
-ParamOption = Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="A parameter of a method.")]
-SeedOption = Annotated[str, typer.Option(metavar="N", help="Seed of what is random.")]
+ImageOption = Annotated[str | None, typer.Option(metavar="F", help="An image: PNG, JPEG, WebP or GIF.")]
+DatasetOption = Annotated[str | None, typer.Option(metavar="D", help="Take the text or image from a data set.")]
+IndexOption = Annotated[str | None, typer.Option(metavar="I", help="Index of the example, from 0.")]
+SplitOption = Annotated[str | None, typer.Option(metavar="S", help="Split of the data set.")]
+ColumnOption = Annotated[
+    list[str] | None, typer.Option(metavar="ROLE=NAME", help="Columns of a file, such as text=review.")
+]
+TargetOption = Annotated[str | None, typer.Option(metavar="L", help="Class to explain. [default: the predicted one]")]
+HeadOption = Annotated[list[str] | None, typer.Option(metavar="LAYER.HEAD=S", help="Scale a head; 0 switches it off.")]
+ParamOption = Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="Parameter of a method.")]
+SeedOption = Annotated[str, typer.Option(metavar="N", help="Random seed.")]
 DtypeOption = Annotated[str, typer.Option(metavar="D", help="Precision: float32, bfloat16, ...")]
-JobOption = Annotated[bool, typer.Option("--job", help="Do it as a job, seen and cancelled elsewhere.")]
-ExecutorOption = Annotated[str, typer.Option(metavar="local|ray", help="Here, or on a Ray cluster.")]
-AddressOption = Annotated[str | None, typer.Option(metavar="A", help="Of the Ray cluster, as host:port.")]
-OutOption = Annotated[str | None, typer.Option(metavar="FILE", help="A row a value: .csv, .json or .parquet.")]
+JobOption = Annotated[bool, typer.Option("--job", help="Run as a job that the Library page shows.")]
+ExecutorOption = Annotated[str, typer.Option(metavar="local|ray", help="On this machine or on a Ray cluster.")]
+AddressOption = Annotated[str | None, typer.Option(metavar="A", help="Address of the Ray cluster, host:port.")]
+OutOption = Annotated[
+    str | None, typer.Option(metavar="FILE", help="File with one row per value: .csv, .json or .parquet.")
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 def read_whole(option: str, value: str, low: int = 0, high: int = MAX_NUMBER) -> int:
@@ -64,7 +68,7 @@ def read_numbers(option: str, value: str) -> list[float]:
     except ValueError:
         numbers = [math.nan]
     if not all(map(math.isfinite, numbers)):
-        raise not_allowed(option, "numbers between commas", value)
+        raise not_allowed(option, "comma-separated numbers", value)
     return numbers
 
 
@@ -82,7 +86,7 @@ def read_names(option: str, value: str) -> list[str]:
     """Names between commas, each once, in the order typed."""
     names = list(dict.fromkeys(part.strip() for part in value.split(",") if part.strip()))
     if not names:
-        raise not_allowed(option, "one or more names between commas", value)
+        raise not_allowed(option, "one or more comma-separated names", value)
     return names
 
 

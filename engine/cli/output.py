@@ -149,7 +149,7 @@ def check_place(option: str, path: Path) -> None:
     if path.is_dir():
         raise UsageError(f"{option}: must be a file, got the folder {path}. Add a name.")
     if not path.parent.is_dir():
-        raise UsageError(f"{option}: {path.parent} is no folder. Make it first, or choose another place.")
+        raise UsageError(f"{option}: {path.parent} is not a folder. Create it first, or choose another place.")
 
 
 def write_file(option: str, path: Path, data: bytes) -> None:

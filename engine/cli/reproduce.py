@@ -27,30 +27,28 @@ from engine.reproduction.wording import decision_text, summary_sentence, time_te
 
 
 def reproduce(
-    what: Annotated[str, typer.Argument(metavar="thesis|smat", help="What is reproduced.")],
-    scale: Annotated[
-        str, typer.Option(metavar="embedded|full", help="Small models, or the authors' own.")
-    ] = "embedded",
+    what: Annotated[str, typer.Argument(metavar="thesis|smat", help="Paper to reproduce.")],
+    scale: Annotated[str, typer.Option(metavar="embedded|full", help="Small models or the authors' own.")] = "embedded",
     out: Annotated[
-        str, typer.Option(metavar="DIR", help="Of the report, and of models that are trained.")
+        str, typer.Option(metavar="DIR", help="Folder for the report and for trained models.")
     ] = "reproduction",
     examples: Annotated[
-        str | None, typer.Option(metavar="N", help="Of each data set. [default: as many as declared]")
+        str | None, typer.Option(metavar="N", help="Examples per data set. [default: as declared]")
     ] = None,
     seed: SeedOption = "0",
     topic: Annotated[
         str | None,
-        typer.Option(metavar="faithfulness|sanity", help="Of the thesis, claims of one topic. [default: of both]"),
+        typer.Option(metavar="faithfulness|sanity", help="Only claims of one topic of the thesis. [default: both]"),
     ] = None,
-    claims: Annotated[str, typer.Option(metavar="A,B", help="Some claims only. [default: all]")] = "",
+    claims: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated claims. [default: all]")] = "",
     places: Annotated[
-        str | None, typer.Option(metavar="FILE", help="JSON: folders of models and data sets by their names.")
+        str | None, typer.Option(metavar="FILE", help="JSON file that maps names of models and data sets to folders.")
     ] = None,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print the findings as JSON, those of two topics by their names.")
+        bool, typer.Option("--json", help="Print the findings as JSON; two topics are grouped by name.")
     ] = False,
 ) -> None:
-    """Try the claims of the thesis or of SMaT and write a report; stopped, the same command goes on where it was."""
+    """Test the claims of the thesis or of SMaT and write a report. Run it again to resume."""
     if what not in PAPERS:
         raise not_allowed("reproduce", " or ".join(PAPERS), what)
     if what == "smat" and topic is not None:
@@ -114,7 +112,9 @@ def _answer(query: ReproductionQuery) -> Reproduction:
         try:
             return run_reproduction(query, cancel=cancel)
         except Cancelled:
-            raise typer.Exit(fail("reproduce: stopped; finished parts are kept.", STOPPED)) from None
+            raise typer.Exit(
+                fail("reproduce: stopped; finished parts are stored. Run the same command to resume.", STOPPED)
+            ) from None
 
 
 def _stem(query: ReproductionQuery) -> str:
@@ -129,7 +129,7 @@ def _write(report: Reproduction, query: ReproductionQuery, folder: Path) -> None
 
 
 def _print(report: Reproduction, query: ReproductionQuery, folder: Path) -> None:
-    rows = table(["claim", "section", "verdict", "what decides"])
+    rows = table(["claim", "section", "verdict", "deciding number"])
     for claim, one in zip(query.selected_claims, report.outcomes, strict=True):
         cells = (claim.id, claim.section, one.verdict, decision_text(claim, one, scale_of(query.scale)))
         rows.add_row(*map(visible, cells))

@@ -17,47 +17,47 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "app": ("server.serve", "Open the dashboard in a browser."),
     "explain": (
         "explain.explain",
-        "Explain a prediction: a score per token or patch, by one or more methods.",
+        "Explain a prediction: one score per token or patch, by one or more methods.",
     ),
-    "heads": ("heads.heads", "Show what each attention head looks at and whether it matters."),
+    "heads": ("heads.heads", "Show what each attention head attends to and whether it matters."),
     "compare": (
         "compare.compare",
         "Compare models and methods: where their maps agree and where they differ.",
     ),
     "evaluate": (
         "evaluate.evaluate",
-        "Score methods on many examples; stopped, the same command goes on where it was.",
+        "Score methods on many examples. Run it again to resume.",
     ),
     "randomize": (
         "randomize.randomize",
-        "Randomize a model block by block and see whether explanations change; stopped, it goes on where it was.",
+        "Randomize a model block by block and test whether explanations change. Run it again to resume.",
     ),
     "attack": (
         "attack.attack",
-        "Attack maps on many examples; stopped, the same command goes on where it was.",
+        "Attack explanations of many examples. Run it again to resume.",
     ),
     "scaffold": (
         "scaffold.scaffold",
-        "Teach students to say what a model says, with and without explanations; stopped, it goes on where it was.",
+        "Train students to predict a model, with and without its explanations. Run it again to resume.",
     ),
     "reproduce": (
         "reproduce.reproduce",
-        "Try the claims of the thesis or of SMaT and write a report; stopped, the same command goes on where it was.",
+        "Test the claims of the thesis or of SMaT and write a report. Run it again to resume.",
     ),
     "pretrain": (
         "training.pretrain",
-        "Train a new text model on plain text, with its own tokenizer; the same command goes on after a stop.",
+        "Pretrain a new text model and its tokenizer on plain text. Run it again to resume.",
     ),
     "train": (
         "training.train",
-        "Fine-tune a base on texts, or train a vision transformer on pictures; the same command goes on after a stop.",
+        "Fine-tune a base on texts, or train a vision transformer on images. Run it again to resume.",
     ),
     "models": ("library.models", "List the embedded models, or load and check one."),
-    "datasets": ("library.datasets", "List the data sets, or read and describe one."),
+    "datasets": ("library.datasets", "List the data sets, or describe one."),
     "doctor": ("installation.doctor", "Check device, versions, embedded weights, cache, home folder and network."),
     "jobs": ("jobs.app", "List, run, resume and cancel jobs."),
-    "cache": ("installation.cache_commands", "Show, check and shrink the disk cache."),
-    "study": ("study.app", "Run studies in which people rank explanations blind."),
+    "cache": ("installation.cache_commands", "Show, check and shrink the result cache."),
+    "study": ("study.app", "Run blind studies in which people rank explanations."),
 }
 """By name the place below this package, and the summary: the help of the command itself, which a test compares."""
 
@@ -120,4 +120,4 @@ def exegesis(
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """See, compare and judge explanations of transformer classifiers."""
+    """See, compare and test explanations of transformer classifiers."""

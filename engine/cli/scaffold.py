@@ -90,7 +90,7 @@ def scaffold(
     as_json: bool = False,
     **recipe: Any,
 ) -> None:
-    """Teach students to say what a model says, with and without explanations; stopped, it goes on where it was."""
+    """Train students to predict a model, with and without its explanations. Run it again to resume."""
     check_job(job, executor)
     file = rows_file(out)
     plan = _plan(preset, teacher, dataset, base, split, OPTIONS.chosen(recipe))
@@ -160,7 +160,7 @@ def _check_explainer(place: str | None, plan: ScaffoldPlan) -> None:
         allowed = "a folder, or a name of letters, digits, dots, - and _ that is not taken yet"
         raise not_allowed(EXPLAINER_OPTION, allowed, place, f"Those that are there lie in {explainers_folder()}.")
     if folder is not None and not folder.is_dir():
-        raise UsageError(f"{EXPLAINER_OPTION}: {folder} is no folder. Make it first, or give a name alone.")
+        raise UsageError(f"{EXPLAINER_OPTION}: {folder} is not a folder. Create it first, or give only a name.")
 
 
 def _save_explainer(place: str, result: ScaffoldResult) -> tuple[LearnedExplainer, Path]:

@@ -74,12 +74,13 @@ def check_admission(host: str, environment: Mapping[str, str]) -> str:
         return ""
     if environment.get(OPEN) != "1":
         raise UsageError(
-            f"--host: {host} lets other machines in, and no password is set. Set {PASSWORD} first, or add --study-only "
-            "to serve the page Take part alone, or --open to open all pages but the organizer's to everybody."
+            f"--host: {host} lets other machines in, but no password is set. Set {PASSWORD} first, add --study-only "
+            "to serve only the page Take part, or add --open to open all pages except the organizer's to everybody."
         )
     return (
-        "open to everybody who reaches this machine: all pages but Study and Study results, with the embedded models "
-        f"and data sets and those in {MODELS} and {DATASETS}. Jobs can be started by all, canceled here only."
+        "open to everybody who can reach this machine: all pages except Study and Study results, with the embedded "
+        f"models and data sets and those in {MODELS} and {DATASETS}. Everybody can start jobs; only this "
+        "machine can cancel them."
     )
 
 

@@ -58,7 +58,7 @@ PARTS = ("items", "exclusion")
 MAX_VOTES = 5_000
 STRENGTH = "How good each is; predict: share of right guesses. [default: all 0; predict: all 0.5]"
 
-app = typer.Typer(cls=Commands, rich_markup_mode=None, help="Run studies in which people rank explanations blind.")
+app = typer.Typer(cls=Commands, rich_markup_mode=None, help="Run blind studies in which people rank explanations.")
 Number = Annotated[str, typer.Argument(metavar="ID", help="The study's number.")]
 Placebo = Annotated[str, typer.Option(metavar="M", help="The method that all others should beat.")]
 

@@ -38,7 +38,7 @@ TRAIN_FIELDS = TEXT_FIELDS | {name: field for name, field in IMAGE_FIELDS.items(
 
 
 def train(as_json: bool = False, **typed: Any) -> None:
-    """Fine-tune a base on texts, or train a vision transformer on pictures; the same command goes on after a stop."""
+    """Fine-tune a base on texts, or train a vision transformer on images. Run it again to resume."""
     config = _config(typed)
     use = "--text '...'" if isinstance(config, TrainConfig) else f"--dataset {config.dataset} --index 0"
     command = f"exegesis explain --model {config.out} --method all {use}"
@@ -52,7 +52,7 @@ def train(as_json: bool = False, **typed: Any) -> None:
 
 
 def pretrain(as_json: bool = False, **typed: Any) -> None:
-    """Train a new text model on plain text, with its own tokenizer; the same command goes on after a stop."""
+    """Pretrain a new text model and its tokenizer on plain text. Run it again to resume."""
     config = from_mapping(PretrainConfig, PRETRAIN_OPTIONS.chosen(typed), "pretrain")
     command = f"exegesis train --base {config.out} --method lora --dataset reviews-marked --out my-model"
     _run_training(lambda report, cancel: pretraining.pretrain(config, report, cancel), config, as_json, command)
@@ -91,7 +91,7 @@ def _run_training(run: Run, config: LoopConfig, as_json: bool, command: str) -> 
 def _stop_message(config: LoopConfig) -> str:
     if not (Path(config.out) / "checkpoint").is_dir():
         return f"{config.program}: stopped before the first step; nothing was stored."
-    return f"{config.program}: stopped; its state is kept in {config.out}. Go on with: {config.command()}"
+    return f"{config.program}: stopped; its state is stored in {config.out}. Resume with: {config.command()}"
 
 
 def _to_json(result: TrainResult) -> dict[str, Any]:
@@ -106,15 +106,15 @@ def _to_json(result: TrainResult) -> dict[str, Any]:
 
 def _train_help(name: str) -> str:
     if name not in TEXT_FIELDS:
-        return f"pictures: {IMAGE_FIELDS[name].metadata['help']}"
+        return f"images: {IMAGE_FIELDS[name].metadata['help']}"
     help = str(TEXT_FIELDS[name].metadata["help"])
     on_pictures = str(IMAGE_FIELDS[name].metadata["help"]) if name in IMAGE_FIELDS else help
-    return help if on_pictures == help else f"{help}; pictures: {on_pictures}"
+    return help if on_pictures == help else f"{help}; images: {on_pictures}"
 
 
 def _train_default(name: str) -> str:
     defaults = [str(fields[name].default).lower() for fields in (TEXT_FIELDS, IMAGE_FIELDS) if name in fields]
-    return defaults[0] if len(set(defaults)) == 1 else f"{defaults[0]}; pictures: {defaults[1]}"
+    return defaults[0] if len(set(defaults)) == 1 else f"{defaults[0]}; images: {defaults[1]}"
 
 
 TRAIN_OPTIONS = ConfigOptions(TRAIN_FIELDS, _train_help, _train_default, "Print the scores as JSON.")

@@ -51,10 +51,10 @@ class EvaluationPlan(ExperimentPlan):
 
     models: tuple[str, ...] = options.models()
     dataset: str = options.dataset()
-    methods: tuple[str, ...] = options.methods(MISSING, "Methods between commas, or 'all'.")
+    methods: tuple[str, ...] = options.methods(MISSING, "Comma-separated methods, or 'all'.")
     metrics: tuple[str, ...] = option(
-        (), "[default: all that suit but sensitivity and falls of the logit]", choices=tuple(METRICS), metavar="A,B",
-        link="metric", exact=True, first=True, titles={one.id: one.title for one in METRICS.values()},
+        (), "[default: all that apply, except sensitivity and drops in the logit]", choices=tuple(METRICS),
+        metavar="A,B", link="metric", exact=True, first=True, titles={one.id: one.title for one in METRICS.values()},
         placeholder="All that suit the data set",
         about="None chosen: all that the data set allows for. Only where they are chosen: sensitivity, which explains "
         "each example many times over, and falls of the logit.",
@@ -63,7 +63,7 @@ class EvaluationPlan(ExperimentPlan):
     seed: int = options.seed("Draws the examples, breaks ties, and is the seed of methods that sample.")
     split: str | None = options.split()
     unit: str | None = option(
-        None, "What is ranked: token, word or patch.", by_kind=units_of, metavar="U",
+        None, "Unit to rank: token, word or patch.", by_kind=units_of, metavar="U",
         about="What is ranked, removed and compared with marks.",
     )  # fmt: skip
     removal: str | None = option(
@@ -72,7 +72,7 @@ class EvaluationPlan(ExperimentPlan):
     )  # fmt: skip
     dtype: str = options.dtype()
     shares: tuple[int, ...] = option(
-        SHARES, "Percent removed for the means.", metavar="A,B", parse=parse_shares,
+        SHARES, "Percentages removed, averaged over.", metavar="A,B", parse=parse_shares,
         label="Shares removed, in percent", about="Comprehensiveness and sufficiency are means over these.",
     )  # fmt: skip
     k: int = option(K, "Of recall_at_k.", low=1, metavar="K", page=False)
@@ -119,7 +119,7 @@ EVALUATE = register(
         title="Evaluate {methods} on {dataset} with {models}",
         noun="evaluation",
         participle="evaluated",
-        summary="Score methods on many examples; stopped, the same command goes on where it was.",
+        summary="Score methods on many examples. Run it again to resume.",
         doing="evaluating",
         json_help="Print the scores as JSON.",
         opens_with={

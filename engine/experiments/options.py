@@ -77,7 +77,7 @@ class ExperimentPlan:
 
 
 def models() -> Any:
-    return option(MISSING, "Models between commas.", metavar="A,B", link="model")
+    return option(MISSING, "Comma-separated models.", metavar="A,B", link="model")
 
 
 def dataset() -> Any:
@@ -90,17 +90,17 @@ def methods(default: Any, help: str) -> Any:
 
 
 def examples(default: int) -> Any:
-    about = "So many are drawn by the seed; all of a data set that has fewer."
-    help = "How many, drawn by the seed."
+    about = "Number of examples, sampled with the seed. A smaller data set is used whole."
+    help = "Number of examples, sampled with the seed."
     return option(default, help, low=1, most=MOST_EXAMPLES, metavar="N", place="top", about=about)
 
 
 def seed(about: str) -> Any:
-    return option(0, "Seed of what is random.", low=0, most=MOST_SEED, metavar="N", about=about)
+    return option(0, "Random seed.", low=0, most=MOST_SEED, metavar="N", about=about)
 
 
 def split() -> Any:
-    return option(None, "Which part of the data set.", metavar="S", about="", placeholder="the usual one")
+    return option(None, "Split of the data set.", metavar="S", about="", placeholder="the usual one")
 
 
 def dtype() -> Any:

@@ -73,8 +73,7 @@ RANDOMIZE = register(
         title="Randomize {models} on {dataset}",
         noun="randomization",
         participle="randomized",
-        summary="Randomize a model block by block and see whether explanations change; "
-        "stopped, it goes on where it was.",
+        summary="Randomize a model block by block and test whether explanations change. Run it again to resume.",
         doing="randomizing",
         json_help="Print the curves and verdicts as JSON.",
         opens_with={

@@ -81,7 +81,7 @@ def read_reasons(file: Path, declared: Declaration, digest: str) -> Reasons:
             f"{file.name}: must be an object of digest and claims, each with reason and how. Write it again."
         ) from None
     if strange := sorted(reasons.keys() - set(declared.ids)):
-        raise UsageError(f"{file.name}: {', '.join(strange)} is no claim of {declared.source}. Take it out.")
+        raise UsageError(f"{file.name}: {', '.join(strange)} is not a claim of {declared.source}. Remove it.")
     return reasons if bound == digest else {}
 
 
@@ -130,11 +130,11 @@ def markdown(
         *_paragraph(wording.accuracy_text(report)),
         *_paragraph(topic.about),
         *table(
-            ["section", "claim", "verdict", "rule", "what decides"],
+            ["section", "claim", "verdict", "rule", "deciding number"],
             [_overview_row(claims[one.id], one, scale) for one in report.outcomes],
         ),
         "",
-        "## How numbers become a verdict",
+        "## How a verdict is reached",
         "",
         f"{topic.level} {NON_FINDING_RULES} {topic.declared} were declared before the run, in "
         f"`engine/reproduction/{topic.declaration}`; the digest above is the SHA-256 of its content. "
@@ -215,9 +215,9 @@ def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, reasons: Reasons |
     if not outcome.numbers:
         return
     if distribution := wording.distribution_text(outcome):
-        yield from (f"Seen: {distribution}.", "")
+        yield from (f"Distribution: {distribution}.", "")
     if outcome.verdict == "undecided":
-        yield from (f"To tell: {wording.settling_text(outcome)}.", "")
+        yield from (f"Undecided: {wording.settling_text(outcome)}.", "")
     yield from _paragraph(failure_text(outcome, reasons))
     ends = ["quartiles"] if claim.unit == "seeds" else ["95% interval", "widened"]
     yield from table(["what", "value", *ends, "n", "inside"], [_number(one, claim, scale) for one in outcome.numbers])
@@ -248,14 +248,14 @@ def _paper_row(row: TableRow) -> list[str]:
 
 
 def _model(one: ModelSummary) -> list[str]:
-    accuracy = "not known" if one.accuracy is None else wording.format_number(one.accuracy)
-    return [one.name, one.revision, one.data, f"not there: {one.why}" if one.why else accuracy, str(one.n or "")]
+    accuracy = "unknown" if one.accuracy is None else wording.format_number(one.accuracy)
+    return [one.name, one.revision, one.data, f"missing: {one.why}" if one.why else accuracy, str(one.n or "")]
 
 
 def _teacher(one: ModelSummary) -> list[str]:
     score = one.accuracy if one.correlation is None else one.correlation
-    text = "not known" if score is None else wording.format_number(score)
-    return [one.name, f"not there: {one.why}" if one.why else one.revision, one.data, text, f"{one.n:,}"]
+    text = "unknown" if score is None else wording.format_number(score)
+    return [one.name, f"missing: {one.why}" if one.why else one.revision, one.data, text, f"{one.n:,}"]
 
 
 MODEL_CELLS: Mapping[str, Callable[[ModelSummary], list[str]]] = {"thesis": _model, "smat": _teacher}
@@ -269,7 +269,7 @@ def _attack_settings(plan: Mapping[str, Any]) -> str:
 
 SETTINGS: Mapping[Source, Callable[[Mapping[str, Any]], str]] = {
     "evaluation": lambda plan: ", ".join(plan["metrics"]),
-    "randomization": lambda plan: f"each part made random {plan['seeds']} times, {' and '.join(plan['modes'])}",
+    "randomization": lambda plan: f"each part randomized {plan['seeds']} times, {' and '.join(plan['modes'])}",
     "attack": _attack_settings,
 }
 """How an experiment of each kind was done."""
@@ -282,7 +282,7 @@ def _experiment(one: ExperimentSummary) -> str:
         return f"{one.name}: not run, {one.why}"
     plan = one.plan
     text = f"{len(plan['models'])} models, up to {plan['examples']} examples, {SETTINGS[one.source](plan)}"
-    return f"{one.name}: {text}; methods {', '.join(plan['methods'])}; examples with a value missing: {one.skipped}"
+    return f"{one.name}: {text}; methods {', '.join(plan['methods'])}; examples with a missing value: {one.skipped}"
 
 
 def _students(one: ExperimentSummary) -> str:
@@ -292,4 +292,4 @@ def _students(one: ExperimentSummary) -> str:
         return f"{name}: not run, {one.why}"
     settings, sizes, seeds = (one.plan[field] for field in ("settings", "train_sizes", "seeds"))
     counts = f"{len(settings)} settings, train sizes {', '.join(f'{size:,}' for size in sizes)}, {len(seeds)} seeds"
-    return f"{name}: {counts}; students not finished: {one.skipped}"
+    return f"{name}: {counts}; unfinished students: {one.skipped}"

@@ -64,56 +64,57 @@ class Topic:
 
 
 EXAMPLE_LEVEL = (
-    "Intervals are 95% intervals over examples, paired wherever the examples are the same. A claim holds when the "
-    "intervals of all its numbers lie inside their bounds (Berger, 1982). It does not hold when one lies outside even "
-    "after it was widened for as many numbers as the claim has (Bonferroni); where some of several numbers are enough, "
-    "those must be inside so widened. So each of the two verdicts is given to at most 5% of the claims of which it is "
-    "wrong, however many numbers they have. Everything else is undecided: the number of examples that would then "
-    "tell does so with power 0.8 for each number that is open, if that lies where it now seems to."
+    "Intervals are 95% intervals over examples, paired where the examples are the same. A claim holds if the intervals "
+    "of all its numbers lie within their bounds (Berger, 1982). It does not hold if at least one interval lies "
+    "outside, even after widening for the number of comparisons in the claim (Bonferroni). Where some of several "
+    "numbers suffice, their widened intervals must lie within the bounds. The probability that either verdict is "
+    "wrong is therefore at most 5% per claim, however many numbers the claim has. All other claims are undecided; the "
+    "report estimates the number of examples that would decide them, with power 0.8 for each open "
+    "number and the observed value taken as the true one."
 )
 SEED_LEVEL = (
-    "Of students the median over the seeds is compared, and its ends are the quartiles, as in the paper: a claim "
-    "holds when the ends of all its numbers lie inside their bounds, does not hold when those of one lie outside, and "
-    "is undecided where quartiles overlap. Quartiles do not narrow with more students; the number of seeds that is "
-    "told is that with which a 95% interval of the difference of medians would leave the bound with power 0.8, if "
-    "they are as spread as they now seem. Plausibility has 95% intervals over examples, paired, widened for as many "
-    "numbers as the claim has before it is said not to hold (Bonferroni)."
+    "Medians over seeds are compared, with quartiles as their ends, as in the paper. A claim holds if the ends of all "
+    "its numbers lie within their bounds, does not hold if the ends of at least one lie outside, and is undecided if "
+    "quartiles overlap. Quartiles do not narrow with more students; the reported number of seeds is the one at which a "
+    "95% interval of the difference in medians would exclude the bound with power 0.8 at the observed spread. "
+    "Plausibility has paired 95% intervals over examples, widened for the number of comparisons in the claim before "
+    "the claim counts as not holding (Bonferroni)."
 )
 NON_FINDING_RULES = (
-    "Only these three verdicts are findings. A claim is not run where one of its models has not learned the task: "
-    "where it is right on the examples used no more often than by chance (one-sided exact binomial test against "
-    "1/classes; a correlation against 0; level 0.05). It is true by construction where its numbers would hold with "
-    "random weights too. It is at a ceiling where every overlap, AUC or agreement that it compares is within 0.01 of "
-    "1 (of ranks: where the words that count are the top ones as often), so that nothing could differ. It is counted "
-    "with another claim where both rest on the same numbers, because one data set stands for both of theirs."
+    "Only these three verdicts are findings. A claim is not run if one of its models has not learned the task, that "
+    "is, if the model is no better than chance on the examples (one-sided exact binomial test against 1/classes; for "
+    "scores, a correlation against 0; level 0.05). It is true by construction if its numbers would hold with random "
+    "weights too. It is at a ceiling if every overlap, AUC or agreement that it compares is within 0.01 of 1 (for "
+    "ranks: if the relevant words are the top ones that often), so nothing could differ. It is counted with another "
+    "claim if both rest on the same numbers, because one data set stands in for two."
 )
 """Follows the level of every topic."""
 FAITHFULNESS = Topic(
     id="faithfulness",
     paper="thesis",
     heading="the thesis",
-    about="The top three are integrated gradients, LIME and Kernel SHAP, as in the thesis; both gradients are the L2 "
-    "norm of the gradient and gradient x input; chance is a random order; the added word is the one that decides.",
+    about="The top three methods are integrated gradients, LIME and Kernel SHAP, as in the thesis. Both gradients are "
+    "the L2 norm of the gradient and gradient x input. Chance is a random order. The added word determines the label.",
     quantity="Gradients and integrated gradients explain the logit of the predicted class, LIME and Kernel SHAP its "
-    "probability, attention neither; comprehensiveness and sufficiency are falls of the probability.",
+    "probability, and attention neither. Comprehensiveness and sufficiency are drops in the probability.",
     level=EXAMPLE_LEVEL,
     declared="The claims, their statistics, bounds and number of examples",
     models="Models",
     columns=("model", "revision", "data set", "accuracy on the examples", "n"),
     experiments="Evaluations",
-    note="A map whose scores are all equal orders nothing and has no value by its order: claims about a method that "
-    "gives nothing else on a model are not run.",
+    note="A map with equal scores everywhere has no order. Claims about a method that gives only such maps on a model "
+    "are not run.",
     shared_data="4.1.2 and 4.1.3, and of 4.2.2 and 4.2.3,",
 )
 SANITY = Topic(
     id="sanity",
     paper="thesis",
     heading="the thesis",
-    about="Rho is Spearman's rank correlation of a map with that of the trained model; the cascade makes blocks random "
-    "from the last to the first; the unconstrained objective of an attack keeps the class alone, the constrained one "
-    "its probability too.",
-    quantity="Gradients and integrated gradients explain the logit of the predicted class, attention neither its "
-    "logit nor its probability.",
+    about="Rho is Spearman's rank correlation between a map and that of the trained model. The cascade randomizes "
+    "blocks from the last to the first. The unconstrained objective of an attack keeps only the predicted class; the "
+    "constrained one also keeps its probability.",
+    quantity="Gradients and integrated gradients explain the logit of the predicted class. Attention explains neither "
+    "the logit nor the probability.",
     level=EXAMPLE_LEVEL,
     declared=FAITHFULNESS.declared,
     models=FAITHFULNESS.models,
@@ -125,11 +126,11 @@ SMAT = Topic(
     id="smat",
     paper="smat",
     heading="SMaT",
-    about="Simulability is how often a student's answer is the teacher's, from 0 to 1, for scores their correlation, "
-    "from −1 to 1. Texts, pictures and scores stand for the paper's IMDB, CIFAR-100 and MLQE; the sizes are the "
-    "examples that a student learns from.",
-    quantity="Gradient explanations are of the teacher's logit of the class that it predicts (of a regression model "
-    "its score), not of the probability; attention explanations are of neither.",
+    about="Simulability is the share of examples on which student and teacher agree, from 0 to 1; for scores, their "
+    "correlation, from −1 to 1. Texts, pictures and scores replace the paper's IMDB, CIFAR-100 and MLQE. Sizes are "
+    "numbers of training examples.",
+    quantity="Gradient explanations explain the teacher's logit of its predicted class (for a regression model, its "
+    "score), not the probability. Attention explanations explain neither.",
     level=SEED_LEVEL,
     declared="The claims, their statistics and bounds",
     models="Teachers",

@@ -40,8 +40,8 @@ from engine.reproduction.thesis import ThesisExperiment, ThesisQuery
 from engine.store import result_store
 
 LIBRARIES = ("torch", "transformers", "numpy")
-AT_CEILING = "Every number that is compared is within 0.01 of the best that its score can be."
-DUPLICATE_OF = "At this scale one data set stands for both of theirs, so that it rests on the same numbers as `{}`."
+AT_CEILING = "Every compared number is within 0.01 of the best possible score."
+DUPLICATE_OF = "At this scale one data set stands in for two, so this claim rests on the same numbers as `{}`."
 QUERIES: dict[str, type[ReproductionQuery]] = {query.job: query for query in (ThesisQuery, SmatQuery)}
 """By the kind of job: the query whose fields are its specification."""
 
@@ -141,7 +141,7 @@ def _label(claim: Claim, outcome: ClaimOutcome, models: Sequence[ModelSummary], 
 def chance_text(model: ModelSummary) -> str:
     """How far a model is from chance, in one sentence."""
     if model.correlation is not None:
-        score, chance = f"correlates by {model.correlation:.2f} with the labels of {model.n:,}", "0"
+        score, chance = f"has a correlation of {model.correlation:.2f} with the labels of {model.n:,}", "0"
     else:
         score, chance = f"is right on {round((model.accuracy or 0) * model.n):,} of {model.n:,}", f"1/{model.classes}"
     return f"{model.name} {score} examples (chance {chance}, p = {model.p_value or 0:.2g})."

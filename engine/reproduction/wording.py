@@ -38,10 +38,10 @@ from engine.reproduction.thesis import ThesisQuery
 
 MIXED = "mixed"
 ATTACKED = {
-    MIXED: "Attacks move a map of the logit, and the constrained objective keeps the probability: a mixture, of whose "
-    "scales the penalty hardly counts (docs/attacks.md). Attacks that changed the class are among the numbers.",
-    "logit": "Attacks move a map of the logit, and the constrained objective keeps the logit.",
-    "probability": "Attacks move a map of the probability, and the constrained objective keeps the probability.",
+    MIXED: "Attacks change a map of the logit, and the constrained objective penalizes changes of the probability. At "
+    "these scales the penalty hardly counts (docs/attacks.md). The numbers include attacks that changed the class.",
+    "logit": "Attacks change a map of the logit, and the constrained objective penalizes changes of it.",
+    "probability": "Attacks change a map of the probability, and the constrained objective penalizes changes of it.",
 }
 """By the quantity of the attack; runs from before there was one were mixed."""
 SHARED_DATA = "One data set stands in for both MultiNLI and e-SNLI, so claims of {} rest on the same examples."
@@ -53,7 +53,7 @@ COUNTED: dict[Verdict, str] = {
     UNLEARNED: "not run (the model has not learned the task)",
 }
 """Verdicts as they stand behind a number of claims, where that differs."""
-ON_BOUND = "lies on the bound itself, where no number of {} would tell"
+ON_BOUND = "lies on the bound itself, where no number of {} would decide"
 """Of one number."""
 TIME = (
     "On one processor core like those of the shipped report, the whole run takes about {}. Results already in the "
@@ -149,7 +149,7 @@ def settling_text(outcome: ClaimOutcome) -> str:
     """What would settle an undecided claim."""
     if not outcome.numbers:
         return outcome.why
-    settles = f"about {outcome.settled_by or 0:,} {outcome.unit} would tell"
+    settles = f"about {outcome.settled_by or 0:,} {outcome.unit} would decide"
     if not outcome.on_bound:
         return settles
     lies = ON_BOUND.format(outcome.unit)
@@ -235,11 +235,11 @@ def distribution_text(outcome: ClaimOutcome) -> str:
     if len(outcome.numbers) < 2:
         return ""
     counts = Counter(number.verdict for number in outcome.numbers)
-    where = {"inside their bounds": counts["holds"], "outside": counts["does not hold"], "open": counts["undecided"]}
+    where = {"within their bounds": counts["holds"], "outside": counts["does not hold"], "open": counts["undecided"]}
     parts = ", ".join(f"{count} {place}" for place, count in where.items() if count)
     values = sorted(number.value for number in outcome.numbers)
     ends = f"from {format_number(values[0])} to {format_number(values[-1])}"
-    return f"of {len(outcome.numbers)} numbers {parts}; they go {ends}"
+    return f"{len(outcome.numbers)} numbers, {parts}; values {ends}"
 
 
 def decision_text(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> str:

@@ -19,24 +19,24 @@ class LoopConfig:
 
     program: ClassVar[str] = "train"
 
-    base: str = option("minilm", "minilm, bases/NAME, a hub id or a local folder")
-    dataset: str = option("sst2", "id of a data set, or a CSV or JSONL file")
+    base: str = option("minilm", "minilm, bases/NAME, a hub ID or a local folder")
+    dataset: str = option("sst2", "ID of a data set, or a CSV or JSONL file")
     out: str = option("trained", "folder for weights, card and checkpoint")
     epochs: int = option(10, "passes over the training set", low=1)
-    batch_size: int = option(16, "examples a step", low=1)
+    batch_size: int = option(16, "examples per step", low=1)
     learning_rate: float = option(5e-5, "highest learning rate", low=0)
     warmup: float = option(0.06, "share of the steps with rising learning rate", low=0, high=1)
-    patience: int = option(5, "epochs without gain before it stops", low=1)
+    patience: int = option(5, "epochs without improvement before training stops", low=1)
     weight_decay: float = option(0.01, "AdamW's decay of weight matrices", low=0)
     clip: float = option(1.0, "largest norm of the gradient", low=0)
     label_smoothing: float = option(0.0, "probability spread over all classes", low=0, high=0.5)
     average: float = option(0.0, "decay of the running average of weights; 0: none", low=0, high=0.99999)
-    train_size: int = option(0, "train on so many examples, drawn by the seed; 0: all", low=0)
-    held_out: int = option(800, "train examples kept for the choice of epoch (at most a fifth)", low=1)
+    train_size: int = option(0, "training examples, sampled with the seed; 0: all", low=0)
+    held_out: int = option(800, "training examples held out to choose the epoch (at most a fifth)", low=1)
     measure: str = option("", "further data sets to measure at the end, separated by commas")
     precision: str = option("float32", "arithmetic of the training steps", choices=("float32", "bfloat16"))
     device: str = option("auto", "auto, cpu, cuda or mps", choices=("auto", "cpu", "cuda", "mps"))
-    checkpoint_steps: int = option(500, "steps between checkpoints (always one an epoch)", low=1)
+    checkpoint_steps: int = option(500, "steps between checkpoints (always one per epoch)", low=1)
     seed: int = option(0, "seed of new weights, order and dropout", low=0)
 
     @property
@@ -67,9 +67,9 @@ class TrainConfig(LoopConfig):
 
     columns: str = option("", "columns of a file, such as text=review,label=stars")
     method: str = option("full", "train all weights, or a LoRA adapter", choices=("full", "lora"))
-    max_length: int = option(256, "tokens an example; longer ones are cut", low=4)
+    max_length: int = option(256, "tokens per example; longer ones are truncated", low=4)
     half: bool = option(False, "store all weights in float16 (an adapter's always are)")
-    drop_contained: bool = option(True, "drop train texts that are part of a held-out text")
+    drop_contained: bool = option(True, "drop training texts that are part of a held-out text")
     rank: int = option(16, "LoRA: rank of the updates", low=1)
     alpha: int = option(32, "LoRA: scale of the updates, divided by the rank", low=1)
     dropout: float = option(0.05, "LoRA: dropout before the updates", low=0, high=0.9)
@@ -83,28 +83,28 @@ class TrainConfig(LoopConfig):
 class ImageTrainConfig(LoopConfig):
     """Options of a training on images. Defaults: small models from new weights on some ten thousand images."""
 
-    base: str = option(NEW_VIT, "vit: new weights of the shape below; or a ViT checkpoint's folder or hub id")
-    dataset: str = option("scenes", "id of a picture set, or a zip, folder or .npz of pictures")
+    base: str = option(NEW_VIT, "vit for new weights of the shape below, or a folder or hub ID of a ViT checkpoint")
+    dataset: str = option("scenes", "ID of an image data set, or a zip, folder or .npz file of images")
     epochs: int = option(30, "passes over the training set", low=1)
-    batch_size: int = option(128, "examples a step", low=1)
+    batch_size: int = option(128, "examples per step", low=1)
     learning_rate: float = option(1e-3, "highest learning rate", low=0)
     warmup: float = option(0.05, "share of the steps with rising learning rate", low=0, high=1)
-    patience: int = option(1000, "epochs without gain before it stops", low=1)
+    patience: int = option(1000, "epochs without improvement before training stops", low=1)
     weight_decay: float = option(0.05, "AdamW's decay of weight matrices", low=0)
     label_smoothing: float = option(0.1, "probability spread over all classes", low=0, high=0.5)
     average: float = option(0.998, "decay of the running average of weights; 0: none", low=0, high=0.99999)
-    held_out: int = option(2000, "train examples kept for the choice of epoch (at most a fifth)", low=1)
-    size: int = option(32, "pictures are made so many pixels wide and high", low=4, high=1024)
-    patch: int = option(4, "pixels of a patch's side; divides size", low=1, high=512)
+    held_out: int = option(2000, "training examples held out to choose the epoch (at most a fifth)", low=1)
+    size: int = option(32, "width and height of images in pixels", low=4, high=1024)
+    patch: int = option(4, "width and height of a patch in pixels; divides size", low=1, high=512)
     layers: int = option(6, "blocks of a new model", low=1, high=48)
     width: int = option(128, "hidden size of a new model; a multiple of 4 and of the heads", low=4, high=4096)
-    heads: int = option(4, "attention heads a block of a new model", low=1, high=64)
-    mimetic: bool = option(True, "new attention starts as trained attention looks (Trockman and Kolter, 2023)")
-    flip: bool = option(True, "mirror half of the training pictures")
-    shift: int = option(4, "move training pictures by up to so many pixels", low=0)
-    turn: float = option(0.0, "turn training pictures by up to so many degrees", low=0, high=180)
+    heads: int = option(4, "attention heads per block of a new model", low=1, high=64)
+    mimetic: bool = option(True, "initialize new attention like trained attention (Trockman and Kolter, 2023)")
+    flip: bool = option(True, "mirror half of the training images")
+    shift: int = option(4, "shift training images by up to this many pixels", low=0)
+    turn: float = option(0.0, "rotate training images by up to this many degrees", low=0, high=180)
     jitter: float = option(0.2, "change brightness, contrast and saturation by up to this share", low=0, high=0.9)
-    drop_patches: float = option(0.0, "leave out this share of patches of each training picture", low=0, high=0.9)
+    drop_patches: float = option(0.0, "drop this share of patches of each training image", low=0, high=0.9)
     half: bool = option(True, "store the weights in float16")
 
     @property
@@ -145,15 +145,17 @@ class PretrainConfig(LoopConfig):
     program: ClassVar[str] = "pretrain"
 
     base: str = option("bert", "shape of the new model", choices=tuple(SHAPES))
-    dataset: str = option("reviews-generated+sst2", "data sets whose train texts are read, joined by +")
+    dataset: str = option("reviews-generated+sst2", "data sets with the training texts, joined by +")
     out: str = option("pretrained", "folder for weights, tokenizer, card and checkpoint")
-    batch_size: int = option(64, "texts a step", low=1)
+    batch_size: int = option(64, "texts per step", low=1)
     learning_rate: float = option(2e-3, "highest learning rate", low=0)
-    patience: int = option(1000, "epochs without gain before it stops", low=1)
-    held_out: int = option(2000, "texts kept for the choice of epoch (at most a fifth)", low=1)
-    measure: str = option("", "further data sets whose loss is measured at the end, separated by commas")
-    vocabulary: int = option(2000, "pieces of the tokenizer", low=300, high=60_000)
-    max_length: int = option(128, "tokens a text and places of the model; longer texts are cut", low=8, high=2048)
+    patience: int = option(1000, "epochs without improvement before training stops", low=1)
+    held_out: int = option(2000, "texts held out to choose the epoch (at most a fifth)", low=1)
+    measure: str = option("", "further data sets to measure the loss on at the end, separated by commas")
+    vocabulary: int = option(2000, "size of the tokenizer's vocabulary", low=300, high=60_000)
+    max_length: int = option(
+        128, "tokens per text and positions of the model; longer texts are truncated", low=8, high=2048
+    )
 
     @property
     def stored_half(self) -> bool:

@@ -155,7 +155,7 @@ def test_a_report_shows_verdicts_and_what_decides() -> None:
     text = html_of(page)
     assert f"Deciding number: Integrated gradients: 0.95 (0.93 to 0.97), n {COUNT}" in text
     assert "Integrated gradients: 0.95 (0.93 to 0.97), required: at least 0.9" in text, "in the overview"
-    assert "about 4,321 examples would tell" in text
+    assert "about 4,321 examples would decide" in text
     assert "Why: gpt2-marked: <b>is not here</b>" in text, "letter by letter"
 
 
@@ -230,9 +230,9 @@ def test_the_quantity_that_is_explained_stands_on_the_page() -> None:
     store_report(ThesisQuery(topic="sanity"))
     text = html_of(opened())
     assert "LIME and Kernel SHAP its probability" in text
-    assert "Attacks move a map of the " in text
+    assert "Attacks change a map of the " in text
     store_students_report(SmatQuery())
-    assert "Gradient explanations are of the teacher's logit" in html_of(opened(paper="smat"))
+    assert "Gradient explanations explain the teacher's logit" in html_of(opened(paper="smat"))
 
 
 def test_numbers_open_by_the_link_and_lead_to_the_evaluation(tmp_path: Path) -> None:

@@ -72,7 +72,7 @@ def test_an_unknown_method_lists_the_known_ones(run: Run, bert: str) -> None:
 @pytest.mark.parametrize("given", [[], ["--method", ""]])
 def test_no_method_lists_the_known_ones(run: Run, given: list[str]) -> None:
     said = run("explain", *given, "--text", "a").complaint(WRONG_USE)
-    assert said.startswith("--method: is missing. Give one or more between commas, or all. Known: ")
+    assert said.startswith("--method: is missing. Give one or more, separated by commas, or all. Known: ")
 
 
 def test_an_unknown_parameter_lists_the_methods_own(run: Run, bert: str) -> None:
@@ -280,7 +280,7 @@ def test_a_fault_of_ours_is_one_line_and_keeps_its_traceback(run: Run, monkeypat
 
     monkeypatch.setattr("engine.models.catalog.embedded_models", broken)
     said = run("models").complaint(FAILURE)
-    assert said.startswith("unexpected RuntimeError: two lines. This is a fault of Exegesis; the full traceback is in ")
+    assert said.startswith("unexpected RuntimeError: two lines. This is a bug in Exegesis; the traceback is in ")
     file = Path(said.partition("traceback is in ")[2].rstrip("."))
     assert 'raise RuntimeError("two\\nlines")' in file.read_text()
 
@@ -295,7 +295,7 @@ def test_a_home_that_cannot_be_written_does_not_hide_the_fault(
     monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "file"))
     monkeypatch.setattr("engine.models.catalog.embedded_models", broken)
     said = run("models").complaint(FAILURE)
-    assert said.startswith("unexpected RuntimeError: why. Its traceback could not be kept")
+    assert said.startswith("unexpected RuntimeError: why. The traceback could not be written")
 
 
 def test_stopping_ends_with_130(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -173,14 +173,14 @@ def test_what_is_stopped_says_how_to_go_on(run: Run, bert: str, reviews: str, mo
 
     monkeypatch.setattr(run_module, "carry_out", stopped)
     done = run("evaluate", "--models", bert, "--dataset", reviews, "--methods", "random")
-    assert done.complaint(130) == "evaluate: stopped; finished parts are kept. The same command goes on."
+    assert done.complaint(130) == "evaluate: stopped; finished parts are stored. Run the same command to resume."
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         (("--methods", "random"), "--dataset: is missing. Example: --dataset reviews."),
-        (("--dataset", "reviews"), "--methods: is missing. Give one or more between commas, or all. Known: "),
+        (("--dataset", "reviews"), "--methods: is missing. Give one or more, separated by commas, or all. Known: "),
         (("--dataset", "reviews", "--methods", "limee"), "method: unknown name 'limee'. Did you mean 'lime'?"),
         (("--dataset", "reviews", "--methods", "random", "--metrics", "auc"), "metric: unknown name 'auc'."),
         (("--dataset", "reviews", "--methods", "random", "--models", "a,"), "model: unknown name 'a'."),
@@ -191,7 +191,7 @@ def test_what_is_stopped_says_how_to_go_on(run: Run, bert: str, reviews: str, mo
         (("--dataset", "reviews", "--methods", "random", "--shares", "0"), "shares: must be at least one"),
         (("--dataset", "reviews", "--methods", "lime", "--param", "lime.x=1"), "--param: parameter of lime: unkn"),
         (("--dataset", "reviews", "--methods", "random", "--out", "a.xlsx"), "--out: must be a file whose name"),
-        (("--dataset", "reviews", "--methods", "random", "--out", "/no/a.csv"), "--out: /no is no folder."),
+        (("--dataset", "reviews", "--methods", "random", "--out", "/no/a.csv"), "--out: /no is not a folder."),
         (
             ("--dataset", "reviews", "--methods", "random", "--executor", "rai"),
             "executor: unknown name 'rai'. Did you m",
@@ -202,7 +202,7 @@ def test_what_is_stopped_says_how_to_go_on(run: Run, bert: str, reviews: str, mo
         ),
         (
             ("--dataset", "reviews", "--methods", "random", "--executor", "ray", "--job"),
-            "--job: is done on this",
+            "--job: jobs run on this",
         ),
         (("--dataset", "reviews", "--methods", "random", "--split", "tset"), "split: "),
     ],
@@ -219,5 +219,5 @@ def test_where_nothing_could_be_explained_the_command_says_so_and_fails(
     done = run(
         "evaluate", "--models", str(broken), "--dataset", reviews, "--methods", METHODS[0], "--metrics", "complexity"
     )
-    assert (done.code, done.err) == (1, "error: evaluate: no example could be explained; why is said above.\n")
+    assert (done.code, done.err) == (1, "error: evaluate: no example could be explained; see the reasons above.\n")
     assert "skipped on" in done.out

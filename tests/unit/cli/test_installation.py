@@ -23,11 +23,13 @@ def test_cache_stats_check_prune_and_clear(run: Run, bert: str, own_home: Path) 
     assert (stats["status"], stats["folder"]) == ("", str(own_home / "cache"))
     assert f"entries  {count}" in run("cache", "stats").out
     assert run("cache", "check", "--json").json == {"checked": count, "dropped": 0, "replaced": False, "trouble": ""}
-    assert run("cache", "check").out == f"{count} entries read, 0 damaged ones dropped.\n"
+    assert run("cache", "check").out == f"{count} entries read, 0 damaged ones deleted.\n"
     assert run("cache", "prune", "--max-bytes", f"{stats['bytes'] - 1}", "--json").json["dropped"] == 1
     said = run("cache", "clear").complaint(2)
-    assert said == f"cache clear: would drop {count - 1} results and cannot ask here. Give --yes to do it."
-    assert run("cache", "clear", "--yes").out == f"{count - 1} results dropped.\n"
+    assert (
+        said == f"cache clear: would delete {count - 1} results and cannot ask for confirmation. Add --yes to confirm."
+    )
+    assert run("cache", "clear", "--yes").out == f"{count - 1} results deleted.\n"
     assert run("cache", "stats", "--json").json["entries"] == 0
 
 
@@ -40,7 +42,7 @@ def test_clear_asks(run: Run, own_home: Path, monkeypatch: Any, answer: str, cle
     done = CliRunner().invoke(app, ["cache", "clear"], input=answer)
     assert done.exit_code == (0 if cleared else 130)
     assert result_store().stats().entries == (0 if cleared else 1)
-    assert "Drop 1 results in" in done.stderr
+    assert "Delete 1 results in" in done.stderr
 
 
 @pytest.mark.parametrize("size", ["lots", "-1", "1.5GB", "MB"])
@@ -79,7 +81,7 @@ def test_doctor_says_what_is_broken_and_what_to_do(run: Run, monkeypatch: pytest
     assert lines["models"].startswith("broken")
     assert lines["home"].startswith("broken")
     assert "set EXEGESIS_HOME" in lines["home"]
-    assert lines["hub"].startswith("note   hub        not asked")
+    assert lines["hub"].startswith("note   hub        not contacted")
     assert run("doctor", "--json").json["usable"] is False
 
 
@@ -99,7 +101,7 @@ def test_doctor_names_versions_other_than_the_tested(monkeypatch: pytest.MonkeyP
     found = health._libraries()
     assert (found.status, found.detail) == (
         "note",
-        f"other than tested: torch 1.0 (tested: {health._tested()['torch']})",
+        f"not the tested versions: torch 1.0 (tested: {health._tested()['torch']})",
     )
     monkeypatch.setattr(health, "_installed", lambda name: None if name == "torch" else "1")
     assert health._libraries().detail == "missing: torch"

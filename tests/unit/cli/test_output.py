@@ -42,5 +42,5 @@ def test_a_link_stays_a_link_and_a_pipe_is_written_to(tmp_path: Path) -> None:
 def test_a_place_where_no_file_can_be_is_refused_early(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match="--out: must be a file, got the folder"):
         check_place("--out", tmp_path)
-    with pytest.raises(UsageError, match=r"is no folder\. Make it first"):
+    with pytest.raises(UsageError, match=r"is not a folder\. Create it first"):
         check_place("--out", tmp_path / "none" / "rows.csv")

@@ -97,7 +97,7 @@ def test_a_stopped_training_says_how_to_go_on_and_does(
     out, err = process.communicate(timeout=120)
     assert (process.returncode, out) == (130, "")
     last = err.splitlines()[-1]
-    assert last.startswith("error: train: stopped; its state is kept in out. Go on with: exegesis train --base ")
+    assert last.startswith("error: train: stopped; its state is stored in out. Resume with: exegesis train --base ")
     assert "Traceback" not in err
     steps = json.loads((tmp_path / "out" / "checkpoint" / "state.json").read_text())["at"]["step"]
     assert steps > 0

@@ -95,7 +95,7 @@ def test_the_same_command_goes_on_after_a_stop(run: Run, tmp_path: Path, monkeyp
     monkeypatch.setattr(StudentTraining, "_epoch", stopping)
     done = run(*asked(tmp_path, NONE))
     assert done.code == 130
-    assert "scaffold: stopped; finished parts are kept. The same command goes on." in done.err
+    assert "scaffold: stopped; finished parts are stored. Run the same command to resume." in done.err
     assert run(*asked(tmp_path, NONE)).code == 0
     assert begun == [0, 1, 1]
 
@@ -152,9 +152,9 @@ def test_students_of_which_nothing_came_are_named_by_cell() -> None:
             "teacher: preset imdb teaches from google/electra-small-discriminator fine-tuned on imdb",
         ),
         (("--dataset", "reviews", "--out", "rows.txt"), "--out: must be a file whose name ends with one of .csv"),
-        (("--dataset", "reviews", "--explainer", "no/such"), "--explainer: no is no folder."),
+        (("--dataset", "reviews", "--explainer", "no/such"), "--explainer: no is not a folder."),
         (("--dataset", "reviews", "--executor", "rai"), "executor: unknown name 'rai'. Did you mean 'ray'?"),
-        (("--dataset", "reviews", "--job", "--executor", "ray"), "--job: is done on this machine"),
+        (("--dataset", "reviews", "--job", "--executor", "ray"), "--job: jobs run on this machine"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_line(

@@ -76,10 +76,10 @@ def test_rank_strings_need_names(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("simulate",), "--methods: must be one or more names between commas"),
+        (("simulate",), "--methods: must be one or more comma-separated names"),
         (("simulate", "--methods", "A"), "--methods: must be 2 to 50 different names between commas, got 'A'."),
         (("simulate", "--methods", "A,B", "--strength", "1"), "--strength: must be one number for each of A, B, got 1"),
-        (("simulate", "--methods", "A,B", "--strength", "1,x"), "--strength: must be numbers between commas"),
+        (("simulate", "--methods", "A,B", "--strength", "1,x"), "--strength: must be comma-separated numbers"),
         (("simulate", "--methods", "A,B", "--annotators", "0"), "--annotators: must be a whole number of at least 1"),
         (("simulate", "--methods", "A,B", "--items", "9999"), "--annotators times --items: must be at most 5,000"),
         (("simulate", "--methods", "A,B", "--taste", "-1"), "--taste: must be a number of at least 0, got '-1'."),

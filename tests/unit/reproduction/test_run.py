@@ -197,7 +197,7 @@ REPORTS = {topic: report for topic in TOPICS if (report := shipped_report(topic)
 
 @pytest.mark.parametrize(("topic", "shipped"), REPORTS.items(), ids=REPORTS)
 def test_shipped_reports_have_no_verdict_on_a_model_at_chance(topic: str, shipped: ShippedReport) -> None:
-    assert shipped.revised.startswith("Labeled anew on 2026-11-24 without a new run")
+    assert shipped.revised.startswith("Relabeled on 2026-11-24 without a new run")
     report = shipped.report
     weak = {one.name for one in report.models if one.p_value is None or one.p_value > ERROR_RATE}
     assert weak == {one.name for one in report.models if one.name.endswith("-nli")}
@@ -206,7 +206,7 @@ def test_shipped_reports_have_no_verdict_on_a_model_at_chance(topic: str, shippe
     names = [part for one in report.outcomes for number in one.numbers for part in number.name.split(", ")]
     assert not [name for name in names if "nli" in name], "no number of natural language inference is left"
     lines = document_file(topic).read_text(encoding="utf-8").splitlines()
-    head = " ".join(lines[: lines.index("| section | claim | verdict | rule | what decides |")])
+    head = " ".join(lines[: lines.index("| section | claim | verdict | rule | deciding number |")])
     assert "logit" in head
     assert "probability" in head
     assert summary_sentence(report) in head

@@ -103,7 +103,7 @@ def test_reasons_are_bound_to_what_was_declared(tmp_path: Path) -> None:
     assert read_reasons(file, declared, "d") == {"heads-few": FailureReason("Scale.", "So.")}
     assert read_reasons(file, declared, "other") == {}
     file.write_text(json.dumps({**plain, "claims": {"none": {"reason": "", "how": ""}}}), encoding="utf-8")
-    with pytest.raises(UsageError, match="none is no claim of"):
+    with pytest.raises(UsageError, match="none is not a claim of"):
         read_reasons(file, declared, "d")
     file.write_text("[]", encoding="utf-8")
     with pytest.raises(UsageError, match="must be an object of digest and claims"):

@@ -57,10 +57,10 @@ def test_what_would_settle_it_is_told_in_seeds() -> None:
     spread = ((0.82 - 0.70) ** 2 + (0.73 - 0.71) ** 2) / 1.349**2
     wanted = np.ceil((2.80159 * np.sqrt(np.pi / 2) / 0.03) ** 2 * spread)
     assert outcome.settled_by == wanted
-    assert settling_text(outcome) == f"about {int(wanted):,} seeds would tell"
+    assert settling_text(outcome) == f"about {int(wanted):,} seeds would decide"
     tie = judge_claim(claim((gain(),)), findings_of(students({("smat", 20): LOW, ("none", 20): LOW})), 0)
     assert (tie.settled_by, tie.on_bound) == (None, 1)
-    assert settling_text(tie) == "its number lies on the bound itself, where no number of seeds would tell"
+    assert settling_text(tie) == "its number lies on the bound itself, where no number of seeds would decide"
     assert seeds_needed(0.5, [1], [SimulabilityCell("smat", 20, LOW)]) == 6, "at least one more than there are"
 
 

@@ -46,7 +46,7 @@ def test_sums_are_told_with_their_weights() -> None:
 
 def test_of_many_numbers_is_told_where_they_lie() -> None:
     some = (number(0.2, "holds"), number(-0.4, "does not hold"), number(0.1, "holds"))
-    expected = "of 3 numbers 2 inside their bounds, 1 outside; they go from −0.4 to 0.2"
+    expected = "3 numbers, 2 within their bounds, 1 outside; values from −0.4 to 0.2"
     assert distribution_text(ClaimOutcome("a", "does not hold", tuple((one,) for one in some))) == expected
     assert distribution_text(ClaimOutcome("a", "holds", ((some[0],),))) == ""
 
