@@ -117,15 +117,19 @@ def traits_html(method: Explainer, params: Mapping[str, object]) -> str:
     )
 
 
-def chosen_methods(methods: Methods, prefix: str) -> None:
-    """Draw the choice of methods under the key `prefix` + "methods", and the changed parameters of the chosen ones."""
+def chosen_methods(methods: Methods, prefix: str, labeled: bool = True) -> None:
+    """Draw the choice of methods under the key `prefix` + "methods", and the changed parameters of the chosen ones.
+
+    `labeled`: whether its label is drawn.
+    """
     st.multiselect(
         "Methods",
         list(methods),
         key=f"{prefix}methods",
         format_func=lambda id: methods[id].title,
         persist_state=PERSIST,
-        placeholder="Pick at least one",
+        placeholder="Pick at least one method",
+        label_visibility="visible" if labeled else "collapsed",
         help="random is the baseline that knows nothing: a map that looks no better says nothing.",
         wrap=True,
     )

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from html import escape
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.compute import explain
 from components.controls import PERSIST
@@ -48,17 +48,16 @@ def prediction_area(
     key: str,
     kind: str,
     most: int = MOST_BARS,
-    stacked: bool = False,
-    beside: Callable[[], None] | None = None,
+    control_place: DeltaGenerator | None = None,
 ) -> Explanation | None:
     """Draw the prediction and return its explanation; None after drawing why there is none.
 
     `request`: of `PROBE` and the predicted class. `target`: the class to explain, by its label or number. `key`: that
-    of its control. `kind`: the noun for the input. `most`: the number of bars. `stacked`: the control stands below the
-    bars. `beside`: draws what stands below the control.
+    of its control. `kind`: the noun for the input. `most`: the number of bars. `control_place`: takes the control,
+    which otherwise is beside the bars.
     """
     probe = _probe(request, kind)
-    return probe if probe is not None and _draw_prediction(probe, target, key, most, stacked, beside) else None
+    return probe if probe is not None and _draw_prediction(probe, target, key, most, control_place) else None
 
 
 def target_index(prediction: Prediction, chosen: str | None) -> int | None:
@@ -108,15 +107,13 @@ def _probe(request: Request, kind: str) -> Explanation | None:
 
 
 def _draw_prediction(
-    probe: Explanation, chosen: str | None, key: str, most: int, stacked: bool, beside: Callable[[], None] | None
+    probe: Explanation, chosen: str | None, key: str, most: int, control_place: DeltaGenerator | None
 ) -> bool:
     """Draw the bars and the control; return whether the class to explain is one of the model's."""
     prediction, target = probe.prediction, target_index(probe.prediction, chosen)
-    bars, choice = (st.container(), st.container()) if stacked else st.columns(2, vertical_alignment="center")
-    with choice.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+    bars, place = st.columns(2, vertical_alignment="center") if control_place is None else (st, control_place)
+    with place:
         class_control(prediction, chosen, key)
-        if beside is not None:
-            beside()
     bars.html(prediction_html(prediction, prediction.index if target is None else target, most=most))
     for note in probe.notes:
         show_note(note)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import streamlit as st
 
 from components.compute import warm_up
@@ -22,16 +20,19 @@ from components.images.results import (
 )
 from components.images.state import (
     WIDGETS,
-    draw_method_controls,
     draw_options,
     draw_pins,
+    key,
     load_state,
     read_controls,
     save_state,
 )
-from components.inputs.picture_choice import draw_focus_controls
+from components.inputs.picture_choice import draw_focus_controls, write_picture_focus
+from components.method_picker import chosen_methods
 from components.navigation import IMAGES, guard, heading
+from components.prediction import heads_link
 from components.styles import use_styles
+from components.widgets.base import draw_pin_hint
 from components.widgets.patch_map.html import use_picture_styles
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
@@ -46,23 +47,29 @@ loaded, opened, notes = load_state(models, methods)
 for note in notes:
     show_error(note)
 
-left, answer = st.columns([3, 2], gap="large")
-with left:
-    draw_focus_controls(models, opened, partial(draw_options, methods, opened))
-    draw_method_controls(methods)
-draw_browse(opened, WIDGETS)
-state = read_controls(loaded, methods, opened)
-save_state(state, loaded)
+with st.container(gap="xsmall"):
+    row = draw_focus_controls(models, opened, with_split=False)
+    with row:
+        class_place = draw_options(methods, opened)
+    draw_browse(opened, WIDGETS)
+    left, answer = st.columns([3, 2])
+    with left:
+        chosen_methods(methods, WIDGETS, labeled=False)
+    state = read_controls(loaded, methods, opened)
+    save_state(state, loaded)
+    with answer:
+        probe = draw_prediction(state, class_place)
+    summary = st.empty()
 
-with answer:
-    probe = draw_prediction(state)
 if probe is not None:
     truth = true_patches(state.model, state.focus.mask)
-    summary = st.empty()
     draw_pins(state, probe)
     explanations = draw_methods(state, methods, probe, truth, describe_picture(state.focus, opened))
     with summary:
         draw_summary(state, methods, explanations, probe)
+    if explanations:
+        draw_pin_hint("patch")
+    heads_link("image", write_picture_focus(state.focus), state.target, key("heads"))
     draw_truth(methods, explanations, truth, state.seed)
     draw_ablation(state, methods, explanations, probe)
     draw_questions(state, methods, explanations, probe)

@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 import streamlit as st
 
 from components.compute import warm_up
 from components.errors import show_error, show_note
-from components.inputs.text_choice import draw_focus_controls, draw_text_fields
+from components.inputs.text_choice import draw_focus_controls, draw_text_fields, write_text_focus
+from components.method_picker import chosen_methods
 from components.navigation import TEXT, guard, heading
+from components.prediction import heads_link
 from components.styles import use_styles
 from components.text.browse import draw_browse
 from components.text.edited import draw_edit
 from components.text.export import draw_export
 from components.text.results import draw_ablation, draw_methods, draw_prediction, draw_questions, draw_summary
 from components.text.state import (
-    draw_method_controls,
+    WIDGETS,
     draw_options,
     draw_pins,
+    key,
     load_state,
     read_controls,
     save_state,
@@ -37,23 +38,30 @@ loaded, opened, notes = load_state(models, methods)
 for note in notes:
     show_error(note)
 
-draw_focus_controls(models, opened, partial(draw_options, methods, opened))
-draw_browse(opened)
-draw_text_fields(with_switch=False)
-draw_method_controls(methods)
-state = read_controls(loaded, methods, opened)
-save_state(state, loaded)
-
-probe = draw_prediction(state)
-if probe is not None:
+with st.container(gap="xsmall"):
+    row = draw_focus_controls(models, opened)
+    with row:
+        class_place = draw_options(methods, opened)
+    draw_browse(opened)
+    draw_text_fields(with_switch=False)
+    chosen_methods(methods, WIDGETS, labeled=False)
+    state = read_controls(loaded, methods, opened)
+    save_state(state, loaded)
+    probe = draw_prediction(state, class_place)
     summary = st.empty()
-    draw_pins(state, probe)
-    if state.focus.index is not None and (mismatch := describe_mismatch(opened.data, probe.prediction)):
-        show_note(mismatch)
-    above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.view)
-    explanations = draw_methods(state, methods, probe, above)
+
+if probe is not None:
+    maps, below = st.container(), st.container()
+    with below:
+        draw_pins(state, probe)
+    with maps:
+        if state.focus.index is not None and (mismatch := describe_mismatch(opened.data, probe.prediction)):
+            show_note(mismatch)
+        above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.view)
+        explanations = draw_methods(state, methods, probe, above)
     with summary:
         draw_summary(state, methods, explanations, probe)
+    heads_link("text", write_text_focus(state.focus), state.target, key("heads"))
     widened = widen_pins(state, probe)
     draw_ablation(widened, methods, explanations, probe)
     draw_edit(widened, methods, explanations, probe)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from functools import partial
 from html import escape
 
 import numpy as np
@@ -17,16 +16,14 @@ from components.controls import PERSIST
 from components.errors import show_note
 from components.images.state import PictureState, key
 from components.inputs.datasets import OpenPictures
-from components.inputs.picture_choice import PictureFocus, true_class, write_picture_focus
+from components.inputs.picture_choice import PictureFocus, true_class
 from components.map_summary import draw_map_summary
 from components.numbers import percent, plain
-from components.prediction import PROBE, heads_link, target_index
-from components.prediction import prediction_area as draw_probe
+from components.prediction import PROBE, prediction_area, target_index
 from components.progress import Ends, MethodPlace, fill_places, share_scales
 from components.questions import QuestionPage, question_section
 from components.widgets.patch_map.html import (
     CARDS_KEY,
-    MOST_CLASSES,
     extent,
     patch_card,
     patch_card_html,
@@ -45,6 +42,8 @@ from engine.vision.view import ModelView, read_view
 PatchMask = Bool[np.ndarray, "row column"]
 """The patches that show what the label names."""
 CHANCE = "Chance, on average"
+MOST_CLASSES = 3
+"""Classes of the prediction that have a bar: the maps should be near the top of the page."""
 TRUTH_MEANING = (
     "Overlap: how many of them are among the same number of highest-scored patches. Pointing game: whether the "
     "highest-scored patch is one of them (Zhang et al., 2018). Coverage: how many of the highest-scored patches are "
@@ -129,16 +128,15 @@ def _row_html(name: str, scores: TruthScores, game: str) -> str:
     return f"<tr><th>{escape(name)}</th>{numbers}</tr>"
 
 
-def draw_prediction(state: PictureState) -> Explanation | None:
-    """Draw the prediction as bars beside the choice of the class; None after saying why there is none."""
+def draw_prediction(state: PictureState, control_place: DeltaGenerator) -> Explanation | None:
+    """Draw the prediction as bars, and in its place the choice of the class; None after saying why there is none."""
     if state.picture is None:  # its controls have said why
         return None
     if not state.model:
         st.info("Pick a model above, or type the folder of a checkpoint or a hub id.")
         return None
     probe = Request(state.model, PROBE, state.picture, {}, None, state.seed)
-    draw_link = partial(heads_link, "image", write_picture_focus(state.focus), state.target, key("heads"))
-    return draw_probe(probe, state.target, key("target"), "picture", MOST_CLASSES, stacked=True, beside=draw_link)
+    return prediction_area(probe, state.target, key("target"), "picture", MOST_CLASSES, control_place)
 
 
 def draw_methods(

@@ -6,21 +6,21 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.browse.controls import draw_browse_switch
 from components.controls import PERSIST, gamma_slider, scale_choice, seed_input
 from components.errors import show_error
 from components.inputs import picture_choice
 from components.inputs.datasets import OpenPictures, open_pictures
+from components.inputs.options import options_popover
 from components.inputs.picture_choice import (
-    LOOKING,
     PictureFocus,
     is_other_picture,
     read_picture_focus,
     write_picture_focus,
 )
 from components.links import Query, last_values, opened_option, pins_option, read_record, write_record
-from components.method_picker import all_methods, chosen_methods
 from components.state import PageSession, PageState, control_values, read_shared, write_shared
 from components.widgets.base import Pins
 from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY, draw_patch_picker, on_grid
@@ -136,28 +136,20 @@ def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened
     return replace(shared, focus=focus, view=SESSION.read_record("", loaded.view))
 
 
-def draw_method_controls(methods: Mapping[str, Explainer]) -> None:
-    """Draw the choice of the methods and their parameters."""
-    chosen_methods(methods, WIDGETS)
-
-
-def draw_options(methods: Mapping[str, Explainer], opened: OpenPictures) -> None:
-    """Draw a button that opens the rare controls: lists, seed and view of the maps."""
-    with st.popover("Options", key=key("options"), on_change="rerun"):
-        all_methods(methods, START, WIDGETS, [str(LOOKING.value("model") or "")], _close_options)
+def draw_options(methods: Mapping[str, Explainer], opened: OpenPictures) -> DeltaGenerator:
+    """Draw the popover of the rare controls. Returns the place of the choice of the explained class."""
+    with options_popover(SESSION, methods, START) as place:
+        with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+            picture_choice.draw_split_control(opened)
+            seed_input(key, 120)
         draw_browse_switch(opened.data.title or opened.name, "pictures", key)
-        seed_input(key, 120)
         scale_choice(key, "random always has its own")
         gamma_slider(key, "patches")
         st.toggle(
             "Outline of the labeled object", key=key("outline"), persist_state=PERSIST,
             help="Shown where the data set has a mask of the object that its label names.",
         )  # fmt: skip
-
-
-def _close_options() -> None:
-    """Close the popover: it would cover the dialog that its button opens."""
-    st.session_state[key("options")] = False
+    return place
 
 
 def draw_pins(state: PictureState, probe: Explanation) -> None:

@@ -33,7 +33,7 @@ class InputChoice:
     to_link: Callable[[Any], Query]
     fill: Callable[[Any, Any], None]
     controls: Callable[[Any], Any]
-    draw: Callable[[list[str], Any], None]
+    draw: Callable[[list[str], Any], object]
 
 
 def _draw_text(models: list[str], opened: OpenTexts) -> None:

@@ -6,12 +6,13 @@ A picture is an example of a picture set, or a picture of one's own from a file 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 import streamlit as st
 from jaxtyping import Bool
+from streamlit.delta_generator import DeltaGenerator
 
 from components.controls import PERSIST
 from components.errors import describe_error, escape_label, show_error
@@ -268,27 +269,39 @@ def show(opened: OpenPictures, index: int) -> None:
         LOOKING.put(name, new)
 
 
-def draw_focus_controls(
-    models: Collection[str], opened: OpenPictures, draw_options: Callable[[], None] | None = None
-) -> None:
+def draw_focus_controls(models: Collection[str], opened: OpenPictures, with_split: bool = True) -> DeltaGenerator:
     """Draw the choice of the model and of a picture: an example of a picture set, or a picture of one's own.
 
-    `draw_options`: draws the page's options at the end of the first row.
+    `with_split`: and that of the split. Returns the row.
     """
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("sets")):
+    row = _row()
+    with row:
         LOOKING.model_control(models)
-        _draw_dataset_controls(opened)
-        if draw_options is not None:
-            draw_options()
+        _draw_dataset_controls(opened, with_split)
+        _draw_place_controls(opened)
     offer_better_model(models, opened, "set")
-    _draw_picture_controls(opened)
+    _draw_own_picture(opened)
+    return row
 
 
 def draw_example_controls(opened: OpenPictures) -> None:
     """Draw the choice of the picture alone, for a page on which several models see one picture."""
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("sets")):
+    with _row():
         _draw_dataset_controls(opened)
-    _draw_picture_controls(opened)
+        _draw_place_controls(opened)
+    _draw_own_picture(opened)
+
+
+def draw_split_control(opened: OpenPictures) -> None:
+    """Draw the choice of the split, if the picture set has several. The usual split is the empty one, as in a link."""
+    if not opened.data.splits or opened.error:
+        return
+    usual, *others = opened.data.splits
+    options = list(dict.fromkeys(["", *others, str(value("split") or "")]))
+    st.selectbox(
+        "Split", options, key=key("split"), width=150, format_func=lambda split: split or usual,
+        on_change=_show_first, persist_state=PERSIST,
+    )  # fmt: skip
 
 
 def offer_better_model(models: Collection[str], opened: OpenPictures, name: str) -> None:
@@ -309,21 +322,14 @@ def offer_better_model(models: Collection[str], opened: OpenPictures, name: str)
         )
 
 
-def _draw_picture_controls(opened: OpenPictures) -> None:
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("place")):
-        st.segmented_control("Picture", (FROM_DATA, OWN), key=key("source"), required=True, persist_state=PERSIST)
-        if value("source") != OWN:
-            _draw_place_controls(opened)
-    if value("source") == OWN:
-        _draw_own_picture_controls()
-    if error := opened.error or read_controls(opened).error:
-        show_error(error)
+def _row() -> DeltaGenerator:
+    return st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("row"))
 
 
-def _draw_dataset_controls(opened: OpenPictures) -> None:
+def _draw_dataset_controls(opened: OpenPictures, with_split: bool = True) -> None:
     LOOKING.data_control(list_datasets("image"), DATA_HELP, _take_dataset)
-    if opened.data.splits and not opened.error:
-        _draw_split_control(opened)
+    if with_split:
+        draw_split_control(opened)
     if registered_name(opened.name) == MARKED and not opened.error:
         LOOKING.put("strength", _read_marked_params(opened.name).strength)
         st.number_input(
@@ -332,17 +338,17 @@ def _draw_dataset_controls(opened: OpenPictures) -> None:
         )  # fmt: skip
 
 
-def _draw_split_control(opened: OpenPictures) -> None:
-    """The usual split is the empty one, as in a link."""
-    usual, *others = opened.data.splits
-    options = list(dict.fromkeys(["", *others, str(value("split") or "")]))
-    st.selectbox(
-        "Split", options, key=key("split"), width=150, format_func=lambda split: split or usual,
-        on_change=_show_first, persist_state=PERSIST,
+def _draw_place_controls(opened: OpenPictures) -> None:
+    """Draw the choice between the picture set and a picture of one's own, and the example of the set."""
+    if value("source") != OWN:
+        _draw_example_number(opened)
+    st.segmented_control(
+        "Picture", (FROM_DATA, OWN), key=key("source"), required=True, label_visibility="collapsed", width="content",
+        persist_state=PERSIST,
     )  # fmt: skip
 
 
-def _draw_place_controls(opened: OpenPictures) -> None:
+def _draw_example_number(opened: OpenPictures) -> None:
     last = len(opened.data) - 1
     st.number_input(f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, width=150, persist_state=PERSIST)
     index = _index()
@@ -353,10 +359,15 @@ def _draw_place_controls(opened: OpenPictures) -> None:
         st.button(
             icon, key=key(f"step {name}"), help=name, disabled=neighbor is None, on_click=show, args=(opened, neighbor)
         )
-    st.button(
-        "Random", key=key("random"), icon=":material/shuffle:", help="An example by chance", on_click=_show_random,
-        args=(opened,),
-    )  # fmt: skip
+    st.button("Random", key=key("random"), help="A random example", on_click=_show_random, args=(opened,))
+
+
+def _draw_own_picture(opened: OpenPictures) -> None:
+    """Draw the controls of a picture of one's own, if it is chosen, and why there is no picture."""
+    if value("source") == OWN:
+        _draw_own_picture_controls()
+    if error := opened.error or read_controls(opened).error:
+        show_error(error)
 
 
 def _draw_own_picture_controls() -> None:

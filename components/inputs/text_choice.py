@@ -6,7 +6,7 @@ The names in a link are the same for every page. The session carries the choice 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import streamlit as st
@@ -146,17 +146,14 @@ def show(opened: OpenTexts, index: int) -> None:
         LOOKING.put(name, new)
 
 
-def draw_focus_controls(models: list[str], opened: OpenTexts, draw_options: Callable[[], None] | None = None) -> None:
-    """Draw the choice of the model, the data set and a place in it; its text can then be edited at will.
-
-    `draw_options`: draws the page's options at the end of the row.
-    """
-    with _row():
+def draw_focus_controls(models: list[str], opened: OpenTexts) -> DeltaGenerator:
+    """Draw the choice of the model, the data set and an example, whose text can then be edited. Returns the row."""
+    row = _row()
+    with row:
         LOOKING.model_control(models)
         _draw_dataset_controls(opened)
-        if draw_options is not None:
-            draw_options()
     _show_open_error(opened)
+    return row
 
 
 def draw_example_controls(opened: OpenTexts) -> None:
@@ -174,8 +171,9 @@ def draw_pair_switch() -> None:
 def draw_text_fields(with_switch: bool = True) -> None:
     """Draw the text that is read, and a second one for models of pairs. `with_switch`: and its switch."""
     st.text_area(
-        "Text", key=key("text"), height=68, placeholder="Type a text, or pick an example above.", persist_state=PERSIST
-    )
+        "Text", key=key("text"), height=68, label_visibility="collapsed", persist_state=PERSIST,
+        placeholder="Type a text, or pick an example above.",
+    )  # fmt: skip
     if with_switch:
         draw_pair_switch()
     if value("has_pair"):

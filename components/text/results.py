@@ -15,11 +15,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.ablation import TEXT_WORDS, ablation_area
 from components.errors import show_note
-from components.inputs.text_choice import write_text_focus
 from components.map_summary import draw_map_summary
 from components.method_row import MethodRow, Placeholder, method_row, method_row_html, placeholder_html, token_map
-from components.prediction import PROBE, heads_link, target_index
-from components.prediction import prediction_area as draw_probe
+from components.prediction import PROBE, prediction_area, target_index
 from components.progress import Ends, MethodPlace, Slot, fill_places, share_scales
 from components.questions import QuestionPage, question_section
 from components.text.state import TextState, key, pinned_names
@@ -113,14 +111,13 @@ class _Line:
         self.table.lines[self.number] = body
 
 
-def draw_prediction(state: TextState) -> Explanation | None:
-    """Draw the prediction as bars beside the choice of the class; None after saying why there is none."""
+def draw_prediction(state: TextState, control_place: DeltaGenerator) -> Explanation | None:
+    """Draw the prediction as bars, and in its place the choice of the class; None after saying why there is none."""
     if missing := _explain_missing(state):
         st.info(missing)
         return None
     probe = Request(state.model, PROBE, state.example, {}, None, state.seed)
-    draw_link = partial(heads_link, "text", write_text_focus(state.focus), state.target, key("heads"))
-    return draw_probe(probe, state.target, key("target"), "text", beside=draw_link)
+    return prediction_area(probe, state.target, key("target"), "text", control_place=control_place)
 
 
 def draw_methods(

@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.browse.controls import draw_browse_switch
 from components.controls import PERSIST, gamma_slider, scale_choice, seed_input
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts, open_texts
 from components.inputs.link import read_text, write_text
+from components.inputs.options import options_popover
 from components.inputs.text_choice import (
-    LOOKING,
     TextFocus,
     draw_pair_switch,
     is_other_text,
@@ -22,9 +23,8 @@ from components.inputs.text_choice import (
     write_text_focus,
 )
 from components.links import Query, last_values, opened_option, pins_option, read_record, write_record
-from components.method_picker import all_methods, chosen_methods
 from components.state import PageSession, PageState, control_values, read_shared, write_shared
-from components.widgets.base import Pins
+from components.widgets.base import Pins, draw_pin_hint
 from components.widgets.token_map.picker import draw_token_picker, to_tokens, to_units
 from components.widgets.view_options import DEFAULT_VIEW, LAYOUTS, STYLES, ViewOptions
 from engine.params import option
@@ -139,15 +139,9 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
     )
 
 
-def draw_method_controls(methods: Mapping[str, Explainer]) -> None:
-    """Draw the choice of the methods and their parameters."""
-    chosen_methods(methods, WIDGETS)
-
-
-def draw_options(methods: Mapping[str, Explainer], opened: OpenTexts) -> None:
-    """Draw a button that opens the rare controls: lists, a second text, unit, seed and view of the maps."""
-    with st.popover("Options", key=key("options"), on_change="rerun"):
-        all_methods(methods, START, WIDGETS, [str(LOOKING.value("model") or "")], _close_options)
+def draw_options(methods: Mapping[str, Explainer], opened: OpenTexts) -> DeltaGenerator:
+    """Draw the popover of the rare controls. Returns the place of the choice of the explained class."""
+    with options_popover(SESSION, methods, START) as place:
         draw_browse_switch(opened.data.title or opened.name, "a table", key)
         draw_pair_switch()
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
@@ -167,6 +161,7 @@ def draw_options(methods: Mapping[str, Explainer], opened: OpenTexts) -> None:
             "Values under the tokens", key=key("values"), persist_state=PERSIST,
             help="Adds space between tokens, so joined letters (as in Arabic) are no longer joined.",
         )  # fmt: skip
+    return place
 
 
 def _draw_choice(label: str, options: Sequence[str], help: str | None = None) -> None:
@@ -176,14 +171,10 @@ def _draw_choice(label: str, options: Sequence[str], help: str | None = None) ->
     )  # fmt: skip
 
 
-def _close_options() -> None:
-    """Close the popover: it would cover the dialog that its button opens."""
-    st.session_state[key("options")] = False
-
-
 def draw_pins(state: TextState, probe: Explanation) -> None:
-    """Draw the strip of the pinned units; nothing where there is no map to click. `probe` has the tokens."""
+    """Draw how to pin, and the pinned units; nothing where there is no map to click. `probe` has the tokens."""
     if state.methods:
+        draw_pin_hint(state.unit)
         draw_token_picker(_units(state, probe), state.pins, PICKER, _set_pins)
 
 

@@ -111,11 +111,17 @@ class Owned extends Listener {
   }
 }
 
-/** Pins of any strip: each click asks for the pins that it would have. */
+/** Pins of any strip: each click asks for the pins that it would have, and Esc for none. */
 class Pins extends Owned {
   constructor(parent) {
     super(parent);
     this.pins = new Set();
+    this.on(document, "keydown", (event) => event.key === "Escape" && this.pins.size && this.hears(event.target) && this.ask(new Set()));
+  }
+
+  /** Whether a key was pressed in the strip, in a map or nowhere: not in a field, a menu or a dialog. */
+  hears(target) {
+    return target.matches("body, [data-testid=stMain]") || this.root.contains(target) || Boolean(target.closest(this.data.scope));
   }
 
   adopt() {

@@ -15,6 +15,7 @@ from typing import Protocol, TypeVar, runtime_checkable
 import streamlit as st
 
 from components.errors import show_note
+from components.numbers import plural
 from components.styles import compact_css, compact_script
 from engine.errors import UsageError, not_allowed
 
@@ -22,6 +23,10 @@ BASE = Path(__file__).with_suffix("")
 """The script and the style sheet that all widgets share, without their suffixes."""
 Pins = tuple[int, ...]
 Component = Callable[..., object]
+PIN_HINT = (
+    "Click a {unit} in any map to pin it, and again to unpin it. Shift-click pins a range, Esc unpins all. "
+    "By keyboard: arrow keys and Space. The prediction without the pinned {units} appears below."
+)
 STAYS = "The pins stay as they were. Load the page again if this happens twice."
 
 
@@ -57,6 +62,11 @@ def draw_strip(
     `others`: the callbacks of the component's other events.
     """
     draw_component(component, key, data, on_picked_change=partial(receive_pins, key, read, on_pick), **others)
+
+
+def draw_pin_hint(unit: str) -> None:
+    """Draw the rule of pinning, which is the same for all maps. `unit`: the noun for what is pinned."""
+    st.caption(PIN_HINT.format(unit=unit, units=plural(unit)))
 
 
 def draw_component(component: Component, key: str, data: Mapping[str, object], **events: Callable[[], None]) -> None:

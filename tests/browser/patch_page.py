@@ -13,7 +13,7 @@ import streamlit as st
 
 from components.method_row import Placeholder
 from components.styles import use_styles
-from components.widgets.base import Pins
+from components.widgets.base import Pins, draw_pin_hint
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.html import (
     PatchCard,
@@ -89,6 +89,7 @@ with st.container(gap=None, key="picture_cards"):
         st.empty().html(patch_card_html(card(number, signed=number % 2 == 0)))
     st.empty().html(quiet_card_html(Placeholder("Kernel SHAP", "being computed …")))
     st.empty().html(quiet_card_html(Placeholder("Exact Shapley", "Needs at most 14 patches, got 64.", failed=True)))
+draw_pin_hint("patch")
 if wait:
     st.text("Still running")
     time.sleep(20)

@@ -25,7 +25,8 @@ BOXES = "boxes => boxes.map(box => box.getBoundingClientRect()).map(({ x, y, wid
 
 def opened(server: Server, open_page: Open, query: str = "", **more: object) -> Page:
     page = open_page(f"{server.url}?{query}", **more)
-    expect(hint(page).or_(clear(page))).to_be_visible(timeout=TIMEOUT_MS)
+    expect(hint(page)).to_be_visible(timeout=TIMEOUT_MS)
+    expect(slider(page)).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_text("after 1 runs")).to_be_visible(timeout=TIMEOUT_MS)
     return page
 
@@ -39,7 +40,7 @@ def title(number: int) -> str:
 
 
 def hint(page: Page) -> Locator:
-    return page.get_by_text("Click a patch to pin it")
+    return page.get_by_text("Click a patch in any map to pin it")
 
 
 def clear(page: Page) -> Locator:

@@ -8,7 +8,7 @@ import numpy as np
 import streamlit as st
 
 from components.styles import use_styles
-from components.widgets.base import Pins
+from components.widgets.base import Pins, draw_pin_hint
 from components.widgets.token_map import TokenMap, token_map_html
 from components.widgets.token_map.picker import draw_token_picker
 from engine.request import Example
@@ -48,6 +48,7 @@ with st.container(gap=None, key="text_rows"):
     for name, sign in (("first", 1.0), ("second", -1.0)):
         view = TokenMap(units(tokens, sign * scores, example, kind), (example.text,), True, "good")
         st.html(f'<div class="xg" id="{name}">{token_map_html(view)}</div>')
+draw_pin_hint(kind)
 if slowly:
     st.text("Still running")
     time.sleep(20)

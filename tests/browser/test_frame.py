@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.navigation import HOME, TEXT
+from components.navigation import HOME, IMAGES, TEXT, PageEntry
 from engine.shipped.gallery import GALLERY, METHODS
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import box_of
+from tests.browser.waiting import box_of, settled
 from tests.project import ROOT
 
 
@@ -68,3 +68,31 @@ def test_the_gallery_stands_in_as_many_columns_as_fit(
     assert len(set(places)) == columns
     widths = page.get_by_test_id("stMain").evaluate("node => [node.scrollWidth, node.clientWidth]")
     assert widths[0] <= widths[1], "nothing is to be scrolled sideways"
+
+
+@pytest.mark.parametrize(
+    ("entry", "maps", "width", "height", "whole"),
+    [
+        (TEXT, ".xg-row:has(.xg-map)", 1280, 900, 4),  # the rationale and three methods
+        (TEXT, ".xg-map", 390, 844, 1),
+        (IMAGES, ".xg-card [data-g]", 1280, 900, 4),
+    ],
+)
+def test_the_first_maps_are_on_the_first_screen(
+    entry: PageEntry, maps: str, width: int, height: int, whole: int, server: Server, open_page: Callable[..., Page]
+) -> None:
+    page = settled(open_page(f"{server.url}/{entry.url_path}", width=width, height=height))
+    last = page.locator(maps).nth(whole - 1)
+    expect(last).to_be_visible(timeout=TIMEOUT_MS)
+    box = box_of(last)
+    assert box["y"] + box["height"] <= height
+
+
+def test_on_a_phone_most_of_the_first_picture_and_its_map_is_on_the_first_screen(
+    server: Server, open_page: Callable[..., Page]
+) -> None:
+    page = settled(open_page(f"{server.url}/{IMAGES.url_path}", width=390, height=844))
+    for found in (page.locator(".xg-patches").first, page.locator(".xg-card [data-g]").first):
+        expect(found).to_be_visible(timeout=TIMEOUT_MS)
+        box = box_of(found)
+        assert (844 - box["y"]) / box["height"] > 0.6

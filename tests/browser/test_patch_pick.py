@@ -88,6 +88,7 @@ def test_a_click_pins_a_patch_on_every_card_and_another_frees_it(
     expect_held(page, "43", 4)
     assert ringed(page, 20, scheme) == [False] * MAPS
     assert ringed(page, 43, scheme) == [True] * MAPS
+    expect(hint(page)).to_be_visible()
     clear(page).click()
     expect_held(page, "nothing", 5)
     expect(hint(page)).to_be_visible()
@@ -105,6 +106,31 @@ def test_a_fast_stroke_paints_without_gaps_and_one_from_a_pin_frees(page: Page) 
     hover(page, 38)
     page.mouse.up()
     expect_held(page, "16,17,18,23", 3)
+
+
+def test_a_click_with_shift_pins_the_rectangle_from_the_last_click(page: Page) -> None:
+    click(page, 9)
+    expect_held(page, "9", 2)
+    page.keyboard.down("Shift")
+    click(page, 18, 1)
+    page.keyboard.up("Shift")
+    expect_held(page, "9,10,17,18", 3)
+    page.keyboard.press("Escape")
+    expect_held(page, "nothing", 4)
+
+
+def test_a_value_is_beside_its_patch_and_never_over_it_not_even_at_the_top_of_the_window(page: Page) -> None:
+    the_map(page).focus()
+    for scrolled in ("end", "start"):
+        the_map(page).evaluate(f"map => map.scrollIntoView({{ block: '{scrolled}' }})")
+        for key in ("Home", "End", "PageDown", "Home", "PageUp"):
+            page.keyboard.press(key)
+            tooltip, patch = box_of(page.locator(".xg-tip")), box_of(the_map(page).locator(".xg-lit"))
+            is_below = tooltip["y"] >= patch["y"] + patch["height"]
+            assert is_below or tooltip["y"] + tooltip["height"] <= patch["y"]
+            assert tooltip["x"] >= 0
+            assert tooltip["x"] + tooltip["width"] <= 1280
+            assert tooltip["y"] >= 0
 
 
 def test_keys_alone_move_pin_and_clear_and_the_place_is_kept(page: Page) -> None:

@@ -60,7 +60,12 @@ class Case:
 
 TEXT_LINK = {"data": "reviews", "index": "0", "method": "random"}
 TEXT_TOUCHED = (Choice("3", "index", "3"), Choice("4", "index", "4"))
-TEXT_SWITCHES = {"Browse Reviews": "off", "Second text, for models that read pairs": "off", "Unit": "Tokens"}
+TEXT_SWITCHES = {
+    "Explained class": "As predicted",
+    "Browse Reviews": "off",
+    "Second text, for models that read pairs": "off",
+    "Unit": "Tokens",
+}
 PICTURE_LINK = {"data": "scenes:count=3", "index": "0", "method": "random"}
 PICTURE_TOUCHED = (Choice("1", "index", "1"), Choice("2", "index", "2"))
 HEADS_LINK = {"input": "text", "text": "a good film", "pair": "a bad end"}
@@ -89,7 +94,10 @@ CASES = {
     "images": Case(
         f"/{IMAGES.url_path}",
         PICTURE_LINK | {"gamma": "0.5", "scale": "shared", "outline": "off"},
-        {"Browse Scenes": "off", "Scale": "Shared", "Gamma": "0.5", "Outline of the labeled object": "off"},
+        {
+            "Explained class": "As predicted", "Split": "validation", "Browse Scenes": "off", "Scale": "Shared",
+            "Gamma": "0.5", "Outline of the labeled object": "off",
+        },
         PICTURE_TOUCHED,
         Choice("Own", "scale", ""),
     ),

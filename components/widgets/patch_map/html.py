@@ -316,9 +316,8 @@ def patch_card_html(card: PatchCard) -> str:
     cost = escape(card.cost).replace(" · ", "\u00a0· ")  # no line begins with a point between two parts
     return (
         f'<div class="xg xg-card"><p class="xg-title">{escape(card.title)}</p>'
-        f'<div><p class="xg-small">{cost}</p>{check_mark(card.check)}</div>'
         f"{patches_html(card.title, card.view)}"
-        f'<div class="xg-small">{legend_html(card.view)}{truth}{notes}{caution}'
+        f'<div class="xg-small">{legend_html(card.view)}{check_mark(card.check)}{truth}{notes}{caution}<p>{cost}</p>'
         f"{details_html(check_facts(card.check) + card.facts)}</div></div>"
     )
 
@@ -327,7 +326,7 @@ def picture_card_html(title: str, lines: tuple[str, ...] = ()) -> str:
     """The picture alone, as the model sees it, with lines of text below it."""
     text = "".join(f"<p>{escape(line)}</p>" for line in lines)
     return (
-        f'<div class="xg xg-card"><p class="xg-title">{escape(title)}</p><div></div>'
+        f'<div class="xg xg-card"><p class="xg-title">{escape(title)}</p>'
         f'<div class="xg-patches xg-alone" role="img" aria-label="{escape(title)}">{LAYERS}</div>'
         f'<div class="xg-small">{text}</div></div>'
     )
@@ -337,7 +336,7 @@ def quiet_card_html(card: Placeholder) -> str:
     """The card of a method without a map: its numbers are still to come, or an error stands in their place."""
     title, text, kind = escape(card.title), escape(card.sentence), " xg-error" if card.failed else ""
     return (
-        f'<div class="xg xg-card xg-quiet"><p class="xg-title">{title}</p><div></div>'
+        f'<div class="xg xg-card xg-quiet"><p class="xg-title">{title}</p>'
         f'<div class="xg-patches xg-empty"></div><p class="xg-small xg-sentence{kind}">{text}</p></div>'
     )
 

@@ -2,7 +2,6 @@
 // Opacity and flip live on the page's root element: they hold for cards that are drawn later, and for another strip.
 
 const FLIP = "f"; // held down it flips between picture and map
-const HINT = "Click a patch to pin it, drag to paint. The prediction without them appears below. By keyboard: arrows and space. Hold F to flip.";
 const MOST_NAMED = 3; // pinned patches that the strip names; more are counted
 const LINES = { pins: 2.5, "pins-halo": 5.5 }; // pixels
 const root = document.documentElement;
@@ -36,7 +35,7 @@ function lineMask(patches, rows, columns, width) {
 
 class PatchPins extends Pins {
   build() {
-    this.lit = this.painting = this.focused = null;
+    this.lit = this.painting = this.focused = this.anchor = null;
     [this.cursor, this.sent] = [0, []];
     this.alone = this.held = this.over = false;
     [this.rings, this.box] = [element("style"), element("style")];
@@ -73,6 +72,7 @@ class PatchPins extends Pins {
   take() {
     const { opacity, rows, columns } = this.data;
     if (this.cursor >= rows * columns) this.cursor = 0;
+    if (this.anchor >= rows * columns) this.anchor = null;
     const answered = this.sent.indexOf(opacity);
     if (answered >= 0) this.sent.splice(0, answered + 1);
     else if (root.dataset.xgGiven !== String(opacity) && !this.sent.length) root.dataset.xgOpacity = opacity;
@@ -127,10 +127,22 @@ class PatchPins extends Pins {
     if (!map) return this.light(null);
     const at = patchAt(map, this.data, event);
     if (at < 0 || event.button !== 0 || !event.isPrimary) return;
-    this.painting = { map, last: at, adds: !this.pins.has(at), before: new Set(this.pins) };
+    const range = event.shiftKey && this.anchor !== null;
+    this.painting = { map, last: at, adds: range || !this.pins.has(at), before: new Set(this.pins) };
     this.cursor = at;
     this.light(map, at);
+    if (range) return this.pinRange(this.anchor, at);
+    this.anchor = at;
     this.paint(at);
+  }
+
+  /** Pins the rectangle between two patches. */
+  pinRange(from, to) {
+    const { columns } = this.data, [a, b] = [from, to].map((at) => [Math.floor(at / columns), at % columns]);
+    const [top, left] = a.map((place, axis) => Math.min(place, b[axis])), [bottom, right] = a.map((place, axis) => Math.max(place, b[axis]));
+    this.pins = new Set(this.pins);
+    for (let row = top; row <= bottom; row += 1) for (let column = left; column <= right; column += 1) this.pins.add(row * columns + column);
+    this.draw();
   }
 
   onMove(event) {
@@ -179,7 +191,6 @@ class PatchPins extends Pins {
     if (!map || hasModifier(event)) return;
     if (key in GRID_KEYS) this.move(map, GRID_KEYS[key]);
     else if (key === " " || key === "Enter") this.toggle(map);
-    else if (key === "Escape" && this.pins.size) this.ask(new Set());
     else return;
     event.preventDefault();
   }
@@ -243,7 +254,7 @@ class PatchPins extends Pins {
     this.drawRings();
     const pinned = this.sorted(), all = this.data.rows * this.data.columns;
     const named = pinned.length > MOST_NAMED ? `${pinned.length} of ${all} patches` : pinned.map((at) => patchName(at, this.data.columns)).join("; ");
-    this.said.replaceChildren(...(pinned.length ? [element("b", {}, "Pinned"), ` ${named}`] : [HINT]));
+    this.said.replaceChildren(...(pinned.length ? [element("b", {}, "Pinned"), ` ${named}`] : []));
     this.clear.hidden = pinned.length === 0;
   }
 
@@ -267,9 +278,9 @@ class PatchPins extends Pins {
     const said = this.factsOf(map, at), box = map.getBoundingClientRect();
     this.tip.textContent = said;
     const x = box.left + ((at % columns) + 0.5) * (box.width / columns) - this.tip.offsetWidth / 2;
-    const y = box.top + Math.floor(at / columns) * (box.height / rows) - this.tip.offsetHeight - 6;
+    const top = box.top + Math.floor(at / columns) * (box.height / rows), above = top - this.tip.offsetHeight - 6;
     this.tip.style.left = `${Math.max(4, Math.min(x, root.clientWidth - this.tip.offsetWidth - 4))}px`;
-    this.tip.style.top = `${Math.max(4, y)}px`;
+    this.tip.style.top = `${above < 4 ? top + box.height / rows + 6 : above}px`; // never over the patch
     if (byKey) this.told.textContent = `${said}${this.pins.has(at) ? " · pinned" : ""}`;
   }
 }

@@ -2,7 +2,6 @@
 
 const MOST_NAMED = 12; // pinned units that the strip names; the rest is a number
 const DRAG = 4; // pixels: a pointer that moved further has selected text, not clicked
-const HINT = "Click a token in any map to pin it. The prediction without it appears below the maps. Shift-click adds a range, Ctrl-click (⌘-click) one more.";
 const RING = ["0 -2px", "0 3px", "inset 1px 0", "inset -2px 0"].map((side) => `${side} var(--xg-text)`).join();
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 const UNIT = ":is([class^='j'], [class*=' j'])"; // what has the low digit of a position
@@ -47,25 +46,19 @@ class TokenPins extends Pins {
     if (JSON.stringify(before?.texts) !== JSON.stringify(this.data.texts)) this.fillRow();
   }
 
-  choose(position, { range = false, more = false }) {
+  /** Pins or unpins a unit, or pins the range from the last one to this. */
+  choose(position, range) {
     if (!this.isPickable(position)) return;
-    const wanted = range && this.anchor !== null ? this.withRange(position) : this.withOne(position, more || range);
-    if (!range || this.anchor === null) this.anchor = position;
+    const from = range ? (this.anchor ?? position) : position, wanted = new Set(this.pins);
+    this.anchor = from;
+    if (range) this.rangeOf(from, position).forEach((at) => wanted.add(at));
+    else if (!wanted.delete(position)) wanted.add(position);
     this.ask(wanted);
   }
 
-  withRange(position) {
-    const wanted = new Set(this.pins);
-    const [first, last] = [this.anchor, position].sort((a, b) => a - b);
-    for (let at = first; at <= last; at += 1) if (this.isPickable(at)) wanted.add(at);
-    return wanted;
-  }
-
-  withOne(position, more) {
-    const wanted = new Set(more ? this.pins : []);
-    wanted.add(position);
-    if (this.pins.has(position) && (more || this.pins.size === 1)) wanted.delete(position);
-    return wanted;
+  rangeOf(from, to) {
+    const first = Math.min(from, to), count = Math.abs(to - from) + 1;
+    return Array.from({ length: count }, (_, step) => first + step).filter((at) => this.isPickable(at));
   }
 
   isPickable(position) {
@@ -86,17 +79,15 @@ class TokenPins extends Pins {
     const [x, y] = this.pressed ?? [event.clientX, event.clientY];
     const dragged = Math.hypot(event.clientX - x, event.clientY - y) > DRAG;
     if (!unit || dragged || event.detail > 1) return; // a double click selects a word of the text
-    const more = event.ctrlKey || event.metaKey;
-    this.choose(positionOf(unit, this.data.digits), { range: event.shiftKey, more });
+    this.choose(positionOf(unit, this.data.digits), event.shiftKey);
   }
 
   onButton(event) {
     const button = event.target.closest("button");
-    if (button) this.choose(Number(button.dataset.position), { range: event.shiftKey, more: true });
+    if (button) this.choose(Number(button.dataset.position), event.shiftKey);
   }
 
   onKey(event) {
-    if (event.key === "Escape" && this.pins.size) this.ask(new Set());
     const buttons = [...this.row.children], at = buttons.indexOf(event.target), last = buttons.length - 1;
     if (at < 0) return;
     const forward = this.row.dir === "rtl" && event.key.match(/Left|Right/) ? -1 : 1;
@@ -145,8 +136,7 @@ class TokenPins extends Pins {
     const pinned = this.sorted(), left = pinned.length - MOST_NAMED;
     const names = pinned.slice(0, MOST_NAMED).flatMap((at) => [" ", element("bdi", {}, this.data.texts[at])]);
     const more = left > 0 ? [` and ${left} more`] : [];
-    const shown = pinned.length ? [element("b", {}, "Pinned"), ...names, ...more] : [HINT];
-    this.said.replaceChildren(...shown);
+    this.said.replaceChildren(...(pinned.length ? [element("b", {}, "Pinned"), ...names, ...more] : []));
   }
 
   /** Rules and not classes: they hold for maps that are drawn later, and need no walk over the page. */

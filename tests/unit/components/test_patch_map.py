@@ -190,10 +190,10 @@ def test_a_card_says_all_and_escapes_all() -> None:
 
 def test_a_good_check_is_a_mark_with_its_numbers_in_the_details_and_a_bad_one_is_said_at_once() -> None:
     good, bad = (PatchCard("A method", drawn(), Check("gap", value, 0.01), "1 s") for value in (0.003, 0.5))
-    head, details = patch_card_html(good).split('<div class="xg-patches"')
+    head, details = patch_card_html(good).split("<details")
     assert '<p class="xg-small" title="gap: 0.003">✓ checked</p>' in head
     assert "<dt>check</dt><dd>gap: 0.003, good: at most 0.01</dd>" in details
-    head, details = patch_card_html(bad).split('<div class="xg-patches"')
+    head, details = patch_card_html(bad).split("<details")
     assert "✗ gap: 0.5, not good (above 0.01)" in head
     assert "<dd>gap: 0.5, not good: above 0.01</dd>" in details
 
@@ -205,7 +205,7 @@ def test_a_card_has_both_numbers_of_a_check() -> None:
     )
     assert 'title="gap: 0.003, change: 0.002">✓ checked</p>' in good
     assert "<dt>check</dt><dd>change: 0.002, good: at most 0.01</dd>" in good
-    assert "✗ change: 0.5, not good (above 0.01)" in bad.split('<div class="xg-patches"')[0]
+    assert "✗ change: 0.5, not good (above 0.01)" in bad.split("<details")[0]
     assert "<dd>gap: 0.003, good: at most 0.01</dd>" in bad
     assert "<dd>change: 0.5, not good: above 0.01</dd>" in bad
 
