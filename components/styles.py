@@ -14,6 +14,7 @@ from components.widgets.token_map.html import DIGITS, STACK, TONES, place_classe
 
 ASSETS = Path(__file__).resolve().parent / "assets"
 ThemeChoice = Theme | Literal["auto"]
+FLOATING = ":is([data-testid=stDialog],[data-testid=stPopoverBody])"
 _STEPS = {f"{TONES[side]}{step}": (side, step) for side in SIDES for step in range(1, STEPS + 1)}
 _PIECE = re.compile(r"""(?P<string>"[^"]*"|'[^']*')|/\*.*?\*/""", re.DOTALL)
 _AROUND = re.compile(r"\s*([{};,])\s*")
@@ -33,8 +34,13 @@ def use_sheet(sheet: str | Path) -> None:
 
 
 def use_styles() -> None:
-    """Put the style sheet of everything that we draw into the page; it takes no room."""
-    st.html(stylesheet("auto"))
+    """Put the style sheet of everything that we draw into the page; it takes no room.
+
+    Dialogs and popovers lie outside of the element to which Streamlit gives the color scheme of its theme.
+    """
+    theme = st.context.theme.type
+    floating = f"<style>{FLOATING}{{color-scheme:{theme}}}</style>" if theme in THEMES else ""
+    st.html(stylesheet("auto") + floating)
 
 
 @cache

@@ -15,7 +15,7 @@ from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.navigation import IMAGES, SCAFFOLD, TEXT, PageEntry
 from components.numbers import count
-from components.scaffold.state import opening_state, train_link
+from components.scaffold.state import guide_link
 from components.tables import checks_html, facts_html, row_choice
 from engine.data.datasets import dataset_card, dataset_names
 from engine.data.image_datasets import image_card, image_names, load_images
@@ -162,7 +162,8 @@ def _draw_page_buttons(name: str, is_image: bool) -> None:
             draw_images_button("Explain a picture", model=name)
         else:
             draw_text_button("Explain a text", model=name)
-        draw_scaffold_button("Train an explainer", "image" if is_image else "text", name)
+        if st.button("Train an explainer", key=f"train-for-{name}", icon=":material/school:", type="tertiary"):
+            st.switch_page(SCAFFOLD.path, query_params=guide_link("image" if is_image else "text", name))
 
 
 def view_facts(name: str) -> dict[str, object]:
@@ -334,12 +335,6 @@ def draw_text_button(label: str, **names: str) -> None:
 def draw_images_button(label: str, **names: str) -> None:
     """Draw a button that opens the Images page with another model or picture set."""
     _draw_turn_button(label, IMAGES, picture_focus_controls.turn_to, names)
-
-
-def draw_scaffold_button(label: str, kind: str, model: str) -> None:
-    """Draw a button that opens the Scaffold page to train an explainer for the model."""
-    if st.button(label, key=f"train-for-{model}", icon=":material/school:", type="tertiary"):
-        st.switch_page(SCAFFOLD.path, query_params=train_link(kind, model, opening_state(kind).data))
 
 
 def _draw_turn_button(label: str, page: PageEntry, turn_to: Callable[..., None], names: Mapping[str, str]) -> None:

@@ -16,6 +16,7 @@ from components.controls import PERSIST, field_widgets
 from components.errors import show_error
 from components.experiment.controls import Places, data_control
 from components.experiment.session import Apart
+from components.scaffold.guide import open_guide
 from components.scaffold.page_texts import (
     BASE_HELP,
     BASE_OWN,
@@ -28,7 +29,6 @@ from components.scaffold.page_texts import (
 from components.scaffold.state import (
     DEFAULT_RECIPE,
     DEFAULT_VIEW,
-    EXPLAINER_SETTINGS,
     PREFIX,
     VIEW,
     ScaffoldState,
@@ -172,7 +172,6 @@ def _bind(kind: str, name: str, options: Mapping[Value, str]) -> None:
     put(kind, f"{VIEW}{name}", now if now in options else next(iter(options)))
 
 
-SETS = {"All seven": SETTINGS, "Train an explainer for my model": EXPLAINER_SETTINGS}
 TASKS = {"text": "Texts with classes", "regression": "Pairs with a score", "image": "Pictures"}
 """The plans whose finished students come with the project, by name."""
 BASES = ("minilm",)
@@ -196,11 +195,12 @@ def plan_controls(kind: str) -> Places:
         format_func=SETTING_TITLES.__getitem__, help=SETTING_HELP,
     )  # fmt: skip
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key(kind, "sets")):
-        for name, settings in SETS.items():
-            st.button(
-                name, key=key(kind, f"set.{name}"), type="tertiary",
-                on_click=partial(put, kind, "settings", list(settings)),
-            )  # fmt: skip
+        st.button(
+            "All seven", key=key(kind, "set.all"), type="tertiary",
+            on_click=partial(put, kind, "settings", list(SETTINGS)),
+        )  # fmt: skip
+        if st.button("Train an explainer for this model", key=key(kind, "guide"), type="tertiary"):
+            open_guide(str(st.session_state[key(kind, "teacher")]))
         with st.popover("Base and recipe", key=key(kind, "more")):
             _more(kind)
     return {"teacher": model.empty(), "data": data.empty(), "other": st.empty()}

@@ -14,6 +14,7 @@ from components.charts.files import ChartCaption, chart_file_buttons, chart_html
 from components.errors import describe_error, note_html, show_error
 from components.experiment.export import TYPES
 from components.export import REPEATS, citation_box, citation_html, file_button
+from components.navigation import IMAGES, TEXT
 from components.numbers import count
 from components.organizer import is_organizer
 from components.palette import Theme, browser_theme
@@ -29,8 +30,8 @@ from components.scaffold.page_texts import CITED, MEASURES, SAVE_HELP, SETTING_T
 from components.tables import draw_table
 from engine.errors import ExegesisError
 from engine.home import product_version
-from engine.scaffold.learned_explainer import explainers_folder, median_explainer, save_to_home
-from engine.scaffold.plan import ScaffoldPlan, command_line
+from engine.scaffold.learned_explainer import explainers_folder, explainers_for, median_explainer, save_to_home
+from engine.scaffold.plan import SMAT, ScaffoldPlan, command_line
 from engine.scaffold.result import FORMATS, ScaffoldResult
 
 
@@ -128,14 +129,27 @@ def export_area(result: ScaffoldResult, size: int) -> None:
                 f"Rows, {ending.upper()}", f"exegesis-scaffold.{ending}", TYPES[ending], partial(build, result),
                 ROWS_HELP, key(kind, f"keep.{ending}"),
             )  # fmt: skip
-        if result.median_student(size) is not None and is_organizer():
-            st.button(
-                SAVE, key=key(kind, "save"), on_click=_save, args=(kind, result, size), help=SAVE_HELP,
-                icon=":material/save:",
-            )  # fmt: skip
-    _save_message(kind)
     cited = citation_html(cite(result.plan), [CITED])
     citation_box(cited, [(f"{REPEATS}:", rows_command(result.plan))], key(kind, "cite"))
+
+
+def explainer_area(result: ScaffoldResult, size: int) -> None:
+    """A button that saves the learned explainer for all pages, or where to use what was saved."""
+    kind, teacher = result.plan.kind, result.plan.teacher
+    if result.median_student(size) is None or not is_organizer():
+        return
+    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key(kind, "explainer")):
+        st.button(
+            SAVE, key=key(kind, "save"), on_click=_save, args=(kind, result, size), help=SAVE_HELP,
+            icon=":material/save:",
+        )  # fmt: skip
+        page = IMAGES if kind == "image" else TEXT
+        if any(one.card.made_by == command_line(result.plan) for one in explainers_for(teacher)):
+            st.page_link(
+                page.file, label=f"Use it on {page.title}", icon=":material/open_in_new:",
+                query_params={"model": [teacher], "method": [SMAT]},
+            )  # fmt: skip
+    _save_message(kind)
 
 
 def rows_command(plan: ScaffoldPlan) -> str:

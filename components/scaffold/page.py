@@ -13,7 +13,8 @@ from components.palette import browser_theme
 from components.scaffold import controls
 from components.scaffold.charts import answer_html, exceptions_of, lines_of, table_html
 from components.scaffold.controls import finished_buttons, key, plan_controls, say_beside, view_choice
-from components.scaffold.export import curves_files, draw_chart, export_area, simulability_files
+from components.scaffold.export import curves_files, draw_chart, explainer_area, export_area, simulability_files
+from components.scaffold.guide import open_guide
 from components.scaffold.page_texts import (
     ABOUT,
     CAUTION,
@@ -32,7 +33,7 @@ from components.scaffold.page_texts import (
 )
 from components.scaffold.runs import ScaffoldStatus, error_of, status_of, students_in_training, work_area
 from components.scaffold.sections import sections_area
-from components.scaffold.state import ScaffoldState, plan_of
+from components.scaffold.state import GUIDE, ScaffoldState, plan_of
 from components.styles import use_sheet
 from engine.errors import ExegesisError
 from engine.scaffold.plan import NONE, SETTINGS, SMAT
@@ -46,12 +47,16 @@ def scaffold_page() -> None:
     """The page below its title."""
     kind = controls.INPUT_KIND.chosen()
     controls.INPUT_KIND.switch()
+    guided = GUIDE in st.query_params
     loaded, errors = controls.load(kind)
     for error in errors:
         show_error(error)
     places = plan_controls(kind)
     state = controls.from_widgets(loaded)
     controls.save(state, loaded)
+    if guided:
+        st.query_params.pop(GUIDE, None)
+        open_guide(state.teacher)
     _plan_area(state, places)
     with st.expander(TITLE, key=key(state.kind, "about")):
         st.markdown(ABOUT)
@@ -77,6 +82,8 @@ def _plan_area(state: ScaffoldState, places: Places) -> None:
         return
     work_area(status)
     if status.result.students:
+        st.html(answer_html(status.result))
+        explainer_area(status.result, max(one.run.train_size for one in status.result.students))
         _simulability_area(state, status.result)
         size = _curves_area(state, status)
         sections_area(status.result, size)
@@ -84,7 +91,6 @@ def _plan_area(state: ScaffoldState, places: Places) -> None:
 
 
 def _simulability_area(state: ScaffoldState, result: ScaffoldResult) -> None:
-    st.html(answer_html(result))
     st.subheader("How well students predict the teacher", anchor=False)
     st.caption(" ".join([METRIC_HELP[result.metric], READS, SOURCE]))
     draw_chart(simulability_files(result))

@@ -11,7 +11,7 @@ from components.links import Query, last_values, read_record, whole_number, writ
 from components.scaffold.page_texts import MEASURES
 from engine.errors import ExegesisError, not_allowed, unknown
 from engine.params import from_mapping, option
-from engine.scaffold.plan import NONE, SETTINGS, SMAT, Recipe, ScaffoldPlan
+from engine.scaffold.plan import SETTINGS, Recipe, ScaffoldPlan
 from engine.scaffold.presets import OPENING_PLANS
 
 VIEW = "look."
@@ -55,8 +55,8 @@ class ScaffoldView:
 
 
 DEFAULT_VIEW = ScaffoldView()
-EXPLAINER_SETTINGS = (NONE, "attention_logits", SMAT)
-"""The settings that train an explainer, with those that it must surpass."""
+GUIDE = "guide"
+"""The parameter of a link that opens the form to train an explainer."""
 PREFIX = "recipe."
 """Prefix of the names of a recipe's fields, in a link and in keys."""
 DEFAULT_RECIPE = dataclasses.asdict(Recipe())
@@ -146,14 +146,9 @@ def state_of(plan: ScaffoldPlan, kind: str = "") -> ScaffoldState:
     )
 
 
-def train_link(kind: str, teacher: str, data: str) -> Query:
-    """The link with which a page offers to train an explainer for its model: this very form, filled."""
-    start = opening_state(kind)
-    state = ScaffoldState(
-        kind=kind, teacher=teacher, data=data, settings=EXPLAINER_SETTINGS, sizes=start.sizes, seeds=start.seeds,
-        recipe=start.recipe,
-    )  # fmt: skip
-    return write_state(state)
+def guide_link(kind: str, teacher: str) -> Query:
+    """The link that opens the form to train an explainer for a model."""
+    return write_state(dataclasses.replace(opening_state(kind), teacher=teacher)) | {GUIDE: ["1"]}
 
 
 def changed_recipe(values: Mapping[str, object]) -> dict[str, str]:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from engine.errors import UsageError, unknown
-from engine.scaffold.plan import ATTENTION, NONE, NORMALIZATIONS, SMAT, Recipe, ScaffoldPlan
+from engine.errors import ExegesisError, UsageError, unknown
+from engine.scaffold.plan import ATTENTION, NONE, NORMALIZATIONS, SEEDS, SMAT, Recipe, ScaffoldPlan, is_regression
+from engine.scaffold.splits import source_of
 
 PAIRS = "en-de+en-zh+ro-en+et-en+ne-en+ru-en"
 """Of MLQE-PE without si-en, which XLM-R was not pre-trained for (section 5.3)."""
@@ -137,3 +138,38 @@ NORMALIZATION_PLANS: tuple[ScaffoldPlan, ...] = tuple(
 )
 """Table 7: the same scores with the other ways from coefficients to weights. Without an explainer there is no weight,
 so that those students are the same in all."""
+
+EXPLAINER_SETTINGS = (NONE, "attention_logits", SMAT)
+"""The settings that train an explainer, with those that it must surpass."""
+FEWEST_EXAMPLES = 60
+"""With fewer, a quarter of them says nothing about a student."""
+
+
+def explainer_plan(teacher: str, dataset: str, thorough: bool) -> ScaffoldPlan:
+    """A plan that trains an explainer for a model and measures whether it is worth using.
+
+    `thorough`: five students of each setting in place of one without and one with the learned explainer. Train size and
+    splits are those of the opening plan of the teacher's task; a smaller data set is divided in the same proportions.
+
+    Errors: those of reading the data set; one that is too small.
+    """
+    plan = ScaffoldPlan(teacher, dataset)
+    opening = OPENING_PLANS["regression" if is_regression(teacher) else plan.kind]
+    count = source_of(plan).count
+    if count < FEWEST_EXAMPLES:
+        raise ExegesisError(
+            f"dataset: {dataset} has {count:,} examples, but at least {FEWEST_EXAMPLES:,} are needed to train an "
+            "explainer. Choose a larger data set."
+        )
+    train, recipe = opening.train_sizes[-1], opening.recipe
+    share = min(1.0, count / (train + recipe.held_out + recipe.validation + recipe.test))
+    train, held_out, validation, test = (
+        int(share * size) for size in (train, recipe.held_out, recipe.validation, recipe.test)
+    )
+    return replace(
+        plan,
+        settings=EXPLAINER_SETTINGS if thorough else (NONE, SMAT),
+        train_sizes=(train,),
+        seeds=SEEDS if thorough else SEEDS[:1],
+        recipe=replace(recipe, held_out=held_out, validation=validation, test=test),
+    )

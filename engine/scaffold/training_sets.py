@@ -146,10 +146,15 @@ class TrainingSetBuilder:
 
     def build(self, run: StudentRun) -> TrainingSets:
         """The training sets of a student. Errors: too few examples; a teacher whose outputs are all the same."""
+        sets = self.collect(run)
+        check_varied(self.plan.teacher, sets.test.teacher_logits, sets.regression)
+        return sets
+
+    def collect(self, run: StudentRun) -> TrainingSets:
+        """The training sets of a student, whatever the teacher's outputs are."""
         splits, regression = self.splits, self.teacher.regression
         train, held_out = splits.of_seed(run.seed, run.train_size, self.plan.recipe.held_out)
         held, validation, test = (self._examples(s, NONE) for s in (held_out, splits.validation, splits.test))
-        check_varied(self.plan.teacher, test.teacher_logits, regression)
         outputs = 1 if regression else len(self.teacher.labels)
         return TrainingSets(self.base, self._examples(train, run.setting), held, validation, test, outputs, regression)
 

@@ -15,13 +15,15 @@ from streamlit.testing.v1 import AppTest
 from components.library.cards import MODEL_KEY
 from components.navigation import SCAFFOLD
 from components.scaffold.controls import key
+from components.scaffold.guide import CARE
 from components.scaffold.runs import KIND, spec_of
-from components.scaffold.state import opening_state, state_of, train_link, write_state
+from components.scaffold.state import GUIDE, state_of, write_state
 from engine import jobs
 from engine.errors import Cancelled
 from engine.scaffold.experiment import StudentStore, StudentTrainer
 from engine.scaffold.learned_explainer import explainers_folder, load
 from engine.scaffold.plan import NONE, SMAT, ScaffoldPlan
+from engine.scaffold.presets import explainer_plan
 from engine.scaffold.result import TrainingPass
 from engine.training.checkpoint import STATE
 from tests.alerts import errors
@@ -210,17 +212,59 @@ def test_what_is_wrong_is_said_with_what_is_allowed(query: dict[str, str], told:
     assert jobs.list_jobs() == []
 
 
-def test_the_settings_of_an_own_explainer_are_one_click_away(plan: ScaffoldPlan) -> None:
-    page = press(opened(plan), "Train an explainer for my model")
-    assert page.query_params["setting"] == ["none", "attention_logits", "smat"]
+def draw_form() -> None:
+    """The content of the dialog outside of it, which a script test cannot keep open."""
+    import streamlit as st
+
+    from components.scaffold.guide import explainer_form
+
+    st.session_state.setdefault("explainer_guide.data", "nli")
+    explainer_form("bert-nli")
 
 
-def test_the_library_offers_to_train_an_explainer_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[object] = []
+def guide(monkeypatch: pytest.MonkeyPatch, asked: list[object]) -> AppTest:
     monkeypatch.setattr("streamlit.switch_page", lambda page, query_params: asked.append((page, query_params)))
-    page = AppTest.from_file(str(ROOT / "pages" / "library.py"), default_timeout=SECONDS)
-    page.query_params["section"] = "models"
-    page.session_state[MODEL_KEY] = "bert-nli"
-    page.run().button("train-for-bert-nli").click().run()
+    monkeypatch.setattr("engine.scaffold.estimate.estimate_seconds", lambda plan: 95.0 * len(plan.seeds))
+    page = AppTest.from_function(draw_form, default_timeout=SECONDS).run()
     assert not page.exception
-    assert asked == [(SCAFFOLD.path, train_link("text", "bert-nli", opening_state("text").data))]
+    return page
+
+
+def test_a_form_trains_an_explainer_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[object] = []
+    page = guide(monkeypatch, asked)
+    assert any("2 students" in text.value and "At most 1 min 35 s" in text.value for text in page.markdown)
+    page = page.radio(CARE).set_value("Thorough").run()
+    assert any("15 students" in text.value and "At most 7 min 55 s" in text.value for text in page.markdown)
+    with monkeypatch.context() as patch:
+        patch.setattr(jobs, "submit", lambda kind, spec: asked.append((kind, spec)))
+        press(page, "Train")
+    plan = explainer_plan("bert-nli", "nli", thorough=True)
+    assert asked == [(KIND, spec_of(plan)), (SCAFFOLD.path, write_state(state_of(plan)))]
+
+
+def test_a_data_set_that_cannot_train_an_explainer_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("engine.scaffold.presets.FEWEST_EXAMPLES", 10**7)
+    page = guide(monkeypatch, [])
+    assert any("but at least 10,000,000 are needed to train an explainer" in one for one in errors(page))
+    assert "Train" not in labels(page)
+
+
+def test_the_library_opens_the_form_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("engine.scaffold.estimate.estimate_seconds", lambda plan: 95.0)
+    monkeypatch.setattr("streamlit.switch_page", lambda page, query_params: asked.append((page, query_params)))
+    library = AppTest.from_file(str(ROOT / "pages" / "library.py"), default_timeout=SECONDS)
+    library.query_params["section"] = "models"
+    library.session_state[MODEL_KEY] = "bert-reviews"
+    library.run().button("train-for-bert-reviews").click().run()
+    assert not library.exception
+    [(path, link)] = asked
+    assert path == SCAFFOLD.path
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(SCAFFOLD.file)
+    for name, value in link.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    assert GUIDE not in page.query_params
+    assert any("**bert-reviews** gets an explainer of its own" in text.value for text in page.markdown)

@@ -21,7 +21,7 @@ from engine.jobs.table import JobTable
 from engine.models.catalog import embedded_image_models, embedded_models
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import FITS, go_to
+from tests.browser.waiting import FITS, go_to, settled
 
 Open = Callable[..., Page]
 LONG_JOB = 20
@@ -150,6 +150,7 @@ def select_row(page: Page, row: int) -> None:
     """Click the box before the row; the grid is drawn, so it is found by its place."""
     grid = page.get_by_test_id("stDataFrame")
     expect(grid.locator("canvas").first).to_be_visible(timeout=TIMEOUT_MS)
+    settled(page)  # another section may still show its table
     grid.scroll_into_view_if_needed()
     scroll = "(one, to) => { one.scrollTop = to; return one.scrollTop }"
     above = grid.locator(".dvn-scroller").evaluate(scroll, ROW_PIXELS * max(0, row - 2))
@@ -168,6 +169,7 @@ def test_a_selected_set_shows_its_pictures_and_a_model_leads_to_the_images_page(
     select_row(page, sets.index("digits"))
     expect(page.locator(".st-key-data-digits figcaption").first).to_have_text("0", timeout=TIMEOUT_MS)
     page.get_by_role("radio", name="Models").click()
+    expect(page.locator(".st-key-data-digits")).to_have_count(0, timeout=TIMEOUT_MS)
     select_row(page, models.index("nli-minilm"))
     expect(page.locator(".st-key-model-nli-minilm")).to_contain_text("SNLI", timeout=TIMEOUT_MS)
     select_row(page, models.index("digits-vit"))

@@ -34,6 +34,7 @@ def opened(page: Page) -> Locator:
     page.get_by_role("button", name=BUTTON).click()
     dialog = page.get_by_role("dialog")
     expect(dialog.get_by_role("checkbox")).to_have_count(len(all_explainers()))
+    settled(page)  # a list that opens while the page is drawn closes again
     return dialog
 
 

@@ -77,3 +77,16 @@ def test_a_student_is_taught_from_the_page(server: Server, open_page: Open, tmp_
     file = tmp_path / "rows.csv"
     download.value.save_as(file)
     assert "reviews-minilm,reviews,,none,simulability," in file.read_text(encoding="utf-8")
+
+
+@pytest.mark.usefixtures("finished")
+def test_a_form_tells_how_long_training_an_explainer_takes(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page, GRID, scheme="dark")
+    page.get_by_role("button", name="Train an explainer for this model").click(timeout=TIMEOUT_MS)
+    form = page.get_by_role("dialog")
+    expect(form.get_by_text("gets an explainer of its own")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_test_id("stDialog")).to_have_css("color-scheme", "dark")
+    form.get_by_role("combobox", name="Data set").click()
+    page.get_by_role("option", name="reviews", exact=True).click()
+    form.get_by_text("Thorough", exact=True).click()
+    expect(form.get_by_text("15 students")).to_contain_text("on this machine", timeout=3 * TIMEOUT_MS)

@@ -10,19 +10,17 @@ from typer.testing import CliRunner
 
 from components.scaffold.export import rows_command
 from components.scaffold.state import (
-    EXPLAINER_SETTINGS,
     ScaffoldView,
     opening_state,
     parse_numbers,
     plan_of,
     read_state,
     state_of,
-    train_link,
     write_state,
 )
 from engine.cli.root import app
 from engine.errors import UsageError
-from engine.scaffold.plan import SETTINGS, Recipe, ScaffoldPlan
+from engine.scaffold.plan import Recipe, ScaffoldPlan
 from engine.scaffold.presets import OPENING_PLANS
 
 OTHER = ScaffoldPlan(
@@ -81,14 +79,6 @@ def test_what_are_no_whole_numbers_is_refused(given: str) -> None:
     with pytest.raises(UsageError, match="train_sizes: must be different whole numbers of at least 1 between commas"):
         parse_numbers("train_sizes", given, 1)
     assert parse_numbers("seeds", " 3, 0 ", 0) == (3, 0)
-
-
-def test_the_link_to_train_an_explainer_asks_for_it_and_what_it_must_beat() -> None:
-    state, said = read_state("text", train_link("text", "owner/model", "imdb"))
-    assert said == []
-    assert (state.teacher, state.data, state.settings) == ("owner/model", "imdb", EXPLAINER_SETTINGS)
-    assert plan_of(state).base is None
-    assert set(EXPLAINER_SETTINGS) < set(SETTINGS)
 
 
 @pytest.mark.parametrize("plan", [OTHER, *OPENING_PLANS.values()], ids=lambda plan: plan.teacher)

@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from engine.data.datasets import registered_name
-from engine.errors import UsageError
+from engine.errors import ExegesisError, UsageError
 from engine.scaffold.experiment import scaffold
-from engine.scaffold.plan import SEEDS, SETTINGS, ScaffoldPlan
-from engine.scaffold.presets import PRESETS, preset_plan
+from engine.scaffold.plan import NONE, SEEDS, SETTINGS, SMAT, ScaffoldPlan
+from engine.scaffold.presets import OPENING_PLANS, PRESETS, explainer_plan, preset_plan
 from tests.unit.scaffold.plans import FEW, pairs, pictures, saved, texts
 from tests.unit.vision.tiny_vit import save_vit
 
@@ -109,3 +109,25 @@ def test_each_goes_from_end_to_end_on_tiny_stand_ins(name: str, tmp_path: Path) 
     assert weights is not None
     assert weights.shape == (3, 4)
     assert weights.sum() == pytest.approx(1.0, abs=1e-6)
+
+
+def test_a_plan_for_an_explainer_has_the_sizes_of_its_task() -> None:
+    quick, opening = explainer_plan("bert-reviews", "reviews-generated", thorough=False), OPENING_PLANS["text"]
+    assert (quick.settings, quick.seeds, quick.train_sizes) == ((NONE, SMAT), (0,), (1000,))
+    assert quick.recipe == opening.recipe
+    thorough = explainer_plan("bert-reviews", "reviews-generated", thorough=True)
+    assert (thorough.settings, len(thorough.seeds)) == ((NONE, "attention_logits", SMAT), 5)
+    assert explainer_plan("bert-quality", "quality", thorough=False).recipe == OPENING_PLANS["regression"].recipe
+
+
+def test_a_small_data_set_is_divided_in_the_same_proportions(tmp_path: Path) -> None:
+    rows = [f"text {i},{('bad', 'good')[i % 2]}" for i in range(200)]
+    file = tmp_path / "small.csv"
+    file.write_text("\n".join(["text,label", *rows]))
+    one = explainer_plan(saved("bert"), str(file), thorough=False)
+    # 1,000 to learn, 200 held out, 300 for validation, 500 for the test, of 2,000 in all: a tenth of each.
+    sizes = (one.train_sizes, one.recipe.held_out, one.recipe.validation, one.recipe.test)
+    assert sizes == ((100,), 20, 30, 50)
+    file.write_text("\n".join(["text,label", *rows[:59]]))
+    with pytest.raises(ExegesisError, match="has 59 examples, but at least 60 are needed"):
+        explainer_plan(saved("bert"), str(file), thorough=False)
