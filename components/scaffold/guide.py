@@ -33,7 +33,7 @@ CARES = {
     THOROUGH: "Five students each, and five with attention alone. Shows whether it helps beyond chance.",
 }
 ABOUT = (
-    "**{}** gets an explainer of its own (SMaT). It learns which attention heads to show, so that a student model that "
+    "Your model gets an explainer of its own (SMaT). It learns which attention heads to show, so that a student that "
     "sees them predicts the model's answers better. You can then choose the method SMaT for this model on every page."
 )
 
@@ -54,7 +54,8 @@ def _dialog(teacher: str) -> None:
 def explainer_form(teacher: str) -> None:
     """Draw the content of the dialog."""
     kind = kind_of_model(teacher)
-    st.markdown(ABOUT.format(teacher))
+    st.text(f"Model: {teacher}")
+    st.markdown(ABOUT)
     data_control(kind, DATA)
     care = st.radio("How thoroughly", list(CARES), captions=list(CARES.values()), key=CARE)
     try:

@@ -267,4 +267,5 @@ def test_the_library_opens_the_form_for_a_model(monkeypatch: pytest.MonkeyPatch)
     page.run()
     assert not page.exception
     assert GUIDE not in page.query_params
-    assert any("**bert-reviews** gets an explainer of its own" in text.value for text in page.markdown)
+    assert any("gets an explainer of its own" in text.value for text in page.markdown)
+    assert "Model: bert-reviews" in [text.value for text in page.text]

@@ -16,6 +16,7 @@ SAFE = {
     ("components/scaffold/page.py", "' '.join([MARKS if has_baseline else NO_BASELINE, *few, CAUTION])"): "our words",
     ("components/scaffold/page.py", "' '.join([METRIC_HELP[result.metric], READS, SOURCE])"): "our words",
     ("components/scaffold/learned_explainer.py", "active_words(weights)"): "numbers",
+    ("components/scaffold/guide.py", "describe_work(plan, len(missing), seconds)"): "numbers",
     ("components/scaffold/runs.py", "training_words(run, passes)"): "numbers and our words",
     (
         "components/scaffold/learned_explainer.py",
