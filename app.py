@@ -8,11 +8,19 @@ from components.annotate.api import study_routes
 from components.controls import begin_run, end_run
 from components.navigation import ICON, navigation
 from components.organizer import admit_visitor, is_stranger
-from components.server import base_path, disable_address_lookup, hide_script_path, middleware, open_browser
+from components.server import (
+    base_path,
+    disable_address_lookup,
+    hide_script_path,
+    middleware,
+    start_up,
+    wait_for_imports,
+)
 from engine.access import restrict
 from engine.models import sandbox
 
 if __name__ == "__main__":
+    wait_for_imports()
     restrict(is_stranger)
     page, entry = navigation()
     st.set_page_config(
@@ -29,4 +37,4 @@ else:
     disable_address_lookup()
     hide_script_path()
     sandbox.enable()
-    app = st.App(__file__, routes=study_routes(base_path()), middleware=middleware(), lifespan=open_browser)
+    app = st.App(__file__, routes=study_routes(base_path()), middleware=middleware(), lifespan=start_up)

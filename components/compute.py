@@ -5,7 +5,8 @@ stays stopped in their session.
 
 The libraries that run models take seconds to import. Pages that show results (the list of methods, cached and shipped
 explanations) need none of them, and are drawn in half the time while nothing is imported beside them. So the import
-starts in the background once a page is drawn, and at once when there is something to compute.
+starts in the background once a page is drawn, and at once when there is something to compute. Those that draw charts
+and tables come after them.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from engine import explain as engine_explain
 from engine import runtime
 from engine.errors import Cancelled
 from engine.explain import key_of
+from engine.lazy import paused_collection
 from engine.progress import CancelToken, reporting
 from engine.request import Request
 from engine.result import Explanation
@@ -36,6 +38,8 @@ Tick = Callable[[str], None]
 GRACE_SECONDS = 3.0
 """A computation that nobody waits for ends after this time. A page that is drawn again joins it sooner."""
 POLL_SECONDS = 0.2
+MODELS, CHARTS = ("engine.vision.loader", "peft"), ("pandas", "altair")
+"""The libraries that run models, and those that draw charts and tables."""
 STOPPED = "stopped_requests"
 """Session key: the cache keys of requests that the person stopped."""
 _lock = threading.Lock()
@@ -125,13 +129,16 @@ def run_shared(key: str, compute: Callable[[CancelToken], T], tick: Tick) -> T:
 
 @st.cache_resource(show_spinner=False)
 def warm_up() -> threading.Thread:
-    """Start to import the libraries that run models, at the end of a page. Returns at once."""
-    return import_engine()
+    """Start to import the libraries that run models and draw charts, at the end of a page. Returns at once."""
+    return import_engine(*CHARTS)
 
 
-def import_engine(after: int | float = 0) -> threading.Thread:
-    """Import the libraries that run models in the background, in `after` seconds. Earlier computations do not wait."""
-    timer = threading.Timer(after, _import)
+def import_engine(*others: str, after: int | float = 0) -> threading.Thread:
+    """Import the libraries that run models in the background, and `others`, in `after` seconds.
+
+    Earlier computations do not wait.
+    """
+    timer = threading.Timer(after, _import, (*MODELS, *others))
     timer.daemon = True
     timer.start()
     return timer
@@ -158,6 +165,9 @@ def explain(request: Request, tick: Tick | None = None) -> Explanation:
 
     `tick` draws the progress: a page that nobody sees any more ends there.
     """
+    cached = engine_explain.cached_explanation(request)
+    if cached is not None:
+        return cached
     return run_cached(key_of(request), lambda token: _compute(request, token), tick)
 
 
@@ -194,11 +204,11 @@ def _join_or_start(key: str, compute: Callable[[CancelToken], T]) -> Computation
         return work
 
 
-def _import() -> None:
+def _import(*names: str) -> None:
     """Hold the device as all computing does: two threads that import at once see half-imported modules."""
-    with runtime.turn():
-        importlib.import_module("engine.vision.loader")
-        runtime.freeze_garbage()
+    with runtime.turn(), paused_collection():
+        for name in names:
+            importlib.import_module(name)
 
 
 def _compute(request: Request, token: CancelToken) -> Explanation:

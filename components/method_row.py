@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from html import escape
@@ -106,8 +107,9 @@ def cost_line(made: Explanation) -> str:
     return f"{count(made.evaluations, 'evaluation')} · {source}"
 
 
+@functools.lru_cache(maxsize=64)
 def method_row_html(row: MethodRow) -> str:
-    """The row. Everything that is not ours is escaped."""
+    """The row. Everything that is not ours is escaped. Remembered, since most reruns of a page draw the same rows."""
     return (
         f'<div class="xg"><div class="xg-row"><div class="xg-side"><p class="xg-title">{escape(row.title)}</p>'
         f'{check_html(row.check)}<p class="xg-small">{escape(row.cost)}</p></div>'

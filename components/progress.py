@@ -9,12 +9,13 @@ from typing import Protocol, TypeVar, runtime_checkable
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.compute import STOPPED, Tick, explain, is_cached, is_stopped
+from components.compute import STOPPED, Tick, explain, is_stopped
 from components.errors import describe_error, show_error
 from components.method_row import Placeholder, placeholder_html, waiting_placeholder
 from components.widgets.view_options import scale_group, shared_ends
-from engine.errors import Cancelled, ExegesisError
-from engine.explain import key_of
+from engine.errors import Cancelled
+from engine.explain import cached_explanation, key_of
+from engine.models.catalog import fixed_revisions
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
@@ -116,13 +117,15 @@ def fill_places(
     `show` is called before each computation, and its caller calls it again at the end: it shows what was drawn since,
     where drawing alone does not.
     """
-    missing = [place for place in places if not _is_there(place)]
+    cached: dict[MethodPlace, Explanation] = {}
+    with fixed_revisions():
+        missing = [place for place in places if not _is_there(place, cached)]
     line = ProgressLine(progress, [key_of(place.request) for place in missing])
     for place in missing:
         place.slot.html(place.quiet(waiting_placeholder(place.method.title, now=False)))
     for place in places:
         if place not in missing:
-            _fill_one(place, draw, line.tick)
+            _fill_one(place, draw, line.tick, cached.get(place))
     there = sum(place.made is not None for place in places)
     whole = there + len(missing)  # what is known to fail is no work
     for done, place in enumerate(sorted(missing, key=lambda place: not place.method.cheap), there):
@@ -161,17 +164,23 @@ def _resume() -> None:
     st.session_state[STOPPED] = []
 
 
-def _is_there(place: MethodPlace) -> bool:
-    """Whether nothing needs computing: the explanation is cached, it was stopped, or its error is known."""
+def _is_there(place: MethodPlace, cached: dict[MethodPlace, Explanation]) -> bool:
+    """Whether nothing needs computing: the explanation is cached, it was stopped, or its error is known.
+
+    A cached explanation is added to `cached`: to look it up again takes as long, for its key says the model's files.
+    """
     try:
-        return is_cached(place.request) or is_stopped(key_of(place.request))
-    except ExegesisError:
+        explanation = cached_explanation(place.request)
+        if explanation is not None:
+            cached[place] = explanation
+        return explanation is not None or is_stopped(key_of(place.request))
+    except Exception:  # which `_fill_one` meets again and draws
         return True
 
 
-def _fill_one(place: MethodPlace, draw: Draw, tick: Tick) -> None:
+def _fill_one(place: MethodPlace, draw: Draw, tick: Tick, cached: Explanation | None = None) -> None:
     try:
-        made = explain(place.request, tick)
+        made = cached or explain(place.request, tick)
         html = draw(place.method, made)
         place.made = made
     except Cancelled as stopped:

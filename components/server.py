@@ -6,10 +6,14 @@
 from __future__ import annotations
 
 import argparse
+import ast
 import contextlib
+import gc
+import importlib
 import os
 import re
 import sys
+import threading
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +30,7 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.web import cli
 
 from components.compute import import_engine
-from components.navigation import ROOT
+from components.navigation import HOME, ROOT, SECTIONS
 from engine.access import STUDY_ONLY
 from engine.errors import not_allowed
 
@@ -35,7 +39,7 @@ EMBEDDERS = "EXEGESIS_EMBEDDERS"
 """The other sites that may show the pages in a frame, separated by spaces, such as "https://lab.example"."""
 UPLOAD = "/_stcore/upload_file"
 ORIGIN = re.compile(r"https?://(\*\.)?[\w.-]+(:\d+)?")
-QUIET_SECONDS = 8
+QUIET_SECONDS = 3
 """The libraries that run models are imported after this time, even if nobody has opened a page."""
 
 
@@ -110,9 +114,37 @@ def hide_script_path() -> None:
     AppSession._create_new_session_message = without_folder  # type: ignore[assignment,method-assign]
 
 
+def import_pages() -> None:
+    """Import what Home and the pages of the first menu import, and later what runs models.
+
+    A script that runs meanwhile waits for the pages' imports.
+    """
+    with _importing_pages:
+        for entry in (HOME, *SECTIONS["Explain"]):
+            for statement in ast.parse(entry.path.read_text(encoding="utf-8")).body:
+                if isinstance(statement, ast.ImportFrom) and statement.module:
+                    importlib.import_module(statement.module)
+        gc.freeze()
+        gc.enable()
+    import_engine(after=QUIET_SECONDS)
+
+
+def wait_for_imports() -> None:
+    """Wait until `import_pages` is done: two threads that import at once see half-imported modules."""
+    with _importing_pages:
+        pass
+
+
+_importing_pages = threading.Lock()
+
+
 @contextlib.asynccontextmanager
-async def open_browser(_app: st.App) -> AsyncIterator[None]:
-    """Open the dashboard in a browser unless the server runs headless; the port listens already."""
+async def start_up(_app: st.App) -> AsyncIterator[None]:
+    """Import the pages while the first browser loads, and open that browser unless the server runs headless.
+
+    The port listens already.
+    """
+    threading.Thread(target=import_pages, daemon=True).start()
     if not st.get_option("server.headless"):
         await to_thread.run_sync(cli_util.open_browser, dashboard_url())
     yield
@@ -145,7 +177,7 @@ def serve(port: int, host: str, headless: bool) -> None:
     # Streamlit reads this flag before it has run app.py for the first time: see `navigation.guard`.
     PagesManager.uses_pages_directory = False
     disable_address_lookup()
-    import_engine(after=QUIET_SECONDS)
+    gc.disable()  # nearly all that is created until the pages are imported stays
     flags = [f"--server.port={port}", f"--server.address={host}"]
     if headless:
         flags.append("--server.headless=true")

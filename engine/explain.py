@@ -58,6 +58,13 @@ def explain_many(
     return [done[id(query)] for query in queries]
 
 
+def cached_explanation(request: Request) -> Explanation | None:
+    """Return the explanation if it is in the cache. Reads the model's files, never loads it. Errors: as `explain`."""
+    key, store = key_of(request), result_store()
+    entry = store.get(key) if store.contains(key) else None
+    return None if entry is None else serialization.unpack(*entry)
+
+
 def shipped_explanation(request: Request) -> Explanation | None:
     """Return the explanation that comes with the project, computed on a CPU; None where there is no current one."""
     entry = shipped.find(_Query(request, "cpu").key)

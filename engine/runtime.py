@@ -254,16 +254,6 @@ def release_memory() -> None:
             torch.cuda.empty_cache()
 
 
-def freeze_garbage() -> None:
-    """Exclude everything alive now from garbage collection; called once, after the model libraries are imported.
-
-    Streamlit collects all garbage after each run of a page, which took 0.3 s among the objects of torch and
-    transformers, and the next run of any session waited for that (the benchmark `picture_page`).
-    """
-    gc.collect()
-    gc.freeze()
-
-
 @functools.cache
 def _trim() -> Callable[[int], int]:
     try:

@@ -11,6 +11,7 @@ Some tokens stand for white space alone ("Ġ", "Ċ", "▁"): they have no charac
 
 from __future__ import annotations
 
+import functools
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -69,8 +70,13 @@ def units(
     if kind not in UNITS:
         raise unknown("unit", kind, UNITS)
     texts = (example.text, example.text_pair or "")
-    joined = _same_word if kind == "word" else _inseparable
-    return tuple(_unit(tokens, scores, group, texts) for group in _groups(tokens, texts, joined))
+    return tuple(_unit(tokens, scores, group, texts) for group in _grouped(tuple(tokens), texts, kind))
+
+
+@functools.lru_cache(maxsize=64)
+def _grouped(tokens: tuple[Token, ...], texts: tuple[str, str], kind: str) -> tuple[tuple[int, ...], ...]:
+    """The positions of each unit; remembered, since all maps of a text have the same."""
+    return tuple(map(tuple, _groups(tokens, texts, _same_word if kind == "word" else _inseparable)))
 
 
 def units_of(explanation: Explanation, example: Example, kind: str = "token") -> tuple[Unit, ...]:

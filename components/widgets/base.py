@@ -72,7 +72,9 @@ def draw_pin_hint(unit: str) -> None:
 def draw_component(component: Component, key: str, data: Mapping[str, object], **events: Callable[[], None]) -> None:
     """Draw a component that sends events, and below it why its last event was refused, if it was."""
     refusal = st.session_state.pop(_refusal_key(key), "")
-    component(key=key, data={**data, "turn": _answered_turn(key)}, **events)
+    # Streamlit looks whether a list in the data is a table, for which it imports pandas; a tuple never is.
+    sent = {name: tuple(value) if isinstance(value, list) else value for name, value in data.items()}
+    component(key=key, data={**sent, "turn": _answered_turn(key)}, **events)
     if refusal:
         show_note(refusal)
 

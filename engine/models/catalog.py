@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fnmatch
 import hashlib
 import json
 import os
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
@@ -135,8 +137,30 @@ def _locate(model: str) -> ModelSource:
     raise UsageError(f"{error} Or give a folder, or a hub id such as owner/name.")
 
 
+@contextlib.contextmanager
+def fixed_revisions() -> Iterator[None]:
+    """Read the files of each model once in the block, for keys of many cached results. The block must be short."""
+    token = _revisions.set({})
+    try:
+        yield
+    finally:
+        _revisions.reset(token)
+
+
 def revision(model: str) -> str:
     """Hash everything that affects the model's output; reads the files without loading the model."""
+    known = _revisions.get()
+    if known is None:
+        return _revision(model)
+    if model not in known:
+        known[model] = _revision(model)
+    return known[model]
+
+
+_revisions: ContextVar[dict[str, str] | None] = ContextVar("exegesis_revisions", default=None)
+
+
+def _revision(model: str) -> str:
     source = locate(model)
     digest = hashlib.sha256()
     for file in source.weights:

@@ -22,7 +22,7 @@ DRAW_HOME = f"""
 import json, sys, threading
 from streamlit.testing.v1 import AppTest
 from components import compute
-compute.import_engine = threading.Thread
+compute.import_engine = lambda *_: threading.Thread()
 page = AppTest.from_file({str(ROOT / "app.py")!r}, default_timeout={SECONDS}).run()
 assert not page.exception
 print(json.dumps([name for name in {HEAVY!r} if name in sys.modules]))
@@ -32,7 +32,7 @@ DRAW_IMAGES = f"""
 import json, sys, threading
 from streamlit.testing.v1 import AppTest
 from components import compute
-compute.import_engine = threading.Thread
+compute.import_engine = lambda *_: threading.Thread()
 page = AppTest.from_file({str(ROOT / "pages" / "images.py")!r}, default_timeout={SECONDS}).run()
 assert not page.exception
 maps = sum("data-v=" in element.proto.body for element in page.get("html"))

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from html import unescape
 from pathlib import Path
-from typing import Any
 
 import pytest
 from streamlit.testing.v1 import AppTest
@@ -295,16 +294,18 @@ def test_a_text_that_cannot_be_read_is_one_sentence(page: AppTest, text: str) ->
 def test_an_unforeseen_failure_is_told_and_the_others_still_come(
     page: AppTest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    import components.progress as progress
     import engine.explain as engine
 
-    real = engine.explain_many
+    real = engine.cached_explanation
 
-    def breaking(requests: Sequence[Request], **others: Any) -> list[Explanation]:
-        if requests[0].method == "attention_mean":
+    def breaking(request: Request) -> Explanation | None:
+        if request.method == "attention_mean":
             raise RuntimeError("a broken <pipe>")
-        return real(requests, **others)
+        return real(request)
 
-    monkeypatch.setattr(engine, "explain_many", breaking)
+    for module in (engine, progress):
+        monkeypatch.setattr(module, "cached_explanation", breaking)
     page.run()
     assert not page.exception
     shown = rows(page)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -135,9 +134,3 @@ def test_a_c_library_without_the_call_is_left_alone(monkeypatch: pytest.MonkeyPa
         assert runtime._trim()(0) == 0
     finally:
         runtime._trim.cache_clear()
-
-
-def test_what_lives_is_not_looked_through_again() -> None:
-    before, alive = gc.get_freeze_count(), [[number] for number in range(2000)]
-    runtime.freeze_garbage()
-    assert gc.get_freeze_count() > before + len(alive) // 2

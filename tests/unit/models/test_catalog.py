@@ -81,6 +81,19 @@ def test_a_changed_file_is_noticed_by_the_next_call(tmp_path: Path) -> None:
     assert catalog.revision(str(folder)) != before
 
 
+def test_a_block_with_fixed_revisions_reads_the_files_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    located: list[str] = []
+    locate = catalog.locate
+    monkeypatch.setattr(catalog, "locate", lambda model: located.append(model) or locate(model))
+    before = catalog.revision("reviews-minilm")
+    with catalog.fixed_revisions():
+        assert [catalog.revision("reviews-minilm") for _ in range(3)] == [before] * 3
+        assert catalog.revision("nli-minilm") != before
+    assert located == ["reviews-minilm", "reviews-minilm", "nli-minilm"]
+    assert catalog.revision("reviews-minilm") == before
+    assert len(located) == 4
+
+
 def test_the_revision_changes_with_the_special_tokens(tmp_path: Path) -> None:
     folder = shutil.copytree(checkpoint("bert", 3), tmp_path / "model")
     before = catalog.revision(str(folder))
