@@ -25,7 +25,8 @@ MOST_ROWS = 40
 FEW_COLUMNS = 5
 """So many fit on a telephone side by side."""
 NOTHING = "–"
-ROW_PIXELS = 35
+ROW_PIXELS, BORDER_PIXELS = 33, 2
+"""Height of a row and of the header at the font size of the theme, and of both borders of a table."""
 SIGNS = {"ok": "✓", "note": "·", "broken": "✗"}
 
 
@@ -76,7 +77,7 @@ def row_choice(
     st.dataframe(
         rows,
         key=key,
-        height=ROW_PIXELS * (1 + min(len(rows), most_in_view)) + 3,
+        height="content" if len(rows) <= most_in_view else ROW_PIXELS * (1 + most_in_view) + BORDER_PIXELS,
         hide_index=True,
         column_config=dict(columns),
         selection_mode="single-row",

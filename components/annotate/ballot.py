@@ -34,17 +34,17 @@ from engine.study.design import PREDICT, Design
 
 LOG = logging.getLogger(__name__)
 MOST_BARS = 3
-LOST = "Your last answer came after the end of the study and is not kept."
+LOST = "Your last answer came after the study closed and was not saved."
 QUESTION = "annotate_question"
 PAUSE = (
-    "Simply close this page: what you confirmed is saved. To go on, open the link that you were sent and type your "
-    "code. In this tab you go on without it, even after a reload."
+    "You can close this page at any time: confirmed answers are saved. To continue, open the study link again and "
+    "enter your code. In this tab you can continue without it, even after a reload."
 )
 CLASS_KEY, SURE_KEY, MISSING_KEY = "annotate.class", "annotate.sure", "annotate.missing"
 MOST_RADIOS = 12
 """More classes are chosen in a select box, where typing searches."""
-ENDS = {1: "1, a mere guess", SUREST: f"{SUREST}, certain"}
-BOTH = "Choose what the model says, and how sure you are."
+ENDS = {1: "1, just guessing", SUREST: f"{SUREST}, certain"}
+BOTH = "Choose the model's answer and how sure you are."
 
 
 def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
@@ -69,12 +69,16 @@ def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
 def draw_way_back(seat: Seat, screen: str) -> None:
     """Draw the button that undoes the last answer. A second click on the same screen has no effect."""
     key = f"annotate.back.{screen}"
-    st.button("Take back my last answer", key=key, on_click=_take_back, args=(seat, new_token()))
+    st.button("Undo my last answer", key=key, on_click=_take_back, args=(seat, new_token()))
 
 
 def draw_leave() -> None:
     """Draw the button that signs out, for a shared device."""
-    st.button("Forget me in this tab", on_click=leave_seat, help="Then somebody else can take part from here.")
+    st.button(
+        "Forget me in this tab",
+        on_click=leave_seat,
+        help="Removes your code from this tab, so that somebody else can take part on this device.",
+    )
 
 
 def board_key(ballot: str) -> str:
@@ -87,8 +91,8 @@ def _draw_progress(ballot: Ballot, seat: Seat) -> None:
     st.title("Practice" if ballot.practice else f"Item {ballot.done + 1} of {ballot.of}", anchor=False)
     st.progress(ballot.done / max(1, ballot.of))
     saved = "Your last answer is saved. " if seat.last else ""
-    trial = "This one is for practice and does not count." if ballot.practice else ""
-    st.caption(f"{saved}{trial}" or "Take the time that you need.")
+    trial = "This item is for practice and does not count." if ballot.practice else ""
+    st.caption(f"{saved}{trial}" or "Take as much time as you need.")
 
 
 def _draw_ranking(ballot: Ballot, seat: Seat) -> None:
@@ -155,7 +159,7 @@ def _save_guess(seat: Seat, ballot: str, guess: Guess | None) -> None:
     try:
         _send(seat, Answer(ballot, new_token(), None, time.monotonic() - viewed_since(ballot), guess))
     except ExegesisError as error:
-        leave_message(f"{error} Your answer is not saved.")
+        leave_message(f"{error} Your answer was not saved.")
 
 
 def _save(seat: Seat, ballot: str, ranking: ConfirmedRanking) -> None:
@@ -189,4 +193,6 @@ def _take_back(seat: Seat, token: str) -> None:
     change_seat(seat.study, last="")
     if ballot is not None:
         forget_ranking(board_key(ballot))
-    leave_message("Your last answer is taken back: here it is again." if ballot else "There is no answer to take back.")
+    leave_message(
+        "Your last answer is undone. You can answer this item again." if ballot else "There is no answer to undo."
+    )

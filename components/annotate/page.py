@@ -27,7 +27,6 @@ from components.organizer import client_of, current_visit
 from components.safe_markdown import markdown
 from engine.errors import ExegesisError
 from engine.request import Picture
-from engine.study.access import attempt_source
 from engine.study.annotators import StudyNotOpen, UnknownIdentifier, consent, join, resume
 from engine.study.ballots import next_ballot
 from engine.study.design import Design
@@ -35,15 +34,15 @@ from engine.study.studies import DRAFT, StudyRecord, find_by_token
 
 COLUMN = 920
 """Width of the text column, in pixels."""
-RELOAD = "What it did not confirm is not saved. Load the page again."
-NO_LINK = "To take part you need the link of a study. Ask who runs it to send you one."
-UNKNOWN = "This link leads to no study. Ask who sent it to you for another."
-NOT_YET = "This study has not opened yet. Come back later, by the same link."
-OVER = "This study is over. What you had confirmed is kept. Thank you."
+RELOAD = "Only confirmed answers are saved. Reload the page."
+NO_LINK = "You need a study link to take part. Ask the organizer to send you one."
+UNKNOWN = "This link does not belong to a study. Ask the person who sent it for another one."
+NOT_YET = "This study has not opened yet. Come back later with the same link."
+OVER = "This study is closed. Your confirmed answers are saved. Thank you."
 TYPED_CODE = "annotate.typed"
 KEEP_IT = (
-    "Write it down, or take a picture of it. With it you can go on later, here or on another device. It is shown only "
-    "now, and nobody can look it up for you."
+    "Write it down or take a picture of it. With this code you can continue later, here or on another device. It is "
+    "shown only now, and nobody can look it up for you."
 )
 
 
@@ -119,7 +118,7 @@ def _draw_welcome(study: StudyRecord) -> None:
     st.button("I agree and take part", type="primary", on_click=_agree, args=(study.token,))
     with st.expander("I have taken part before and have a code"), st.form("annotate.again", border=False):
         st.text_input("Your code", key=TYPED_CODE, placeholder="abcd-efgh-jkmn-pqrs", max_chars=60, autocomplete="off")
-        st.form_submit_button("Go on", on_click=_submit_code, args=(study.token,))
+        st.form_submit_button("Continue", on_click=_submit_code, args=(study.token,))
 
 
 def _draw_code(seat: Seat) -> None:
@@ -146,8 +145,8 @@ def _draw_thanks(seat: Seat) -> None:
     """Draw the end: everything is saved, under this pseudonym."""
     st.title("Thank you", anchor=False)
     st.text(
-        "There is nothing left to answer. All of your answers are saved, and you may close this page.\n"
-        f"They are kept under the name {seat.pseudonym}: tell it to the organizer if you want them deleted."
+        "You have answered every item. All of your answers are saved, and you can close this page.\n"
+        f"They are stored under the pseudonym {seat.pseudonym}. Give it to the organizer if you want them deleted."
     )
     draw_way_back(seat, "thanks")
     draw_leave()
@@ -194,4 +193,4 @@ def _agree(study: str) -> None:
 
 def _source() -> str:
     """The source for the limits of wrong codes and of joins."""
-    return attempt_source(client_of(current_visit()))
+    return client_of(current_visit())

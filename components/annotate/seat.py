@@ -33,7 +33,7 @@ FORGET_KEY, QUERIED_KEY = "annotate.forget", "annotate.asked"
 SCRIPT = Path(__file__).resolve().parent.parent / "assets" / "annotate_tab.js"
 COMPONENT, TAB_KEY = "exegesis_annotate_tab", "annotate.tab"
 LONGEST_CODE = 100
-UNREACHABLE = "The server cannot reach its store."
+UNREACHABLE = "The server cannot reach its database."
 AGAIN = "Nothing was saved. Try again."
 
 

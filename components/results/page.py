@@ -17,7 +17,7 @@ from components.navigation import STUDY
 from components.results.titles import TitledResults
 from engine.errors import ExegesisError
 from engine.lazy import LazyModule
-from engine.study.results import VotesVersion, latest_results, latest_version
+from engine.study.results import Results, VotesVersion, latest_results, latest_version, rating_progress
 from engine.study.studies import ARCHIVED, DRAFT, StudyRecord, find, list_studies
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ EMPTY = (
     "explanations people prefer or which help them guess predictions, with intervals, agreement, and how many more "
     "votes are needed."
 )
-LOOK_SECONDS = 5.0
+LOOK_SECONDS, PROGRESS_SECONDS = 5.0, 1.0
 PAUSE_RATIO = 4
 """The pause after drawing the page, as a multiple of the time that drawing took."""
 
@@ -94,12 +94,14 @@ def _draw_study(record: StudyRecord) -> None:
     if "annotator" in st.query_params:
         answers.draw_replay(results, st.query_params.to_dict())
         return
+    if results.untitled.sample is not None:
+        st.fragment(_draw_progress, run_every=PROGRESS_SECONDS)(results.untitled)
     if results.untitled.answers:
         sections.draw_sections(results)
     else:
         st.info("No answers yet. Send the join link to participants; the results appear here as they answer.")
         _link_to_studies("Get the join link", {PARAMETER: str(record.id)})
-    _follow(record, mark, time.monotonic() - began)
+    _follow(results.untitled, mark, time.monotonic() - began)
 
 
 def _link_to_studies(label: str, query: dict[str, str]) -> None:
@@ -114,10 +116,19 @@ def _mark(study: int) -> Mark:
         return None
 
 
-def _follow(record: StudyRecord, mark: Mark, duration: float) -> None:
+def _draw_progress(results: Results) -> None:
+    """Draw the progress of the ratings, and say which votes the page shows until then."""
+    share, votes = rating_progress(results.study.id), len(results.votes)
+    shown = f"the first {results.sample:,} below are a random sample" if results.sample else "the first follow shortly"
+    st.progress(min(1.0, share), f"Rating all {votes:,} votes; {shown}.")
+
+
+def _follow(results: Results, mark: Mark, duration: float) -> None:
     """Draw the page again once its mark differs from `mark`. `duration`: seconds that this drawing took."""
-    pause = max(LOOK_SECONDS, PAUSE_RATIO * duration)
-    st.fragment(_poll, run_every=pause if record.takes_votes else None)(record.id, mark, time.monotonic() + pause / 2)
+    is_first, study = results.sample is not None, results.study
+    pause = PROGRESS_SECONDS if is_first else max(LOOK_SECONDS, PAUSE_RATIO * duration)
+    run_every = pause if is_first or study.takes_votes else None
+    st.fragment(_poll, run_every=run_every)(study.id, mark, time.monotonic() + pause / 2)
 
 
 def _poll(study: int, mark: Mark, due: float) -> None:

@@ -49,6 +49,7 @@ from components.results.titles import TitledResults
 from components.tables import draw_table, table_styles
 from engine.study.guesses import GuessSummary
 from engine.study.results import export_rows, results_to_json
+from engine.study.results import results as complete_results
 from engine.study.studies import NO_ANSWERS, count_answers
 from engine.study.study_file import export_study
 from engine.study.summary import RankingSummary
@@ -75,7 +76,7 @@ def draw_sections(results: TitledResults) -> None:
         _draw_ratings(results.summary)
     elif results.forward is not None:
         _draw_guesses(results.forward)
-    elif results.study.design.mode == "rank":
+    elif results.study.design.mode == "rank" and results.untitled.sample is None:
         st.info("No rankings yet, so there are no ratings.")
     counts = count_answers().get(results.study.id, NO_ANSWERS)
     st.caption(escape_label(describe_answers(results.untitled, counts)))
@@ -247,7 +248,8 @@ def _draw_table_button(study: int, table: str, ending: str) -> None:
 
 
 def _results_json(results: TitledResults) -> str:
-    return json.dumps(results_to_json(results.untitled), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+    current = results.untitled if results.untitled.sample is None else complete_results(results.study.id)
+    return json.dumps(results_to_json(current), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
 
 
 Sections = Mapping[str, tuple[str, Callable[[Any], None]]]

@@ -23,8 +23,8 @@ FAILURE_KEY, NOTE_KEY = "study_failed", "study_done"
 TYPED_TITLE = "study.delete.typed"
 IMPORT_KEY, UPLOAD_KEY = "study.import", "study.import.file"
 FILE_HELP = (
-    "The design with its frozen items and explanations, to run the same study elsewhere. No votes are in it: they are "
-    "among the files of the results."
+    "The design with its stored items and explanations, to run the same study elsewhere. It contains no votes: "
+    "download them on the page of the results."
 )
 
 
@@ -45,15 +45,15 @@ def show_list() -> None:
 
 def duplicate(study: int) -> None:
     """Create a draft of the same design and open it."""
-    _try(lambda: show_study(studies.duplicate(study).id), "This is the copy: a draft with a link of its own.")
+    _try(lambda: show_study(studies.duplicate(study).id), "Duplicated: this copy is a draft with its own join link.")
 
 
 def close(study: int) -> None:
-    _try(lambda: studies.close(study), "The study is closed: it takes no more votes.")
+    _try(lambda: studies.close(study), "The study is closed and accepts no more votes.")
 
 
 def archive(study: int) -> None:
-    _try(lambda: studies.archive(study), "The study is archived: its votes and results stay.")
+    _try(lambda: studies.archive(study), "The study is archived. Its votes and results are not affected.")
 
 
 def delete(study: int, title: str) -> None:
@@ -89,7 +89,7 @@ def _try(action: Callable[[], object], note: str) -> None:
 def confirm_closing(record: StudyRecord, counts: AnswerCounts) -> None:
     """Ask for a confirmation."""
     st.text(f"So far: {study_progress(record, counts)}")
-    st.markdown("It takes no more votes then, and cannot be opened again.")
+    st.markdown("A closed study accepts no more votes and cannot be reopened.")
     draw_dialog_buttons("Close the study", "Keep it open", partial(close, record.id))
 
 
@@ -98,7 +98,7 @@ def confirm_deleting(record: StudyRecord, counts: AnswerCounts) -> None:
     """Ask for the title as a confirmation."""
     title = one_line_title(record)
     st.text(f"{title}\n{study_progress(record, counts)}")
-    st.markdown("It goes with its items, its annotators and their votes. This cannot be undone.")
+    st.markdown("Deletes the study with its items, annotators and votes. This cannot be undone.")
     typed = st.text_input("Type the title to confirm", key=TYPED_TITLE, autocomplete="off")
     is_confirmed = " ".join(typed.split()) == title
     draw_dialog_buttons("Delete the study", "Keep it", partial(delete, record.id, title), disabled=not is_confirmed)

@@ -22,11 +22,11 @@ OVER = "over"
 BADGES: dict[str, tuple[str, BadgeColor, str]] = {
     DRAFT: ("draft", "gray", ":material/edit:"),
     OPEN: ("open", "green", ":material/how_to_vote:"),
-    OVER: ("its time is over", "orange", ":material/hourglass_bottom:"),
+    OVER: ("ended", "orange", ":material/hourglass_bottom:"),
     CLOSED: ("closed", "blue", ":material/lock:"),
     ARCHIVED: ("archived", "gray", ":material/inventory_2:"),
 }
-MODES = {"rank": "people rank explanations", "predict": "people guess the model's answer"}
+MODES = {"rank": "rank explanations", "predict": "guess the prediction"}
 COLOR_WORDS = {BY_RANK: "Rank", BY_SIZE: "Size", BY_SIGN: "Size and sign"}
 LONGEST_DETAIL = 300
 
@@ -58,7 +58,7 @@ def study_facts(record: StudyRecord, counts: AnswerCounts, zone: tzinfo) -> dict
         "votes": study_progress(record, counts),
         "model": design.model,
         "data set": design.dataset,
-        "asks": MODES[design.mode],
+        "task": MODES[design.mode],
         "methods": ", ".join(method.id for method in design.ballot_methods),
         "when": study_history(record, zone),
     }
@@ -66,7 +66,7 @@ def study_facts(record: StudyRecord, counts: AnswerCounts, zone: tzinfo) -> dict
 
 def study_history(record: StudyRecord, zone: tzinfo) -> str:
     """Times of its creation, opening and end, past or planned."""
-    times = [("made", record.created), ("opened", record.opened), ("closed", record.closed)]
+    times = [("created", record.created), ("opened", record.opened), ("closed", record.closed)]
     if record.state in (DRAFT, OPEN):
         times.append(("closes" if record.state == DRAFT or record.takes_votes else "closed", record.design.closes_at))
     return ", ".join(f"{word} {format_time(when, zone)}" for word, when in times if when is not None)
@@ -77,17 +77,17 @@ def design_facts(design: Design, methods: Mapping[str, Explainer]) -> dict[str, 
     votes = design.votes_per_item
     return {
         "question": design.question,
-        "what people do": MODES[design.mode],
+        "task": MODES[design.mode],
         "model": design.model,
         "data set": design.dataset,
         "items": _describe_items(design),
         "practice items": f"{design.practice}",
         "methods": "; ".join(_describe_method(method, methods) for method in design.methods),
-        "placebo": "a random explanation is mixed in" if design.placebo else "none",
+        "placebo": "a random explanation" if design.placebo else "none",
         "colors show": COLOR_WORDS[design.colors].lower(),
-        "items a person sees": f"{design.items_per_annotator:,}, and {design.repeats:,} of them twice",
-        "votes wanted an item": "as many as come" if votes is None else f"{votes:,}",
-        "left out of the results": describe_exclusions(design.exclusion),
+        "items per person": f"{design.items_per_annotator:,}, {design.repeats:,} of them shown twice",
+        "target votes per item": "no limit" if votes is None else f"{votes:,}",
+        "exclusion rules": describe_exclusions(design.exclusion),
         "seed": f"{design.seed}",
     }
 
@@ -96,20 +96,20 @@ def describe_exclusions(rules: ExclusionRules) -> str:
     """Describe the exclusion rules."""
     parts = []
     if rules.least_seconds:
-        parts.append(f"votes made in less than {rules.least_seconds:g} s")
+        parts.append(f"votes faster than {rules.least_seconds:g} s")
     if rules.least_votes:
         parts.append(f"people with fewer than {count(rules.least_votes, 'vote')}")
     if rules.most_cannot_tell is not None:
-        parts.append(f"people who could not tell in more than {rules.most_cannot_tell:g} of their answers")
+        parts.append(f"people with more than {rules.most_cannot_tell:.0%} “cannot tell”")
     if rules.least_consistency is not None:
-        parts.append(f"people whose self-consistency is below {rules.least_consistency:g}")
+        parts.append(f"people with a self-consistency below {rules.least_consistency:g}")
     return "; ".join(parts) or "nothing"
 
 
 def event_rows(log: Iterable[tuple[str, float, Mapping[str, Any]]], zone: tzinfo) -> list[dict[str, str]]:
     """A row per event, the latest first."""
     rows = [
-        {"when": format_time(when, zone), "what": kind.replace("_", " "), "more": _shorten(details)}
+        {"time": format_time(when, zone), "event": kind.replace("_", " "), "details": _shorten(details)}
         for kind, when, details in log
     ]
     return rows[::-1]

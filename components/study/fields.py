@@ -17,48 +17,13 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import describe_error
 from engine.errors import not_allowed
-from engine.study.design import Design
+from engine.study.design import FIELD_LABELS, Design, label_fields
 
 WIDGETS = "study.form."
 NARROW = 200
 """The width of a number, in pixels."""
 
 Fields = dict[str, Any]
-LABELS: Mapping[str, str] = {
-    "title": "Title",
-    "mode": "Task",
-    "kind": "Type of items",
-    "question": "Question",
-    "model": "Model",
-    "dataset": "Data set",
-    "items": "Items",
-    "items.how": "Selection",
-    "items.count": "Number of items",
-    "items.split": "Split",
-    "items.label": "Class",
-    "items.judged": "The model is",
-    "items.least_words": "Minimum words",
-    "items.most_words": "Maximum words",
-    "items.indices": "Example numbers",
-    "practice": "Practice items",
-    "seed": "Seed",
-    "methods": "Methods",
-    "placebo": "Add a random explanation",
-    "colors": "Colors show",
-    "items_per_annotator": "Items per person",
-    "repeats": "Repeated items",
-    "votes_per_item": "Target votes per item",
-    "closes_at": "Closes automatically",
-    "consent": "Consent",
-    "instructions": "Instructions",
-    "exclusion": "Exclusion rules",
-    "exclusion.least_seconds": "Minimum time per vote (s)",
-    "exclusion.least_votes": "Minimum votes per person",
-    "exclusion.most_cannot_tell": "Maximum share of “cannot tell”",
-    "exclusion.least_consistency": "Minimum self-consistency",
-}
-"""The label of each field of a design, on the form and in errors."""
-FIELD = re.compile(r"\bdesign\.(\w+(?:\.\w+)?)")
 PARTS = ("items", "exclusion")
 ELSEWHERE = ("model", "dataset", "methods", *PARTS)
 SPAN = re.compile(r"(\d{1,9})\s*[-–]\s*(\d{1,9})")
@@ -84,7 +49,7 @@ def set_field(name: str, value: object) -> None:
 
 def describe_field_error(error: Exception) -> str:
     """The message of an error, with the label of a field in place of its name."""
-    return FIELD.sub(lambda found: LABELS.get(found[1], found[1]), describe_error(error))
+    return label_fields(describe_error(error))
 
 
 def draw_number(name: str, step: int | float = 1) -> None:
@@ -95,33 +60,33 @@ def draw_number(name: str, step: int | float = 1) -> None:
     low, high = (None if bound is None else kind(bound) for bound in (meta["low"], meta["high"]))
     draw: Callable[..., object] = st.number_input  # its overloads are of one kind of number each
     draw(
-        LABELS[name], low, high, value=None if optional else "min", key=field_key(name), step=kind(step), width=NARROW,
-        format="%d" if kind is int else "%g", help=meta["help"], persist_state="page",
+        FIELD_LABELS[name], low, high, value=None if optional else "min", key=field_key(name), step=kind(step),
+        width=NARROW, format="%d" if kind is int else "%g", help=meta["help"], persist_state="page",
         placeholder="none" if optional else None,
     )  # fmt: skip
 
 
 def draw_line(name: str, help: str | None = None, width: int | Literal["stretch"] = "stretch") -> None:
     """Draw a text input."""
-    st.text_input(LABELS[name], key=field_key(name), help=help, width=width, persist_state="page")
+    st.text_input(FIELD_LABELS[name], key=field_key(name), help=help, width=width, persist_state="page")
 
 
 def draw_text(name: str, help: str | None = None, height: int = 160) -> None:
     """Draw a text area."""
-    st.text_area(LABELS[name], key=field_key(name), help=help, height=height, persist_state="page")
+    st.text_area(FIELD_LABELS[name], key=field_key(name), help=help, height=height, persist_state="page")
 
 
 def draw_choice(name: str, words: Mapping[str, str], on_change: Callable[[], None] | None = None) -> None:
     """Draw the choice between options. `words`: the label of each. `on_change`: called after a change by the user."""
     st.segmented_control(
-        LABELS[name], list(words), key=field_key(name), format_func=words.__getitem__, required=True,
+        FIELD_LABELS[name], list(words), key=field_key(name), format_func=words.__getitem__, required=True,
         help=_declaration(name)[1]["help"], on_change=on_change, persist_state="page",
     )  # fmt: skip
 
 
 def draw_name(kind: str, name: str, options: Sequence[str], help: str) -> None:
     """Draw the choice of a listed name, or of another one that the user types. `kind`: the type of the items."""
-    label, name = LABELS[name], f"{kind}.{name}"
+    label, name = FIELD_LABELS[name], f"{kind}.{name}"
     current = st.session_state.get(field_key(name))
     names = list(dict.fromkeys([*options, *filter(None, [current])]))
     st.selectbox(label, names, key=field_key(name), accept_new_options=True, help=help, persist_state="page")

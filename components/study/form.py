@@ -19,7 +19,6 @@ from components.method_picker import all_methods, chosen_methods
 from components.safe_markdown import markdown
 from components.study.descriptions import COLOR_WORDS
 from components.study.fields import (
-    LABELS,
     NARROW,
     Fields,
     design_from_fields,
@@ -45,6 +44,7 @@ from engine.study.design import (
     BY_SIGN,
     BY_SIZE,
     DEFAULT_TEXTS,
+    FIELD_LABELS,
     MAX_METHODS,
     PREDICT,
     RANK,
@@ -184,7 +184,7 @@ def _draw_explanations() -> None:
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         all_methods(entries, usual, prefix, [model])
         _draw_variant_picker(kind, entries)
-    st.toggle(LABELS["placebo"], key=field_key("placebo"), help=PLACEBO_HELP, persist_state="page")
+    st.toggle(FIELD_LABELS["placebo"], key=field_key("placebo"), help=PLACEBO_HELP, persist_state="page")
     draw_choice("colors", COLOR_WORDS)
     st.caption(COLOR_COSTS[field_value("colors")])
     st.caption("Choose 2 to 6 methods. Participants never see the names of the methods.")
@@ -260,7 +260,7 @@ def _draw_people() -> None:
         draw_number("repeats")
         draw_number("votes_per_item")
     st.datetime_input(
-        LABELS["closes_at"], None, key=field_key("closes_at"), width=2 * NARROW, format="YYYY-MM-DD",
+        FIELD_LABELS["closes_at"], None, key=field_key("closes_at"), width=2 * NARROW, format="YYYY-MM-DD",
         persist_state="page", help="In your browser's time zone. If empty, the study stays open until you close it.",
     )  # fmt: skip
 

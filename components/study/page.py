@@ -62,8 +62,8 @@ EMPTY = (
     "Study results then shows which methods are rated above others, and how certain that is."
 )
 LOCAL_LINK = (
-    "This link works on this machine only. For others, start Exegesis with --host 0.0.0.0 --study-only, or put a proxy "
-    "before it, and open this page by the address that they use."
+    "This link works only on this machine. To let others take part, start Exegesis with --host 0.0.0.0 --study-only or "
+    "put a proxy in front of it, and open this page at its public address."
 )
 
 
@@ -149,14 +149,14 @@ def _draw_study(record: StudyRecord, zone: tzinfo) -> None:
         draw_draft(record, zone)
     else:
         _draw_design(record)
-    log = st.expander("What happened", key="study.log", on_change="rerun")
+    log = st.expander("Log", key="study.log", on_change="rerun")
     if log.open:
         log.table(event_rows(study_log(record.id), zone))
 
 
 def _draw_link(record: StudyRecord) -> None:
     link = join_link(st.context.url, record.token)
-    st.markdown("**Join link** – send it to the people who take part:")
+    st.markdown("**Join link** – send it to participants:")
     st.code(link, language=None, wrap_lines=True)
     if is_local_link(link):
         show_note(LOCAL_LINK)
@@ -169,20 +169,25 @@ def _draw_actions(record: StudyRecord, counts: AnswerCounts) -> None:
             if st.button("Results", key="study.results", icon=icon, type="primary"):
                 st.switch_page(RESULTS.path, query_params={"study": str(record.id)})
         if record.state == OPEN:
-            help = "Takes no more votes. Asks first."
+            help = "The study then accepts no more votes. You are asked to confirm."
             if st.button("Close …", key="study.close", help=help, icon=":material/lock:"):
                 confirm_closing(record, counts)
         if record.state == CLOSED:
             st.button(
-                "Archive", key="study.archive", help="Puts it away; its votes and results stay.",
+                "Archive", key="study.archive", help="Hides the study from the list. Its votes and results stay.",
                 icon=":material/inventory_2:", on_click=archive, args=(record.id,),
             )  # fmt: skip
         st.button(
-            "Duplicate", key="study.duplicate", help="A draft of the same design, without its votes.",
+            "Duplicate", key="study.duplicate", help="Creates a draft with the same design and no votes.",
             icon=":material/content_copy:", on_click=duplicate, args=(record.id,),
         )  # fmt: skip
         draw_study_file_button(record.id)
-        if st.button("Delete …", key="study.delete", help="With its votes. Asks first.", icon=":material/delete:"):
+        if st.button(
+            "Delete …",
+            key="study.delete",
+            help="Deletes the study and all of its votes. You are asked to confirm.",
+            icon=":material/delete:",
+        ):
             confirm_deleting(record, counts)
 
 

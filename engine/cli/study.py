@@ -1,4 +1,4 @@
-"""`exegesis study`: a study from its design to its end, its ratings, tables and file; simulated and imported votes."""
+"""`exegesis study`: create, run and evaluate studies; rate simulated and imported votes."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from engine.cli.output import (
 )
 from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed, unknown
 from engine.lazy import LazyModule
-from engine.study.design import MODES, PREDICT, RANK, Design, find_preset
+from engine.study.design import MODES, PREDICT, RANK, Design, find_preset, label_fields
 from engine.table_io import to_csv, to_json
 
 if TYPE_CHECKING:
@@ -56,36 +56,49 @@ PARTS = ("items", "exclusion")
 """Parts of a design that have fields of their own."""
 
 MAX_VOTES = 5_000
-STRENGTH = "How good each is; predict: share of right guesses. [default: all 0; predict: all 0.5]"
+STRENGTH = "Strength of each method; predict: share of right guesses. [default: all 0; predict: all 0.5]"
 
-app = typer.Typer(cls=Commands, rich_markup_mode=None, help="Run blind studies in which people rank explanations.")
-Number = Annotated[str, typer.Argument(metavar="ID", help="The study's number.")]
-Placebo = Annotated[str, typer.Option(metavar="M", help="The method that all others should beat.")]
+
+class StudyCommands(Commands):
+    """Commands whose errors name a field of the design by its label, with its path in a file."""
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except ExegesisError as error:
+            error.args = (label_fields(str(error), with_path=True),)
+            raise
+
+
+app = typer.Typer(cls=StudyCommands, rich_markup_mode=None, help="Run blind studies in which people rank explanations.")
+Number = Annotated[str, typer.Argument(metavar="ID", help="ID of the study.")]
+Placebo = Annotated[str, typer.Option(metavar="M", help="The method that serves as the placebo.")]
 
 
 @app.command()
 def create(
-    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="A design as JSON; '-' reads stdin.")] = None,
-    preset: Annotated[str, typer.Option(metavar="P", help="Begin with a preset: smat.")] = "",
-    title: Annotated[str | None, typer.Option(metavar="T", help="What the study is called.")] = None,
-    model: Annotated[str | None, typer.Option(metavar="M", help="Embedded model, folder or hub id.")] = None,
-    dataset: Annotated[str | None, typer.Option(metavar="D", help="The data set of the items.")] = None,
-    kind: Annotated[str | None, typer.Option(metavar="text|image", help="What the items are.")] = None,
-    method: Annotated[str, typer.Option(metavar="A,B", help="2 to 6 methods between commas.")] = "",
+    file: Annotated[str | None, typer.Argument(metavar="[FILE]", help="Design as JSON; '-' reads stdin.")] = None,
+    preset: Annotated[str, typer.Option(metavar="P", help="Start from a preset: smat.")] = "",
+    title: Annotated[str | None, typer.Option(metavar="T", help="Title of the study.")] = None,
+    model: Annotated[str | None, typer.Option(metavar="M", help="Embedded model, folder or Hub ID.")] = None,
+    dataset: Annotated[str | None, typer.Option(metavar="D", help="Data set of the items.")] = None,
+    kind: Annotated[str | None, typer.Option(metavar="text|image", help="Type of the items.")] = None,
+    method: Annotated[str, typer.Option(metavar="A,B", help="2 to 6 methods, separated by commas.")] = "",
     setting: Annotated[
-        list[str] | None, typer.Option("--set", metavar="NAME=VALUE", help="More of the design, as items.count=10.")
+        list[str] | None,
+        typer.Option("--set", metavar="NAME=VALUE", help="Another field, such as items.count=10."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Make a draft. 'exegesis study show ID --json' prints a design that FILE may hold."""
+    """Create a draft. 'exegesis study show ID --json' prints a design to start from."""
     options = {"title": title, "model": model, "dataset": dataset, "kind": kind}
     draft = studies.create(_read_design(file, preset, options, method, setting or []))
-    _report(draft, f"Study {draft.id} is a draft. Let people in with: exegesis study open {draft.id}", as_json)
+    _report(draft, f"Study {draft.id} is a draft. Open it with: exegesis study open {draft.id}", as_json)
 
 
 @app.command("list")
 def list_studies(as_json: JsonOption = False) -> None:
-    """All studies, the newest first."""
+    """List all studies, the newest first."""
     records, counts = studies.list_studies(), studies.count_answers()
     if as_json:
         return print_json([_to_json(study, counts.get(study.id, studies.NO_ANSWERS)) for study in records])
@@ -94,13 +107,13 @@ def list_studies(as_json: JsonOption = False) -> None:
         count = counts.get(study.id, studies.NO_ANSWERS)
         numbers = (f"{count.answers:,}", f"{count.annotators:,}")
         rows.add_row(str(study.id), study.state, *numbers, format_time(study.opened), visible(study.design.title))
-    console().print(rows) if records else print("There are no studies. Make one with: exegesis study create")
+    console().print(rows) if records else print("There are no studies. Create one with: exegesis study create")
     return None
 
 
 @app.command()
 def show(number: Number, as_json: JsonOption = False) -> None:
-    """One study: its design, how far it is, and what happened to it."""
+    """Show the design, the state and the log of a study."""
     study = studies.find(read_id(number))
     count, log = studies.count_answers().get(study.id, studies.NO_ANSWERS), studies.study_log(study.id)
     if as_json:
@@ -121,47 +134,47 @@ def show(number: Number, as_json: JsonOption = False) -> None:
 
 @app.command("open")
 def open_study(number: Number, as_json: JsonOption = False) -> None:
-    """Compute and freeze what people will see, then let them in. Stopped before the end, it stays a draft."""
+    """Compute and store all explanations, then open the study. If interrupted, it stays a draft."""
     study = studies.find(read_id(number)).id
     with stdout_reserved(), stoppable() as cancel, progress_bar("explaining") as report:
         try:
             opened = studies.open_study(study, report, cancel)
         except Cancelled:
-            message = f"study {study}: stopped, and still a draft. Finished parts are kept: exegesis study open {study}"
+            message = f"study {study}: stopped, still a draft. Continue with: exegesis study open {study}"
             raise typer.Exit(fail(message, STOPPED)) from None
-    _report(opened, f"Study {study} is open. People join at {_join_link(opened)} of the server.", as_json)
+    _report(opened, f"Study {study} is open. Join link: the address of the server, then {_join_link(opened)}", as_json)
 
 
 @app.command()
 def close(number: Number, as_json: JsonOption = False) -> None:
-    """Take no more votes. What was confirmed stays."""
+    """Close a study: it accepts no more votes. Confirmed votes are not affected."""
     study = studies.close(read_id(number))
-    _report(study, f"Study {study.id} is closed. See: exegesis study results {study.id}", as_json)
+    _report(study, f"Study {study.id} is closed. Show its results with: exegesis study results {study.id}", as_json)
 
 
 @app.command()
 def archive(number: Number, as_json: JsonOption = False) -> None:
-    """Put a closed study away; its votes and results stay."""
+    """Archive a closed study. Its votes and results are not affected."""
     study = studies.archive(read_id(number))
     _report(study, f"Study {study.id} is archived.", as_json)
 
 
 @app.command()
 def duplicate(number: Number, as_json: JsonOption = False) -> None:
-    """Make a draft of the same design, with a link of its own."""
+    """Create a draft with the same design and a new join link."""
     copy = studies.duplicate(read_id(number))
-    _report(copy, f"Study {copy.id} is a draft of the same design.", as_json)
+    _report(copy, f"Study {copy.id} is a draft with the same design.", as_json)
 
 
 @app.command()
 def delete(number: Number, yes: YesOption = False, as_json: JsonOption = False) -> None:
-    """Delete a study with all of its votes. Nothing brings it back but a file exported before."""
+    """Delete a study and all of its votes. Only a study file exported with --votes can restore it."""
     study = studies.find(read_id(number))
     answers = studies.count_answers().get(study.id, studies.NO_ANSWERS).answers
     if not yes and not is_interactive():
         raise UsageError(
-            f"study delete: would delete study {study.id} with {answers:,} answers and cannot ask here. Give --yes to "
-            "do it."
+            f"study delete: needs a confirmation to delete study {study.id} with {answers:,} answers. Pass --yes to "
+            "delete it without one."
         )
     if not yes:
         question = f"Delete study {study.id} ({study.design.title}) with {answers:,} answers?"
@@ -172,9 +185,9 @@ def delete(number: Number, yes: YesOption = False, as_json: JsonOption = False) 
 
 @app.command()
 def results(number: Number, as_json: JsonOption = False) -> None:
-    """What a study found so far: ratings, agreement, and what its rules left out."""
-    with stdout_reserved():
-        current = study_results.results(read_id(number))
+    """Show the results so far: ratings, agreement and excluded votes."""
+    with stdout_reserved(), progress_bar("rating") as report:
+        current = study_results.results(read_id(number), report)
     if as_json:
         print_json(study_results.results_to_json(current))
     else:
@@ -185,17 +198,17 @@ def results(number: Number, as_json: JsonOption = False) -> None:
 def export(
     number: Number,
     what: Annotated[str, typer.Option(metavar="W", help="study, items, votes, orders or ratings.")] = STUDY,
-    format: Annotated[str, typer.Option(metavar="csv|json", help="How a table is written.")] = "csv",
-    votes: Annotated[bool, typer.Option("--votes", help="Put the answers into the study file too.")] = False,
-    out: Annotated[str, typer.Option(metavar="FILE", help="Where to write; '-' is stdout.")] = "-",
-    json_format: Annotated[bool, typer.Option("--json", help="The same as --format json.")] = False,
+    format: Annotated[str, typer.Option(metavar="csv|json", help="Format of a table.")] = "csv",
+    votes: Annotated[bool, typer.Option("--votes", help="Include the answers in the study file.")] = False,
+    out: Annotated[str, typer.Option(metavar="FILE", help="Output file; '-' is stdout.")] = "-",
+    json_format: Annotated[bool, typer.Option("--json", help="Same as --format json.")] = False,
 ) -> None:
-    """Write a study as a file that makes it again elsewhere, or one of its tables. Nobody's code or name is in it."""
+    """Export a study file, which 'import' reads, or one table. Neither contains names or codes of people."""
     study = read_id(number)
     if format not in FORMATS:
         raise unknown("--format", format, FORMATS)
     if votes and what != STUDY:
-        raise UsageError("--votes: belongs to the study file. Leave it out, or give --what study.")
+        raise UsageError("--votes: applies to the study file only. Remove it, or use --what study.")
     if what == STUDY:
         data = study_file.export_study(study, votes)
     elif what not in study_results.EXPORT_TABLES:
@@ -212,34 +225,34 @@ def export(
 
 @app.command("import")
 def import_file(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A study file; '-' reads stdin.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="Study file; '-' reads stdin.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Make a study again from its file: with votes closed and with its results, without a draft ready to open."""
+    """Import a study file. With votes it becomes a closed study, without votes a draft."""
     study = study_file.import_study(_read_study_file(file))
     if as_json:
         return print_json({"id": study.id, "state": study.state, "title": study.design.title})
     next_step = "results" if study.state == "closed" else "open"
-    print(f"Study {study.id} is {study.state}. Go on with: exegesis study {next_step} {study.id}")
+    print(f"Study {study.id} is {study.state}. Continue with: exegesis study {next_step} {study.id}")
     return None
 
 
 @app.command()
 def simulate(
-    methods: Annotated[str, typer.Option(metavar="A,B", help="Names of methods between commas.")] = "",
-    mode: Annotated[str, typer.Option(metavar="rank|predict", help="What people do.")] = RANK,
+    methods: Annotated[str, typer.Option(metavar="A,B", help="Names of the methods, separated by commas.")] = "",
+    mode: Annotated[str, typer.Option(metavar="rank|predict", help="Task of the participants.")] = RANK,
     strength: Annotated[str, typer.Option(metavar="X,Y", help=STRENGTH)] = "",
     alone: Annotated[str, typer.Option(metavar="P", help="predict: right guesses without an explanation.")] = "0.5",
-    annotators: Annotated[str, typer.Option(metavar="N", help="How many people vote.")] = "20",
-    items: Annotated[str, typer.Option(metavar="M", help="How many items each ranks.")] = "20",
-    taste: Annotated[str, typer.Option(metavar="S", help="How far people's own strengths lie from these.")] = "0.5",
-    ties: Annotated[str, typer.Option(metavar="T", help="Two looks closer than this are a tie.")] = "0.25",
-    studies: Annotated[str, typer.Option(metavar="K", help="Say in how many of K studies any methods differ.")] = "0",
+    annotators: Annotated[str, typer.Option(metavar="N", help="Number of annotators.")] = "20",
+    items: Annotated[str, typer.Option(metavar="M", help="Number of items per annotator.")] = "20",
+    taste: Annotated[str, typer.Option(metavar="S", help="Standard deviation of an annotator's strengths.")] = "0.5",
+    ties: Annotated[str, typer.Option(metavar="T", help="Differences below this are ties.")] = "0.25",
+    studies: Annotated[str, typer.Option(metavar="K", help="Simulate K studies and report error rates.")] = "0",
     placebo: Placebo = "",
     seed: SeedOption = "0",
     as_json: JsonOption = False,
 ) -> None:
-    """Rate votes, or sum up guesses, of made-up annotators whose preferences or skills are known."""
+    """Simulate annotators with known preferences or skills, and show the results of their votes."""
     if mode not in MODES:
         raise unknown("--mode", mode, MODES)
     strengths = _read_strengths(methods, strength, 0.5 if mode == PREDICT else 0.0)
@@ -263,15 +276,15 @@ def simulate(
 
 @app.command()
 def rate(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="A CSV file: a row a vote.")],
+    file: Annotated[str, typer.Argument(metavar="FILE", help="CSV file with one row per vote.")],
     methods: Annotated[str, typer.Option(metavar="A,B", help="Methods, in the order of the rank strings.")] = "",
     placebo: Placebo = "",
     seed: SeedOption = "0",
     as_json: JsonOption = False,
 ) -> None:
-    """Rate the rankings of a file: rank strings such as 1,1,3,4 in a column 'ranks', or a column a method.
+    """Rate rankings from a CSV file: a column 'ranks' with strings such as 1,1,3,4, or one column per method.
 
-    Of a person's rankings of one item the first is rated; repeats tell how steadily people rank.
+    Only the first ranking of an item by a person is rated; repeated ones measure self-consistency.
     """
     names = read_names("--methods", methods) if methods else []
     _print_rankings(counted_votes.read_rankings(Path(file), names), placebo, read_whole("--seed", seed), as_json)
@@ -285,7 +298,7 @@ def _read_design(
     Errors name the option or the part of the design.
     """
     if file is not None and preset:
-        raise UsageError("--preset: got FILE too. Leave one of them out.")
+        raise UsageError("--preset: cannot be combined with FILE. Remove one of them.")
     design: dict[str, Any] = {}
     if file is not None:
         design = _read_design_file(file)
@@ -301,7 +314,7 @@ def _read_design(
             raise not_allowed("--set", f"a field of the design, or one of {', '.join(PARTS)} after a dot", name)
         holder = design.setdefault(part, {}) if dot else design
         if not isinstance(holder, dict):
-            raise not_allowed(f"design.{part}", "names with values", holder)
+            raise not_allowed(f"design.{part}", "an object with named values", holder)
         is_list = name == "items.indices"
         holder[field] = [read_whole(f"--set {name}", each) for each in value.split(",")] if is_list else value
     return Design.from_json(design)
@@ -362,9 +375,9 @@ def _print_rankings(votes: list[counted_votes.Ranking], placebo: str, seed: int,
 def _print_results(current: study_results.Results) -> None:
     print(
         visible(
-            f"{current.study.design.title}: {current.study.state}, {current.answers:,} answers of "
-            f"{current.annotators:,} people, {current.cannot_tell:,} could not tell, "
-            f"{current.answers - len(current.votes):,} left out."
+            f"{current.study.design.title}: {current.study.state}, {current.answers:,} answers by "
+            f"{current.annotators:,} people, {current.cannot_tell:,} “cannot tell”, "
+            f"{current.answers - len(current.votes):,} excluded."
         )
     )
     if current.summary is not None:
@@ -372,14 +385,14 @@ def _print_results(current: study_results.Results) -> None:
     elif current.forward is not None:
         _print_guesses(current.forward)
     else:
-        print("There is nothing to rate yet.")
+        print("No votes to rate yet.")
     for exclusion in current.excluded:
         where = "" if exclusion.item is None else f" on item {exclusion.item}"
-        print(f"left out: {exclusion.annotator}{where}. {exclusion.reason}")
+        print(f"excluded: {exclusion.annotator}{where}. {exclusion.reason}")
 
 
 def _print_summary(result: summary.RankingSummary) -> None:
-    columns = ["skill", "interval", "place", "as SMaT"]
+    columns = ["skill", "interval", "rank", "SMaT skill"]
     rows = table(["method", *columns], right=columns)
     smat = {rating.method: rating for rating in result.smat}
     for rating in sorted(result.ratings, key=lambda rating: (rating.rank, -rating.skill)):
@@ -388,15 +401,15 @@ def _print_summary(result: summary.RankingSummary) -> None:
         cells = (f"{rating.skill:.2f}", f"{low:.2f} to {high:.2f}", place, f"{smat[rating.method].skill:.2f}")
         rows.add_row(visible(rating.method), *cells)
     console().print(rows)
-    print(f"{result.votes:,} votes of {result.annotators:,} annotators on {result.items:,} items.")
+    print(f"{result.votes:,} votes by {result.annotators:,} annotators on {result.items:,} items.")
     for part in ("ratings", "placebo", "worths", "concordance", "alpha", "consistency", "needed"):
         print(visible(result.meanings[part]))
 
 
 def _print_guesses(result: guesses.GuessSummary) -> None:
     """A row a condition, and sentences about it."""
-    columns = ["right", "interval", "sure", "answers"]
-    rows = table(["explanation", *columns, "more than without"], right=columns)
+    columns = ["right", "interval", "confidence", "answers"]
+    rows = table(["explanation", *columns, "gain over none"], right=columns)
     for condition in result.conditions:
         share, gain = condition.share, condition.gain
         right = (f"{share.accuracy:.0%}", _percentages(share.interval)) if share else ("", "")
@@ -419,7 +432,7 @@ def _simulate_differences(ranking: simulation.RankingSimulation, studies: int, a
     if as_json:
         print_json({"studies": studies, "share_with_any_difference": share, **asdict(ranking)})
     else:
-        print(f"{share:.1%} of {studies:,} studies tell any two methods apart.")
+        print(f"{share:.1%} of {studies:,} studies find a difference between methods.")
 
 
 def _simulate_guesses(guessing: simulation.GuessSimulation, studies: int, placebo: str, as_json: bool) -> None:
@@ -434,8 +447,8 @@ def _simulate_guesses(guessing: simulation.GuessSimulation, studies: int, placeb
     if as_json:
         print_json({"studies": studies, **asdict(coverage), **asdict(guessing)})
     else:
-        print(f"{coverage.alone:.1%} of the intervals hold the true accuracy.")
-        print(f"In {coverage.together:.1%} of {studies:,} studies all intervals of differences hold the true ones.")
+        print(f"{coverage.alone:.1%} of the intervals contain the true accuracy.")
+        print(f"In {coverage.together:.1%} of {studies:,} studies all intervals of differences contain the true value.")
 
 
 def _read_strengths(methods: str, strength: str, default: float) -> dict[str, float]:

@@ -51,8 +51,8 @@ def read_code(text: str) -> str:
     letters = _SEPARATORS.sub("", text).lower()
     if len(letters) != GROUPS * GROUP_LETTERS or not set(letters) <= set(ALPHABET):
         raise UsageError(
-            f"code: must be {GROUPS} groups of {GROUP_LETTERS} letters and digits, without 0, 1, i, l and o. "
-            "Copy it from where you wrote it down."
+            f"Code: must be {GROUPS} groups of {GROUP_LETTERS} letters and digits, without 0, 1, i, l and o. "
+            "Check what you wrote down."
         )
     return "-".join(letters[start : start + GROUP_LETTERS] for start in range(0, len(letters), GROUP_LETTERS))
 
@@ -108,7 +108,7 @@ class AttemptLimit:
         together: int = MAX_TOGETHER,
         seconds: int | float = SECONDS,
         clock: Callable[[], float] = time.monotonic,
-        message: str = "Too many wrong tries.",
+        message: str = "Too many wrong attempts.",
     ) -> None:
         self._each, self._together, self._seconds, self._clock, self._message = each, together, seconds, clock, message
         self._attempts: deque[Attempt] = deque()

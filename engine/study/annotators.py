@@ -41,7 +41,7 @@ MAX_SECONDS = 24 * 3600.0
 MAX_TOKEN = 200
 SUREST = 5
 """How sure a guess can be; 1 is least."""
-_IS_OVER = "This study is over. What you had confirmed is kept; thank you."
+_IS_OVER = "This study is closed. Your confirmed answers are saved. Thank you."
 _P = ParamSpec("_P")
 _T = TypeVar("_T")
 
@@ -121,7 +121,9 @@ def identify(token: str, code: str, source: str) -> Participant:
         row = session.scalar(sa.select(Annotator).where(Annotator.study == study.id, Annotator.code == code_hash))
     if row is None or not matches_hash(code, study.token, row.code):
         CODE_ATTEMPTS.begin(source)
-        raise UnknownIdentifier("code: belongs to nobody in this study. Look at where you wrote it down, or join anew.")
+        raise UnknownIdentifier(
+            "Code: does not belong to anybody in this study. Check what you wrote down, or join again without a code."
+        )
     return _to_participant(row)
 
 
@@ -142,7 +144,7 @@ def admit(session: Session, participant: int, lock: bool = True) -> tuple[Study,
     """
     row = session.get(Annotator, participant)
     if row is None:
-        raise UnknownIdentifier("participant: unknown. Join the study anew by its link.")
+        raise UnknownIdentifier("participant: unknown. Join the study again with its link.")
     query = sa.select(Study).where(Study.id == row.study)
     study = session.scalars(query.with_for_update(read=True) if lock else query).one()
     if lock:
@@ -170,7 +172,7 @@ def _open_study(session: Session, token: str) -> Study:
 def _linked_study(session: Session, token: str) -> Study:
     study = session.scalar(sa.select(Study).where(Study.token == token)) if is_token(token) else None
     if study is None:
-        raise UnknownIdentifier("link: leads to no study. Ask who sent it to you for another.")
+        raise UnknownIdentifier("Link: does not belong to a study. Ask the person who sent it for another one.")
     return study
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import string
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -60,6 +61,42 @@ TEXT_LIMITS = {
     "dataset": 1_000,
 }
 """Maximum characters of each text."""
+
+FIELD_LABELS: Mapping[str, str] = {
+    "title": "Title",
+    "mode": "Task",
+    "kind": "Type of items",
+    "question": "Question",
+    "model": "Model",
+    "dataset": "Data set",
+    "items": "Items",
+    "items.how": "Selection",
+    "items.count": "Number of items",
+    "items.split": "Split",
+    "items.label": "Class",
+    "items.judged": "The model is",
+    "items.least_words": "Minimum words",
+    "items.most_words": "Maximum words",
+    "items.indices": "Example numbers",
+    "practice": "Practice items",
+    "seed": "Seed",
+    "methods": "Methods",
+    "placebo": "Add a random explanation",
+    "colors": "Colors show",
+    "items_per_annotator": "Items per person",
+    "repeats": "Repeated items",
+    "votes_per_item": "Target votes per item",
+    "closes_at": "Closes automatically",
+    "consent": "Consent",
+    "instructions": "Instructions",
+    "exclusion": "Exclusion rules",
+    "exclusion.least_seconds": "Minimum time per vote (s)",
+    "exclusion.least_votes": "Minimum votes per person",
+    "exclusion.most_cannot_tell": "Maximum share of “cannot tell”",
+    "exclusion.least_consistency": "Minimum self-consistency",
+}
+"""The label of each field of a design, on the form and in errors."""
+FIELD_PATH = re.compile(r"\bdesign\.((\w+)(?:\.\w+)*)")
 
 
 @dataclass(frozen=True)
@@ -204,6 +241,16 @@ def apply_default_texts(design: Design) -> Design:
         if getattr(design, name) in defaults.values()
     }
     return dataclasses.replace(design, **texts)
+
+
+def label_fields(message: str, with_path: bool = False) -> str:
+    """Replace the path of a field in an error by its label; `with_path`: the path follows, as it is in a file."""
+
+    def label(found: re.Match[str]) -> str:
+        name = FIELD_LABELS.get(found[1]) or FIELD_LABELS.get(found[2], found[1])
+        return f"{name} ({found[1]})" if with_path else name
+
+    return FIELD_PATH.sub(label, message)
 
 
 def consent_placeholders(consent: str) -> list[str]:

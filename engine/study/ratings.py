@@ -18,12 +18,14 @@ from scipy.special import erfcx, ndtr, ndtri
 from scipy.stats import t
 
 from engine.errors import UsageError
+from engine.progress import Report, silent
 from engine.study.counted_votes import Ranking, rank_table, ranked_methods
 
 MAX_SWEEPS = 10
 MIN_CHANGE = 1e-4
 """The package's own limits of the sweeps over the differences of one match."""
 NO_MATCH = -1
+TINY = float(np.finfo(float).tiny)
 
 ORDERS = 200
 RESAMPLES = 1000
@@ -111,7 +113,7 @@ class _MatchMessages:
         self.own = np.stack([1 / variance, mean / variance], axis=1)
         pairs = (len(ties), 2, ties.shape[1])
         self.left, self.right, self.cut = np.zeros(pairs), np.zeros(pairs), np.zeros(pairs)
-        self.ties = ties
+        self.draws = [np.flatnonzero(pair) for pair in ties]
         self.margin = float(ndtri((s.draw_probability + 1) / 2)) * np.sqrt(2) * s.beta
         self.moving = np.ones(ties.shape[1], dtype=bool)
         self.all_move = True
@@ -119,7 +121,7 @@ class _MatchMessages:
 
     def run(self) -> None:
         """Sweep back and forth until nothing moves, then send the last messages to both ends."""
-        last = len(self.ties) - 1
+        last = len(self.draws) - 1
         for _ in range(MAX_SWEEPS):
             self.change[:] = 0
             self._sweep(last)
@@ -154,7 +156,7 @@ class _MatchMessages:
 
     def _worse(self, pair: int) -> Message:
         own = self.own[pair + 1]
-        return own + self.left[pair + 1] if pair + 1 < len(self.ties) else own
+        return own + self.left[pair + 1] if pair + 1 < len(self.draws) else own
 
     def _truncate(self, pair: int) -> None:
         """Truncate the difference to the outcome, a win or a draw, and record how much that changed."""
@@ -162,9 +164,11 @@ class _MatchMessages:
         precision = better[0] * worse[0] / (better[0] + worse[0])
         mean = better[1] / better[0] - worse[1] / worse[0]
         root = np.sqrt(precision)
-        v, w = _moments(mean * root, self.margin * root, self.ties[pair])
+        v, w = _moments(mean * root, self.margin * root, self.draws[pair])
         rest = 1 / (1 - w)
-        new = np.stack([precision * w * rest, (precision * mean * w + root * v) * rest])
+        new = np.empty_like(self.change)
+        new[0] = precision * w * rest
+        new[1] = (precision * mean * w + root * v) * rest
         np.maximum(self.change, np.abs(new - self.cut[pair]), out=self.change, where=self.all_move or self.moving)
         self._put(self.cut, pair, new)
 
@@ -183,18 +187,23 @@ class _MatchMessages:
 
 def _sum(one: Message, other: Message, sign: int) -> Message:
     """Message of `one + sign * other`."""
-    total = one[0] + other[0]
-    return np.stack([one[0] * other[0], other[0] * one[1] + sign * one[0] * other[1]]) / total
+    total = np.empty_like(one)
+    total[0] = one[0] * other[0]
+    total[1] = other[0] * one[1] + sign * one[0] * other[1]
+    total /= one[0] + other[0]
+    return total
 
 
 def _moments(
-    t: Float[np.ndarray, "replicate"], margin: Float[np.ndarray, "replicate"], tie: Bool[np.ndarray, "replicate"]
+    t: Float[np.ndarray, "replicate"], margin: Float[np.ndarray, "replicate"], draws: Int[np.ndarray, "draw"]
 ) -> tuple[Float[np.ndarray, "replicate"], Float[np.ndarray, "replicate"]]:
-    """Additive and multiplicative correction of a truncated Gaussian (Herbrich et al., 2007, figure 2)."""
+    """Additive and multiplicative correction of a truncated Gaussian (Herbrich et al., 2007, figure 2).
+
+    `draws`: the replicates in which the match of the two is a draw.
+    """
     beyond = t - margin
     v = _hazard(beyond)
     w = v * (v + beyond)
-    draws = np.flatnonzero(tie)
     if len(draws):
         v[draws], w[draws] = _draw_moments(t[draws], margin[draws])
     return v, w
@@ -203,7 +212,7 @@ def _moments(
 def _draw_moments(t: np.ndarray, margin: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     size = np.abs(t)
     high, low = margin - size, -margin - size
-    mass = np.maximum(ndtr(high) - ndtr(low), np.finfo(float).tiny)
+    mass = np.maximum(ndtr(high) - ndtr(low), TINY)
     high_density, low_density = _density(high), _density(low)
     v = (low_density - high_density) / mass
     return np.sign(t) * v, v**2 + (high * high_density - low * low_density) / mass
@@ -243,7 +252,11 @@ class StudyRatings:
 
 
 def rate_methods(
-    rankings: Sequence[Ranking], seed: int = 0, orders: int = ORDERS, resamples: int = RESAMPLES
+    rankings: Sequence[Ranking],
+    seed: int = 0,
+    orders: int = ORDERS,
+    resamples: int = RESAMPLES,
+    report: Report = silent,
 ) -> StudyRatings:
     """Rate all methods in one pass: many orders of the votes take the time of one.
 
@@ -264,7 +277,7 @@ def rate_methods(
     random_ranks = rng.permuted(np.tile(ranks, (RANDOM_STUDIES, 1)), axis=1)
     random_orders = votes * np.arange(1, RANDOM_STUDIES + 1)[:, None] + np.arange(votes)
     (skills, bootstrap, random, _, (smat,)), variances, course = _play_plans(
-        np.concatenate([ranks, random_ranks]), (shuffled, resampled, random_orders, in_time, in_time)
+        np.concatenate([ranks, random_ranks]), (shuffled, resampled, random_orders, in_time, in_time), report
     )
     pieces = len(groups)
     widening = np.sqrt(pieces / max(pieces - 1, 1))  # the spread of a bootstrap is too small by this factor
@@ -339,7 +352,7 @@ def _to_ratings(
 
 
 def _play_plans(
-    ranks: Int[np.ndarray, "match method"], plans: Sequence[np.ndarray]
+    ranks: Int[np.ndarray, "match method"], plans: Sequence[np.ndarray], report: Report
 ) -> tuple[list[np.ndarray], np.ndarray, np.ndarray]:
     """Skills of each plan, the variances of all, and the course of the last plan but one.
 
@@ -350,7 +363,8 @@ def _play_plans(
     taus = np.full(len(orders), HEADLINE.tau)
     taus[-1] = SMAT.tau
     course = []
-    for state in play(ranks, orders, HEADLINE, taus):
+    for step, state in enumerate(play(ranks, orders, HEADLINE, taus)):
+        report(step, longest, "votes")
         course.append(state[0][-2].copy())
     skills, variances = state
     by_plan = np.split(skills, np.cumsum([len(plan) for plan in plans])[:-1])

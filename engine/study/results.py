@@ -12,11 +12,14 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from typing import Any
 
+import numpy as np
 import sqlalchemy as sa
 
 from engine.errors import ExegesisError, UsageError, unknown
+from engine.progress import Report, silent
 from engine.request import Example
 from engine.study.counted_votes import (
     LEFT_OUT_COLUMN,
@@ -28,6 +31,7 @@ from engine.study.counted_votes import (
     Ranking,
     apply_rules,
     counted_votes,
+    first_rankings,
     guess_targets,
     log_exclusions,
     method_names,
@@ -46,10 +50,14 @@ MAX_CACHED = 16
 """Number of studies whose results stay in memory."""
 FOREGROUND_ANSWERS = 300
 """Up to this number of answers, a page waits for the results: about a second."""
+SAMPLE = 200
+"""Number of rankings behind the first ratings of a page, which come within about a second."""
 
 ExportRow = dict[str, Any]
 VotesVersion = tuple[int, int]
 """The number of answers ever received, and how many of them are superseded: both only grow."""
+UNRATED, SAMPLED = (-1, 0), (-1, 1)
+"""Versions of results without ratings, and with ratings of a sample: those that a page shows first."""
 
 _log = logging.getLogger("exegesis.study")
 
@@ -59,7 +67,8 @@ class Results:
     """`votes`: those that count, without practice and exclusions; `cannot_tell` of them neither rank nor guess.
 
     `answers` and `annotators` count before the exclusions. `summary` and `forward` (that of guesses) are None while
-    there is nothing to summarize.
+    there is nothing to summarize. `sample`: the number of rankings in `summary`, which were drawn at random and are
+    replaced by all of them later; None if the summary is complete.
     """
 
     study: StudyRecord
@@ -70,15 +79,16 @@ class Results:
     cannot_tell: int
     summary: RankingSummary | None
     forward: GuessSummary | None = None
+    sample: int | None = None
 
 
-def results(study: int) -> Results:
+def results(study: int, report: Report = silent) -> Results:
     """The current results; the same object again while neither the votes nor the study change.
 
     Once the study is over, its exclusions are written to its log. Errors: there is no such study.
     """
     record = find(study)
-    current = _cached_or_computed(record, votes_version(study))
+    current = _cached_or_computed(record, votes_version(study), report)
     if record.state != DRAFT and not record.takes_votes:
         log_exclusions(study, current.excluded)
     return current
@@ -103,13 +113,16 @@ def placebo_name(design: Design) -> str | None:
     return method_names(design)[-1] if design.placebo else None
 
 
-def _compute(record: StudyRecord) -> Results:
+def _compute(record: StudyRecord, sample: int | None = None, report: Report = silent) -> Results:
+    """Compute the results. `sample`: rate at most so many rankings, drawn by the seed of the study."""
     design, answers = record.design, counted_votes(record.id)
     votes, excluded = apply_rules(design.exclusion, answers)
     rankings, placebo = to_rankings(votes), placebo_name(design)
+    if sample is not None:
+        rankings = sample_rankings(rankings, sample, design.seed)
     summary = forward = None
     if any(ranking.repeat == 0 for ranking in rankings):
-        summary = summarize_rankings(rankings, placebo, design.seed)
+        summary = summarize_rankings(rankings, placebo, design.seed, report=report)
     if design.mode == PREDICT and any(vote.repeat == 0 for vote in votes):
         forward = summarize_guesses(to_guesses(votes, guess_targets(record.id)), method_names(design), placebo)
     return Results(
@@ -121,10 +134,23 @@ def _compute(record: StudyRecord) -> Results:
         cannot_tell=sum(vote.cannot_tell for vote in votes),
         summary=summary,
         forward=forward,
+        sample=None if sample is None else len(rankings),
     )
 
 
-def _cached_or_computed(record: StudyRecord, version: VotesVersion) -> Results:
+def sample_rankings(rankings: Sequence[Ranking], most: int, seed: int) -> list[Ranking]:
+    """At most so many first rankings in their order: all of a person, of as many random people as fit.
+
+    The last person drawn may be cut. The votes of a person stay together because intervals are over people.
+    """
+    first = first_rankings(rankings)
+    people = sorted({ranking.annotator for ranking in first})
+    turn = {people[person]: at for at, person in enumerate(np.random.default_rng(seed).permutation(len(people)))}
+    drawn = sorted(range(len(first)), key=lambda place: turn[first[place].annotator])[:most]
+    return [first[place] for place in sorted(drawn)]
+
+
+def _cached_or_computed(record: StudyRecord, version: VotesVersion, report: Report) -> Results:
     """The cached results if nothing changed; simultaneous callers wait for one computation."""
     key = (study_database().address, record.id)
     with _guard:
@@ -132,7 +158,7 @@ def _cached_or_computed(record: StudyRecord, version: VotesVersion) -> Results:
     with lock:
         cached = _cache.get(key)
         if cached is None or cached[0] != version or cached[1].study.design != record.design:
-            current = _compute(record)
+            current = _compute(record, report=report)
         else:
             current = cached[1] if cached[1].study == record else replace(cached[1], study=record)
         with _guard:
@@ -146,7 +172,8 @@ def _cached_or_computed(record: StudyRecord, version: VotesVersion) -> Results:
 def latest_results(study: int) -> Results:
     """The newest available results, while newer ones are computed in the background.
 
-    Waits if none were computed yet. Errors: there is no such study.
+    Many votes that were never rated come without ratings first, then with those of a sample. Errors: there is no such
+    study.
     """
     older = _older_results(study)
     return results(study) if older is None else replace(older[1], study=find(study))
@@ -158,33 +185,55 @@ def latest_version(study: int) -> VotesVersion:
     return votes_version(study) if older is None else older[0]
 
 
+def rating_progress(study: int) -> float:
+    """The share of the computation in the background that is done, from 0 to 1."""
+    return _progress.get(study, 0.0)
+
+
 def _older_results(study: int) -> tuple[VotesVersion, Results] | None:
     """Outdated results to use for now, after starting the computation of newer ones; None if there is no need."""
-    cached, version = cached_results(study), votes_version(study)
-    if cached is None or cached[0] == version or version[0] <= FOREGROUND_ANSWERS:
+    cached, version, record = cached_results(study), votes_version(study), find(study)
+    if version[0] <= FOREGROUND_ANSWERS or (cached is not None and cached[0] == version):
         return None
-    if cached[1].study.design != find(study).design:
-        return None
+    if cached is None or cached[1].study.design != record.design:
+        cached = _cache_first(UNRATED, _compute(record, sample=0))
     with _guard:
         if time.monotonic() < _rest_until.get(study, 0.0):
             return cached
         _rest_until[study] = float("inf")
     name = f"results of study {study}"
-    threading.Thread(target=_compute_in_background, args=(study,), name=name, daemon=True).start()
+    threading.Thread(target=_compute_in_background, args=(study, cached[0]), name=name, daemon=True).start()
     return cached
 
 
-def _compute_in_background(study: int) -> None:
+def _cache_first(version: VotesVersion, first: Results) -> tuple[VotesVersion, Results]:
+    """Cache first results unless better ones are there; returns those that are cached."""
+    key = (study_database().address, first.study.id)
+    with _guard:
+        cached = _cache.get(key)
+        if cached is None or cached[0] == UNRATED or cached[1].study.design != first.study.design:
+            _cache[key] = cached = (version, first)
+        return cached
+
+
+def _compute_in_background(study: int, version: VotesVersion) -> None:
     """Run in one thread per study; a pause of the same length follows, which leaves the machine to the voters."""
     start = time.monotonic()
     try:
-        results(study)
+        if version == UNRATED:
+            _cache_first(SAMPLED, _compute(find(study), sample=SAMPLE))
+        results(study, partial(_note_progress, study))
     except ExegesisError as error:  # deleted, or no database: the page itself reports it
         _log.info("results of study %d: %s", study, error)
     finally:
         end = time.monotonic()
         with _guard:
             _rest_until[study] = end + (end - start)
+            _progress.pop(study, None)
+
+
+def _note_progress(study: int, done: int, total: int, label: str) -> None:
+    _progress[study] = done / total
 
 
 def _reset_after_fork() -> None:
@@ -192,6 +241,7 @@ def _reset_after_fork() -> None:
     _guard = threading.Lock()
     _locks.clear()
     _rest_until.clear()
+    _progress.clear()
 
 
 _guard = threading.Lock()
@@ -200,6 +250,7 @@ _cache: dict[tuple[sa.URL, int], tuple[VotesVersion, Results]] = {}
 """In the order of use, the last one last."""
 _rest_until: dict[int, float] = {}
 """Earliest start of the next background computation, by study; infinity: one is running."""
+_progress: dict[int, float] = {}
 os.register_at_fork(after_in_child=_reset_after_fork)
 
 

@@ -135,7 +135,7 @@ def test_a_database_that_is_down_is_not_named_to_participants(monkeypatch: pytes
     answer(page)
     with monkeypatch.context() as down:
         down.setenv(ADDRESS, "sqlite:////proc/no/such/place.db")
-        for at, label in ((page, "Take back my last answer"), (fresh_page, "I agree and take part")):
+        for at, label in ((page, "Undo my last answer"), (fresh_page, "I agree and take part")):
             press(at, label)
             assert f"{UNREACHABLE} {RELOAD}" in notes(at)
             assert not [shown for shown in (str(at.main), notes(at)) if "place.db" in shown]
@@ -152,10 +152,10 @@ def test_a_code_goes_on_with_the_same_ballot_and_a_wrong_one_does_not() -> None:
     first = ballot(press(press(page, "I have it"), "Begin")).token
     page = opened(study.token)
     page.text_input[0].set_value(OTHER)
-    press(page, "Go on")
-    assert "belongs to nobody in this study" in notes(page)
+    press(page, "Continue")
+    assert "does not belong to anybody in this study" in notes(page)
     page.text_input[0].set_value(str(code).upper().replace("-", " "))
-    press(page, "Go on")
+    press(page, "Continue")
     assert title(page) == "Practice"
     assert ballot(page).token == first
     assert joined() == 1
@@ -166,19 +166,19 @@ def test_wrong_codes_are_limited() -> None:
     page = opened(study.token)
     for _ in range(6):
         page.text_input[0].set_value(OTHER)
-        press(page, "Go on")
-    assert "Too many wrong tries." in notes(page)
+        press(page, "Continue")
+    assert "Too many wrong attempts." in notes(page)
 
 
 def test_the_last_answer_is_taken_back_and_given_anew() -> None:
     page = begun(open_study(practice=0))
     first = ballot(page).token
-    assert "Take back my last answer" not in [one.label for one in page.button]
+    assert "Undo my last answer" not in [one.label for one in page.button]
     answer(page)
     assert title(page) == "Item 2 of 6"
-    press(page, "Take back my last answer")
+    press(page, "Undo my last answer")
     assert (title(page), ballot(page).token) == ("Item 1 of 6", first)
-    assert "taken back" in notes(page)
+    assert "is undone" in notes(page)
     assert [vote.superseded_by is None for vote in votes()] == [False]
 
 

@@ -213,7 +213,7 @@ def test_a_link_that_others_cannot_follow_is_said_to_lead_nowhere_else(url: str,
     with patch.object(ContextProxy, "url", new_callable=PropertyMock, return_value=url):
         page = opened(**{STUDY: made.id})
     assert page.code[0].value.startswith(url.removesuffix("study"))
-    assert any("This link works on this machine only." in told for told in notes(page)) is here
+    assert any("This link works only on this machine." in told for told in notes(page)) is here
 
 
 def test_how_far_an_opening_is_counts_examples_and_names_methods() -> None:
@@ -285,7 +285,7 @@ def test_what_happened_to_a_study_is_listed(tmp_path: Path) -> None:
     page.query_params[STUDY] = str(study.id)
     page.session_state["study.log"] = True
     run(page)
-    assert list(page.table[0].value["what"]) == ["opened", "created"]
+    assert list(page.table[0].value["event"]) == ["opened", "created"]
 
 
 def test_a_title_is_text_wherever_it_stands(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 
 AGREE, HAVE_IT, BEGIN = "I agree and take part", "I have it", "Begin"
-BACK = "Take back my last answer"
+BACK = "Undo my last answer"
 CODE = re.compile(r"^[2-9a-z]{4}(-[2-9a-z]{4}){3}$")
 ONE_BOARD = "() => document.querySelectorAll('.xg-rank').length === 1"
 

@@ -16,7 +16,7 @@ from tests.browser.server import Server
 from tests.browser.waiting import box_of
 
 TEXTS = ("good food", "<script>alert(1)</script> <b>bold</b>", "=1+1", "bad service", "a warm film", "lovely view")
-HEADER_PIXELS = ROW_PIXELS = 35
+HEADER_PIXELS = ROW_PIXELS = 33
 Open = Callable[..., Page]
 
 

@@ -257,12 +257,12 @@ def test_what_could_not_be_saved_is_not_confirmed(server: Server, open_page: Ope
     page = opened(server, open_page, "fail=1")
     button(page, "Move C up").click()
     confirm(page).click()
-    expect(page.get_by_text("study: it is <b>closed</b>. Your answer is not saved.")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("study: it is <b>closed</b>. Your answer was not saved.")).to_be_visible(timeout=TIMEOUT_MS)
     expect_held(page, "nothing")
     expect(page.locator(".xg-said")).to_have_text("Your order: A, then C, then B. Not confirmed yet.")
     confirm(page).click()
     expect_held(page, "1,3,2")
-    expect(page.get_by_text("Your answer is not saved.")).to_have_count(0)
+    expect(page.get_by_text("Your answer was not saved.")).to_have_count(0)
 
 
 def test_while_it_is_saved_nothing_moves_and_sent_twice_it_counts_once(

@@ -115,7 +115,7 @@ def receive_ranking(
         if on_ranked:
             on_ranked(ranking)
     except Exception as error:
-        refuse_event(key, f"{describe_error(error)} Your answer is not saved. Confirm again.")
+        refuse_event(key, f"{describe_error(error)} Your answer was not saved. Confirm again.")
         return
     ranks = ranking.ranks and list(ranking.ranks)
     fields = {"ballot": digest, "ranks": ranks, "turn": ranking.turn, "token": ranking.token}

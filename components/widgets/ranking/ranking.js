@@ -129,7 +129,7 @@ class Ranking extends Owned {
     clearTimeout(this.timer);
     this.late = this.sent = false;
     if (sent && this.confirmed) this.history = [];
-    if (sent) this.told.textContent = this.confirmed ? `${this.answerInWords()} Confirmed.` : "Your answer is not saved.";
+    if (sent) this.told.textContent = this.confirmed ? `${this.answerInWords()} Confirmed.` : "Your answer was not saved.";
     if (!answer || this.history.length || this.confirmed) return;
     this.state = { steps: answer.ranks ? stepsOf(answer.ranks) : explanations.map((_, card) => [card]), cannot: !answer.ranks };
   }

@@ -63,7 +63,7 @@ def test_a_study_from_beginning_to_end(run: Run, design: str) -> None:
     number = str(made["id"])
     assert (made["state"], made["title"]) == ("draft", "Small")
     opened = run("study", "open", number).out
-    assert opened == f"Study {number} is open. People join at {made['join']} of the server.\n"
+    assert opened == f"Study {number} is open. Join link: the address of the server, then {made['join']}\n"
     counted = vote(number)
     [listed] = run("study", "list", "--json").json
     assert (listed["state"], listed["answers"], listed["annotators"]) == ("open", counted, 1)
@@ -108,7 +108,7 @@ def test_a_preset_needs_a_model_and_a_data_set(run: Run) -> None:
     given = ("--preset", "smat", "--model", "reviews-minilm", "--dataset", "reviews")
     made = studies.find(run("study", "create", *given, "--json").json["id"]).design
     assert [method.id for method in made.methods][:2] == ["gradient_x_input", "integrated_gradients"]
-    assert run("study", "create", "--preset", "smat").complaint(2).startswith("design.model: must not be empty.")
+    assert run("study", "create", "--preset", "smat").complaint(2).startswith("Model (model): must not be empty.")
 
 
 def test_items_by_hand_and_a_design_from_stdin(run: Run, design: str) -> None:
@@ -128,7 +128,7 @@ def test_a_stopped_opening_says_that_the_study_is_a_draft(
 
     monkeypatch.setattr("engine.study.studies.take_snapshot", interrupted)
     told = run("study", "open", number).complaint(130)
-    assert told == f"study {number}: stopped, and still a draft. Finished parts are kept: exegesis study open {number}"
+    assert told == f"study {number}: stopped, still a draft. Continue with: exegesis study open {number}"
     assert studies.find(int(number)).state == "draft"
     monkeypatch.undo()
 
@@ -136,7 +136,7 @@ def test_a_stopped_opening_says_that_the_study_is_a_draft(
 def test_nothing_is_deleted_without_a_yes(run: Run, study: str, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = vote(study)
     told = run("study", "delete", study).complaint(2)
-    assert told.startswith(f"study delete: would delete study {study} with {counted} answers and cannot ask here.")
+    assert told.startswith(f"study delete: needs a confirmation to delete study {study} with {counted} answers.")
     monkeypatch.setattr("engine.cli.study.is_interactive", lambda: True)
     assert run("study", "delete", study, stdin="n\n").code == 130
     assert studies.find(int(study)).state == "open"
@@ -147,8 +147,8 @@ def test_nothing_is_deleted_without_a_yes(run: Run, study: str, monkeypatch: pyt
 
 def test_results_before_anybody_voted(run: Run, study: str) -> None:
     said = run("study", "results", study).out
-    assert said.splitlines()[0] == "Small: open, 0 answers of 0 people, 0 could not tell, 0 left out."
-    assert said.splitlines()[1] == "There is nothing to rate yet."
+    assert said.splitlines()[0] == "Small: open, 0 answers by 0 people, 0 “cannot tell”, 0 excluded."
+    assert said.splitlines()[1] == "No votes to rate yet."
     assert run("study", "results", study, "--json").json["summary"] is None
 
 
@@ -171,7 +171,7 @@ def test_what_was_left_out_is_told(run: Run, design: str) -> None:
     run("study", "open", number)
     counted = vote(number)
     last = run("study", "results", number).out.splitlines()[-1]
-    assert last.startswith("left out: p-")
+    assert last.startswith("excluded: p-")
     assert last.endswith(f". Gave {counted} answers that count, fewer than 9.")
 
 
@@ -181,15 +181,18 @@ def test_what_was_left_out_is_told(run: Run, design: str) -> None:
         (("close", "9"), "study: there is no study 9. List them with: exegesis study list."),
         (("open", "x"), "ID: must be a whole number of at least 1, got 'x'."),
         (("results", "9"), "study: there is no study 9."),
-        (("create",), "design.title: must not be empty."),
+        (("create",), "Title (title): must not be empty."),
         (("create", "absent.json"), "FILE: must be a file with JSON, got 'absent.json' (No such file or directory)."),
         (("create", "-"), "FILE: - is not valid JSON"),
         (("create", "--preset", "smut"), "preset: unknown name 'smut'. Did you mean 'smat'?"),
-        (("create", "x.json", "--preset", "smat"), "--preset: got FILE too. Leave one of them out."),
+        (("create", "x.json", "--preset", "smat"), "--preset: cannot be combined with FILE. Remove one of them."),
         (("create", "--set", "count"), "--set: must be name=value, got 'count'. Example: --set items.count=10."),
         (("create", "--set", "method.id=x"), "--set: must be a field of the design, or one of items, exclusion"),
         (("create", "--set", "itmes=x"), "design: unknown name 'itmes'. Did you mean 'items'?"),
-        (("create", "--set", "items.count=0"), "design.items.count: must be a whole number from 1 to 10,000, got"),
+        (
+            ("create", "--set", "items.count=0"),
+            "Number of items (items.count): must be a whole number from 1 to 10,000",
+        ),
     ],
 )
 def test_wrong_use(run: Run, args: tuple[str, ...], said: str) -> None:
@@ -199,7 +202,7 @@ def test_wrong_use(run: Run, args: tuple[str, ...], said: str) -> None:
 
 
 def test_an_empty_list_says_what_to_do(run: Run) -> None:
-    assert run("study", "list").out == "There are no studies. Make one with: exegesis study create\n"
+    assert run("study", "list").out == "There are no studies. Create one with: exegesis study create\n"
     assert run("study", "list", "--json").json == []
 
 
@@ -227,7 +230,7 @@ def test_without_votes_it_is_a_draft_with_its_explanations(run: Run, answered: s
     assert json.loads(data)["content"]["votes"] is None
     said = run("study", "import", "-", stdin=data).out
     made = studies.list_studies()[0].id
-    assert said == f"Study {made} is draft. Go on with: exegesis study open {made}\n"
+    assert said == f"Study {made} is draft. Continue with: exegesis study open {made}\n"
     assert run("study", "open", str(made), "--json").json["state"] == "open"
 
 
@@ -248,7 +251,7 @@ def test_tables_of_a_study(run: Run, answered: str, tmp_path: Path) -> None:
     [
         (("export", "{}", "--what", "voters"), "--what: unknown name 'voters'. Did you mean 'votes'?"),
         (("export", "{}", "--format", "xml"), "--format: unknown name 'xml'. Known: csv, json."),
-        (("export", "{}", "--what", "items", "--votes"), "--votes: belongs to the study file."),
+        (("export", "{}", "--what", "items", "--votes"), "--votes: applies to the study file only."),
         (("export", "{}", "--out", "absent/x"), "--out: absent/x cannot be written (No such file or directory)."),
         (("export", "99"), "study: there is no study 99."),
         (("import", "absent"), "FILE: must be a study file, got 'absent'. Check the path."),

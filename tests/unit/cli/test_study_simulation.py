@@ -34,7 +34,7 @@ def test_a_seed_gives_the_same_study_again(run: Run) -> None:
 
 def test_people_read_a_table_and_sentences(run: Run) -> None:
     said = run("study", "simulate", *KNOWN, "--placebo", "C").out
-    assert "120 votes of 20 annotators on 6 items." in said
+    assert "120 votes by 20 annotators on 6 items." in said
     assert "Every method is rated above the placebo, C." in said
     assert [line.split()[0] for line in said.splitlines()[2:5]] == ["A", "B", "C"]
 
@@ -53,7 +53,7 @@ def test_the_share_of_false_differences(run: Run) -> None:
     assert found["studies"] == 4
     assert found["share_with_any_difference"] in (0, 0.25)
     assert found["strength"] == {"A": 0, "B": 0}
-    assert run(*args).out.endswith("% of 4 studies tell any two methods apart.\n")
+    assert run(*args).out.endswith("% of 4 studies find a difference between methods.\n")
 
 
 def test_a_file_is_rated_as_its_votes_are(run: Run, tmp_path: Path) -> None:
@@ -113,7 +113,7 @@ def test_how_often_intervals_hold(run: Run) -> None:
     assert found["studies"] == 6
     assert 0.5 < found["alone"] <= 1
     assert found["accuracy"] == {"no explanation": 0.5, "A": 0.5, "B": 0.5}
-    assert "of 6 studies all intervals of differences hold" in run(*few).out
+    assert "of 6 studies all intervals of differences contain" in run(*few).out
 
 
 @pytest.mark.parametrize(

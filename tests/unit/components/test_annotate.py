@@ -11,6 +11,7 @@ import sqlalchemy as sa
 import streamlit as st
 
 from components.annotate import ballot as annotate_ballot
+from components.annotate import page as annotate_page
 from components.annotate import seat as annotate_seat
 from components.annotate.ballot import LOST, _save_guess
 from components.annotate.page import workload
@@ -25,6 +26,7 @@ from components.annotate.seat import (
     take_seat,
     viewed_since,
 )
+from components.organizer import Visit
 from components.widgets.ranking import ConfirmedRanking
 from engine.errors import ExegesisError
 from engine.study.access import new_token
@@ -240,3 +242,22 @@ def test_what_a_tab_has_seen_is_a_screen_and_a_number(sent: object, state: dict[
 def test_the_workload_counts_every_look() -> None:
     few = Design(items=ItemChoice(count=5), items_per_annotator=3, repeats=1, practice=2)
     assert workload(few) == "There are 6 items. The first 2 are for practice."
+
+
+@pytest.mark.parametrize(
+    ("address", "other", "share"),
+    [
+        ("2001:db8:0:1::5", "2001:db8:0:1:9::6", True),
+        ("2001:db8:0:1::5", "2001:db8:0:2::5", False),
+        ("192.0.2.1", "192.0.2.1", True),
+        ("192.0.2.1", "192.0.2.2", False),
+    ],
+)
+def test_participants_share_limits_by_network_or_address(
+    address: str, other: str, share: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sources = []
+    for one in (address, other):
+        monkeypatch.setattr(annotate_page, "current_visit", lambda one=one: Visit(one))
+        sources.append(annotate_page._source())
+    assert (sources[0] == sources[1]) is share

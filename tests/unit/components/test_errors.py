@@ -139,7 +139,7 @@ SAFE = {
     ): "our words",
     (
         "components/annotate/ballot.py",
-        "f'{saved}{trial}' or 'Take the time that you need.'",
+        "f'{saved}{trial}' or 'Take as much time as you need.'",
     ): "our words",
     ("components/results/answers.py", "results.summary.meanings['by_annotator']"): "our words",
     ("components/results/answers.py", "results.summary.meanings['by_item']"): "our words",
@@ -169,7 +169,7 @@ SAFE = {
         "f'{describe_rules(results.study.design.exclusion)}{share}'",
     ): "numbers and our words",
     ("components/results/sections.py", "results.summary.meanings['seconds']"): "numbers and our words",
-    ("components/study/form.py", "LABELS['placebo']"): "our words",
+    ("components/study/form.py", "FIELD_LABELS['placebo']"): "our words",
     ("components/study/page.py", "f'#{record.id}'"): "a number",
     (
         "components/study/items.py",

@@ -75,7 +75,7 @@ def test_without_a_password_none_is_right(monkeypatch: pytest.MonkeyPatch) -> No
 def test_after_five_wrong_ones_even_the_right_one_waits_and_others_do_not() -> None:
     tries, elsewhere = AttemptLimit(), Visit("10.0.0.7")
     assert not any(is_password("guess", elsewhere, tries) for _ in range(5))
-    with pytest.raises(TooManyAttempts, match=r"Too many wrong tries. Wait \d+ seconds"):
+    with pytest.raises(TooManyAttempts, match=r"Too many wrong attempts. Wait \d+ seconds"):
         is_password(SECRET, elsewhere, tries)
     assert is_password(SECRET, Visit("10.0.0.8"), tries)
 

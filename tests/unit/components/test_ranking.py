@@ -137,7 +137,7 @@ def test_what_cannot_be_saved_is_not_confirmed_and_told(held: dict[str, object])
     held["board"] = {"ranked": sent(turn=2)}
     receive_ranking("board", READ, BALLOT, fail)
     assert confirmed_ranking("board", BALLOT) is None
-    assert held["board.said"] == "study: it is closed. Your answer is not saved. Confirm again."
+    assert held["board.said"] == "study: it is closed. Your answer was not saved. Confirm again."
     assert int(str(held["board.turn"])) > 2, "the browser is told that it need not wait"
 
 

@@ -39,7 +39,7 @@ def record(state: str = "draft", design: Design = DESIGN, **times: float) -> Stu
         ("draft", None, "draft"),
         ("open", None, "open"),
         ("open", 60.0, "open"),
-        ("open", -60.0, "its time is over"),
+        ("open", -60.0, "ended"),
         ("closed", -60.0, "closed"),
         ("archived", None, "archived"),
     ],
@@ -66,7 +66,7 @@ def test_what_it_gathered_is_counted() -> None:
 def test_its_card_names_what_is_compared() -> None:
     told = study_facts(record(), AnswerCounts(), UTC)
     assert told["methods"] == "gradient, lime, random"
-    assert told["when"] == "made 1970-01-01 00:00 UTC"
+    assert told["when"] == "created 1970-01-01 00:00 UTC"
     assert one_line_title(record()) == "Two lines"
 
 
@@ -97,8 +97,8 @@ def test_all_that_was_decided_is_told() -> None:
 def test_rules_are_told_only_where_there_are_any() -> None:
     assert describe_exclusions(ExclusionRules()) == "nothing"
     assert describe_exclusions(ExclusionRules(2.5, 1, 0.0, -0.5)) == (
-        "votes made in less than 2.5 s; people with fewer than 1 vote; people who could not tell in more than 0 of "
-        "their answers; people whose self-consistency is below -0.5"
+        "votes faster than 2.5 s; people with fewer than 1 vote; people with more than 0% “cannot tell”; "
+        "people with a self-consistency below -0.5"
     )
 
 
@@ -109,10 +109,10 @@ def test_what_happened_is_told_the_latest_first_and_in_short() -> None:
         ("odd_one", 90.0, {"x": "y" * 999}),
     ]
     last, opened, created = event_rows(log, UTC)
-    assert created == {"when": "1970-01-01 00:00 UTC", "what": "created", "more": ""}
-    assert opened["more"] == '{"items": 5}'
-    assert last["what"] == "odd one"
-    assert len(last["more"]) == 301
+    assert created == {"time": "1970-01-01 00:00 UTC", "event": "created", "details": ""}
+    assert opened["details"] == '{"items": 5}'
+    assert last["event"] == "odd one"
+    assert len(last["details"]) == 301
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ from zoneinfo import ZoneInfo
 import pytest
 
 from components.study.fields import (
-    LABELS,
+    FIELD_LABELS,
     describe_field_error,
     design_from_fields,
     field_names,
@@ -124,5 +124,5 @@ def test_errors_of_the_form_name_its_labels(message: str, shown: str) -> None:
 
 
 def test_every_field_has_a_label_of_its_own() -> None:
-    assert set(field_names()) <= set(LABELS)
-    assert len(set(LABELS.values())) == len(LABELS)
+    assert set(field_names()) <= set(FIELD_LABELS)
+    assert len(set(FIELD_LABELS.values())) == len(FIELD_LABELS)

@@ -47,7 +47,7 @@ def test_a_code_is_read_however_it_is_typed(typed: str) -> None:
 
 @pytest.mark.parametrize("typed", ["", "abcd", "abcd-efgh-jkmn-pqro", "abcd-efgh-jkmn-pqrst", "ábcd-efgh-jkmn-pqrs"])
 def test_what_is_no_code_is_told_without_repeating_it(typed: str) -> None:
-    with pytest.raises(UsageError, match=r"code: must be 4 groups of 4 letters and digits.*Copy it") as told:
+    with pytest.raises(UsageError, match=r"Code: must be 4 groups of 4 letters and digits.*Check what") as told:
         read_code(typed)
     assert not typed or typed not in str(told.value)
 

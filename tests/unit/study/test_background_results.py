@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
+from collections import Counter
 from collections.abc import Iterator
 from types import SimpleNamespace
 
@@ -13,10 +15,20 @@ from engine.study import results as following
 from engine.study.annotators import confirm
 from engine.study.ballots import next_ballot
 from engine.study.database import Study
-from engine.study.results import latest_results, latest_version, results, votes_version
+from engine.study.results import (
+    SAMPLED,
+    latest_results,
+    latest_version,
+    rating_progress,
+    results,
+    sample_rankings,
+    votes_version,
+)
+from engine.study.simulation import RankingSimulation, simulate_rankings
 from engine.study.studies import close
 from tests.unit.study.polls import agreed, answer, open_study
 from tests.unit.study.quick import rate_quickly
+from tests.waiting import until
 
 
 @pytest.fixture(autouse=True)
@@ -51,7 +63,7 @@ def voted(study: Study, votes: int) -> None:
 def test_what_is_known_is_shown_until_the_newer_results_are_there(slow: threading.Event) -> None:
     study = open_study(practice=0)
     voted(study, 2)
-    first, of_first = latest_results(study.id), votes_version(study.id)
+    first, of_first = results(study.id), votes_version(study.id)
     assert latest_results(study.id) is first is results(study.id)
     slow.clear()
     voted(study, 3)
@@ -68,7 +80,7 @@ def test_what_is_known_is_shown_until_the_newer_results_are_there(slow: threadin
 def test_a_study_that_closed_meanwhile_is_shown_as_closed(slow: threading.Event) -> None:
     study = open_study(practice=0)
     voted(study, 2)
-    latest_results(study.id)
+    results(study.id)
     slow.clear()
     voted(study, 1)
     closed = close(study.id)
@@ -80,7 +92,7 @@ def test_after_its_work_it_rests_as_long(slow: threading.Event, monkeypatch: pyt
     study, now = open_study(practice=0), [100.0]
     monkeypatch.setattr("engine.study.results.time", SimpleNamespace(monotonic=lambda: now[0]))
     voted(study, 1)
-    latest_results(study.id)
+    results(study.id)
     following._rest_until[study.id] = 110.0
     voted(study, 1)
     assert latest_results(study.id).answers == 1
@@ -91,6 +103,36 @@ def test_after_its_work_it_rests_as_long(slow: threading.Event, monkeypatch: pyt
         thread.join()
     assert latest_results(study.id).answers == 2
     assert slow.is_set()
+
+
+def test_a_sample_is_rated_before_all_votes(slow: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(following, "SAMPLE", 1)
+    study = open_study(practice=0)
+    voted(study, 2)
+    slow.clear()
+    unrated = latest_results(study.id)
+    assert (unrated.sample, unrated.summary, unrated.answers) == (0, None, 2)
+    until(lambda: latest_version(study.id) == SAMPLED)
+    sampled = latest_results(study.id)
+    assert sampled.summary is not None
+    assert (sampled.sample, sampled.summary.votes, len(sampled.votes)) == (1, 1, 2)
+    [thread] = working()
+    slow.set()
+    thread.join()
+    assert latest_version(study.id) == votes_version(study.id)
+    assert latest_results(study.id) is results(study.id)
+    assert results(study.id).sample is None
+    assert rating_progress(study.id) == 0
+
+
+def test_a_sample_has_whole_people_in_the_order_of_the_votes() -> None:
+    rankings = simulate_rankings(RankingSimulation({"A": 0, "B": 1}, annotators=5, items=4))
+    repeated = [dataclasses.replace(one, repeat=1) for one in rankings[:3]]
+    sample = sample_rankings([*repeated, *rankings], 10, seed=1)
+    assert [rankings.index(one) for one in sample] == sorted(rankings.index(one) for one in sample)
+    assert sorted(Counter(one.annotator for one in sample).values()) == [2, 4, 4]
+    assert sample_rankings([*repeated, *rankings], 20, seed=1) == rankings
+    assert sample_rankings(rankings, 10, seed=2) != sample
 
 
 def test_few_votes_are_rated_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 
+import choix
 import krippendorff
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from scipy.special import logsumexp
 from scipy.stats import rankdata
 
 from engine.errors import UsageError
-from engine.study.counted_votes import WITHOUT, Ranking, competition_ranks, ranked_methods, read_ranks
+from engine.study.counted_votes import WITHOUT, Ranking, competition_ranks, rank_table, ranked_methods, read_ranks
 from engine.study.ratings import ERROR_RATE, count_differences, partial_ranks, rate_methods
 from engine.study.simulation import (
     GuessSimulation,
@@ -202,6 +203,17 @@ def test_self_consistency_is_over_repeats_alone() -> None:
 def test_wins_by_hand() -> None:
     shares = win_shares([vote("al", "x", 1, 2, 2), vote("bo", "x", 2, 1, 3)])
     np.testing.assert_allclose(shares, [[0.5, 0.5, 1], [0.5, 0.5, 0.75], [0, 0.25, 0.5]])
+
+
+@pytest.mark.parametrize(("methods", "annotators", "step"), [("AB", 5, 1.0), ("ABCD", 12, 0.3), ("ABC", 4, 9.0)])
+def test_equal_orders_are_counted_as_choix_reads_them_one_by_one(methods: str, annotators: int, step: float) -> None:
+    strength = {name: step * place for place, name in enumerate(methods)}
+    votes, rng = simulate_rankings(RankingSimulation(strength, annotators, items=6)), np.random.default_rng(3)
+    orders = [
+        tuple(np.lexsort((rng.random(len(ranks)), ranks)).tolist()) for ranks in rank_table(votes) for _ in range(10)
+    ]
+    wanted = choix.ilsr_rankings(len(methods), orders, alpha=1e-3)
+    np.testing.assert_allclose(list(plackett_luce(votes, 3).values()), wanted - wanted.mean(), atol=1e-9)
 
 
 def test_plackett_luce_is_where_the_likelihood_is_greatest() -> None:

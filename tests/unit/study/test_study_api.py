@@ -195,7 +195,7 @@ def test_a_database_that_is_down_is_not_named(
         down.setenv(ADDRESS, address)
         sent = [guest.post("answer", answer, status=503), guest.post("join", status=503), guest.ballot(status=503)]
         for told in sent:
-            assert told == {"error": "The server cannot reach its store. Nothing was saved. Try again."}
+            assert told == {"error": "The server cannot reach its database. Nothing was saved. Try again."}
     assert "place.db" in caplog.text
     assert guest.code not in caplog.text
     assert guest.post("answer", answer)["before"] is False
@@ -203,7 +203,7 @@ def test_a_database_that_is_down_is_not_named(
 
 @pytest.mark.parametrize("link", ["x", "%00", "x" * 300, "a b", "%F0%9F%8D%8B"])
 def test_a_link_of_no_study_is_told_so(client: TestClient, link: str) -> None:
-    assert Guest(client, link).post("join", status=404)["error"].startswith("link: leads to no study")
+    assert Guest(client, link).post("join", status=404)["error"].startswith("Link: does not belong to a study")
 
 
 def test_wrong_codes_are_limited_and_right_ones_are_not(client: TestClient) -> None:
@@ -212,8 +212,8 @@ def test_wrong_codes_are_limited_and_right_ones_are_not(client: TestClient) -> N
         guest.ballot()
     right, guest.code = guest.code, "abcd-efgh-jkmn-pqrs"
     for _ in range(5):
-        assert "belongs to nobody" in guest.ballot(status=404)["error"]
-    assert "Too many wrong tries. Wait" in guest.ballot(status=429)["error"]
+        assert "does not belong to anybody" in guest.ballot(status=404)["error"]
+    assert "Too many wrong attempts. Wait" in guest.ballot(status=429)["error"]
     guest.code = right
     guest.ballot()
 

@@ -56,10 +56,10 @@ def test_consent_keeps_its_first_time() -> None:
 def test_a_wrong_code_or_link_is_refused_and_after_five_one_waits() -> None:
     study, other = open_study(), open_study()
     _, code = join(other.token)
-    with pytest.raises(UnknownIdentifier, match="link: leads to no study"):
+    with pytest.raises(UnknownIdentifier, match="Link: does not belong to a study"):
         join("guessed")
     for _ in range(5):
-        with pytest.raises(UnknownIdentifier, match="code: belongs to nobody in this study"):
+        with pytest.raises(UnknownIdentifier, match="Code: does not belong to anybody in this study"):
             resume(study.token, code, "one address")
     with pytest.raises(TooManyAttempts, match="Wait"):
         resume(study.token, code, "one address")
@@ -95,7 +95,7 @@ def test_a_study_that_is_not_open_takes_no_votes(state: str) -> None:
         lambda: next_ballot(person.id),
         lambda: join(study.token),
     ):
-        with pytest.raises(StudyNotOpen, match=r"has not opened yet|is over"):
+        with pytest.raises(StudyNotOpen, match=r"has not opened yet|is closed"):
             refused()
     assert confirm(person.id, kept).before, "what is on the disk is confirmed again"
     assert [vote.token for vote in rows_of(study)] == [kept.token]
