@@ -28,12 +28,12 @@ from tests.project import ROOT
 from tests.unit.study.tastes import poll
 
 FOLDER = ROOT / "docs" / "screenshots"
-WIDTH, COLORS, TIMEOUT_MS = 1280, 128, 240_000
+WIDTH, TIMEOUT_MS = 1280, 240_000
 THEMES: tuple[Theme, ...] = ("light", "dark")
 PAGES = {
     "home": ("", 1000),
-    "text": ("text?index=18&pin=14%2C15", 1100),
-    "columns": ("text?layout=aligned&pin=8", 1000),
+    "text": ("text?index=18&pin=16%2C17", 1100),
+    "columns": ("text?layout=aligned&pin=7", 1000),
     "images": ("images", 1100),
     "attention": ("attention", 1100),
     "compare": ("compare", 1000),
@@ -44,6 +44,7 @@ PAGES = {
     "reproduction": ("reproduction", 1000),
 }
 """Address and height of each page."""
+CREATE = ("create", "--preset", "smat", "--model", "reviews-minilm", "--dataset", "reviews")
 TITLE = "Which explanations of reviews do people find plausible?"
 STRENGTHS = (1.0, 2.0, 1.2, 1.2, -2.0)
 """Of the preset's methods and the placebo, in the order of the design."""
@@ -51,10 +52,9 @@ PEOPLE = 12
 
 
 def save(page: Page, name: str, theme: Theme) -> None:
-    """Write the visible part of the page as a small PNG file."""
-    image = Image.open(BytesIO(page.screenshot())).convert("RGB")
-    file = FOLDER / f"{name}-{theme}.png"
-    image.quantize(COLORS, dither=Image.Dither.NONE).save(file, optimize=True)
+    """Write the visible part of the page, without loss."""
+    file = FOLDER / f"{name}-{theme}.webp"
+    Image.open(BytesIO(page.screenshot())).convert("RGB").save(file, lossless=True, method=6, quality=100)
     print(f"{file.name}: {file.stat().st_size:,} bytes", flush=True)
 
 
@@ -68,7 +68,7 @@ def open_page(browser: Browser, url: str, height: int, theme: Theme) -> Page:
 def open_study(home: Path) -> Study:
     """A study of reviews that takes votes; the explanations are real."""
     for arguments in (
-        ["create", "--preset", "smat", "--title", TITLE, "--set", "items.count=8", "--set", "items_per_annotator=6"],
+        [*CREATE, "--title", TITLE, "--set", "items.count=8", "--set", "items_per_annotator=6"],
         ["open", "1"],
     ):
         command = [sys.executable, "-m", "engine.cli", "study", *arguments]
@@ -85,8 +85,8 @@ def take_study(browser: Browser, server: Server, wanted: Callable[[str], bool]) 
         for theme in THEMES:
             if wanted("annotate"):
                 page = open_page(browser, annotating.link(server, study.token), 960, theme)
-                annotating.begin(page)
-                save(settled(page), "annotate", theme)
+                annotating.begin(page)  # it also waits for the explanations; the bar of progress stays
+                save(page, "annotate", theme)
             if wanted("results"):
                 page = open_page(browser, f"{server.url}/study_results?study={study.id}", 900, theme)
                 page.get_by_text("Rating", exact=True).first.wait_for()
