@@ -1,4 +1,4 @@
-"""Simulability as chart and table, and learning curves. Pure."""
+"""Simulability as chart, table and sentences, and learning curves. Pure functions."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import altair as alt
 import pandas as pd
 
 from components.charts.files import LEGEND_COLUMNS
-from components.charts.frame import DASHED, FOOT, LABEL, LEGEND_ROW, PLOT, SOLID, line_legend, style_chart
+from components.charts.frame import DASHED, FOOT, LABEL, LEGEND_ROW, SOLID, line_legend, style_chart
 from components.numbers import count, fixed, plain
 from components.palette import PALETTES, Theme
 from components.scaffold.page_texts import MEASURES, METRICS, NO_BASELINE, SETTING_TITLES
@@ -21,24 +21,26 @@ from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResu
 DECIMALS = 3
 SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 POINT, SEED = 90, 16
-"""Areas in square pixels: of a median, of one seed."""
+"""Areas in square pixels of a median and of a seed."""
 BAND, FAINT = 0.22, 0.45
 NOTHING = "Nothing to draw: no student has a simulability."
 BLANK_HEIGHT = 80
+PLOT_HEIGHT = 200
+"""Pixels of the plot where the legend has one column: the chart fits on the first screen."""
 SIZE = "Examples that a student learns from"
 LEAST_SPAN = 0.1
-"""Of an axis of simulability: smaller differences do not fill the chart."""
+"""Least span of an axis of simulability: smaller differences do not fill the chart."""
 VERDICTS = {
     "better": "Better than without explanations: {}",
     "": "No clear difference (quartiles overlap): {}",
     "worse": "Worse than without explanations: {}",
 }
-"""What students of some settings are, beside those of no explainer."""
+"""Beginnings of the sentences of the answer."""
 AGAINST = {"better": "better: quartiles apart", "worse": "worse: quartiles apart", "": "quartiles overlap"}
 
 
 def simulability_chart(result: ScaffoldResult, theme: Theme) -> alt.LayerChart:
-    """A point a setting and train size, with a bar from quartile to quartile, and a faint dot a seed."""
+    """Draw medians as points, quartiles as bars and seeds as faint dots, by setting and train size."""
     cells, seeds, base = cells_data(result), seeds_data(result), base_data(result)
     if cells.empty and base.empty:
         return _blank(NOTHING, theme)
@@ -47,30 +49,30 @@ def simulability_chart(result: ScaffoldResult, theme: Theme) -> alt.LayerChart:
     layers = _reference(base, ends, theme) if not base.empty else []
     if not cells.empty:
         layers += _settings(cells, seeds, ends)
-    height = PLOT + FOOT + LEGEND_ROW * (len(set(cells["name"])) if not cells.empty else 0)
+    height = PLOT_HEIGHT + FOOT + LEGEND_ROW * (len(set(cells["name"])) if not cells.empty else 0)
     return style_chart(alt.LayerChart(layer=layers), height, theme)
 
 
 def _blank(text: str, theme: Theme) -> alt.LayerChart:
-    """The words alone: no frame that looks like zeros."""
+    """Draw a sentence without a frame, which would look like zeros."""
     words = alt.Chart(pd.DataFrame({"words": [text]})).mark_text(fontSize=14, color=PALETTES[theme].muted)
     return style_chart(alt.LayerChart(layer=[words.encode(text="words:N")]), BLANK_HEIGHT, theme)
 
 
 def cells_data(result: ScaffoldResult) -> pd.DataFrame:
-    """A row a cell of the table that has a value, but for no explainer."""
+    """One row per cell that has a value, without those of no explainer."""
     return pd.DataFrame(
         [_row(result, cell) for cell in _cells(result) if cell.setting != NONE]
     )  # fmt: skip
 
 
 def base_data(result: ScaffoldResult) -> pd.DataFrame:
-    """A row a cell of no explainer."""
+    """One row per cell of no explainer."""
     return pd.DataFrame([_row(result, cell) for cell in _cells(result) if cell.setting == NONE])
 
 
 def seeds_data(result: ScaffoldResult) -> pd.DataFrame:
-    """A row a student with a simulability, but for no explainer."""
+    """One row per student with a simulability, without those of no explainer."""
     return pd.DataFrame(
         [
             {
@@ -84,7 +86,7 @@ def seeds_data(result: ScaffoldResult) -> pd.DataFrame:
 
 
 def simulability_table(result: ScaffoldResult) -> pd.DataFrame:
-    """A row a cell, no explainer too: what the chart draws, for files."""
+    """One row per cell: the numbers of the chart, for files."""
     return pd.DataFrame(
         [
             {
@@ -148,14 +150,14 @@ def _with_interval(cell: SimulabilityCell) -> str:
 
 
 def span(values: Sequence[float]) -> list[float]:
-    """The ends of an axis of simulability: those of the values, moved apart evenly to at least `LEAST_SPAN`."""
+    """The ends of an axis of simulability: the range of the values, widened evenly to at least `LEAST_SPAN`."""
     low, high = min(values), max(values)
     more = max(0.0, LEAST_SPAN - (high - low)) / 2
     return [low - more, high + more]
 
 
 def interval_words(cell: SimulabilityCell) -> str:
-    """As the paper's tables have it: median [low:high]."""
+    """Format a cell as the paper's tables do: median [low:high]."""
     low, high = (fixed(value, DECIMALS, False) for value in (cell.low, cell.high))
     return f"{fixed(cell.median, DECIMALS, False)} [{low}:{high}]"
 
@@ -199,7 +201,7 @@ def _settings(cells: pd.DataFrame, seeds: pd.DataFrame, ends: list[float]) -> li
 
 
 def _reference(base: pd.DataFrame, ends: list[float], theme: Theme) -> list[alt.Chart]:
-    """The band from quartile to quartile, which is a line where they are the same, and a line at the median."""
+    """Draw the band between the quartiles of no explainer, and a line at the median."""
     tone = PALETTES[theme].muted
     chart = alt.Chart(base).encode(x=alt.X("size:O", sort=_sizes(base), title=SIZE, axis=alt.Axis(labelAngle=0)))
     band = chart.mark_bar(
@@ -239,7 +241,7 @@ def _seed_tips() -> list[alt.Tooltip]:
 
 CURVES_HEIGHT = 240
 PASS_POINT, BEST = 26, 130
-"""Areas in square pixels: of a pass, of the best one."""
+"""Areas in square pixels of a pass and of the pass used."""
 SEED_COLUMNS = "width < 460 ? 2 : 5"
 NO_PASS = "No pass has a value of this measure."
 STATES = ("finished", "in training")
@@ -248,7 +250,7 @@ LOSSES = {"accuracy": "nats", "pearson": "squared error"}
 
 @dataclass(frozen=True)
 class CurveLine:
-    """One student's passes. `best`: the pass whose state is the result, from 0; -1 for none or not known yet."""
+    """The passes of one student. `best`: the pass used, from 0; -1 if there is none yet."""
 
     seed: int
     passes: Sequence[TrainingPass]
@@ -263,7 +265,7 @@ def lines_of(
     measure: str,
     in_training: Mapping[StudentRun, Sequence[TrainingPass]],
 ) -> list[CurveLine]:
-    """The students of a cell, finished or in training, that have a value of the measure."""
+    """The lines of a cell's students, finished or in training, that have a value of the measure."""
     done = [
         CurveLine(one.run.seed, one.history, one.best_epoch, False) for one in result.students_of(setting, train_size)
     ]
@@ -278,7 +280,7 @@ def lines_of(
 
 
 def curves_chart(lines: Sequence[CurveLine], measure: str, metric: str, theme: Theme) -> alt.LayerChart:
-    """A line a seed over the passes, dashed while it is being taught; the pass that was kept is larger."""
+    """Draw one line per seed, dashed while in training, with a larger point at the pass used."""
     if not lines:
         return _blank(NO_PASS, theme)
     seeds = [str(line.seed) for line in lines]
@@ -294,7 +296,7 @@ def curves_chart(lines: Sequence[CurveLine], measure: str, metric: str, theme: T
     )
     dash = alt.StrokeDash("state:N", scale=alt.Scale(domain=list(STATES), range=[SOLID, DASHED]), legend=None)
     size = alt.Size("kept:N", scale=alt.Scale(domain=["no", "yes"], range=[PASS_POINT, BEST]), legend=None)
-    titles = {"seed": "seed", "pass": "pass", "shown": MEASURES[measure].lower(), "state": "student", "kept": "kept"}
+    titles = {"seed": "seed", "pass": "pass", "shown": MEASURES[measure].lower(), "state": "student", "kept": "used"}
     tips = [alt.Tooltip(f"{column}:N", title=title) for column, title in titles.items()]
     points = base.mark_point(filled=True, opacity=1).encode(size=size, tooltip=tips)
     layers = [base.mark_line(strokeWidth=1.8).encode(strokeDash=dash), points]
@@ -302,7 +304,7 @@ def curves_chart(lines: Sequence[CurveLine], measure: str, metric: str, theme: T
 
 
 def curves_data(lines: Sequence[CurveLine], measure: str) -> pd.DataFrame:
-    """A row a pass that has a value; passes count from 1."""
+    """One row per pass that has a value; passes count from 1."""
     return pd.DataFrame(
         [
             {
@@ -317,7 +319,7 @@ def curves_data(lines: Sequence[CurveLine], measure: str) -> pd.DataFrame:
 
 
 def passes_table(lines: Sequence[CurveLine]) -> pd.DataFrame:
-    """A row a pass with all that was measured, for reading and for files."""
+    """One row per pass with all measures, for the page and for files."""
     return pd.DataFrame(
         [
             {
@@ -332,7 +334,7 @@ def passes_table(lines: Sequence[CurveLine]) -> pd.DataFrame:
 
 
 def measure_title(measure: str, metric: str) -> str:
-    """A measure with its unit."""
+    """The title of a measure, with its unit."""
     return MEASURES[measure] if measure == "validation" else f"{MEASURES[measure]} ({LOSSES[metric]})"
 
 
@@ -342,7 +344,7 @@ NO_VALUE = "no value"
 
 
 def table_html(result: ScaffoldResult) -> str:
-    """A row a setting, a column a train size: median [low:high], and a mark where the quartiles do not overlap."""
+    """Build the table: one row per setting, one column per train size, marks where quartiles do not overlap."""
     sizes = result.plan.train_sizes
     heads = "".join(f'<th scope="col">{escape(count(size, "example"))}</th>' for size in sizes)
     rows = "".join(_table_row(result, setting) for setting in SETTINGS if setting in result.plan.settings)
@@ -356,13 +358,13 @@ def table_html(result: ScaffoldResult) -> str:
 
 
 def table_caption(result: ScaffoldResult) -> str:
-    """The metric, and how many students a cell has."""
+    """Describe the metric and the number of seeds."""
     seeds = count(len(result.plan.seeds), "seed")
     return f"Simulability ({METRICS[result.metric]}): median [lower:upper quartile] over {seeds}"
 
 
 def exceptions_of(result: ScaffoldResult) -> list[str]:
-    """A sentence for each cell whose students diverged, never became better, or have no simulability."""
+    """A sentence for each cell with students that diverged, did not improve, or have no simulability."""
     plan, sentences = result.plan, list[str]()
     for size in plan.train_sizes:
         for setting in SETTINGS:
@@ -370,7 +372,7 @@ def exceptions_of(result: ScaffoldResult) -> list[str]:
             if setting in plan.settings and students:
                 where = f"{SETTING_TITLES[setting]}, {count(size, 'example')}"
                 sentences += [f"{where}: {words}" for words in _cell_exceptions(students)]
-    return sentences + [f"{_student_words(run)} could not be taught: {why}" for run, why in result.failed.items()]
+    return sentences + [f"{_student_words(run)} could not be trained: {why}" for run, why in result.failed.items()]
 
 
 def _cell_exceptions(students: tuple[StudentResult, ...]) -> list[str]:
@@ -378,16 +380,13 @@ def _cell_exceptions(students: tuple[StudentResult, ...]) -> list[str]:
     diverged = [one for one in students if one.diverged]
     if diverged:
         why = diverged[0].stopped.partition(": ")[2]
-        state = "its best state before was kept" if len(diverged) == 1 else "their best states before were kept"
-        sentences.append(f"{_share_words(len(diverged), total)} diverged ({why}); {state}.")
+        sentences.append(f"{_share_words(len(diverged), total)} diverged ({why}); the best earlier state was measured.")
     if untaught := sum(one.best_epoch < 0 for one in students):
         sentences.append(
-            f"{_share_words(untaught, total)} never better than before the first pass; that state is what was measured."
+            f"{_share_words(untaught, total)} did not improve during training; the state before training was measured."
         )
     if without := sum(one.simulability is None for one in students):
-        sentences.append(
-            f"{_share_words(without, total)} without a simulability, because its answers are all alike or no numbers."
-        )
+        sentences.append(f"{_share_words(without, total)} without a simulability: constant or non-finite outputs.")
     return sentences
 
 

@@ -1,6 +1,6 @@
-"""The controls of the Scaffold page: a link fills them, they write the link, a page change keeps both.
+"""The controls of the Scaffold page, filled from its link and written back to it.
 
-Texts and pictures have a session of their own each, so that turning from one to the other loses nothing.
+Texts and pictures have separate sessions, so switching between them loses nothing.
 """
 
 from __future__ import annotations
@@ -11,28 +11,32 @@ from functools import partial
 from typing import TypeVar
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.controls import PERSIST, field_widgets
-from components.errors import show_error
-from components.experiment.controls import Places, data_control
+from components.experiment.controls import data_control
 from components.experiment.session import Apart
 from components.scaffold.guide import open_guide
 from components.scaffold.page_texts import (
     BASE_HELP,
     BASE_OWN,
+    RECIPE,
     SEEDS_HELP,
     SETTING_HELP,
     SETTING_TITLES,
     SIZES_HELP,
+    SPLIT_HELP,
     TEACHER_HELP,
 )
 from components.scaffold.state import (
     DEFAULT_RECIPE,
     DEFAULT_VIEW,
+    NUMBER_LISTS,
     PREFIX,
     VIEW,
     ScaffoldState,
     changed_recipe,
+    read_numbers,
     read_state,
     state_of,
     write_state,
@@ -61,37 +65,40 @@ def put(kind: str, name: str, value: object) -> None:
 
 
 def load(kind: str) -> tuple[ScaffoldState, list[str]]:
-    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    """Fill the widgets that have no value yet. Returns the state of the last link and its errors."""
     session = SESSIONS[kind]
     link, fresh = session.follow()
     state, wrong = read_state(kind, link)
     _fill(session, state)
     errors = session.tell(wrong, fresh)
     if fresh and wrong:
-        session.correct(write_state(state), [])  # what is wrong in a link is not passed on
+        session.correct(write_state(state), [])  # wrong values of a link are not passed on
     return state, errors
 
 
-def from_widgets(loaded: ScaffoldState) -> ScaffoldState:
-    """The state that the controls now show; what is not drawn stays as it was loaded."""
-    session = SESSIONS[loaded.kind]
+def from_widgets(loaded: ScaffoldState) -> tuple[ScaffoldState, list[str]]:
+    """The state of the controls, and the errors of typed lists. A wrong list is replaced by the last valid one."""
+    session, errors = SESSIONS[loaded.kind], list[str]()
     values = session.values("", FIELDS)
     fields = {name: str(value).strip() for name, value in values.items() if name != "settings"}
+    for name in NUMBER_LISTS:
+        fields[name] = read_numbers(name, fields[name], getattr(loaded, name), errors)
     settings = tuple(one for one in SETTINGS if one in values.get("settings", loaded.settings))
     recipe = changed_recipe(session.values(PREFIX, DEFAULT_RECIPE) or loaded.recipe)
-    return dataclasses.replace(
+    state = dataclasses.replace(
         loaded, **fields, settings=settings, recipe=recipe, view=session.read_record(VIEW, loaded.view)
     )
+    return state, errors
 
 
 def save(state: ScaffoldState, loaded: ScaffoldState) -> None:
-    """Remember the state and put it into the address, unless the address says it already."""
+    """Remember the state and write it to the address if it changed."""
     changed = state != loaded or INPUT_KIND.unsaid(state.kind)
     SESSIONS[state.kind].save(write_state(state) if changed else {}, changed)
 
 
 def turn_to(state: ScaffoldState) -> None:
-    """Show another plan from now on: a callback."""
+    """Show another plan. A callback."""
     session = SESSIONS[state.kind]
     session.clear()
     _fill(session, state)
@@ -110,16 +117,16 @@ def _fill(session: PageSession, state: ScaffoldState) -> None:
 
 
 WIDTH, WIDE, LONG = 210, 270, 22
-"""Pixels: of a row of controls; one of long names, which have more letters than this."""
+"""Pixels of a select box; of one with long names; how many letters a long name has."""
 Value = TypeVar("Value", int, str)
 
 
 def view_choice(
     state: ScaffoldState, label: str, name: str, options: Mapping[Value, str], default: Value, help: str | None = None
 ) -> Value:
-    """A select box for a field of the view; the default where the field has none of the options.
+    """Draw a select box for a field of the view. A value that is no option is replaced by the default.
 
-    The default is not written into the link.
+    The default is not written to the link.
     """
     value = getattr(state.view, name)
     chosen = value if value in options else default
@@ -128,18 +135,20 @@ def view_choice(
     wide = max(map(len, options.values())) > LONG
     st.selectbox(
         label, list(options), key=widget, width=WIDE if wide else WIDTH, help=help,
-        format_func=options.__getitem__, persist_state=PERSIST, on_change=partial(_take, state.kind, name, widget),
+        format_func=options.__getitem__, persist_state=PERSIST,
+        on_change=partial(_take, state.kind, name, widget, tuple(options)),
     )  # fmt: skip
     return chosen
 
 
-def _take(kind: str, name: str, widget: str) -> None:
-    """Copy the value of a widget to the field of this name: a callback."""
-    put(kind, f"{VIEW}{name}", st.session_state[widget])
+def _take(kind: str, name: str, widget: str, options: tuple[object, ...]) -> None:
+    """Copy the value of a widget to the field. A callback, also of a widget or option that was just removed."""
+    if (value := st.session_state.get(widget)) in options:
+        put(kind, f"{VIEW}{name}", value)
 
 
 def view_select(kind: str, label: str, name: str, options: Mapping[Value, str], width: int = 240) -> Value:
-    """A select box bound to a field of the view; the first option where it has none of them."""
+    """Draw a select box bound to a field of the view. A value that is no option is replaced by the first option."""
     _bind(kind, name, options)
     chosen: Value = st.selectbox(
         label, list(options), key=key(kind, f"{VIEW}{name}"), format_func=options.__getitem__, width=width,
@@ -149,7 +158,7 @@ def view_select(kind: str, label: str, name: str, options: Mapping[Value, str], 
 
 
 def view_switch(kind: str, label: str, name: str, options: Mapping[str, str]) -> str:
-    """A segmented control bound to a field of the view; the first option where it has none of them."""
+    """Draw a segmented control bound to a field of the view, as `view_select`."""
     _bind(kind, name, options)
     chosen = st.segmented_control(
         label, list(options), key=key(kind, f"{VIEW}{name}"), format_func=options.__getitem__, required=True,
@@ -159,7 +168,7 @@ def view_switch(kind: str, label: str, name: str, options: Mapping[str, str]) ->
 
 
 def view_number(kind: str, label: str, name: str, most: int) -> int:
-    """A number input from 1 bound to a field of the view; the nearest number that is allowed."""
+    """Draw a number input from 1 to `most`, bound to a field of the view and clipped to that range."""
     widget = key(kind, f"{VIEW}{name}")
     now = int(st.session_state.get(widget) or getattr(DEFAULT_VIEW, name))
     st.session_state[widget] = min(max(now, 1), most)
@@ -172,77 +181,65 @@ def _bind(kind: str, name: str, options: Mapping[Value, str]) -> None:
     put(kind, f"{VIEW}{name}", now if now in options else next(iter(options)))
 
 
-TASKS = {"text": "Texts with classes", "regression": "Pairs with a score", "image": "Pictures"}
-"""The plans whose finished students come with the project, by name."""
+TASKS = {"text": "Texts with classes", "image": "Pictures", "regression": "Pairs with a score"}
+"""Titles of the precomputed plans."""
 BASES = ("minilm",)
-PLACES = {
-    "teacher": "teacher", "model": "teacher", "dataset": "data", "data": "data", "split": "data", "base": "other",
-}  # fmt: skip
-"""Beside which control an error is said that begins with this name."""
 
 
-def plan_controls(kind: str) -> Places:
-    """All controls of the plan. Returns the places of errors."""
-    model, data, sizes, seeds = st.columns([5, 4, 3, 3], gap="small")
-    with model:
+def plan_controls(kind: str, line: DeltaGenerator) -> None:
+    """Draw the controls of the plan. `line`: the container of the buttons."""
+    with st.container(horizontal=True, gap="small"):
         _name_box("Teacher", kind, "teacher", list_models(kind), TEACHER_HELP)
-    with data:
         data_control(kind, key(kind, "data"))
-    sizes.text_input("Train sizes", key=key(kind, "sizes"), help=SIZES_HELP, persist_state=PERSIST)
-    seeds.text_input("Seeds", key=key(kind, "seeds"), help=SEEDS_HELP, persist_state=PERSIST)
     st.pills(
         "Settings", SETTINGS, selection_mode="multi", key=key(kind, "settings"), persist_state=PERSIST,
-        format_func=SETTING_TITLES.__getitem__, help=SETTING_HELP,
+        format_func=SETTING_TITLES.__getitem__, help=SETTING_HELP, label_visibility="collapsed",
     )  # fmt: skip
-    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key(kind, "sets")):
-        st.button(
-            "All seven", key=key(kind, "set.all"), type="tertiary",
-            on_click=partial(put, kind, "settings", list(SETTINGS)),
-        )  # fmt: skip
-        if st.button("Train an explainer for this model", key=key(kind, "guide"), type="tertiary"):
-            open_guide(str(st.session_state[key(kind, "teacher")]))
-        with st.popover("Base and recipe", key=key(kind, "more")):
-            _more(kind)
-    return {"teacher": model.empty(), "data": data.empty(), "other": st.empty()}
+    # Drawn only while open. For controls in a closed popover the browser keeps sending the values that they had when it
+    # was last open, which would undo the recipe of a link or of another plan.
+    with line.popover("Options", key=key(kind, "options"), icon=":material/tune:", on_change="rerun") as options:
+        if options.open:
+            _options(kind)
+    if line.button("Train an explainer for this model", key=key(kind, "guide"), type="tertiary"):
+        open_guide(str(st.session_state[key(kind, "teacher")]))
 
 
-def finished_buttons(state: ScaffoldState) -> None:
-    """A button for each plan that comes with the project and is not the one shown."""
-    states = {
-        name: state_of(OPENING_PLANS[name], "image" if name == "image" else "text")
-        for name in TASKS
-        if name in OPENING_PLANS
-    }
-    others = {name: one for name, one in states.items() if (one.teacher, one.data) != (state.teacher, state.data)}
-    with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key(state.kind, "tasks")):
-        st.caption("Precomputed:", width="content")
-        for name, one in others.items():
-            st.button(
-                f"{TASKS[name]}, {one.teacher}", key=key(state.kind, f"task.{name}"), type="tertiary",
-                on_click=turn_to, args=(one,), help=f"Open the precomputed students of {one.teacher} on {one.data}.",
-            )  # fmt: skip
-
-
-def say_beside(places: Places, error: str) -> None:
-    """An error beside the control that it is about, which its first word names."""
-    about = error.partition(":")[0].split(" ")[0]
-    show_error(error, places[PLACES.get(about, "other")])
-
-
-def _more(kind: str) -> None:
-    first, second = st.columns(2, gap="small")
-    with first:
-        _name_box(
-            "Base", kind, "base", ["", *BASES, *(embedded_bases() if kind == "text" else [])], BASE_HELP, BASE_OWN
-        )
-    second.text_input("Split", key=key(kind, "split"), placeholder="train", persist_state=PERSIST)
-    st.caption("Recipe, from the authors' published configuration where nothing else is said.")
+def _options(kind: str) -> None:
+    """Draw the rarely changed controls: precomputed plans, train sizes, seeds, base and recipe."""
+    _precomputed_buttons(kind)
+    st.button(
+        "Select all seven settings", key=key(kind, "set.all"), type="tertiary",
+        on_click=partial(put, kind, "settings", list(SETTINGS)),
+    )  # fmt: skip
+    sizes, seeds = st.columns(2, gap="small")
+    sizes.text_input("Train sizes", key=key(kind, "sizes"), help=SIZES_HELP, persist_state=PERSIST)
+    seeds.text_input("Seeds", key=key(kind, "seeds"), help=SEEDS_HELP, persist_state=PERSIST)
+    base, split = st.columns(2, gap="small")
+    with base:
+        bases = ["", *BASES, *(embedded_bases() if kind == "text" else [])]
+        _name_box("Base", kind, "base", bases, BASE_HELP, BASE_OWN)
+    split.text_input("Split", key=key(kind, "split"), placeholder="train", persist_state=PERSIST, help=SPLIT_HELP)
+    st.caption(RECIPE)
     field_widgets(Recipe, key(kind, PREFIX), PERSIST)
 
 
-def _name_box(
-    label: str, kind: str, name: str, names: Sequence[str], help: str, empty: str = ""
-) -> None:  # fmt: skip
+def _precomputed_buttons(kind: str) -> None:
+    """Draw a button for each precomputed plan but the one that the page shows."""
+    shown = tuple(st.session_state[key(kind, name)] for name in ("teacher", "data"))
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.caption("Precomputed:", width="content")
+        for task, title in TASKS.items():
+            one = state_of(OPENING_PLANS[task], "image" if task == "image" else "text")
+            if (one.teacher, one.data) != shown:
+                st.button(
+                    f"{title}, {one.teacher}", key=key(kind, f"task.{one.teacher}"), type="tertiary",
+                    on_click=turn_to, args=(one,),
+                    help=f"Open the precomputed students of {one.teacher} on {one.data}.",
+                )  # fmt: skip
+
+
+def _name_box(label: str, kind: str, name: str, names: Sequence[str], help: str, empty: str = "") -> None:
+    """Draw a select box that accepts other names. `empty`: the title of no name."""
     widget = key(kind, name)
     chosen = str(st.session_state[widget] or "")
     options = list(dict.fromkeys([*names, *([chosen] if chosen else [])]))

@@ -1,4 +1,4 @@
-"""Files of a scaffold: charts with their numbers, rows, the learned explainer, and how to cite and repeat it."""
+"""Files of the Scaffold page: charts with their numbers, rows, the learned explainer, citation and command."""
 
 from __future__ import annotations
 
@@ -37,9 +37,9 @@ from engine.scaffold.result import FORMATS, ScaffoldResult
 
 @dataclass(frozen=True)
 class ScaffoldChart:
-    """A chart of the page with its files. `name`: in its keys and files. `table`: its numbers.
+    """A chart of the page with its files. `name`: part of its keys and file names. `table`: its numbers.
 
-    `note`: in its files, for charts of the learned explainer: what they say beside plan and command.
+    `note`: a sentence in the files of charts of the learned explainer.
     """
 
     plan: ScaffoldPlan
@@ -62,15 +62,15 @@ class ScaffoldChart:
         return key(self.plan.kind, f"{kind}.{self.file}")
 
     def spec(self) -> str:
-        """Vega-Lite, as it stands on the page."""
+        """The Vega-Lite specification in the theme of the page."""
         return self.build(browser_theme()).to_json()
 
     def svg(self) -> str:
-        """In the light theme, whichever the page has."""
+        """An SVG in the light theme."""
         return chart_svg(self.build("light"), self._caption(), self.table, light_colors())
 
     def html(self) -> str:
-        """A page of its own, in the light theme."""
+        """An HTML page in the light theme."""
         return chart_html(self.build("light"), self._caption(), self.table, light_colors())
 
     def _caption(self) -> ChartCaption:
@@ -98,9 +98,14 @@ def curves_files(
     return ScaffoldChart(plan, f"{setting}-{size}-{measure}", title, build, partial(passes_table, lines))
 
 
-def draw_chart(chart: ScaffoldChart, with_table: bool = False) -> None:
-    """The chart, and behind a fold its numbers and files; `with_table`: the numbers below the chart."""
-    st.altair_chart(chart.build(browser_theme()), key=chart.key("chart"), alt=f"{chart.title}; its numbers stand below")
+def draw_chart(chart: ScaffoldChart, caption: str = "", with_table: bool = False) -> None:
+    """Draw the chart, its caption, and an expander with its numbers and files.
+
+    `with_table`: draw the numbers below the chart and not in the expander.
+    """
+    st.altair_chart(chart.build(browser_theme()), key=chart.key("chart"), alt=f"{chart.title}; its numbers are below")
+    if caption:
+        st.caption(caption)
     if with_table:
         draw_table(chart.table, chart.key("table"))
     title = "Files" if with_table else "Numbers and files"
@@ -111,18 +116,18 @@ def draw_chart(chart: ScaffoldChart, with_table: bool = False) -> None:
             chart_file_buttons(chart)
 
 
-ROWS_HELP = "A row a student, and a row a pass and measure: what `exegesis scaffold --out` writes."
+ROWS_HELP = "One row per student, and one per pass and measure. `exegesis scaffold --out` writes the same file."
 SAVE = "Save the learned explainer"
 SAVED = (
-    "Saved as {} ({}). Method smat uses it for {} from now on, on every page and in the command; the newest counts "
-    "where several are saved."
+    "Saved as {} ({}). The method smat now uses it for {} on every page and on the command line. If several are saved, "
+    "it uses the newest."
 )
 
 
 def export_area(result: ScaffoldResult, size: int) -> None:
-    """Files to download, the explainer to save, and how to cite. A file is built when its button is pressed."""
+    """Draw the file buttons and the citation. Files are built on demand."""
     kind = result.plan.kind
-    st.subheader("Keep", anchor=False)
+    st.subheader("Export", anchor=False)
     with st.container(horizontal=True, gap="small", key=key(kind, "keep")):
         for ending, build in FORMATS.items():
             file_button(
@@ -134,7 +139,7 @@ def export_area(result: ScaffoldResult, size: int) -> None:
 
 
 def explainer_area(result: ScaffoldResult, size: int) -> None:
-    """A button that saves the learned explainer for all pages, or where to use what was saved."""
+    """Draw the button that saves the learned explainer, and a link to use a saved one."""
     kind, teacher = result.plan.kind, result.plan.teacher
     if result.median_student(size) is None or not is_organizer():
         return
@@ -153,12 +158,12 @@ def explainer_area(result: ScaffoldResult, size: int) -> None:
 
 
 def rows_command(plan: ScaffoldPlan) -> str:
-    """The command that gives the same rows."""
+    """The command that writes the same rows."""
     return f"{command_line(plan)} --out rows.csv"
 
 
 def cite(plan: ScaffoldPlan) -> str:
-    """One sentence: the version, the teacher, the data and the students of these numbers."""
+    """One sentence with the version, the teacher, the data and the students."""
     sizes, seeds = (", ".join(map(str, values)) for values in (plan.train_sizes, plan.seeds))
     return (
         f"Exegesis {product_version()}. Simulability of {plan.teacher} on {plan.dataset}, {len(plan.settings)} "
@@ -177,7 +182,7 @@ def _save(kind: str, result: ScaffoldResult, size: int) -> None:
 
 
 def _save_message(kind: str) -> None:
-    """The outcome of the last press of the button, once."""
+    """Show the outcome of the last save, once."""
     message = st.session_state.pop(_message_key(kind), None)
     if message is None:
         return

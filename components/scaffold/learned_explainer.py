@@ -1,4 +1,4 @@
-"""The learned explainer: its weights by layer and head, and its maps of a test example beside static ones."""
+"""The learned explainer: its weights by layer and head, and its maps of a test example next to static ones."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from components.palette import PALETTES, Theme, browser_theme
 from components.progress import run_with_progress
 from components.scaffold.charts import DECIMALS
 from components.scaffold.controls import key, view_number, view_switch
-from components.scaffold.page_texts import EVEN, HEADS, MAPS, NO_STUDENT, TITLES, TRUTH, WHOSE
+from components.scaffold.page_texts import EVEN, HEADS, MAPS, NO_STUDENT, STUDENT, TITLES, TRUTH
 from components.scaffold.runs import cached_sample
 from components.scaffold.state import SCALES
 from components.tables import draw_table
@@ -50,11 +50,11 @@ if TYPE_CHECKING:
 else:
     go = LazyModule("plotly.graph_objects")
     comparisons = LazyModule("components.charts.comparisons")
-"""Charts of plotly take long to import, and the page opens without one."""
+"""Plotly is slow to import and not needed by every section."""
 
 
 def show_median_student(result: ScaffoldResult, train_size: int) -> StudentResult | None:
-    """Say which student's explainer is shown, and return it; None after saying that there is none."""
+    """Caption the student of the explainer and return it; None after a note if there is none."""
     student = result.median_student(train_size)
     if student is None or student.phi is None:
         show_note(NO_STUDENT.format(count(train_size, "example")))
@@ -64,16 +64,16 @@ def show_median_student(result: ScaffoldResult, train_size: int) -> StudentResul
 
 
 def student_words(student: StudentResult) -> str:
-    """Which student, in one sentence."""
+    """Describe the student in one sentence."""
     score = "not defined" if student.simulability is None else fixed(student.simulability, DECIMALS, False)
-    return WHOSE.format(count(student.run.train_size, "example"), student.run.seed, score)
+    return STUDENT.format(count(student.run.train_size, "example"), student.run.seed, score)
 
 
 Weights = Float[np.ndarray, "layer head"]
 EXAMPLES = 100
-"""Of the test split; the same in all sections, so that they are read once."""
+"""Test examples of all sections; one number, so that they are read once."""
 LINKED = 6
-"""The heaviest heads, which have a link of their own."""
+"""Heads with the largest weights that get a link."""
 LEFT, TOP, BOTTOM, SCALE = 48, 14, 44, 80
 """Pixels around the cells: layers, nothing, heads, the scale."""
 CELL, LOWEST, WIDEST = 34, 220, 900
@@ -81,7 +81,7 @@ EVEN_TO = 1e-9
 
 
 def heads_area(result: ScaffoldResult, train_size: int) -> None:
-    """The map, what it says in words, ways to its heads, and its numbers."""
+    """Draw the map of weights, its description, links to the largest heads, and its numbers."""
     student = show_median_student(result, train_size)
     weights = None if student is None else result.weights(student)
     if weights is None:
@@ -102,7 +102,7 @@ def heads_area(result: ScaffoldResult, train_size: int) -> None:
 
 
 def heads_figure(weights: Weights, theme: Theme) -> go.Figure:
-    """Layers down and heads across; a point in each cell answers the mouse, which a heatmap alone does not."""
+    """Draw layers as rows and heads as columns. Invisible points take the clicks that heatmap cells cannot."""
     rows, columns = np.indices(weights.shape)
     both_signs, end = bool((weights < 0).any()), float(np.abs(weights).max()) or 1.0
     texts = [head_words(weights, layer, head) for layer, head in np.ndindex(*weights.shape)]
@@ -127,7 +127,7 @@ def heads_figure(weights: Weights, theme: Theme) -> go.Figure:
 
 
 def _grid(figure: go.Figure, shape: tuple[int, ...], color: str) -> None:
-    """Lines between the cells: one without weight has the color of the ground."""
+    """Draw lines between the cells, because cells without weight have the background color."""
     layers, heads = shape
     line = {"color": color, "width": 1}
     for at in range(heads + 1):
@@ -137,32 +137,32 @@ def _grid(figure: go.Figure, shape: tuple[int, ...], color: str) -> None:
 
 
 def head_words(weights: Weights, layer: int, head: int) -> str:
-    """One head in words."""
+    """Describe one head."""
     value = float(weights[layer, head])
     number = signed(value) if (weights < 0).any() else plain(value)
     return f"layer {layer}, head {head}: λ = {number}, {'active' if value > 0 else 'inactive'}"
 
 
 def active_words(weights: Weights) -> str:
-    """How many heads are active, and in which layers the weight lies."""
+    """Describe how many heads are active and which layer has the most weight."""
     if np.ptp(weights) < EVEN_TO:
         return f"**{weights.size} of {weights.size} heads are active.** {EVEN}"
     active, sums = int((weights > 0).sum()), weights.clip(min=0).sum(1)
     layer = int(sums.argmax())
     share = float(sums[layer] / sums.sum()) if sums.sum() else 0.0
     text = f"**{active} of {weights.size} heads are active** (λ > 0)."
-    return f"{text} The most weight lies in layer {layer}: {100 * share:.0f}% of all." if active else text
+    return f"{text} Layer {layer} has the most weight ({100 * share:.0f}%)." if active else text
 
 
 def heaviest(weights: Weights, most: int = LINKED) -> list[tuple[int, int]]:
-    """The active heads, the heaviest first, as (layer, head)."""
+    """The active heads as (layer, head), the largest weight first."""
     order = np.argsort(-weights, axis=None, kind="stable")[:most]
     indices = [divmod(int(at), weights.shape[1]) for at in order]
     return [place for place in indices if weights[place] > 0]
 
 
 def example_query(plan: ScaffoldPlan) -> Query:
-    """The Attention page on the teacher and the first test example."""
+    """The link to the Attention page with the teacher and the first test example."""
     sample = cached_sample(plan, EXAMPLES)
     given = sample.source.read(sample.indices[0]).input
     query: Query = {"input": [plan.kind], "model": [plan.teacher]}
@@ -176,7 +176,7 @@ def example_query(plan: ScaffoldPlan) -> Query:
 
 
 def heads_table(weights: Weights) -> pd.DataFrame:
-    """A row a head, the heaviest first."""
+    """One row per head, the largest weight first."""
     order = np.argsort(-weights, axis=None, kind="stable")
     indices = [divmod(int(at), weights.shape[1]) for at in order]
     return pd.DataFrame(
@@ -185,7 +185,7 @@ def heads_table(weights: Weights) -> pd.DataFrame:
 
 
 SELECTED = "scaffold_picked_head"
-"""In the session: the head that was clicked, until the page has gone there."""
+"""Session key: the clicked head, until the page has switched to it."""
 
 
 def _select(name: str) -> None:
@@ -217,7 +217,7 @@ def _numbers(weights: Weights, kind: str) -> None:
             draw_table(table, key(kind, "heads_table"))
             file_button(
                 "Weights, CSV", "exegesis-scaffold-heads.csv", "text/csv", lambda: table.to_csv(index=False),
-                "λ of each head. The map is saved with the camera above it.", key(kind, "heads_csv"),
+                "λ of each head. Save the map with the camera icon above it.", key(kind, "heads_csv"),
             )  # fmt: skip
 
 
@@ -225,10 +225,10 @@ UNIT = "word"
 
 
 def maps_area(result: ScaffoldResult, train_size: int) -> None:
-    """The choice of an example, and its maps."""
+    """Draw the choice of an example and its maps."""
     learned = coefficients_of(result.plan, show_median_student(result, train_size))
     sample, kind = cached_sample(result.plan, EXAMPLES), result.plan.kind
-    st.caption(MAPS.format("patches" if kind == "image" else "tokens, drawn by word with their sums"))
+    st.caption(MAPS.format("patches" if kind == "image" else "tokens; a word shows the sum of its tokens"))
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         chosen = view_number(kind, f"Test example, 1 to {len(sample.indices)}", "example", len(sample.indices))
         shared = view_switch(kind, "Colors", "scale", SCALES) == "shared"
@@ -248,29 +248,29 @@ def maps_area(result: ScaffoldResult, train_size: int) -> None:
     file_button(
         "Maps, CSV", f"exegesis-scaffold-maps-{index}.csv", "text/csv",
         lambda: maps_table(comparison).to_csv(index=False),
-        "A row a token or patch, a column an explainer; special tokens have 0.", key(kind, f"maps_csv.{index}"),
+        "One row per token or patch, one column per explainer. Special tokens have 0.", key(kind, f"maps_csv.{index}"),
     )  # fmt: skip
 
 
 def example_words(comparison: ExplainerComparison, candidate: SourceExample, dataset: str) -> str:
-    """The example, the teacher's prediction and the label, as Markdown."""
+    """Describe the example, the teacher's prediction and the label, as Markdown."""
     prediction = (
         f"score {signed(comparison.score)}"
         if comparison.predicted_label is None
         else escape_label(comparison.predicted_label)
     )
-    label = "" if candidate.label is None else f" The data set says: {escape_label(str(candidate.label))}."
-    return f"Example {candidate.index} of {escape_label(dataset)}. The teacher says: {prediction}.{label}"
+    label = "" if candidate.label is None else f" Label: {escape_label(str(candidate.label))}."
+    return f"Example {candidate.index} of {escape_label(dataset)}. Teacher's prediction: {prediction}.{label}"
 
 
 def maps_table(comparison: ExplainerComparison) -> pd.DataFrame:
-    """A row a position: its token or patch, and the score of each explainer."""
+    """One row per token or patch, with the score of each explainer."""
     names = {"Feature": [token.text for token in comparison.tokens]}
     return pd.DataFrame(names | {TITLES[id]: scores for id, scores in comparison.maps.items()})
 
 
 def texts_html(comparison: ExplainerComparison, given: LabeledExample, shared: bool) -> str:
-    """A row an explainer below what is marked, and the common scale. Everything that is not ours is escaped."""
+    """Build one row per explainer below the marks, and the scale, as HTML. Texts are escaped."""
     views = {id: _token_map(comparison, given, id) for id in comparison.maps}
     end = max(view.largest for view in views.values()) if shared else None
     views = {id: replace(view, end=end) for id, view in views.items()}
@@ -279,7 +279,7 @@ def texts_html(comparison: ExplainerComparison, given: LabeledExample, shared: b
 
 
 def pictures_html(comparison: ExplainerComparison, shared: bool) -> str:
-    """The maps over the picture, side by side, each with its scale."""
+    """Build the maps over the picture, side by side, each with its scale, as HTML."""
     end = max(float(grid.max()) for grid in map(comparison.on_grid, comparison.maps)) if shared else None
     cards = "".join(_card(TITLES[id], PatchMap(comparison.on_grid(id), False, "", end=end)) for id in comparison.maps)
     return f'<div class="xg"><div class="xg-beside">{cards}</div></div>'
@@ -321,9 +321,9 @@ def _row(title: str, view: TokenMap, text: str) -> str:
 
 
 def _scale(views: Mapping[str, TokenMap], shared: bool) -> str:
-    """The legend once for all, or that each has its own."""
+    """The shared legend, or a note that each map has its own."""
     first = next(iter(views.values()))
-    text = legend_html(first) if shared else "Each map has a scale of its own, from 0 to its largest score."
+    text = legend_html(first) if shared else "Each map has its own scale, from 0 to its largest score."
     return f'<p class="xg-small">{text}</p>'
 
 

@@ -1,4 +1,4 @@
-"""The Scaffold page: controls, the work, simulability as chart and table, curves, what was learned, and files."""
+"""The Scaffold page: controls, job, simulability chart and table, learning curves, learned explainer, and files."""
 
 from __future__ import annotations
 
@@ -7,12 +7,11 @@ from html import escape
 import streamlit as st
 
 from components.errors import describe_error, show_error, show_note
-from components.experiment.controls import Places
 from components.numbers import count
 from components.palette import browser_theme
 from components.scaffold import controls
 from components.scaffold.charts import answer_html, exceptions_of, lines_of, table_html
-from components.scaffold.controls import finished_buttons, key, plan_controls, say_beside, view_choice
+from components.scaffold.controls import key, plan_controls, view_choice
 from components.scaffold.export import curves_files, draw_chart, explainer_area, export_area, simulability_files
 from components.scaffold.guide import open_guide
 from components.scaffold.page_texts import (
@@ -31,82 +30,74 @@ from components.scaffold.page_texts import (
     TITLE,
     about_html,
 )
-from components.scaffold.runs import ScaffoldStatus, error_of, status_of, students_in_training, work_area
+from components.scaffold.runs import ScaffoldStatus, status_of, students_in_training, work_area
 from components.scaffold.sections import sections_area
 from components.scaffold.state import GUIDE, ScaffoldState, plan_of
 from components.styles import use_sheet
-from engine.errors import ExegesisError
-from engine.scaffold.plan import NONE, SETTINGS, SMAT
+from engine.scaffold.plan import NONE, SETTINGS, SMAT, check
 from engine.scaffold.result import ScaffoldResult
 
 FEWEST_SEEDS = 3
-"""From which quartiles say something."""
+"""Seeds below which quartiles are unreliable."""
 
 
 def scaffold_page() -> None:
-    """The page below its title."""
+    """Draw the page below its title."""
     kind = controls.INPUT_KIND.chosen()
-    controls.INPUT_KIND.switch()
+    line = st.container(horizontal=True, gap="small", vertical_alignment="center")
+    with line:
+        controls.INPUT_KIND.switch()
     guided = GUIDE in st.query_params
     loaded, errors = controls.load(kind)
-    for error in errors:
-        show_error(error)
-    places = plan_controls(kind)
-    state = controls.from_widgets(loaded)
+    plan_controls(kind, line)
+    state, wrong = controls.from_widgets(loaded)
     controls.save(state, loaded)
     if guided:
         st.query_params.pop(GUIDE, None)
         open_guide(state.teacher)
-    _plan_area(state, places)
+    for error in [*errors, *wrong]:
+        show_error(error)
+    _plan_area(state)
     with st.expander(TITLE, key=key(state.kind, "about")):
         st.markdown(ABOUT)
         st.html(about_html(browser_theme()))
 
 
-def _plan_area(state: ScaffoldState, places: Places) -> None:
-    """What is wrong with the plan, or what there is of it."""
+def _plan_area(state: ScaffoldState) -> None:
+    """Draw the results of the plan, or the error that it has."""
     use_sheet("scaffold")
-    finished_buttons(state)
     try:
         plan = plan_of(state)
-    except ExegesisError as error:
-        say_beside(places, describe_error(error))
-        return
-    if wrong := error_of(plan):
-        say_beside(places, wrong)
-        return
-    try:
+        check(plan)
         status = status_of(plan)
     except Exception as error:
-        say_beside(places, describe_error(error))
+        show_error(describe_error(error))
         return
     work_area(status)
     if status.result.students:
-        st.html(answer_html(status.result))
-        explainer_area(status.result, max(one.run.train_size for one in status.result.students))
         _simulability_area(state, status.result)
+        explainer_area(status.result, max(one.run.train_size for one in status.result.students))
         size = _curves_area(state, status)
         sections_area(status.result, size)
         export_area(status.result, size)
 
 
 def _simulability_area(state: ScaffoldState, result: ScaffoldResult) -> None:
-    st.subheader("How well students predict the teacher", anchor=False)
-    st.caption(" ".join([METRIC_HELP[result.metric], READS, SOURCE]))
-    draw_chart(simulability_files(result))
+    st.html(answer_html(result))
+    draw_chart(simulability_files(result), " ".join([METRIC_HELP[result.metric], READS, SOURCE]))
     st.html(table_html(result))
     has_baseline = any(result.cell(NONE, size) for size in result.plan.train_sizes)
     few = [FEW] if len(result.plan.seeds) < FEWEST_SEEDS else []
     st.caption(" ".join([MARKS if has_baseline else NO_BASELINE, *few, CAUTION]))
     if exceptions := exceptions_of(result):
         items = "".join(f"<li>{escape(one)}</li>" for one in exceptions)
-        title = f"Students that did not learn: {count(len(exceptions), 'remark')}"
+        title = f"Students that did not learn as planned ({len(exceptions)})"
         with st.expander(title, key=key(state.kind, "told")):
             st.html(f'<div class="xg"><ul class="xg-told xg-small">{items}</ul></div>')
 
 
 def _curves_area(state: ScaffoldState, status: ScaffoldStatus) -> int:
-    """The learning curves. Returns the train size of them and of all that is below."""
+    """Draw the learning curves. Returns their train size, which the sections below use too."""
     result = status.result
     sizes = {size: f"{size:,}" for size in sorted({one.run.train_size for one in result.students})}
     st.subheader("Learning curves", anchor=False)
@@ -122,5 +113,5 @@ def _curves_area(state: ScaffoldState, status: ScaffoldStatus) -> int:
     if lines:
         draw_chart(curves_files(result, setting, size, measure, lines))
     else:
-        show_note(f"No student of {SETTING_TITLES[setting]} with {count(size, 'example')} has a pass yet.")
+        show_note(f"{SETTING_TITLES[setting]}, {count(size, 'example')}: no student has finished a pass yet.")
     return size

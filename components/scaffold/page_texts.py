@@ -1,4 +1,4 @@
-"""The texts of the Scaffold page, and the panel about what is optimized with its figure of the two loops."""
+"""The texts of the Scaffold page, and the panel "How it works" with its figure of the two loops."""
 
 from __future__ import annotations
 
@@ -26,58 +26,72 @@ SETTING_TITLES: Mapping[str, str] = {
     "attention_logits_last": "Attention logits, last layer",
     SMAT: "SMaT, learned",
 }
-"""What students see."""
+"""Titles of the settings: what students see."""
 SETTING_HELP = (
-    "What a student sees with each example. SMaT weighs the attention heads by learned coefficients: it starts as the "
-    "attention logits of all layers and is optimized for how well its students do."
+    "The explanation that a student sees with each example. SMaT weights the teacher's attention heads by learned "
+    "coefficients. It starts from equal weights, which is “Attention logits, all layers”, and is optimized so that its "
+    "students agree with the teacher."
 )
 METRICS = {"accuracy": "agreement with the teacher", "pearson": "correlation with the teacher's scores"}
 METRIC_HELP = {
-    "accuracy": "Simulability is the share of test examples on which student and teacher name the same class, 0 to 1.",
-    "pearson": "Simulability is Pearson's correlation of the student's and the teacher's scores on the test examples, "
-    "−1 to 1.",
+    "accuracy": "Simulability is the share of test examples for which student and teacher predict the same class, "
+    "0 to 1.",
+    "pearson": "Simulability is Pearson's correlation between the student's and the teacher's scores on the test "
+    "examples, −1 to 1.",
 }
 EMPTY = (
-    "No student of this plan has been trained yet. Press **Teach** to start: it runs as a job in the background, and "
-    "each finished student is saved."
+    "No student of this plan has been trained yet. Press **Teach** to start. Training runs as a background job and "
+    "saves each finished student."
 )
-PARTLY = "Some students of this plan are finished and shown below. **Teach** trains the others."
+PARTLY = "Some students of this plan are finished and shown below. Press **Teach** to train the others."
 READS = (
-    "Points are medians over seeds, bars quartiles, small dots single seeds. The gray band shows students without "
-    "explanations."
+    "Points are medians over seeds, bars span the quartiles, and small dots are single seeds. The gray band shows "
+    "students without explanations."
 )
 MARKS = (
-    "**Better** and **worse** mark quartiles that do not overlap with those of no explainer; without a mark, the "
+    "**Better** and **worse** mean that the quartiles do not overlap with those of “No explainer”. Without a mark, the "
     "difference may be due to chance (SMaT, section 5)."
 )
-NO_BASELINE = "Without the setting “No explainer” there is no baseline to compare with."
-FEW = "With fewer than three seeds, quartiles say little: treat the marks as hints."
+NO_BASELINE = "Select the setting “No explainer” to compare with students without explanations."
+FEW = "With fewer than three seeds, quartiles are unreliable: treat the marks as hints."
 SOURCE = "SMaT, tables 1, 3 and 5."
 CAUTION = (
-    "Simulability measures what this kind of student learns from. It does not show that people find a map clear or "
-    "that the map is faithful (Fernandes et al., 2022, Learning to scaffold)."
+    "Simulability measures what this kind of student learns from an explanation. It does not show that people "
+    "understand a map or that the map is faithful (Fernandes et al., 2022, Learning to scaffold)."
 )
-CURVES = "One line per seed: each student's passes over its examples."
+CURVES = "Each line is one student, over its passes through the training examples. The large point is the pass used."
 MEASURES = {
     "validation": "Simulability on validation",
     "loss": "Student's loss",
     "outer": "Explainer's outer loss",
 }
 MEASURE_HELP = (
-    "Simulability on the validation examples decides when to stop and which pass counts. The student's loss is the "
-    "mean over a pass: its answers and, where it sees explanations, the distance of its own attention from them. The "
-    "outer loss trains the learned explainer: the student's answers on held-out examples, without explanations."
+    "Simulability on the validation examples decides when training stops and which pass is used. The student's loss is "
+    "the mean over a pass; with explanations it includes the distance between the student's attention and the "
+    "explanation. The outer loss trains the learned explainer: it is the student's loss on held-out examples, without "
+    "explanations."
 )
 BASE_OWN = "The teacher's own"
 BASE_HELP = (
-    "The pre-trained model that students start from; it has the teacher's shape and is never the teacher itself."
+    "The pre-trained model that students start from. It must have the teacher's architecture and is never the teacher "
+    "itself."
 )
-TEACHER_HELP = "An embedded model, a folder of a saved checkpoint, or a hub id such as owner/name. Type to name one."
-SIZES_HELP = "Number of examples a student learns from. Separate several sizes with commas; each is trained separately."
-SEEDS_HELP = "One student per seed. The seed draws the examples, their order and the new head."
+TEACHER_HELP = (
+    "The model that students learn to predict: an embedded model, the folder of a saved checkpoint, or a hub id such "
+    "as owner/name. Type to add one."
+)
+SIZES_HELP = (
+    "Numbers of examples that students learn from, separated by commas. The largest one determines the data splits, so "
+    "changing it means new students at every size."
+)
+SEEDS_HELP = (
+    "One student per seed, separated by commas. The seed draws the student's examples, their order and its new head."
+)
+SPLIT_HELP = "The split of the data set that examples are drawn from."
+RECIPE = "How students are trained. The defaults are the authors' published configuration."
 SAVE_HELP = (
-    "Saves the median student's explainer, so that you can choose the method SMaT for this teacher on every page and "
-    "on the command line."
+    "Saves the explainer of the median student. The method SMaT then uses it for this teacher on every page and on the "
+    "command line."
 )
 CITED = (
     "Scaffold: P. Fernandes, M. Treviso, D. Pruthi, A. F. T. Martins and G. Neubig (2022), Learning to scaffold: "
@@ -91,7 +105,7 @@ TITLES: Mapping[str, str] = {
     HEAD: "Best head",
     UNIFORM: "Uniform map",
 }
-"""Of explainers."""
+"""Titles of explainers."""
 KINDS: Mapping[str, str] = {
     PUNCTUATION: "punctuation",
     STOP: "stop words",
@@ -100,56 +114,56 @@ KINDS: Mapping[str, str] = {
     BORDER: "border patches",
 }
 NO_STUDENT = (
-    "No student of the setting “SMaT, learned” is finished at {}, so there is no learned explainer to show. Choose the "
-    "setting above and press Teach."
+    "No student of the setting “SMaT, learned” is finished with {}, so there is no learned explainer to show. Select "
+    "this setting above and press Teach."
 )
-WHOSE = "This explainer taught the median student of {}: seed {}, simulability {}."
+STUDENT = "The explainer of the median student with {}: seed {}, simulability {}."
 
 HEADS = (
-    "Weight λ of each of the teacher's heads in the learned explainer, by layer and head, both counted from 0 (SMaT, "
+    "Weight λ of each of the teacher's attention heads in the learned explainer. Layers and heads count from 0 (SMaT, "
     "figure 5). Click a cell to open that head on the Attention page."
 )
-EVEN = "All heads have the same weight: the explainer learned nothing beyond its start."
+EVEN = "All heads have the same weight: training did not change the explainer."
 
 MAPS = (
-    "The learned and the static explanations of one test example: each is a distribution that sums to 1 over the {} "
-    "(SMaT, figures 3 and 4). Special tokens get nothing."
+    "The learned explanation and the static ones of one test example. The values of each sum to 1 over the {}; special "
+    "tokens get 0 (SMaT, figures 3 and 4)."
 )
 TRUTH = "The outline marks what is known to matter."
 
 PLAUSIBILITY = (
-    "How often an explanation puts a marked {} above an unmarked one: the area under the ROC curve, mean over "
-    "examples, 0.5 by chance (SMaT, tables 2 and 6). {} Bars are 95% bootstrap intervals over examples."
+    "How often an explanation ranks a marked {} above an unmarked one: the area under the ROC curve (AUC), averaged "
+    "over examples. Chance is 0.5 (SMaT, tables 2 and 6). {} Bars are 95% bootstrap intervals over examples."
 )
-MARKED = {True: "The marks follow from how the examples were made.", False: "The marks were made by people."}
+MARKED = {True: "The marks follow from how the examples were generated.", False: "The marks were made by people."}
 SUPERVISED = (
-    "Best layer and best head are supervised: each is the highest of all on these very labels. They are upper bounds "
-    "for attention, not fair competitors."
+    "Best layer and best head are supervised: they were selected by these same labels. Read them as upper bounds for "
+    "attention."
 )
-NO_MARKS = "No example of {} marks what matters in it, so explanations cannot be scored. Choose a data set with marks."
+NO_MARKS = "No example of {} has marks, so explanations cannot be scored. Choose a data set with marks."
 ACTIVE_ALL = "All heads are active (λ > 0), so there are no inactive ones to compare with."
 ACTIVE = "Active heads (λ > 0) against inactive ones"
 
 PROTOCOLS = (
-    "Where the mass of explanations lies: a learned explainer that only points at punctuation or stop words, or at the "
-    "ends, could leak the label without explaining it (SMaT, section 7, on Treviso and Martins, 2020). Special tokens "
-    "get 0 by construction."
+    "How much of an explanation's mass lies on features that can leak the label. A learned explainer that points only "
+    "at punctuation, at stop words or at the ends of the text could reveal the label without explaining it (SMaT, "
+    "section 7, after Treviso and Martins, 2020). Special tokens get 0 by construction."
 )
 PROTOCOLS_PICTURES = (
-    "Where the mass of explanations lies: a learned explainer that only points at the border could leak the label "
-    "without explaining it (SMaT, section 7). The special token gets 0 by construction."
+    "How much of an explanation's mass lies on features that can leak the label. A learned explainer that points only "
+    "at the border could reveal the label without explaining it (SMaT, section 7). The special token gets 0 by "
+    "construction."
 )
-STOP_NOTE = "Stop words are English words of grammar, without negations; in other languages none are known."
+STOP_NOTE = "Stop words are English function words without negations; texts in other languages have none."
 
 NORMALIZATIONS_CAPTION = (
     "Simulability by how coefficients become head weights: median [lower : upper quartile] over seeds (SMaT, table 7). "
-    "Only what is finished is shown."
+    "Only finished students are counted."
 )
 NO_OTHER = (
-    "Trained with SMaT so far: {}. Choose another normalization under **Base and recipe** and press **Teach**; "
-    "finished ones appear here side by side."
+    "Trained with SMaT so far: {}. To compare, choose another normalization under **Options** and press **Teach**."
 )
-NOT_TAUGHT = "not trained"
+NOT_TRAINED = "not trained"
 PARTS: Mapping[str, str] = {
     "heads": "All layers and heads",
     "smat": TITLES["smat"],
@@ -157,61 +171,61 @@ PARTS: Mapping[str, str] = {
     "gradient_x_input": TITLES["gradient_x_input"],
     "integrated_gradients": TITLES["integrated_gradients"],
 }
-"""What is measured, one after the other."""
+"""Parts that are measured one after the other."""
 
 
 TITLE = "How it works"
 FIGURE = (
-    "Two loops. Inner loop: the student learns to answer like the teacher, with the explainer's maps beside the "
-    "examples. Outer loop: the student answers new examples without maps, and the explainer is changed so that it "
-    "agrees with the teacher more."
+    "Two loops. Inner loop: the student learns to predict what the teacher predicts, from examples with the "
+    "explainer's maps. Outer loop: the student predicts new examples without maps, and the explainer is updated to "
+    "raise its agreement with the teacher."
 )
 STEPS_OF = (
     (
         "Inner loop.",
-        "The student sees a few examples with what the teacher says of them and the explainer's map of each. It "
-        "changes its weights so that it answers as the teacher does, and so that its own attention points where the "
-        "map does (SMaT, equations 6 and 7).",
+        "The student sees a few examples, each with the teacher's prediction and the explainer's map. It updates its "
+        "weights so that it predicts what the teacher predicts and its own attention points where the map does (SMaT, "
+        "equations 6 and 7).",
     ),
     (
         "Outer loop.",
-        "One more such step is tried out. The student that it would make is asked about other examples, without any "
-        "map. The explainer is then changed in the direction that would have made these answers agree more with the "
-        "teacher's (equations 8 and 9).",
+        "The student takes one more such step on trial and predicts other examples, without maps. The explainer is "
+        "then updated in the direction that would have made these predictions agree more with the teacher's "
+        "(equations 8 and 9).",
     ),
     (
         "What is learned.",
-        "One coefficient for each attention head of the teacher: the map is the softmax over tokens or patches of the "
-        "heads' logits, each times its weight. Sparsemax makes weights of the coefficients, and many of them zero. "
-        "All heads start alike, so that the start is the setting “Attention logits, all layers”.",
+        "One coefficient for each attention head of the teacher. The map is the softmax, over tokens or patches, of "
+        "the weighted sum of the heads' logits. Sparsemax turns coefficients into weights and makes many of them zero. "
+        "All heads start with equal weights, which is the setting “Attention logits, all layers”.",
     ),
     (
-        "What is kept.",
-        "The pass with the best simulability on validation examples. Simulability in the table is measured once, on "
-        "test examples that had no part in any of this.",
+        "What is reported.",
+        "Training uses the pass with the best simulability on the validation examples. The simulability in the table "
+        "is measured once, on test examples that played no part in training.",
     ),
 )
 LOOPS: dict[str, Side] = {"inner": SIDES[0], "outer": SIDES[1]}
-"""The side of the palette whose color a loop has; each is named in words too."""
+"""The side of the palette that colors each loop; the figure names the loops too."""
 FONT = "system-ui,'Noto Sans','DejaVu Sans',sans-serif"
 WIDTH, HEIGHT, HIGH = 400, 332, 56
-"""Of the figure, and of a box in it."""
+"""Pixels: width and height of the figure, height of a box."""
 
 
 def about_html(theme: Theme) -> str:
-    """The figure and the steps; the static explainers have the inner loop alone."""
+    """The figure and the steps; the static explainers use only the inner loop."""
     steps = "".join(f"<li><b>{name}</b> {words}</li>" for name, words in STEPS_OF)
-    note = '<p class="xg-small">The static explainers and “No explainer” have the inner loop alone.</p>'
-    # As a picture: Streamlit takes elements of SVG out of HTML.
+    note = '<p class="xg-small">The static explainers and “No explainer” use only the inner loop.</p>'
+    # As an image: Streamlit removes SVG elements from HTML.
     drawn = f'<img alt="{escape(FIGURE)}" src="data:image/svg+xml,{quote(figure_svg(theme))}">'
     return f'<div class="xg"><div class="xg-loops">{drawn}<div><ol>{steps}</ol>{note}</div></div></div>'
 
 
 def figure_svg(theme: Theme) -> str:
-    """The two loops in the colors of a theme."""
+    """Draw the two loops in the colors of a theme, as SVG."""
     parts = [
         _box(8, 14, 84, "Teacher", "", theme),
-        _box(120, 14, 170, "Explainer", "weighs the heads", theme),
+        _box(120, 14, 170, "Explainer", "weights the heads", theme),
         _box(120, 140, 170, "Student", "few examples, with maps", theme),
         _box(120, 262, 170, "New examples", "no maps: do they agree?", theme),
         _arrow("M92,42 H114", "inner", "121,42 112,37 112,47", theme),
@@ -221,7 +235,7 @@ def figure_svg(theme: Theme) -> str:
         _arrow("M290,290 H390 V42 H300", "outer", "290,42 299,37 299,47", theme),
         _words(213, 110, ["maps"], theme),
         _words(8, 214, ["Inner loop:", "it learns to", "answer like", "the teacher"], theme),
-        _words(300, 148, ["Outer loop:", "explainer", "is changed", "by how well", "students do"], theme),
+        _words(300, 148, ["Outer loop:", "explainer", "is updated", "by how well", "students do"], theme),
     ]
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '

@@ -1,4 +1,4 @@
-"""What there is of a plan without running a model, the button that teaches the rest, and a running job's progress."""
+"""The finished students of a plan, the button that trains the others, and the progress of a running job."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from engine.home import home
 from engine.jobs import Job, UnitFailure
 from engine.models import catalog
 from engine.scaffold.experiment import StudentStore, base_revision, load_result, passes_so_far
-from engine.scaffold.plan import ScaffoldPlan, StudentRun, base_of, check, plan_from_json
+from engine.scaffold.plan import ScaffoldPlan, StudentRun, base_of, plan_from_json
 from engine.scaffold.result import ScaffoldResult, TrainingPass
 from engine.scaffold.splits import EvaluationSample, evaluation_sample, splits_of
 from engine.store import result_store
@@ -37,18 +37,18 @@ MARKED_ALIKE: Mapping[str, tuple[str, ...]] = {
     "sst2": ("reviews", "reviews-generated"),
     "reviews-marked": (),
 }
-"""Data sets of the same task in which other reasons are marked than in the plan's own, or any at all."""
+"""Data sets of the same task that have marks of their own."""
 AGAIN = "Try the failed ones again"
-TIMED = "That takes about {}, by what finished students of this plan took."
-STOPPED = "A student that is stopped goes on from its last pass, and what is finished is found, not taught again."
+TIMED = "Estimated time: about {}, from the finished students of this plan."
+STOPPED = "A stopped student resumes from its last pass; finished students are not trained again."
 REFRESH_SECONDS = 2.0
 
 
 @dataclass(frozen=True)
 class ScaffoldStatus:
-    """What there is of a plan, and the jobs about it: `running`, or the `last` one that is over.
+    """The finished students of a plan and its jobs: the `running` one and the `last` one that ended.
 
-    `failed`: what the last job could not do.
+    `failed`: the failed students of the last job.
     """
 
     result: ScaffoldResult
@@ -65,7 +65,7 @@ class ScaffoldStatus:
 
 
 def status_of(plan: ScaffoldPlan) -> ScaffoldStatus:
-    """What there is of this plan. Errors: those of the plan, of reading the data set and the models' files."""
+    """The finished students and jobs of a plan. Errors: those of the plan, the data set and the models' files."""
     own = [job for job in jobs.list_jobs() if job.kind == KIND and _is_about(job, plan)]
     running = next((job for job in own if not job.is_over), None)
     last = next((job for job in own if job.is_over), None)
@@ -83,7 +83,7 @@ def _is_about(job: Job, plan: ScaffoldPlan) -> bool:
 
 
 def store_of(plan: ScaffoldPlan) -> StudentStore:
-    """The students of the plan in the result store. Errors: as `status_of`."""
+    """The plan's part of the result store. Errors: as `status_of`."""
     base = base_of(plan)
     files = (catalog.revision(plan.teacher), base, base_revision(base))
     return _store(_json(plan), file_stamp(plan.dataset), files, str(home()), plan)
@@ -95,23 +95,13 @@ def are_finished(store: StudentStore) -> tuple[bool, ...]:
 
 
 def students_in_training(store: StudentStore) -> dict[StudentRun, tuple[TrainingPass, ...]]:
-    """The passes so far of students that have begun and are not finished."""
+    """The passes so far of students that are in training."""
     passes = {run: passes_so_far(store, run) for run in store.plan.students}
     return {run: own for run, own in passes.items() if own}
 
 
-def error_of(plan: ScaffoldPlan) -> str:
-    """Why the plan cannot be carried out; empty where it can. The hub is asked for what is not on this machine."""
-    try:
-        check(plan)
-        base_of(plan)
-    except Exception as error:
-        return describe_error(error)
-    return ""
-
-
 def shortage_of(status: ScaffoldStatus) -> str:
-    """Why the data set is too small for the plan; empty where it is not."""
+    """The error of a data set that is too small for the plan; empty if it is large enough."""
     try:
         splits_of(status.store.source.count, status.result.plan)
     except ExegesisError as error:
@@ -120,16 +110,16 @@ def shortage_of(status: ScaffoldStatus) -> str:
 
 
 def cached_sample(plan: ScaffoldPlan, examples: int, dataset: str = "") -> EvaluationSample:
-    """The examples that explainers are judged on, read once for all sections and runs of the page.
+    """The examples that explainers are judged on, cached for all sections of the page.
 
-    Test examples of the plan's own data set where none is named. Errors: those of reading it.
+    Without `dataset`: test examples of the plan's own. Errors: those of reading it.
     """
     name = dataset or plan.dataset
     return _sample(_json(plan), examples, name, file_stamp(name), str(home()), plan)
 
 
 def marked_sets(plan: ScaffoldPlan) -> dict[str, str]:
-    """The data sets with marks to judge explanations by, by their names in a link: the plan's own is empty."""
+    """Titles of the data sets with marks, by their names in a link. The plan's own has an empty name."""
     alike = MARKED_ALIKE.get(plan.dataset.partition(":")[0], ())
     return {"": f"{plan.dataset}, test examples", **{name: name for name in alike}}
 
@@ -160,11 +150,11 @@ def _sample(
 
 
 def work_area(status: ScaffoldStatus) -> None:
-    """What is still to be done as a button, or the job that does it; the page is drawn again when that is over."""
+    """Draw the button that trains missing students, or the running job. The page reruns when the job ends."""
     PANEL.trouble()
     if status.running is not None:
         PANEL.progress(status.running.id)
-        # Redrawn by itself; when one more student is finished, it redraws the whole page.
+        # A fragment: it reruns the whole page only when one more student is finished.
         st.fragment(_training_area, run_every=REFRESH_SECONDS)(status)
         return
     if not status.missing:
@@ -182,21 +172,21 @@ def work_area(status: ScaffoldStatus) -> None:
 
 
 def cost_words(result: ScaffoldResult, missing: tuple[StudentRun, ...]) -> str:
-    """The number of students, how many are missing, and how long these may take."""
+    """Describe the number of students, how many are missing, and the time that these may take."""
     plan = result.plan
     sizes = (
         f"{count(len(plan.students), 'student')}: {count(len(plan.settings), 'setting')}, "
         f"{count(len(plan.train_sizes), 'train size')}, {count(len(plan.seeds), 'seed')}; "
-        f"{len(missing):,} to teach."
+        f"{len(missing):,} left to train."
     )
     seconds = seconds_of(result, missing)
     return " ".join([sizes, *([] if seconds is None else [TIMED.format(duration(seconds))]), STOPPED])
 
 
 def seconds_of(result: ScaffoldResult, missing: tuple[StudentRun, ...]) -> float | None:
-    """About how long teaching takes, in seconds; None where the plan has no finished student.
+    """Estimate the training time in seconds; None if the plan has no finished student.
 
-    Each is taken to need what the finished ones of its setting needed for an example, or those of all settings.
+    Each student takes as long per example as the median finished one of its setting, or of all settings.
     """
     paces: dict[str, list[float]] = {}
     for one in result.students:
@@ -209,7 +199,7 @@ def seconds_of(result: ScaffoldResult, missing: tuple[StudentRun, ...]) -> float
 
 
 def failure_rows(failures: Sequence[UnitFailure]) -> list[tuple[str, str, str]]:
-    """Each reason once: the reason, how many students, and which."""
+    """Group failures by reason: the reason, the number of students, and their names."""
     labels: dict[str, list[str]] = {}
     for one in failures:
         labels.setdefault(one.error, []).append(one.label)
@@ -217,34 +207,34 @@ def failure_rows(failures: Sequence[UnitFailure]) -> list[tuple[str, str, str]]:
 
 
 def _failures_area(status: ScaffoldStatus) -> None:
-    show_note(f"{count(len(status.failed), 'student')} could not be taught.")
+    show_note(f"{count(len(status.failed), 'student')} could not be trained.")
     st.html(skip_reasons_html(failure_rows(status.failed)))
     if not PANEL.go_on(status.last, AGAIN):
         PANEL.offer(AGAIN, "again", KIND, spec_of(status.result.plan), help=FINDS)
 
 
 def _training_area(status: ScaffoldStatus) -> None:
-    """The student that is being taught, pass by pass."""
+    """Draw the learning curve of the student in training."""
     missing = set(status.missing)
     if are_finished(status.store) != tuple(run not in missing for run in status.result.plan.students):
-        st.rerun()  # the whole page, which has one more student now
+        st.rerun()
     in_training = students_in_training(status.store)
     if not in_training:
-        st.caption("The first pass of the next student is not over yet; its curve begins then.")
+        st.caption("The next student is in its first pass. Its learning curve appears when that pass ends.")
         return
     run, passes = list(in_training.items())[-1]
     st.caption(training_words(run, passes))
     lines = lines_of(status.result, run.setting, run.train_size, "validation", in_training)
     chart = curves_chart(lines, "validation", status.result.metric, browser_theme())
-    title = f"Learning curves of {SETTING_TITLES[run.setting]}, {run.train_size} examples, so far"
+    title = f"Learning curve so far: {SETTING_TITLES[run.setting]}, {count(run.train_size, 'example')}"
     st.altair_chart(chart, key="scaffold_live", alt=title)
 
 
 def training_words(run: StudentRun, passes: tuple[TrainingPass, ...]) -> str:
-    """How far a student is."""
+    """Describe the progress of a student."""
     last = passes[-1]
     score = "not defined" if last.validation is None else fixed(last.validation, DECIMALS, False)
     return (
-        f"Being taught: {SETTING_TITLES[run.setting]}, {count(run.train_size, 'example')}, seed {run.seed}; "
+        f"Training: {SETTING_TITLES[run.setting]}, {count(run.train_size, 'example')}, seed {run.seed}; "
         f"{count(len(passes), 'pass').replace('passs', 'passes')} done, simulability on validation {score}."
     )

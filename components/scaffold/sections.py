@@ -29,7 +29,7 @@ from components.scaffold.page_texts import (
     NO_MARKS,
     NO_OTHER,
     NORMALIZATIONS_CAPTION,
-    NOT_TAUGHT,
+    NOT_TRAINED,
     PARTS,
     PLAUSIBILITY,
     PROTOCOLS,
@@ -72,7 +72,7 @@ CHANCE = 0.5
 
 
 def row_title(row: PlausibilityRow) -> str:
-    """The explainer, with the layer or head that was chosen and a star where labels chose it."""
+    """The explainer's title. Best layer and head have a star and their numbers."""
     title = TITLES.get(row.explainer, row.explainer)
     if row.explainer == LAYER:
         return f"{title} * ({row.at[0]})"
@@ -80,7 +80,7 @@ def row_title(row: PlausibilityRow) -> str:
 
 
 def plausibility_table(side: PlausibilitySide) -> pd.DataFrame:
-    """A row an explainer, in the order of the paper's tables; a star: chosen by these labels."""
+    """One row per explainer, in the order of the paper's tables."""
     return pd.DataFrame(
         [
             {
@@ -95,12 +95,12 @@ def plausibility_table(side: PlausibilitySide) -> pd.DataFrame:
 
 
 def side_chart(side: PlausibilitySide, theme: Theme) -> alt.LayerChart:
-    """A point an explainer and its 95% interval, and a line at chance."""
+    """Draw one point per explainer with its 95% interval, and a line at chance."""
     rows = side.rows
     table = pd.DataFrame([_chart_row(row) for row in rows])
     ends = table[["Low", "AUC", "High"]].to_numpy()
     span = [min(CHANCE, float(ends.min())) - 0.02, min(1.0, float(ends.max()) + 0.02)]
-    axis = alt.X("Low:Q", title="AUC, 0.5 by chance", scale=alt.Scale(domain=span, nice=False))
+    axis = alt.X("Low:Q", title="AUC (chance: 0.5)", scale=alt.Scale(domain=span, nice=False))
     line = alt.Chart(pd.DataFrame({"chance": [CHANCE]}))
     rule = line.mark_rule(color=PALETTES[theme].muted, strokeDash=[4, 4]).encode(x="chance:Q")
     names = [row_title(row) for row in rows]
@@ -111,7 +111,7 @@ def side_chart(side: PlausibilitySide, theme: Theme) -> alt.LayerChart:
 
 def _chart_row(row: PlausibilityRow) -> dict[str, object]:
     low, high = row.interval or (row.mean, row.mean)
-    text = "none of one example" if row.interval is None else f"{hundredths(low)} to {hundredths(high)}"
+    text = "undefined for one example" if row.interval is None else f"{hundredths(low)} to {hundredths(high)}"
     chosen = "by these labels" if row.supervised else "without labels"
     return {
         "Method": row_title(row), "AUC": row.mean, "Low": low, "High": high, "auc": hundredths(row.mean),
@@ -120,15 +120,15 @@ def _chart_row(row: PlausibilityRow) -> dict[str, object]:
 
 
 SIZES = (25, 50, 100, 200)
-HELP = "Runs the teacher on these examples, integrated gradients with 50 steps each. What is measured is kept."
+HELP = "Runs the teacher on these examples, with 50 steps of integrated gradients for each. Results are cached."
 
 
 def plausibility_area(result: ScaffoldResult, train_size: int) -> None:
-    """The controls, a button where something is to be measured, and the results."""
+    """Draw the controls, the button that measures, and the results."""
     learned = coefficients_of(result.plan, show_median_student(result, train_size))
     plan, kind = result.plan, result.plan.kind
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        marks = view_select(kind, "Marks of", "marks", marked_sets(plan), 300)
+        marks = view_select(kind, "Marks from", "marks", marked_sets(plan), 300)
         size = view_select(kind, "Examples", "examples", {number: f"{number}" for number in SIZES}, 130)
     sample = cached_sample(plan, size, marks)
     if _is_measured(sample, learned, kind):
@@ -147,7 +147,7 @@ def contrast_words(contrast: HeadContrast) -> str:
 
 
 def judged_words(result: Plausibility) -> str:
-    """Describe how many examples were judged, and why others were not."""
+    """Describe how many examples were judged and why others were left out."""
     side = result.side()
     return _with_skipped(f"{count(len(side.examples), 'example')} judged.", side.skipped)
 
@@ -158,7 +158,7 @@ def _with_skipped(text: str, skipped: Mapping[str, int]) -> str:
 
 
 def _is_measured(sample: EvaluationSample, learned: HeadCoefficients | None, kind: str) -> bool:
-    """Whether all parts are there, after measuring them where the button was pressed."""
+    """Whether all parts are measured, after measuring them if the button was pressed."""
     keys = {part: part_key(sample, learned, part) for part in part_names(learned)}
     if all(map(result_store().contains, keys.values())):
         return True
@@ -182,7 +182,7 @@ def _measure(sample: EvaluationSample, learned: HeadCoefficients | None, keys: d
         try:
             run_cached(name, lambda token, part=part: measure_part(sample, learned, part, token), line.tick)  # type: ignore[misc]
         except Cancelled:
-            resume_button(place, name, "Stopped. What is measured is kept.")
+            resume_button(place, name, "Stopped. Finished parts are cached.")
             return False
     line.clear()
     return True
@@ -215,11 +215,11 @@ def _results_area(result: ScaffoldResult, measured: Plausibility) -> None:
 
 
 ATTENTION_SETTINGS = (NONE, *ATTENTION, SMAT)
-"""Those of table 7: students whose explanations are attention, and the baseline."""
+"""The settings of table 7: attention explanations and the baseline."""
 
 
 def normalizations_area(result: ScaffoldResult, train_size: int) -> None:
-    """The table of what is finished, or what to do for more of it."""
+    """Draw the table of finished students, and how to train more."""
     st.caption(NORMALIZATIONS_CAPTION)
     each = results_by_normalization(result)
     table = normalizations_table(each, train_size)
@@ -230,23 +230,23 @@ def normalizations_area(result: ScaffoldResult, train_size: int) -> None:
         st.markdown(NO_OTHER.format(" and ".join(f"*{name}*" for name in there) or "none"))
     file_button(
         "Normalisations, CSV", "exegesis-scaffold-normalisations.csv", "text/csv", lambda: table.to_csv(index=False),
-        "What the table says.", key(kind, "normalisations_csv"),
+        "The numbers of the table.", key(kind, "normalisations_csv"),
     )  # fmt: skip
 
 
 def results_by_normalization(result: ScaffoldResult) -> dict[str, ScaffoldResult]:
-    """The finished students of the plan with each normalization; those of its own are taken as they are."""
+    """The finished students of the plan by normalization."""
     own = result.plan.recipe.normalisation
     return {name: result if name == own else load_result(plan_with(result.plan, name)) for name in NORMALIZATIONS}
 
 
 def plan_with(plan: ScaffoldPlan, normalization: str) -> ScaffoldPlan:
-    """The plan with another normalization. Its sizes stay: the splits depend on the largest."""
+    """The plan with another normalization and the same train sizes, because the splits depend on the largest."""
     return replace(plan, settings=ATTENTION_SETTINGS, recipe=replace(plan.recipe, normalisation=normalization))
 
 
 def normalizations_table(each: Mapping[str, ScaffoldResult], train_size: int) -> pd.DataFrame:
-    """A row a setting, a column a normalization. Without explainer there is nothing to normalize: one value for all."""
+    """One row per setting, one column per normalization. Without an explainer, all columns are the same."""
     cells = {
         (setting, name): one.cell(setting, train_size) for name, one in each.items() for setting in ATTENTION_SETTINGS
     }
@@ -260,7 +260,7 @@ def normalizations_table(each: Mapping[str, ScaffoldResult], train_size: int) ->
 
 def _cell_words(cell: SimulabilityCell | None) -> str:
     if cell is None:
-        return NOT_TAUGHT
+        return NOT_TRAINED
     median, low, high = (fixed(value, DECIMALS, False) for value in (cell.median, cell.low, cell.high))
     return f"{median} [{low} : {high}], {len(cell.values)} seed{'' if len(cell.values) == 1 else 's'}"
 
@@ -269,7 +269,7 @@ AGAINST = "SMaT above uniform, points"
 
 
 def protocols_area(result: ScaffoldResult, train_size: int) -> None:
-    """The verdict, and the shares of each kind of features."""
+    """Draw the verdict and the mass on each kind of feature."""
     learned = coefficients_of(result.plan, show_median_student(result, train_size))
     sample = cached_sample(result.plan, EXAMPLES)
     st.caption(PROTOCOLS_PICTURES if sample.kind == "image" else PROTOCOLS)
@@ -289,32 +289,32 @@ def protocols_area(result: ScaffoldResult, train_size: int) -> None:
 
 
 def verdict(result: TrivialProtocols) -> str:
-    """Describe on which kinds of features the learned explainer leans, or that it leans on none."""
+    """Describe the kinds of features with suspiciously much mass of the learned explainer, or that there are none."""
     if not result.suspects:
         kinds = " or ".join(KINDS[kind] for kind in result.kinds)
         return (
-            f"**No trivial protocol is seen**: the learned explainer puts on {kinds} less than "
-            f"{100 * LEAN_THRESHOLD:.0f} percentage points more of its mass than a uniform map does."
+            f"**No trivial protocol found**: the learned explainer does not put significantly more mass "
+            f"({100 * LEAN_THRESHOLD:.0f} percentage points or more) on {kinds} than a uniform map."
         )
     text = "; ".join(_leaning_words(one) for one in result.suspects)
     return (
-        f"**Take care, this may be a trivial protocol**: {text}. Look whether its maps explain the prediction or only "
-        "leak it."
+        f"**This may be a trivial protocol**: {text}. Check whether the explainer's maps explain the prediction or "
+        "only leak it."
     )
 
 
 def protocols_table(result: TrivialProtocols) -> pd.DataFrame:
-    """A row a kind: each explainer's mean share, and how many points above uniform the learned one is."""
+    """One row per kind of feature: the mean share of each explainer, and the excess of the learned one over uniform."""
     return pd.DataFrame([_protocols_row(result, kind) for kind in result.kinds])
 
 
 def skipped_words(result: TrivialProtocols) -> str:
-    """Describe how many examples the shares are of, and why others are left out."""
+    """Describe how many examples the shares are means of and why others were left out."""
     return _with_skipped(f"Means over {count(len(result.examples), 'test example')}.", result.skipped)
 
 
 def _leaning_words(one: ExplanationMass) -> str:
-    return f"{percent(one.mean)} of its mass lies on {KINDS[one.kind]}, {points(one.excess)} points more than uniform"
+    return f"{percent(one.mean)} of its mass lies on {KINDS[one.kind]} ({points(one.excess)} points from uniform)"
 
 
 def _protocols_row(result: TrivialProtocols, kind: str) -> dict[str, object]:
@@ -335,10 +335,10 @@ def _protocols_numbers(protocols: TrivialProtocols, kind: str) -> None:
     table = protocols_table(protocols)
     draw_table(table, key(kind, "protocols_table"))
     note = f" {STOP_NOTE}" if protocols.sample.kind == "text" else ""
-    st.caption(f"{escape_label(skipped_words(protocols))} In brackets 95% intervals over examples.{note}")
+    st.caption(f"{escape_label(skipped_words(protocols))} Brackets: 95% intervals over examples.{note}")
     file_button(
         "Shares, CSV", "exegesis-scaffold-protocols.csv", "text/csv", lambda: table.to_csv(index=False),
-        "What the table says.", key(kind, "protocols_csv"),
+        "The numbers of the table.", key(kind, "protocols_csv"),
     )  # fmt: skip
 
 
@@ -352,9 +352,9 @@ AREAS: Mapping[str, Callable[[ScaffoldResult, int], None]] = {
 
 
 def sections_area(result: ScaffoldResult, train_size: int) -> None:
-    """A switch, and the section that it names, of the explainer learned at this train size."""
+    """Draw the sections about the explainer that was learned at this train size, one at a time."""
     st.subheader("The learned explainer", anchor=False)
-    chosen = view_switch(result.plan.kind, "Look at", "section", SECTIONS)
+    chosen = view_switch(result.plan.kind, "Show", "section", SECTIONS)
     try:
         AREAS[chosen](result, train_size)
     except ExegesisError as error:

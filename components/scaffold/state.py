@@ -1,4 +1,4 @@
-"""What the Scaffold page shows, as plain values: read from the link and written back to it."""
+"""The state of the Scaffold page as plain values, read from and written to its link."""
 
 from __future__ import annotations
 
@@ -9,43 +9,49 @@ from typing import Any
 
 from components.links import Query, last_values, read_record, whole_number, write_changed, write_record
 from components.scaffold.page_texts import MEASURES
-from engine.errors import ExegesisError, not_allowed, unknown
+from engine.errors import ExegesisError, UsageError, unknown
+from engine.format import join_names
 from engine.params import from_mapping, option
 from engine.scaffold.plan import SETTINGS, Recipe, ScaffoldPlan
 from engine.scaffold.presets import OPENING_PLANS
 
 VIEW = "look."
 """Prefix of the keys of the view's controls."""
-MOST_SIZE = 9_999_999
+MOST_NUMBER = 9_999_999
+"""The largest train size and seed that the page accepts."""
+MOST_ENTRIES, LONGEST_ENTRY = 3, 20
+"""Wrong entries of a list that an error names, and letters of each."""
+NUMBER_LISTS: Mapping[str, tuple[str, int]] = {"sizes": ("Train sizes", 1), "seeds": ("Seeds", 0)}
+"""The lists of numbers between commas: the label and the smallest number of each."""
 SECTIONS: Mapping[str, str] = {
     "heads": "Heads",
     "maps": "One example",
     "plausibility": "Plausibility",
     "protocols": "Trivial protocols",
-    "normalisations": "Normalisations",
+    "normalisations": "Normalizations",
 }
 """The sections below the tables."""
-SCALES: Mapping[str, str] = {"shared": "One scale", "own": "Each its own"}
-"""Of the colors of maps side by side."""
+SCALES: Mapping[str, str] = {"shared": "Shared scale", "own": "Own scales"}
+"""Color scales of maps side by side."""
 
 
 def _positive(default: int) -> Any:
-    return option(default, low=1, high=MOST_SIZE, allowed="a whole number of at least 1")
+    return option(default, low=1, high=MOST_NUMBER, allowed="a whole number of at least 1")
 
 
 @dataclass(frozen=True)
 class ScaffoldView:
     """How finished students are displayed.
 
-    `size`: the train size of the curves and of what is below the tables, 0 for the largest. `curve`: the setting of the
-    curves, empty for the learned one. `measure`: one of `MEASURES`.
+    `size`: the train size of the curves and sections, 0 for the largest. `curve`: the setting of the curves, empty for
+    the learned one. `measure`: one of `MEASURES`.
 
-    Below the tables: the `section`; the test `example` of the maps, from 1, and the `scale` of their colors; the data
-    set whose `marks` explanations are judged by, empty for the plan's own, and the number of `examples`.
+    `section`: the open section; `example`: the test example of the maps, from 1; `scale`: the scale of their colors;
+    `marks`: the data set with marks to judge explanations by, empty for the plan's own; `examples`: how many of it.
     """
 
     curve: str = option("", choices=SETTINGS)
-    size: int = option(0, high=MOST_SIZE, allowed="a train size of the plan", fallback="The largest is shown.")
+    size: int = option(0, high=MOST_NUMBER, allowed="a train size of the plan", fallback="The largest is shown.")
     measure: str = option("validation", choices=tuple(MEASURES))
     section: str = option("heads", choices=tuple(SECTIONS))
     example: int = _positive(1)
@@ -87,7 +93,7 @@ def opening_state(kind: str) -> ScaffoldState:
 
 
 def read_state(kind: str, query: Query) -> tuple[ScaffoldState, list[str]]:
-    """The state that a link asks for, and a sentence for everything in it that is not known."""
+    """The state in a link, and an error for each value that is not accepted."""
     wrong: list[str] = []
     last, start = last_values(query), opening_state(kind)
     state = ScaffoldState(
@@ -95,8 +101,8 @@ def read_state(kind: str, query: Query) -> tuple[ScaffoldState, list[str]]:
         teacher=last.get("model") or start.teacher,
         data=last.get("data") or start.data,
         settings=_settings(query.get("setting", []), start.settings, wrong),
-        sizes=last.get("sizes", start.sizes),
-        seeds=last.get("seeds", start.seeds),
+        sizes=_number_list("sizes", last, start.sizes, wrong),
+        seeds=_number_list("seeds", last, start.seeds, wrong),
         base=last.get("base", start.base),
         split=last.get("split", start.split),
         recipe=_recipe(last, start.recipe, wrong),
@@ -118,13 +124,13 @@ def write_state(state: ScaffoldState) -> Query:
 
 
 def plan_of(state: ScaffoldState) -> ScaffoldPlan:
-    """The plan, the same as that of `exegesis scaffold`. Errors: numbers and values not allowed."""
+    """The plan, the same as that of `exegesis scaffold`. Errors: values that are not allowed."""
     return ScaffoldPlan(
         teacher=state.teacher,
         dataset=state.data,
         settings=state.settings,
-        train_sizes=parse_numbers("train_sizes", state.sizes, 1),
-        seeds=parse_numbers("seeds", state.seeds, 0),
+        train_sizes=parse_numbers("sizes", state.sizes),
+        seeds=parse_numbers("seeds", state.seeds),
         base=state.base or None,
         split=state.split or None,
         recipe=from_mapping(Recipe, state.recipe, "recipe"),
@@ -132,7 +138,7 @@ def plan_of(state: ScaffoldState) -> ScaffoldPlan:
 
 
 def state_of(plan: ScaffoldPlan, kind: str = "") -> ScaffoldState:
-    """The state that shows a plan. `kind`: spares reading the teacher's files."""
+    """The state that shows a plan. `kind`: avoids reading the teacher's files."""
     return ScaffoldState(
         kind=kind or plan.kind,
         teacher=plan.teacher,
@@ -152,18 +158,57 @@ def guide_link(kind: str, teacher: str) -> Query:
 
 
 def changed_recipe(values: Mapping[str, object]) -> dict[str, str]:
-    """Those values of a recipe that differ from its defaults, as texts. Errors: what is not allowed."""
+    """The values of a recipe that differ from the defaults, as texts. Errors: values that are not allowed."""
     recipe = dataclasses.asdict(from_mapping(Recipe, values, "recipe"))
     return {name: str(value) for name, value in recipe.items() if value != DEFAULT_RECIPE[name]}
 
 
-def parse_numbers(name: str, given: str, low: int) -> tuple[int, ...]:
-    """Whole numbers between commas. Errors say what is allowed."""
-    parts = [whole_number(part.strip(), MOST_SIZE) for part in given.split(",")]
-    numbers = tuple(part for part in parts if part is not None and part >= low)
-    if len(numbers) < len(parts) or len(set(numbers)) < len(numbers):
-        raise not_allowed(name, f"different whole numbers of at least {low} between commas", given)
-    return numbers
+def parse_numbers(name: str, typed: str) -> tuple[int, ...]:
+    """Parse a list of whole numbers between commas. Errors name the entries that are wrong.
+
+    `name`: one of `NUMBER_LISTS`.
+    """
+    label, low = NUMBER_LISTS[name]
+    entries = [entry.strip() for entry in typed.split(",")]
+    numbers = [whole_number(entry, MOST_NUMBER) for entry in entries]
+    allowed = [number for number in numbers if number is not None and number >= low]
+    if len(set(allowed)) == len(entries):
+        return tuple(allowed)
+    if not typed.strip():
+        raise UsageError(f"{label}: the list is empty.")
+    problems = []
+    if empty := [str(at) for at, entry in enumerate(entries, 1) if not entry]:
+        problems.append(_problem(empty, "entry {} is empty", "entries {} are empty"))
+    if wrong := [_quote(e) for e, n in zip(entries, numbers, strict=True) if e and (n is None or n < low)]:
+        bounds = f"from {low} to {MOST_NUMBER:,}"
+        problems.append(_problem(wrong, f"{{}} is not a whole number {bounds}", f"{{}} are not whole numbers {bounds}"))
+    if repeated := [str(number) for number in dict.fromkeys(allowed) if allowed.count(number) > 1]:
+        problems.append(_problem(repeated, "{} appears more than once", "{} appear more than once"))
+    raise UsageError(f"{label}: {'; '.join(problems)}.")
+
+
+def _quote(entry: str) -> str:
+    return repr(entry if len(entry) <= LONGEST_ENTRY else f"{entry[:LONGEST_ENTRY]}…")
+
+
+def _problem(entries: Sequence[str], one: str, several: str) -> str:
+    """A sentence about wrong entries, the first of them by name."""
+    more = len(entries) - MOST_ENTRIES
+    names = [*entries[:MOST_ENTRIES], *([f"{more:,} more"] if more > 0 else [])]
+    return (one if len(entries) == 1 else several).format(join_names(names))
+
+
+def read_numbers(name: str, typed: str, valid: str, errors: list[str]) -> str:
+    """The typed list, or the last valid one after adding to `errors` what is wrong with the typed one."""
+    try:
+        return ",".join(map(str, parse_numbers(name, typed)))
+    except UsageError as error:
+        errors.append(f"{error} Still using {valid}.")
+        return valid
+
+
+def _number_list(name: str, last: Mapping[str, str], start: str, errors: list[str]) -> str:
+    return read_numbers(name, last[name], start, errors) if name in last else start
 
 
 def _settings(given: Sequence[str], start: tuple[str, ...], wrong: list[str]) -> tuple[str, ...]:
@@ -172,7 +217,7 @@ def _settings(given: Sequence[str], start: tuple[str, ...], wrong: list[str]) ->
 
 
 def _recipe(last: Mapping[str, str], start: Mapping[str, str], wrong: list[str]) -> dict[str, str]:
-    """Those of the start, overridden by the link's; a value that is not allowed is reported and left as it was."""
+    """The recipe of the opening plan with the values of the link; values that are not allowed are reported."""
     recipe = {**DEFAULT_RECIPE, **start}
     for name, value in last.items():
         if not name.startswith(PREFIX):

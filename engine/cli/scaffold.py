@@ -1,6 +1,6 @@
-"""`exegesis scaffold`: how well does an explanation teach a student, and which attention teaches best?
+"""`exegesis scaffold`: how well explanations teach a student to predict the model, and which attention teaches best.
 
-For people: simulability by setting and train size, and a line for each way in which students did not learn.
+Prints simulability by setting and train size, and a line for each problem of the students.
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ OPTIONS = options.ConfigOptions(
 EXPLAINER_OPTION = "--explainer"
 BETTER = "+"
 LEGEND = {
-    "accuracy": "Simulability: share of test examples on which a student predicts what the teacher predicts.",
-    "pearson": "Simulability: Pearson's correlation of a student's scores with the teacher's on the test examples.",
+    "accuracy": "Simulability: share of test examples for which student and teacher predict the same class.",
+    "pearson": "Simulability: Pearson's correlation between student's and teacher's scores on the test examples.",
 }
 CELLS = (
-    f"Median over seeds [quartiles]. {BETTER}: above no explainer (none) by more than chance, as the quartiles do not "
-    "overlap. Seeds one by one, passes and learned heads are in --json, all values in --out."
+    f"Median over seeds [quartiles]. {BETTER}: quartiles above those of no explainer (none). --json adds single seeds, "
+    "passes and learned heads; --out writes all values."
 )
 
 
@@ -61,31 +61,38 @@ def scaffold(
     teacher: Annotated[
         str | None,
         typer.Option(
-            "--teacher", "--models", metavar="M", help=f"Who is explained. [default: {options.DEFAULT_MODEL}]"
+            "--teacher",
+            "--models",
+            metavar="M",
+            help=f"The model that students learn to predict. [default: {options.DEFAULT_MODEL}]",
         ),
     ] = None,
     dataset: Annotated[str | None, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = None,
     settings: Annotated[
         str | None,
-        typer.Option(metavar="A,B", help=f"What students are shown: {', '.join(SETTINGS)}. [default: all]"),
+        typer.Option(metavar="A,B", help=f"Explanations shown to students: {', '.join(SETTINGS)}. [default: all]"),
     ] = None,
     train_sizes: Annotated[
-        str | None, typer.Option(metavar="N,N", help="Examples that a student learns from. [default: 500]")
+        str | None, typer.Option(metavar="N,N", help="Numbers of examples that students learn from. [default: 500]")
     ] = None,
-    seeds: Annotated[str, typer.Option(metavar="N,N", help="A student each.")] = ",".join(map(str, SEEDS)),
+    seeds: Annotated[str, typer.Option(metavar="N,N", help="One student per seed.")] = ",".join(map(str, SEEDS)),
     base: Annotated[
-        str | None, typer.Option(metavar="B", help="What students start from. [default: what the teacher was made of]")
+        str | None,
+        typer.Option(metavar="B", help="Pre-trained model that students start from. [default: the teacher's own base]"),
     ] = None,
     split: options.SplitOption = None,
     preset: Annotated[
-        str | None, typer.Option(metavar="|".join(presets.PRESETS), help="Data and settings of the SMaT paper.")
+        str | None,
+        typer.Option(
+            metavar="|".join(presets.PRESETS), help="Use the data and recipe of an experiment in the SMaT paper."
+        ),
     ] = None,
     job: options.JobOption = False,
     executor: options.ExecutorOption = "local",
     address: options.AddressOption = None,
     out: options.OutOption = None,
     explainer: Annotated[
-        str | None, typer.Option(metavar="NAME|DIR", help="Keep the learned explainer, for method smat.")
+        str | None, typer.Option(metavar="NAME|DIR", help="Save the learned explainer for method smat.")
     ] = None,
     as_json: bool = False,
     **recipe: Any,
@@ -120,7 +127,7 @@ def scaffold(
         if saved is not None:
             print(visible(_explainer_line(*saved)))
     if not result.students:
-        raise typer.Exit(fail("scaffold: no student could be taught; why is said above.", FAILED))
+        raise typer.Exit(fail("scaffold: no student could be trained; see the reasons above.", FAILED))
 
 
 def _plan(
@@ -131,9 +138,9 @@ def _plan(
     split: str | None,
     recipe: Mapping[str, object],
 ) -> ScaffoldPlan:
-    """The plan of the preset, or the default plan, changed by the options."""
+    """The plan of the preset or the default plan, with the values of the options."""
     if teacher is not None and "," in teacher and not Path(teacher).exists():
-        raise UsageError(f"--teacher: must be one model, got {teacher!r}. Give the command once for each.")
+        raise UsageError(f"--teacher: must be one model, got {teacher!r}. Run the command once per model.")
     if name is None:
         plan = ScaffoldPlan(teacher or options.DEFAULT_MODEL, require_value("--dataset", dataset or ""))
     else:
@@ -148,17 +155,15 @@ def _whole_numbers(option: str, text: str, low: int) -> tuple[int, ...]:
 
 
 def _check_explainer(place: str | None, plan: ScaffoldPlan) -> None:
-    """Refuse, before long work is done for it, a place where nothing can be saved and a plan that learns none."""
+    """Refuse, before training, a plan without a learned explainer and a place where nothing can be saved."""
     if place is None:
         return
     if SMAT not in plan.settings:
-        raise UsageError(
-            f"{EXPLAINER_OPTION}: only the setting {SMAT} learns one, got --settings {','.join(plan.settings)}."
-        )
+        raise UsageError(f"{EXPLAINER_OPTION}: needs the setting {SMAT}, got --settings {','.join(plan.settings)}.")
     folder, name = _folder_and_name(place)
     if folder is None and (not NAME.fullmatch(place) or (explainers_folder() / f"{name}{CARD}").exists()):
         allowed = "a folder, or a name of letters, digits, dots, - and _ that is not taken yet"
-        raise not_allowed(EXPLAINER_OPTION, allowed, place, f"Those that are there lie in {explainers_folder()}.")
+        raise not_allowed(EXPLAINER_OPTION, allowed, place, f"Existing explainers are in {explainers_folder()}.")
     if folder is not None and not folder.is_dir():
         raise UsageError(f"{EXPLAINER_OPTION}: {folder} is not a folder. Create it first, or give only a name.")
 
@@ -173,7 +178,7 @@ def _save_explainer(place: str, result: ScaffoldResult) -> tuple[LearnedExplaine
 
 
 def _explainer_line(explainer: LearnedExplainer, folder: Path) -> str:
-    """A sentence on where the explainer is and how to use it."""
+    """Describe where the explainer is and how to use it."""
     card = explainer.card
     given = "--image F" if kind_of_model(card.teacher) == "image" else "--text '...'"
     name = explainer.name if folder == explainers_folder() else folder / explainer.name
@@ -184,7 +189,7 @@ def _explainer_line(explainer: LearnedExplainer, folder: Path) -> str:
 
 
 def _folder_and_name(place: str) -> tuple[Path | None, str]:
-    """(folder, name): no folder where it is a name alone; no name where it is a folder alone."""
+    """(folder, name): the folder is None for a name alone; the name is empty for a folder alone."""
     path = Path(place).expanduser()
     if path.is_dir():
         return path, ""
@@ -195,7 +200,7 @@ def _parts(result: ScaffoldResult) -> Iterator[RenderableType]:
     plan = result.plan
     yield Text(visible(f"students of {plan.teacher} on {plan.dataset}"), style="bold")
     sizes = [f"{size:,} examples" for size in plan.train_sizes]
-    cells = table(["shown", *sizes], right=sizes)
+    cells = table(["setting", *sizes], right=sizes)
     for setting in plan.settings:
         cells.add_row(Text(setting), *(Text(_cell(result, setting, size)) for size in plan.train_sizes))
     yield cells
@@ -216,23 +221,23 @@ def exception_lines(result: ScaffoldResult) -> Iterator[str]:
     """A line for each way in which students did not learn as planned."""
     seeds = len(result.plan.seeds)
     if seeds < 3:
-        yield f"{count_text(seeds, 'seed')} alone: quartiles tell little of chance. The paper has 5 seeds."
+        yield f"Only {count_text(seeds, 'seed')}: quartiles are unreliable. The paper uses 5 seeds."
     for student in result.students:
         if student.diverged:
-            state = "it was never better than at its start, so that its start was measured"
+            state = "it did not improve, so its state before training was measured"
             if student.best_epoch >= 0:
-                state = f"its best state, after pass {student.best_epoch + 1}, was measured"
-            yield f"{student.run}: {student.stopped}; {state}. A lower --inner-rate may help."
+                state = f"its best state (after pass {student.best_epoch + 1}) was measured"
+            yield f"{student.run}: {student.stopped}; {state}. Try a lower --inner-rate."
     yield from _untrained_line([student for student in result.students if not student.diverged])
     for student in result.students:
         if student.simulability is None and not student.diverged:
-            yield f"{student.run}: its scores are all the same, so that it has no simulability."
+            yield f"{student.run}: no simulability, because its outputs are constant or not finite."
     for why, count in Counter(result.failed.values()).items():
-        yield f"{count_text(count, 'student')} left out: {why}"
+        yield f"{count_text(count, 'student')} not trained: {why}"
 
 
 def _untrained_line(students: Sequence[StudentResult]) -> Iterator[str]:
-    """One line for the students that gained nothing, by cell and seed."""
+    """One line with the students that did not improve, by cell and seed."""
     seeds: dict[tuple[str, int], list[int]] = {}
     for student in students:
         if student.best_epoch < 0:
@@ -243,8 +248,8 @@ def _untrained_line(students: Sequence[StudentResult]) -> Iterator[str]:
             for (setting, size), own in seeds.items()
         )
         yield (
-            "On validation never better than at the start, which was measured (more examples or another --inner-rate "
-            f"may help): {cells}."
+            "No improvement on validation, so the state before training was measured (try more examples or another "
+            f"--inner-rate): {cells}."
         )
 
 

@@ -1,4 +1,4 @@
-"""What is taught to whom: plain values, checked before anything is run."""
+"""The plan of a scaffold as plain values, checked before any model is loaded."""
 
 from __future__ import annotations
 
@@ -21,38 +21,40 @@ SETTINGS = (NONE, *GRADIENTS, *ATTENTION, SMAT)
 """No explainer, the five static explainers of the paper's section 5, and the learned one."""
 NORMALIZATIONS = ("sparsemax", "softmax", "entmax15", "none")
 SEEDS = (0, 9, 11, 30, 69)
-"""Those of the authors' published configuration."""
+"""The seeds of the authors' published configuration."""
 FEWEST_HEADS = 2
 NEW = "vit"
-"""Stands for new weights where a picture model was trained from none."""
+"""The base in the cards of picture models that were trained from random weights."""
 _BASE = "base_model_name_or_path"
 LIST_FIELDS = ("settings", "train_sizes", "seeds")
 """The fields of a plan that are tuples."""
 DEFAULT_TRAIN_SIZES = (500,)
 LAYER_FIELDS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
 HEAD_FIELDS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
-"""How the families' configs name their counts."""
+"""Names of the layer and head counts in the configs of model families."""
 SPLIT = "train"
-"""Of the data set, where a plan names none."""
+"""The split of the data set if the plan names none."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a student is taught. Defaults: the authors' published configuration, or the paper where it says so."""
+    """How students are trained. Defaults: the authors' published configuration."""
 
-    normalisation: str = option("sparsemax", "how head coefficients become weights", choices=NORMALIZATIONS)
-    batch_size: int = option(16, "examples a step", low=1)
-    epochs: int = option(30, "passes over the training examples at most", low=1)
-    patience: int = option(5, "passes without gain on validation before it stops", low=1)
+    normalisation: str = option(
+        "sparsemax", "how head coefficients become weights", choices=NORMALIZATIONS, label="Normalization"
+    )
+    batch_size: int = option(16, "examples per step", low=1)
+    epochs: int = option(30, "maximum number of passes over the training examples", low=1)
+    patience: int = option(5, "passes without improvement on validation before training stops", low=1)
     inner_rate: float = option(5e-3, "learning rate of the student (SGD)", low=0)
     outer_rate: float = option(5e-4, "learning rate of the learned explainer (AdamW)", low=0)
-    clip: float = option(5.0, "largest norm of a gradient; 0: any", low=0)
+    clip: float = option(5.0, "maximum gradient norm; 0: no limit", low=0)
     beta_attention: float = option(5.0, "weight of the explanation loss, attention explainers", low=0)
     beta_gradient: float = option(0.2, "weight of the explanation loss, gradient explainers", low=0)
-    soft_targets: bool = option(False, "learn the teacher's probabilities, not its class alone")
-    held_out: int = option(200, "examples kept for the outer loss", low=1)
-    validation: int = option(200, "examples that choose when to stop and what is kept", low=2)
-    test: int = option(500, "examples on which simulability is measured once", low=2)
+    soft_targets: bool = option(False, "learn the teacher's probabilities instead of its class")
+    held_out: int = option(200, "held-out examples for the outer loss", low=1)
+    validation: int = option(200, "examples that decide when to stop and which pass is used", low=2)
+    test: int = option(500, "examples on which simulability is measured, once", low=2)
 
     def beta(self, setting: str) -> float:
         """The weight of the explanation loss in a setting."""
@@ -61,7 +63,7 @@ class Recipe:
         return self.beta_gradient if setting in GRADIENTS else self.beta_attention
 
     def used_by(self, setting: str) -> dict[str, Plain]:
-        """The fields on which students in a setting depend: without an explainer its loss's weight changes nothing."""
+        """The fields that affect students of a setting, for the cache key."""
         idle = {"beta_attention" if setting in GRADIENTS else "beta_gradient"}
         if setting != SMAT:
             idle.add("outer_rate")
@@ -72,7 +74,7 @@ class Recipe:
 
 @dataclass(frozen=True, order=True)
 class StudentRun:
-    """One student: the setting (its explainer), the number of examples that it learns from, and its seed."""
+    """One student: its setting (explainer), number of training examples, and seed."""
 
     setting: str
     train_size: int
@@ -84,7 +86,7 @@ class StudentRun:
 
 @dataclass(frozen=True)
 class ScaffoldPlan:
-    """`base`: what students start from; None: what the teacher itself started from. `split`: None: train."""
+    """Students to train. `base`: what they start from, None for the teacher's own base. `split`: None for train."""
 
     teacher: str
     dataset: str
@@ -102,12 +104,12 @@ class ScaffoldPlan:
 
     @property
     def students(self) -> tuple[StudentRun, ...]:
-        """All students, those of one setting and size together."""
+        """All students, ordered by train size, setting and seed."""
         return tuple(StudentRun(s, n, seed) for n in self.train_sizes for s in self.settings for seed in self.seeds)
 
     @property
     def needed(self) -> int:
-        """Examples for the four splits."""
+        """Number of examples that the four splits need."""
         return max(self.train_sizes) + self.recipe.held_out + self.recipe.validation + self.recipe.test
 
     def as_plain(self) -> dict[str, object]:
@@ -141,7 +143,7 @@ def plan_from_json(values: Mapping[str, object]) -> ScaffoldPlan:
 
 
 def check(plan: ScaffoldPlan) -> None:
-    """Refuse a plan that cannot be carried out; no model is loaded."""
+    """Refuse an invalid plan. No model is loaded."""
     for name in LIST_FIELDS:
         values = getattr(plan, name)
         if not values or len(set(values)) < len(values):
@@ -159,7 +161,7 @@ def check(plan: ScaffoldPlan) -> None:
 
 
 def check_heads(teacher: str) -> None:
-    """Refuse a teacher among whose heads there is nothing to choose, and one without a config of attention."""
+    """Refuse a teacher with fewer than two attention heads: there is nothing to weight."""
     config = catalog.config(catalog.locate(teacher))
     layers, heads = head_shape(config)
     if layers * heads < FEWEST_HEADS:
@@ -170,7 +172,7 @@ def check_heads(teacher: str) -> None:
 
 
 def base_of(plan: ScaffoldPlan) -> str:
-    """The base that the plan names, else the one that the teacher's adapter or card names. Errors: none does."""
+    """The base in the plan, else in the teacher's adapter or card. Errors: none of them names one."""
     if plan.base:
         return plan.base
     source = catalog.locate(plan.teacher)
@@ -188,7 +190,7 @@ def base_of(plan: ScaffoldPlan) -> str:
 
 
 def head_shape(config: Mapping[str, object]) -> tuple[int, int]:
-    """(layers, heads a layer) that a config.json states, by the names of any family."""
+    """(layers, heads per layer) in a config.json of any model family."""
     layers, heads = (
         next((config[name] for name in names if isinstance(config.get(name), int)), 0)
         for names in (LAYER_FIELDS, HEAD_FIELDS)
@@ -197,7 +199,7 @@ def head_shape(config: Mapping[str, object]) -> tuple[int, int]:
 
 
 def is_regression(teacher: str) -> bool:
-    """Whether the teacher gives a score, by its card or its config."""
+    """Whether the teacher predicts a score, by its card or config."""
     card = catalog.card(teacher)
     if "labels" in card:
         return len(card["labels"]) == 1
@@ -206,9 +208,9 @@ def is_regression(teacher: str) -> bool:
 
 
 def command_line(plan: ScaffoldPlan) -> str:
-    """The command that teaches the students; defaults are left out.
+    """The command that trains the students, without default values.
 
-    It names all train sizes: the splits depend on the largest.
+    It names all train sizes, because the splits depend on the largest.
     """
     words = ["exegesis", "scaffold", "--teacher", plan.teacher, "--dataset", plan.dataset]
     for name, value, default in (

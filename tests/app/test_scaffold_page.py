@@ -84,7 +84,7 @@ def test_what_is_pressed_is_taught_shown_kept_and_opens_again_without_a_model(
 ) -> None:
     page = opened(plan)
     assert jobs.list_jobs() == []
-    assert "2 students: 2 settings, 1 train size, 1 seed; 2 to teach." in captions(page)
+    assert "2 students: 2 settings, 1 train size, 1 seed; 2 left to train." in captions(page)
     assert any("No student of this plan has been trained yet" in text.value for text in page.markdown)
     press(page, "Teach")
     finish()
@@ -118,7 +118,7 @@ def test_a_cancelled_job_goes_on_where_it_was(plan: ScaffoldPlan, monkeypatch: p
     [stopped] = jobs.list_jobs()
     assert stopped.state == "cancelled"
     page = opened(plan)
-    assert "2 students: 2 settings, 1 train size, 1 seed; 1 to teach." in captions(page)
+    assert "2 students: 2 settings, 1 train size, 1 seed; 1 left to train." in captions(page)
     assert "not trained yet" in html_of(page)
     press(page, "Go on")
     finish()
@@ -128,13 +128,13 @@ def test_a_cancelled_job_goes_on_where_it_was(plan: ScaffoldPlan, monkeypatch: p
 def test_a_student_under_way_is_followed(plan: ScaffoldPlan) -> None:
     kept = StudentStore(plan)
     jobs.create(KIND, spec_of(plan))  # it waits for its turn, as one does that another job goes before
-    assert "The first pass of the next student is not over yet" in captions(opened(plan))
+    assert "The next student is in its first pass." in captions(opened(plan))
     folder = kept.folder(plan.students[1])
     folder.mkdir(parents=True)
     passes = [dataclasses.asdict(TrainingPass(at, 0.9, 0.5, 0.6 + at / 10)) for at in range(2)]
     (folder / STATE).write_text(json.dumps({"at": {"history": passes}}), encoding="utf-8")
     page = opened(plan)
-    assert "Being taught: SMaT, learned, 8 examples, seed 0; 2 passes done, simulability on validation 0.700." in (
+    assert "Training: SMaT, learned, 8 examples, seed 0; 2 passes done, simulability on validation 0.700." in (
         captions(page)
     )
     assert "Cancel" in labels(page)
@@ -154,7 +154,7 @@ def test_a_finished_grid_is_marked_and_what_is_looked_at_stands_in_the_link(plan
     page = opened(grid)
     html = html_of(page)
     assert html.count(">better<") == html.count(">worse<") == 2
-    assert "1 of 3 students never better than before the first pass" in html
+    assert "1 of 3 students did not improve during training" in html
     assert "Teach" not in labels(page)
     page.selectbox(key("text", "view.size")).select(20).run()
     page.selectbox(key("text", "view.curve")).select("none").run()
@@ -186,18 +186,18 @@ def test_what_cannot_be_taught_is_told_and_can_be_tried_again(
         patch.setattr(StudentTrainer, "teach", broken)
         jobs.run_now(jobs.create(KIND, spec_of(plan)))
     page = opened(plan)
-    assert "1 student could not be taught." in html_of(page)
+    assert "1 student could not be trained." in html_of(page)
     assert "no memory" in html_of(page)
     press(page, "Try the failed ones again")
     finish()
-    assert "could not be taught" not in html_of(opened(plan))
+    assert "could not be trained" not in html_of(opened(plan))
 
 
 @pytest.mark.parametrize(
     ("query", "told"),
     [
-        ({"sizes": "a"}, "train_sizes: must be different whole numbers"),
-        ({"seeds": "1,1"}, "seeds: must be different whole numbers"),
+        ({"sizes": "a"}, "Train sizes: 'a' is not a whole number"),
+        ({"seeds": "1,1"}, "Seeds: 1 appears more than once. Still using 0,9,11,30,69."),
         ({"setting": ""}, "settings: must be at least one"),
         ({"model": "nowhere"}, "unknown name 'nowhere'"),
         ({"data": "nowhere"}, "nowhere"),
@@ -210,6 +210,53 @@ def test_what_is_wrong_is_said_with_what_is_allowed(query: dict[str, str], told:
     page = opened(plan, **query)
     assert any(told in one for one in errors(page))
     assert jobs.list_jobs() == []
+
+
+def open_options(page: AppTest, kind: str = "text", is_open: bool = True) -> AppTest:
+    """Open or close the popover, whose controls are drawn only while it is open."""
+    page.session_state[key(kind, "options")] = is_open
+    page.run()
+    assert not page.exception
+    return page
+
+
+@pytest.mark.parametrize("setting", [NONE, "gradient_l2", SMAT])
+def test_a_setting_that_is_deselected_and_selected_again_has_its_students(setting: str) -> None:
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(SCAFFOLD.file).run()
+    open_options(page)
+    open_options(press(page, "Pairs with a score, bert-quality"), is_open=False)
+    link, table = dict(page.query_params), html_of(page)
+    assert link["recipe.inner_rate"] == "0.3"
+    assert "not trained yet" not in table
+    [pills] = [one for one in page.button_group if one.label == "Settings"]
+    pills.set_value([one for one in pills.value if one != setting]).run()
+    assert not page.exception
+    assert page.query_params["recipe.inner_rate"] == "0.3"
+    assert "not trained yet" not in html_of(page)
+    [pills] = [one for one in page.button_group if one.label == "Settings"]
+    pills.set_value([*pills.value, setting]).run()
+    assert dict(page.query_params) == link
+    assert html_of(page) == table
+
+
+def test_a_typed_list_with_a_wrong_entry_keeps_the_last_valid_one() -> None:
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(SCAFFOLD.file).run()
+    table = html_of(page)
+    open_options(page).text_input(key("text", "sizes")).set_value("250,,x").run()
+    assert errors(page) == [
+        "Train sizes: entry 2 is empty; 'x' is not a whole number from 1 to 9,999,999. Still using 250,500,1000."
+    ]
+    assert html_of(page).endswith(table[-500:])
+    assert "sizes" not in page.query_params
+    page.text_input(key("text", "sizes")).set_value("250, 500 ,1000").run()
+    assert errors(page) == []
+    assert "sizes" not in page.query_params
+
+
+def test_controls_of_closed_options_are_not_drawn(plan: ScaffoldPlan) -> None:
+    page = opened(plan)
+    assert [one.label for one in page.text_input if one.label == "Train sizes"] == []
+    assert [one.label for one in open_options(page).text_input if one.label == "Train sizes"] == ["Train sizes"]
 
 
 def draw_form() -> None:

@@ -54,7 +54,7 @@ def test_heads_are_shown_first_and_the_link_keeps_the_section() -> None:
     assert "**2 of 24 heads are active** (λ > 0)" in said(page)
     assert "seed 9, simulability 0.810" in said(page)
     assert {"Head 5.2: λ 0.75", "Head 5.3: λ 0.25"} <= {button.label for button in page.button}
-    [switch] = [one for one in page.segmented_control if one.label == "Look at"]
+    [switch] = [one for one in page.segmented_control if one.label == "Show"]
     assert switch.value == "heads"
     switch.set_value("normalisations")
     page.run()
@@ -65,7 +65,7 @@ def test_heads_are_shown_first_and_the_link_keeps_the_section() -> None:
 def test_one_example_is_chosen_by_number() -> None:
     page = opened(PLAN, "maps", example="3")
     told = said(page)
-    assert "The teacher says: " in told
+    assert "Teacher's prediction: " in told
     assert told.count('<p class="xg-title">') >= 7
     [chosen] = [one for one in page.number_input if one.label.startswith("Test example")]
     assert chosen.value == 3
@@ -94,7 +94,7 @@ def test_plausibility_is_measured_on_request_and_then_kept() -> None:
 
 def test_trivial_protocols_of_texts_and_of_pictures() -> None:
     texts, pictures = (opened(plan, "protocols") for plan in (PLAN, PICTURES))
-    assert "No trivial protocol is seen" in said(texts)
+    assert "No trivial protocol found" in said(texts)
     assert PROTOCOLS in [one.value for one in texts.caption]
     assert PROTOCOLS_PICTURES in [one.value for one in pictures.caption]
     told = said(pictures)

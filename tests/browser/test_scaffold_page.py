@@ -18,6 +18,7 @@ from engine.scaffold.experiment import StudentStore
 from engine.scaffold.plan import NONE, SMAT, Recipe, ScaffoldPlan
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
+from tests.browser.waiting import box_of
 from tests.unit.components.scaffolded import outcome
 
 Open = Callable[..., Page]
@@ -90,3 +91,37 @@ def test_a_form_tells_how_long_training_an_explainer_takes(server: Server, open_
     page.get_by_role("option", name="reviews", exact=True).click()
     form.get_by_text("Thorough", exact=True).click()
     expect(form.get_by_text("15 students")).to_contain_text("on this machine", timeout=3 * TIMEOUT_MS)
+
+
+def test_a_setting_deselected_and_selected_again_keeps_the_recipe(server: Server, open_page: Open) -> None:
+    page = open_page(f"{server.url}/{SCAFFOLD.url_path}")
+    options = page.get_by_role("button", name="Options")
+    rate = page.get_by_role("spinbutton", name="Inner rate")
+    options.click(timeout=TIMEOUT_MS)
+    expect(rate).to_have_value("0.1", timeout=TIMEOUT_MS)
+    page.keyboard.press("Escape")
+    expect(rate).to_be_hidden(timeout=TIMEOUT_MS)
+    options.click()
+    page.get_by_role("button", name="Pairs with a score").click(timeout=TIMEOUT_MS)
+    page.wait_for_url("**inner_rate=0.3*", timeout=TIMEOUT_MS)
+    page.keyboard.press("Escape")
+    rows = page.get_by_role("region", name=TABLE_LABEL).get_by_role("row")
+    expect(rows).to_have_count(8, timeout=TIMEOUT_MS)
+    for left in (7, 8):
+        page.get_by_role("button", name="SMaT, learned", exact=True).click()
+        expect(rows).to_have_count(left, timeout=TIMEOUT_MS)
+        expect(page.get_by_text("not trained yet")).to_have_count(0)
+    assert "recipe.inner_rate=0.3" in page.url
+
+
+def test_answer_and_chart_are_on_the_first_screen(server: Server, open_page: Open) -> None:
+    page = open_page(f"{server.url}/{SCAFFOLD.url_path}", height=900)
+    answer = page.get_by_text("Students with 1,000 examples:")
+    chart = page.get_by_label("Simulability of bert-reviews on reviews-generated").first
+    expect(answer).to_be_visible(timeout=TIMEOUT_MS)
+    expect(chart).to_be_visible(timeout=TIMEOUT_MS)
+    box = box_of(chart)
+    assert box["y"] + box["height"] <= 900
+    page.set_viewport_size({"width": 390, "height": 844})
+    expect(page.locator("canvas, svg.marks").first).to_be_visible(timeout=TIMEOUT_MS)
+    assert box_of(answer)["y"] < box_of(chart)["y"] < 844 - 60

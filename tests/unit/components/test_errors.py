@@ -14,13 +14,13 @@ DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", 
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
     ("components/scaffold/page.py", "' '.join([MARKS if has_baseline else NO_BASELINE, *few, CAUTION])"): "our words",
-    ("components/scaffold/page.py", "' '.join([METRIC_HELP[result.metric], READS, SOURCE])"): "our words",
+    ("components/scaffold/export.py", "caption"): "our words",
     ("components/scaffold/learned_explainer.py", "active_words(weights)"): "numbers",
     ("components/scaffold/guide.py", "describe_work(plan, len(missing), seconds)"): "numbers",
     ("components/scaffold/runs.py", "training_words(run, passes)"): "numbers and our words",
     (
         "components/scaffold/learned_explainer.py",
-        "MAPS.format('patches' if kind == 'image' else 'tokens, drawn by word with their sums')",
+        "MAPS.format('patches' if kind == 'image' else 'tokens; a word shows the sum of its tokens')",
     ): "our words",
     (
         "components/scaffold/learned_explainer.py",
@@ -41,7 +41,7 @@ SAFE = {
     ): "ours",
     (
         "components/scaffold/sections.py",
-        "f'{escape_label(skipped_words(protocols))} In brackets 95% intervals over examples.{note}'",
+        "f'{escape_label(skipped_words(protocols))} Brackets: 95% intervals over examples.{note}'",
     ): "a literal and our words",
     ("components/scaffold/sections.py", "verdict(protocols)"): "numbers and our words",
     ("components/scaffold/learned_explainer.py", "student_words(student)"): "numbers",

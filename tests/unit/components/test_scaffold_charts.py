@@ -69,7 +69,7 @@ def test_the_answer_names_what_is_better_and_worse_than_no_explainer_with_quarti
 
 def test_without_a_baseline_the_answer_says_so() -> None:
     _, (sentence,) = answer_sentences(found(replace(PLAN, settings=("gradient_l2", SMAT))))
-    assert sentence.startswith("The highest median is that of SMaT, learned 0.910 [0.905:0.915]. Without the setting")
+    assert sentence.startswith("The highest median is that of SMaT, learned 0.910 [0.905:0.915]. Select the setting")
 
 
 def test_a_small_difference_does_not_fill_the_axis() -> None:
@@ -131,10 +131,10 @@ def test_students_that_did_not_learn_are_told_in_words() -> None:
     told = exceptions_of(found(changed=changed))
     assert len(told) == 3
     assert told[0].startswith("SMaT, learned, 50 examples: 1 of 3 students diverged (the loss became nan in step 3)")
-    assert told[1].startswith("No explainer, 1,000 examples: 2 of 3 students never better")
+    assert told[1].startswith("No explainer, 1,000 examples: 2 of 3 students did not improve")
     assert told[2].startswith("No explainer, 1,000 examples: 1 of 3 students without a simulability")
     assert exceptions_of(found()) == []
-    assert "seed 0 could not be taught: no memory" in exceptions_of(found(failed={DIVERGED: "no memory"}))[0]
+    assert "seed 0 could not be trained: no memory" in exceptions_of(found(failed={DIVERGED: "no memory"}))[0]
 
 
 def test_curves_have_a_line_a_seed_and_a_student_under_way_is_dashed() -> None:
@@ -161,7 +161,7 @@ def test_the_cost_is_told_by_what_finished_students_took() -> None:
     assert seconds_of(part, missing) == pytest.approx(0.1 * sum(one.train_size for one in missing))
     assert seconds_of(replace(there, students=()), missing) is None
     told = cost_words(part, missing)
-    assert "24 students: 4 settings, 2 train sizes, 3 seeds; 21 to teach." in told
+    assert "24 students: 4 settings, 2 train sizes, 3 seeds; 21 left to train." in told
     assert "about 20 min 45 s" in told
 
 

@@ -10,7 +10,7 @@ import pytest
 
 from components.palette import THEMES
 from components.scaffold.learned_explainer import maps_table, pictures_html, texts_html
-from components.scaffold.page_texts import NOT_TAUGHT
+from components.scaffold.page_texts import NOT_TRAINED
 from components.scaffold.sections import contrast_words, plan_with, protocols_table, side_chart, verdict
 from components.scaffold.sections import normalizations_table as normalisations_table
 from components.scaffold.sections import plausibility_table as plausible_table
@@ -65,7 +65,7 @@ def test_one_example_has_no_interval_and_that_is_said() -> None:
         SIDE, examples=(3,), methods={SMAT: np.array([0.9])}, layers=SIDE.layers[:1], heads=SIDE.heads[:1]
     )  # fmt: skip
     assert plausible_table(one)["Low"].isna().all()
-    assert "none of one example" in side_chart(one, "light").to_json()
+    assert "undefined for one example" in side_chart(one, "light").to_json()
 
 
 def test_active_heads_in_words() -> None:
@@ -79,16 +79,19 @@ def test_trivial_protocols_in_words_and_numbers() -> None:
     assert table["Mass on"].tolist() == ["punctuation", "stop words"]
     assert table.iloc[0]["SMaT, learned"] == "13.0%"
     assert table.iloc[0]["SMaT above uniform, points"].startswith("+2.0 [")
-    assert verdict(shares(0.02)).startswith("**No trivial protocol is seen**")
+    assert verdict(shares(0.02)) == (
+        "**No trivial protocol found**: the learned explainer does not put significantly more mass (10 percentage "
+        "points or more) on punctuation or stop words than a uniform map."
+    )
     told = verdict(shares(0.3))
-    assert told.startswith("**Take care, this may be a trivial protocol**: 41.0% of its mass lies on punctuation")
-    assert "+30.0 points more than uniform" in told
+    assert told.startswith("**This may be a trivial protocol**: 41.0% of its mass lies on punctuation")
+    assert "(+30.0 points from uniform)" in told
 
 
 def test_normalisations_side_by_side() -> None:
     each = {"sparsemax": found("sparsemax"), "softmax": replace(found("softmax"), students=())}
     rows = {row[0]: row[1:] for row in normalisations_table(each, SIZE).to_numpy().tolist()}
-    assert rows["SMaT, learned"] == ["0.810 [0.805 : 0.815], 3 seeds", NOT_TAUGHT]
+    assert rows["SMaT, learned"] == ["0.810 [0.805 : 0.815], 3 seeds", NOT_TRAINED]
     assert rows["No explainer"] == ["0.610 [0.605 : 0.615], 3 seeds"] * 2
     assert plan_with(PLAN, "none").recipe == replace(PLAN.recipe, normalisation="none")
     assert NONE in plan_with(PLAN, "none").settings
@@ -109,7 +112,7 @@ def test_maps_of_a_text_share_a_scale_and_show_what_is_marked() -> None:
     assert titles == ["Rationale", "SMaT, learned", "Gradient L2 norm"]
     assert html.count("0 to 0.75, without sign") == 1
     own = texts_html(beside(), LabeledExample("a <b>"), shared=False)
-    assert "Each map has a scale of its own" in own
+    assert "Each map has its own scale" in own
     assert "Rationale" not in own
     assert maps_table(beside())["SMaT, learned"].tolist() == [0.0, 0.25, 0.75]
 

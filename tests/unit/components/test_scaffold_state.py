@@ -14,6 +14,7 @@ from components.scaffold.state import (
     opening_state,
     parse_numbers,
     plan_of,
+    read_numbers,
     read_state,
     state_of,
     write_state,
@@ -74,11 +75,44 @@ def test_settings_come_in_their_own_order() -> None:
     assert state.settings == ("none", "smat")
 
 
-@pytest.mark.parametrize("given", ["", "a", "1,,2", "5,5", "0", "1.5", "-3"])
-def test_what_are_no_whole_numbers_is_refused(given: str) -> None:
-    with pytest.raises(UsageError, match="train_sizes: must be different whole numbers of at least 1 between commas"):
-        parse_numbers("train_sizes", given, 1)
-    assert parse_numbers("seeds", " 3, 0 ", 0) == (3, 0)
+@pytest.mark.parametrize(
+    ("typed", "error"),
+    [
+        ("", "Train sizes: the list is empty."),
+        ("a", "Train sizes: 'a' is not a whole number from 1 to 9,999,999."),
+        ("250,,x", "Train sizes: entry 2 is empty; 'x' is not a whole number from 1 to 9,999,999."),
+        ("-3,0,1.5", "Train sizes: '-3', '0' and '1.5' are not whole numbers from 1 to 9,999,999."),
+        ("10000000", "Train sizes: '10000000' is not a whole number from 1 to 9,999,999."),
+        ("5,5,005,7", "Train sizes: 5 appears more than once."),
+        (",1,2,", "Train sizes: entries 1 and 4 are empty."),
+        ("a,b,c,d,e", "Train sizes: 'a', 'b', 'c' and 2 more are not whole numbers from 1 to 9,999,999."),
+        ("5,x,5", "Train sizes: 'x' is not a whole number from 1 to 9,999,999; 5 appears more than once."),
+    ],
+)
+def test_a_list_says_which_entries_are_wrong_and_keeps_the_last_valid_one(typed: str, error: str) -> None:
+    with pytest.raises(UsageError) as raised:
+        parse_numbers("sizes", typed)
+    assert str(raised.value) == error
+    errors: list[str] = []
+    assert read_numbers("sizes", typed, "250,500", errors) == "250,500"
+    assert errors == [f"{error} Still using 250,500."]
+
+
+def test_a_list_of_numbers_is_read_and_written_in_one_way() -> None:
+    assert parse_numbers("seeds", " 3, 0 ") == (3, 0)
+    assert read_numbers("seeds", " 3, 007 ", "1", []) == "3,7"
+    errors: list[str] = []
+    assert read_numbers("sizes", "9" * 5000, "1", errors) == "1"
+    assert errors == [f"Train sizes: '{'9' * 20}…' is not a whole number from 1 to 9,999,999. Still using 1."]
+
+
+def test_a_wrong_list_in_a_link_is_reported_and_the_opening_list_is_used() -> None:
+    state, errors = read_state("text", {"sizes": ["250,,x"], "seeds": ["1,1"]})
+    assert (state.sizes, state.seeds) == ("250,500,1000", "0,9,11,30,69")
+    assert errors == [
+        "Train sizes: entry 2 is empty; 'x' is not a whole number from 1 to 9,999,999. Still using 250,500,1000.",
+        "Seeds: 1 appears more than once. Still using 0,9,11,30,69.",
+    ]
 
 
 @pytest.mark.parametrize("plan", [OTHER, *OPENING_PLANS.values()], ids=lambda plan: plan.teacher)
