@@ -14,8 +14,13 @@ import numpy as np
 from engine.home import home
 from engine.models import catalog
 from engine.models.classifier import AnyClassifier
-from engine.scaffold.card import ExplainerCard, SimulabilitySummary
-from engine.scaffold.learned_explainer import LearnedExplainer, explainers_folder, save
+from engine.scaffold.learned_explainer import (
+    ExplainerCard,
+    LearnedExplainer,
+    SimulabilitySummary,
+    explainers_folder,
+    save,
+)
 from engine.scaffold.plan import head_shape
 
 GOOD = ExplainerCard(

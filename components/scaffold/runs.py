@@ -24,9 +24,16 @@ from engine.home import home
 from engine.jobs import Job, UnitFailure
 from engine.models import catalog
 from engine.scaffold.experiment import StudentStore, base_revision, load_result, passes_so_far
-from engine.scaffold.plan import ScaffoldPlan, StudentRun, base_of, plan_from_json
+from engine.scaffold.plan import (
+    EvaluationSample,
+    ScaffoldPlan,
+    StudentRun,
+    base_of,
+    evaluation_sample,
+    plan_from_json,
+    splits_of,
+)
 from engine.scaffold.result import ScaffoldResult, TrainingPass
-from engine.scaffold.splits import EvaluationSample, evaluation_sample, splits_of
 from engine.store import result_store
 
 KIND = "scaffold"

@@ -43,7 +43,7 @@ from components.scaffold.state import SECTIONS
 from components.tables import draw_table
 from engine.errors import Cancelled, ExegesisError
 from engine.scaffold.experiment import load_result
-from engine.scaffold.plan import ATTENTION, NONE, NORMALIZATIONS, SMAT, ScaffoldPlan
+from engine.scaffold.plan import ATTENTION, NONE, NORMALIZATIONS, SMAT, EvaluationSample, ScaffoldPlan
 from engine.scaffold.plausibility import (
     HEAD,
     LAYER,
@@ -57,7 +57,6 @@ from engine.scaffold.plausibility import (
     plausibility,
 )
 from engine.scaffold.result import HeadCoefficients, ScaffoldResult, SimulabilityCell, coefficients_of
-from engine.scaffold.splits import EvaluationSample
 from engine.scaffold.trivial_protocols import (
     LEAN_THRESHOLD,
     ExplanationMass,

@@ -21,11 +21,19 @@ from engine.reproduction.report import ExperimentSummary, ModelSummary
 from engine.reproduction.students import StudentFindings, StudentsKey, table_rows
 from engine.scaffold import experiment, presets
 from engine.scaffold.experiment import load_result, scaffold
-from engine.scaffold.plan import ATTENTION, NORMALIZATIONS, SMAT, ScaffoldPlan, is_regression
+from engine.scaffold.plan import (
+    ATTENTION,
+    NORMALIZATIONS,
+    SMAT,
+    ScaffoldPlan,
+    evaluation_sample,
+    is_regression,
+    source_of,
+    splits_of,
+)
 from engine.scaffold.plausibility import Plausibility, plausibility
 from engine.scaffold.presets import PRESETS, preset_plan
 from engine.scaffold.result import ScaffoldResult, coefficients_of
-from engine.scaffold.splits import evaluation_sample, source_of, splits_of
 
 VERSION = 2
 """Raised whenever the numbers of a report change."""

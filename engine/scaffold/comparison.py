@@ -17,10 +17,9 @@ from engine.input_kinds import load_classifier
 from engine.lazy import LazyModule
 from engine.progress import CancelToken, cancellable
 from engine.result import Token
-from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT
+from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT, EvaluationSample
 from engine.scaffold.plausibility import STEPS
 from engine.scaffold.result import HeadCoefficients
-from engine.scaffold.splits import EvaluationSample
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -32,7 +31,7 @@ else:
 VERSION = 1
 """Raised whenever the numbers of maps change."""
 STATIC_EXPLAINERS = (*ATTENTION, *GRADIENTS)
-"""The static explainers, those most like the learned one first."""
+"""The static explainers; those most similar to the learned one come first."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,9 +61,9 @@ class ExplainerComparison:
 def compare_explainers(
     sample: EvaluationSample, index: int, coefficients: HeadCoefficients | None, cancel: CancelToken | None = None
 ) -> ExplainerComparison:
-    """The maps of one example, from the store, or computed now and stored.
+    """The maps of one example, from the store or computed now and stored.
 
-    Errors: an example that cannot be read, or a teacher.
+    Errors: an example or a teacher that cannot be read.
     """
     with cancellable(cancel):
         key = comparison_key(sample, index, coefficients)

@@ -9,8 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from engine import runtime
-from engine.scaffold.plan import ScaffoldPlan, StudentRun
-from engine.scaffold.splits import splits_of
+from engine.scaffold.plan import ScaffoldPlan, StudentRun, splits_of
 from engine.scaffold.training import StudentTraining
 from engine.scaffold.training_sets import TrainingSetBuilder, predict_logits
 

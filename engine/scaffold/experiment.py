@@ -1,7 +1,7 @@
-"""Students of a plan, from the store or taught now: in this process, on a cluster, or as a job.
+"""Students of a plan, from the store or trained now: in this process, on a cluster, or as a job.
 
-What a job leaves in the cache is what `load_result` then reads without a model. A student that was stopped is resumed
-from its checkpoint.
+A job writes to the result store, which `load_result` reads without a model. A stopped student resumes from its
+checkpoint.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ from engine.scaffold.plan import (
     head_shape,
     is_regression,
     plan_from_json,
+    source_of,
 )
 from engine.scaffold.result import ScaffoldResult, StudentResult, TrainingPass
-from engine.scaffold.splits import source_of
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ VERSION = 1
 ARRAY_FIELDS = ("phi", "student_phi")
 PLAIN_FIELDS = ("simulability", "best_epoch", "steps", "seconds", "stopped")
 STATIC_PASSES, LEARNED_PASSES = 1, 3
-"""Forward and backward passes a step: the student's own; with a learned explainer the pilot's and the outer too."""
+"""Forward and backward passes per step; a learned explainer adds those of the pilot and of the outer loss."""
 
 
 @dataclass(frozen=True)
@@ -67,7 +67,7 @@ class StudentStore:
 
     @cached_property
     def _plan_key(self) -> dict[str, Any]:
-        """What the keys of all students share."""
+        """The part of the cache key that all students share."""
         plan, source = self.plan, self.source
         base = base_of(plan)
         return {
@@ -86,11 +86,11 @@ class StudentStore:
         return key_for({**self._plan_key, "recipe": self.plan.recipe.used_by(run.setting), "pupil": list(astuple(run))})
 
     def folder(self, run: StudentRun) -> Path:
-        """The folder of its checkpoint while it is taught."""
+        """The folder of its checkpoint during training."""
         return home() / "scaffold" / self.key(run)
 
     def find(self, run: StudentRun) -> StudentResult | None:
-        """The finished student, None where it is not in the store."""
+        """The finished student; None if it is not in the store."""
         entry = result_store().get(self.key(run))
         return None if entry is None else unpack(run, *entry)
 
@@ -117,7 +117,7 @@ def pack(student: StudentResult) -> tuple[Meta, Arrays]:
 
 
 def unpack(run: StudentRun, meta: Meta, arrays: Arrays) -> StudentResult:
-    """The student that `pack` was given."""
+    """The inverse of `pack`."""
     history = tuple(TrainingPass(*row) for row in meta["history"])
     fields: dict[str, Any] = {name: meta[name] for name in PLAIN_FIELDS} | {n: arrays.get(n) for n in ARRAY_FIELDS}
     return StudentResult(run, history=history, **fields)
@@ -130,10 +130,10 @@ def scaffold(
     executor: str = "local",
     address: str | None = None,
 ) -> ScaffoldResult:
-    """Teach every student that is not finished yet; stopped, it goes on in the middle of a student.
+    """Train every student that is not finished. A stopped run resumes within a student.
 
-    `executor`: "local", or "ray" for a cluster at `address`, None for the one on this machine. What a worker could not
-    do is tried here, so that its reason is reported. A student that fails is left out with the reason.
+    `executor`: "local", or "ray" for a cluster at `address`, None for the one on this machine. Students that failed on
+    a worker are tried again here. Students that fail are left out, with the reason.
 
     Errors: those of the plan, the data set, the teacher and its base; no cluster.
     """
@@ -154,14 +154,14 @@ def scaffold(
                 raise
             except ExegesisError as error:
                 if number == 0:
-                    raise  # nothing can be taught then: it is the plan's fault
+                    raise  # the first student failed, so all would
                 failed[run] = " ".join(str(error).split())
         report(len(missing), len(missing), "")
         return replace(load_result(plan), failed=failed)
 
 
 def load_result(plan: ScaffoldPlan, store: StudentStore | None = None) -> ScaffoldResult:
-    """The students of a plan that are in the store; no model is loaded. `store`: spares reading the data set again."""
+    """The students of a plan that are in the store. No model is loaded. `store`: avoids reading the data set again."""
     check(plan)
     store = store or StudentStore(plan)
     students = [store.find(run) for run in plan.students]
@@ -171,19 +171,19 @@ def load_result(plan: ScaffoldPlan, store: StudentStore | None = None) -> Scaffo
 
 
 def _report_student(report: Report, number: int, count: int, done: int, total: int, label: str) -> None:
-    """Report which of the students is taught, with the label of its own progress."""
+    """Report the number of the student, with the label of its own progress."""
     report(number, count, label)
 
 
 class StudentTrainer:
-    """Teaches students of a plan one by one; the teacher is run once on each example."""
+    """Trains students of a plan one by one. The teacher is run once on each example."""
 
     def __init__(self, plan: ScaffoldPlan) -> None:
         self.plan, self.store = plan, StudentStore(plan)
         self.training_sets = training_sets.TrainingSetBuilder(plan)
 
     def teach(self, run: StudentRun, report: Report = silent) -> StudentResult:
-        """Teach a student from its checkpoint, or from the start, and store it when it is finished."""
+        """Train a student, from its checkpoint if there is one, and store it."""
         folder = checkpoint.CheckpointFolder(self.store.folder(run))
         with runtime.turn(lends=True):
             outcome = training.StudentTraining(self.training_sets.build(run), run, self.plan.recipe).train(
@@ -207,7 +207,7 @@ class StudentTrainer:
 
 
 def passes_so_far(store: StudentStore, run: StudentRun) -> tuple[TrainingPass, ...]:
-    """The passes of a student that is being taught, read from its checkpoint; none where it has not begun."""
+    """The passes of a student in training, read from its checkpoint; none if it has not started."""
     folder = store.folder(run)
     if not folder.is_dir():
         return ()
@@ -220,7 +220,7 @@ def passes_so_far(store: StudentStore, run: StudentRun) -> tuple[TrainingPass, .
 
 @dataclass(frozen=True)
 class StudentTask:
-    """One student for a worker of a cluster. `key`: of the note that it is done."""
+    """One student for a worker of a cluster. `key`: the key of its completion note."""
 
     plan: ScaffoldPlan
     student: StudentRun
@@ -231,14 +231,14 @@ class StudentTask:
         return 1
 
     def run(self) -> CacheEntries:
-        """Teach it. Runs on a worker."""
+        """Train the student, on a worker."""
         with cluster.worker_cache() as entries:
             StudentTrainer(self.plan).teach(self.student)
         return entries
 
 
 def missing_tasks(plan: ScaffoldPlan) -> list[cluster.ClusterTask]:
-    """A task for each student that is not finished."""
+    """One task per unfinished student."""
     store = StudentStore(plan)
     tasks: list[cluster.ClusterTask] = []
     for run in store.missing():
@@ -248,20 +248,20 @@ def missing_tasks(plan: ScaffoldPlan) -> list[cluster.ClusterTask]:
 
 
 def check_spec(spec: Spec) -> None:
-    """Refuse a job that cannot be carried out. The data set is read, and models are loaded, when the job runs."""
+    """Refuse an invalid job. The data set and models are read only when the job runs."""
     plan = plan_from_json(spec)
     check(plan)
     base_of(plan)
 
 
 def job_title(spec: Spec) -> str:
-    """The title of a job, whatever stands in its specification."""
+    """The title of a job, valid or not."""
     return f"Teach students of {spec.get('teacher')} on {spec.get('dataset')}"
 
 
 @job_kind("scaffold", title=job_title, check=check_spec)
 def job_units(spec: Spec) -> Iterator[WorkUnit]:
-    """A unit a student. `spec`: the fields of `ScaffoldPlan`."""
+    """One unit per student. `spec`: the fields of `ScaffoldPlan`."""
     plan = plan_from_json(spec)
     check(plan)
     trainer = StudentTrainer(plan)
@@ -276,13 +276,13 @@ def _teach_unit(trainer: StudentTrainer, run: StudentRun) -> None:
 
 
 def _passes_ahead(store: StudentStore, run: StudentRun) -> int:
-    """Forward and backward passes that are left at most; patience may end the training sooner."""
+    """The most forward and backward passes that are left; patience may end the training sooner."""
     epochs = max(1, store.plan.recipe.epochs - len(passes_so_far(store, run)))
     return epochs * _steps_a_pass(store.plan, run) * _passes_a_step(run)
 
 
 def count_steps(plan: ScaffoldPlan, run: StudentRun, report: Report) -> Report:
-    """A report of forward and backward passes, given one of passes over the examples; earlier runs do not count."""
+    """Turn reports of passes over the examples into reports of forward and backward passes of this run."""
     steps, passes = _steps_a_pass(plan, run), _passes_a_step(run)
     position: dict[str, int] = {}
 

@@ -1,8 +1,8 @@
-"""A learned explainer as two files to carry along: NAME.safetensors, the coefficients, and NAME.json, its card.
+"""A learned explainer as two files: NAME.safetensors with the coefficients and NAME.json with its card.
 
-To ship one with the project, teach the students of a plan and write the median one into the folder of shipped ones:
+To ship one with the project, train the students of a plan and save the median explainer in the shipped folder:
 `save(median_explainer(scaffold(plan), train_size), SHIPPED, "reviews-minilm")`. It is then used as method `smat` on the
-teacher that its card names, as long as that has the revision of the card; nothing else has to be configured.
+teacher in its card, as long as the teacher has the same revision.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import datetime
 import functools
 import hashlib
 import json
+import math
 import os
 import re
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -23,11 +25,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as deserialize
 from safetensors.numpy import save as serialize
 
-from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, unknown
 from engine.home import home, product_version
 from engine.models import catalog
-from engine.scaffold.card import ExplainerCard, SimulabilitySummary, card_from_json
-from engine.scaffold.plan import NONE, SMAT, command_line, head_shape
+from engine.scaffold.plan import NONE, NORMALIZATIONS, SMAT, command_line, head_shape
 from engine.scaffold.result import ScaffoldResult, head_weights
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -37,7 +38,174 @@ PHI = "phi"
 LICENCE = "Apache-2.0"
 NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 MOST_BYTES = 1_000_000
-"""A file that is larger holds no coefficients of heads."""
+"""Larger files are refused."""
+
+
+FORMAT = 1
+"""Raised whenever the meaning of a field changes."""
+FEW_SEEDS = 3
+"""Seeds below which quartiles are unreliable."""
+METRICS = ("accuracy", "pearson")
+
+
+@dataclass(frozen=True)
+class SimulabilitySummary:
+    """Simulability of the students in one setting: median and quartiles, and how many students these are of."""
+
+    low: float
+    median: float
+    high: float
+    seeds: int
+
+    def __str__(self) -> str:
+        return f"{self.median:.3f}, quartiles {self.low:.3f} to {self.high:.3f}"
+
+
+@dataclass(frozen=True)
+class ExplainerCard:
+    """`revision`: of the teacher. `family`: the teacher's model_type. `shape`: its layers, and heads in each.
+
+    `seed`: of the student that it was learned with. `metric`: what simulability is, "accuracy", 0 to 1, or "pearson",
+    -1 to 1. `simulability`: by setting: smat, and as far as they were measured none and the best static explainer.
+    """
+
+    teacher: str
+    revision: str
+    family: str
+    shape: tuple[int, int]
+    normalisation: str
+    dataset: str
+    train_size: int
+    seed: int
+    made_by: str
+    metric: str
+    simulability: Mapping[str, SimulabilitySummary]
+    date: str
+    version: str
+    licence: str
+
+    @property
+    def worth(self) -> str:
+        """How well it taught, as the end of a sentence that begins with "It". Better: quartiles do not overlap."""
+        learned = self.simulability[SMAT]
+        others = {name: summary for name, summary in self.simulability.items() if name != SMAT}
+        if not others:
+            return f"was compared with no other setting (simulability {learned})"
+        if min(summary.seeds for summary in self.simulability.values()) < FEW_SEEDS:
+            return (
+                f"was learned with few seeds: whether it teaches better than {_setting_titles(others)} cannot be told"
+            )
+        return "; ".join(_against(learned, name, summary) for name, summary in others.items())
+
+    def as_plain(self) -> dict[str, Any]:
+        """What the card's file holds."""
+        return {"format": FORMAT, **asdict(self), "shape": list(self.shape), "worth": f"It {self.worth}."}
+
+
+def card_from_json(plain: object, source: str) -> ExplainerCard:
+    """The card in plain values. Errors name the field of `source` that is missing or wrong."""
+    if not isinstance(plain, dict):
+        raise _wrong(source, "it", "a JSON object", plain)
+    if plain.get("format") != FORMAT:
+        raise _wrong(source, "format", str(FORMAT), plain.get("format"))
+    known = {"format", "worth", *_FIELDS}
+    if missing := sorted(known - {"worth"} - plain.keys()):
+        raise ExegesisError(f"explainer {source}: {', '.join(missing)} is missing. {_NEXT}")
+    if strange := sorted(map(str, plain.keys() - known)):
+        raise ExegesisError(f"explainer {source}: unknown fields {', '.join(strange)}. {_NEXT}")
+    return ExplainerCard(**{name: read(plain[name], name, source) for name, read in _FIELDS.items()})
+
+
+def _setting_titles(names: Mapping[str, SimulabilitySummary]) -> str:
+    return " and ".join(map(setting_title, names))
+
+
+def setting_title(setting: str) -> str:
+    """A setting in words."""
+    return "no explainer" if setting == NONE else setting
+
+
+def _against(learned: SimulabilitySummary, name: str, other: SimulabilitySummary) -> str:
+    words = "no better, as far as can be told, than"
+    if learned.low > other.high:
+        words = "better than"
+    elif learned.high < other.low:
+        words = "worse than"
+    return f"taught {words} {setting_title(name)} (simulability {learned}, against {other})"
+
+
+_NEXT = "Train the explainer again, or get its files again."
+
+
+def _wrong(source: str, field: str, allowed: str, got: object) -> ExegesisError:
+    return ExegesisError(f"explainer {source}: {field} must be {allowed}, got {excerpt(got)}. {_NEXT}")
+
+
+def _read_text(value: object, field: str, source: str) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise _wrong(source, field, "a text", value)
+    return value
+
+
+def _one_of(*choices: str) -> Callable[[object, str, str], str]:
+    def read(value: object, field: str, source: str) -> str:
+        if value not in choices:
+            raise _wrong(source, field, f"one of {', '.join(choices)}", value)
+        return str(value)
+
+    return read
+
+
+def _whole(low: int) -> Callable[[object, str, str], int]:
+    def read(value: object, field: str, source: str) -> int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < low:
+            raise _wrong(source, field, f"a whole number of at least {low}", value)
+        return value
+
+    return read
+
+
+def _read_shape(value: object, field: str, source: str) -> tuple[int, int]:
+    if not isinstance(value, list | tuple) or len(value) != 2:
+        raise _wrong(source, field, "[layers, heads in each]", value)
+    layers, heads = (_whole(1)(one, field, source) for one in value)
+    return layers, heads
+
+
+def _read_simulability(value: object, field: str, source: str) -> dict[str, SimulabilitySummary]:
+    if not isinstance(value, dict) or SMAT not in value:
+        raise _wrong(source, field, f"an object by setting, {SMAT} among them", value)
+    return {str(setting): _read_summary(summary, f"{field}.{setting}", source) for setting, summary in value.items()}
+
+
+def _read_summary(value: object, field: str, source: str) -> SimulabilitySummary:
+    names = ("low", "median", "high")
+    if not isinstance(value, dict) or value.keys() != {*names, "seeds"}:
+        raise _wrong(source, field, "an object of low, median, high and seeds", value)
+    numbers = [value[name] for name in names]
+    plain = all(isinstance(one, int | float) and not isinstance(one, bool) and math.isfinite(one) for one in numbers)
+    if not plain or not -1 <= numbers[0] <= numbers[1] <= numbers[2] <= 1:
+        raise _wrong(source, field, "low, median and high in that order, from -1 to 1", numbers)
+    low, median, high = map(float, numbers)
+    return SimulabilitySummary(low, median, high, _whole(1)(value["seeds"], f"{field}.seeds", source))
+
+
+_FIELDS: dict[str, Callable[[object, str, str], Any]] = {
+    "teacher": _read_text,
+    "revision": _read_text,
+    "family": _read_text,
+    "shape": _read_shape,
+    "normalisation": _one_of(*NORMALIZATIONS),
+    "dataset": _read_text,
+    "train_size": _whole(1),
+    "seed": _whole(0),
+    "made_by": _read_text,
+    "metric": _one_of(*METRICS),
+    "simulability": _read_simulability,
+    "date": _read_text,
+    "version": _read_text,
+    "licence": _read_text,
+}
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,12 +224,12 @@ class LearnedExplainer:
 
 
 def explainers_folder() -> Path:
-    """The folder of those that were trained here. It may not exist yet."""
+    """The folder of explainers trained on this machine. It may not exist yet."""
     return home() / "explainers"
 
 
 def save(explainer: LearnedExplainer, folder: Path, name: str = "") -> LearnedExplainer:
-    """Write both files, the card last, in place of files of that name. Returns what is then read from them."""
+    """Write both files, replacing files of that name. Returns the explainer as read back."""
     name = name or explainer.name
     if not NAME.fullmatch(name):
         raise not_allowed("name of an explainer", "letters, digits, dots, - and _, at most 100", name)
@@ -75,7 +243,7 @@ def save(explainer: LearnedExplainer, folder: Path, name: str = "") -> LearnedEx
 
 
 def load(path: str | Path) -> LearnedExplainer:
-    """From NAME, NAME.safetensors or NAME.json; only numbers and texts are read, nothing is run.
+    """Load NAME, NAME.safetensors or NAME.json. No code in the files is run.
 
     Errors: a file that is missing or damaged, a card with a wrong field, coefficients that are no finite numbers or
     not one a head.
@@ -91,7 +259,7 @@ def load(path: str | Path) -> LearnedExplainer:
 
 
 def check_coefficients(phi: np.ndarray, card: ExplainerCard, name: str) -> None:
-    """Refuse what is not one finite number a head."""
+    """Refuse coefficients that are not one finite number per head."""
     layers, heads = card.shape
     if phi.shape != (layers * heads,) or phi.dtype not in (np.float32, np.float64):
         raise ExegesisError(
@@ -103,7 +271,7 @@ def check_coefficients(phi: np.ndarray, card: ExplainerCard, name: str) -> None:
 
 
 def median_explainer(result: ScaffoldResult, train_size: int) -> LearnedExplainer:
-    """The explainer of the median student at that train size (SMaT, section 5). Errors: there is none."""
+    """The explainer of the median student at a train size (SMaT, section 5). Errors: there is none."""
     plan = result.plan
     median = result.median_student(train_size)
     if median is None or median.phi is None:
@@ -133,7 +301,7 @@ def median_explainer(result: ScaffoldResult, train_size: int) -> LearnedExplaine
 
 
 def save_to_home(explainer: LearnedExplainer, name: str = "") -> LearnedExplainer:
-    """Save it where every page finds it. Without a name it gets its own, numbered where that is taken by another."""
+    """Save an explainer in the home, for every page. Without a name, its own is used, numbered if it is taken."""
     folder = explainers_folder()
     if name and any((there / f"{name}{CARD}").exists() for there in (folder, SHIPPED)):
         raise UsageError(f"name of an explainer: {name} is taken. Choose another name.")
@@ -163,7 +331,7 @@ def _summaries(result: ScaffoldResult, train_size: int) -> dict[str, Simulabilit
 
 
 def _is_same(card: Path, explainer: LearnedExplainer) -> bool:
-    """Whether the files hold the same explainer, whatever its date."""
+    """Whether the files hold the same explainer, apart from its date."""
     try:
         other = load(card)
     except ExegesisError:
@@ -172,7 +340,7 @@ def _is_same(card: Path, explainer: LearnedExplainer) -> bool:
 
 
 def _file_name(name: str) -> str:
-    """The last part of a model's or data set's name, of letters that any file may have."""
+    """The last part of a model or data set name, in characters that file names allow."""
     last = re.split(r"[/\\]", name.partition(":")[0].rstrip("/\\"))[-1]
     return re.sub(r"[^A-Za-z0-9_-]+", "-", last).strip("-_")[:40] or "model"
 
@@ -218,11 +386,11 @@ def _read_phi(content: bytes, name: str) -> np.ndarray:
 
 
 REFERENCE = re.compile(r"(?P<name>.+)@(?P<digest>[0-9a-f]{16})")
-"""NAME@DIGEST: a name, and the digest of what it stood for."""
+"""NAME@DIGEST: a name and the digest of its content."""
 
 
 def explainers_for(model: str) -> list[LearnedExplainer]:
-    """The explainers for a model as it is now: the shipped ones first, then those trained here, the newest first.
+    """The explainers for the current revision of a model: shipped ones, then those trained here, newest first.
 
     Files that cannot be read are left out; naming one raises the reason.
     """

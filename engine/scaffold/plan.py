@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import dataclasses
 import json
+import random
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
-from engine.errors import UsageError, not_allowed, unknown
+from engine import runtime
+from engine.data.sources import ExampleSource, load_source
+from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.experiments.sample import draw_indices
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.params import Plain, from_mapping, option
@@ -224,3 +229,111 @@ def command_line(plan: ScaffoldPlan) -> str:
     for name, number in dataclasses.asdict(plan.recipe).items():
         words += [] if number == defaults[name] else [f"--{name.replace('_', '-')}", str(number).lower()]
     return shlex.join(words)
+
+
+WHOLE = "all"
+
+
+def source_of(plan: ScaffoldPlan) -> ExampleSource:
+    """The split that the plan names, else the train split, else the whole data set if it has no splits.
+
+    Errors: those of reading it.
+    """
+    return split_and_source(plan)[1]
+
+
+def split_and_source(plan: ScaffoldPlan) -> tuple[str, ExampleSource]:
+    """As `source_of`, with the name of the split."""
+    wanted = plan.split or SPLIT
+    try:
+        return wanted, _read(plan, wanted)
+    except UsageError as error:
+        if plan.split is not None:
+            raise
+        try:
+            return WHOLE, _read(plan, WHOLE)
+        except UsageError:
+            raise error from None
+
+
+def _read(plan: ScaffoldPlan, split: str) -> ExampleSource:
+    return load_source(plan.kind, plan.dataset, split, tolerant=True)
+
+
+@dataclass(frozen=True)
+class Splits:
+    """Indices of examples in the data set. `pool`: the training and held-out examples of all seeds."""
+
+    pool: tuple[int, ...]
+    validation: tuple[int, ...]
+    test: tuple[int, ...]
+
+    def of_seed(self, seed: int, train_size: int, held_out: int) -> tuple[list[int], list[int]]:
+        """(train, held out): disjoint, drawn from the pool by the seed. Larger train sets contain smaller ones."""
+        order = list(self.pool)
+        random.Random(f"{seed}/scaffold").shuffle(order)
+        return order[held_out : held_out + train_size], order[:held_out]
+
+
+def splits_of(count: int, plan: ScaffoldPlan) -> Splits:
+    """The splits of a data set of `count` examples. Validation and test are the same for all students.
+
+    Errors: fewer examples than the four splits need.
+    """
+    if count < plan.needed:
+        recipe = plan.recipe
+        raise ExegesisError(
+            f"dataset: {plan.dataset} has {count:,} examples, but the four splits need {plan.needed:,}: "
+            f"{max(plan.train_sizes):,} to learn, {recipe.held_out:,} held out, {recipe.validation:,} for validation, "
+            f"{recipe.test:,} for the test. Lower one of these, or name a larger data set."
+        )
+    order = random.Random("scaffold splits").sample(range(count), plan.needed)
+    test, validation = plan.recipe.test, plan.recipe.test + plan.recipe.validation
+    return Splits(tuple(order[validation:]), tuple(order[test:validation]), tuple(order[:test]))
+
+
+@dataclass(frozen=True)
+class EvaluationSample:
+    """Examples on which explanations of the teacher are judged, by their indices in a data set.
+
+    `split`: None for the default one. `source`: the data set, read once.
+    """
+
+    teacher: str
+    dataset: str
+    split: str | None
+    indices: tuple[int, ...]
+    source: ExampleSource = dataclasses.field(repr=False, compare=False)
+
+    @property
+    def kind(self) -> str:
+        """What the teacher reads, "text" or "image"."""
+        return kind_of_model(self.teacher)
+
+    @property
+    def as_key(self) -> dict[str, Any]:
+        """Its part of a cache key: all that the numbers depend on."""
+        return {
+            "teacher": [self.teacher, catalog.revision(self.teacher)],
+            "data": [self.source.name, self.source.revision, self.source.count],
+            "places": list(self.indices),
+            "device": runtime.device_type(),
+        }
+
+
+def evaluation_sample(plan: ScaffoldPlan, examples: int = 50, dataset: str | None = None) -> EvaluationSample:
+    """Examples to judge a plan's explainers on: test examples of its own data set, or any of another one.
+
+    Errors: fewer than one example; a data set that is empty or too small for the plan's splits.
+    """
+    if type(examples) is not int or examples < 1:
+        raise not_allowed("examples", "a whole number of at least 1", examples)
+    if dataset is None or dataset == plan.dataset:
+        split, source = split_and_source(plan)
+        return EvaluationSample(
+            plan.teacher, plan.dataset, split, splits_of(source.count, plan).test[:examples], source
+        )
+    source = load_source(plan.kind, dataset, None, tolerant=True)
+    if not source.count:
+        raise ExegesisError(f"dataset: {dataset} has no examples. Name another.")
+    return EvaluationSample(plan.teacher, dataset, None, tuple(draw_indices(source.count, examples, 0)), source)

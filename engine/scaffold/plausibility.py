@@ -17,9 +17,8 @@ from engine.metrics.results import Interval, interval
 from engine.models import catalog
 from engine.progress import CancelToken, cancellable, check_cancelled
 from engine.registry import explainer
-from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT, head_shape
+from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT, EvaluationSample, head_shape
 from engine.scaffold.result import HeadCoefficients
-from engine.scaffold.splits import EvaluationSample
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -32,11 +31,11 @@ VERSION = 1
 STEPS = 50
 """Of integrated gradients here (appendix A)."""
 BOTH = ""
-"""All of an example, where it is a pair both texts."""
+"""The whole example: both texts of a pair."""
 HEADS = "heads"
 """The part that measures all heads, all layers and the static attention explainers, from one pass."""
 LAYER, HEAD = "best_layer", "best_head"
-"""Chosen by the same labels on which they are then measured, as the paper does."""
+"""Selected and measured on the same labels, as in the paper."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +77,11 @@ class HeadContrast:
         low, high = self.interval
         if low > 0:
             return "Active heads are more plausible than inactive ones."
-        return "Active heads are less plausible than inactive ones." if high < 0 else "The difference may be chance."
+        return (
+            "Active heads are less plausible than inactive ones."
+            if high < 0
+            else "The difference may be due to chance."
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,14 +144,14 @@ class Plausibility:
 
 
 def part_names(coefficients: HeadCoefficients | None) -> tuple[str, ...]:
-    """What is measured one by one, the quick ones first; each is cached by itself."""
+    """The parts that are measured and cached separately, the fast ones first."""
     return (HEADS, *([SMAT] if coefficients is not None else []), *GRADIENTS)
 
 
 def plausibility(
     sample: EvaluationSample, coefficients: HeadCoefficients | None, cancel: CancelToken | None = None
 ) -> Plausibility:
-    """All parts, from the store or measured now. Errors: those of the data set and the teacher."""
+    """Plausibility of all explainers, from the store or measured now. Errors: those of the data set and teacher."""
     with cancellable(cancel):
         parts = {part: measure_part(sample, coefficients, part) for part in part_names(coefficients)}
     meta, _ = parts[HEADS]

@@ -1,4 +1,4 @@
-"""Plans by name: the paper's experiments, and those whose finished students come with the project."""
+"""Plans by name: the experiments of the paper, and the precomputed plans of the Scaffold page."""
 
 from __future__ import annotations
 
@@ -8,18 +8,27 @@ from pathlib import Path
 from typing import Any
 
 from engine.errors import ExegesisError, UsageError, unknown
-from engine.scaffold.plan import ATTENTION, NONE, NORMALIZATIONS, SEEDS, SMAT, Recipe, ScaffoldPlan, is_regression
-from engine.scaffold.splits import source_of
+from engine.scaffold.plan import (
+    ATTENTION,
+    NONE,
+    NORMALIZATIONS,
+    SEEDS,
+    SMAT,
+    Recipe,
+    ScaffoldPlan,
+    is_regression,
+    source_of,
+)
 
 PAIRS = "en-de+en-zh+ro-en+et-en+ne-en+ru-en"
-"""Of MLQE-PE without si-en, which XLM-R was not pre-trained for (section 5.3)."""
+"""Language pairs of MLQE-PE without si-en, which XLM-R was not pre-trained on (section 5.3)."""
 
 
 @dataclass(frozen=True)
 class Preset:
     """An experiment of the paper. `learned_from`: the teacher's data set; `training`: more options of its training.
 
-    `dataset` and `split`: where students' examples come from. `out`: the teacher's folder, where none is named.
+    `dataset` and `split`: the source of the students' examples. `out`: the default folder of the teacher.
     """
 
     name: str
@@ -82,10 +91,9 @@ PRESETS: Mapping[str, Preset] = {
 def preset_plan(name: str, teacher: str | None = None, dataset: str | None = None) -> ScaffoldPlan:
     """The plan of an experiment, with all settings and seeds.
 
-    `teacher`: its folder, where that is not the preset's own; `dataset`: where the same data lie otherwise, of which
-    the part for training is read.
+    `teacher`: its folder, if not the preset's own. `dataset`: another copy of the data; its train split is read.
 
-    Errors: an unknown name; a teacher that has not been trained yet, with the command that trains it.
+    Errors: an unknown name; a teacher that is not trained yet, with the command that trains it.
     """
     if name not in PRESETS:
         raise unknown("preset", name, PRESETS)
@@ -102,8 +110,8 @@ def preset_plan(name: str, teacher: str | None = None, dataset: str | None = Non
 
 
 SMALL_MODEL_RATES: dict[str, Any] = {"inner_rate": 0.1, "held_out": 200}
-"""Small models need larger steps than the authors' 5e-3, with which the embedded students hardly move. The outer rates
-were chosen by seed 0 on validation examples (docs/scaffold.md)."""
+"""With the authors' 5e-3, the small embedded students hardly learn. The outer rates were chosen with seed 0 on
+validation examples (docs/scaffold.md)."""
 
 OPENING_PLANS: Mapping[str, ScaffoldPlan] = {
     "text": ScaffoldPlan(
@@ -125,7 +133,7 @@ OPENING_PLANS: Mapping[str, ScaffoldPlan] = {
         recipe=Recipe(**SMALL_MODEL_RATES | {"inner_rate": 0.3}, epochs=10, validation=300, test=500),
     ),
 }
-"""What the Scaffold page opens with, by task: classification of texts, of pictures, and scores."""
+"""The plans that the Scaffold page opens with, by task."""
 
 NORMALIZATION_PLANS: tuple[ScaffoldPlan, ...] = tuple(
     replace(
@@ -136,8 +144,7 @@ NORMALIZATION_PLANS: tuple[ScaffoldPlan, ...] = tuple(
     )
     for name in NORMALIZATIONS[1:]
 )
-"""Table 7: the same scores with the other ways from coefficients to weights. Without an explainer there is no weight,
-so that those students are the same in all."""
+"""Table 7: the regression plan with the other normalizations. Students without an explainer are the same in all."""
 
 EXPLAINER_SETTINGS = (NONE, "attention_logits", SMAT)
 """The settings that train an explainer, with those that it must surpass."""

@@ -1,10 +1,11 @@
-"""Results of a plan: students, the cells of the paper's tables, head weights, and rows for files."""
+"""Results of a plan: students, cells of the paper's tables, head weights, and rows for files."""
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -141,40 +142,40 @@ class StudentResult:
 
 @dataclass(frozen=True)
 class SimulabilityCell:
-    """Simulability in one setting at one train size: a value a seed, their median and quartiles."""
+    """Simulability in one setting at one train size: one value per seed, their median and quartiles."""
 
     setting: str
     train_size: int
     values: tuple[float, ...]
 
-    @property
+    @cached_property
     def median(self) -> float:
         return float(np.median(self.values))
 
-    @property
+    @cached_property
     def low(self) -> float:
         """The 25th percentile."""
         return float(np.percentile(self.values, 25))
 
-    @property
+    @cached_property
     def high(self) -> float:
         """The 75th percentile."""
         return float(np.percentile(self.values, 75))
 
     def above(self, other: SimulabilityCell) -> bool:
-        """Whether it is higher by more than chance, by the paper's criterion: the quartiles do not overlap."""
+        """Whether its quartiles lie above those of the other, the paper's criterion."""
         return self.low > other.high
 
 
 @dataclass(frozen=True, eq=False)
 class ScaffoldResult:
-    """All students of a plan that are finished. `shape`: layers and heads a layer of the teacher. `failed`: why not."""
+    """The finished students of a plan. `shape`: the teacher's layers and heads per layer. `failed`: reasons."""
 
     plan: ScaffoldPlan
     shape: tuple[int, int]
     students: tuple[StudentResult, ...]
     metric: str = "accuracy"
-    """What simulability is: "accuracy", 0 to 1, or "pearson", -1 to 1."""
+    """The metric of simulability: "accuracy", 0 to 1, or "pearson", -1 to 1."""
     failed: Mapping[StudentRun, str] = field(default_factory=dict)
 
     @property
@@ -187,29 +188,36 @@ class ScaffoldResult:
 
     def cell(self, setting: str, train_size: int) -> SimulabilityCell | None:
         """The cell of a table; None where no student of it has a simulability."""
-        values = tuple(o.simulability for o in self.students_of(setting, train_size) if o.simulability is not None)
-        return SimulabilityCell(setting, train_size, values) if values else None
+        return self._cells.get((setting, train_size))
+
+    @cached_property
+    def _cells(self) -> Mapping[tuple[str, int], SimulabilityCell]:
+        values: dict[tuple[str, int], list[float]] = {}
+        for one in self.students:
+            if one.simulability is not None:
+                values.setdefault((one.run.setting, one.run.train_size), []).append(one.simulability)
+        return {at: SimulabilityCell(*at, tuple(own)) for at, own in values.items()}
 
     def improves(self, setting: str, train_size: int) -> bool:
-        """Whether a setting is above no explainer, quartile against quartile."""
+        """Whether the quartiles of a setting lie above those of no explainer."""
         cell, baseline = self.cell(setting, train_size), self.cell(NONE, train_size)
         return cell is not None and baseline is not None and setting != NONE and cell.above(baseline)
 
     def median_student(self, train_size: int, setting: str = SMAT) -> StudentResult | None:
-        """The student in the middle by simulability (of an even number the lower one): its explainer stands for all."""
+        """The student with the median simulability; of an even number, the lower of the middle two."""
         measured = [o for o in self.students_of(setting, train_size) if o.simulability is not None]
         ordered = sorted(measured, key=lambda o: (o.simulability, o.run.seed))
         return ordered[(len(ordered) - 1) // 2] if ordered else None
 
     def weights(self, student: StudentResult) -> Float[np.ndarray, "layer head"] | None:
-        """λ of a learned explainer by layer and head; None where it is static."""
+        """λ of a learned explainer by layer and head; None if it is static."""
         if student.phi is None:
             return None
         return head_weights(student.phi, self.plan.recipe.normalisation).reshape(self.shape)
 
 
 def coefficients_of(plan: ScaffoldPlan, student: StudentResult | None) -> HeadCoefficients | None:
-    """The explainer that a student of the plan was taught by; None where it is static, or there is no student."""
+    """The learned explainer of a student; None if it is static or there is no student."""
     if student is None or student.phi is None:
         return None
     return HeadCoefficients(student.phi, plan.recipe.normalisation)
@@ -222,13 +230,13 @@ COLUMNS = {
 """`model`: the teacher. `example`: empty, all values are of many. `method`: the setting. `epoch`: a pass, from 1; empty
 of the finished student."""
 PASS_METRICS = ("validation", "loss", "outer")
-"""Of each pass: simulability on the validation examples, the mean loss, and that of the learned explainer."""
+"""Measures of a pass: validation simulability, mean loss, and mean loss of the learned explainer."""
 
 
 def rows(result: ScaffoldResult) -> Iterator[dict[str, Any]]:
-    """Student by student: its simulability on the test examples, then what was measured pass by pass.
+    """Rows by student: its simulability on the test examples, then the measures of each pass.
 
-    `value`: None where it is not defined.
+    `value`: None if it is not defined.
     """
     for student in result.students:
         row: dict[str, Any] = dict.fromkeys(COLUMNS)

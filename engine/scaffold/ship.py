@@ -1,8 +1,7 @@
-"""Teach the explainers that come with the project: `python -m engine.scaffold.ship [TEACHER ...]`.
+"""Train the explainers that are shipped with the project: `python -m engine.scaffold.ship [TEACHER ...]`.
 
-Those of `OPENING_PLANS` are the median ones of whole grids, whose students are written down too, for the Scaffold page;
-the others are learned with one seed in few steps, which their cards say. What is finished in the home is not taught
-again.
+For `OPENING_PLANS` all students are trained and stored for the Scaffold page, and the median explainer is shipped. The
+other explainers are trained with one seed and few steps, as their cards say. Finished students are not trained again.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from engine.scaffold.presets import NORMALIZATION_PLANS, OPENING_PLANS
 from engine.shipped.make import pack_lines
 
 GRID_SIZES = {"text": 1000}
-"""Which train size of a grid with several: the one whose median student the paper takes (section 5.1)."""
+"""The train size of the shipped explainer, for plans with several (section 5.1)."""
 QUICK = Recipe(inner_rate=0.1, epochs=6, patience=6, held_out=60, validation=80, test=200)
 FEW = dataclasses.replace(QUICK, held_out=30, validation=40, test=60)
 RECIPES: Mapping[str, tuple[str, int, Recipe]] = {
@@ -40,7 +39,7 @@ the same of each; SNLI and CIFAR-10 do not come with the project (EXEGESIS_DATA)
 
 
 def plans() -> dict[str, ScaffoldPlan]:
-    """The plan by which each teacher's explainer is learned."""
+    """The plan of each teacher's explainer."""
     plans = {}
     for teacher in (*catalog.embedded_models(), *catalog.embedded_image_models()):
         if name := next((name for name in (teacher, *teacher.split("-")) if name in RECIPES), None):
@@ -51,16 +50,16 @@ def plans() -> dict[str, ScaffoldPlan]:
 
 
 def ship(teacher: str, plan: ScaffoldPlan, report: Report) -> str:
-    """Teach what is missing and write the explainer's two files. Returns its worth in words."""
+    """Train missing students and write the explainer's two files. Returns the description of its worth."""
     grid = next((task for task, one in OPENING_PLANS.items() if one is plan), "")
     size = GRID_SIZES.get(grid, plan.train_sizes[0])
     return save(median_explainer(scaffold(plan, report), size), SHIPPED, teacher).card.worth
 
 
 def write_students() -> int:
-    """Write the finished students of the page's opening plans and normalizations. Returns how many.
+    """Write the finished students of the opening plans and normalizations. Returns how many.
 
-    Those that this home has not are left as they were shipped before.
+    Students that are missing in this home keep their shipped results.
     """
     stores = [StudentStore(plan) for plan in (*OPENING_PLANS.values(), *NORMALIZATION_PLANS)]
     students = {store.key(run): store.find(run) for store in stores for run in store.plan.students}

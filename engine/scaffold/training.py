@@ -1,4 +1,4 @@
-"""Teach one student: passes over its examples, early stopping, the best state; resumed after a kill."""
+"""Train one student: passes, early stopping, the best state, and checkpoints to resume from."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ from engine.training.loop import plan_batches
 
 Tensors = dict[str, torch.Tensor]
 ROWS = 64
-"""Examples of a forward pass without gradients."""
+"""Examples per forward pass without gradients."""
 
 
 @dataclass
 class TrainingPosition:
-    """How far the training is; everything but tensors."""
+    """The position of a training: everything but tensors."""
 
     epoch: int = 0
     steps: int = 0
@@ -77,7 +77,7 @@ class StudentTraining:
         self.position = TrainingPosition()
 
     def train(self, folder: CheckpointFolder | None, report: Report) -> TrainingOutcome:
-        """Teach until nothing is gained any more; resumes from the checkpoint in `folder` if there is one."""
+        """Train until early stopping, from the checkpoint in `folder` if there is one."""
         if not self._resume(folder):
             self._keep_best(self._validate())  # a pass must be better than no training
         while not self.position.stopped:

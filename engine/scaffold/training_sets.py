@@ -1,4 +1,4 @@
-"""What students are taught from: four disjoint splits with the teacher's outputs for them."""
+"""Training sets of students: four disjoint splits with the teacher's outputs."""
 
 from __future__ import annotations
 
@@ -21,9 +21,19 @@ from engine.progress import check_cancelled
 from engine.registry import explainer
 from engine.runtime import in_chunks, rows_at_once
 from engine.scaffold.attention_explainer import mean_logits
-from engine.scaffold.plan import ATTENTION, GRADIENTS, NONE, SMAT, ScaffoldPlan, StudentRun, base_of
+from engine.scaffold.plan import (
+    ATTENTION,
+    GRADIENTS,
+    NONE,
+    SMAT,
+    ScaffoldPlan,
+    Splits,
+    StudentRun,
+    base_of,
+    source_of,
+    splits_of,
+)
 from engine.scaffold.result import is_constant
-from engine.scaffold.splits import Splits, source_of, splits_of
 from engine.scaffold.student import TeachingExamples, load_base
 from engine.task import Task, TaskItem
 
@@ -105,7 +115,7 @@ def _rows(teacher: AnyClassifier, examples: Sequence[EncodedInput], attention: b
 
 @dataclass(frozen=True, eq=False)
 class TrainingSets:
-    """All that a student is taught from and measured on: four disjoint splits with the teacher's outputs."""
+    """Four disjoint splits with the teacher's outputs, and the base of the student."""
 
     base: AnyClassifier
     train: TeachingExamples
@@ -186,10 +196,10 @@ class TrainingSetBuilder:
 
 
 def check_varied(teacher: str, logits: np.ndarray, regression: bool) -> None:
-    """Refuse a teacher whose outputs are all the same: any student would simulate it at once."""
+    """Refuse a teacher with constant outputs: any student would simulate it at once."""
     if is_constant(logits[:, 0]) if regression else len(set(logits.argmax(1).tolist())) == 1:
         what = "the same score" if regression else "the same class"
         raise ExegesisError(
-            f"teacher: {teacher} predicts {what} for all {len(logits):,} test examples, so that simulability would "
-            "measure nothing. Choose a data set on which its predictions differ."
+            f"teacher: {teacher} predicts {what} for all {len(logits):,} test examples, so "
+            "simulability would measure nothing. Choose a data set on which its predictions differ."
         )

@@ -1,7 +1,7 @@
-"""The check for trivial protocols: does a learned explainer only point at what could leak a label (SMaT, section 7)?
+"""The check for trivial protocols: whether a learned explainer points only at features that could leak a label.
 
-That is punctuation, stop words and ends of texts, and borders of pictures. Special tokens get 0 by construction and
-need no check: they are masked out of every explanation.
+These are punctuation, stop words and the ends of texts, and borders of pictures (SMaT, section 7). Special tokens need
+no check, because they are masked out of every explanation.
 """
 
 from __future__ import annotations
@@ -22,9 +22,8 @@ from engine.models.classifier import EncodedInput
 from engine.progress import CancelToken, cancellable, check_cancelled
 from engine.request import Example, Input
 from engine.result import Token
-from engine.scaffold.plan import ATTENTION, SMAT
+from engine.scaffold.plan import ATTENTION, SMAT, EvaluationSample
 from engine.scaffold.result import HeadCoefficients
-from engine.scaffold.splits import EvaluationSample
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -36,7 +35,7 @@ VERSION = 1
 """Raised whenever the numbers change."""
 UNIFORM, STATIC = "uniform", ATTENTION[0]
 LEAN_THRESHOLD = 0.1
-"""Of an explanation's mass: an explainer leans on a kind of features from this excess over a uniform map on."""
+"""The excess mass over a uniform map from which an explainer leans on a kind of feature."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +54,7 @@ class ExplanationMass:
 
     @property
     def leans(self) -> bool:
-        """Whether it puts at least `LEAN_THRESHOLD` more there than a uniform map, and more than chance explains."""
+        """Whether the excess is at least `LEAN_THRESHOLD` and its interval is above 0."""
         return self.excess >= LEAN_THRESHOLD and self.excess_interval is not None and self.excess_interval[0] > 0
 
 
@@ -86,7 +85,7 @@ class TrivialProtocols:
 
     @property
     def suspects(self) -> tuple[ExplanationMass, ...]:
-        """The kinds on which the learned explainer leans."""
+        """The kinds of features on which the learned explainer leans."""
         if not self.examples or SMAT not in self.explainers:
             return ()
         return tuple(mass for kind in self.kinds if (mass := self.mass(kind, SMAT)).leans)

@@ -18,10 +18,9 @@ from engine.data.examples import LabeledExample
 from engine.data.sources import load_source
 from engine.result import Token
 from engine.scaffold.comparison import ExplainerComparison
-from engine.scaffold.plan import NONE, SMAT
+from engine.scaffold.plan import NONE, SMAT, EvaluationSample
 from engine.scaffold.plausibility import HeadContrast, PlausibilitySide
 from engine.scaffold.result import ScaffoldResult
-from engine.scaffold.splits import EvaluationSample
 from engine.scaffold.trivial_protocols import PUNCTUATION, STOP, UNIFORM, TrivialProtocols
 from tests.unit.components.taught import PLAN, SIZE, outcome
 

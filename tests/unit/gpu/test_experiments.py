@@ -30,9 +30,8 @@ from engine.scaffold.attention_explainer import projection
 from engine.scaffold.bilevel import StepRates, TeachingObjective, VmappedStudents
 from engine.scaffold.comparison import compare_explainers
 from engine.scaffold.experiment import scaffold
-from engine.scaffold.plan import ATTENTION, GRADIENTS, NONE, SMAT
+from engine.scaffold.plan import ATTENTION, GRADIENTS, NONE, SMAT, EvaluationSample
 from engine.scaffold.plausibility import plausibility
-from engine.scaffold.splits import EvaluationSample
 from engine.scaffold.student import Student, head_count
 from engine.scaffold.trivial_protocols import trivial_protocols
 from tests.unit.evaluation.making import REVIEWS, written

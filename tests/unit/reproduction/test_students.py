@@ -16,9 +16,9 @@ from engine.reproduction.smat import SmatQuery
 from engine.reproduction.students import StudentFindings, active_share, mean_depth, seeds_needed
 from engine.reproduction.wording import settling_text
 from engine.scaffold.plan import NONE, ScaffoldPlan, StudentRun
+from engine.scaffold.plan import EvaluationSample as AskedOf
 from engine.scaffold.plausibility import Plausibility, PlausibilitySide
 from engine.scaffold.result import HeadCoefficients, ScaffoldResult, SimulabilityCell
-from engine.scaffold.splits import EvaluationSample as AskedOf
 from tests.unit.reproduction.student_reports import claim, findings_of, gain, students
 
 LOW = (0.70, 0.71, 0.72, 0.73, 0.74)

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 
 from engine.data.sources import load_source
-from engine.scaffold.splits import EvaluationSample
+from engine.scaffold.plan import EvaluationSample
 
 TEXTS = (
     "the film is a quiet triumph", "although a film drags", "not worth a film", "good food and a film", "lovely view",

@@ -16,10 +16,10 @@ from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 from engine.registry import explainer
 from engine.scaffold import learned_explainer
-from engine.scaffold.card import SimulabilitySummary
 from engine.scaffold.learned_explainer import (
     MOST_BYTES,
     SHIPPED,
+    SimulabilitySummary,
     explainer_reference,
     explainers_folder,
     explainers_for,

@@ -46,7 +46,7 @@ def test_a_teacher_that_says_the_same_of_all_is_refused(tmp_path: Path, family: 
         base=saved(family, labels, 1),
         dataset=texts(tmp_path, ["good film"] * 40),
     )
-    with pytest.raises(ExegesisError, match=rf"predicts {same} for all 10 test examples, so that simulability would"):
+    with pytest.raises(ExegesisError, match=rf"predicts {same} for all 10 test examples, so simulability would"):
         scaffold(asked)
 
 

@@ -15,10 +15,18 @@ from engine.explain import explain
 from engine.request import Example, Request
 from engine.scaffold import measurement, plausibility
 from engine.scaffold.measurement import MarkedExample
-from engine.scaffold.plan import ATTENTION, GRADIENTS, SMAT, Recipe, ScaffoldPlan
+from engine.scaffold.plan import (
+    ATTENTION,
+    GRADIENTS,
+    SMAT,
+    EvaluationSample,
+    Recipe,
+    ScaffoldPlan,
+    evaluation_sample,
+    splits_of,
+)
 from engine.scaffold.plausibility import HEAD, LAYER, HeadContrast, Plausibility, part_names
 from engine.scaffold.result import HeadCoefficients
-from engine.scaffold.splits import EvaluationSample, evaluation_sample, splits_of
 from engine.word_units import unit_scores
 from tests.explaining import checkpoint, classifier
 from tests.tiny import CORPUS
@@ -107,7 +115,7 @@ def test_active_heads_are_compared_with_the_others_example_by_example(tmp_path: 
     [
         ((0.1, 0.2), "Active heads are more plausible than inactive ones."),
         ((-0.2, -0.1), "Active heads are less plausible than inactive ones."),
-        ((-0.1, 0.2), "The difference may be chance."),
+        ((-0.1, 0.2), "The difference may be due to chance."),
         (None, "One example cannot tell whether active heads are more plausible."),
     ],
 )

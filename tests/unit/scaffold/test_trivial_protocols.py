@@ -11,9 +11,8 @@ import pytest
 from engine.data.sources import load_source
 from engine.request import Example
 from engine.scaffold import measurement
-from engine.scaffold.plan import SMAT
+from engine.scaffold.plan import SMAT, EvaluationSample
 from engine.scaffold.result import HeadCoefficients
-from engine.scaffold.splits import EvaluationSample
 from engine.scaffold.trivial_protocols import (
     BORDER,
     FIRST,
