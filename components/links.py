@@ -162,9 +162,11 @@ def pins_option(parts: str) -> Any:
     return option((), link="pin", read=partial(_read_pins, parts), write=join_values)
 
 
-def opened_option(*sections: str) -> Any:
+def opened_option(*sections: str, default: tuple[str, ...] = ()) -> Any:
     """The option of the open sections of a page, in its order."""
-    return option((), link="open", sections=sections, read=partial(_read_opened, sections), write=join_values)
+    return option(
+        default, link="open", sections=sections, read=partial(_read_opened, sections, default), write=join_values
+    )
 
 
 def write_changed(values: Iterable[tuple[str, object, object]]) -> Query:
@@ -228,8 +230,12 @@ def _read_pins(parts: str, given: Sequence[str], said: list[str]) -> tuple[int, 
     return ()
 
 
-def _read_opened(sections: Sequence[str], given: Sequence[str], said: list[str]) -> tuple[str, ...]:
-    names = given[-1].split(",") if given and given[-1] else []
+def _read_opened(
+    sections: Sequence[str], default: tuple[str, ...], given: Sequence[str], said: list[str]
+) -> tuple[str, ...]:
+    if not given:
+        return default
+    names = given[-1].split(",") if given[-1] else []
     said += [str(unknown("open", name[:40], sections)) for name in names if name not in sections]
     return tuple(name for name in sections if name in names)
 

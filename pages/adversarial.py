@@ -1,11 +1,11 @@
-"""Adversarial: can a heatmap be changed while the model answers as before?"""
+"""Adversarial: can a heatmap be changed while the prediction stays the same?"""
 
 from __future__ import annotations
 
 import streamlit as st
 
 from components.adversarial import controls
-from components.adversarial.descriptions import ABOUT
+from components.adversarial.descriptions import MANY_ABOUT
 from components.adversarial.example_panel import attack_area
 from components.adversarial.experiment_panel import experiment_area
 from components.compute import warm_up
@@ -18,10 +18,8 @@ from engine.registry import all_explainers
 guard()
 use_styles()
 heading(ADVERSARIAL)
-st.markdown(ABOUT)
 
 kind = controls.chosen_kind()
-controls.kind_switch()
 methods = all_explainers(kind)
 models = list_models(kind)
 loaded, opened, errors = controls.load(kind, models, methods)
@@ -30,6 +28,8 @@ for error in errors:
 
 place = controls.attack_controls(kind, models, methods, opened)
 result = st.container()
+st.subheader("On many examples", anchor=False, help=MANY_ABOUT)
+answer = st.container()
 controls.experiment_controls(kind, methods)
 state = controls.from_widgets(loaded, opened)
 controls.save(state, loaded)
@@ -37,5 +37,5 @@ below = st.container()
 with result:
     attack_area(state, methods, opened, place)
 with below:
-    experiment_area(state, methods, opened)
+    experiment_area(state, methods, opened, answer)
 warm_up()  # last: see components/compute.py

@@ -1,1 +1,1 @@
-"""The Adversarial page: a map that changes although the model answers as before, on one example and on many."""
+"""The Adversarial page: attacks on maps, on one example and on many."""

@@ -1,6 +1,6 @@
-"""Before and after side by side: prediction, map on one scale, how the top moved, the numbers.
+"""HTML of an attack: predictions and maps before and after side by side, ranks, measures, and the change itself.
 
-Everything that is not ours is escaped.
+Names, labels and tokens are escaped.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import streamlit as st
 from jaxtyping import Float, Int, UInt8
 
 from components.adversarial.descriptions import (
-    GREY,
     PROBLEM_TITLES,
     SIGN,
+    describe_top,
+    headline,
     measure_lines,
     result_title,
     summarize_attacks,
-    titled_headline,
 )
 from components.numbers import plain, signed
 from components.prediction import prediction_html
@@ -39,17 +39,17 @@ from engine.word_units import units
 MapView = TokenMap | PatchMap
 SHARING = "before and after"
 PALE = 0.25
-"""A map that ends below this share of its scale is hard to see."""
+"""A map whose largest score is below this share of its scale is hard to see."""
 Scores = Float[np.ndarray, "seq"]
 UP, DOWN, STAYS = "↑", "↓", "="
 Order = Int[np.ndarray, "feature"]
 MOST_LISTED = 12
 BEFORE = "Before"
-MOST_BARS = 4
+MOST_BARS = 2
 
 
 def build_map(result: AttackResult, scores: Scores, example: Input, signed: bool) -> MapView:
-    """Scores of all positions as a map on its own scale. `signed`: they speak for or against the attacked class."""
+    """A map of the scores of all positions on its own scale. `signed`: scores are for or against the class."""
     target = result.provenance.target_label
     if isinstance(example, Example):
         texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
@@ -59,13 +59,13 @@ def build_map(result: AttackResult, scores: Scores, example: Input, signed: bool
 
 
 def share_scale(views: list[MapView]) -> list[MapView]:
-    """The maps with colors that end at the largest score of all."""
+    """Put the maps on one color scale, which ends at their largest score."""
     end = max((view.largest for view in views), default=0.0)
     return [replace(view, end=end, sharing=SHARING) for view in views]
 
 
 def build_maps(results: list[AttackResult], method: Explainer, example: Input, shared: bool = True) -> list[MapView]:
-    """The map before, then that after each attack. `shared`: on one scale, else each on its own."""
+    """The map before, then the map after each attack. `shared`: on one color scale."""
     signed = method.is_signed(results[0].provenance.params)
     scores = [results[0].before, *(result.after for result in results)]
     views = [build_map(results[0], own, example, signed) for own in scores]
@@ -73,37 +73,37 @@ def build_maps(results: list[AttackResult], method: Explainer, example: Input, s
 
 
 def describe_pale_map(views: list[MapView]) -> str:
-    """A note that the map before is hard to see on a scale that it shares; empty where it is not."""
+    """A note if the map before is hard to see on a shared scale, else empty."""
     first, end = views[0].largest, views[0].scale
     if not 0 < first < PALE * end:
         return ""
     return (
         f"The map before the attack is pale: its largest score is {plain(first)}, the scale ends at {plain(end)}. "
-        "Choose Own scales to see its order."
+        "Under Options, set Scale to Own to see its order."
     )
 
 
 def size_maps(results: list[AttackResult], example: Input) -> list[MapView]:
-    """Maps of the change of each token or patch by each attack: Euclidean lengths, on one scale."""
+    """Maps of the size of each token's or patch's change (Euclidean norm), on one scale."""
     views = [build_map(result, result.length.astype(np.float64), example, False) for result in results]
     end = max(view.largest for view in views)
     return [replace(view, end=end, sharing="both attacks" if len(views) > 1 else "") for view in views]
 
 
 def magnify(difference: Float[np.ndarray, "height width 3"], factor: int) -> UInt8[np.ndarray, "height width 3"]:
-    """The change of each color, `factor` times as large, around gray."""
+    """The change of each color, magnified by `factor`, around gray."""
     return np.clip(np.rint(127.5 + 255 * factor * difference), 0, 255).astype(np.uint8)
 
 
 def magnification(difference: Float[np.ndarray, "height width 3"]) -> int:
-    """The whole number by which the largest change just fills the colors, at least 1."""
+    """The largest whole factor that keeps the magnified change within the colors, at least 1."""
     largest = float(np.abs(difference).max())
     return max(1, int(0.5 / largest + 1e-6)) if largest > 0 else 1
 
 
 @dataclass(frozen=True)
 class RankMove:
-    """A position of the input with its places, from 1, before and after."""
+    """A position of the input with its ranks, from 1, before and after."""
 
     position: int
     before: int
@@ -111,35 +111,34 @@ class RankMove:
 
     @property
     def arrow(self) -> str:
-        """Up, towards the first place, or down, and by how many places."""
+        """The direction, up towards rank 1 or down, and the number of ranks."""
         by = self.before - self.after
         return STAYS if by == 0 else f"{UP if by > 0 else DOWN} {abs(by)}"
 
 
 def rank_moves(features: Sequence[int], before: Order, after: Order) -> list[RankMove]:
-    """Each feature's move, the highest before first. `before`, `after`: places into `features`, highest first."""
+    """Each feature's move, in the order before. `before`, `after`: indices into `features`, highest score first."""
     now = {at: place for place, at in enumerate(after.tolist(), start=1)}
     return [RankMove(int(features[at]), place, now[at]) for place, at in enumerate(before.tolist(), start=1)]
 
 
 def top_before(moves: Sequence[RankMove], k: int) -> list[RankMove]:
-    """Moves of the k features that were the highest."""
+    """Moves of the k features with the highest scores before."""
     return [move for move in moves if move.before <= k]
 
 
 def top_after(moves: Sequence[RankMove], k: int) -> list[RankMove]:
-    """Moves of the k features that are the highest now, the highest first."""
+    """Moves of the k features with the highest scores after, in that order."""
     return sorted((move for move in moves if move.after <= k), key=lambda move: move.after)
 
 
 @dataclass(frozen=True, eq=False)
 class AttackColumn:
-    """A column. `result`: the attack after which it is, None before any. `picture`: None of a text."""
+    """A column. `result`: the attack, None before any. `picture`: None for texts."""
 
     title: str
     view: MapView
     prediction: Prediction
-    ranking: str
     result: AttackResult | None = None
     picture: UInt8[np.ndarray, "h w 3"] | None = None
 
@@ -147,57 +146,63 @@ class AttackColumn:
 def build_columns(
     results: Sequence[AttackResult], views: Sequence[MapView], picture: UInt8[np.ndarray, "h w 3"] | None
 ) -> list[AttackColumn]:
-    """The column before, then one after each attack. `seen`: the picture as the model sees it, before."""
+    """The column before, then one after each attack. `picture`: as the model sees it, before."""
     first = results[0]
-    before = AttackColumn(BEFORE, views[0], first.prediction, _list_before(results), picture=picture)
+    before = AttackColumn(BEFORE, views[0], first.prediction, picture=picture)
     after = [
-        AttackColumn(result_title(result), view, result.prediction_after, _list_after(result), result,
+        AttackColumn(result_title(result), view, result.prediction_after, result,
              picture if result.picture is None else result.picture.after)
         for result, view in zip(results, views[1:], strict=True)
     ]  # fmt: skip
     return [before, *after]
 
 
-def before_after_html(columns: Sequence[AttackColumn]) -> str:
-    """The columns; on a telephone they stand below each other."""
+def before_after_html(columns: Sequence[AttackColumn], title: str) -> str:
+    """Prediction and map of each column, below each other on narrow screens. `title`: of the attacked method."""
     target = next(column.result for column in columns if column.result is not None).provenance.target
-    html = "".join(_column(column, columns[0].prediction, target, at) for at, column in enumerate(columns))
+    html = "".join(_column(column, title, columns[0].prediction, target, at) for at, column in enumerate(columns))
     return f'<div class="xg"><div class="xg-sides">{html}</div></div>'
 
 
-def headlines_html(results: Sequence[AttackResult], title: str) -> str:
-    """Whether the method of this title was fooled, and a line for each attack; in red where it does not count."""
-    lines_html = "".join(map(_headline_html, results))
-    return f'<div class="xg xg-lead"><p><b>{escape(summarize_attacks(results, title))}</b></p>{lines_html}</div>'
+def ranks_html(results: Sequence[AttackResult]) -> str:
+    """The top features before, then the top features and measures after each attack."""
+    before = f'<div><p class="xg-title">{BEFORE}</p>{_list_before(results)}</div>'
+    after = (
+        f'<div><p class="xg-title">{escape(result_title(result))}</p>{_list_after(result)}{_numbers(result)}</div>'
+        for result in results
+    )
+    return f'<div class="xg"><div class="xg-sides">{before}{"".join(after)}</div></div>'
 
 
-def fooled_html(sentences: Iterable[str]) -> str:
-    """Sentences on many examples, above the charts."""
-    lines_html = (f"<p>{escape(sentence)}</p>" for sentence in sentences)
-    return f'<div class="xg xg-lead">{"".join(lines_html)}</div>'
+def answer_html(results: Sequence[AttackResult], title: str) -> str:
+    """Whether the method of this title was fooled, in one sentence."""
+    answer, colon, evidence = summarize_attacks(results, title).partition(":")
+    return f'<div class="xg xg-lead"><p><b>{escape(answer + colon)}</b>{escape(evidence)}</p></div>'
 
 
-def problems_html(lines: Iterable[str]) -> str:
-    """Why attacks on many examples do not count as fooled: a line each, in red, with a sign."""
-    lines_html = (f'<p class="xg-error xg-broken" role="alert">{SIGN} {escape(line)}</p>' for line in lines)
+def sentences_html(sentences: Iterable[str], problems: Iterable[str] = ()) -> str:
+    """Sentences as paragraphs, then `problems` in red and with a sign."""
+    lines_html = [f"<p>{escape(sentence)}</p>" for sentence in sentences]
+    lines_html += [f'<p class="xg-error xg-broken" role="alert">{SIGN} {escape(line)}</p>' for line in problems]
     return f'<div class="xg xg-lead">{"".join(lines_html)}</div>'
 
 
 def _headline_html(result: AttackResult) -> str:
-    name, text = titled_headline(result)
-    alert = ' class="xg-error" role="alert"' if result.outcome in PROBLEM_TITLES else ""
-    return f"<p{alert}><b>{escape(name)}:</b> {escape(text)}.</p>"
+    """What an attack did to the top features; if it does not count, why, in red."""
+    if problem := PROBLEM_TITLES.get(result.outcome):
+        return f'<p class="xg-small xg-error" role="alert"><b>{escape(problem)}:</b> {escape(headline(result)[1])}.</p>'
+    return f'<p class="xg-small">{escape(describe_top(result).capitalize())}.</p>'
 
 
 def pictures_html(results: Sequence[AttackResult]) -> str:
-    """The picture before and after attacks on pixels, and the magnified differences."""
+    """The picture before and after attacks on pixels, and the magnified changes."""
     changed = [result for result in results if result.picture is not None]
     cells = [_picture_html("The picture", changed[0].picture.before, "", 20)] if changed and changed[0].picture else []
     for at, result in enumerate(changed):
         if result.picture is not None:
             factor = magnification(result.picture.difference)
             cells.append(_picture_html(f"{result_title(result)}", result.picture.after, "", 21 + 2 * at))
-            note = f"What was added, {factor} times as large. {GREY}"
+            note = f"Magnified {factor} times. Gray: unchanged."
             cells.append(
                 _picture_html("Difference, magnified", magnify(result.picture.difference, factor), note, 22 + 2 * at)
             )
@@ -207,32 +212,32 @@ def pictures_html(results: Sequence[AttackResult]) -> str:
 def sizes_html(
     results: Sequence[AttackResult], views: Sequence[MapView], picture: UInt8[np.ndarray, "h w 3"] | None
 ) -> str:
-    """The size of the change of each token or patch, a map an attack."""
+    """Maps of the size of each token's or patch's change, one per attack."""
     cells = []
     for at, (result, view) in enumerate(zip(results, views, strict=True)):
         title = result_title(result)
         style = "" if picture is None else picture_style(picture, scope=f".xg-shown-{40 + at}")
         cells.append(
-            f'<div class="xg-shown-{40 + at}">{style}<p class="xg-title">Size of the change. {escape(title)}</p>'
+            f'<div class="xg-shown-{40 + at}">{style}'
+            f'<p class="xg-title">Size of the change: {escape(title.lower())}</p>'
             f"{map_html(view, title)}{_legend(view)}</div>"
         )
     return f'<div class="xg"><div class="xg-sides">{"".join(cells)}</div></div>'
 
 
-def _column(column: AttackColumn, like: Prediction, target: int, at: int) -> str:
+def _column(column: AttackColumn, method: str, like: Prediction, target: int, at: int) -> str:
     style = "" if column.picture is None else picture_style(column.picture, scope=f".xg-shown-{at}")
-    numbers = "" if column.result is None else _numbers(column.result)
+    changed = "" if column.result is None else _headline_html(column.result)
     return (
         f'<section class="xg-shown-{at}" aria-label="{escape(column.title)}">{style}'
-        f'<p class="xg-title">{escape(column.title)}</p>'
-        f"{prediction_html(column.prediction, target, like, MOST_BARS)}"
+        f'<p class="xg-title">{escape(column.title)} <span class="xg-small">{escape(method)}</span></p>'
         f'<div class="xg-of-side">{map_html(column.view, column.title)}</div>{_legend(column.view)}'
-        f"{column.ranking}{numbers}</section>"
+        f"{prediction_html(column.prediction, target, like, MOST_BARS)}{changed}</section>"
     )
 
 
 def map_html(view: MapView, title: str) -> str:
-    """The map, of tokens or of patches, in colors alone."""
+    """The map of tokens or of patches, colors only."""
     if isinstance(view, TokenMap):
         return token_map_html(view)
     label = escape(f"{title}. {sentence(view)}")
@@ -254,28 +259,28 @@ def _picture_html(title: str, pixels: UInt8[np.ndarray, "h w 3"], note: str, at:
 
 
 def _list_before(results: Sequence[AttackResult]) -> str:
-    """The top before, with where each of it stands after each attack."""
+    """The top features before, with their ranks after each attack."""
     first = results[0]
     moves = [top_before(rank_moves(f.features.tolist(), f.order_before, f.order_after), first.k) for f in results]
     several = len(results) > 1
     rows = []
     for same in zip(*moves, strict=True):
         now = "; ".join(
-            _arrow(move, "now", move.after) + (f" {result.attack['objective']}" if several else "")
+            _arrow(move, "to", move.after) + (f" {result.attack['objective']}" if several else "")
             for move, result in zip(same, results, strict=True)
         )
         rows.append(_line(first, same[0].before, same[0].position, float(first.before[same[0].position]), now))
-    return _ranked_list("Top before", rows)
+    return _ranked_list("Top features before", rows)
 
 
 def _list_after(result: AttackResult) -> str:
-    """The top after, with where each of it stood."""
+    """The top features after an attack, with their ranks before."""
     own = top_after(rank_moves(result.features.tolist(), result.order_before, result.order_after), result.k)
     rows = [
-        _line(result, move.after, move.position, float(result.after[move.position]), _arrow(move, "was", move.before))
+        _line(result, move.after, move.position, float(result.after[move.position]), _arrow(move, "from", move.before))
         for move in own
     ]
-    return _ranked_list("Top after", rows)
+    return _ranked_list("Top features after", rows)
 
 
 def _ranked_list(title: str, rows: Sequence[str]) -> str:
@@ -290,8 +295,8 @@ def _line(result: AttackResult, place: int, position: int, score: float, words: 
 
 
 def _arrow(move: RankMove, word: str, place: int) -> str:
-    """The move, and the other place."""
-    return "stays" if move.before == move.after else f"<b>{move.arrow}</b> {word} {place}"
+    """The move, and the other rank."""
+    return "same rank" if move.before == move.after else f"<b>{move.arrow}</b> {word} rank {place}"
 
 
 def _numbers(result: AttackResult) -> str:
@@ -304,7 +309,7 @@ def _numbers(result: AttackResult) -> str:
 
 
 def use_adversarial_styles() -> None:
-    """Put the style sheets into the page; they take no room."""
+    """Add the style sheets to the page."""
     use_picture_styles()
     st.html(adversarial_sheet())
 

@@ -1,4 +1,4 @@
-"""Charts of attacks: three curves along the steps, live or kept, and bars of means with their intervals."""
+"""Charts of attacks: three curves along the steps, and bars of means with intervals."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from engine.evaluation.result import format_reasons
 
 CURVES = {"objective": "Objective", "rank_change": "Rank change", "probability": "Probability"}
 SCORE = "Score"
-"""The title for a regression head, which has no probability."""
+"""Title for regression, which has no probability."""
 SHARES = ("rank_change", "probability")
 CURVE_HEIGHT = 220
 DIFFERENT = "another class"
@@ -27,7 +27,7 @@ DIFFERENT = "another class"
 
 @dataclass(frozen=True)
 class AttackCurve:
-    """The steps of one attack. `best`: the step that is kept, None while it runs or where none is."""
+    """The steps of one attack. `best`: the best step, None while it runs or if there is none."""
 
     objective: str
     trajectory: Trajectory
@@ -35,15 +35,15 @@ class AttackCurve:
 
 
 def curve_data(attacks: Sequence[AttackCurve], curve: str) -> pd.DataFrame:
-    """A row a point: step, value, which attack, whether the class was another one, whether the step is kept."""
+    """One row per point: step, value, attack, class, whether it is the best step."""
     return pd.DataFrame(
         [
             {
                 "step": int(step),
                 "value": float(value),
                 "name": OBJECTIVE_TITLES[one.objective],
-                "class": "kept" if kept else DIFFERENT,
-                "kept": one.best == int(step),
+                "class": "unchanged" if kept else DIFFERENT,
+                "best": one.best == int(step),
                 "shown": plain(float(value)),
             }
             for one in attacks
@@ -55,7 +55,7 @@ def curve_data(attacks: Sequence[AttackCurve], curve: str) -> pd.DataFrame:
 
 
 def curve_chart(attacks: Sequence[AttackCurve], curve: str, theme: Theme, regression: bool = False) -> alt.LayerChart:
-    """One of `CURVES`; a large point at the step that is kept, small ones where the class was another."""
+    """One of `CURVES`, with a large point at the best step and small points at steps in another class."""
     table = curve_data(attacks, curve)
     if table.empty:
         return blank_chart(ChartFrame({}, theme))
@@ -76,7 +76,7 @@ def curve_chart(attacks: Sequence[AttackCurve], curve: str, theme: Theme, regres
                  alt.Tooltip("shown:N", title=title), alt.Tooltip("class:N", title="Class")],
     )  # fmt: skip
     layers = [base.mark_line(strokeWidth=2)]
-    for points, size in ((table[table["class"] == DIFFERENT], 26), (table[table["kept"]], 110)):
+    for points, size in ((table[table["class"] == DIFFERENT], 26), (table[table["best"]], 110)):
         if len(points):
             layers.append(base.properties(data=points).mark_point(filled=True, opacity=1, size=size))
     return style_chart(alt.LayerChart(layer=layers), CURVE_HEIGHT + 24 * (len(names) if legend else 0) + 40, theme)
@@ -90,7 +90,7 @@ def means_chart(
     span: AxisRange,
     models: Sequence[str] = (),
 ) -> alt.LayerChart:
-    """A group of bars an objective, a bar a method, all of one metric. `models`: a group each, where several."""
+    """Bars of one metric: a group per objective, a bar per method. `models`: if several, a group for each."""
     scored = [score for score in scores if score.value is not None]
     if not scored:
         return blank_chart(frame)
@@ -106,7 +106,7 @@ def means_chart(
 
 
 def axis_span(scores: Iterable[AttackScore]) -> AxisRange:
-    """Where the axis of charts that are to be compared ends; bars start at 0."""
+    """The axis range of charts that are compared; bars start at 0."""
     ends = [end for one in scores if one.value is not None for end in (one.value, *(one.interval or ()))]
     low, high = min([0.0, *ends]), max([0.0, *ends])
     room = 0.04 * (high - low) or 0.5
@@ -114,12 +114,12 @@ def axis_span(scores: Iterable[AttackScore]) -> AxisRange:
 
 
 def means_table(scores: Sequence[AttackScore], titles: Mapping[str, str]) -> pd.DataFrame:
-    """A row a mean, those without a value too, for reading and for files."""
+    """One row per mean, including those without a value."""
     return pd.DataFrame([_table_row(score, titles) for score in scores])
 
 
 def _bar_record(score: AttackScore, frame: ChartFrame, named: bool) -> dict[str, object]:
-    """A record of a chart; `slice` is the objective for a click. `named`: its group says the model too."""
+    """A record of a chart; `slice` is the objective for a click. `named`: include the model in its group."""
     low, high = score.interval or (None, None)
     key = score.key
     return {

@@ -1,6 +1,6 @@
-"""The controls of the Adversarial page and its session: a link fills the widgets, they write the link.
+"""Controls of the Adversarial page and its session: the link fills the widgets, and the widgets write the link.
 
-A text and a picture have a session of their own each, so that turning from one to the other loses nothing.
+Texts and pictures each have their own session, so switching between them loses nothing.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.adversarial.descriptions import (
     BOTH,
-    MANY_ABOUT,
     METHOD_HELP,
+    NOT_ATTACKED,
     OBJECTIVE_HELP,
     OBJECTIVE_TITLES,
     PLACE_TITLES,
     QUANTITY_HELP,
     QUANTITY_TITLES,
+    TRANSFER,
     TRANSFER_HELP,
 )
 from components.adversarial.state import (
@@ -31,6 +32,7 @@ from components.adversarial.state import (
     MOST_EXAMPLES,
     MOST_POINTS,
     NAMES,
+    SCALES,
     AdversarialState,
     baselines,
     read_picture,
@@ -55,18 +57,19 @@ from engine.registry import Explainer
 LOOKINGS = {"text": text_choice.LOOKING, "image": picture_focus_controls.LOOKING}
 SESSIONS = {kind: PageSession(f"adversarial_{kind}", looking, ()) for kind, looking in LOOKINGS.items()}
 INPUT_KIND = KindSwitch("adversarial", LOOKINGS)
-chosen_kind, kind_switch = INPUT_KIND.chosen, INPUT_KIND.switch
+chosen_kind = INPUT_KIND.chosen
 Opened = OpenTexts | OpenPictures
 FIELDS = ("method", "objective", "seed", "points", "start", "scale", "others")
 SET, MANY, OPEN = "set.", "many.", "open."
-WIDTH = 130
 MOST = {field.name: field.metadata.get("high") for field in dataclasses.fields(AttackParams)}
-PATH_HELP = "Of integrated gradients: each is a pass of the model in each step. More points, less error."
-MORE = {"steps": f"{HELP['steps']}. The thesis makes 500."}
+PATH_HELP = (
+    "For integrated gradients. Each point costs a pass through the model per step; more points reduce the error."
+)
+MORE = {"steps": f"{HELP['steps']}. The thesis uses 500."}
 
 
 def key(kind: str, name: str) -> str:
-    """The widget key of a control."""
+    """Widget key of a control."""
     return SESSIONS[kind].key(name)
 
 
@@ -76,7 +79,7 @@ def put(kind: str, name: str, value: object) -> None:
 
 
 def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tuple[AdversarialState, Opened, list[str]]:
-    """Fill the widgets that have no value yet. Returns the state of the last link and its errors."""
+    """Give widgets without a value the value of the last link. Returns its state, the open data and errors."""
     session = SESSIONS[kind]
     link, fresh = session.follow()
     opened, (state, errors) = _open_data(kind, link, models, methods)
@@ -90,12 +93,12 @@ def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tupl
     session.fill({f"{OPEN}{name}": name in state.opened for name in sections_of(state)})
     shown = session.tell(errors, fresh)
     if fresh and errors:
-        session.correct(write(state), [])  # what is wrong in a link is not passed on
+        session.correct(write(state), [])  # drop the invalid values
     return state, opened, shown
 
 
 def from_widgets(loaded: AdversarialState, opened: Opened) -> AdversarialState:
-    """The state that the controls now show; what is not drawn stays as it was loaded."""
+    """The state of the controls; what is not drawn stays as loaded."""
     session = SESSIONS[loaded.kind]
     return dataclasses.replace(
         session.read_record("", loaded, FIELDS),
@@ -107,13 +110,13 @@ def from_widgets(loaded: AdversarialState, opened: Opened) -> AdversarialState:
 
 
 def save(state: AdversarialState, loaded: AdversarialState) -> None:
-    """Remember the state and put it into the address, unless the address has it already."""
+    """Store the state and write it into the address if it changed."""
     changed = state != loaded or INPUT_KIND.unsaid(state.kind)
     SESSIONS[state.kind].save(write(state) if changed else {}, changed)
 
 
 def open_example(state: AdversarialState, opened: Opened, model: str, index: int, method: str, objective: str) -> None:
-    """Show one of many attacks in the upper panel from now on: in a callback."""
+    """Show one of many attacks in the upper panel. Call it in a callback."""
     if isinstance(opened, OpenTexts):
         text_choice.show(opened, index)
     else:
@@ -122,7 +125,7 @@ def open_example(state: AdversarialState, opened: Opened, model: str, index: int
     put(state.kind, "method", method)
     if objective not in state.objectives:
         put(state.kind, "objective", objective)
-    # The models of the many stay those that they were, whichever is looked at above.
+    # The experiment keeps its models, whichever is shown above.
     put(state.kind, f"{MANY}models", list(state.many.models or (state.focus.model,)))
 
 
@@ -142,85 +145,107 @@ def _focus(opened: Opened) -> TextFocus | PictureFocus:
 
 def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explainer], opened: Opened) -> DeltaGenerator:
     """All controls of the attack on one example. Returns the place for errors."""
-    if isinstance(opened, OpenTexts):
-        text_choice.draw_focus_controls(models, opened)
-        text_choice.draw_text_fields()
-    else:
-        picture_focus_controls.draw_focus_controls(models, opened)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        INPUT_KIND.switch()
         st.selectbox(
-            "Attacked method", [id for id in METHODS if id in methods], key=key(kind, "method"), width=230,
+            "Attacked method", [id for id in METHODS if id in methods], key=key(kind, "method"), width=200,
             help=METHOD_HELP, format_func=lambda id: methods[id].title if id in methods else id, persist_state=PERSIST,
         )  # fmt: skip
+    if isinstance(opened, OpenTexts):
+        row = text_choice.draw_focus_controls(models, opened)
+        text_choice.draw_text_fields(with_switch=False)
+    else:
+        row = picture_focus_controls.draw_focus_controls(models, opened, with_split=False)
+    with row:
+        _options(kind, methods, opened)
+    return st.empty()
+
+
+def _options(kind: str, methods: Mapping[str, Explainer], opened: Opened) -> None:
+    """A button that opens the rare controls."""
+    with st.popover("Options", key=key(kind, "more")):
+        if isinstance(opened, OpenPictures):
+            picture_focus_controls.draw_split_control(opened)
         st.segmented_control(
             "Objective", CHOICES, key=key(kind, "objective"), required=True, help=OBJECTIVE_HELP, persist_state=PERSIST,
             format_func=lambda one: OBJECTIVE_TITLES.get(one, BOTH.capitalize()),
         )  # fmt: skip
         _strength_controls(kind)
-        with st.popover("More settings", key=key(kind, "more")):
-            _more(kind)
-            _path(kind, methods)
-    return st.empty()
+        _path_controls(kind, methods)
+        _view_controls(kind, methods)
 
 
 def _strength_controls(kind: str) -> None:
-    place = str(st.session_state[_name(kind, "place")])
     if kind == "image":
         st.segmented_control(
-            "Moved", list(PLACE_TITLES), key=_name(kind, "place"), required=True, help=HELP["place"],
+            "Perturb", list(PLACE_TITLES), key=_name(kind, "place"), required=True, help=HELP["place"],
             format_func=PLACE_TITLES.__getitem__, persist_state=PERSIST,
         )  # fmt: skip
-    st.text_input(
-        "ε", key=_name(kind, "epsilon"), placeholder=EPSILON_TEXTS[place], width=WIDTH, persist_state=PERSIST,
-        help=f"{HELP['epsilon']}. Colors are from 0 to 1. At 0 nothing may move. Fractions such as 8/255 are read.",
-    )  # fmt: skip
-    number = partial(_number, kind)
-    number("k", "top_k", 0.05)
-    number("Steps", "steps", 100)
-
-
-def _more(kind: str) -> None:
-    number = partial(_number, kind)
+    number, (first, second) = partial(_number, kind), st.columns(2, gap="small")
+    with first:
+        st.text_input(
+            "ε", key=_name(kind, "epsilon"), persist_state=PERSIST,
+            placeholder=EPSILON_TEXTS[str(st.session_state[_name(kind, "place")])],
+            help=f"{HELP['epsilon']}. Colors range from 0 to 1. At 0 nothing can change. A fraction such as 8/255 is "
+            "accepted.",
+        )  # fmt: skip
+        number("Steps", "steps", 100)
+        number("α", "alpha", 0.1)
+        number("Learning rate", "learning_rate", 0.05)
+    with second:
+        number("Top k", "top_k", 0.05)
+        number("Starts", "starts", 1)
+        number("β", "beta", 0.1)
+        st.number_input(
+            "Seed", 0, MOST_SEED, key=key(kind, "seed"), step=1, persist_state=PERSIST,
+            help="Seed of the random starts, and of the sample of examples below.",
+        )  # fmt: skip
     st.segmented_control(
         "Quantity", list(QUANTITY_TITLES), key=_name(kind, "quantity"), required=True, help=QUANTITY_HELP,
         format_func=QUANTITY_TITLES.__getitem__, persist_state=PERSIST,
     )  # fmt: skip
     if st.session_state[_name(kind, "quantity")] == MIXED:
         st.caption(MIXED_SCALES)
-    first, second = st.columns(2, gap="small")
-    with first:
-        number("α", "alpha", 0.1)
-        number("Learning rate", "learning_rate", 0.05)
-        number("Starts", "starts", 1)
-    with second:
-        number("β", "beta", 0.1)
-        st.number_input(
-            "Seed", 0, MOST_SEED, key=key(kind, "seed"), step=1, persist_state=PERSIST,
-            help="Draws where the attack starts, and the examples below.",
-        )  # fmt: skip
     st.checkbox("Sign steps", key=_name(kind, "sign_steps"), help=HELP["sign_steps"], persist_state=PERSIST)
     st.checkbox("Special tokens too", key=_name(kind, "specials"), help=HELP["specials"], persist_state=PERSIST)
 
 
-def _path(kind: str, methods: Mapping[str, Explainer]) -> None:
-    """The settings of integrated gradients alone."""
+def _path_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
+    """The settings of integrated gradients."""
     first, second = st.columns(2, gap="small", vertical_alignment="bottom")
     usual, *others = baselines(methods)
     first.number_input(
-        "Points of the path", 1, MOST_POINTS, key=key(kind, "points"), step=1, help=PATH_HELP, persist_state=PERSIST
+        "Path points", 1, MOST_POINTS, key=key(kind, "points"), step=1, help=PATH_HELP, persist_state=PERSIST
     )
     second.selectbox(
-        "Start of the path", ["", *others], key=key(kind, "start"), persist_state=PERSIST,
-        format_func=lambda start: start or usual, help="Of integrated gradients: what stands for what is not there.",
+        "Path baseline", ["", *others], key=key(kind, "start"), persist_state=PERSIST,
+        format_func=lambda start: start or usual, help="For integrated gradients: the input at the start of the path.",
     )  # fmt: skip
+
+
+def _view_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
+    """The color scale, the second text, and the other methods whose maps are shown."""
+    st.segmented_control(
+        "Scale", list(SCALES), key=key(kind, "scale"), required=True, format_func=SCALES.__getitem__,
+        persist_state=PERSIST,
+        help="Own: each map has its own color scale, which shows its order. Shared: one scale for the maps before and "
+        "after, which shows whose scores grew.",
+    )  # fmt: skip
+    if kind == "text":
+        text_choice.draw_pair_switch()
+    if st.toggle("Maps of other methods", key=key(kind, f"{OPEN}others"), help=TRANSFER, persist_state=PERSIST):
+        st.multiselect(
+            "Other methods", list(methods), key=key(kind, "others"), help=NOT_ATTACKED, placeholder="No method",
+            format_func=lambda id: methods[id].title if id in methods else id, persist_state=PERSIST,
+        )  # fmt: skip
 
 
 def _number(kind: str, label: str, name: str, step: int | float) -> None:
     most, shape = (MOST[name], "%d") if isinstance(step, int) else (None, "%g")
     least = 1 if isinstance(step, int) else 0.0
     st.number_input(
-        label, least, most, key=_name(kind, name), step=step, format=shape, width=WIDTH,
-        help=MORE.get(name, HELP[name]), persist_state=PERSIST,
+        label, least, most, key=_name(kind, name), step=step, format=shape, help=MORE.get(name, HELP[name]),
+        persist_state=PERSIST,
     )  # fmt: skip
 
 
@@ -229,22 +254,21 @@ def _name(kind: str, name: str) -> str:
 
 
 def experiment_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
-    """The controls of attacks on many examples: models, methods, how many examples."""
-    st.subheader("On many examples", anchor=False)
-    st.caption(MANY_ABOUT)
-    models, number = st.columns([6, 2], gap="small")
-    with models:
-        models_control(kind, key(kind, f"{MANY}models"))
-        st.caption("None chosen: the model above.")
-    number.number_input(
-        "Examples", 1, MOST_EXAMPLES, key=key(kind, f"{MANY}examples"), step=1, persist_state=PERSIST,
-        help="So many are drawn by the seed; all of a data set that has fewer.",
-    )  # fmt: skip
-    st.pills(
-        "Attacked methods", [id for id in METHODS if id in methods], selection_mode="multi", persist_state=PERSIST,
-        key=key(kind, f"{MANY}methods"), format_func=lambda id: methods[id].title,
-    )  # fmt: skip
-    st.multiselect(
-        "Also asked of every attacked input", list(methods), key=key(kind, f"{MANY}transfer"), persist_state=PERSIST,
-        format_func=lambda id: methods[id].title if id in methods else id, help=TRANSFER_HELP, placeholder="No method",
-    )  # fmt: skip
+    """The controls of attacks on many examples."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        st.pills(
+            "Attacked methods", [id for id in METHODS if id in methods], selection_mode="multi", persist_state=PERSIST,
+            key=key(kind, f"{MANY}methods"), format_func=lambda id: methods[id].title,
+        )  # fmt: skip
+        with st.popover("Options", key=key(kind, f"{MANY}more")):
+            st.number_input(
+                "Examples", 1, MOST_EXAMPLES, key=key(kind, f"{MANY}examples"), step=1, persist_state=PERSIST,
+                help="Number of random examples; all examples if the data set has fewer.",
+            )  # fmt: skip
+            models_control(kind, key(kind, f"{MANY}models"))
+            st.caption("Leave empty to use the model above.")
+            st.multiselect(
+                "Other methods to measure", list(methods), key=key(kind, f"{MANY}transfer"), persist_state=PERSIST,
+                format_func=lambda id: methods[id].title if id in methods else id, help=TRANSFER_HELP,
+                placeholder="No method",
+            )  # fmt: skip

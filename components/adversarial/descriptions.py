@@ -1,4 +1,4 @@
-"""The sentences of the Adversarial page: about attacks, their results, and how to cite them. Not escaped."""
+"""Sentences of the Adversarial page on attacks, their results and how to cite them. They are not escaped."""
 
 from __future__ import annotations
 
@@ -14,52 +14,51 @@ from engine.home import product_version
 from engine.params import LOGIT, PROBABILITY, from_mapping
 from engine.registry import Explainer
 
-ABOUT = "A small change of the input tries to replace the features with the highest scores and keep the prediction."
 CAUTION = (
+    "The attack makes a small change to the input, to replace the top features of a map but keep the prediction. "
     "A map that can be fooled is not necessarily wrong on natural inputs: the changed input need not look like a real "
     "text or picture (Ghorbani, Abid and Zou, 2019, Interpretation of neural networks is fragile)."
 )
 CITED = (
     "The attack: A. Ghorbani, A. Abid and J. Zou (2019), Interpretation of neural networks is fragile, AAAI. "
-    "Top-k form, both objectives and the measures: sections 2.3 and 3.5 of the thesis."
+    "Top-k form, both objectives and the measures: thesis, sections 2.3 and 3.5."
 )
 OBJECTIVE_TITLES = {OBJECTIVES[0]: "Unconstrained", OBJECTIVES[1]: "Constrained"}
 QUANTITY_TITLES = {LOGIT: "Logit", PROBABILITY: "Probability", MIXED: "Mixed"}
 QUANTITY_HELP = (
-    "The quantity of map and penalty. Logit or probability: both are of the same. Mixed: the map is of the logit and "
-    "the penalty of the probability. A model that gives a score and no class has the score alone."
+    "The quantity that the map explains and the penalty holds. Logit or probability: the same for both. Mixed: the map "
+    "explains the logit, the penalty holds the probability. For models that predict a score it is always the score."
 )
 BOTH = "both"
 OBJECTIVE_HELP = (
-    "Unconstrained: the top scores fall as far as they can while the predicted class stays. Constrained: changes of "
-    "its probability or logit count against the attack too; the constraint is broken where the probability moves by "
-    f"more than {TOLERANCE:g} or where the class changes. A model that gives a score and no class has the second alone."
+    "Unconstrained: lower the top scores as far as possible while the predicted class stays. Constrained: also "
+    "penalize changes in its probability or logit; the constraint is broken if the probability changes by more than "
+    f"{TOLERANCE:g} or the class changes. Models that predict a score support only the constrained objective."
 )
 METHOD_HELP = (
-    "Attacked is the map of one method. Only a map that can be differentiated again can be attacked: "
-    f"{', '.join(METHODS)}. How other methods take the attacked input stands below the result."
+    f"The method whose map is attacked. Only differentiable maps can be attacked: {', '.join(METHODS)}. The maps of "
+    "other methods for the attacked input are below the result."
 )
 PLACE_TITLES = {"pixels": "Pixels", "embedding": "Patch embeddings"}
-EMPTY = "This attack has not been run yet. Press **Run the attack** to watch it; you can stop it at any time."
+EMPTY = "This attack has not been run yet. Press **Run the attack** to start; you can stop it at any time."
 STOPPED = "Stopped. Nothing was saved; the next run starts from the beginning."
 WRONG_PREDICTION = (
-    "The model is wrong about this example before the attack: it predicts {}, the label is {}. The attack keeps the "
+    "The model is wrong on this example before the attack: it predicts {}, the label is {}. The attack keeps the "
     "predicted class."
 )
-NEAREST = "The words whose embeddings are nearest to each moved one, with the Euclidean distance."
-GREY = "Gray is unchanged."
-NO_COMMAND = "No command makes this again: `exegesis attack` takes examples of data sets, and this input is your own."
-TRANSFER = "The maps of other methods of the same attacked input, with the share of the top places that changed."
-NOT_ATTACKED = "A method need not be differentiable to be asked here, so attention, occlusion and LIME can be too."
+NEAREST = "Vocabulary words nearest to each changed embedding, with Euclidean distances."
+NO_COMMAND = "No command reproduces this: `exegesis attack` reads data sets, and this input is your own."
+TRANSFER = "Maps of other methods for the same attacked inputs, with the share of their top ranks that changed."
+NOT_ATTACKED = "These methods need not be differentiable: attention, occlusion and LIME work too."
 TRANSFER_HELP = (
-    "Does it transfer? The maps of these methods of each attacked input are compared with those of the input as it "
-    "was, by rank change and sum change. A method that is attacked is always asked after its own attacks."
+    "Does the attack transfer? Compares the maps of these methods before and after each attack by rank change and sum "
+    "change. An attacked method is always measured after its own attacks."
 )
-TRANSFER_LIMITS = "Of other methods' maps there are rank change and sum changes; the rest is of the model alone."
+TRANSFER_LIMITS = "Other methods have only a rank change and sum changes; the other measures describe the model."
 OWN_MAPS = "Each attacked method's own"
-MANY_ABOUT = "Runs the attack above, with its settings, on random examples of the data set."
-MANY_EMPTY = "Press **Attack them all** to start. The job continues while you use other pages."
-MANY_FAILED = "Some attacks failed and are not in the numbers. The reasons are listed below."
+MANY_ABOUT = "The attack above, with the same settings, on random examples of the data set."
+MANY_EMPTY = "Press **Attack all examples** to start. The job continues while you use other pages."
+MANY_FAILED = "Some attacks ended with an error and are excluded. The reasons are listed below."
 NamedSentence = tuple[str, str]
 """A name and a sentence about it."""
 SIGN = "✗"
@@ -68,47 +67,53 @@ PROBLEM_TITLES = {
     CLASS_CHANGED: f"{SIGN} Class changed, not fooled",
     BROKEN: f"{SIGN} Constraint broken, not fooled",
 }
-"""Outcomes that do not count as fooled, with a sign, so that color is not all that tells them."""
+"""Outcomes that do not count as fooled, marked by a sign as well as by color."""
 FAILED_WORDS = (
-    "the ascent left the class for good or broke off, and found nothing before. This says nothing about the map: "
-    "it is not a robust one"
+    "no solution was found: the search ended in another class or at a non-finite value. This says nothing about the map"
 )
-NO_SUM = "none: a map is zero everywhere, so it cannot be divided by its sum"
+NO_SUM = "undefined: a map is zero everywhere"
 COUNTED_EXAMPLES = {"all": "", "right": " that the model gets right", "wrong": " that the model gets wrong"}
-"""The rest of the noun "examples", by which of them count."""
+"""Completes the noun "examples" for each choice of examples."""
 
 
 def result_title(result: AttackResult) -> str:
-    """The title of the input after this attack."""
+    """Title of the column after this attack."""
     return f"After, {OBJECTIVE_TITLES[str(result.attack['objective'])].lower()}"
 
 
 def headline(result: AttackResult) -> NamedSentence:
-    """The main result: what became of the top features, and of the prediction."""
+    """The objective, and a sentence on the top features and the prediction."""
     name = OBJECTIVE_TITLES[str(result.attack["objective"])]
     if result.outcome == FAILED:
         return name, FAILED_WORDS
-    return name, f"{_describe_top(result)}{_describe_answer(result)}"
+    return name, f"{describe_top(result)}{_describe_answer(result)}"
 
 
 def summarize_attacks(results: Sequence[AttackResult], title: str) -> str:
-    """Whether the method of this title was fooled by any of the attacks, in one sentence."""
+    """The answer in one sentence: whether any of the attacks fooled the method of this title, and by how much.
+
+    The attack that is named replaced the most features; of equals it is the last, which is the constrained one.
+    """
     fooled = [result for result in results if result.outcome == FOOLED]
     if any(map(replaced, fooled)):
-        return f"{title} can be fooled here."
+        best = max(reversed(fooled), key=replaced)
+        left, k, unit = replaced(best), best.k, _unit(best)
+        what = f"the top {unit}" if k == 1 else f"{'all' if left == k else f'{left} of the'} top {k} {plural(unit)}"
+        objective = OBJECTIVE_TITLES[str(best.attack["objective"])].lower()
+        return f"{title} can be fooled here: the {objective} attack replaced {what}{_describe_answer(best)}."
     if fooled:
-        return f"{title} keeps its top {plural(_unit(fooled[0]))} here, but in another order."
+        return f"{title} keeps its top {plural(_unit(fooled[0]))} here, but in a different order."
     if any(result.outcome == ROBUST for result in results):
-        return f"No attack that counts changed the top of {title} here; a stronger one might."
+        return f"No valid attack changed the top {plural(_unit(results[0]))} of {title} here; a stronger one might."
     return (
         f"Nothing can be concluded about {title} here: every attack failed, changed the class or broke its constraint."
     )
 
 
 def summarize_fooled(scores: Sequence[AttackScore], titles: Mapping[str, str], which: str = "all") -> list[str]:
-    """How many examples each attacked method was fooled on, a sentence for each model and objective.
+    """The number of examples on which each attacked method was fooled, a sentence per model and objective.
 
-    `which`: the examples that count, a key of `COUNTED_EXAMPLES`.
+    `which`: the included examples, a key of `COUNTED_EXAMPLES`.
     """
     groups: dict[tuple[str, str], list[str]] = {}
     for score in scores:
@@ -130,7 +135,7 @@ def _describe_fooled(score: AttackScore, titles: Mapping[str, str], which: str) 
 
 
 def replaced(result: AttackResult) -> int:
-    """How many features of the top k are no longer among the top k."""
+    """Number of top-k features that are no longer in the top k."""
     k = result.k
     return len(set(result.order_before[:k].tolist()) - set(result.order_after[:k].tolist()))
 
@@ -139,8 +144,8 @@ def _unit(result: AttackResult) -> str:
     return "token" if result.grid is None else "patch"
 
 
-def _describe_top(result: AttackResult) -> str:
-    """What became of the top k features."""
+def describe_top(result: AttackResult) -> str:
+    """Describe the change in the top k features."""
     left, k, unit = replaced(result), result.k, _unit(result)
     if k == 1:
         return f"the top {unit} {'was replaced' if left else 'did not change'}"
@@ -149,18 +154,18 @@ def _describe_top(result: AttackResult) -> str:
         return f"all top-{k} {units} were replaced"
     if left:
         return f"{left} of the top {k} {units} {'was' if left == 1 else 'were'} replaced"
-    return f"the top {k} {units} {'are the same in another order' if result.rank_change else 'did not change'}"
+    return f"the top {k} {units} {'are the same in a different order' if result.rank_change else 'did not change'}"
 
 
 def titled_headline(result: AttackResult) -> NamedSentence:
-    """The headline, with the reason why the attack does not count as fooled in its name."""
+    """The headline; its name says why the attack does not count as fooled, if it does not."""
     name, sentence = headline(result)
     problem = PROBLEM_TITLES.get(result.outcome)
     return (f"{name}: {problem}" if problem else name), sentence
 
 
 def _describe_answer(result: AttackResult) -> str:
-    """What became of the prediction, as the rest of a sentence."""
+    """Describe the change in the prediction, as the end of a sentence."""
     if result.class_kept is None:
         broken = f", but {_describe_break(result)}" if result.outcome == BROKEN else ""
         return broken or f"; score {_describe_probability(result)}"
@@ -176,20 +181,20 @@ def _describe_answer(result: AttackResult) -> str:
 
 
 def measure_lines(result: AttackResult) -> Iterator[NamedSentence]:
-    """The measures of the thesis in words, and how the attack went."""
+    """The measures of the thesis in words, and how the attack ended."""
     yield "Rank change", f"{percent(result.rank_change)}: {_describe_ranks(result)}"
     yield "Top-k sum change", f"{signed(result.top_k_sum_change)}: total drop in the top-k scores"
     normalized = result.top_k_sum_change_normalised
     yield (
-        "Normalised sum",
-        NO_SUM if normalized is None else f"{signed(normalized)}, each map divided by its sum of sizes",
+        "Normalized sum change",
+        NO_SUM if normalized is None else f"{signed(normalized)}: each map divided by its sum of absolute values",
     )
     yield "Score change" if result.prediction.regression else "Probability change", _describe_probability(result)
     if result.class_kept is not None:
         yield "Class", _describe_class(result)
     if result.attack["objective"] != "unconstrained":
-        yield "Constraint", "kept" if result.constraint_kept else f"{SIGN} broken: {_describe_limit(result)}"
-    yield "Moved", _describe_change(result)
+        yield "Constraint", "met" if result.constraint_kept else f"{SIGN} broken ({_describe_limit(result)})"
+    yield "Change", _describe_change(result)
     yield "Run", _describe_run(result)
 
 
@@ -197,7 +202,7 @@ def _describe_ranks(result: AttackResult) -> str:
     changed, unit = round(result.rank_change * result.k), "token" if result.grid is None else "patch"
     if result.k == 1:
         return f"{'another' if changed else 'the same'} {unit} ranks first"
-    return f"another {unit} at {changed} of the first {result.k} ranks"
+    return f"another {unit} holds {changed} of the top {result.k} ranks"
 
 
 def _describe_probability(result: AttackResult) -> str:
@@ -212,7 +217,7 @@ def _describe_probability(result: AttackResult) -> str:
 
 def _describe_class(result: AttackResult) -> str:
     now = result.prediction_after.labels[result.prediction_after.index]
-    return f"kept: {now}" if result.class_kept else f"{SIGN} not kept: {now} now"
+    return f"unchanged: {now}" if result.class_kept else f"{SIGN} changed to {now}"
 
 
 def _describe_break(result: AttackResult) -> str:
@@ -221,10 +226,10 @@ def _describe_break(result: AttackResult) -> str:
 
 
 def _describe_limit(result: AttackResult) -> str:
-    """The change up to which the constraint counts as kept."""
+    """The largest change that meets the constraint."""
     if result.prediction.regression:
-        return f"at most {TOLERANCE:g} is allowed"
-    return f"at most {100 * TOLERANCE:g} points and the same class are allowed"
+        return f"allowed: at most {TOLERANCE:g}"
+    return f"allowed: at most {100 * TOLERANCE:g} points in the same class"
 
 
 def _describe_change(result: AttackResult) -> str:
@@ -232,24 +237,25 @@ def _describe_change(result: AttackResult) -> str:
     what = "color (0 to 1)" if result.attack["place"] == PIXELS else "number of an embedding"
     reach = describe_epsilon(from_mapping(AttackParams, result.attack, "attack"), result.relative_epsilon)
     more = f". {reach[0].upper()}{reach[1:]}" if reach else ""
-    return f"each {what} by at most ε = {plain(bound)}; the largest moved by {plain(largest)}{more}"
+    return f"at most ε = {plain(bound)} for each {what}; the largest is {plain(largest)}{more}"
 
 
 def _describe_run(result: AttackResult) -> str:
-    kept = "the input as it was is kept" if result.best is None else f"step {result.best:,} is kept"
     source = "from the cache" if result.cached else seconds(result.seconds)
     starts = int(str(result.attack["starts"]))
-    which = f", from start {result.start + 1} of {starts}" if starts > 1 else ""
-    return f"{count(result.steps, 'step')}, {kept}{which}; {source}"
+    which = f", start {result.start + 1} of {starts}" if starts > 1 else ""
+    if result.best is None:
+        return f"no improvement in {count(result.steps, 'step')}{which}; {source}"
+    return f"best result at step {result.best:,} of {result.steps:,}{which}; {source}"
 
 
 def describe_starts(starts: int) -> str:
-    """The number of starts of each attack; empty where there is one."""
-    return f" from {count(starts, 'start')} each" if starts > 1 else ""
+    """The number of starts of each attack; empty if there is one."""
+    return f", {count(starts, 'start')} each" if starts > 1 else ""
 
 
 def result_notes(results: Sequence[AttackResult]) -> list[str]:
-    """The notes of the engine, each once; with its attack, where not of all."""
+    """The notes of the engine without duplicates; a note that does not hold for all attacks names its attack."""
     by_note: dict[str, list[AttackResult]] = {}
     for result in results:
         for note in result.notes:
@@ -268,7 +274,7 @@ def describe_experiment(result: AttackExperimentResult, size: int) -> str:
 
 
 def summarize_means(scores: Sequence[AttackScore], titles: Mapping[str, str]) -> str:
-    """The methods whose maps changed least and most, of means by one objective on one model."""
+    """The methods with the smallest and the largest mean, for the first model and objective."""
     scored = [score for score in scores if score.value is not None]
     first = scored[0].key if scored else None
     own = [one for one in scored if first and (one.key.model, one.key.objective) == (first.model, first.objective)]
@@ -283,7 +289,7 @@ def summarize_means(scores: Sequence[AttackScore], titles: Mapping[str, str]) ->
 
 
 def excluded_lines(result: AttackExperimentResult, titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """For each reason: how many examples on each model, and by which methods."""
+    """For each reason: the number of examples on each model, and the methods."""
     examples: dict[tuple[str, str], set[int]] = {}
     methods: dict[tuple[str, str], dict[str, None]] = {}
     for skip in (*result.skips, *result.excluded):
@@ -297,7 +303,7 @@ def excluded_lines(result: AttackExperimentResult, titles: Mapping[str, str]) ->
 
 
 def cite_attack(result: AttackResult) -> str:
-    """One sentence on the model and the settings that gave these numbers."""
+    """Cite the model and the settings of the attack."""
     origin = result.provenance
     settings = ", ".join(f"{name} = {value}" for name, value in result.attack.items() if name != "objective")
     return (
@@ -307,6 +313,6 @@ def cite_attack(result: AttackResult) -> str:
 
 
 def attack_references(result: AttackResult, methods: Mapping[str, Explainer]) -> list[str]:
-    """The attack, and the method that was attacked."""
+    """References of the attack and of the attacked method."""
     method = methods[result.provenance.method]
     return [CITED, f"{method.title} ({method.id}, version {method.version}): {method.citation.rstrip('.')}."]

@@ -1,4 +1,4 @@
-"""The attacks on one example: the run, before and after, how far what was moved, other methods."""
+"""Attacks on one example: the run, the maps before and after, other methods, the change of the input."""
 
 from __future__ import annotations
 
@@ -15,40 +15,38 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.adversarial.before_after import (
     MapView,
+    answer_html,
     before_after_html,
     build_columns,
     build_map,
     build_maps,
     describe_pale_map,
-    headlines_html,
     map_html,
     pictures_html,
     rank_moves,
+    ranks_html,
     share_scale,
     size_maps,
     sizes_html,
     use_adversarial_styles,
 )
 from components.adversarial.charts import CURVES, AttackCurve, curve_chart
-from components.adversarial.controls import OPEN, Opened, key
+from components.adversarial.controls import Opened, key
 from components.adversarial.descriptions import (
     CAUTION,
     EMPTY,
     NEAREST,
-    NOT_ATTACKED,
     OBJECTIVE_TITLES,
     STOPPED,
-    TRANSFER,
     WRONG_PREDICTION,
     describe_starts,
     result_notes,
     result_title,
 )
 from components.adversarial.export import ExampleExport, example_export_area
-from components.adversarial.state import PATH, SCALES, AdversarialState, parse_settings
+from components.adversarial.state import PATH, AdversarialState, parse_settings
 from components.compute import STOPPED as STOPPED_KEYS
 from components.compute import is_stopped, run_cached
-from components.controls import PERSIST
 from components.errors import describe_error, show_error, show_note
 from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus, true_class
@@ -71,18 +69,14 @@ from engine.store import result_store
 from engine.vision.view import read_view
 
 REQUESTED = "adversarial_asked"
-"""In the session: the cache keys of attacks that the person wants run."""
+"""Session key: cache keys of the attacks to run."""
 FAILURES = "adversarial_failed"
-"""In the session: why attacks failed, by their cache keys."""
+"""Session key: error messages of failed attacks by cache key."""
 DRAW_SECONDS = 1.0
-TRANSFER_TITLE = "Does it fool other methods?"
 
 
 class LiveAttack:
-    """The steps of an attack while it runs, for every session that follows it.
-
-    The attacking thread adds, pages read.
-    """
+    """The steps of a running attack: the attacking thread adds them, the pages of all sessions read them."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
@@ -90,7 +84,7 @@ class LiveAttack:
         self.steps = 0
 
     def add(self, step: StepValues) -> None:
-        """The values of a step, where they are numbers."""
+        """Add the values of a step if they are finite."""
         values = [float(own[0]) for own in (step.objective, step.rank_change, step.probability)]
         with self._lock:
             self.steps = step.steps
@@ -99,18 +93,18 @@ class LiveAttack:
 
     @property
     def share(self) -> float:
-        """The share that is done, from 0 to 1."""
+        """Progress from 0 to 1."""
         with self._lock:
             return self._points[-1][0] / self.steps if self._points and self.steps else 0.0
 
     @property
     def words(self) -> str:
-        """The progress in words; empty before the first step."""
+        """Progress in words; empty before the first step."""
         with self._lock:
             return f"step {self._points[-1][0]:,} of {self.steps:,}" if self._points else ""
 
     def trajectory(self) -> Trajectory:
-        """The steps so far, thinned; whether the class was another is not known yet."""
+        """The steps so far, thinned. Class changes are not known yet."""
         with self._lock:
             points = np.array(self._points, dtype=np.float64).reshape(-1, 4)
         kept = np.ones(len(points), dtype=bool)
@@ -123,19 +117,19 @@ _live: dict[str, LiveAttack] = {}
 
 
 def live_attack(key: str) -> LiveAttack:
-    """The attack that runs under a cache key; a new one where none does."""
+    """The running attack of a cache key, or a new one."""
     with _lock:
         return _live.setdefault(key, LiveAttack())
 
 
 def forget(key: str) -> None:
-    """Remove it when the attack is over."""
+    """Remove a finished attack."""
     with _lock:
         _live.pop(key, None)
 
 
 def run_area(state: AdversarialState, place: DeltaGenerator) -> list[AttackResult]:
-    """The cached attacks, and those that were requested, computed now. `place`: for errors."""
+    """Return cached attacks and compute requested ones. `place`: for errors."""
     try:
         requests = {attack_key(one): one for one in (state.request(objective) for objective in state.objectives)}
     except Exception as error:
@@ -150,15 +144,15 @@ def run_area(state: AdversarialState, place: DeltaGenerator) -> list[AttackResul
 
 
 def describe_run_cost(state: AdversarialState, attacks: int) -> str:
-    """The most that a run costs, in passes of the model."""
+    """The largest cost of a run in passes through the model."""
     params = parse_settings(state.kind, state.strength)
     nodes = state.points if state.method == PATH else 1
     passes = attacks * params.starts * params.steps * nodes
-    path = f", each at {nodes} points of the path" if nodes > 1 else ""
+    path = f", {nodes} points on the path" if nodes > 1 else ""
     starts = describe_starts(params.starts)
     return (
-        f"{count(attacks, 'attack')}{starts} of at most {count(params.steps, 'step')}{path}: {passes:,} "
-        f"{'pass' if passes == 1 else 'passes'} forwards through the model, and two backwards for each."
+        f"{count(attacks, 'attack')}{starts}, at most {count(params.steps, 'step')}{path}: {passes:,} forward "
+        f"{'pass' if passes == 1 else 'passes'} with two backward passes each."
     )
 
 
@@ -177,7 +171,7 @@ def _request_run(keys: list[str]) -> None:
 
 
 def _run(request: AttackRequest, own: str) -> AttackResult | None:
-    """One attack, from the cache or run with its progress; None after an error. `own`: its cache key."""
+    """An attack from the cache or computed with its progress; None after an error. `own`: its cache key."""
     title, failed = OBJECTIVE_TITLES[str(request.attack["objective"])], st.session_state.setdefault(FAILURES, {})
     progress, curves = st.empty(), st.empty()
     if is_stopped(own):
@@ -203,7 +197,7 @@ def _run(request: AttackRequest, own: str) -> AttackResult | None:
 
 
 def _show_failure(own: str, title: str, why: str) -> None:
-    """Show a failure, which is not tried again by itself."""
+    """Show an error and a button to try again."""
     show_error(f"{title}: {why}")
     st.button("Try again", key=f"adversarial_again.{own}", on_click=lambda: st.session_state[FAILURES].pop(own, None))
 
@@ -218,7 +212,7 @@ def _compute(request: AttackRequest, own: str, token: CancelToken) -> AttackResu
 def _progress_callback(
     request: AttackRequest, own: str, title: str, progress: DeltaGenerator, curves: DeltaGenerator
 ) -> Callable[[str], None]:
-    """A callback that draws the progress at each tick, and the curves now and then."""
+    """A callback that draws the progress at each tick and the curves every `DRAW_SECONDS`."""
     line, last_draw = ProgressLine(progress, [own], title), [0.0]
 
     def tick(words: str) -> None:
@@ -236,11 +230,11 @@ def draw_curves(attacks: Sequence[AttackCurve], place: DeltaGenerator, regressio
     """Objective, rank change and probability side by side."""
     columns = place.container().columns(len(CURVES), gap="small")
     for column, (curve, title) in zip(columns, CURVES.items(), strict=True):
-        column.altair_chart(curve_chart(attacks, curve, browser_theme(), regression), alt=f"{title} along the steps")
+        column.altair_chart(curve_chart(attacks, curve, browser_theme(), regression), alt=f"{title} by step")
 
 
 def model_picture(state: AdversarialState, results: list[AttackResult]) -> np.ndarray | None:
-    """The picture as the model sees it before the attack; None of a text."""
+    """The picture as the model sees it before the attack; None for texts."""
     if not isinstance(state.focus, PictureFocus) or state.focus.picture is None:
         return None
     shown = next((result.picture for result in results if result.picture is not None), None)
@@ -248,7 +242,7 @@ def model_picture(state: AdversarialState, results: list[AttackResult]) -> np.nd
 
 
 def describe_wrong_prediction(state: AdversarialState, opened: Opened, result: AttackResult) -> str:
-    """A sentence where the model was wrong about the example before; empty where it was right or that is not known."""
+    """A sentence if the model was wrong before the attack; empty if it was right or that is unknown."""
     if result.prediction.regression:
         return ""
     label, true = _truth(state, opened, result.prediction.labels)
@@ -258,7 +252,7 @@ def describe_wrong_prediction(state: AdversarialState, opened: Opened, result: A
 
 
 def _truth(state: AdversarialState, opened: Opened, labels: tuple[str, ...]) -> tuple[str, int | None]:
-    """The label in the data set's words, and the model's class that it is."""
+    """The label's name in the data set, and the index of the model's class."""
     focus = state.focus
     if isinstance(focus, PictureFocus):
         if focus.own or not isinstance(opened, OpenPictures):
@@ -275,19 +269,11 @@ def _truth(state: AdversarialState, opened: Opened, labels: tuple[str, ...]) -> 
 
 
 def transfer_area(state: AdversarialState, results: Sequence[AttackResult], methods: Mapping[str, Explainer]) -> None:
-    """The choice of methods, and a row of maps for each. Nothing is computed while it is closed."""
-    if not st.toggle(TRANSFER_TITLE, key=key(state.kind, f"{OPEN}others"), help=TRANSFER, persist_state=PERSIST):
-        return
-    options = [id for id in methods if id != state.method]
-    st.pills(
-        "Other methods", options, selection_mode="multi", key=key(state.kind, "others"), help=NOT_ATTACKED,
-        format_func=lambda id: methods[id].title if id in methods else id, persist_state=PERSIST,
-    )  # fmt: skip
-    selected = [id for id in options if id in state.others]
-    if not selected:
-        show_note("No other method is chosen. Pick one or more.")
-    for id in selected:
-        _transfer_row(state, results, methods[id])
+    """A row of maps for each other method, where they are shown."""
+    if "others" in state.opened:
+        for id in methods:
+            if id != state.method and id in state.others:
+                _transfer_row(state, results, methods[id])
 
 
 def _transfer_row(state: AdversarialState, results: Sequence[AttackResult], method: Explainer) -> None:
@@ -298,7 +284,7 @@ def _transfer_row(state: AdversarialState, results: Sequence[AttackResult], meth
 
 
 def _transfer_result(state: AdversarialState, result: AttackResult, method: Explainer) -> TransferResult | None:
-    """The maps of one method, from the cache or computed; None after an error."""
+    """The maps of a method, from the cache or computed; None after an error."""
     request = state.request(str(result.attack["objective"]))
     own = partial(transfer_key, request, method.id, {})
 
@@ -307,7 +293,7 @@ def _transfer_result(state: AdversarialState, result: AttackResult, method: Expl
             return measure_transfer(request, result, method.id, {})
 
     return run_with_progress(
-        st.empty(), own, f"{method.title}, {result_title(result).lower()}", "Stopped before these maps were made.",
+        st.empty(), own, f"{method.title}, {result_title(result).lower()}", "Stopped before these maps were computed.",
         lambda tick: run_cached(own(), work, tick),
     )  # fmt: skip
 
@@ -315,13 +301,14 @@ def _transfer_result(state: AdversarialState, result: AttackResult, method: Expl
 def transfer_row_html(
     state: AdversarialState, pairs: Sequence[tuple[AttackResult, TransferResult]], method: Explainer
 ) -> str:
-    """A method's map before, then after each attack, on one scale."""
+    """A method's maps before and after each attack, on the scale of the page."""
     first, results = pairs[0], [result for result, _ in pairs]
     example = state.input
     assert example is not None
     signed_map = method.is_signed({})
     scores = [first[1].before, *(other.after for _, other in pairs)]
-    views = share_scale([build_map(first[0], own, example, signed_map) for own in scores])
+    views = [build_map(first[0], own, example, signed_map) for own in scores]
+    views = share_scale(views) if state.scale == "one" else views
     picture = model_picture(state, results)
     style = "" if picture is None else picture_style(picture, scope=".xg-others")
     cells = "".join(f"<div>{cell}</div>" for cell in _transfer_cells(views, pairs))
@@ -336,51 +323,48 @@ def _transfer_cells(views: Sequence[MapView], pairs: Sequence[tuple[AttackResult
     for view, (result, other) in zip(views[1:], pairs, strict=True):
         title = result_title(result)
         words = f'<p class="xg-small">{describe_transfer(other)}</p>'
-        yield f'<p class="xg-small">{escape(title)}</p>{map_html(view, title)}{words}'
+        rank_change = f"<b>rank change {percent(other.rank_change)}</b>"
+        yield f'<p class="xg-small">{escape(title)}: {rank_change}</p>{map_html(view, title)}{words}'
 
 
 def describe_transfer(other: TransferResult) -> str:
-    """The change of the method's own top."""
+    """The drop in the scores of the method's own top features."""
     normalized = other.top_k_sum_change_normalised
     more = "" if normalized is None else f", normalized {signed(normalized)}"
-    return (
-        f"<b>Rank change {percent(other.rank_change)}</b> of its own first {other.k} · "
-        f"top-k sum change {signed(other.top_k_sum_change)}{more}"
-    )
+    return f"Scores of its own top {other.k}: sum change {signed(other.top_k_sum_change)}{more}"
 
 
 def attack_area(
     state: AdversarialState, methods: Mapping[str, Explainer], opened: Opened, place: DeltaGenerator
 ) -> None:
-    """The run and its results."""
+    """The run and its results, the answer first."""
     results = run_area(state, place)
     example = state.input
     if not results or example is None:
         return
     use_adversarial_styles()
-    st.html(headlines_html(results, methods[state.method].title))
+    title = methods[state.method].title
+    st.html(answer_html(results, title))
     if wrong := describe_wrong_prediction(state, opened, results[0]):
         show_note(wrong)
     for note in result_notes(results):
         show_note(note)
     picture = model_picture(state, results)
-    st.segmented_control(
-        "Colors", list(SCALES), key=key(state.kind, "scale"), required=True, format_func=SCALES.__getitem__,
-        persist_state=PERSIST, help="Own scales show the order in each map; one scale shows whose scores grew.",
-    )  # fmt: skip
     maps = build_maps(results, methods[state.method], example, shared=state.scale == "one")
     if pale := describe_pale_map(maps):
         st.caption(pale)
-    st.html(before_after_html(build_columns(results, maps, picture)))
+    st.html(before_after_html(build_columns(results, maps, picture), title))
+    transfer_area(state, results, methods)
     st.caption(CAUTION)
+    st.subheader("Ranks and measures", anchor=False)
+    st.html(ranks_html(results))
     _changes_area(results, example, picture)
     _curves_area(results)
-    transfer_area(state, results, methods)
     example_export_area(ExampleExport(state, results, maps, picture, methods))
 
 
 def _changes_area(results: list[AttackResult], example: object, picture: object) -> None:
-    """The changes of tokens or patches."""
+    """The change of each token or patch."""
     st.subheader("What changed in the input", anchor=False)
     if any(result.picture is not None for result in results):
         st.html(pictures_html(results))
@@ -388,7 +372,7 @@ def _changes_area(results: list[AttackResult], example: object, picture: object)
     if isinstance(example, Example):
         for result in results:
             with st.expander(
-                f"{result_title(result)}: each token and its nearest words",
+                f"{result_title(result)}: tokens and nearest words",
                 key=f"adversarial.near.{result_title(result)}",
             ):
                 st.caption(NEAREST)
@@ -396,15 +380,15 @@ def _changes_area(results: list[AttackResult], example: object, picture: object)
 
 
 def tokens_table(result: AttackResult) -> pd.DataFrame:
-    """A row a token that is ranked: its places and scores, how far it was moved, and the words near it."""
+    """One row per ranked token: ranks before and after, size of the change, nearest words."""
     own = rank_moves(result.features.tolist(), result.order_before, result.order_after)
     rows = [
         {
             "Token": result.tokens[move.position].text,
-            "Place before": move.before,
-            "Place after": move.after,
+            "Rank before": move.before,
+            "Rank after": move.after,
             "Largest change": _round(result.largest[move.position]),
-            "Length of the change": _round(result.length[move.position]),
+            "Euclidean norm": _round(result.length[move.position]),
             "Nearest words": _nearest_text(result, move.position),
         }
         for move in sorted(own, key=lambda move: move.position)
@@ -421,8 +405,8 @@ def _round(value: float) -> float:
 
 
 def _curves_area(results: Sequence[AttackResult]) -> None:
-    """The curves along the steps."""
-    st.subheader("Along the steps", anchor=False)
+    """The curves by step."""
+    st.subheader("Optimization steps", anchor=False)
     attacks = [AttackCurve(str(result.attack["objective"]), result.trajectory, result.best) for result in results]
     draw_curves(attacks, st.empty(), results[0].prediction.regression)
-    st.caption("Large point: the step that was chosen. Small points: steps with another predicted class.")
+    st.caption("Large point: the best step. Small points: steps with another predicted class.")

@@ -1,4 +1,4 @@
-"""Attacks on many examples: the job, bars with intervals by method and objective, the examples of a bar."""
+"""Attacks on many examples: the job, bars with intervals by method and objective, the examples behind a bar."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
-from components.adversarial.before_after import fooled_html, problems_html, use_adversarial_styles
+from components.adversarial.before_after import sentences_html, use_adversarial_styles
 from components.adversarial.charts import axis_span, means_chart
 from components.adversarial.controls import MANY, Opened, key, open_example, put
 from components.adversarial.descriptions import (
@@ -45,17 +46,19 @@ from engine.registry import Explainer
 from engine.request import Example
 
 PAGE = "adversarial_many"
-"""The keys of the job's widgets start so."""
-START = "Attack them all"
+"""Prefix of the widget keys of the job."""
+START = "Attack all examples"
 LONGEST = 70
 BESIDE = 2
-"""Charts side by side."""
+"""Number of charts side by side."""
 
 
-def experiment_area(state: AdversarialState, methods: Mapping[str, Explainer], opened: Opened) -> None:
-    """An error in the plan, or the work and its results."""
+def experiment_area(
+    state: AdversarialState, methods: Mapping[str, Explainer], opened: Opened, answer: DeltaGenerator
+) -> None:
+    """The job and its results, or an error in the plan. `answer`: the place of the sentences that answer first."""
     if not state.many.methods:
-        show_note("No method is chosen. Pick one or more.")
+        show_note("No method is chosen. Choose one or more.")
         return
     try:
         plan = state.plan()
@@ -68,7 +71,7 @@ def experiment_area(state: AdversarialState, methods: Mapping[str, Explainer], o
         return
     work_area(PAGE, plan, status, describe_experiment_cost, MANY_FAILED, START, MANY_EMPTY)
     if status.results.found:
-        _results_area(state, status.results.sample, status.results.found[0], methods, opened)
+        _results_area(state, status.results.sample, status.results.found[0], methods, opened, answer)
 
 
 def describe_experiment_cost(plan: AttackPlan, status: PlanStatus) -> str:
@@ -79,21 +82,15 @@ def describe_experiment_cost(plan: AttackPlan, status: PlanStatus) -> str:
              count(len(plan.models), "model")]  # fmt: skip
     params = plan.attack_params(plan.objectives[0])
     others = size * len(plan.models) * sum(len(plan.transfer_methods(method)) for _, method in plan.pairs)
-    more = f", then {count(others, 'map')} by the methods that are asked" if others else ""
-    attacks = f"{count(number, 'attack')}{describe_starts(params.starts)} of at most {count(params.steps, 'step')}"
+    more = f", then {count(others, 'map')} of other methods" if others else ""
+    attacks = f"{count(number, 'attack')}{describe_starts(params.starts)}, at most {count(params.steps, 'step')}"
     return f"{', '.join(counts)}: {attacks}{more}. {FINDS}"
 
 
 def _results_area(
     state: AdversarialState, sample: Sample, result: AttackExperimentResult, methods: Mapping[str, Explainer],
-    opened: Opened,
+    opened: Opened, answer: DeltaGenerator,
 ) -> None:  # fmt: skip
-    st.caption(describe_experiment(result, len(sample.indices)))
-    if problems := list(result.problems):
-        use_adversarial_styles()
-        st.html(problems_html(problems))
-    for line in result.notes:
-        show_note(line)
     titles = {id: method.title for id, method in methods.items()}
     _view_controls(state, result, titles)
     which = state.many.which
@@ -103,8 +100,13 @@ def _results_area(
         show_note(f"No example is {WHICH[which].lower()}. Choose All.")
         return
     use_adversarial_styles()
-    st.html(fooled_html(summarize_fooled(selected.scores, titles, which)))
+    answer.html(sentences_html(summarize_fooled(selected.scores, titles, which)))
+    answer.caption(describe_experiment(result, len(sample.indices)))
     _charts(state, means)
+    if problems := list(result.problems):
+        st.html(sentences_html([], problems))
+    for line in result.notes:
+        show_note(line)
     _examples_area(state, sample, means, opened)
     with st.expander("Numbers and files", key="adversarial.many.numbers", on_change="rerun") as box:
         if box.open:
@@ -113,7 +115,7 @@ def _results_area(
             experiment_export_area(state, result)
     lines = excluded_lines(result, titles)
     if lines:
-        with st.expander(f"Left out: {count(len(lines), 'reason')}", key="adversarial.left_out"):
+        with st.expander(f"Excluded: {count(len(lines), 'reason')}", key="adversarial.left_out"):
             st.html(skip_reasons_html(lines))
 
 
@@ -126,25 +128,25 @@ def _view_controls(state: AdversarialState, result: AttackExperimentResult, titl
         if result.plan.transfer:
             _maps_control(state, result, titles)
         st.segmented_control(
-            "Examples that count", list(WHICH), key=key(state.kind, f"{MANY}which"), required=True,
+            "Include examples", list(WHICH), key=key(state.kind, f"{MANY}which"), required=True,
             format_func=WHICH.__getitem__, persist_state=PERSIST,
         )  # fmt: skip
 
 
 def _maps_control(state: AdversarialState, result: AttackExperimentResult, titles: Mapping[str, str]) -> None:
-    """The choice of maps: each attacked method's own, or those of all after an attack on one."""
+    """The choice of maps: each attacked method's own, or those of all methods after attacks on one."""
     name = key(state.kind, f"{MANY}of")
     known = ["", *result.plan.methods]
     if state.many.of not in known:
         st.session_state[name] = ""
     st.selectbox(
         "Maps", known, key=name, width=300, persist_state=PERSIST, help=TRANSFER,
-        format_func=lambda id: f"All, after an attack on {titles.get(id, id)}" if id else OWN_MAPS,
+        format_func=lambda id: f"All, after attacks on {titles.get(id, id)}" if id else OWN_MAPS,
     )  # fmt: skip
 
 
 def _charts(state: AdversarialState, means: ExperimentMeans) -> None:
-    """A chart a model, on the same axis, two beside each other; on a telephone one below the other."""
+    """A chart per model, on the same axis, two side by side; on narrow screens below each other."""
     st.caption(METRICS[state.many.measure].about)
     span = axis_span(means.scores)
     for start in range(0, len(means.models), BESIDE):
@@ -163,12 +165,12 @@ def _chart(state: AdversarialState, means: ExperimentMeans, model: str, span: Ax
     st.altair_chart(
         means_chart(means.model_scores(model), means.frame, means.methods_with_baselines, means.plan.objectives, span),
         key=name, on_select=partial(_pick, state.kind, name), selection_mode=PICKED,
-        alt=f"{METRICS[state.many.measure].title} by method and objective on {model}; its numbers stand below",
+        alt=f"{METRICS[state.many.measure].title} by method and objective on {model}; the numbers are below",
     )  # fmt: skip
 
 
 def _pick(kind: str, name: str) -> None:
-    """List the examples of the bar that was clicked; a click beside all bars lists none."""
+    """List the examples behind the clicked bar; a click outside all bars clears the choice."""
     points = st.session_state[name].selection.get(PICKED) or [{}]
     bar = [points[-1].get(part) for part in ("model", "method", "slice")]
     put(kind, f"{MANY}picked", [str(part) for part in bar] if all(bar) else [])
@@ -177,7 +179,7 @@ def _pick(kind: str, name: str) -> None:
 def examples_of_bar(
     result: AttackExperimentResult, picked: Sequence[str], measure: str, attacked: str = ""
 ) -> list[AttackRow]:
-    """The examples of a bar, the highest value first. `attacked`: by which method; empty for that of the bar."""
+    """The examples behind a bar, highest value first. `attacked`: the attacked method; empty for that of the bar."""
     model, method, objective = picked
     rows = [
         row for row in result.rows
@@ -188,7 +190,7 @@ def examples_of_bar(
 
 
 def _examples_area(state: AdversarialState, sample: Sample, means: ExperimentMeans, opened: Opened) -> None:
-    """The examples of a bar, and a button that opens one above."""
+    """The examples behind a bar, and a button that shows one above."""
     result, titles = means.result, means.frame.titles
     bars = [(model, method, objective) for model in result.plan.models for objective in result.plan.objectives
             for method in means.methods_with_baselines]  # fmt: skip
@@ -197,7 +199,7 @@ def _examples_area(state: AdversarialState, sample: Sample, means: ExperimentMea
     st.session_state[name] = picked
     with st.container(border=True, key="adversarial_examples"):
         st.selectbox(
-            "Examples of a bar", bars, key=name, width=480, persist_state=PERSIST,
+            "Examples behind a bar", bars, key=name, width=480, persist_state=PERSIST,
             format_func=lambda bar: f"{titles.get(bar[1], bar[1])}, {OBJECTIVE_TITLES[bar[2]].lower()}, {bar[0]}",
             on_change=lambda: put(state.kind, f"{MANY}picked", list(st.session_state[name])),
         )  # fmt: skip
@@ -221,18 +223,18 @@ def _open_example_control(
     model, method, objective = bar
     attacked = state.many.of or method
     at = st.selectbox(
-        "Example, the highest value first", list(labels), key=key(state.kind, "view.example"), width=560,
+        "Example, highest value first", list(labels), key=key(state.kind, "view.example"), width=560,
         format_func=labels.__getitem__,
     )  # fmt: skip
     st.button(
-        "Open above", key=key(state.kind, "view.open"), icon=":material/arrow_upward:",
+        "Show above", key=key(state.kind, "view.open"), icon=":material/arrow_upward:",
         on_click=partial(open_example, state, opened, model, int(at), attacked, objective),
     )  # fmt: skip
 
 
 def _label(row: AttackRow, fact: ExampleFacts | None, sample: Sample, excluded: bool) -> str:
-    """Value, place, prediction before the attack, and text. `excluded`: the example does not count in the mean."""
-    parts = [plain(row.value), f"#{row.example}", *([f"{SIGN} not counted"] * excluded)]
+    """Value, index, prediction before the attack, and text. `excluded`: not included in the mean."""
+    parts = [plain(row.value), f"#{row.example}", *([f"{SIGN} excluded"] * excluded)]
     if fact is not None:
         parts.append(f"{fact.predicted} {percent(fact.confidence)}{', wrong' if fact.right is False else ''}")
     return " · ".join([*parts, _example_text(sample, row.example)])

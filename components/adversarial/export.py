@@ -1,4 +1,4 @@
-"""Attacks as files, on one example and on many; how to cite them, and the command that repeats them."""
+"""Files of attacks on one example and on many, their citation, and the command that reproduces them."""
 
 from __future__ import annotations
 
@@ -19,11 +19,12 @@ from PIL import Image
 from components.adversarial.before_after import (
     MapView,
     adversarial_sheet,
+    answer_html,
     before_after_html,
     build_columns,
-    headlines_html,
     pictures_html,
     rank_moves,
+    ranks_html,
     size_maps,
     sizes_html,
 )
@@ -58,21 +59,19 @@ from engine.experiments.run import FORMATS
 from engine.home import product_version
 from engine.registry import Explainer
 
-HTML_HELP = "Before and after as one page that needs no network and runs no script."
-MAPS_HELP = "The maps before and after, light, with what made them and references."
-CSV_HELP = (
-    "A row a token or patch and attack: scores and places before and after, how far it was moved, the attack's outcome."
-)
-JSON_HELP = "Everything but the change of each number: predictions, scores, curves, parameters, notes."
-NPY_HELP = "What is added to each number: an array of tokens or patches by numbers, as NumPy reads it."
-PNG_HELP = "The picture after the attack as the model sees it, rounded to 8 bits a color."
-ROWS_HELP = "A row a model, example, method, objective and measure: what `exegesis attack --out` writes."
-SCORES_HELP = "Every mean with its interval: what `exegesis attack --json` prints."
+HTML_HELP = "Before and after as one HTML file without scripts; works offline."
+MAPS_HELP = "The maps before and after (light theme) with their settings and references."
+CSV_HELP = "One row per token or patch and attack: scores and ranks before and after, size of the change, outcome."
+JSON_HELP = "Everything except the change itself: predictions, scores, curves, parameters, notes."
+NPY_HELP = "The change as a NumPy array: tokens or patches by numbers."
+PNG_HELP = "The picture after the attack as the model sees it, rounded to 8 bits per color."
+ROWS_HELP = "One row per model, example, method, objective and measure: the output of `exegesis attack --out`."
+SCORES_HELP = "All means with intervals: the output of `exegesis attack --json`."
 
 
 @dataclass(frozen=True, eq=False)
 class ExampleExport:
-    """The attacks as the page shows them. `maps`: before, then after each; `seen`: the picture, None of a text."""
+    """The attacks as shown. `maps`: before, then after each attack. `picture`: None for texts."""
 
     state: AdversarialState
     results: Sequence[AttackResult]
@@ -87,7 +86,7 @@ class ExampleExport:
 
     @property
     def citation(self) -> list[str]:
-        """The citation, and references."""
+        """The citation and the references."""
         return [cite_attack(self.results[0]), *attack_references(self.results[0], self.methods)]
 
     @property
@@ -97,16 +96,19 @@ class ExampleExport:
 
 
 def example_html(export: ExampleExport) -> str:
-    """The panel as one file: style inside, no script, nothing fetched, light and dark."""
+    """The result as one HTML file: no script, nothing fetched, light and dark."""
     results, example = list(export.results), export.state.input
     assert example is not None
+    title = export.methods[results[0].provenance.method].title
     pictures = pictures_html(results) if any(result.picture is not None for result in results) else ""
     command = example_command(export.state)
     sections = (
-        headlines_html(results, export.methods[results[0].provenance.method].title)
-        + before_after_html(build_columns(results, export.maps, export.picture))
+        answer_html(results, title)
+        + before_after_html(build_columns(results, export.maps, export.picture), title)
+        + ranks_html(results)
         + f"<p>{escape(CAUTION)}</p>",
-        f"<h2>What was moved</h2>{pictures}{sizes_html(results, size_maps(results, example), export.picture)}",
+        f"<h2>What changed in the input</h2>{pictures}"
+        + sizes_html(results, size_maps(results, example), export.picture),
         f"<h2>Cite this</h2>{citation_html(export.citation[0], export.citation[1:])}"
         + (f"<pre>{escape(command)}</pre>" * bool(command)),
     )
@@ -117,7 +119,7 @@ def example_html(export: ExampleExport) -> str:
 
 
 def example_svg(export: ExampleExport) -> str:
-    """The maps of a text, light."""
+    """The maps of a text as SVG, light."""
     rows = [(title, view) for title, view in export.titled_maps if isinstance(view, TokenMap)]
     return maps_svg(
         [(f"{export.title}. {rows[0][0]}", rows[0][1]), *rows[1:]], [*_headlines(export), *export.citation], dark=False
@@ -125,14 +127,14 @@ def example_svg(export: ExampleExport) -> str:
 
 
 def example_png(export: ExampleExport) -> bytes:
-    """The picture and its maps before and after side by side, light."""
+    """The picture and its maps before and after as PNG, light."""
     assert export.picture is not None
     cards = tuple(PatchCard(title, view, None, "") for title, view in export.titled_maps if isinstance(view, PatchMap))
     return sheet_png(Sheet(export.picture, cards, (export.title, *_headlines(export)), tuple(export.citation)), "light")
 
 
 def example_command(state: AdversarialState) -> str:
-    """The command that makes the same attack; empty of a text or picture of one's own, which is in no data set."""
+    """The command that reproduces the attack; empty for an input that is in no data set."""
     focus = state.focus
     index = None if isinstance(focus, PictureFocus) and focus.own else focus.index
     if index is None:
@@ -151,8 +153,8 @@ def _headlines(export: ExampleExport) -> list[str]:
 
 
 def example_export_area(export: ExampleExport) -> None:
-    """Files to download and how to cite. A file is built when its button is pressed, not before."""
-    st.subheader("Keep", anchor=False)
+    """Draw download buttons and the citation. Each file is built when its button is pressed."""
+    st.subheader("Export", anchor=False)
     state, results, kind, name = export.state, export.results, export.state.kind, "exegesis-attack"
     with st.container(horizontal=True, gap="small", key=key(kind, "keep")):
         file_button(
@@ -196,7 +198,7 @@ def _attack_files(kind: str, name: str, result: AttackResult) -> None:
 
 
 def rank_csv(results: Sequence[AttackResult]) -> str:
-    """A row a ranked position and attack."""
+    """One row per ranked position and attack."""
     rows = [
         {
             "objective": result.attack["objective"], "position": move.position,
@@ -212,21 +214,21 @@ def rank_csv(results: Sequence[AttackResult]) -> str:
 
 
 def results_json(results: Sequence[AttackResult]) -> str:
-    """A list, an object an attack."""
+    """A list with one object per attack."""
     return (
         json.dumps([_result_json(result) for result in results], indent=2, ensure_ascii=False, allow_nan=False) + "\n"
     )
 
 
 def to_npy(values: np.ndarray) -> bytes:
-    """The array as a file."""
+    """The array as a NumPy file."""
     file = io.BytesIO()
     np.save(file, values, allow_pickle=False)
     return file.getvalue()
 
 
 def to_png(pixels: np.ndarray) -> bytes:
-    """The picture as a file."""
+    """The picture as a PNG file."""
     file = io.BytesIO()
     Image.fromarray(pixels).save(file, "PNG", optimize=True)
     return file.getvalue()
@@ -249,7 +251,7 @@ def _result_json(result: AttackResult) -> dict[str, object]:
 
 @dataclass(frozen=True)
 class ExperimentMeans(CaptionedChart):
-    """The means of the chosen measure, of the maps that `ManyExamples.of` chooses."""
+    """Means of the chosen measure for the maps that `ManyExamples.of` selects."""
 
     state: AdversarialState
     result: AttackExperimentResult
@@ -266,19 +268,19 @@ class ExperimentMeans(CaptionedChart):
 
     @property
     def attacked(self) -> str:
-        """The method after whose attacks all maps are drawn; empty for each attacked method's own."""
+        """Show all methods after attacks on this one; empty for each method after its own attacks."""
         return self.state.many.of if self.state.many.of in self.plan.methods and self.plan.transfer else ""
 
     @property
     def methods_with_baselines(self) -> Sequence[str]:
-        """The methods whose maps these are."""
+        """The measured methods."""
         if not self.attacked:
             return self.plan.methods
         return (self.attacked, *self.plan.transfer_methods(self.attacked))
 
     @property
     def models(self) -> list[str]:
-        """The models that have a mean."""
+        """The models with a mean."""
         return [model for model in self.plan.models if self.model_scores(model)]
 
     def model_scores(self, model: str) -> list[AttackScore]:
@@ -297,14 +299,14 @@ class ExperimentMeans(CaptionedChart):
         return key(self.state.kind, f"many.keep.{kind}")
 
     def chart(self, theme: Theme | None = None) -> alt.LayerChart:
-        """All models below each other, as files hold them."""
+        """All models in one chart, for files."""
         frame = replace(self.frame, theme=theme) if theme else self.frame
         return means_chart(
             self.scores, frame, self.methods_with_baselines, self.plan.objectives, axis_span(self.scores), self.models
         )
 
     def caption(self) -> ChartCaption:
-        """The title, citation and command in the file."""
+        """Title, citation and command for the file."""
         what = f"{METRICS[self.state.many.measure].title} under attack"
         of = f" on {self.frame.title(self.attacked)}" if self.attacked else ""
         title = f"{what}{of}, {', '.join(self.models)}, {self.plan.dataset}"
@@ -312,7 +314,7 @@ class ExperimentMeans(CaptionedChart):
 
 
 def experiment_export_area(state: AdversarialState, result: AttackExperimentResult) -> None:
-    """Rows and means as files, and how to repeat them."""
+    """Draw download buttons of rows and means, and the citation."""
     with st.container(horizontal=True, gap="small"):
         for ending, write in FORMATS.items():
             name = f"exegesis-attack.{ending}"
@@ -332,7 +334,7 @@ def experiment_export_area(state: AdversarialState, result: AttackExperimentResu
 
 
 def experiment_command(plan: AttackPlan, index: int | None = None) -> str:
-    """The command that gives the same, without options at their defaults. `index`: of the only example."""
+    """The command that reproduces the plan, without default options. `index`: of a single example."""
     parts = ["exegesis", "attack", "--models", ",".join(plan.models), "--dataset", plan.dataset]
     parts += ["--methods", ",".join(plan.methods)]
     parts += ["--objective", plan.objectives[0] if len(plan.objectives) == 1 else "both"]
@@ -356,7 +358,7 @@ def experiment_command(plan: AttackPlan, index: int | None = None) -> str:
 
 
 def cite_experiment(plan: AttackPlan) -> str:
-    """One sentence on the models, the data and the settings that gave these numbers."""
+    """Cite the models, the data and the settings."""
     return (
         f"Exegesis {product_version()}. Attacks on {', '.join(plan.methods)} of {', '.join(plan.models)} on "
         f"{plan.dataset}, {plan.examples} examples, {' and '.join(plan.objectives)}, seed {plan.seed}, {plan.dtype}."

@@ -1,4 +1,4 @@
-"""The state of the Adversarial page as plain values: read from the link and written back to it."""
+"""State of the Adversarial page as plain values, read from its link and written to it."""
 
 from __future__ import annotations
 
@@ -40,53 +40,53 @@ from engine.request import Input
 NAMES = tuple(field.name for field in dataclasses.fields(AttackParams) if field.name != "objective")
 HELP = {field.name: field.metadata["help"] for field in dataclasses.fields(AttackParams)}
 DEFAULT_PLACE = {"text": PLACES[0], "image": PIXELS}
-"""Pixels for pictures: the attacked picture can be shown."""
+"""Pixels for pictures, so that the attacked picture can be shown."""
 DEFAULT_STEPS = 100
-"""So many change most maps, and take a fifth of the time of the thesis's 500."""
+"""Enough to change most maps, at a fifth of the thesis's 500 steps."""
 EPSILON_TEXTS = {PLACES[0]: "2", PIXELS: "8/255"}
 SettingTexts = dict[str, str]
-"""The settings that are not at their defaults, as texts."""
+"""Non-default settings as texts."""
 METHOD = "gradient_x_input"
 CHOICES = (BOTH, *OBJECTIVES)
 OTHERS = {"text": ("gradient_l2", "attention_rollout", "occlusion"), "image": ("gradient_l2", "attention_rollout")}
-"""Methods whose maps of the attacked input are looked at."""
+"""Other methods whose maps of the attacked input are shown."""
 PATH = "integrated_gradients"
-"""The method that goes along a path: it alone has parameters of its own here."""
+"""The method that integrates along a path, the only one with its own parameters here."""
 MANY_METHODS = ("gradient_l2",)
 MANY_OTHERS = ("gradient_x_input", "attention_rollout")
-EXAMPLES, MOST_EXAMPLES = 4, 1000
-"""So few that the page waits for nobody: `engine.shipped.experiments` has them."""
-SCALES = {"own": "Own scales", "one": "One scale"}
-"""Scales of the colors of the maps before and after."""
+EXAMPLES, MOST_EXAMPLES = 50, 1000
+"""The default number of examples, whose results are shipped (`engine.shipped.experiments`), and the largest."""
+SCALES = {"own": "Own", "one": "Shared"}
+"""Color scales of the maps before and after."""
 MEASURES = ("rank_change", "top_k_sum_change_normalised", "top_k_sum_change", "probability_change",
             "probability_distance", "class_kept", "constraint_kept", "fooled")  # fmt: skip
 MOST_POINTS = 1024
-"""Most points of a path."""
+"""Largest number of points on a path."""
 WHICH = {"all": "All", "right": "Predicted right", "wrong": "Predicted wrong"}
 
 
 def default_settings(kind: str) -> dict[str, object]:
-    """Initial values of the controls; `epsilon` as text, since it may be a fraction or nothing."""
+    """Initial values of the controls; `epsilon` is a text, since it may be a fraction or empty."""
     plain = dataclasses.asdict(AttackParams(place=DEFAULT_PLACE[kind], steps=DEFAULT_STEPS))
     return {name: "" if name == "epsilon" else plain[name] for name in NAMES}
 
 
 def settings_as_text(kind: str, widgets: Mapping[str, object]) -> SettingTexts:
-    """The settings that differ from the default."""
+    """The settings that differ from their defaults."""
     start = default_settings(kind)
     values = {name: value.strip() if isinstance(value, str) else value for name, value in widgets.items()}
     return {name: _as_text(values[name]) for name in NAMES if name in values and values[name] != start[name]}
 
 
 def widget_settings(kind: str, strength: SettingTexts) -> dict[str, object]:
-    """Values of the controls. The texts are known to be allowed (`read_settings`)."""
+    """Values of the controls, from valid texts (`read_settings`)."""
     params = parse_settings(kind, strength)
     values = {**default_settings(kind), **{name: getattr(params, name) for name in strength}}
     return values | {"epsilon": strength.get("epsilon", "")}
 
 
 def parse_settings(kind: str, strength: SettingTexts, objective: str | None = None) -> AttackParams:
-    """The parameters of the attack. Errors: those of what is not allowed, in words."""
+    """The parameters of the attack. Errors: a value that is not allowed."""
     values: dict[str, object] = {"place": DEFAULT_PLACE[kind], "steps": DEFAULT_STEPS, **strength}
     values |= {"epsilon": parse_number("epsilon", strength["epsilon"])} if "epsilon" in strength else {}
     values |= {"objective": objective} if objective else {}
@@ -95,13 +95,13 @@ def parse_settings(kind: str, strength: SettingTexts, objective: str | None = No
 
 
 def engine_settings(params: AttackParams) -> dict[str, Plain]:
-    """The settings as `exegesis attack` gives them, so that its results are in the cache."""
+    """The settings as `exegesis attack` passes them, so that both share cached results."""
     plain = {name: getattr(params, name) for name in NAMES}
     return {name: value for name, value in plain.items() if name != "epsilon" or value is not None}
 
 
 def read_settings(kind: str, last: Mapping[str, str], errors: list[str]) -> SettingTexts:
-    """The settings of a link; a value that is not allowed gets a sentence and stays at its default."""
+    """The settings of a link; a value that is not allowed adds an error and is replaced by its default."""
     settings: SettingTexts = {}
     for name in NAMES:
         if name in last:
@@ -109,7 +109,7 @@ def read_settings(kind: str, last: Mapping[str, str], errors: list[str]) -> Sett
                 parse_settings(kind, {name: last[name]})
                 settings[name] = last[name]
             except ExegesisError as error:
-                errors.append(f"{error} The usual one is used.")
+                errors.append(f"{error} The default is used.")
     return settings_as_text(kind, widget_settings(kind, settings))
 
 
@@ -128,10 +128,11 @@ def _as_text(value: object) -> str:
 
 @dataclass(frozen=True)
 class ManyExamples:
-    """Attacks on many examples. `models`: none for the one above. `picked`: a bar, as model, method and objective.
+    """Attacks on many examples. `models`: empty for the model of the single attack.
 
-    `which`: examples that count, by whether the model was right before. `transfer`: methods that are asked of every
-    attacked input; `of`: the attacked method after which all are shown, empty for each attacked method's own map.
+    `which`: the included examples, by whether the model was right before. `picked`: a bar, as model, method and
+    objective. `transfer`: other methods measured on the attacked inputs. `of`: show all methods after attacks on this
+    one; empty for each attacked method after its own attacks.
     """
 
     models: tuple[str, ...] = ()
@@ -146,9 +147,10 @@ class ManyExamples:
 
 @dataclass(frozen=True, kw_only=True)
 class AdversarialState:
-    """`objective`: one, or both. `strength`: what is not as usual. `others`: methods that are asked afterwards.
+    """State of the page. `objective`: one, or both. `strength`: non-default settings.
 
-    `points`: of the path of integrated gradients; `start`: its baseline, empty for the usual one.
+    `others`: other methods shown for the attacked input. `points`: points on the path of integrated gradients; `start`:
+    its baseline, empty for the default.
     """
 
     kind: str
@@ -161,12 +163,12 @@ class AdversarialState:
     start: str = ""
     scale: str = option("own", choices=tuple(SCALES))
     others: tuple[str, ...] = ()
-    opened: tuple[str, ...] = opened_option("others")
+    opened: tuple[str, ...] = opened_option("others", default=("others",))
     many: ManyExamples = field(default_factory=ManyExamples)
 
     @property
     def input(self) -> Input | None:
-        """The text or picture; None where there is none to read."""
+        """The text or picture, or None if there is none."""
         return self.focus.example if isinstance(self.focus, TextFocus) else self.focus.picture
 
     @property
@@ -175,14 +177,14 @@ class AdversarialState:
 
     @property
     def path(self) -> dict[str, Plain]:
-        """The parameters of integrated gradients that are not as usual."""
+        """Non-default parameters of integrated gradients."""
         points = {} if self.points == PATH_STEPS else {"n_steps": self.points}
         return points | ({"baseline": self.start} if self.start else {})
 
     def request(self, objective: str) -> AttackRequest:
-        """The request for one attack. Errors: a picture that is missing, a parameter."""
+        """The request for one attack. Errors: no picture, an invalid parameter."""
         if self.input is None:
-            raise UsageError("picture: there is none to read. Pick one above.")
+            raise UsageError("picture: none is selected. Choose one above.")
         attack = {**engine_settings(parse_settings(self.kind, self.strength, objective)), "objective": objective}
         params = self.path if self.method == PATH else {}
         return AttackRequest(self.focus.model, self.method, self.input, attack, params, self.seed)
@@ -207,7 +209,7 @@ class AdversarialState:
 def read_text(
     query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenTexts
 ) -> tuple[AdversarialState, list[str]]:
-    """The state that a link to a text asks for, and a sentence for each error in it."""
+    """The state of a link to a text, and its errors."""
     errors: list[str] = []
     return _read("text", read_text_focus(last_values(query), models, opened, errors), query, methods, errors), errors
 
@@ -215,7 +217,7 @@ def read_text(
 def read_picture(
     query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenPictures
 ) -> tuple[AdversarialState, list[str]]:
-    """The state that a link to a picture asks for, and its errors."""
+    """The state of a link to a picture, and its errors."""
     errors: list[str] = []
     return _read(
         "image", read_picture_focus(last_values(query), models, opened, errors), query, methods, errors
@@ -223,7 +225,7 @@ def read_picture(
 
 
 def write(state: AdversarialState) -> Query:
-    """The link that reopens the state: only what differs from the usual is written, and always the kind."""
+    """The link that reopens the state: the kind and all non-default values."""
     focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
     many = state.many
     unusual = write_record(state, names=["method", "objective", "seed", "points", "start", "scale", "opened"])
@@ -255,7 +257,7 @@ def _read(
 def _method(
     last: Mapping[str, str], attackable: Mapping[str, Explainer], methods: Mapping[str, Explainer], errors: list[str]
 ) -> str:
-    """The attacked method of a link; one that cannot be attacked gets the error of the engine."""
+    """The attacked method of a link; the engine's error for one that cannot be attacked."""
     method = last.get("method", METHOD)
     if method in attackable:
         return method
@@ -267,7 +269,7 @@ def _method(
 
 
 def baselines(methods: Mapping[str, Explainer]) -> tuple[str, ...]:
-    """Where the path of integrated gradients may start, the usual place first."""
+    """The baselines of integrated gradients, the default first."""
     baseline = next((field for field in fields(methods[PATH].params) if field.name == "baseline"), None)
     if baseline is None:
         return ()
@@ -291,7 +293,7 @@ def _many(
 
 
 def state_of_plan(plan: AttackPlan, measure: str) -> AdversarialState:
-    """The state that shows attacks on many texts that were made before, by one measure; above them the first text."""
+    """The state that shows the results of a plan on texts by one measure, with the first text above."""
     return AdversarialState(
         kind="text",
         focus=TextFocus(plan.models[0], "", None, 0, plan.dataset),

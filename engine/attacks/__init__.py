@@ -1,5 +1,5 @@
-"""Adversarial examples for explanations: small changes of an input that change its map and leave its class.
+"""Adversarial examples for explanations: small input changes that change the map but keep the predicted class.
 
-`attack` attacks one example or several, `plan` declares the experiment on many, `experiment` carries it out. Importing
-this package loads none of them, so that the command line starts quickly.
+`attack` attacks one example or several, `plan` declares the experiment on many examples, `experiment` runs it. The
+package imports none of them, so the command line starts quickly.
 """

@@ -1,4 +1,4 @@
-"""From a request to an attacked example: from the cache, or computed in the device's turn, checked, stored."""
+"""Attack one example or several: read results from the cache, compute and store those that are missing."""
 
 from __future__ import annotations
 
@@ -32,21 +32,21 @@ from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import EncodedPicture
 
 VERSION = 2
-"""Raised whenever the numbers of an attack change."""
+"""Increase it whenever the numbers of an attack change."""
 EXAMPLES_AT_ONCE = 16
 MOST_NEAREST = 3
-"""Words of the vocabulary that are listed for each moved embedding."""
-NOTHING_MOVES = "Epsilon is 0: nothing may move, so nothing changed."
-NOTHING_FOUND = "No step was better than to change nothing, so the input is as it was: the map withstood this attack."
+"""Number of nearest vocabulary words listed for each perturbed embedding."""
+NOTHING_MOVES = "Epsilon is 0, so the input cannot change."
+NOTHING_FOUND = "No step improved on the original input, so it is returned unchanged: the map withstood this attack."
 MIXED_SCALES = (
-    "Mixed quantities: the map is of the logit, often tens, and the penalty a squared change of the probability, at "
-    "most 1, so that it hardly counts unless beta is much larger than alpha."
+    "Mixed quantities: the map explains the logit (often in the tens), the penalty is a squared change in probability "
+    "(at most 1). The penalty has little effect unless beta is much larger than alpha."
 )
-FLAT = "The map is zero everywhere before the attack: its top is a matter of chance."
+FLAT = "The map is zero everywhere before the attack, so its top features are chosen at random."
 
 
 def attack(request: AttackRequest, on_step: OnStep | None = None) -> AttackResult:
-    """The attack on one example; a cached one touches no model. Errors: see `attack_many`."""
+    """Attack one example. A cached result needs no model. Errors: see `attack_many`."""
     return attack_many([request], on_step=on_step)[0]
 
 
@@ -56,11 +56,10 @@ def attack_many(
     cancel: CancelToken | None = None,
     on_step: OnStep | None = None,
 ) -> list[AttackResult]:
-    """Attacks in the order of the requests; examples that share all but themselves are attacked together.
+    """Attack several examples. Requests that differ only in the example run as one batch; each result is cached.
 
-    Each is cached as it ends.
-    `report` hears (step, steps, "step"). `on_step` hears of each step of what is attacked now. Errors: `UsageError` for
-    what is unknown, not differentiable or zero by construction, `ExegesisError` for what fails, `Cancelled`.
+    `report` is called with (step, steps, "step"), `on_step` after each step of the running batch. Errors: `UsageError`
+    for methods that are unknown, not differentiable or zero by construction, `ExegesisError` for failures, `Cancelled`.
     """
     every = [_ResolvedRequest(request) for request in requests]
     store, results = result_store(), dict[str, AttackResult]()
@@ -81,12 +80,12 @@ def attack_many(
 
 
 def attack_key(request: AttackRequest) -> str:
-    """The cache key of the attack. Reads the model's files, never loads it."""
+    """Cache key of the attack. Reads the model's files without loading it."""
     return _ResolvedRequest(request).key
 
 
 def check_request(method: str, kind: str, attack: Mapping[str, Plain], params: Mapping[str, Plain]) -> AttackParams:
-    """The attack's parameters, checked with the method and its parameters without loading a model."""
+    """Check the attack's parameters, the method and its parameters without loading a model."""
     check_method(method, kind)
     attack_params: AttackParams = from_mapping(AttackParams, attack, "attack")
     check_place(attack_params, kind)
@@ -95,7 +94,7 @@ def check_request(method: str, kind: str, attack: Mapping[str, Plain], params: M
 
 
 class _ResolvedRequest:
-    """A request with its full parameters and its cache key."""
+    """A request with all its parameters and its cache key."""
 
     def __init__(self, request: AttackRequest) -> None:
         self.request, self.kind = request, request.example.kind
@@ -122,12 +121,12 @@ class _ResolvedRequest:
 
     @property
     def attack(self) -> dict[str, Plain]:
-        """All the attack's parameters, with the epsilon that was taken."""
+        """All parameters of the attack, with the epsilon in use."""
         return {**as_plain(self.attack_params), "epsilon": self.attack_params.bound}
 
     @property
     def batch_key(self) -> str:
-        """Requests that agree in it can be attacked together."""
+        """Key shared by the requests that can run as one batch."""
         request = self.request
         shared = {"model": [request.model, self.revision, request.dtype], "kind": self.kind, "method": request.method}
         return key_for({**shared, "params": self.params, "attack": self.attack})
@@ -136,7 +135,7 @@ class _ResolvedRequest:
 def _attack_group(
     group: list[_ResolvedRequest], on_step: OnStep | None
 ) -> Iterator[tuple[_ResolvedRequest, AttackResult]]:
-    """Attacks of requests that agree in their batch key, as they end. The caller holds the turn."""
+    """Yield the results of requests with the same batch key as they end. The caller must hold the device."""
     first = group[0]
     model = load_classifier(first.kind, first.request.model, first.request.dtype, runtime.device())
     check_objective(first.attack_params, model.regression)
@@ -152,7 +151,7 @@ def _attack_group(
 
 
 def encode_items(model: AnyClassifier, examples: Sequence[tuple[Input, int]]) -> list[TaskItem]:
-    """Encode examples with the predicted class, which is the one that is attacked. The caller holds the turn."""
+    """Encode examples with their predicted class, the target of the attack. The caller must hold the device."""
     encoded = [model.encode(example) for example, _ in examples]
     predictions = predict_encoded(model, encoded)
     require_finite(model, "logits", [prediction.logits for prediction in predictions])
@@ -200,7 +199,7 @@ def _build_result(
 
 
 def _notes(item: TaskItem, params: AttackParams, best: OptimizerResult) -> Iterator[str]:
-    """Sentences that a reader needs beside the numbers; none where all went as usual."""
+    """Yield warnings about this result."""
     encoded, n = item.encoded, len(item.encoded.features)
     if encoded.truncated:
         total = len(encoded) + encoded.truncated
@@ -211,7 +210,7 @@ def _notes(item: TaskItem, params: AttackParams, best: OptimizerResult) -> Itera
         yield FLAT
     for start, where in best.broken.items():
         which = "Stopped" if params.starts == 1 else f"Start {start + 1} of {params.starts} stopped"
-        yield f"{which} at {where} was no finite number. What was best before is kept."
+        yield f"{which} at {where} was not finite. The best earlier step is used."
     if params.quantity == MIXED and params.objective == "constrained":
         yield MIXED_SCALES
     if params.bound == 0:
@@ -225,23 +224,21 @@ def _count_features(n: int, noun: str) -> str:
 
 
 def describe_epsilon(params: AttackParams, relative: float | None) -> str:
-    """The change that epsilon allows, as a multiple of the length of the embeddings; empty where that is unknown."""
+    """The change that epsilon allows, relative to the norm of the embeddings; empty if that is unknown."""
     if relative is None:
         return ""
     if params.place == PIXELS:
-        return f"epsilon {params.bound:.3g} is {relative:.1%} of the range of a color"
-    return (
-        f"epsilon {params.bound:.3g} allows a change of up to {relative:.3g} times the median length of the embeddings"
-    )
+        return f"epsilon {params.bound:.3g} is {relative:.1%} of the color range"
+    return f"epsilon {params.bound:.3g} allows a change of up to {relative:.3g} times the median embedding norm"
 
 
 def nearest_words(
     model: AnyClassifier, encoded: EncodedText, delta: Float[np.ndarray, "seq d_model"], most: int = MOST_NEAREST
 ) -> tuple[NearestWords, ...]:
-    """Words of the vocabulary by Euclidean distance from each moved embedding; nothing for special tokens.
+    """Nearest vocabulary words of each perturbed embedding, without special tokens; empty for special tokens.
 
-    Euclidean, because the embedding's length counts too in what the model reads. Special tokens of the vocabulary
-    are no words. The token's own word is among them as long as it is near.
+    The distance is Euclidean, because the model also depends on an embedding's norm. The original word is listed while
+    it is among the nearest.
     """
     text = cast(TextClassifier, model)
     with torch.inference_mode():
@@ -264,7 +261,7 @@ def _words(model: TextClassifier, ids: Sequence[int]) -> list[str]:
 
 
 def picture_change(model: AnyClassifier, encoded: EncodedInput, delta: Float[np.ndarray, "seq pixel"]) -> PictureChange:
-    """The picture before and after; `delta` in colors from 0 to 1, a row a position as the model reads patches."""
+    """The picture before and after. `delta`: color changes (0 to 1), one row per position."""
     reader, picture = cast(ImageClassifier, model), cast(EncodedPicture, encoded)
     difference = _unfold_patches(delta[picture.specials :], picture, reader.patch)
     after = picture.pixels + difference * 255
@@ -274,7 +271,7 @@ def picture_change(model: AnyClassifier, encoded: EncodedInput, delta: Float[np.
 def _unfold_patches(
     rows: Float[np.ndarray, "patch pixel"], picture: EncodedPicture, patch: tuple[int, int]
 ) -> Float[np.ndarray, "height width 3"]:
-    """Patches (channel, row, column) back in their places; what no patch covers stays 0."""
+    """Put patches (channel, row, column) back in place; pixels outside all patches are 0."""
     high, wide = picture.grid
     apart = rows.reshape(high, wide, 3, *patch).transpose(0, 3, 1, 4, 2)
     whole = np.zeros(picture.pixels.shape)

@@ -1,4 +1,4 @@
-"""The experiment `attack` carried out: its examples, units, and their result on all models."""
+"""Run the experiment `attack`: sample, work units and result."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ __all__ = [
 ]  # fmt: skip
 
 VERSIONS = [2, ATTACK_VERSION, TRANSFER_VERSION]
-"""The first is raised whenever what is noted of each attack changes."""
+"""Increase the first whenever the recorded facts of an attack change."""
 ModelResult = Result = AttackExperimentResult
 
 
@@ -65,10 +65,10 @@ def attack_examples(
     cancel: CancelToken | None = None,
     **more: object,
 ) -> AttackExperimentResult:
-    """Every method attacked on every model by every objective, on examples that the seed draws.
+    """Attack every method on every model with every objective, on a random sample of examples.
 
-    `more`: other fields of `AttackPlan`. Each attack is cached as it ends, so that stopped work goes on where it was.
-    An example that fails is skipped with the reason. Errors: those of the plan, and of reading the data set.
+    `more`: other fields of `AttackPlan`. Each attack is cached when it ends, so a stopped run can be continued.
+    Examples that fail are skipped with a reason. Errors: an invalid plan, a data set that cannot be read.
     """
     plan = AttackPlan(tuple(models), dataset, tuple(methods), **more)  # type: ignore[arg-type]
     result: AttackExperimentResult = carry_out(plan, report, cancel)
@@ -78,19 +78,19 @@ def attack_examples(
 def attack_example(
     plan: AttackPlan, index: int, report: Report = silent, cancel: CancelToken | None = None
 ) -> AttackExperimentResult:
-    """The plan on the one example at that place in the data set. Its attacks are cached, the whole is not."""
+    """Run the plan on one example of the data set. The attacks are cached, their summary is not."""
     check_plan(plan)
     source = load_source(plan.kind, plan.dataset, plan.split, tolerant=True)
     if not 0 <= index < source.count:
-        raise not_allowed("index", f"a place in {source.name}, from 0 to {source.count - 1:,}", index)
+        raise not_allowed("index", f"an index of {source.name}, from 0 to {source.count - 1:,}", index)
     with cancellable(cancel):
         return _Assembly(plan, Sample(source, (index,)), report).run()
 
 
 def check(plan: AttackPlan) -> None:
-    """Refuse what cannot be attacked."""
+    """Refuse a plan that cannot be run."""
     if "objective" in plan.attack:
-        raise UsageError("attack: the objective stands in objectives. Leave it out here.")
+        raise UsageError("attack: must not contain objective. Set objectives instead.")
     for method in plan.transfer:
         known = explainer(method, plan.kind)
         for model in plan.models:
@@ -100,12 +100,12 @@ def check(plan: AttackPlan) -> None:
 
 
 def sample(plan: AttackPlan) -> Sample:
-    """The examples: the same as an evaluation draws with this seed. Errors: those of reading the data set."""
+    """The sample of examples, the same as an evaluation with this seed. Errors: a data set that cannot be read."""
     return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
 
 
 def result_key(plan: AttackPlan, sample: Sample) -> str:
-    """The cache key of the whole. Reads the models' files, never loads one."""
+    """Cache key of the result. Reads the models' files without loading them."""
     source = sample.source
     return key_for(
         {
@@ -128,10 +128,9 @@ def _method_key(plan: AttackPlan, method: str) -> list[object]:
 
 
 def units(plan: AttackPlan, sample: Sample) -> Units:
-    """Model by model, objective by objective, method by method: a unit an example, then a unit an example for each
-    method that the attack may transfer to.
+    """Work units by model, objective and method: one per attacked example, then one per example and transfer method.
 
-    The examples that are attacked together are a group, for one worker.
+    Examples that run as one batch form a group, for one worker.
     """
     return Units(
         unit
@@ -142,14 +141,14 @@ def units(plan: AttackPlan, sample: Sample) -> Units:
 
 
 def narrow(plan: AttackPlan, sample: Sample, group: Sequence[Any]) -> tuple[AttackPlan, Sample]:
-    """One model, objective and method, and some examples."""
+    """Restrict the plan to one model, objective and method, and to some examples."""
     model, objective, method, indices = group
     alone = replace(plan, models=(model,), objectives=(objective,), methods=(method,))
     return alone, Sample(sample.source, tuple(indices))
 
 
 def assemble(plan: AttackPlan, sample: Sample, report: Report) -> AttackExperimentResult:
-    """All attacks, each from the cache or computed, with what they transfer to."""
+    """Collect all attacks and transfers, computing those that are not cached."""
     assembly = _Assembly(plan, sample, report)
     result = assembly.run()
     report(assembly.total, assembly.total, "")
@@ -157,13 +156,13 @@ def assemble(plan: AttackPlan, sample: Sample, report: Report) -> AttackExperime
 
 
 def rows(result: AttackExperimentResult) -> Iterator[dict[str, str | int | float | None]]:
-    """One observation a row, with the outcome of its attack."""
+    """One row per observation, with the outcome of its attack."""
     return result.tidy_rows()
 
 
 @dataclass(frozen=True)
 class _MethodUnits:
-    """The attacks on one method by one objective. Examples are read when their turn comes."""
+    """The work units of one method and objective. Examples are read when needed."""
 
     plan: AttackPlan
     sample: Sample
@@ -218,7 +217,7 @@ class _MethodUnits:
 
 @dataclass(eq=False)
 class _Assembly:
-    """The result so far. `notes`: the name of an attack, and a note on it."""
+    """Builds the result. `notes`: pairs of attack name and note."""
 
     plan: AttackPlan
     sample: Sample
@@ -233,11 +232,11 @@ class _Assembly:
 
     @property
     def total(self) -> int:
-        """Attacks in all."""
+        """Total number of attacks."""
         return len(self.plan.models) * len(self.sample.indices) * sum(1 for _ in self.plan.pairs)
 
     def run(self) -> AttackExperimentResult:
-        """All attacks, each from the cache or computed."""
+        """Collect all attacks, computing those that are not cached."""
         plan = self.plan
         for model in plan.models:
             for group in self.sample.groups():
@@ -248,7 +247,7 @@ class _Assembly:
         return AttackExperimentResult(plan, tuple(self.rows), tuple(self.skips), facts, notes, tuple(self.outcomes))
 
     def _attack_group(self, model: str, group: Sequence[SourceExample | UnreadableExample]) -> None:
-        """All attacks on some examples of one model."""
+        """Run all attacks on some examples of one model."""
         for objective, method in self.plan.pairs:
             for one in group:
                 if isinstance(one, UnreadableExample):
@@ -276,21 +275,21 @@ class _Assembly:
                 self._transfer(self._metric_key(model, objective, method, other), one.index, request, result)
 
     def _metric_key(self, model: str, objective: str, attacked: str, method: str) -> AttackMetricKey:
-        """The key of all metrics."""
+        """The key, still without a metric."""
         return AttackMetricKey(model, self.plan.dataset, method, "", objective, attacked)
 
     def _step_report(self, what: str, size: int) -> Report:
-        """Progress of the attacks that run now, as a part of all."""
+        """Progress of the running attacks as a share of all."""
 
         def report(step: int, steps: int, unit: str) -> None:
-            if unit == "step":  # else it is the map before, which takes no time beside them
+            if unit == "step":  # not for the map before the attack, which takes little time
                 self.report(self.done + size * step // steps, self.total, f"{what}: step {step:,} of {steps:,}")
 
         return report
 
     def _transfer(self, key: AttackMetricKey, example: int, request: AttackRequest, attacked: AttackResult) -> None:
         check_cancelled()
-        self.report(self.done, self.total, f"{key.method} on what fooled {key.attacked}, {key.model}")
+        self.report(self.done, self.total, f"{key.method} after attacks on {key.attacked}, {key.model}")
         params = self.plan.params_of(key.method)
         (result,) = bisect_failures(lambda _: [measure_transfer(request, attacked, key.method, params)], [None])
         if isinstance(result, ExegesisError):
@@ -327,7 +326,7 @@ class _Assembly:
         )
 
     def _is_right(self, one: SourceExample, prediction: Prediction) -> bool | None:
-        """Whether the model is right about it; None where that is not known."""
+        """Whether the prediction is right; None if unknown."""
         source = self.sample.source
         if one.class_index is None or prediction.regression:
             return None
@@ -342,6 +341,6 @@ def _wrong_predictions(facts: Sequence[ExampleFacts]) -> Iterator[str]:
         own = [one for one in facts if one.model == model]
         if count := sum(one.right is False for one in own):
             yield (
-                f"{model} is wrong about {count} of {len(own)} examples before any attack: there the class that is "
-                "kept is the predicted, wrong one."
+                f"{model} is wrong on {count} of {len(own)} examples before any attack. There, attacks keep the wrong "
+                "class."
             )

@@ -1,4 +1,4 @@
-"""The results of attacks on many examples: rows of every example, their means, their stored and their printed form."""
+"""Results of attacks on many examples: rows, means, and how they are stored and printed."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from engine.evaluation.result import ExampleFacts
 from engine.metrics.results import EQUAL, ONE, Interval, interval
 
 CLASS_KEPT, CONSTRAINT_KEPT = "class_kept", "constraint_kept"
-COUNTED = "Only attacks that kept their constraint count."
+COUNTED = "Only attacks that met their constraint count."
 
 
 @dataclass(frozen=True)
 class AttackMetric:
-    """`better`: for the method; where the attack is strong, a robust method still has low values."""
+    """A measure of an attack. `better`: the direction that is better for the attacked method."""
 
     id: str
     title: str
@@ -39,54 +39,54 @@ METRICS = {
     metric.id: metric
     for metric in (
         AttackMetric("rank_change", "Rank change", "share of the top k",
-                     "The share of the first k places that another feature holds after the attack. " + COUNTED),
+                     "Share of the top k ranks held by another feature after the attack. " + COUNTED),
         AttackMetric("top_k_sum_change", "Top-k sum change", "the unit of the map",
-                     "By how much the scores of the features that were the top fell, together. " + COUNTED),
-        AttackMetric("top_k_sum_change_normalised", "Top-k sum change, normalised", "from -2 to 2",
-                     "The same, each map divided by its sum of absolute values, so that methods compare. " + COUNTED),
+                     "Total drop in the scores of the features that were in the top k. " + COUNTED),
+        AttackMetric("top_k_sum_change_normalised", "Top-k sum change, normalized", "from -2 to 2",
+                     "The same after dividing each map by its sum of absolute values, to compare methods. " + COUNTED),
         AttackMetric("probability_change", "Probability change", "probability",
-                     "The probability of the predicted class before the attack less that after it. Near 0: the model "
-                     "answers as before; rises and falls cancel in the mean.", "near 0"),
+                     "Probability of the predicted class before the attack minus that after it. Near 0: the prediction "
+                     "is unchanged. In the mean, increases and decreases cancel out.", "near 0"),
         AttackMetric("probability_distance", "Probability distance", "probability",
-                     "The size of that change, whichever way it goes.", "near 0"),
+                     "Absolute change in the probability of the predicted class.", "near 0"),
         AttackMetric(CLASS_KEPT, "Class kept", "share of examples",
-                     "The share of examples whose predicted class is the same after the attack.", "neither"),
+                     "Share of examples that keep their predicted class.", "neither"),
         AttackMetric(CONSTRAINT_KEPT, "Constraint kept", "share of examples",
-                     "The share of examples whose predicted class is the same after the attack and, if constrained, "
-                     f"its probability (or the score) within {TOLERANCE:g} of that before.", "neither"),
+                     "Share of examples that keep their predicted class and, in constrained attacks, its probability "
+                     f"(or the score) to within {TOLERANCE:g}.", "neither"),
         AttackMetric(FOOLED, "Fooled", "share of examples",
-                     "The share of examples whose top k changed while the constraint was kept. Failed attacks and "
-                     "broken constraints count as not fooled."),
+                     "Share of examples whose top k changed while the constraint was met. Failed attacks and broken "
+                     "constraints count as not fooled."),
     )
 }  # fmt: skip
-"""The measures of the thesis, section 2.3, and how many attacks succeeded."""
+"""The measures of the thesis (section 2.3) and the success rates."""
 SHARES = (CLASS_KEPT, CONSTRAINT_KEPT, FOOLED)
 PROBLEMS = {
-    FAILED: "failed: the ascent left the class for good or broke off, which says nothing about the map",
+    FAILED: "failed (no solution; ended in another class or at a non-finite value), which says nothing about the map",
     CLASS_CHANGED: "changed the class",
-    BROKEN: f"broke the constraint: the probability of the class, or the score, moved by more than {TOLERANCE:g}",
+    BROKEN: f"broke the constraint: the class probability (or the score) changed by more than {TOLERANCE:g}",
 }
-"""Outcomes of attacks whose maps do not count in means, and why. A failed attack counts in no other mean either."""
+"""Outcomes whose maps are excluded from the means, and why. A failed attack is excluded from all other means too."""
 EXCLUDED = {outcome: f"the attack {words}" for outcome, words in PROBLEMS.items()}
-"""The reasons of observations that do not count."""
+"""Reasons for excluded observations."""
 ATTACK_COLUMNS = ("outcome", "class_kept", "constraint_kept", "start", "relative_epsilon")
-"""Columns of an attack beside each of its numbers."""
+"""Columns that describe the attack in each row."""
 TRANSFERRED = ("rank_change", "top_k_sum_change", "top_k_sum_change_normalised")
-"""Metrics that another method's maps have too."""
+"""Metrics that are also measured for other methods."""
 ZERO = "a map is zero everywhere, so that it cannot be divided by its sum"
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "objective": str,
     "attacked": str, "outcome": str, "class_kept": bool, "constraint_kept": bool, "start": int,
     "relative_epsilon": float,
 }  # fmt: skip
-"""`example`: the place in the data set. `attacked`: the method under attack; `method`, whose map is measured, is
-another one where transfer is measured. `outcome` and what follows: of the attack, see
-`engine.attacks.result.AttackResult`; all rows are there, also those that count in no mean."""
+"""`example`: index in the data set. `attacked`: the attacked method; `method`: the measured method, a different one for
+transfer. `outcome` and the columns after it describe the attack, see `engine.attacks.result.AttackResult`. Observations
+that are excluded from the means are included."""
 
 
 @dataclass(frozen=True)
 class AttackMetricKey:
-    """The subject of a number, apart from the example. `attacked`: the method under attack, often `method` itself."""
+    """The key of a number without the example. `attacked`: the attacked method, often `method` itself."""
 
     model: str
     dataset: str
@@ -98,7 +98,7 @@ class AttackMetricKey:
 
 @dataclass(frozen=True)
 class AttackRow:
-    """One observation, by the example's place in the data set."""
+    """One observation. `example`: index in the data set."""
 
     key: AttackMetricKey
     example: int
@@ -115,9 +115,9 @@ class AttackRow:
 
 @dataclass(frozen=True)
 class AttackOutcome:
-    """One attack in a word. `outcome`: one of `engine.attacks.result.OUTCOMES`; `start`: the one that is kept, from 0.
+    """Outcome of one attack. `outcome`: one of `engine.attacks.result.OUTCOMES`; `start`: index of the best start.
 
-    `class_kept`: None for a regression head. `relative_epsilon`: see `engine.attacks.result.AttackResult`.
+    `class_kept`: None for regression. `relative_epsilon`: see `engine.attacks.result.AttackResult`.
     """
 
     model: str
@@ -133,7 +133,7 @@ class AttackOutcome:
 
 @dataclass(frozen=True)
 class AttackSkip:
-    """An example that has no value, and why."""
+    """An example without a value, and the reason."""
 
     key: AttackMetricKey
     example: int
@@ -142,7 +142,7 @@ class AttackSkip:
 
 @dataclass(frozen=True)
 class AttackScore:
-    """The mean over `n` examples with its 95% interval; None where no example has a value. `doubt`: why none."""
+    """Mean over `n` examples with a 95% interval; None without values. `doubt`: why there is no interval."""
 
     key: AttackMetricKey
     value: float | None
@@ -154,10 +154,7 @@ class AttackScore:
 
 @dataclass(frozen=True)
 class AttackExperimentResult:
-    """All observations of a plan. `facts`: each example as each model sees it; a wrong one is attacked all the same.
-
-    `notes`: sentences that a reader needs beside the numbers.
-    """
+    """All observations of a plan. `facts`: each model's prediction for each example. `notes`: warnings for readers."""
 
     plan: AttackPlan
     rows: tuple[AttackRow, ...]
@@ -168,17 +165,17 @@ class AttackExperimentResult:
 
     @property
     def examples(self) -> tuple[int, ...]:
-        """Places of the examples that were attacked."""
+        """Indices of the attacked examples."""
         return tuple(dict.fromkeys(one.example for one in self.facts))
 
     @property
     def complete(self) -> bool:
-        """Whether nothing failed, so that nothing need be tried again."""
+        """Whether no attack failed with an error."""
         return all(skip.reason == ZERO for skip in self.skips)
 
     @cached_property
     def scores(self) -> list[AttackScore]:
-        """A score for each model, attacked method, objective, measured method and metric, of what counts in it."""
+        """A score for each model, attacked method, objective, measured method and metric."""
         values: dict[AttackMetricKey, list[float]] = {}
         reasons: dict[AttackMetricKey, Counter[str]] = {}
         excluded = {(skip.key, skip.example) for skip in self.excluded}
@@ -192,7 +189,7 @@ class AttackExperimentResult:
 
     @cached_property
     def excluded(self) -> list[AttackSkip]:
-        """Observations that do not count in the means: of maps whose attack broke its constraint, of failed attacks."""
+        """Observations excluded from the means: maps of attacks that broke their constraint, and failed attacks."""
         skips = []
         for row in self.rows:
             one = self._outcome_of(row)
@@ -204,7 +201,7 @@ class AttackExperimentResult:
 
     @property
     def problems(self) -> Iterator[str]:
-        """A line for each model, objective, method and problem: how many of its attacks do not count."""
+        """A line for each model, objective, method and problem: how many attacks are affected."""
         totals = Counter((one.model, one.objective, one.attacked) for one in self.outcomes)
         for outcome, words in PROBLEMS.items():
             counts = Counter(
@@ -212,10 +209,10 @@ class AttackExperimentResult:
             )
             for (model, objective, attacked), count in counts.items():
                 total = totals[model, objective, attacked]
-                yield f"{attacked}, {objective}, {model}: {count} of {total} attacks {words}. Not fooled."
+                yield f"{attacked}, {objective}, {model}: {count} of {total} attacks {words}. Counted as not fooled."
 
     def tidy_rows(self) -> Iterator[dict[str, str | int | float | None]]:
-        """One observation a row, with the outcome of its attack."""
+        """One row per observation, with the outcome of its attack."""
         for row in self.rows:
             one = self._outcome_of(row)
             yield {**row.to_json(), **{name: None if one is None else getattr(one, name) for name in ATTACK_COLUMNS}}
@@ -228,7 +225,7 @@ class AttackExperimentResult:
         return self._outcomes.get((row.key.model, row.key.objective, row.key.attacked, row.example))
 
     def subset(self, wanted: Callable[[ExampleFacts], bool]) -> AttackExperimentResult:
-        """The result of some examples only."""
+        """The result restricted to the examples that meet a condition."""
         examples = {(one.model, one.example) for one in self.facts if wanted(one)}
         return dataclasses.replace(
             self,
@@ -240,7 +237,7 @@ class AttackExperimentResult:
 
 
 def metric_values(result: AttackResult | TransferResult) -> dict[str, float | None]:
-    """Each metric's value; None where a map is all zero. A regression head has no class to keep."""
+    """Value of each metric, None if a map is all zero. Regression has no `class_kept`."""
     names = TRANSFERRED if isinstance(result, TransferResult) else tuple(METRICS)
     values = {name: getattr(result, name) for name in names}
     return {name: None if own is None else float(own) for name, own in values.items() if _has_metric(name, result)}
@@ -260,7 +257,7 @@ def _score(key: AttackMetricKey, values: list[float], skipped: Mapping[str, int]
 
 
 def pack(result: AttackExperimentResult) -> tuple[Meta, Arrays]:
-    """Plain metadata, and no arrays."""
+    """Pack the result into plain metadata; there are no arrays."""
     meta: dict[str, Any] = {
         "rows": [[*dataclasses.astuple(row.key), row.example, row.value] for row in result.rows],
         "skips": [[*dataclasses.astuple(skip.key), skip.example, skip.reason] for skip in result.skips],
@@ -272,7 +269,7 @@ def pack(result: AttackExperimentResult) -> tuple[Meta, Arrays]:
 
 
 def unpack(plan: AttackPlan, meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> AttackExperimentResult:
-    """The result that `pack` took apart."""
+    """Restore a packed result."""
     return AttackExperimentResult(
         plan,
         tuple(AttackRow(AttackMetricKey(*key), example, value) for *key, example, value in meta["rows"]),
@@ -284,9 +281,9 @@ def unpack(plan: AttackPlan, meta: Mapping[str, Any], arrays: Mapping[str, np.nd
 
 
 def to_json(result: AttackExperimentResult) -> dict[str, Any]:
-    """The contract of `exegesis attack --json`; rows of examples go to `--out`.
+    """The output of `exegesis attack --json`; per-example rows go to `--out`.
 
-    The plan, a score for each model, objective, attacked method, measured method and metric, the outcome of each attack
+    The plan, one score per model, objective, attacked method, measured method and metric, the outcome of each attack
     (the fields of `AttackOutcome`), the examples, and notes.
     """
     return {
@@ -303,7 +300,7 @@ def to_json(result: AttackExperimentResult) -> dict[str, Any]:
 
 
 def _score_json(score: AttackScore) -> dict[str, Any]:
-    """`low`, `high`: ends of the 95% interval. `doubt`: why there is none, or one that tells nothing."""
+    """`low`, `high`: bounds of the 95% interval. `doubt`: why it is missing or uninformative."""
     key, (low, high) = score.key, score.interval or (None, None)
     return {
         "model": key.model,
@@ -322,24 +319,24 @@ def _score_json(score: AttackScore) -> dict[str, Any]:
 
 
 def epsilon_notes(outcomes: Sequence[AttackOutcome], params: AttackParams) -> Iterator[str]:
-    """The change that epsilon allows, a sentence a model: median and range of the examples' multiples."""
+    """A sentence per model on the change that epsilon allows: median and range over examples."""
     for model in dict.fromkeys(one.model for one in outcomes):
         own = [one.relative_epsilon for one in outcomes if one.model == model and one.relative_epsilon is not None]
         if not own:
             continue
         words = describe_epsilon(params, float(np.median(own)))
-        spread = f" ({min(own):.3g} to {max(own):.3g} over the examples)" if min(own) < max(own) else ""
+        spread = f" ({min(own):.3g} to {max(own):.3g} across examples)" if min(own) < max(own) else ""
         yield f"{model}: {words}{spread}."
 
 
 def summarize_notes(notes: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """A sentence for each kind of note: how many attacks have it, and the first one.
+    """A sentence per kind of note: the number of attacks with it and the first of them.
 
-    `notes`: the name of an attack, and its note. Those that differ in their numbers alone are of one kind.
+    `notes`: pairs of attack name and note. Notes that differ only in numbers are of one kind.
     """
     kinds: dict[str, list[tuple[str, str]]] = {}
     for attack, note in notes:
         kinds.setdefault(re.sub(r"\d[\d.]*", "", note), []).append((attack, note))
     for own in kinds.values():
         attack, note = own[0]
-        yield f"{attack}: {note}" if len(own) == 1 else f"{len(own)} attacks, such as {attack}: {note}"
+        yield f"{attack}: {note}" if len(own) == 1 else f"{len(own)} attacks, for example {attack}: {note}"

@@ -1,4 +1,4 @@
-"""The top-k attack: gradient ascent from small seeded changes, many examples at once, each start stopped on its own.
+"""The top-k attack: gradient ascent from small random changes, for a batch of examples and starts.
 
 Source: the thesis, sections 2.3 and 3.5; Ghorbani, Abid and Zou (2019), Interpretation of neural networks is fragile.
 """
@@ -24,14 +24,14 @@ from engine.task import TaskItem
 
 HALVED_EVERY = 200
 QUIET_STEPS, QUIET = 20, 1e-5
-"""So many steps of at most that size, one after the other, and the attack is over."""
+"""An attack ends after `QUIET_STEPS` consecutive steps of at most the size `QUIET`."""
 
 
 @dataclass(frozen=True, eq=False)
 class StepValues:
-    """All examples that are attacked together, after a step; one whose attack is over has its last values.
+    """Values of a batch of examples after a step. Finished examples keep their last values.
 
-    Of several starts it is the first: which is the best is known at the end.
+    With several starts the values are those of the first, because the best one is known only at the end.
     """
 
     step: int
@@ -42,18 +42,18 @@ class StepValues:
 
 
 OnStep = Callable[[StepValues], None]
-"""Called after each step, by the thread that attacks: keep it short."""
+"""Called after each step by the attacking thread; it must return quickly."""
 
 
 class TrajectoryRecorder:
-    """Collects the trajectories of items attacked together, each from as many `starts`, one after the other."""
+    """Collects the trajectories of a batch. The `starts` of an example are consecutive items."""
 
     def __init__(self, items: int, steps: int, on_step: OnStep | None, starts: int = 1) -> None:
         self._points: list[list[tuple[float, ...]]] = [[] for _ in range(items)]
         self._steps, self._on_step, self._starts = steps, on_step, starts
 
     def add(self, step: int, items: Sequence[int], values: Float[np.ndarray, "item 4"]) -> None:
-        """The values of these items after a step; only finite ones are kept."""
+        """Record the values of these items after a step; non-finite ones are dropped."""
         for item, own in zip(items, values.tolist(), strict=True):
             if np.isfinite(own).all():
                 self._points[item].append((step, *own))
@@ -72,7 +72,7 @@ class TrajectoryRecorder:
 
 
 def order_of(item: TaskItem, scores: Float[np.ndarray, "feature"]) -> Int[np.ndarray, "feature"]:
-    """Features by their scores, the highest first; ties as everywhere, by chance and alike for all maps."""
+    """Order features by score, highest first. Ties are broken at random, the same way for all maps."""
     return rank_features(scores, _ties(item))
 
 
@@ -81,7 +81,7 @@ def _ties(item: TaskItem) -> tuple[int, ...]:
 
 
 class RankTracker:
-    """The rank change of many items at once on the device, the same as item by item."""
+    """Rank change of a batch of items, computed on the device."""
 
     def __init__(self, items: Sequence[TaskItem], before: Float[torch.Tensor, "item seq"], ks: Sequence[int]) -> None:
         self.device, width = before.device, before.shape[1]
@@ -98,15 +98,15 @@ class RankTracker:
         self.first = self._order(before, torch.arange(len(items), device=self.device))
 
     def top_mask(self, width: int) -> torch.Tensor:
-        """Positions `[item seq]` that are attacked: the first k of each item."""
+        """Mask `[item seq]` of the attacked positions: the top k of each item."""
         marked = torch.zeros(len(self.k), width, dtype=torch.bool, device=self.device)
-        # Only these: where an item has fewer features than another's k, what stands beyond them is no position of it.
+        # Only these: an item may have fewer features than another item's k.
         rows, places = self._within(self.k).nonzero(as_tuple=True)
         marked[rows, self.first[rows, places]] = True
         return marked
 
     def rank_change(self, scores: Float[torch.Tensor, "row seq"], items: torch.Tensor) -> Float[torch.Tensor, "row"]:
-        """The share of the first k places of these items that changed."""
+        """Share of the top k ranks of these items that changed."""
         k = self.k[items]
         moved = (self._order(scores, items) != self.first[items]) & self._within(k)
         return moved.sum(1) / k
@@ -115,7 +115,7 @@ class RankTracker:
         return torch.arange(self.most, device=self.device) < k[:, None]
 
     def _order(self, scores: torch.Tensor, items: torch.Tensor) -> torch.Tensor:
-        """Positions by score. Mixed first and sorted stably then, so that ties stand in the order of chance."""
+        """Positions by score. Shuffled, then sorted stably, so that ties are in random order."""
         mixed = self.mixed[items]
         values = scores.gather(1, mixed).masked_fill(~self.valid[items], -torch.inf)
         return mixed.gather(1, values.sort(dim=1, descending=True, stable=True).indices)[:, : self.most]
@@ -123,12 +123,11 @@ class RankTracker:
 
 @dataclass(frozen=True, eq=False)
 class OptimizerResult:
-    """One item's attack: its change, and the map and the answer there; `scores` one a position, 0 at padding.
+    """Result of one attack: the change, and the map and logits of the changed input.
 
-    `start`: the number of the one that is kept, from 0. `step`: the one that is kept, None where none was better than
-    to change nothing. `steps`: how many it made. `failed`: nothing was found, since the class was left for good or what
-    was no finite number ended it; that says nothing about the map. `broken`: by start, at which step what was no finite
-    number; empty where all were.
+    `start`: index of the best start. `step`: its best step, None if no step improved on the original input. `steps`:
+    number of steps made. `failed`: see `engine.attacks.result.AttackResult`. `broken`: for each start that ended at a
+    non-finite value, the step and the name of that value.
     """
 
     item: int
@@ -149,7 +148,7 @@ class OptimizerResult:
 
 @dataclass(eq=False)
 class _BestPoints:
-    """The best point so far of each start of each item."""
+    """Best point so far of each start of each item."""
 
     delta: torch.Tensor
     scores: torch.Tensor
@@ -159,7 +158,7 @@ class _BestPoints:
 
     def update(self, better: torch.Tensor, items: torch.Tensor, delta: torch.Tensor, point: PointValues,
                value: torch.Tensor, step: int) -> None:  # fmt: skip
-        """These items are better off here."""
+        """Replace the best points of the items that improved."""
         rows = items[better]
         self.delta[rows], self.scores[rows] = delta[better], point.scores[better]
         self.logits[rows], self.value[rows] = point.logits[better], value[better]
@@ -168,10 +167,10 @@ class _BestPoints:
 
 @dataclass(eq=False)
 class TopKOptimizer:
-    """The attack on the items of a mapper. What ends is given out at once: who is stopped keeps what is finished.
+    """The attack on the items of a mapper. Each result is yielded when it ends, so a stopped run keeps finished ones.
 
-    A row is a start of an item; the starts of one stand one after the other. Kept is the start that did not fail, that
-    kept its constraint, and whose objective is the highest, in this order; of equals the first.
+    A row is one start of an item; the starts of an item are consecutive rows. The best start is the one that did not
+    fail, that met its constraint, and that has the highest objective, in this order; ties go to the first.
     """
 
     mapper: SaliencyMapper
@@ -180,7 +179,7 @@ class TopKOptimizer:
     _broken: dict[int, str] = field(default_factory=dict)
 
     def run(self) -> Iterator[OptimizerResult]:
-        """An outcome an item, as they end."""
+        """Yield a result per item as they end."""
         with reporting(silent):
             self._prepare()
         active = np.arange(len(self.mapper.items))
@@ -211,10 +210,10 @@ class TopKOptimizer:
             active, delta, quiet = active[stay], moved[rows], quiet[rows]
 
     def _prepare(self) -> None:
-        """Compute the map of the input itself, the features that are attacked, and the state before any change."""
+        """Compute the original map, the attacked features and the initial state."""
         mapper, items = self.mapper, self.mapper.items
         nothing = torch.zeros_like(mapper.space.points)
-        # All rows, though the starts of an item are alike: in a batch of another size rounding differs.
+        # All rows, although the starts of an item are equal: rounding depends on the batch size.
         self.start_point = mapper.evaluate(nothing, np.arange(len(items)))
         require_finite(mapper.model, f"scores by {mapper.method}", as_float64(self.start_point.scores))
         self.ks = [self.params.k_of(len(item.encoded.features)) for item in items]
@@ -232,7 +231,7 @@ class TopKOptimizer:
         self.within = np.ones(len(items), dtype=bool)
 
     def _record(self, step: int, active: np.ndarray, delta: torch.Tensor, point: PointValues) -> torch.Tensor:
-        """Record all rows after a step, and the best of each. Returns which rows go on."""
+        """Record all rows after a step and update the best points. Returns which rows continue."""
         items = torch.from_numpy(active).to(delta.device)
         value = self.objective.value(point, items).double()
         class_kept = self._class_kept(point.logits, items)
@@ -259,14 +258,14 @@ class TopKOptimizer:
         return logits.argmax(1) == self.mapper.targets[items]
 
     def _take_step(self, step: int, active: np.ndarray, delta: torch.Tensor, point: PointValues) -> torch.Tensor:
-        if point.gradient is None:  # the last point is only looked at
+        if point.gradient is None:  # no gradient at the last point
             return delta
         rate = self.params.learning_rate * 0.5 ** (step // HALVED_EVERY)
         slope = point.gradient.sign() if self.params.sign_steps else point.gradient
         return self.mapper.space.clip(delta + rate * slope, torch.from_numpy(active).to(delta.device))
 
     def _outcome(self, item: int) -> OptimizerResult:
-        """The best start of an item."""
+        """The result of the best start of an item."""
         starts = self.params.starts
         rows = range(item * starts, (item + 1) * starts)
         row = max(rows, key=lambda at: (not self._failed(at), self._constraint_kept(at), float(self.best.value[at])))
@@ -289,11 +288,11 @@ class TopKOptimizer:
         )
 
     def _failed(self, row: int) -> bool:
-        """Whether nothing beyond the draw itself is kept of an ascent that ended in another class or broke off."""
+        """Whether no step improved and the search ended in another class or at a non-finite value."""
         return int(self.best.step[row]) <= 0 and (not self.within[row] or row in self._broken)
 
     def _constraint_kept(self, row: int) -> bool:
-        """Whether what is kept has the class and, constrained, the probability of before."""
+        """Whether the best point keeps the class and, if constrained, the probability."""
         rows = torch.tensor([row], device=self.best.logits.device)
         logits = self.best.logits[rows]
         after = target_values(self.mapper.model, logits, self.mapper.targets[rows])
@@ -302,7 +301,7 @@ class TopKOptimizer:
 
 
 def group_by_length(lengths: Sequence[int], most: int, waste: float = 0.2) -> list[list[int]]:
-    """Group places of inputs that are attacked together: at most so many, with at most that share of padding."""
+    """Group inputs into batches of at most `most`, with at most the share `waste` of padding."""
     groups: list[list[int]] = []
     for place in sorted(range(len(lengths)), key=lambda at: lengths[at]):
         group = groups[-1] if groups else []

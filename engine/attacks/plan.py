@@ -20,19 +20,19 @@ PIXELS = "pixels"
 PLACES = (EMBEDDING, PIXELS)
 OBJECTIVES = ("unconstrained", "constrained")
 METHODS = ("gradient", "gradient_l2", "gradient_x_input", "integrated_gradients")
-"""Methods whose map can be differentiated once more."""
+"""Methods with a differentiable map."""
 MIXED = "mixed"
 QUANTITIES = (LOGIT, PROBABILITY, MIXED)
-"""The quantity of the map and of the penalty: one of both, or a map of the logit with a penalty on the probability.
-By the logit constrained attacks keep the probability, as in the thesis, and else they do not (docs/attacks.md).
+"""The quantity of map and penalty: the same for both, or a map of the logit with a penalty on the probability.
+Only with the logit do constrained attacks keep the probability, as in the thesis (docs/attacks.md).
 """
 TOLERANCE = 0.05
-"""The largest change of the predicted class's probability, or of a regression head's score, within the constraint."""
+"""The largest change in the predicted class's probability (for regression, in the score) that meets the constraint."""
 STARTS = 3
 EPSILON = {EMBEDDING: 2.0, PIXELS: 8 / 255}
-"""The largest change of each number: of an embedding, or of a pixel's color from 0 to 1."""
+"""Largest change of each number: of an embedding, or of a pixel's color (0 to 1)."""
 PATH_STEPS = 9
-"""Nodes of integrated gradients during an attack, where none are named: each is a pass in each step."""
+"""Default number of integrated-gradients nodes during an attack. Each costs one pass per step."""
 EXAMPLES = 16
 
 
@@ -40,31 +40,32 @@ EXAMPLES = 16
 class AttackParams:
     """The top-k attack. Constrained: maximize `alpha D - beta (m(x) - m(x + delta))^2`, else D while the class stays.
 
-    D is minus the sum of the attacked map at the k features that were the highest. `quantity` is m and what the map is
-    of: the probability or the logit of the predicted class, of a regression head always the score. Of `mixed` the map
-    is of the logit, often tens, and m the probability, at most 1, so that at alpha = beta the penalty hardly counts.
-    The attack is made from `starts` draws at once, and the best is kept. Defaults: the thesis, section 3.5.
+    D is minus the sum of the attacked map over the k features that had the highest scores. `quantity` is both m and the
+    quantity that the map explains: the probability or the logit of the predicted class; for regression the score. With
+    `mixed` the map explains the logit (often in the tens) and m is the probability (at most 1), so at alpha = beta
+    the penalty has little effect. All `starts` run as one batch and the best one is used. Defaults: the thesis,
+    section 3.5.
     """
 
-    objective: str = option(OBJECTIVES[0], "Keep the class, or keep its probability too", choices=OBJECTIVES)
-    place: str = option(EMBEDDING, "What is moved: embeddings, or the pixels of a picture", choices=PLACES)
-    epsilon: float | None = option(None, "How far each number may move; none: 2, pixels 8/255", low=0)
-    top_k: float = option(0.15, "Features attacked: a share below 1, or how many from 1 on", low=0)
+    objective: str = option(OBJECTIVES[0], "Keep the class, or its probability as well", choices=OBJECTIVES)
+    place: str = option(EMBEDDING, "What to perturb: embeddings, or the pixels of a picture", choices=PLACES)
+    epsilon: float | None = option(None, "Largest change of each number. Default: 2; 8/255 for pixels", low=0)
+    top_k: float = option(0.15, "Number of top features to attack; below 1, a share of all features", low=0)
     quantity: str = option(
         LOGIT,
-        "Of which the map is and which the penalty keeps: the logit of the class, its probability, or mixed: a map of "
-        "the logit (often tens) against a penalty on the probability (at most 1), which hardly counts at α = β",
+        "The quantity that the map explains and the penalty holds: the class logit, its probability, or mixed (map of "
+        "the logit, often in the tens; penalty on the probability, at most 1, with little effect at α = β)",
         choices=QUANTITIES,
     )
     alpha: float = option(1.0, "Weight of the map in the constrained objective", low=0)
     beta: float = option(1.0, "Weight of the penalty in the constrained objective", low=0)
     starts: int = option(
-        STARTS, "Random starts, made at once; the best is kept. Curves of a run are of the first", low=1, high=100
+        STARTS, "Random starts, run as one batch; the best is used. Live curves show the first", low=1, high=100
     )
     steps: int = option(500, "Steps of gradient ascent", low=1, high=100_000)
-    learning_rate: float = option(0.1, "Of the first step; halved every 200", low=0)
-    sign_steps: bool = option(False, "Step by the sign of the gradient, so all numbers alike")
-    specials: bool = option(False, "Move the embeddings of special tokens too")
+    learning_rate: float = option(0.1, "Step size at the start; halved every 200 steps", low=0)
+    sign_steps: bool = option(False, "Use only the sign of the gradient, so every number changes by the same amount")
+    specials: bool = option(False, "Perturb the embeddings of special tokens too")
 
     def __post_init__(self) -> None:
         if self.top_k <= 0 or (self.top_k >= 1 and not float(self.top_k).is_integer()):
@@ -72,11 +73,11 @@ class AttackParams:
 
     @property
     def bound(self) -> float:
-        """Epsilon, where none is named that of the place."""
+        """Epsilon; by default that of the place."""
         return EPSILON[self.place] if self.epsilon is None else self.epsilon
 
     def k_of(self, n: int) -> int:
-        """The number of attacked features of n: the share rounded down, at least one and at most all."""
+        """Number of attacked features out of n: the share rounded down, at least 1 and at most n."""
         # 0.29 * 100 is 28.999999999999996.
         wanted = math.floor(self.top_k * n + 1e-9) if self.top_k < 1 else int(self.top_k)
         return min(n, max(1, wanted))
@@ -84,7 +85,7 @@ class AttackParams:
 
 @dataclass(frozen=True)
 class AttackRequest:
-    """One attack on one example's map by one method. `attack`: fields of `AttackParams`; `params`: of the method."""
+    """An attack on one example's map. `attack`: fields of `AttackParams`; `params`: parameters of the method."""
 
     model: str
     method: str
@@ -97,8 +98,9 @@ class AttackRequest:
 
 @dataclass(frozen=True)
 class AttackPlan(ExperimentPlan):
-    """`attack`: fields of `AttackParams` but the objective, where not at their defaults. `params`: of methods.
+    """Attacks on many examples.
 
+    `attack`: non-default fields of `AttackParams`, without the objective. `params`: parameters of the methods.
     `transfer`: other methods, whose maps of the attacked inputs are measured too.
     """
 
@@ -109,16 +111,16 @@ class AttackPlan(ExperimentPlan):
         OBJECTIVES, choices=OBJECTIVES, link="objective", allowed=f"some of {', '.join(OBJECTIVES)}, each once"
     )
     examples: int = options.examples(EXAMPLES)
-    seed: int = options.seed("Draws where attacks start, and the examples.")
+    seed: int = options.seed("Seed of the examples and of the random starts.")
     split: str | None = options.split()
     dtype: str = options.dtype()
     attack: Mapping[str, Plain] = field(default_factory=dict)
     params: Mapping[str, Mapping[str, Plain]] = options.params()
-    transfer: tuple[str, ...] = option((), "Other methods to measure, or 'all'.", metavar="A,B")
+    transfer: tuple[str, ...] = option((), "Other methods to measure on attacked inputs, or 'all'.", metavar="A,B")
 
     @property
     def measured_methods(self) -> tuple[str, ...]:
-        """The attacked methods, then those that are measured too."""
+        """The attacked methods, then those of `transfer`."""
         return tuple(dict.fromkeys((*self.methods, *self.transfer)))
 
     @property
@@ -128,11 +130,11 @@ class AttackPlan(ExperimentPlan):
 
     @property
     def pairs(self) -> Iterator[tuple[str, str]]:
-        """Each objective with each method."""
+        """All pairs of objective and method."""
         return ((objective, method) for objective in self.objectives for method in self.methods)
 
     def transfer_methods(self, attacked: str) -> tuple[str, ...]:
-        """The methods of `transfer` without the attacked one, whose maps are there anyway."""
+        """The methods of `transfer` without the attacked one."""
         return tuple(method for method in self.transfer if method != attacked)
 
     def request(self, model: str, objective: str, method: str, example: SourceExample) -> AttackRequest:
@@ -141,7 +143,7 @@ class AttackPlan(ExperimentPlan):
         return AttackRequest(model, method, example.input, attack, self.params_of(method), self.seed, self.dtype)
 
     def attack_params(self, objective: str) -> AttackParams:
-        """The attack's parameters, defaults filled in."""
+        """All parameters of the attack."""
         params: AttackParams = from_mapping(AttackParams, {**self.attack, "objective": objective}, "attack")
         return params
 
@@ -164,29 +166,27 @@ ATTACK = register(
 
 
 def check_method(method: str, kind: str) -> None:
-    """Refuse a method that does not exist, or whose map cannot be differentiated; says which can."""
+    """Refuse a method that is unknown or not differentiable."""
     explainer(method, kind)
     if method not in METHODS:
         raise UsageError(
-            f"methods: {method} cannot be attacked, for its map has no derivative here. "
-            f"Can be attacked: {', '.join(METHODS)}. The map of {method} on the attacked input can be asked for: "
-            "name it among transfer."
+            f"methods: {method} cannot be attacked, because its map is not differentiable here. "
+            f"Methods that can be attacked: {', '.join(METHODS)}. To measure {method} on attacked inputs, add it to "
+            "transfer."
         )
 
 
 def check_place(params: AttackParams, kind: str) -> None:
-    """Refuse pixels of a text, and special tokens of pixels."""
+    """Refuse pixels for texts, and special tokens for pixels."""
     if params.place not in PLACES:
         raise unknown("place", params.place, PLACES)
     if params.place == PIXELS and kind != "image":
-        raise UsageError("place: a text has no pixels. Set place to embedding, or name a model that reads pictures.")
+        raise UsageError("place: texts have no pixels. Set place to embedding, or choose a model that reads pictures.")
     if params.place == PIXELS and params.specials:
-        raise UsageError("specials: special tokens have no pixels. Set place to embedding, or leave specials out.")
+        raise UsageError("specials: special tokens have no pixels. Set place to embedding, or remove specials.")
 
 
 def check_objective(params: AttackParams, regression: bool) -> None:
-    """Refuse to keep the class of a model that has none."""
+    """Refuse an objective that needs a class for a model without classes."""
     if regression and params.objective != "constrained":
-        raise UsageError(
-            "objective: this model gives a score and no class, so that there is no class to keep. Use constrained."
-        )
+        raise UsageError("objective: this model predicts a score, so there is no class to keep. Use constrained.")

@@ -1,4 +1,4 @@
-"""The result of an attack on one example: its trajectory, the measures of the thesis, and how the cache stores it."""
+"""Result of an attack on one example: trajectory, measures, and how it is stored in the cache."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ FOOLED, ROBUST, CLASS_CHANGED, BROKEN, FAILED = OUTCOMES = (
 )  # fmt: skip
 """The outcomes of an attack: see `AttackResult.outcome`."""
 MOST_POINTS = 101
-"""About how many steps of a trajectory are kept."""
+"""Approximate number of trajectory points that are stored."""
 NearestWords = tuple[tuple[str, float], ...]
-"""Words with their distances, the nearest first."""
+"""Words with their distances, nearest first."""
 
 
 @dataclass(frozen=True, eq=False)
 class Trajectory:
-    """One example's attack. `step` 0 is the seeded start; `objective` is what is maximized, in the unit of the map.
+    """The steps of one attack. `step` 0 is the random start; `objective` is maximized and in the unit of the map.
 
-    `rank_change` from 0 to 1; `probability` of the class that was predicted (a score, for a regression head).
+    `rank_change`: from 0 to 1. `probability`: of the originally predicted class (for regression, the score).
     """
 
     step: Int[np.ndarray, "point"]
@@ -40,7 +40,7 @@ class Trajectory:
     class_kept: Bool[np.ndarray, "point"]
 
     def thin(self, always: Sequence[int], most: int = MOST_POINTS) -> Trajectory:
-        """At most about so many points, evenly; the last one and the steps named always."""
+        """Keep about `most` evenly spaced points, the last one and the steps in `always`."""
         every = -(-len(self.step) // most)
         keep = (self.step % every == 0) | np.isin(self.step, [*always, self.step[-1]])
         return Trajectory(**{name: values[keep] for name, values in vars(self).items()})
@@ -48,9 +48,9 @@ class Trajectory:
 
 @dataclass(frozen=True, eq=False)
 class PictureChange:
-    """The picture before and after, as the model sees it; `difference` in colors from 0 to 1, exact.
+    """The picture before and after, as the model sees it. `difference`: exact color change (0 to 1).
 
-    `after` is rounded to 8 bits to be looked at and saved; the model was given the exact one.
+    `after` is rounded to 8 bits for display; the model read the exact values.
     """
 
     before: UInt8[np.ndarray, "height width 3"]
@@ -60,15 +60,15 @@ class PictureChange:
 
 @dataclass(frozen=True, eq=False)
 class AttackResult:
-    """One example before and after. Scores are one a token; `top` are the positions that were attacked, in order.
+    """One example before and after an attack. Scores are one per token; `top` are the attacked positions in order.
 
-    `largest` and `length` are the size of each position's change, its largest number and its Euclidean length (of
-    pixels in colors from 0 to 1). `nearest`: of texts, the words nearest to each moved embedding. `best`: the step
-    that is kept, None where none was better than to change nothing. `delta` is what is added, in the attack's unit.
-    `start`: the random start that is kept, from 0; `best`, `steps` and `trajectory` are its own. `failed`: the ascent
-    left the class for good, or met what was no finite number, before it found anything. `relative_epsilon`: the longest
-    change of a position that epsilon allows, `sqrt(d) epsilon`, over the median Euclidean length of the embeddings that
-    may move, None where that is 0; of pixels epsilon over the range of a color.
+    `largest` and `length` are the maximum norm and the Euclidean norm of each position's change (for pixels in colors
+    from 0 to 1). `nearest`: for texts, the words nearest to each perturbed embedding. `best`: the best step, None if no
+    step improved on the original input. `delta`: the change, in the attack's unit. `start`: index of the best random
+    start; `best`, `steps` and `trajectory` belong to it. `failed`: the search found no solution and ended in another
+    class or at a non-finite value. `relative_epsilon`: the largest change of a position that epsilon allows,
+    `sqrt(d) epsilon`, divided by the median norm of the embeddings that may change, None if that is 0; for pixels
+    epsilon divided by the color range.
     """
 
     tokens: tuple[Token, ...]
@@ -106,58 +106,58 @@ class AttackResult:
 
     @property
     def features(self) -> Int[np.ndarray, "feature"]:
-        """Positions that are ranked: all but the special tokens."""
+        """Ranked positions: all except special tokens."""
         return np.flatnonzero([not token.special for token in self.tokens])
 
     @property
     def top(self) -> tuple[int, ...]:
-        """The positions that were attacked, the highest score first."""
+        """The attacked positions, highest score first."""
         return tuple(self.features[self.order_before[: self.k]].tolist())
 
     @property
     def rank_change(self) -> float:
-        """The share of the first k places that another feature holds now."""
+        """Share of the top k ranks that another feature holds after the attack."""
         return rank_change(self.order_before, self.order_after, self.k)
 
     @property
     def top_k_sum_change(self) -> float:
-        """The fall of the scores of the top together, in the unit of the map."""
+        """Total drop in the scores of the top k, in the unit of the map."""
         return sum_change(self.before, self.after, self.top)
 
     @property
     def top_k_sum_change_normalised(self) -> float | None:
-        """The fall of maps divided by their sums of absolute values; None where one is all zero."""
+        """Total drop for maps divided by their sums of absolute values; None if one is all zero."""
         features = self.features
         return normalized_sum_change(self.before[features], self.after[features], self.order_before[: self.k].tolist())
 
     @property
     def probability_change(self) -> float:
-        """m(x) - m(x + delta) of the class that was predicted; of the score, for a regression head."""
+        """m(x) - m(x + delta) of the originally predicted class; for regression, of the score."""
         return self._target_value(self.prediction) - self._target_value(self.prediction_after)
 
     @property
     def probability_distance(self) -> float:
-        """The size of that change."""
+        """Absolute value of the probability change."""
         return abs(self.probability_change)
 
     @property
     def class_kept(self) -> bool | None:
-        """Whether the same class is predicted; None for a regression head, which has none."""
+        """Whether the predicted class is unchanged; None for regression."""
         if self.prediction.regression:
             return None
         return self.prediction.index == self.prediction_after.index
 
     @property
     def constraint_kept(self) -> bool:
-        """Whether the class stayed and, constrained, the probability or score changed by at most `TOLERANCE`."""
+        """Whether the class and, if constrained, the probability or score (to within `TOLERANCE`) are unchanged."""
         near = self.attack["objective"] == "unconstrained" or self.probability_distance <= TOLERANCE
         return near and self.class_kept is not False
 
     @property
     def outcome(self) -> str:
-        """One of `OUTCOMES`, the first of these that applies: failed, class changed, constraint broken.
+        """The first of failed, class changed and constraint broken that applies.
 
-        Else robust, where the first k places are as they were, or fooled.
+        Otherwise robust if the top k ranks are unchanged, else fooled.
         """
         if self.failed:
             return FAILED
@@ -169,7 +169,7 @@ class AttackResult:
 
     @property
     def fooled(self) -> bool:
-        """Whether the first k places changed while the constraint was kept."""
+        """Whether the top k ranks changed while the constraint was met."""
         return self.outcome == FOOLED
 
     def _target_value(self, prediction: Prediction) -> float:
@@ -184,7 +184,7 @@ PLAIN = (
 
 
 def pack(result: AttackResult) -> tuple[Meta, Arrays]:
-    """Plain metadata and arrays."""
+    """Pack the result into plain metadata and arrays."""
     meta: dict[str, Any] = {name: getattr(result, name) for name in PLAIN}
     meta |= {
         "tokens": [dataclasses.astuple(token) for token in result.tokens],
@@ -204,7 +204,7 @@ def pack(result: AttackResult) -> tuple[Meta, Arrays]:
 
 
 def unpack(meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> AttackResult:
-    """The attack that `pack` took apart, marked as cached."""
+    """Restore a packed result, marked as cached."""
     own: dict[str, Any] = {name: meta[name] for name in PLAIN} | {name: np.array(arrays[name]) for name in ARRAYS}
     own |= {
         "tokens": tuple(Token(*token) for token in meta["tokens"]),
@@ -225,21 +225,21 @@ def _arrays_with(arrays: Mapping[str, np.ndarray], prefix: str) -> dict[str, np.
 
 
 def rank_change(before: Int[np.ndarray, "feature"], after: Int[np.ndarray, "feature"], k: int) -> float:
-    """The share of the first k places that another feature holds now, from 0 to 1.
+    """Share of the top k ranks that another feature holds after the attack, from 0 to 1.
 
-    The thesis's formula counts the places that stay; its text and its example those that change, as we do.
+    The thesis's formula counts unchanged ranks; its text and example count changed ranks, as this function does.
     """
     return float((before[:k] != after[:k]).mean())
 
 
 def sum_change(before: Float[np.ndarray, "feature"], after: Float[np.ndarray, "feature"], top: Sequence[int]) -> float:
-    """The fall of the sum of the scores at the features that were the top, in the unit of the map."""
+    """Total drop in the scores of the features `top`, in the unit of the map."""
     return float((before[list(top)] - after[list(top)]).sum())
 
 
 def normalized_sum_change(
     before: Float[np.ndarray, "feature"], after: Float[np.ndarray, "feature"], top: Sequence[int]
 ) -> float | None:
-    """The fall of maps divided by their sums of absolute values, from -2 to 2; None where a map is all zero."""
+    """Total drop for maps divided by their sums of absolute values, from -2 to 2; None if a map is all zero."""
     sizes = np.abs(before).sum(), np.abs(after).sum()
     return None if 0 in sizes else sum_change(before / sizes[0], after / sizes[1], top)

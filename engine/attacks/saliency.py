@@ -1,7 +1,7 @@
-"""Maps as functions of the moved input that can be differentiated once more, and where an input may be moved.
+"""Differentiable maps of a perturbed input, and the set of allowed perturbations.
 
-The map of an item is a sum over rows: one for a gradient at the input, one a node for integrated gradients. So is the
-objective, and its gradient is summed over as many passes as the memory asks for.
+The map of an item is a sum over rows: one row for a gradient, one per node for integrated gradients. The objective is
+such a sum too, and its gradient is accumulated over as many passes as memory requires.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from engine.task import TaskItem
 from engine.vision.classifier import ImageClassifier
 
 START = 1e-3
-"""The first change of each number is drawn uniformly from plus and minus it."""
+"""The random start of each number is drawn uniformly between minus and plus this value."""
 ATTACK = 0xA77C
-"""Keeps the draw apart from those of methods with the same seed."""
+"""Separates these draws from those of methods with the same seed."""
 
 
 @dataclass(frozen=True, eq=False)
 class SearchSpace:
-    """`delta` is added to `points` at the place, times `unit`; it stays between `low` and `high`.
+    """Allowed changes: `unit * delta` is added to `points`, with `delta` between `low` and `high`.
 
-    Both are 0 where nothing may move. The unit is 1 for embeddings; for pixels a color from 0 to 1 as the model
-    reads it, so that delta is in colors and the bounds keep it a picture.
+    Both bounds are 0 where no change is allowed. The unit is 1 for embeddings. For pixels it is the color range as the
+    model reads it, so that delta is in colors from 0 to 1 and the bounds keep the picture valid.
     """
 
     place: str
@@ -51,14 +51,14 @@ class SearchSpace:
     def move(
         self, delta: Float[torch.Tensor, "row seq width"], items: torch.Tensor
     ) -> Float[torch.Tensor, "row seq width"]:
-        """The moved points of these items."""
+        """The perturbed points of these items."""
         return self.points[items] + self.unit * delta
 
     def relative_epsilon(self, row: int, item: TaskItem, params: AttackParams) -> float | None:
-        """The longest change of a position that epsilon allows, `sqrt(d) epsilon`, as a multiple of what is there.
+        """The largest change of a position that epsilon allows, `sqrt(d) epsilon`, over the median embedding norm.
 
-        That is the median Euclidean length of the item's own embeddings that may move; None where it is 0. Of pixels
-        it is epsilon over the range of a color, which is 1.
+        The median is over the item's embeddings that may change; None if it is 0. For pixels: epsilon, as the color
+        range is 1.
         """
         if params.place == PIXELS:
             return params.bound
@@ -70,15 +70,15 @@ class SearchSpace:
     def clip(
         self, delta: Float[torch.Tensor, "row seq width"], items: torch.Tensor
     ) -> Float[torch.Tensor, "row seq width"]:
-        """Delta brought back to where it may be."""
+        """Clip delta to its bounds."""
         return torch.minimum(torch.maximum(delta, self.low[items]), self.high[items])
 
     def draw_starts(self, items: Sequence[TaskItem], starts: int = 1) -> Float[torch.Tensor, "item seq width"]:
-        """Each item's own draw, whatever it stands beside; each stands there `starts` times, for a draw each."""
+        """Random starts of each item, independent of the batch. Each item has `starts` consecutive rows."""
         draws = np.zeros(tuple(self.points.shape))
         for row, item in enumerate(items):
             shape, start = (len(item.encoded), draws.shape[-1]), row % starts
-            # The first start is drawn as it was before there were several.
+            # The first start is the one that a single start has always used.
             generator = item.generator(ATTACK, start) if start else item.generator(ATTACK)
             draws[row, : shape[0]] = generator.uniform(-START, START, shape)
         everyone = torch.arange(len(items), device=self.points.device)
@@ -86,7 +86,7 @@ class SearchSpace:
 
 
 def search_space(model: AnyClassifier, batch: Any, items: Sequence[TaskItem], params: AttackParams) -> SearchSpace:
-    """Features move, special tokens only where that is asked for, padding never."""
+    """The allowed changes: of features, of special tokens only on request, never of padding."""
     with torch.no_grad():
         points = model.points(batch, params.place)
     unit = color_scale(cast(ImageClassifier, model)) if params.place == PIXELS else torch.ones(1)
@@ -108,13 +108,13 @@ def _movable(items: Sequence[TaskItem], width: int, specials: bool) -> np.ndarra
 
 
 def color_scale(model: ImageClassifier) -> Float[torch.Tensor, "pixel"]:
-    """The difference of a pixel's number between black and full color, pixel by pixel of a patch."""
+    """Difference between full color and black in the model's input, for each pixel of a patch."""
     read = model.preprocessing
     return _by_pixel(model, 255 * read.scale / np.array(read.std))
 
 
 def _colors(model: ImageClassifier, points: torch.Tensor) -> torch.Tensor:
-    """The colors of pixels from 0 to 1. Special tokens have none: their bounds are 0 whatever stands here."""
+    """Pixel colors from 0 to 1. Values for special tokens have no meaning; their bounds are 0."""
     read = model.preprocessing
     mean = _by_pixel(model, np.array(read.mean) / np.array(read.std)).to(points)
     return ((points + mean) / color_scale(model).to(points)).clamp(0, 1)
@@ -125,7 +125,7 @@ def _by_pixel(model: ImageClassifier, by_channel: np.ndarray) -> Float[torch.Ten
 
 
 TWICE = 3
-"""The memory of a second pass back, in passes forward and back, about."""
+"""Approximate memory of a second backward pass, relative to one forward and backward pass."""
 
 Score = Callable[["torch.Tensor", "torch.Tensor"], "torch.Tensor"]
 """Score of a gradient: (step from the baseline or the point, gradient) `[row seq width]` to `[row seq]`."""

@@ -1,4 +1,4 @@
-"""Does an attack on one method fool the others? Their maps of the same moved input, before and after."""
+"""Measure whether an attack on one method also fools others: their maps of the input before and after the attack."""
 
 from __future__ import annotations
 
@@ -33,12 +33,12 @@ from engine.task import Attribution, Task, TaskItem
 from engine.vision.classifier import ImageClassifier
 
 VERSION = 1
-"""Raised whenever the numbers change."""
+"""Increase it whenever the numbers change."""
 
 
 @dataclass(frozen=True, eq=False)
 class TransferResult:
-    """Another method's maps of the input before and after the attack, one score a token. `k`: of the attack."""
+    """Another method's maps before and after the attack, one score per token. `k`: that of the attack."""
 
     method: str
     before: Float[np.ndarray, "seq"]
@@ -50,17 +50,17 @@ class TransferResult:
 
     @property
     def rank_change(self) -> float:
-        """The share of the first k places of its own map that changed."""
+        """Share of the top k ranks of its own map that changed."""
         return rank_change(self.order_before, self.order_after, self.k)
 
     @property
     def top_k_sum_change(self) -> float:
-        """The fall of the scores of its own top together, in the unit of its map."""
+        """Total drop in the scores of its own top k, in the unit of its map."""
         return sum_change(self.before[self.features], self.after[self.features], self._top)
 
     @property
     def top_k_sum_change_normalised(self) -> float | None:
-        """The fall of maps divided by their sums of absolute values; None where one is all zero."""
+        """Total drop for maps divided by their sums of absolute values; None if one is all zero."""
         return normalized_sum_change(self.before[self.features], self.after[self.features], self._top)
 
     @property
@@ -71,9 +71,9 @@ class TransferResult:
 def measure_transfer(
     request: AttackRequest, attacked: AttackResult, method: str, params: Mapping[str, Plain]
 ) -> TransferResult:
-    """The maps of `method`, at these parameters, of the input before and after an attack. Cached; needs no turn.
+    """Maps of `method` for the input before and after an attack, cached. The caller need not hold the device.
 
-    The class explained is the one that was predicted before the attack.
+    The explained class is the one predicted before the attack.
     """
 
     def compute() -> tuple[Meta, Arrays]:
@@ -89,7 +89,7 @@ def measure_transfer(
 
 
 def transfer_key(request: AttackRequest, method: str, params: Mapping[str, Plain]) -> str:
-    """The cache key. Reads the model's files, never loads it."""
+    """Cache key of the transfer. Reads the model's files without loading it."""
     of = [attack_key(request), explanation_key(_request(request, method, params))]
     return key_for({"kind": "attack, transferred", "version": VERSION, "of": of})
 
@@ -121,9 +121,9 @@ def _maps(
 def moved_model(
     model: AnyClassifier, item: TaskItem, delta: Float[np.ndarray, "seq width"], place: str
 ) -> AnyClassifier:
-    """A view of the shared model to which that one input looks moved: every method runs on it unchanged.
+    """A view of the shared model that adds the change to its input, so every method runs on it unchanged.
 
-    What it remembers is its own. Features that a method removes are as if nothing had moved them.
+    It has its own memo. Features that a method removes are removed without the change.
     """
     copied: Any = copy.copy(model)
     copied.memo = {}

@@ -1,6 +1,6 @@
-"""`exegesis attack`: can a small change of the input change its map, and leave its class?
+"""`exegesis attack`: can a small change of the input change its map but keep its predicted class?
 
-For people: a table a model, what was skipped, and what the words mean.
+Prints a table per model, the skipped examples, and a legend.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ BOTH = "both"
 HEADS = {
     "rank_change": "rank change",
     "top_k_sum_change": "top-k sum change",
-    "top_k_sum_change_normalised": "normalised",
+    "top_k_sum_change_normalised": "normalized",
     "probability_change": "probability change",
     "probability_distance": "distance",
     "class_kept": "class kept",
     "fooled": "fooled",
 }
 LEGEND = (
-    "mean [95% interval]. rank change: share of the top k places that another feature holds after the attack. top-k "
-    "sum change: by how much the scores of the top fell; normalized: of maps divided by their sum of absolute values. "
-    "fooled: share of all attacks that changed the top k and kept their constraint: the class and, constrained, its "
-    f"probability within {TOLERANCE:g}. Maps of other attacks are left out of the means. A robust method has low "
-    "values although probability and class stayed. -> method: its map of an input that fooled the attacked one."
+    "mean [95% interval]. rank change: share of the top k ranks held by another feature after the attack. top-k sum "
+    "change: total drop in the top-k scores; normalized: for maps divided by their sum of absolute values. fooled: "
+    "share of attacks that changed the top k and met their constraint: the class stays, and in constrained attacks its "
+    f"probability changes by at most {TOLERANCE:g}. Other attacks are excluded from the means of their maps. Low "
+    "values suggest a robust method. a -> b: the map of b after attacks on a."
 )
 
 
@@ -49,7 +49,9 @@ def attack(
     dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
     methods: Annotated[str, typer.Option(metavar="A,B", help="Methods to attack, between commas.")] = "",
     examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "16",
-    index: Annotated[str | None, typer.Option(metavar="I", help="This one example instead, from 0.")] = None,
+    index: Annotated[
+        str | None, typer.Option(metavar="I", help="Attack only the example with this index, from 0.")
+    ] = None,
     seed: options.SeedOption = "0",
     split: options.SplitOption = None,
     objective: Annotated[str, typer.Option(metavar="O", help="unconstrained, constrained or both.")] = BOTH,
@@ -57,21 +59,27 @@ def attack(
         str,
         typer.Option(
             metavar="Q",
-            help="Of map and penalty: logit, probability, or mixed: a map of the logit (often tens) against a penalty "
-            "on the probability (at most 1), which hardly counts unless beta is large.",
+            help="Quantity of map and penalty: logit, probability, or mixed (map of the logit, often in the tens; "
+            "penalty on the probability, at most 1, with little effect unless beta is large).",
         ),
     ] = "logit",
-    place: Annotated[str, typer.Option(metavar="P", help="What is moved: embedding, or pixels.")] = "embedding",
-    epsilon: Annotated[str | None, typer.Option(metavar="E", help="How far. [default: 2; pixels 8/255]")] = None,
-    top_k: Annotated[str, typer.Option("--top-k", metavar="K", help="Share below 1, or how many.")] = "0.15",
-    alpha: Annotated[str, typer.Option(metavar="A", help="Weight of the map, constrained.")] = "1",
-    beta: Annotated[str, typer.Option(metavar="B", help="Weight of the penalty, constrained.")] = "1",
-    starts: Annotated[str, typer.Option(metavar="N", help="Random starts; the best is kept.")] = "3",
+    place: Annotated[str, typer.Option(metavar="P", help="What to perturb: embedding or pixels.")] = "embedding",
+    epsilon: Annotated[
+        str | None, typer.Option(metavar="E", help="Largest change of each number. [default: 2; pixels 8/255]")
+    ] = None,
+    top_k: Annotated[
+        str, typer.Option("--top-k", metavar="K", help="Top features to attack; below 1, a share.")
+    ] = "0.15",
+    alpha: Annotated[str, typer.Option(metavar="A", help="Weight of the map (constrained).")] = "1",
+    beta: Annotated[str, typer.Option(metavar="B", help="Weight of the penalty (constrained).")] = "1",
+    starts: Annotated[str, typer.Option(metavar="N", help="Random starts; the best is used.")] = "3",
     steps: Annotated[str, typer.Option(metavar="N", help="Steps of gradient ascent.")] = "500",
-    learning_rate: Annotated[str, typer.Option(metavar="R", help="Halved every 200 steps.")] = "0.1",
-    sign_steps: Annotated[bool, typer.Option("--sign-steps", help="Step by the sign of the gradient.")] = False,
-    specials: Annotated[bool, typer.Option("--specials", help="Move special tokens too.")] = False,
-    transfer: Annotated[str, typer.Option(metavar="A,B", help="Other methods to look at, or 'all'.")] = "",
+    learning_rate: Annotated[str, typer.Option(metavar="R", help="Initial step size, halved every 200 steps.")] = "0.1",
+    sign_steps: Annotated[bool, typer.Option("--sign-steps", help="Use only the sign of the gradient.")] = False,
+    specials: Annotated[bool, typer.Option("--specials", help="Perturb special tokens too.")] = False,
+    transfer: Annotated[
+        str, typer.Option(metavar="A,B", help="Other methods to measure on attacked inputs, or 'all'.")
+    ] = "",
     param: options.ParamOption = None,
     dtype: options.DtypeOption = "float32",
     job: options.JobOption = False,
@@ -112,7 +120,7 @@ def attack(
         return attack_example(plan, at, report, cancel)
 
     if index is not None and (job or executor != "local"):
-        raise UsageError("--index: one example is attacked here and at once. Leave --job and --executor out.")
+        raise UsageError("--index: cannot be combined with --job or --executor.")
     at = 0 if index is None else options.read_whole("--index", index)
     shared = {"dtype": dtype, "job": job, "executor": executor, "address": address, "out": out, "as_json": as_json}
     work = None if index is None else attack_one
@@ -135,10 +143,10 @@ def _objectives(value: str) -> tuple[str, ...]:
 
 
 def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str] | None) -> AttackPlan:
-    """The plan with its methods and the parameters of all of them."""
+    """The plan with its methods and their parameters."""
     kind = plan.kind
     if not methods.strip():
-        raise UsageError(f"--methods: is missing. Can be attacked: {', '.join(METHODS)}. Give one or more.")
+        raise UsageError(f"--methods: is missing. Methods that can be attacked: {', '.join(METHODS)}.")
     attacked = options.read_names("--methods", methods)
     for method in attacked:
         check_method(method, kind)
@@ -149,7 +157,7 @@ def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str
 
 
 def sections(result: AttackExperimentResult) -> Iterator[RenderableType]:
-    """One table per model, the examples that were skipped, and the meaning of the columns."""
+    """A table per model, the skipped examples, and a legend."""
     for model, own in groupby(result.scores, key=lambda score: score.key.model):
         scores = list(own)
         yield Text(visible(f"{model} on {scores[0].key.dataset}"), style="bold")
@@ -162,7 +170,7 @@ def sections(result: AttackExperimentResult) -> Iterator[RenderableType]:
 
 
 def _table(scores: Sequence[AttackScore]) -> RenderableType:
-    """A row a map that was measured: an objective, an attacked method, a method."""
+    """A row per objective, attacked method and measured method."""
     rows = table(["objective", "method", "n", *HEADS.values()], right=["n", *HEADS.values()])
     groups: dict[tuple[str, str, str], dict[str, AttackScore]] = {}
     for score in scores:
@@ -186,7 +194,7 @@ def _cell(score: AttackScore) -> str:
 
 
 def _skipped(scores: Sequence[AttackScore]) -> Iterator[str]:
-    """A line for each reason and method, once for all metrics that share it; problems have lines of their own."""
+    """A line per reason and method. Problems are reported separately."""
     groups = {(score.key.objective, score.key.method, reason, count): None
               for score in scores for reason, count in score.skipped.items()}  # fmt: skip
     for objective, method, reason, count in groups:

@@ -173,7 +173,7 @@ def rows_file(out: str | None) -> Path | None:
 def worked(
     kind: str, doing: str, work: Callable[[Report, CancelToken], T], job_spec: Mapping[str, Any] | None = None
 ) -> T:
-    """The result of the work, with progress; a stop tells how to go on. `kind`: of the job, and the command's name.
+    """Run the work with a progress bar; if stopped, print how to continue. `kind`: of the job and the command.
 
     `job_spec`: first goes through the list of jobs. What failed there is tried again by the work, which says why.
     """

@@ -74,7 +74,7 @@ def evaluate(
     """Evaluate every method on every model by every metric, on examples that the seed draws.
 
     `more`: other fields of the plan. Methods are added: an ensemble's members and `random`. Maps, removal curves and
-    sensitivities are cached one by one, so that work which was stopped goes on where it was, and another method or
+    sensitivities are cached one by one, so that a stopped run can be continued, and another method or
     metric costs only itself. An example that fails is skipped with the reason. Errors: those of the plan, and of a data
     set that cannot be read.
     """

@@ -55,7 +55,7 @@ def randomize(
     """Run every method on every model at every stage, on examples that the seed draws.
 
     `more`: other fields of the plan. A random order is beside the methods. Chunks of work are cached one by one, so
-    that what was stopped goes on where it was, and another method, mode or seed costs only itself. An example that
+    that a stopped run can be continued, and another method, mode or seed costs only itself. An example that
     fails is left out with the reason. Errors: those of the plan, of a data set that cannot be read, and of a model that
     cannot be randomized.
     """

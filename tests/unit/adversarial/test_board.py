@@ -10,15 +10,16 @@ import numpy as np
 import pytest
 
 from components.adversarial.before_after import (
+    answer_html,
     before_after_html,
     build_columns,
     build_maps,
     describe_pale_map,
-    headlines_html,
     magnification,
     magnify,
     pictures_html,
     rank_moves,
+    ranks_html,
     size_maps,
     sizes_html,
     top_after,
@@ -45,7 +46,8 @@ PICTURE = Picture(np.zeros((2, 2, 3), np.uint8))
 
 
 def board(results: list[AttackResult]) -> str:
-    return before_after_html(build_columns(results, build_maps(results, METHOD, TEXT), None))
+    columns = build_columns(results, build_maps(results, METHOD, TEXT), None)
+    return before_after_html(columns, "Gradient x input") + ranks_html(results)
 
 
 def test_arrows_say_the_way_and_how_far() -> None:
@@ -71,8 +73,8 @@ def test_the_board_has_a_side_before_and_one_after_each_attack() -> None:
     html = board([text_attack(), text_attack("constrained")])
     for title in ("Before", "After, unconstrained", "After, constrained"):
         assert html.count(f'aria-label="{title}"') == 1
-    assert "<b>↓ 2</b> now 3 unconstrained; <b>↓ 2</b> now 3 constrained" in html
-    assert html.count("<b>↑ 2</b> was 3") == 2
+    assert "<b>↓ 2</b> to rank 3 unconstrained; <b>↓ 2</b> to rank 3 constrained" in html
+    assert html.count("<b>↑ 2</b> from rank 3") == 2
 
 
 def test_tokens_and_labels_are_escaped() -> None:
@@ -87,39 +89,44 @@ def test_the_numbers_are_told_in_words() -> None:
     assert text["Rank change"] == "100.0%: another token ranks first"
     assert text["Top-k sum change"].startswith("+4:")
     # 3 of 5 before, -1 of 3.5 after.
-    assert text["Normalised sum"].startswith("+0.886")
+    assert text["Normalized sum change"].startswith("+0.886")
     assert text["Probability change"] == "−10.0 points: 90.0% before, 80.0% after"
-    assert text["Class"] == "kept: positive"
-    assert "ε = 2; the largest moved by 2" in text["Moved"]
-    assert "Epsilon 2 allows a change of up to 7.5 times the median length of the embeddings" in text["Moved"]
-    assert text["Run"].startswith("2 steps, step 2 is kept, from start 1 of 3")
+    assert text["Class"] == "unchanged: positive"
+    assert "at most ε = 2 for each number of an embedding; the largest is 2." in text["Change"]
+    assert "Epsilon 2 allows a change of up to 7.5 times the median embedding norm" in text["Change"]
+    assert text["Run"].startswith("best result at step 2 of 2, start 1 of 3")
     assert "Constraint" not in text
-    assert dict(measure_lines(text_attack(positive=0.3)))["Class"] == "✗ not kept: negative now"
-    assert dict(measure_lines(text_attack("constrained", positive=0.89)))["Constraint"] == "kept"
-    assert "epsilon 0.0314 is 3.1% of the range of a color" in dict(measure_lines(picture_attack()))["Moved"].lower()
+    assert dict(measure_lines(text_attack(positive=0.3)))["Class"] == "✗ changed to negative"
+    assert dict(measure_lines(text_attack("constrained", positive=0.89)))["Constraint"] == "met"
+    assert "epsilon 0.0314 is 3.1% of the color range" in dict(measure_lines(picture_attack()))["Change"].lower()
     assert dict(measure_lines(text_attack(best=None, prediction_after=prediction(0.9))))["Run"].startswith(
-        "2 steps, the input as it was is kept"
+        "no improvement in 2 steps, start 1 of 3"
     )
 
 
 def test_what_matters_stands_first() -> None:
     kept, lost = text_attack(), text_attack("constrained", positive=0.3)
-    text = headlines_html([kept, lost], "Gradient x input")
-    assert "<p><b>Gradient x input can be fooled here.</b></p>" in text
+    text = answer_html([kept, lost], "Gradient x input")
     assert (
-        "<b>Unconstrained:</b> the top token was replaced while the prediction stayed positive "
-        "(90.0% before, 80.0% after)." in text
+        "<p><b>Gradient x input can be fooled here:</b> the unconstrained attack replaced the top token while the "
+        "prediction stayed positive (90.0% before, 80.0% after).</p>" in text
     )
+    text = board([kept, lost])
+    assert '<p class="xg-small">The top token was replaced.</p>' in text
     assert "the top token was replaced, but the prediction changed from positive to negative." in text
 
 
 @pytest.mark.parametrize(("after", "sentence", "summary"), [
-    ([2, 3, 0, 1], "all top-2 tokens were replaced while", "M can be fooled here."),
-    ([0, 3, 1, 2], "1 of the top 2 tokens was replaced while", "M can be fooled here."),
-    ([1, 0, 2, 3], "the top 2 tokens are the same in another order while",
-     "M keeps its top tokens here, but in another order."),
+    ([2, 3, 0, 1], "all top-2 tokens were replaced while",
+     "M can be fooled here: the unconstrained attack replaced all top 2 tokens while the prediction stayed positive "
+     "(90.0% before, 80.0% after)."),
+    ([0, 3, 1, 2], "1 of the top 2 tokens was replaced while",
+     "M can be fooled here: the unconstrained attack replaced 1 of the top 2 tokens while the prediction stayed "
+     "positive (90.0% before, 80.0% after)."),
+    ([1, 0, 2, 3], "the top 2 tokens are the same in a different order while",
+     "M keeps its top tokens here, but in a different order."),
     ([0, 1, 3, 2], "the top 2 tokens did not change while",
-     "No attack that counts changed the top of M here; a stronger one might."),
+     "No valid attack changed the top tokens of M here; a stronger one might."),
 ])  # fmt: skip
 def test_the_top_is_compared_as_a_set_and_its_order_apart(after: list[int], sentence: str, summary: str) -> None:
     result = text_attack(order_before=np.arange(4), order_after=np.array(after), k=2)
@@ -132,7 +139,7 @@ def test_attacks_that_do_not_count_conclude_nothing() -> None:
     assert [result.outcome for result in results] == ["class changed", "constraint broken", "failed"]
     assert summarize_attacks(results, "M").startswith("Nothing can be concluded about M here: every attack failed,")
     robust = text_attack(order_after=text_attack().order_before)
-    assert summarize_attacks([*results, robust], "M").startswith("No attack that counts changed the top of M")
+    assert summarize_attacks([*results, robust], "M").startswith("No valid attack changed the top tokens of M")
 
 
 def test_many_examples_are_counted_with_an_exact_interval() -> None:
@@ -149,22 +156,22 @@ def test_many_examples_are_counted_with_an_exact_interval() -> None:
 
 
 @pytest.mark.parametrize(("result", "title", "words"), [
-    (text_attack("constrained", 0.3), "Constrained: ✗ Class changed, not fooled:",
+    (text_attack("constrained", 0.3), "✗ Class changed, not fooled:",
      "but the prediction changed from positive to negative"),
-    (text_attack("constrained", 0.6), "Constrained: ✗ Constraint broken, not fooled:",
+    (text_attack("constrained", 0.6), "✗ Constraint broken, not fooled:",
      "the prediction stayed positive, but its probability changed more than allowed (−30.0 points: 90.0% before, 60.0% "
-     "after; at most 5 points and the same class are allowed)"),
-    (text_attack(failed=True), "Unconstrained: ✗ Attack failed:", "says nothing about the map"),
+     "after; allowed: at most 5 points in the same class)"),
+    (text_attack(failed=True), "✗ Attack failed:", "says nothing about the map"),
 ])  # fmt: skip
 def test_what_does_not_count_as_fooled_is_said_in_words_with_a_sign(
     result: AttackResult, title: str, words: str
 ) -> None:
-    text = headlines_html([result], "Gradient x input")
-    assert f'<p class="xg-error" role="alert"><b>{title}</b>' in text
+    text = board([result])
+    assert f'<p class="xg-small xg-error" role="alert"><b>{title}</b>' in text
     assert words in text
-    assert "xg-error" not in headlines_html([text_attack(), text_attack("constrained", 0.88)], "Gradient x input")
+    assert "xg-error" not in board([text_attack(), text_attack("constrained", 0.88)])
     if result.outcome == "constraint broken":
-        assert '<dd class="xg-broken">✗ broken: at most 5 points and the same class are allowed</dd>' in board([result])
+        assert '<dd class="xg-broken">✗ broken (allowed: at most 5 points in the same class)</dd>' in board([result])
 
 
 def test_a_map_that_is_pale_on_one_scale_is_said_to_be() -> None:
@@ -176,7 +183,7 @@ def test_a_map_that_is_pale_on_one_scale_is_said_to_be() -> None:
 
 def test_a_map_that_is_zero_has_no_normalised_change() -> None:
     text = dict(measure_lines(text_attack(before=np.zeros(5))))
-    assert text["Normalised sum"].startswith("none: a map is zero everywhere")
+    assert text["Normalized sum change"].startswith("undefined: a map is zero everywhere")
 
 
 def test_notes_are_said_once_and_name_the_attack_where_they_are_of_one() -> None:
@@ -188,7 +195,7 @@ def test_a_token_stands_with_its_places_its_change_and_its_words() -> None:
     rows = tokens_table(text_attack()).to_dict("records")
     assert [row["Token"] for row in rows] == ["good", "old", "film"]
     assert rows[0] == {
-        "Token": "good", "Place before": 1, "Place after": 3, "Largest change": 2.0, "Length of the change": 3.0,
+        "Token": "good", "Rank before": 1, "Rank after": 3, "Largest change": 2.0, "Euclidean norm": 3.0,
         "Nearest words": "good (1.50), fine (2.00)",
     }  # fmt: skip
 
@@ -202,10 +209,10 @@ def test_a_picture_shows_what_was_added_so_large_that_it_is_seen() -> None:
     assert shown[0, 0].tolist() == [248, 128, 128]
     assert magnification(np.zeros((1, 1, 3))) == 1
     html = pictures_html([result])
-    assert "What was added, 15 times as large." in html
+    assert "Magnified 15 times." in html
     views = build_maps([result], explainer("gradient_x_input", "image"), PICTURE)
     assert 'aria-label="After, constrained. 2 rows, 2 columns.' in before_after_html(
-        build_columns([result], views, result.picture.before)
+        build_columns([result], views, result.picture.before), "Gradient x input"
     )
     assert "Size of the change" in sizes_html([result], size_maps([result], PICTURE), result.picture.before)
 

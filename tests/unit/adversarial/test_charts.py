@@ -57,8 +57,8 @@ def test_the_kept_step_and_lost_classes_are_marked() -> None:
     attacks = [AttackCurve("unconstrained", TRAJECTORY, 2), AttackCurve("constrained", TRAJECTORY)]
     table = curve_data(attacks, "probability")
     assert table["value"].tolist() == [0.9, 0.4, 0.8] * 2
-    assert table[table["kept"]][["step", "name"]].to_numpy().tolist() == [[2, "Unconstrained"]]
-    assert table["class"].tolist() == ["kept", "another class", "kept"] * 2
+    assert table[table["best"]][["step", "name"]].to_numpy().tolist() == [[2, "Unconstrained"]]
+    assert table["class"].tolist() == ["unchanged", "another class", "unchanged"] * 2
     drawing = curve_chart(attacks, "probability", "dark").to_dict()
     assert [layer["mark"]["type"] for layer in drawing["layer"]] == ["line", "point", "point"]
     assert drawing["layer"][0]["encoding"]["y"]["scale"] == {"domain": [0, 1]}

@@ -63,7 +63,7 @@ def test_the_page_stands_alone_and_says_how_to_make_it_again(kept: ExampleExport
     assert not {"script", "link", "img", "iframe"} & set(elements.seen)
     assert "<h1>Attack on Gradient x input of m</h1>" in drawing
     assert drawing.count("<section class") == 1 + len(kept.results)
-    assert "Gradient x input can be fooled here." in drawing
+    assert "Gradient x input can be fooled here:" in drawing
     assert "exegesis attack --models m" in drawing
     assert "--index" in drawing
 
@@ -82,7 +82,7 @@ def test_a_broken_constraint_is_said_in_files_too() -> None:
         STATE, results, build_maps(results, explainer("gradient_x_input", "text"), TEXT), None, METHODS
     )
     for drawing in (example_html(kept), example_svg(kept)):
-        assert "Constrained: ✗ Constraint broken, not fooled:" in drawing
+        assert "✗ Constraint broken, not fooled:" in drawing
 
 
 def test_the_maps_of_a_picture_are_a_png() -> None:

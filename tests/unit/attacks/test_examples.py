@@ -75,15 +75,15 @@ def test_wrong_examples_are_attacked_and_counted(found: AttackExperimentResult) 
     wrong = [fact for fact in found.facts if fact.right is False]
     assert len(found.facts) == 4
     assert wrong, "the random model is wrong somewhere"
-    assert f"is wrong about {len(wrong)} of 4 examples before any attack" in found.notes[-1]
+    assert f"is wrong on {len(wrong)} of 4 examples before any attack" in found.notes[-1]
     assert {fact.example for fact in wrong} <= {row.example for row in found.rows}
 
 
 def test_what_each_attack_must_tell_is_told_of_all_together(model: str, reviews: str) -> None:
     still = {"steps": 2, "epsilon": 0, "top_k": 99}
     found = attack_examples([model], reviews, ["gradient_l2"], attack=still, examples=4, objectives=("constrained",))
-    [many, moves] = [line for line in found.notes if line.startswith("4 attacks, such as ")]
-    which = rf"4 attacks, such as gradient_l2, constrained, {re.escape(model)}, example \d+: "
+    [many, moves] = [line for line in found.notes if line.startswith("4 attacks, for example ")]
+    which = rf"4 attacks, for example gradient_l2, constrained, {re.escape(model)}, example \d+: "
     assert re.fullmatch(which + re.escape(NOTHING_MOVES), moves)
     assert re.fullmatch(which + r"top_k is 99, but there are only \d+ tokens: all of them are attacked\.", many)
     assert list(summarize_notes([("one", "Stopped at step 3."), ("two", FLAT)])) == [
@@ -115,7 +115,7 @@ def test_a_map_that_is_zero_by_construction_is_skipped_with_words(model: str, re
     ({"objectives": ("free",)}, "unknown name 'free'"),
     ({"methods": ("occlusion",)}, "occlusion cannot be attacked"),
     ({"transfer": ("occlussion",)}, "unknown name 'occlussion'"),
-    ({"attack": {"objective": "constrained"}}, "Leave it out here"),
+    ({"attack": {"objective": "constrained"}}, "must not contain objective"),
     ({"attack": {"epsilom": 1}}, "unknown name 'epsilom'"),
     ({"examples": 0}, "examples: must be"),
 ])  # fmt: skip

@@ -124,7 +124,7 @@ def test_what_is_not_finite_stops_that_example_and_says_where(monkeypatch: pytes
 
     monkeypatch.setattr(SaliencyMapper, "evaluate", broken)
     one, other = attacked([asked(f"the {word} drags", steps=6, seed=5, starts=1) for word in ("plot", "film")])
-    assert "Stopped at step 3: the gradient of the objective was no finite number." in one.notes[0]
+    assert "Stopped at step 3: the gradient of the objective was not finite." in one.notes[0]
     assert (one.steps, other.steps, other.notes) == (3, 6, ())
     assert one.best is not None
     assert one.top_k_sum_change > 0
@@ -158,7 +158,7 @@ def test_a_sum_that_is_zero_by_construction_is_refused_and_the_length_offered() 
 
 
 @pytest.mark.parametrize(("parts", "words"), [
-    ({"place": "pixels"}, "a text has no pixels"),
+    ({"place": "pixels"}, "texts have no pixels"),
     ({"method": "integrated_gradients", "params": {"steps": "auto"}}, "must be fixed in an attack"),
     ({"labels": 1}, "no class to keep. Use constrained"),
     ({"seed": -1}, "seed: must be"),

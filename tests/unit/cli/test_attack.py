@@ -65,7 +65,7 @@ def test_one_example_is_attacked_by_its_place(run: Run, bert: str, reviews: str)
     }  # fmt: skip
     done = ran(run, bert, reviews, "--index", "2", "--job")
     assert (done.code, done.out) == (2, "")
-    assert "one example is attacked here and at once" in done.err
+    assert "--index: cannot be combined with --job or --executor" in done.err
 
 
 def test_a_map_of_zeros_is_said_and_fails(run: Run, bert: str, reviews: str) -> None:
@@ -82,11 +82,11 @@ def test_a_map_of_zeros_is_said_and_fails(run: Run, bert: str, reviews: str) -> 
     ("--quantity", "odds", "quantity: must be one of logit, probability, mixed"),
     ("--starts", "0", "--starts: must be"),
     ("--top-k", "1.5", "a share above 0 and below 1, or a whole number"),
-    ("--place", "pixels", "a text has no pixels"),
+    ("--place", "pixels", "texts have no pixels"),
     ("--out", "rows.txt", "--out: must be a file whose name ends with"),
     ("--transfer", "limee", "Did you mean 'lime'"),
     ("--executor", "cloud", "executor: unknown name 'cloud'"),
-    ("--index", "3", "index: must be a place in"),
+    ("--index", "3", "index: must be an index of"),
     ("--index", "-1", "--index: must be a whole number of at least 0"),
 ])  # fmt: skip
 def test_what_makes_no_sense_is_refused_in_one_line(
