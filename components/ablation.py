@@ -53,11 +53,12 @@ class QuestionWords:
     @property
     def caution(self) -> str:
         """The caution below the prediction without the pinned units."""
+        units = plural(self.unit)
         return (
-            "The first table is what happens, the second what each method says. Scores have their own units, so "
-            f"compare signs and shares, not sizes; several {plural(self.unit)} together need not count as much as one "
-            f"by one. A {self.kind} with removed {plural(self.unit)} is unlike what the model was trained on: where "
-            "the operators disagree, trust none of them much."
+            f"The first table shows what the model predicts without the pinned {units}, the second what each method's "
+            "scores say about them. Scores have different units, so compare signs and shares, not sizes. Several "
+            f"{units} together can count more or less than the sum of each alone. A {self.kind} with removed {units} "
+            "is unlike the training data: where the operators disagree, rely on none of them."
         )
 
 
@@ -68,8 +69,8 @@ TEXT_WORDS = QuestionWords(
     removals={
         "mask": "the mask token in its place",
         "pad": "the padding token in its place",
-        "delete": "taken out of the text",
-        "hide": "hidden from attention, its place kept",
+        "delete": "removed from the text",
+        "hide": "hidden from attention, position unchanged",
         "zero": "a zero embedding in its place",
         "mean": "the mean embedding in its place",
     },
@@ -89,7 +90,7 @@ PICTURE_WORDS = QuestionWords(
     },
     ways=("deletion", "insertion"),
     curves="Deletion and insertion curves",
-    nothing="What is pinned is no patch of this picture. Pin a patch to see the prediction without it.",
+    nothing="The pins are not patches of this picture. Pin a patch to see the prediction without it.",
 )
 
 
@@ -171,14 +172,14 @@ def ablation_html(
 
 
 def names_html(texts: Sequence[str], most: int = NAMED_CHARACTERS) -> str:
-    """«one», «two» and 3 more: as many as fit, at least one, each isolated and escaped."""
+    """“one”, “two” and 3 more: as many as fit, at least one, each isolated and escaped."""
     shown: list[str] = []
     for text in texts:
         if shown and sum(map(len, shown)) + len(text) > most:
             break
         shown.append(text if len(text) <= most else f"{text[: most - 1]}…")
     left = len(texts) - len(shown)
-    named = ", ".join(f"«<bdi>{escape(text)}</bdi>»" for text in shown)
+    named = ", ".join(f"“<bdi>{escape(text)}</bdi>”" for text in shown)
     return named + (f" and {left} more" if left else "")
 
 

@@ -48,11 +48,11 @@ def reading_html() -> str:
     """The card on how to read the others."""
     return (
         '<div class="xg"><div class="xg-card"><p class="xg-title">How to read a map</p>'
-        "<p>A method gives every token one number, drawn as a color. With sign: against the explained class"
-        '<i class="xg-scale xg-signed"></i>for it. Without: little<i class="xg-scale xg-amount"></i>much.</p>'
-        "<p>A map is a claim about the model, not about the world. Compare several, and each with <b>Random</b>, "
-        "the baseline that knows nothing.</p>"
-        '<p class="xg-small">Attention weights in particular need not say why a model decides as it does <cite>(Jain '
+        "<p>A method gives each token a score, shown as a color. Signed scores: against the explained class"
+        '<i class="xg-scale xg-signed"></i>for it. Unsigned: low<i class="xg-scale xg-amount"></i>high.</p>'
+        "<p>A map is a claim about the model, not about the world. Compare several maps, and compare each with "
+        "<b>Random</b>, a baseline that knows nothing about the model.</p>"
+        '<p class="xg-small">Attention weights, in particular, do not necessarily explain a prediction <cite>(Jain '
         "and Wallace, Attention is not Explanation, NAACL 2019)</cite>.</p></div></div>"
     )
 
@@ -89,5 +89,5 @@ def _verdict(card: GalleryCard, prediction: Prediction) -> str:
 
 def _scale(view: TokenMap) -> str:
     if not view.signed:
-        return ' little<i class="xg-scale xg-amount"></i>much'
+        return ' low<i class="xg-scale xg-amount"></i>high'
     return f' against<i class="xg-scale xg-signed"></i>for {escape(view.target)}'

@@ -1,6 +1,7 @@
 """One sentence on the maps of an input: the feature that most methods rank highly, and how well their rankings agree.
 
-Only maps that rank the features count: random baselines and maps of equal scores are left out.
+Only maps that rank the features count. The sentence names the shown maps that it leaves out: random baselines and maps
+of equal scores.
 """
 
 from __future__ import annotations
@@ -12,10 +13,10 @@ from html import escape
 import numpy as np
 import streamlit as st
 
-from components.numbers import count, hundredths, percent, plural, signed
+from components.numbers import count, hundredths, plural
 from engine.metrics.ranking import FeatureScores, average_ranks, is_constant, spearman
 from engine.registry import Explainer
-from engine.result import Explanation, Prediction
+from engine.result import Explanation
 from engine.word_units import BASELINE
 
 TOP = 3
@@ -25,8 +26,6 @@ LEVELS = ((0.0, "disagree"), (0.3, "agree little"), (0.7, "agree in part"), (1.1
 
 
 def draw_map_summary(
-    probe: Explanation,
-    target: int,
     methods: Mapping[str, Explainer],
     explanations: Mapping[str, Explanation],
     scores: Callable[[Explanation], FeatureScores],
@@ -35,25 +34,33 @@ def draw_map_summary(
 ) -> None:
     """Draw the sentence on these maps; nothing with fewer than two that rank the features.
 
-    `target`: the explained class. `scores`: of the features of a map; `names`: those of the features.
+    `scores`: of the features of a map; `names`: those of the features.
     """
-    ranked = [scores(one) for id, one in explanations.items() if methods[id].family != BASELINE]
-    if sentence := summary_html(probe.prediction, target, ranked, names, unit):
+    counted = [scores(one) for id, one in explanations.items() if methods[id].family != BASELINE]
+    baselines = [methods[id].title for id in explanations if methods[id].family == BASELINE]
+    if sentence := summary_html(counted, names, unit, baselines):
         st.html(sentence)
 
 
 def summary_html(
-    prediction: Prediction, target: int, maps: Sequence[FeatureScores], names: Sequence[str], unit: str
+    maps: Sequence[FeatureScores],
+    names: Sequence[str],
+    unit: str,
+    baselines: Sequence[str] = (),
 ) -> str:
-    """The sentence with its names escaped; empty for fewer than two maps that rank at least two features."""
+    """The sentence with its names escaped; empty for fewer than two maps that rank at least two features.
+
+    `baselines`: the titles of shown maps that are not among `maps`.
+    """
     ranked = [scores for scores in maps if len(scores) > 1 and not is_constant(scores)]
     if len(ranked) < 2:
         return ""
-    left_out = len(maps) - len(ranked)
-    equal = f" {count(left_out, 'method')} left out: equal scores everywhere." if left_out else ""
+    left_out = [escape(title) for title in baselines]
+    if len(maps) > len(ranked):
+        left_out.append(f"{count(len(maps) - len(ranked), 'method')} with equal scores")
+    not_counted = f" Not counted: {', '.join(left_out)}." if left_out else ""
     top, agreement = _describe_top(ranked, names, unit), describe_agreement(ranked)
-    explained = _describe_class(prediction, target)
-    return f'<div class="xg"><p class="xg-summary"><b>{explained}.</b> {top} {agreement}{equal}</p></div>'
+    return f'<div class="xg"><p class="xg-summary">{top} {agreement}{not_counted}</p></div>'
 
 
 def count_in_top(maps: Sequence[FeatureScores], k: int) -> list[int]:
@@ -70,12 +77,6 @@ def describe_agreement(maps: Sequence[FeatureScores]) -> str:
         return f"Rankings {level}: Spearman ρ {hundredths(median)}."
     ends = f"{hundredths(min(values))} to {hundredths(max(values))}"
     return f"Rankings {level}: median Spearman ρ {hundredths(median)} over {len(values)} pairs ({ends})."
-
-
-def _describe_class(prediction: Prediction, target: int) -> str:
-    if prediction.regression:
-        return f"Score {signed(prediction.logits[0])}"
-    return f"<bdi>{escape(prediction.labels[target])}</bdi>, {escape(percent(prediction.probabilities[target]))}"
 
 
 def _describe_top(maps: Sequence[FeatureScores], names: Sequence[str], unit: str) -> str:

@@ -14,7 +14,14 @@ from components.styles import use_styles
 from components.text.browse import draw_browse
 from components.text.edited import draw_edit
 from components.text.export import draw_export
-from components.text.results import draw_ablation, draw_methods, draw_prediction, draw_questions, draw_summary
+from components.text.results import (
+    draw_ablation,
+    draw_gallery_note,
+    draw_methods,
+    draw_prediction,
+    draw_questions,
+    draw_summary,
+)
 from components.text.state import (
     WIDGETS,
     draw_options,
@@ -49,6 +56,8 @@ with st.container(gap="xsmall"):
     save_state(state, loaded)
     probe = draw_prediction(state, class_place)
     summary = st.empty()
+    if probe is not None:
+        draw_gallery_note(state)
 
 if probe is not None:
     maps, below = st.container(), st.container()

@@ -23,12 +23,12 @@ SHOW_NAMES = {
     "wrong": "Wrong",
     "confident_wrong": f"Wrong and confident (≥ {CONFIDENT:.0%})",
     "unsure": f"Unsure (confidence < {UNSURE:.0%})",
-    "off": "Farthest off (top quarter)",
+    "off": "Largest errors (top quarter)",
     "disagree": "Methods disagree (top quarter)",
     "rationale": "With a rationale",
 }
 SORT_NAMES = {
-    "index": "As in the data set",
+    "index": "Data set order",
     "mistakes": "Failure cases first",
     "confident": "Most confident first",
     "doubtful": "Least confident first",
@@ -97,7 +97,7 @@ def draw_walk(listed: Sequence[int], current: int | None, show: Callable[[int], 
         for label, icon, index in (
             ("Previous", ":material/arrow_back:", before),
             ("Next", ":material/arrow_forward:", after),
-            ("Random of these", ":material/shuffle:", chance),
+            ("Random, filtered", ":material/shuffle:", chance),
         ):
             st.button(
                 label, key=key(f"browse_{label}"), icon=icon, disabled=index is None, on_click=show, args=(index,)

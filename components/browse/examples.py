@@ -322,7 +322,7 @@ def describe_left_out(table: ExampleTable, titles: dict[str, str]) -> str:
     """The methods left out of the comparison, and on how many examples: all their scores are equal."""
     counts = Counter(method for row in table.rows for method in row.left_out)
     names = ", ".join(f"{titles.get(method, method)} on {count(n, 'example')}" for method, n in counts.items())
-    return f"Left out, because all its scores are equal and have no order: {names}." if names else ""
+    return f"Not compared, because all scores are equal: {names}." if names else ""
 
 
 def describe_place(listed: Sequence[int], current: int | None) -> str:
@@ -331,7 +331,7 @@ def describe_place(listed: Sequence[int], current: int | None) -> str:
         return "none listed"
     if current in listed:
         return f"{listed.index(current) + 1:,} of {len(listed):,} listed"
-    return f"{len(listed):,} listed; the example above is not among them"
+    return f"{len(listed):,} listed; the current example is not in the list"
 
 
 def neighbors(listed: Sequence[int], current: int | None) -> tuple[int | None, int | None]:

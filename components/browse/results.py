@@ -67,7 +67,7 @@ def _content(model: str, data: Dataset | ImageDataset) -> tuple[str, tuple[objec
     return revision(model), (data.id, data.revision, data.split, len(data))
 
 
-@st.cache_resource(max_entries=4, show_spinner="Looking for predictions …")
+@st.cache_resource(max_entries=4, show_spinner="Loading predictions …")
 def _read_texts(
     model: str, revision: str, content: tuple[object, ...], stamp: JobStamp, losses: int, home: str, _data: Dataset
 ) -> ExampleTable:
@@ -75,7 +75,7 @@ def _read_texts(
     return example_table(_data, cached_predictions(model, examples), cached_disagreements(model, examples))
 
 
-@st.cache_resource(max_entries=4, show_spinner="Looking for predictions …")
+@st.cache_resource(max_entries=4, show_spinner="Loading predictions …")
 def _read_pictures(
     model: str, revision: str, content: tuple[object, ...], stamp: JobStamp, losses: int, home: str, _data: ImageDataset
 ) -> ExampleTable:

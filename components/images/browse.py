@@ -71,7 +71,7 @@ def _draw_list(opened: OpenPictures, focus: PictureFocus, results: ExampleResult
         places = _draw_page_choice(listed, listing, current, key)
         draw_picture_grid([table.rows[place] for place in places], _urls(opened, places), current, key("grid"), show)
     elif not missing:
-        st.info("No picture matches. Change what is shown.")
+        st.info("No picture matches. Change the filter.")
 
 
 def _offers(model: str, opened: OpenPictures, table: ExampleTable) -> list[Offer]:
@@ -93,7 +93,7 @@ def _draw_page_choice(listed: Sequence[int], listing: Listing, current: int | No
     page, starts, total = st.session_state[page_key], range(0, len(listed), PAGE_SIZE), len(listed)
     if len(starts) > 1:
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
-            for label, target in (("Page back", page - 1), ("Page on", page + 1)):
+            for label, target in (("Previous page", page - 1), ("Next page", page + 1)):
                 st.button(
                     label, key=key(f"browse_{label}"), disabled=not 0 <= target < len(starts), type="tertiary",
                     on_click=st.session_state.__setitem__, args=(page_key, target),

@@ -19,7 +19,7 @@ from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus, true_class
 from components.map_summary import draw_map_summary
 from components.numbers import percent, plain
-from components.prediction import PROBE, prediction_area, target_index
+from components.prediction import PROBE, prediction_area
 from components.progress import Ends, MethodPlace, fill_places, share_scales
 from components.questions import QuestionPage, question_section
 from components.widgets.patch_map.html import (
@@ -50,8 +50,8 @@ TRUTH_MEANING = (
     "needed to include all of them. "
 )
 TRUTH_CAUTION = (
-    "The outline marks the object that the label names, not what the model uses: a map may be right about a model that "
-    "looks elsewhere."
+    "The outline marks the labeled object, not what the model uses. A map can be correct for a model that looks "
+    "elsewhere."
 )
 Explanations = Mapping[str, Explanation]
 EVEN = 0.02
@@ -180,9 +180,8 @@ def draw_summary(
     state: PictureState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
 ) -> None:
     """Draw the sentence on the maps."""
-    target = target_index(probe.prediction, state.target)
     names = [probe.tokens[position].text for position in probe.features]
-    draw_map_summary(probe, target or 0, methods, explanations, _patch_scores, names, "patch")
+    draw_map_summary(methods, explanations, _patch_scores, names, "patch")
 
 
 def draw_questions(

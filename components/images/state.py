@@ -31,8 +31,9 @@ from engine.registry import Explainer
 from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture, Request
 from engine.result import Explanation
+from engine.shipped.gallery import PICTURE_METHODS
 
-START = ("gradient_x_input", "grad_cam", "attention_rollout", "occlusion", "integrated_gradients", "random")
+START = PICTURE_METHODS
 OF_A_PICTURE = ("pin",)
 """The fields of a link that belong to one picture and to no other."""
 SESSION = PageSession("picture", picture_choice.LOOKING, (*OF_A_PICTURE, "target"))
@@ -170,7 +171,7 @@ def explain_lost_pins(grid: tuple[int, int], pins: Pins) -> str:
     rows, columns = grid
     return (
         f"pin: must be numbers of patches from 0 to {rows * columns - 1} ({rows} rows of {columns}), "
-        f"got {beyond[:40]}. They are left out; click the patches that you mean."
+        f"got {beyond[:40]}. They are ignored. Click a patch to pin it."
     )
 
 

@@ -75,7 +75,7 @@ def _draw_list(opened: OpenTexts, model: str, results: ExampleResults, current: 
     elif not missing:
         left = len(table.rows) - table.predicted
         more = f" {left:,} are not predicted yet." if left else ""
-        st.info(f"No example matches.{more} Change the search or what is shown.")
+        st.info(f"No example matches.{more} Change the search or the filter.")
     _draw_notes(table, listed)
 
 
@@ -85,8 +85,8 @@ def _offers(model: str, opened: OpenTexts, table: ExampleTable) -> list[Offer]:
     predict = Offer(f"Predict all {examples}", "predict", spec())
     compare = Offer(
         f"Compare methods on all {examples}", "compare", spec(QUICK),
-        f"Explains each example by {', '.join(QUICK)}, to find those where the methods disagree. "
-        "Takes far longer than predicting.",
+        f"Explains each example with {', '.join(QUICK)} to find where the methods disagree. "
+        "This takes much longer than predicting.",
     )  # fmt: skip
     missing = ((predict, table.predicted), (compare, table.compared))
     return [offer for offer, done in missing if done < total]
@@ -107,7 +107,7 @@ def _draw_table(opened: OpenTexts, table: ExampleTable, listed: Sequence[int], c
 def _columns() -> dict[str, Any]:
     column = st.column_config
     return {
-        "#": column.NumberColumn(width=60, help="The place in the data set"),
+        "#": column.NumberColumn(width=60, help="Row number in the data set"),
         "Text": column.TextColumn(width=300),
         "Second text": column.TextColumn(width=260),
         "Confidence": column.ProgressColumn(
@@ -116,10 +116,10 @@ def _columns() -> dict[str, Any]:
         "Score": column.NumberColumn(format="%.3f"),
         "Error": column.NumberColumn(format="%.3f", help="The distance of the score from the true one"),
         "Disagreement": column.NumberColumn(
-            format="%.2f", help="1 minus the mean rank correlation of the methods: 0 one order, about 1 by chance"
+            format="%.2f", help="1 minus the mean rank correlation of the methods. 0: the same order; about 1: chance"
         ),
         "Length": column.NumberColumn(width=70, help="Characters"),
-        "Rationale": column.TextColumn(width=220, help="What people marked as the reason for the label"),
+        "Rationale": column.TextColumn(width=220, help="Words that people marked as the reason for the label"),
     }
 
 
@@ -127,8 +127,7 @@ def _draw_notes(table: ExampleTable, listed: Sequence[int]) -> None:
     notes = []
     if len(listed) > MOST_SHOWN:
         notes.append(
-            f"The table holds the first {MOST_SHOWN:,} of {len(listed):,}; "
-            "Previous, Next and Random go through all of them."
+            f"The table shows the first {MOST_SHOWN:,} of {len(listed):,}; Previous, Next and Random cover all of them."
         )
     if table.compared:
         notes.append(_describe_comparison(table))
@@ -140,7 +139,7 @@ def _describe_comparison(table: ExampleTable) -> str:
     titles = {id: method.title for id, method in all_explainers().items()}
     names = ", ".join(titles[id] for id in QUICK)
     comparison = (
-        f"Disagreement on {table.compared:,} examples: 1 minus the mean Spearman ρ between every two of {names}, "
-        "of the scores without their signs."
+        f"Disagreement on {table.compared:,} examples: 1 minus the mean Spearman ρ over all pairs of {names}, computed "
+        "on absolute scores."
     )
     return f"{comparison} {describe_left_out(table, titles)}".rstrip()

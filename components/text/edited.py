@@ -60,7 +60,7 @@ def _draw_controls(state: TextState, child: Example | None) -> DeltaGenerator:
     row = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key=key("edit_controls"))
     row.toggle(
         "Edit this text", key=key("editing"), on_change=_take_switch, args=(state.example,), width=220,
-        help="The edited text stands beside this one: what becomes of the prediction and of each map?",
+        help="Compares the prediction and each map before and after the edit.",
     )  # fmt: skip
     if child is not None:
         _draw_fields(state.example, child)
@@ -73,10 +73,10 @@ def _draw_fields(parent: Example, child: Example) -> None:
         st.text_area("Edited second text", key=key("edit_pair"), height=68, persist_state=PERSIST)
     with st.container(horizontal=True, gap="small"):
         st.button(
-            "Go on from here", key=key("edit_go_on"), on_click=_take_as_text, args=(child,),
-            help="The edited text becomes the text of the page.",
+            "Use as the text", key=key("edit_go_on"), on_click=_take_as_text, args=(child,),
+            help="Makes the edited text the text of this page.",
         )  # fmt: skip
-        st.button("Drop the edit", key=key("edit_drop"), on_click=_set_edit, args=(None,))
+        st.button("Discard the edit", key=key("edit_drop"), on_click=_set_edit, args=(None,))
 
 
 def _explain_edit(state: TextState, child: Example | None, probe: Explanation) -> Explanation | None:
@@ -109,7 +109,7 @@ def _draw_replacement(state: TextState, child: Example, probe: Explanation, edit
     segment, start, end = span
     old = ((state.example.text, state.example.text_pair)[segment] or "")[start:end]
     st.text_input(
-        f"Replace «{_shorten(old)}» with", key=key(name), on_change=_replace, args=(child, edited_span, name),
+        f"Replace “{_shorten(old)}” with", key=key(name), on_change=_replace, args=(child, edited_span, name),
         width=320, help="Press Enter to see the edited text beside this one. A space alone deletes.",
     )  # fmt: skip
 
@@ -147,11 +147,11 @@ def _take_as_text(edited: Example) -> None:
 def _explain_missing(child: Example, parent: Example) -> str:
     """Why there is nothing to compare yet; empty when there is."""
     if not child.text.strip():
-        return "The edited text is empty. Type what the model should read instead, or drop the edit."
+        return "The edited text is empty. Type a text, or discard the edit."
     if child.text_pair is not None and not child.text_pair.strip():
-        return "The edited second text is empty. Type what the model should read instead, or drop the edit."
+        return "The edited second text is empty. Type a text, or discard the edit."
     if child == parent:
-        return "Change the text above to see what becomes of the prediction and of each map."
+        return "Change the text above to see how the prediction and each map change."
     return ""
 
 

@@ -143,13 +143,13 @@ def command_arguments(export: TextExport) -> list[str]:
 
 FILES: tuple[tuple[str, str, str, Callable[[TextExport], str | bytes], str], ...] = (
     ("HTML", "exegesis-maps.html", "text/html", export_html,
-     "The maps as one page that needs no network and runs no script."),
+     "All maps as one HTML page that works offline and without scripts."),
     ("SVG", "exegesis-maps.svg", "image/svg+xml", export_svg, "The maps as a picture for papers and slides."),
-    ("CSV", "exegesis-scores.csv", "text/csv", csv_table, "A row a token, a column a method. Scores in full."),
+    ("CSV", "exegesis-scores.csv", "text/csv", csv_table, "One row per token, one column per method."),
     ("JSON", "exegesis-scores.json", "application/json", json_list, "What the command below prints."),
 )  # fmt: skip
 PNG_FILE = "exegesis-maps.png"
-PNG_HELP = "The same picture in pixels, light, drawn by this browser."
+PNG_HELP = "The SVG as a PNG image, in the light theme."
 
 
 def draw_export(

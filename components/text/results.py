@@ -17,7 +17,7 @@ from components.ablation import TEXT_WORDS, ablation_area
 from components.errors import show_note
 from components.map_summary import draw_map_summary
 from components.method_row import MethodRow, Placeholder, method_row, method_row_html, placeholder_html, token_map
-from components.prediction import PROBE, prediction_area, target_index
+from components.prediction import PROBE, prediction_area
 from components.progress import Ends, MethodPlace, Slot, fill_places, share_scales
 from components.questions import QuestionPage, question_section
 from components.text.state import TextState, key, pinned_names
@@ -26,6 +26,7 @@ from components.widgets.token_map.rows import aligned_html, line_html, quiet_lin
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
+from engine.shipped.gallery import find_card
 from engine.store import result_store
 from engine.word_units import unit_scores, units_of
 
@@ -158,10 +159,16 @@ def draw_summary(
     state: TextState, methods: Mapping[str, Explainer], explanations: Explanations, probe: Explanation
 ) -> None:
     """Draw the sentence on the maps."""
-    target = target_index(probe.prediction, state.target)
     names = [unit.text for unit in units_of(probe, state.example, state.unit) if not unit.special]
     scores = partial(unit_scores, example=state.example, kind=state.unit)
-    draw_map_summary(probe, target or 0, methods, explanations, scores, names, state.unit)
+    draw_map_summary(methods, explanations, scores, names, state.unit)
+
+
+def draw_gallery_note(state: TextState) -> None:
+    """Draw the sentence of the gallery's card on this text, as long as its two methods come first as on the card."""
+    card = find_card(state.model, state.example)
+    if card is not None and state.methods[:2] == card.methods[:2] and not state.params and state.target is None:
+        show_note(f"{card.title}: {card.see}")
 
 
 def draw_questions(

@@ -32,10 +32,10 @@ from engine.registry import Explainer
 from engine.removal_operators import OPERATORS
 from engine.request import Example, Request
 from engine.result import Explanation
+from engine.shipped.gallery import METHODS, find_card
 from engine.word_units import UNITS, Unit, units
 
-START = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout", "occlusion", "integrated_gradients",
-         "kernel_shap", "random")  # fmt: skip
+START = METHODS
 OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
 """The fields of a link that belong to one text and to no other."""
 SESSION = PageSession("text", text_choice.LOOKING, (*OF_A_TEXT, "target"))
@@ -79,7 +79,10 @@ def read_state(
     focus = read_text_focus(last, models, opened, notes)
     if is_other_text(last, focus, opened):
         query = {name: values for name, values in query.items() if name not in OF_A_TEXT}
-    state = read_record(TextState(focus=focus, methods=START), query, notes, names=["unit"])
+    # A link to a text of the gallery that names no methods opens with the card's own first.
+    card = find_card(focus.model, focus.example) if {"index", "text"} & query.keys() else None
+    start = TextState(focus=focus, methods=START if card is None else card.methods)
+    state = read_record(start, query, notes, names=["unit"])
     state = replace(state, **_read_edits(last_values(query), focus.example, notes))
     return read_shared(read_record(state, query, notes, names=["view"]), query, methods, notes), notes
 

@@ -27,7 +27,7 @@ PIN_HINT = (
     "Click a {unit} in any map to pin it, and again to unpin it. Shift-click pins a range, Esc unpins all. "
     "By keyboard: arrow keys and Space. The prediction without the pinned {units} appears below."
 )
-STAYS = "The pins stay as they were. Load the page again if this happens twice."
+STAYS = "The pins did not change. If this happens again, reload the page."
 
 
 @runtime_checkable

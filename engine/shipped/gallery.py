@@ -1,4 +1,4 @@
-"""The gallery of examples, each with what it shows and the method whose map shows it best."""
+"""The gallery of examples, each with what it shows and the two methods whose maps show it best."""
 
 from __future__ import annotations
 
@@ -23,10 +23,14 @@ PICTURE_METHODS = ("gradient_x_input", "grad_cam", "attention_rollout", "occlusi
 
 @dataclass(frozen=True)
 class GalleryCard:
-    """A review by its index, or a text of our own. `see` must be true of the method's map."""
+    """A review by its index, or a text of our own.
+
+    `method`: its map is on the card. `second`: its map is the second on the Text page. `see` must be true of both.
+    """
 
     title: str
     method: str
+    second: str
     see: str
     index: int | None = None
     text: str = ""
@@ -34,6 +38,11 @@ class GalleryCard:
     @property
     def example(self) -> Example:
         return Example(self.text) if self.index is None else _reviews()[self.index].example
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The methods that the Text page opens with, the card's own first."""
+        return tuple(dict.fromkeys((self.method, self.second, *METHODS)))
 
     @property
     def label(self) -> str | None:
@@ -51,51 +60,63 @@ GALLERY = (
     GalleryCard(
         "Not bad",
         "integrated_gradients",
-        "The prediction is right, but integrated gradients count “bad” against it. Occlusion counts the same word "
-        "for it: covered, it leaves “not a film”.",
+        "occlusion",
+        "The prediction is correct. Integrated gradients count “bad” against it, but occlusion counts “bad” for it: "
+        "without that word, the text says “not a film”.",
         text="This is not a bad film at all.",
     ),
     GalleryCard(
-        "Cheap, and that is praise",
+        "Cheap is praise here",
         "kernel_shap",
-        "Wrong and sure of it. The tokenizer cuts “Spotless” in two; then “less” and “cheap” read as complaints.",
+        "integrated_gradients",
+        "The model is wrong and confident. The tokenizer splits “Spotless”, and both methods score “less” and “cheap” "
+        "highest, as if they were complaints.",
         index=54,
     ),
     GalleryCard(
         "Irony",
         "integrated_gradients",
-        "The model takes “Congratulations” and “thrilled” at their word. The risotto that can be “sliced” speaks "
-        "against praise, too softly.",
+        "kernel_shap",
+        "The model takes “Congratulations” and “thrilled” literally. The “sliced” risotto counts against praise, but "
+        "too little to change the prediction.",
         index=97,
     ),
     GalleryCard(
         "Praise, then the battery",
         "kernel_shap",
-        "“dies” speaks against as loudly as “Superb” speaks for, but “bright” and “lovely” stand beside “Superb”.",
+        "integrated_gradients",
+        "“dies” counts against praise as much as “Superb” counts for it, but “bright” and “lovely” add to “Superb”. "
+        "The model misses the complaint.",
         index=78,
     ),
     GalleryCard(
         "One word decides",
         "occlusion",
-        "Words are covered one at a time, and only “drains” matters: neither “Never” nor “laughed” changes much.",
+        "integrated_gradients",
+        "Occlusion removes one word at a time, and only “drains” matters. Integrated gradients score “Never” even "
+        "higher.",
         index=241,
     ),
     GalleryCard(
         "What follows “but”",
         "kernel_shap",
-        "“superb” outweighs “predictable”, and the verdict is praise. Compare the next one.",
+        "integrated_gradients",
+        "“superb” outweighs “predictable”, so the prediction is positive. Compare the next example.",
         text="The plot is predictable, but the acting is superb.",
     ),
     GalleryCard(
-        "The same words, turned round",
+        "The same words, reversed",
         "kernel_shap",
-        "Now “predictable” comes last and outweighs “superb”, “but” helps it, and the verdict is a complaint.",
+        "integrated_gradients",
+        "Now “predictable” comes last. It outweighs “superb”, “but” adds to it, and the prediction is negative.",
         text="The acting is superb, but the plot is predictable.",
     ),
     GalleryCard(
-        "Weight on a full stop",
+        "Attention to a period",
         "attention_rollout",
-        "Attention rollout gives the full stop more than any word. Where a model looks is not why it decides.",
+        "occlusion",
+        "Attention rollout gives the period more weight than any word; occlusion scores “grinning” highest. Attention "
+        "shows where a model looks, not why it decides.",
         index=0,
     ),
 )
@@ -106,12 +127,17 @@ def _reviews() -> Dataset:
     return load(DATASET)
 
 
+def find_card(model: str, example: Example) -> GalleryCard | None:
+    """The card of this model and text; None where the gallery has none."""
+    return next((card for card in GALLERY if card.example == example), None) if model == MODEL else None
+
+
 def picture_requests() -> list[Request]:
-    """The explanations that the Images page opens with: of the first picture."""
+    """The explanations that the Images page opens with, all of the first picture."""
     picture = Picture(load_images(PICTURE_DATASET)[0].pixels)
     return [Request(PICTURE_MODEL, method, picture) for method in PICTURE_METHODS]
 
 
 def gallery_requests() -> list[Request]:
-    """Every shipped explanation: each text with each of the methods, and the first picture with its own."""
+    """The requests of all shipped explanations: of each text by each method, and those of the first picture."""
     return [card.request(method) for card in GALLERY for method in METHODS] + picture_requests()

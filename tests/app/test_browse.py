@@ -103,7 +103,7 @@ def test_without_predictions_the_list_and_the_way_through_it_work(model: str, da
     press(page, "Next")
     assert (current(page), page.text_area(text_choice.key("text")).value) == (1, CORPUS[1])
     assert page.query_params["index"] == "1"
-    press(page, "Random of these")
+    press(page, "Random, filtered")
     assert current(page) != 1
     page.text_input(key("browse.search")).set_value("BATTERY  died").run()
     assert column(page, "#") == [2]
@@ -145,7 +145,7 @@ def test_next_walks_through_what_is_listed_in_its_order(model: str, data: str) -
     order = sorted((0, 2, 4), key=lambda index: -len(CORPUS[index]))
     assert column(page, "#") == order
     page.number_input(text_choice.key("index")).set_value(1).run()
-    assert "3 listed; the example above is not among them" in told(page)
+    assert "3 listed; the current example is not in the list" in told(page)
     for place, index in enumerate(order, 1):
         press(page, "Next")
         assert current(page) == index

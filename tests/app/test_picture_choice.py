@@ -266,8 +266,8 @@ def test_a_set_is_predicted_by_a_job_and_its_failure_cases_come_first(model: str
 
 def test_pages_of_the_list_are_turned_and_follow_the_picture(folder: Path) -> None:
     page = opened(data=str(folder), open="browse")
-    assert button(page, "Page back").disabled  # type: ignore[attr-defined]
-    press(page, "Page on")
+    assert button(page, "Previous page").disabled  # type: ignore[attr-defined]
+    press(page, "Next page")
     assert "41 to 60 of 60 pictures" in told(page)
     assert link_of(page)["index"] == "0"
     press(page, "Next")

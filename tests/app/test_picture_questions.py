@@ -91,7 +91,7 @@ def test_a_picture_without_a_mask_has_no_truth(model: str) -> None:
 
 def test_pinned_patches_have_the_prediction_without_them_by_every_operator(model: str) -> None:
     [found] = html(opened(model, pin="0,5"), 'class="xg-heading"')
-    assert "Without «<bdi>row 1, column 1</bdi>», «<bdi>row 2, column 3</bdi>»" in found
+    assert "Without “<bdi>row 1, column 1</bdi>”, “<bdi>row 2, column 3</bdi>”" in found
     assert "2 of 9 patches" in found
     assert all(name in found for name in PICTURE_WORDS.removals.values())
     assert all(title in found for title in titles(*QUICK))

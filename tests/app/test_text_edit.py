@@ -71,7 +71,7 @@ def test_pinned_tokens_have_the_prediction_without_them_by_every_operator(model:
     page = opened(model, pin="1,3")
     assert not page.exception
     found = answers(page)
-    assert "Without «<bdi>good</bdi>», «<bdi>,</bdi>»" in found
+    assert "Without “<bdi>good</bdi>”, “<bdi>,</bdi>”" in found
     assert all(name in found for name in TEXT_WORDS.removals.values())
     assert all(explainer(method).title in found for method in QUICK)
     assert TEXT_WORDS.nothing not in said(page)
@@ -83,21 +83,21 @@ def test_a_link_may_pin_what_cannot_be_removed(model: str) -> None:
     page = opened(model, pin="0,999")
     assert not page.exception
     assert TEXT_WORDS.nothing in said(page)
-    assert "Without «<bdi>good</bdi>»<" in answers(opened(model, pin="0,1,999"))
+    assert "Without “<bdi>good</bdi>”<" in answers(opened(model, pin="0,1,999"))
 
 
 def test_what_is_asked_of_a_word_is_asked_of_all_its_tokens(model: str) -> None:
     text = "unbelievably good food"
     page, token = (opened(model, text=text, pin="1", unit=unit) for unit in ("word", "token"))
     assert not page.exception
-    assert "Without «<bdi>unbelievably</bdi>»<" in answers(page)
-    assert "Without «<bdi>unbelievably</bdi>»<" not in answers(token)
+    assert "Without “<bdi>unbelievably</bdi>”<" in answers(page)
+    assert "Without “<bdi>unbelievably</bdi>”<" not in answers(token)
     pieces = len(AutoTokenizer.from_pretrained(model).tokenize("unbelievably"))
     everything = opened(model, text=text, pin=",".join(map(str, range(1, pieces + 1))), unit="token")
     assert answers(page).partition("<table")[2] == answers(everything).partition("<table")[2]
     assert page.query_params["pin"] == "1", "the link keeps what was picked"
     [field] = [one for one in page.text_input if "Replace" in one.label]
-    assert field.label == "Replace «unbelievably» with"
+    assert field.label == "Replace “unbelievably” with"
 
 
 def test_an_edit_in_the_link_stands_beside_its_parent(model: str) -> None:
@@ -134,7 +134,7 @@ def test_editing_is_a_toggle_then_a_text_and_can_be_dropped(model: str) -> None:
 def test_neighboring_pins_can_be_replaced(model: str) -> None:
     page = opened(model, pin="1,2")
     [field] = [one for one in page.text_input if "Replace" in one.label]
-    assert field.label == "Replace «good food» with"
+    assert field.label == "Replace “good food” with"
     field.set_value("cold soup").run()
     assert not page.exception
     assert page.text_area(key("edit")).value == "cold soup, bad service"
@@ -170,7 +170,7 @@ def replacing(page: AppTest, new: str) -> TextInput:
 def test_what_is_named_in_a_label_is_no_markdown(model: str) -> None:
     page = opened(model, text="*o* :smile: [x](y)", pin="1,2")
     [field] = [one for one in page.text_input if "Replace" in one.label]
-    assert field.label == r"Replace «\*o» with"
+    assert field.label == r"Replace “\*o” with"
 
 
 @pytest.mark.parametrize(("length", "label"), [(40, "o" * 40), (41, "o" * 39 + "…")])
@@ -178,7 +178,7 @@ def test_a_long_word_is_shortened_in_the_label(model: str, length: int, label: s
     [field] = [
         one for one in opened(model, text="o" * length, pin="1", unit="word").text_input if "Replace" in one.label
     ]
-    assert field.label == f"Replace «{label}» with"
+    assert field.label == f"Replace “{label}” with"
 
 
 def test_the_edit_can_become_the_text(model: str) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlencode
 
-from playwright.sync_api import CDPSession, Locator, Page, expect
+from playwright.sync_api import CDPSession, FloatRect, Locator, Page, expect
 
 from components.navigation import TEXT
 from components.widgets.token_map.rows import RATIONALE
@@ -46,20 +46,29 @@ def expect_table(page: Page, methods: tuple[str, ...] = QUICK) -> None:
 
 def hover_text(page: Page) -> str:
     """What stands beside the hovered unit. The style sheet counts the index, so only the drawn page knows it."""
+    return hover_tip(page)[0]
+
+
+def hover_tip(page: Page) -> tuple[str, FloatRect]:
+    """What stands beside the hovered unit, and where in the window, without its padding."""
     session = page.context.new_cdp_session(page)
     for _ in range(TIMEOUT_MS // LOOK_MS):
-        texts = _drawn(session)
-        if found := [place for place, text in enumerate(texts) if "· index " in text]:
+        drawn = _drawn(session)
+        if found := [place for place, (text, _) in enumerate(drawn) if "· index " in text]:
             [said] = found
-            return texts[said] if re.search(r"index \d", texts[said]) else texts[said] + texts[said + 1]
+            text, (x, y, width, height) = drawn[said]
+            whole = text if re.search(r"index \d", text) else text + drawn[said + 1][0]
+            return whole, {"x": x, "y": y, "width": width, "height": height}
         page.wait_for_timeout(LOOK_MS)
     raise AssertionError("nothing stands beside a hovered unit")
 
 
-def _drawn(session: CDPSession) -> list[str]:
-    """All texts that are laid out, those of the style sheet too."""
+def _drawn(session: CDPSession) -> list[tuple[str, list[float]]]:
+    """All texts that are laid out, those of the style sheet too, with their places."""
     seen = session.send("DOMSnapshot.captureSnapshot", {"computedStyles": []})
-    return [seen["strings"][at] for at in seen["documents"][0]["layout"]["text"] if at >= 0]
+    layout = seen["documents"][0]["layout"]
+    pairs = zip(layout["text"], layout["bounds"], strict=True)
+    return [(seen["strings"][text], bounds) for text, bounds in pairs if text >= 0]
 
 
 def rgb(color: str) -> str:

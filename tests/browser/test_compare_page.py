@@ -63,7 +63,7 @@ def test_columns_are_compared_and_disputed_examples_are_found(
     page.get_by_role("button", name="Compare the other 5 examples").click(timeout=TIMEOUT_MS)
     expect(page.get_by_text("6 examples. Disagreement is 1 minus")).to_be_visible(timeout=TIMEOUT_MS)
     assert fits(page)
-    page.get_by_role("button", name="Random of these").click()
+    page.get_by_role("button", name="Random, filtered").click()
     expect(page.get_by_label("Text", exact=True)).not_to_have_value(str(REVIEWS[3]["text"]), timeout=TIMEOUT_MS)
     expect(board.get_by_role("columnheader").nth(2)).to_contain_text("with A", timeout=TIMEOUT_MS)
 

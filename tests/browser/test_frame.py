@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from components.navigation import HOME, IMAGES, TEXT, PageEntry
+from engine.registry import explainer
 from engine.shipped.gallery import GALLERY, METHODS
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
@@ -55,6 +56,10 @@ def test_a_card_of_the_gallery_opens_its_text_with_every_map_from_the_cache(
     expect(page.get_by_label("Text", exact=True)).to_have_value(piece.text, timeout=TIMEOUT_MS)
     rows = page.locator(".xg-row").filter(has_text="from the cache")
     expect(rows).to_have_count(len(METHODS), timeout=TIMEOUT_MS)
+    titles = page.locator(".xg-row .xg-title")
+    for place, method in enumerate((piece.method, piece.second)):
+        expect(titles.nth(place)).to_have_text(explainer(method).title)
+    expect(page.get_by_text(piece.see)).to_be_visible()
 
 
 @pytest.mark.parametrize(("width", "columns"), [(1280, 3), (390, 1)])

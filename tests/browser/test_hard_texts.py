@@ -133,7 +133,7 @@ def test_a_text_of_512_tokens_fits_in_both_layouts(width: int, server: Server, o
     expect(units).to_have_count(last + 1)
     assert fits(page)
     hover(units.nth(last))
-    assert re.fullmatch(r"\d+ · rank \d+ of 510 · index 510", hover_text(page))
+    assert re.fullmatch(r"\w+: \d+ · rank \d+ of 510 · index 510", hover_text(page))
     assert lit(page, ".xg-map b") == [divmod(last + 1, DIGITS)] * len(methods)
 
     page.goto(address(server, embedded_models()[0], methods, text=text, layout="aligned"))
@@ -146,7 +146,7 @@ def test_a_text_of_512_tokens_fits_in_both_layouts(width: int, server: Server, o
     page.wait_for_function("box => box.scrollLeft > 0", arg=box.element_handle(), timeout=TIMEOUT_MS)
     cell = row(page, "random", ".xg-grid tr").locator("td").nth(last + 1)
     hover(cell)
-    assert re.fullmatch(r"\d+ · rank \d+ of 510 · index 510", hover_text(page))
+    assert re.fullmatch(r"\w+: \d+ · rank \d+ of 510 · index 510", hover_text(page))
     assert lit(page, ".xg-grid td") == [divmod(last + 1, DIGITS)] * len(methods)
     name = row(page, "random", ".xg-grid tr").locator("th")
     assert abs(lefts(name)[0] - lefts(box)[0]) < 2, "the names stay while the table is scrolled"

@@ -37,11 +37,11 @@ def rgb(color: str) -> str:
 
 def test_a_pinned_token_is_replaced_and_the_link_keeps_it(server: Server, model: str, open_page: Open) -> None:
     page = open_page(address(server, model, text=WORDS, pin="4"), scheme="dark")
-    heading = page.get_by_role("heading", name="Without «warm»")
+    heading = page.get_by_role("heading", name="Without “warm”")
     expect(heading).to_be_visible(timeout=TIMEOUT_MS)
     expect(heading).to_have_css("color", rgb(PALETTES["dark"].text))
     expect(page.get_by_role("cell", name=re.compile(r"^(LABEL_\d)"))).to_have_count(1 + len(OPERATORS))
-    field = page.get_by_role("textbox", name="Replace «warm» with")
+    field = page.get_by_role("textbox", name="Replace “warm” with")
     field.fill("cold")
     field.press("Enter")
     pairs = page.locator(".xg-pair")
@@ -52,7 +52,7 @@ def test_a_pinned_token_is_replaced_and_the_link_keeps_it(server: Server, model:
     pairs.first.locator("b").nth(3).hover()
     said = pairs.first.locator("b").nth(3).evaluate("chip => getComputedStyle(chip, '::after').content")
     assert "rank" in said
-    page.get_by_role("button", name="Go on from here").click()
+    page.get_by_role("button", name="Use as the text").click()
     expect(page.get_by_role("textbox", name="Text", exact=True)).to_have_value(
         "the acting is cold and funny", timeout=TIMEOUT_MS
     )

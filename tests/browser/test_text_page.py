@@ -11,11 +11,13 @@ from playwright.sync_api import Page, expect
 from components.navigation import HOME, TEXT
 from components.palette import PALETTES, STEPS, Theme, color
 from tests.browser.conftest import TIMEOUT_MS
-from tests.browser.maps import QUICK, address, expect_maps, expect_table, hover_text, rgb, row
+from tests.browser.maps import QUICK, address, expect_maps, expect_table, hover_text, hover_tip, rgb, row
 from tests.browser.server import Server
-from tests.browser.waiting import FITS, go_to, settled
+from tests.browser.waiting import FITS, box_of, go_to, settled
 
 TEXT_HERE = "the acting is warm and funny"
+HEADER = 80
+"""Pixels that the navigation covers at the top of the window, and some more."""
 PLACES = """map => [...map.querySelectorAll('b')].map(token => {
     const box = token.getBoundingClientRect(), frame = map.getBoundingClientRect();
     return [Math.round(box.left - frame.left), Math.round(box.top - frame.top)];
@@ -50,12 +52,35 @@ def test_a_hovered_token_tells_itself_and_is_lit_in_every_row_at_the_same_place(
     assert places[0] == places[1] == places[2]
     tokens = row(page, "random").locator(".xg-map b")
     tokens.nth(40).hover()
-    assert re.fullmatch(r"\d+ · rank \d+ of \d+ · index 41", hover_text(page))
+    assert re.fullmatch(r"\w+: \d+ · rank \d+ of \d+ · index 41", hover_text(page))
     assert tokens.nth(0).evaluate("node => getComputedStyle(node, '::after').content") == "none"
     for method in QUICK:
         tokens = row(page, method).locator(".xg-map b")
         expect(tokens.nth(40)).to_have_css("outline-width", "2px")
         assert tokens.evaluate_all("all => all.map(t => getComputedStyle(t).outlineWidth)").count("2px") == 1
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_what_a_hovered_token_says_is_above_or_below_its_line_and_within_the_window(
+    width: int, server: Server, model: str, open_page: Open
+) -> None:
+    page = settled(open_page(address(server, model, text=f"{TEXT_HERE}, {TEXT_HERE} " * 5), width=width))
+    expect_maps(page)
+    tokens = row(page, "gradient_x_input").locator(".xg-map b")
+    boxes = [box_of(token) for token in tokens.all()]
+    middle, right = len(boxes) // 2, max(range(len(boxes)), key=lambda at: boxes[at]["x"] + boxes[at]["width"])
+    for at in (0, middle, right, len(boxes) - 1):
+        for line in ("end", "start"):
+            tokens.nth(at).evaluate(f"token => token.scrollIntoView({{ block: '{line}' }})")
+            if line == "start":
+                page.mouse.wheel(0, -HEADER)
+            tokens.nth(at).hover()
+            said, tip = hover_tip(page)
+            token = box_of(tokens.nth(at))
+            assert said.startswith(f"{tokens.nth(at).inner_text()}: ")
+            assert tip["y"] + tip["height"] <= token["y"] or tip["y"] >= token["y"] + token["height"]
+            assert tip["x"] >= 0
+            assert tip["x"] + tip["width"] <= width
 
 
 def test_the_view_changes_the_maps_and_a_link_reopens_it(server: Server, model: str, open_page: Open) -> None:

@@ -41,7 +41,7 @@ def test_a_click_pins_a_token_in_every_row_and_the_link_brings_it_back(
     page.locator(".st-key-text_rows .xg-map").last.locator(".j4").click()
     expect_pinned(page, "warm", 4)
     expect(page).to_have_url(re.compile(r"[?&]pin=4(&|$)"))
-    expect(page.get_by_role("heading", name="Without «warm»")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("heading", name="Without “warm”")).to_be_visible(timeout=TIMEOUT_MS)
     expect(hint).to_be_visible()
     expect_pinned(open_page(page.url), "warm", 4)
     page.get_by_text("Pick by keyboard or touch").press("Escape")

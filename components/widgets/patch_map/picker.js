@@ -41,7 +41,7 @@ class PatchPins extends Pins {
     [this.rings, this.box] = [element("style"), element("style")];
     const [slider, opacity] = opacitySlider("Opacity of the maps in percent", 0);
     this.slider = slider;
-    this.flip = element("button", { type: "button", title: "Hold F over a map to flip for a moment" }, "Picture alone");
+    this.flip = element("button", { type: "button", title: "Hold F over a map to see the picture alone" }, "Picture alone");
     this.said = element("div", { class: "xg-pins xg-small", role: "status" });
     this.clear = element("button", { type: "button" }, "Clear");
     this.told = element("div", { class: "xg-unseen", "aria-live": "polite" });

@@ -24,7 +24,7 @@ from engine.study.counted_votes import competition_ranks
 NAME = "exegesis_ranking"
 PLACES = "ABCDEF"
 LEAST = 2
-STAYS = "Nothing was saved. Load the page again if this happens twice."
+STAYS = "Nothing was saved. If this happens again, reload the page."
 DIGEST_LETTERS = 16
 _TOKEN = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from components.method_row import token_map
-from components.numbers import brief, count, percent, plain, points, signed
+from components.numbers import brief, count, percent, plain, plural, points, signed
 from components.prediction import MOST_BARS, prediction_html
 from components.widgets.token_map import TokenMap, legend_html
 from components.widgets.token_map.html import class_of, direction, modes, tip, tone
@@ -87,7 +87,7 @@ def edited_map_html(view: EditedMap) -> str:
 
 def order_words(view: EditedMap) -> str:
     """Whether the unchanged units keep their order: Spearman's rho, or why there is none."""
-    units = count(len(view.unchanged), view.unit if view.same else f"kept {view.unit}")
+    units = count(len(view.unchanged), view.unit if view.same else f"unchanged {view.unit}")
     if len(view.unchanged) < FEWEST:
         return f"{units}: too few to compare their order"
     if any(is_constant(scores) for scores in view.scores):
@@ -102,10 +102,10 @@ def largest_html(view: EditedMap) -> str:
     changes = view.scores[1] - view.scores[0]
     place = int(np.abs(changes).argmax())
     if changes[place] == 0:
-        return "no score changed" if view.same else "no kept score changed"
+        return "no score changed" if view.same else f"no score of an unchanged {view.unit} changed"
     form = signed if view.before.signed else plain
     old, new = (escape(form(float(score))) for score in view.scores[:, place])
-    return f"largest change: «<bdi>{escape(view.unchanged[place][0].text)}</bdi>» {old} → {new}"
+    return f"largest change: “<bdi>{escape(view.unchanged[place][0].text)}</bdi>” {old} → {new}"
 
 
 def predictions_html(
@@ -143,9 +143,9 @@ def how_to_read_html(explanation: Explanation, unit: str) -> str:
         f"the score {label}" if explanation.prediction.regression else f"the same class, {label}, whatever is predicted"
     )
     return (
-        f'<div class="xg"><p class="xg-small">Above stands the {unit} before the edit, below it the {unit} after; '
-        f"frames mark what the edit touched. Both maps explain {same}, so that they compare. "
-        "ρ is the rank correlation of the scores that stayed: +1 the same order, 0 no relation.</p></div>"
+        f'<div class="xg"><p class="xg-small">Each column has the {unit} before the edit above the {unit} after it; '
+        f"frames mark what changed. Both maps explain {same}, so they can be compared. ρ is the rank correlation of "
+        f"the scores of unchanged {plural(unit)}: +1 is the same order, 0 no relation.</p></div>"
     )
 
 

@@ -3,11 +3,11 @@
 A page has thousands of units, so their markup is short, and the style sheet (assets/maps.css) puts the words of their
 hover text together:
 
-    <span class=xi1> ... <b class="f12 jv" data-v=+0.123 data-r=7>word</b> <bdi class="xg-special j6" ...>[SEP]</bdi>
+    <span class=xi1> ... <b class="f12 jv" data-v="word: +0.1" data-r=7>word</b> <bdi class="xg-special j6">[SEP]</bdi>
 
-`f12` is the color: its side (`TONES`) and step. `data-v` is the score, `data-r` its rank. `data-x` says the index
-where it is not simply the unit's position. `data-b` is the value that is printed on demand. White space that is a
-unit is an empty `b` before it, whose `data-m` is the mark that is drawn: the text stays the text. The position is
+`f12` is the color: its side (`TONES`) and step. `data-v` is the unit with its score, `data-r` its rank. `data-x` is the
+index where that is not simply the unit's position. `data-b` is the value that is printed on demand. White space that is
+a unit is an empty `b` before it, whose `data-m` is the mark that is drawn: the text stays the text. The position is
 DIGITS * xi + j: `xi` stands on the unit or on the element around it, `j` on the unit (`unit_selector`), as one
 character (`SYMBOLS`).
 """
@@ -98,13 +98,13 @@ def legend_html(view: TokenMap) -> str:
 
 
 def tip(view: TokenMap, position: int) -> str:
-    """The hover text of a unit: its value, its rank, its place."""
+    """The hover text of a unit: itself, its value, its rank, its place."""
     unit = view.units[position]
     if view.marks:
         mark = "special token" if unit.special else "marked" if unit.score else "not marked"
-        return f"{mark} · index {_place(unit)}"
+        return f"{unit.text}: {mark} · index {_place(unit)}"
     rank = "special token, not ranked" if unit.special else f"rank {view.ranks[position]} of {view.ranked}"
-    return f"{_score(view, unit)} · {rank} · index {_place(unit)}"
+    return f"{unit.text}: {_score(view, unit)} · {rank} · index {_place(unit)}"
 
 
 def place_classes(position: int) -> tuple[str, str]:
@@ -139,7 +139,7 @@ def tone(view: TokenMap, position: int) -> str:
 
 
 def facts_of(view: TokenMap, position: int) -> str:
-    """A unit's attributes, of which its hover text and its printed value are made. Marks need none."""
+    """A unit's attributes, of which its hover text and its printed value are made."""
     if view.bare:
         return ""
     unit = view.units[position]
@@ -148,11 +148,11 @@ def facts_of(view: TokenMap, position: int) -> str:
         index = _place(unit)
         place = f" data-x={index}" if index.isdigit() else f' data-x="{index}"'
     if view.marks:
-        return place
+        return f' data-v="{escape(unit.text)}"{place}'
     rank = "" if unit.special else f" data-r={view.ranks[position]}"
     has_value = view.look.values and not unit.special
     value = f" data-b={brief(unit.score, view.largest, view.signed)}" if has_value else ""
-    return f" data-v={_score(view, unit)}{rank}{value}{place}"
+    return f' data-v="{escape(unit.text)}: {_score(view, unit)}"{rank}{value}{place}'
 
 
 def class_of(*names: str) -> str:

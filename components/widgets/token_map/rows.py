@@ -24,8 +24,8 @@ from engine.word_units import Unit, units
 
 TABLE_LABEL = "Maps, one column for each unit"
 RATIONALE = "Rationale"
-RATIONALE_CAUTION = "It says what convinces a person, which need not be what the model used."
-EXACT = "The label follows from these words, by how the text was made; the model may still have used others."
+RATIONALE_CAUTION = "It shows what convinces people, which may not be what the model used."
+EXACT = "These words determine the label by construction. The model may have used others."
 
 
 def aligned_html(head: TokenMap, lines: Sequence[str], described: Sequence[MethodRow]) -> str:

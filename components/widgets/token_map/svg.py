@@ -145,7 +145,7 @@ def _chip(view: TokenMap, piece: TextPiece, x: float, y: float, pinned: bool) ->
     length = f' textLength="{own:g}" lengthAdjust="spacingAndGlyphs"' if own else ""
     if piece.position is None:
         return text_element(piece.text, x, y + 18, length)
-    unit, hover = view.units[piece.position], escape(tip(view, piece.position))
+    unit, hover = view.units[piece.position], escape(clean_xml(tip(view, piece.position)))
     name, fill = _background(view, piece.position)
     top, height = (y + LINE - 6, 3) if view.look.style == "underline" and not unit.special else (y + 2, LINE - 5)
     ring = f' stroke="{PALETTES["light"].text}" stroke-width="2"' if pinned else ""

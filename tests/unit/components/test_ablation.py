@@ -53,7 +53,7 @@ def test_a_row_an_operator_below_the_whole_text() -> None:
     assert rows(html) == [
         ["not removed: the whole text", "80.0%", "", "positive"],
         ["the mask token in its place", "70.0%", "\u221210.0", "positive"],
-        ["taken out of the text", "35.0%", "\u221245.0", "negative, changed"],
+        ["removed from the text", "35.0%", "\u221245.0", "negative, changed"],
     ]
     assert "<b><bdi>negative</bdi>, changed</b>" in html
     assert "probability of <bdi>positive</bdi>" in html
@@ -106,10 +106,10 @@ def test_claims_stand_beside_the_facts() -> None:
 @pytest.mark.parametrize(
     ("texts", "expected"),
     [
-        (["good"], "«good»"),
-        (["good", "food"], "«good», «food»"),
-        (["a" * 30, "b" * 30, "c", "d"], f"«{'a' * 30}», «{'b' * 30}» and 2 more"),
-        (["a" * 80, "b"], f"«{'a' * 59}…» and 1 more"),
+        (["good"], "“good”"),
+        (["good", "food"], "“good”, “food”"),
+        (["a" * 30, "b" * 30, "c", "d"], f"“{'a' * 30}”, “{'b' * 30}” and 2 more"),
+        (["a" * 80, "b"], f"“{'a' * 59}…” and 1 more"),
     ],
 )
 def test_as_many_names_as_fit(texts: list[str], expected: str) -> None:
@@ -122,7 +122,7 @@ def test_text_and_labels_stay_text() -> None:
     html = ablation_html(TEXT_WORDS, 2, (1, 2), answers, [MethodClaim("<b>", 1.0, 1.0, True)], names)
     assert "<script" not in html
     assert "<i>x" not in html
-    assert "«<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>», «<bdi>&amp;lt;</bdi>»" in html
+    assert "“<bdi>&lt;script&gt;alert(1)&lt;/script&gt;</bdi>”, “<bdi>&amp;lt;</bdi>”" in html
     assert "<th>&lt;b&gt;</th>" in html
 
 

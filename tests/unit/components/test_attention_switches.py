@@ -74,7 +74,7 @@ def test_the_maps_of_one_text_have_one_scale_and_all_their_tokens() -> None:
     html = edited_map_html(view)
     assert view.before.scale == view.after.scale == 0.5
     assert "ρ = +0.7 over 5 tokens" in html
-    assert "largest change: «<bdi>good</bdi>» +0.5 → +0.2" in html
+    assert "largest change: “<bdi>good</bdi>” +0.5 → +0.2" in html
     assert "xg-changed" not in html
 
 

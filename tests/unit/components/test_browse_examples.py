@@ -314,7 +314,7 @@ def test_methods_left_out_are_counted() -> None:
     told = describe_left_out(
         ExampleTable((flat, flat, replace(flat, left_out=("occlusion", "x"))), ()), {"occlusion": "Occlusion"}
     )
-    assert told.endswith("have no order: Occlusion on 3 examples, x on 1 example.")
+    assert told.endswith("all scores are equal: Occlusion on 3 examples, x on 1 example.")
     assert describe_left_out(ExampleTable((PLAIN,), ()), {}) == ""
 
 
@@ -331,5 +331,5 @@ def test_the_way_through_the_list() -> None:
 
 def test_the_place_in_the_list() -> None:
     assert describe_place([7, 3, 5], 3) == "2 of 3 listed"
-    assert describe_place([7, 3, 5], None) == "3 listed; the example above is not among them"
+    assert describe_place([7, 3, 5], None) == "3 listed; the current example is not in the list"
     assert describe_place([], 3) == "none listed"

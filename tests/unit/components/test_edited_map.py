@@ -86,8 +86,8 @@ def test_pieces_of_a_word_stand_together() -> None:
 
 def test_hovering_says_what_each_map_says() -> None:
     html = edited_map_html(view("a b", "a b c", [0.5, -1.0], [0.25, 0.0, 1.0]))
-    assert "+0.5 · rank 2 of 2 · index 1" in html
-    assert "+0.25 · rank 2 of 3 · index 1" in html
+    assert "a: +0.5 · rank 2 of 2 · index 1" in html
+    assert "a: +0.25 · rank 2 of 3 · index 1" in html
 
 
 def test_words_and_values_follow_the_page() -> None:
@@ -95,7 +95,7 @@ def test_words_and_values_follow_the_page() -> None:
     assert columns(html)[2:4] == [("well-made", "well-made"), ("film", "films")]
     assert "xg-pair xg-values" in html
     assert html.count("data-b=") == 4
-    assert "1 kept word" in html
+    assert "1 unchanged word" in html
 
 
 def test_a_pair_has_a_paragraph_a_text() -> None:
@@ -117,25 +117,25 @@ def test_text_stays_text(text: str) -> None:
 
 def test_the_order_of_what_was_kept() -> None:
     same = view("a b c", "a b c d", [1.0, 2.0, 3.0], [2.0, 4.0, 6.0, 0.0])
-    assert order_words(same) == "ρ = +1 over 3 kept tokens"
+    assert order_words(same) == "ρ = +1 over 3 unchanged tokens"
     turned = view("a b c", "x a b c", [1.0, 2.0, 3.0], [0.0, 3.0, 2.0, 1.0])
-    assert order_words(turned) == "ρ = \u22121 over 3 kept tokens"
+    assert order_words(turned) == "ρ = \u22121 over 3 unchanged tokens"
 
 
 def test_why_there_is_no_order() -> None:
-    assert order_words(view("a b", "a b c")) == "2 kept tokens: too few to compare their order"
-    assert order_words(view("a", "b")) == "no kept tokens: too few to compare their order"
+    assert order_words(view("a b", "a b c")) == "2 unchanged tokens: too few to compare their order"
+    assert order_words(view("a", "b")) == "no unchanged tokens: too few to compare their order"
     flat = view("a b c", "a b c d", [1.0, 1.0, 1.0], [1.0, 2.0, 3.0, 4.0])
-    assert order_words(flat) == "3 kept tokens: no order, because all scores are equal"
+    assert order_words(flat) == "3 unchanged tokens: no order, because all scores are equal"
 
 
 def test_the_largest_change_names_its_token() -> None:
     changed = view("<a> b", "<a> b c", [1.0, -2.0, 1.0, 0.25], [1.0, -2.0, 1.0, -0.5, 9.0])
-    assert largest_html(changed) == f"largest change: «<bdi>b</bdi>» +0.25 {ARROW} \u22120.5"
+    assert largest_html(changed) == f"largest change: “<bdi>b</bdi>” +0.25 {ARROW} \u22120.5"
     assert largest_html(view("a", "b")) == ""
-    assert largest_html(view("a b", "a b c", [1.0, 2.0], [1.0, 2.0, 3.0])) == "no kept score changed"
+    assert largest_html(view("a b", "a b c", [1.0, 2.0], [1.0, 2.0, 3.0])) == "no score of an unchanged token changed"
     unsigned = view("a", "a c", [0.5], [0.25, 0.0], method="attention_mean")
-    assert largest_html(unsigned) == f"largest change: «<bdi>a</bdi>» 0.5 {ARROW} 0.25"
+    assert largest_html(unsigned) == f"largest change: “<bdi>a</bdi>” 0.5 {ARROW} 0.25"
 
 
 def two(positive: float) -> Prediction:

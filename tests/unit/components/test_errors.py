@@ -58,7 +58,7 @@ SAFE = {
         "summarize_means(means.scores, means.frame.titles)",
     ): "numbers and titles of methods",
     ("components/text/browse.py", "' '.join(notes)"): "numbers, and titles of methods",
-    ("components/text/browse.py", "f'No example matches.{more} Change the search or what is shown.'"): "a number",
+    ("components/text/browse.py", "f'No example matches.{more} Change the search or the filter.'"): "a number",
     ("components/browse/controls.py", "describe_place(listed, current)"): "numbers",
     ("components/widgets/base.py", "PIN_HINT.format(unit=unit, units=plural(unit))"): "our words",
     ("components/compare/results.py", "parts_words(comparison)"): "numbers and our words",

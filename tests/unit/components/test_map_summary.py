@@ -7,9 +7,6 @@ import pytest
 
 from components.map_summary import count_in_top, describe_agreement, summary_html
 from engine.metrics.ranking import FeatureScores
-from engine.result import Prediction
-
-SURE = Prediction(("negative", "positive"), (0.0, 4.0), (0.018, 0.982))
 
 
 def scores(*values: float) -> FeatureScores:
@@ -44,25 +41,34 @@ def test_agreement_is_the_median_over_all_pairs_with_its_range(maps: list[Featur
 
 def test_the_sentence_names_the_feature_of_most_methods_and_of_those_the_highest() -> None:
     maps = [scores(4, 3, 2, 1), scores(1, 2, 3, 4), scores(4, 3, 2, 1), scores(1, 1, 1, 1)]
-    html = summary_html(SURE, 1, maps, ["a", "<b>", "c", "d"], "token")
+    html = summary_html(maps, ["a", "<b>", "c", "d"], "token")
     assert html == (
-        '<div class="xg"><p class="xg-summary"><b><bdi>positive</bdi>, 98.2%.</b> 3 of 3 methods rank '
+        '<div class="xg"><p class="xg-summary">3 of 3 methods rank '
         "“<bdi>&lt;b&gt;</bdi>” in their top 3 of 4 tokens. "
         "Rankings disagree: median Spearman ρ −1.00 over 3 pairs (−1.00 to 1.00). "
-        "1 method left out: equal scores everywhere.</p></div>"
+        "Not counted: 1 method with equal scores.</p></div>"
     )
 
 
+def test_the_sentence_names_the_baselines_that_are_shown_but_not_counted() -> None:
+    maps = [scores(3, 2, 1), scores(3, 2, 1)]
+    names = ["a", "b", "c"]
+    assert summary_html(maps, names, "token", ["Random"]).endswith(" ρ 1.00. Not counted: Random.</p></div>")
+    both = summary_html([*maps, scores(1, 1, 1)], names, "token", ["<Random>"])
+    assert both.endswith(" Not counted: &lt;Random&gt;, 1 method with equal scores.</p></div>")
+    assert "Not counted" not in summary_html(maps, names, "token")
+
+
 def test_a_short_text_has_a_top_of_one() -> None:
-    html = summary_html(SURE, 0, [scores(1, 0), scores(2, 1)], ["good", "film"], "word")
-    assert "negative</bdi>, 1.8%.</b> 2 of 2 methods put “<bdi>good</bdi>” at the top of 2 words." in html
+    html = summary_html([scores(1, 0), scores(2, 1)], ["good", "film"], "word")
+    assert "2 of 2 methods put “<bdi>good</bdi>” at the top of 2 words." in html
 
 
 def test_without_a_shared_top_the_sentence_says_so() -> None:
-    html = summary_html(SURE, 1, [scores(1, 0, 0), scores(0, 1, 0)], ["a", "b", "c"], "patch")
+    html = summary_html([scores(1, 0, 0), scores(0, 1, 0)], ["a", "b", "c"], "patch")
     assert "No two methods put the same patch at the top of 3 patches." in html
 
 
 @pytest.mark.parametrize("maps", [[], [scores(1, 2)], [scores(1, 2), scores(3, 3)], [scores(1), scores(2)]])
 def test_fewer_than_two_rankings_give_no_sentence(maps: list[FeatureScores]) -> None:
-    assert summary_html(SURE, 1, maps, ["a", "b"], "token") == ""
+    assert summary_html(maps, ["a", "b"], "token") == ""

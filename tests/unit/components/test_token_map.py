@@ -99,15 +99,15 @@ def test_special_tokens_are_grey_unranked_and_do_not_stretch_the_scale() -> None
     view = TokenMap(units(made.tokens, scores, example), ("a b",), True, "good")
     assert view.largest == 2.0
     assert view.ranks == (0, 2, 1, 0)
-    assert '<span class=xi0><bdi class="xg-special j0" data-v=+99>' in token_map_html(view)
-    assert tip(view, 0) == "+99 · special token, not ranked · index 0"
+    assert '<span class=xi0><bdi class="xg-special j0" data-v="[CLS]: +99">' in token_map_html(view)
+    assert tip(view, 0) == "[CLS]: +99 · special token, not ranked · index 0"
 
 
-def test_hovering_says_value_rank_and_index() -> None:
+def test_hovering_says_the_token_its_value_rank_and_index() -> None:
     view = drawn("a b c", [0.1234, -2.0, 0.1234])
-    assert tip(view, 2) == "\u22122 · rank 1 of 3 · index 2"
-    assert tip(view, 1) == "+0.123 · rank 2 of 3 · index 1"
-    assert tip(view, 3) == "+0.123 · rank 2 of 3 · index 3", "equal scores share the better rank"
+    assert tip(view, 2) == "b: \u22122 · rank 1 of 3 · index 2"
+    assert tip(view, 1) == "a: +0.123 · rank 2 of 3 · index 1"
+    assert tip(view, 3) == "c: +0.123 · rank 2 of 3 · index 3", "equal scores share the better rank"
 
 
 def test_the_parts_of_the_hover_text_are_with_the_unit() -> None:
@@ -115,7 +115,7 @@ def test_the_parts_of_the_hover_text_are_with_the_unit() -> None:
     view = drawn("a b c", [0.1234, -2.0, 0.1234])
     html = token_map_html(view)
     assert "style=\"--n:'3'\"" in html
-    parts = re.findall(r"data-v=(\S+) data-r=(\d)>", html)
+    parts = re.findall(r'data-v="(\w: \S+)" data-r=(\d)>', html)
     assert [f"{value} · rank {rank} of 3 · index {at}" for at, (value, rank) in enumerate(parts, start=1)] == [
         tip(view, position) for position in (1, 2, 3)
     ]
@@ -134,8 +134,10 @@ def test_an_index_that_is_not_the_position_is_spelled_out() -> None:
 
 def test_marks_need_no_number() -> None:
     marks = replace(drawn("a b", [0.0, 1.0], signed=False), marks=True)
-    assert "data-" not in token_map_html(marks)
-    assert [tip(marks, n) for n in range(3)] == ["special token · index 0", "not marked · index 1", "marked · index 2"]
+    assert set(re.findall("data-[a-z]", token_map_html(marks))) == {"data-v"}
+    assert [tip(marks, n) for n in range(3)] == [
+        "[CLS]: special token · index 0", "a: not marked · index 1", "b: marked · index 2",
+    ]  # fmt: skip
 
 
 def test_a_unit_has_the_same_place_in_every_map_and_no_two_share_one() -> None:

@@ -95,7 +95,7 @@ def test_the_first_token_may_be_pinned_where_it_is_not_special() -> None:
 
 @pytest.mark.parametrize("turn", [None, 0, -1, 1.5, True, "1"], ids=repr)
 def test_a_count_that_is_none_is_refused_in_words(turn: object) -> None:
-    with pytest.raises(UsageError, match=r"^turn: must be a whole number from 1, got .*Load the page again"):
+    with pytest.raises(UsageError, match=r"^turn: must be a whole number from 1, got .*reload the page"):
         parse({"pins": [1], "turn": turn}, TOKENS)
 
 

@@ -60,7 +60,7 @@ def test_the_row_is_full_or_empty_and_says_where_it_comes_from(data: Dataset, un
 
 def test_hovering_says_marked_or_not_and_no_rank(data: Dataset) -> None:
     [row] = rationale_rows(data, 0, explanation(MARKED.example), "token")
-    assert [tip(row.view, position) for position in range(6)] == [
+    assert [tip(row.view, position).partition(": ")[2] for position in range(6)] == [
         "special token · index 0", "not marked · index 1", "marked · index 2", "not marked · index 3",
         "marked · index 4", "special token · index 5",
     ]  # fmt: skip
@@ -96,6 +96,6 @@ def test_marks_that_follow_from_how_the_text_was_made_are_not_called_a_persons()
     made = load("reviews-generated", limit=1)
     [row] = rationale_rows(made, 0, explanation(made[0].example), "word")
     assert (made.exact, load("reviews", limit=1).exact) == (True, False)
-    assert row.caution.startswith("The label follows from these words")
+    assert row.caution.startswith("These words determine the label")
     [row] = rationale_rows(load("reviews", limit=1), 0, explanation(load("reviews")[0].example), "word")
     assert row.caution.startswith("Marked by the authors of Reviews.")

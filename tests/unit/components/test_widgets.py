@@ -43,7 +43,7 @@ def test_a_bad_request_changes_nothing_and_is_told_and_answered(held: dict[str, 
     receive_pins("pick", FIVE, got.append)
     assert got == []
     assert held["pick.turn"] == 8
-    assert "pins: must be positions of 0 to 4, got [99]. The pins stay as they were." in str(held["pick.said"])
+    assert "pins: must be positions of 0 to 4, got [99]. The pins did not change." in str(held["pick.said"])
 
 
 @pytest.mark.parametrize("file", SCRIPTS, ids=lambda file: file.parent.name)
