@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import streamlit as st
 
+from components.browse.lists import draw_picture_list
 from components.compute import warm_up
 from components.errors import show_error
-from components.images.browse import draw_browse
 from components.images.export import draw_export
 from components.images.results import (
     describe_picture,
@@ -51,7 +51,7 @@ with st.container(gap="xsmall"):
     row = draw_focus_controls(models, opened, with_split=False)
     with row:
         class_place = draw_options(methods, opened)
-    draw_browse(opened, WIDGETS)
+    draw_picture_list(opened, key)
     left, answer = st.columns([3, 2])
     with left:
         chosen_methods(methods, WIDGETS, labeled=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
+from components.browse.lists import draw_text_list
 from components.compute import warm_up
 from components.errors import show_error, show_note
 from components.inputs.text_choice import draw_focus_controls, draw_text_fields, write_text_focus
@@ -11,7 +12,6 @@ from components.method_picker import chosen_methods
 from components.navigation import TEXT, guard, heading
 from components.prediction import heads_link
 from components.styles import use_styles
-from components.text.browse import draw_browse
 from components.text.edited import draw_edit
 from components.text.export import draw_export
 from components.text.results import (
@@ -49,7 +49,7 @@ with st.container(gap="xsmall"):
     row = draw_focus_controls(models, opened)
     with row:
         class_place = draw_options(methods, opened)
-    draw_browse(opened)
+    draw_text_list(opened, key)
     draw_text_fields(with_switch=False)
     chosen_methods(methods, WIDGETS, labeled=False)
     state = read_controls(loaded, methods, opened)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components.browse.controls import Offer, draw_jobs, draw_walk
+from components.browse.lists import Offer, draw_jobs, draw_walk
 from components.browse.results import JobStamp, count_losses, portable_name, portable_picture_name, related_jobs
 from components.compare.comparison import Comparison
 from components.compare.state import EXAMPLES, LETTERS, VIEW, CompareViewOptions, OpenDataSet, key

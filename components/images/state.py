@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.browse.controls import draw_browse_switch
+from components.browse.lists import draw_browse_switch
 from components.controls import PERSIST, gamma_slider, scale_choice, seed_input
 from components.errors import show_error
 from components.inputs import picture_choice

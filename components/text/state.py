@@ -9,7 +9,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.browse.controls import draw_browse_switch
+from components.browse.lists import draw_browse_switch
 from components.controls import PERSIST, gamma_slider, scale_choice, seed_input
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts, open_texts

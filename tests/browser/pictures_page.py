@@ -5,8 +5,8 @@ from __future__ import annotations
 import streamlit as st
 
 from components.browse.listing import DEFAULT_LISTING
+from components.browse.lists import draw_picture_list
 from components.errors import describe_error, escape_label, show_error
-from components.images.browse import draw_browse
 from components.images.results import describe_picture
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs.datasets import open_pictures
@@ -28,7 +28,7 @@ session.fill({**control_values("browse.", loaded[1]), "open.browse": last.get("o
 for told in session.tell(said, fresh):
     show_error(told)
 picture_focus_controls.draw_focus_controls(embedded_image_models(), opened)
-draw_browse(opened, session.widgets)
+draw_picture_list(opened, session.key)
 focus, browse = picture_focus_controls.read_controls(opened), session.read_record("browse.", DEFAULT_LISTING)
 opens = {"open": ["browse"]} if session.value("open.browse") else {}
 session.save(

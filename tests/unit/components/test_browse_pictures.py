@@ -9,8 +9,8 @@ import pytest
 
 from components.browse.examples import ExampleRow, describe_examples, explain_missing, list_examples, picture_table
 from components.browse.listing import Listing
+from components.browse.lists import PAGE_SIZE, QUALITY, SIDE
 from components.browse.thumbnails import describe_row, grid_cell, thumbnail_url
-from components.images.browse import PAGE_SIZE, QUALITY, SIDE
 from engine.data.examples import ImageDataset, ImageExample
 from engine.data.image_datasets import load_images
 from engine.data.registry import external_card

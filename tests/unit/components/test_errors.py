@@ -57,9 +57,9 @@ SAFE = {
         "components/adversarial/experiment_panel.py",
         "summarize_means(means.scores, means.frame.titles)",
     ): "numbers and titles of methods",
-    ("components/text/browse.py", "' '.join(notes)"): "numbers, and titles of methods",
-    ("components/text/browse.py", "f'No example matches.{more} Change the search or the filter.'"): "a number",
-    ("components/browse/controls.py", "describe_place(listed, current)"): "numbers",
+    ("components/browse/lists.py", "' '.join(notes)"): "numbers, and titles of methods",
+    ("components/browse/lists.py", "f'No example matches.{more} Change the search or the filter.'"): "a number",
+    ("components/browse/lists.py", "describe_place(listed, current)"): "numbers",
     ("components/widgets/base.py", "PIN_HINT.format(unit=unit, units=plural(unit))"): "our words",
     ("components/compare/results.py", "parts_words(comparison)"): "numbers and our words",
     ("components/compare/results.py", "agreement_words(comparison.agreement, comparison.view, comparison.unit)"): (
@@ -115,7 +115,7 @@ SAFE = {
     ("components/progress.py", "sentence"): "what was stopped, in our words",
     ("components/export.py", "how"): "one of our sentences",
     (
-        "components/images/browse.py",
+        "components/browse/lists.py",
         "f'{page * PAGE_SIZE + 1:,} to {min(total, (page + 1) * PAGE_SIZE):,} of {total:,} pictures'",
     ): "numbers",
     ("components/images/results.py", "explain_agreement(chance)"): "numbers and our words",
