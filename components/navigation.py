@@ -12,6 +12,7 @@ import streamlit as st
 from streamlit.navigation.page import Page
 from streamlit.runtime.pages_manager import PagesManager
 
+from components.widgets.copy_link import draw_copy_link
 from engine.access import STUDY_ONLY
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -180,12 +181,18 @@ def guard() -> None:
 
 
 def heading(entry: PageEntry) -> None:
-    """Draw the title of the page and the question that it answers, and count the visit."""
+    """Draw the title of the page, a button that copies its link, and its question; count the visit.
+
+    A page that stands alone has no such button: a participant's address is not to be passed on.
+    """
     number, last = st.session_state.get(VISIT, (0, ""))
     if last != entry.url_path:
         st.session_state[VISIT] = (number + 1, entry.url_path)
-    st.title(entry.heading, anchor=False)
-    st.caption(entry.question)
+    with st.container(key="page_heading"):
+        st.title(entry.heading, anchor=False)
+        if not entry.alone:
+            draw_copy_link()
+        st.caption(entry.question)
 
 
 def visit_number() -> int:

@@ -39,6 +39,8 @@ from components.controls import (
     restore_controls,
     set_control,
 )
+from components.errors import escape_label
+from components.inputs.labels import dataset_label, model_label, model_name, sort_by_task
 from components.links import (
     Params,
     Query,
@@ -66,6 +68,10 @@ LAST = "looked_at_last"
 """Session key: the `link` of the selection that was shown last."""
 KIND_TITLES = {"text": "Text", "image": "Picture"}
 KINDS = tuple(KIND_TITLES)
+MODEL_HELP = (
+    "A model of the list, the folder of a checkpoint, or a hub ID such as owner/name. The score is measured on the "
+    "model's test data: accuracy, or a correlation r."
+)
 PARAMETER = "input"
 """The name of the kind of input in a link."""
 
@@ -131,7 +137,8 @@ class Selection:
 
     def value(self, name: str) -> object:
         """The value of a control; None before it is drawn."""
-        return st.session_state.get(self.key(name))
+        now = st.session_state.get(self.key(name))
+        return model_name(now) if name == "model" and isinstance(now, str) else now
 
     def put(self, name: str, new: object) -> None:
         """Set a control before it is drawn."""
@@ -157,24 +164,60 @@ class Selection:
         """The part of a link that holds the selection."""
         return {name: list(link[name]) for name in self.names if name in link}
 
-    def model_control(self, known: Collection[str]) -> None:
-        """Draw the read_choice of the model."""
+    def model_control(self, known: Collection[str], misfits: Collection[str] = ()) -> None:
+        """Draw the choice of the model. `misfits`: the models that do not fit the data set, which are marked."""
+        options = sort_by_task(self.with_chosen(known, "model"), misfits)
+        labels = {model: model_label(model, model not in misfits) for model in options}
+        self._renew_label(labels)
         st.selectbox(
             "Model",
-            self.with_chosen(known, "model"),
+            options,
             key=self.key("model"),
+            format_func=lambda model: labels.get(model, model),
             accept_new_options=True,
-            placeholder="Pick one, or type a folder or hub id",
-            help="An embedded model, the folder of a saved checkpoint, or a hub id such as owner/name.",
+            placeholder="Pick one, or type a folder or hub ID",
+            help=MODEL_HELP,
             persist_state=PERSIST,
         )
 
+    def _renew_label(self, labels: Mapping[str, str]) -> None:
+        """Send the chosen model to the browser again if its label is new: it may show an earlier one or a bare name."""
+        chosen, memory = self.value("model"), self.key("model_label")
+        if not chosen:
+            return
+        label = labels[str(chosen)]
+        if st.session_state.get(memory, label) != label or st.session_state[self.key("model")] != chosen:
+            st.session_state[self.key("model")] = chosen
+        st.session_state[memory] = label
+
+    def offer_fitting(self, reason: str, dataset: str, take: Callable[[], None], model: str) -> None:
+        """Say why the model does not fit the data set, with a button for a set and one for a model that do.
+
+        Both may be empty. `take`: shows the set's first example.
+        """
+        with st.container(horizontal=True, gap="small", vertical_alignment="center", key=self.key("offer set")):
+            st.caption(escape_label(reason), width="content")
+            if dataset:
+                st.button(
+                    f"Use {escape_label(dataset)} instead", key=self.key("fitting set"), on_click=self._take_dataset,
+                    args=(dataset, take),
+                )  # fmt: skip
+            if model:
+                st.button(
+                    f"Use {escape_label(model)}", key=self.key("better set"), on_click=self.put, args=("model", model)
+                )
+
+    def _take_dataset(self, dataset: str, take: Callable[[], None]) -> None:
+        self.put("data", dataset)
+        take()
+
     def data_control(self, known: Collection[str], help: str, on_change: Callable[[], None]) -> None:
-        """Draw the read_choice of the data set."""
+        """Draw the choice of the data set."""
         st.selectbox(
             "Data set",
             self.with_chosen(known, "data"),
             key=self.key("data"),
+            format_func=dataset_label,
             accept_new_options=True,
             help=help,
             on_change=on_change,

@@ -25,7 +25,7 @@ use_compare_styles()
 heading(COMPARE)
 
 kind = INPUT_KIND.chosen()
-line = st.container(horizontal=True, gap="small", vertical_alignment="center")
+line = st.container(horizontal=True, gap="small", vertical_alignment="center", key="compare_line")
 with line:
     INPUT_KIND.switch()
 methods = all_explainers(kind)
@@ -34,7 +34,7 @@ loaded, source, errors = compare_state.load(kind, models)
 if errors:
     show_error(link_words(errors))
 
-example_controls(source, line)
+example_controls(source, line, loaded.columns)
 state = compare_state.from_widgets(loaded, source)
 column_controls(state, methods, models)
 with line:

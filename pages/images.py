@@ -27,7 +27,7 @@ from components.images.state import (
     read_controls,
     save_state,
 )
-from components.inputs.picture_choice import draw_focus_controls, write_picture_focus
+from components.inputs.picture_choice import draw_focus_controls, fits_dataset, write_picture_focus
 from components.method_picker import chosen_methods
 from components.navigation import IMAGES, guard, heading
 from components.prediction import heads_link
@@ -62,7 +62,7 @@ with st.container(gap="xsmall"):
     summary = st.empty()
 
 if probe is not None:
-    truth = true_patches(state.model, state.focus.mask)
+    truth = true_patches(state.model, state.focus.mask if fits_dataset(state.model, opened) else None)
     draw_pins(state, probe)
     explanations = draw_methods(state, methods, probe, truth, describe_picture(state.focus, opened))
     with summary:

@@ -7,7 +7,7 @@ import streamlit as st
 from components.browse.lists import draw_text_list
 from components.compute import warm_up
 from components.errors import show_error, show_note
-from components.inputs.text_choice import draw_focus_controls, draw_text_fields, write_text_focus
+from components.inputs.text_choice import draw_focus_controls, draw_text_fields, fits_dataset, write_text_focus
 from components.method_picker import chosen_methods
 from components.navigation import TEXT, guard, heading
 from components.prediction import heads_link
@@ -64,9 +64,10 @@ if probe is not None:
     with below:
         draw_pins(state, probe)
     with maps:
-        if state.focus.index is not None and (mismatch := describe_mismatch(opened.data, probe.prediction)):
+        fits = fits_dataset(state.model, opened)
+        if fits and state.focus.index is not None and (mismatch := describe_mismatch(opened.data, probe.prediction)):
             show_note(mismatch)
-        above = rationale_rows(opened.data, state.focus.index, probe, state.unit, state.view)
+        above = rationale_rows(opened.data, state.focus.index if fits else None, probe, state.unit, state.view)
         explanations = draw_methods(state, methods, probe, above)
     with summary:
         draw_summary(state, methods, explanations, probe)

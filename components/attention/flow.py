@@ -41,47 +41,45 @@ from engine.word_units import units
 
 TITLES = {"rollout": "Rollout", "gradient": "Gradient-weighted"}
 KIND_HELP = (
-    "Rollout follows all attention, whatever the class. Gradient-weighted follows only attention of which more would "
-    "make the class likelier (Chefer et al., 2021)."
+    "Rollout follows all attention, whatever the class. Gradient-weighted follows only attention that raises the "
+    "class (Chefer et al., 2021)."
 )
 RESIDUAL_HELP = (
-    "How much of a position passes a layer unchanged. 0: attention alone, as in the thesis. 0.5: as Abnar and Zuidema "
-    "(2020). Gradient-weighted flow has a fixed rule of its own."
+    "The share of a position that passes each layer unchanged. 0: attention alone, as in the thesis. 0.5: as in Abnar "
+    "and Zuidema (2020). Gradient-weighted flow uses a fixed rule instead."
 )
-START_HELP = (
-    "Layers below it pass what they get unchanged. Early layers mix most and overpower rollout: leave them out."
-)
-STEP_HELP = "Steps that carry a smaller share of the prediction are not drawn."
+START_HELP = "Layers below this one are skipped. Early layers mix positions most and dominate rollout."
+STEP_HELP = "Hides steps that carry a smaller share of the prediction."
 CAUTION = (
-    "A flow says along which attention the prediction could read the input, not what it made of it: values, "
-    "feed-forward layers and signs are left out (Abnar and Zuidema, 2020; Jain and Wallace, 2019)."
+    "A flow shows where the prediction could read the input from, not how it used it: values, feed-forward layers and "
+    "signs are ignored (Abnar and Zuidema, 2020; Jain and Wallace, 2019)."
 )
-SCALED = "Heads count by their scales: one that is off carries nothing."
-COMPARED = "What the input has of the prediction, and what the residual share and the first layer change:"
+SCALED = "Heads are weighted by their scale: a head that is off carries nothing."
+COMPARED = "Each position's share of the prediction, with other residual shares and first layers:"
 FILE = "exegesis-flow"
-SVG_HELP = "The steps that are drawn, with the most important path; light."
-CSV_HELP = "A row for each step that is drawn: its layer, both ends, weight and flow in full."
-PNG_HELP = "The same picture in pixels, drawn by this browser."
+SVG_HELP = "The steps shown and the most important path, in light colors."
+CSV_HELP = "One row per step shown: layer, both ends, weight and flow, unrounded."
+PNG_HELP = "The same figure as a bitmap, drawn by this browser."
 ROWS = (
-    "These maps are read {read}. The method “Attention rollout” on the Text and Images pages takes the mean over all "
-    "positions at the top instead."
+    "These maps start {read}. On the Text and Images pages, “Attention rollout” starts at the mean over all positions "
+    "of the last layer instead."
 )
-SAME_ROWS = "The model reads the mean over all positions at the top, as the method “Attention rollout” does."
+SAME_ROWS = "The maps start at the mean over all positions of the last layer, as “Attention rollout” does."
 
 
 THESIS, HALF = 0.0, 0.5
-"""The shares of the residual stream that the thesis, and Abnar and Zuidema (2020), take."""
-NAMES = {THESIS: "Residual 0, as in the thesis", HALF: "Residual 0.5, as Abnar and Zuidema"}
+"""The residual shares of the thesis and of Abnar and Zuidema (2020)."""
+NAMES = {THESIS: "Residual 0, as in the thesis", HALF: "Residual 0.5, as in Abnar and Zuidema"}
 ABOUT = {
-    THESIS: "Attention alone: a layer keeps nothing of what a position was. After a few layers all positions are "
-    "mixed, so the first layers decide the map and the last hardly count.",
-    HALF: "Half of each position passes every layer unchanged, as skip connections let it. The map stays nearer to "
-    "what each position was, and the position that the prediction reads keeps a share of its own.",
+    THESIS: "Attention alone. After a few layers all positions are mixed, so the first layers determine the map and "
+    "the last ones hardly matter.",
+    HALF: "Half of each position passes every layer unchanged, as with skip connections. Positions mix less, and the "
+    "position that the prediction reads retains a share.",
 }
-LATER = "Early layers mix positions most and overpower the rest: without them late layers are seen."
+LATER = "Early layers mix positions most; without them, the effect of late layers is visible."
 GRADIENT = (
-    "Of attention only what speaks for the class counts; the rest of a position passes each layer unchanged. Another "
-    "class has another map."
+    "Only attention in favor of the class counts; everything else passes each layer unchanged. The map depends on the "
+    "class."
 )
 MAX_GRAPHS = 16
 
@@ -199,7 +197,7 @@ def describe_rows(reading: HeadReading) -> str:
     if len(read) > 1:
         return SAME_ROWS
     token = escape_label(reading.explanation.tokens[read[0]].text)
-    return ROWS.format(read=f"where the prediction reads, at {token}")
+    return ROWS.format(read=f"at {token}, which the prediction reads")
 
 
 def compare_flow_maps(reading: HeadReading, options: FlowOptions) -> tuple[FlowMap, ...]:

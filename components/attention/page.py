@@ -135,7 +135,7 @@ def describe_missing_input(state: AttentionState) -> str:
     if not isinstance(state.input, Example):
         return ""
     if not state.input.text.strip():
-        return "Type a text above, or pick an example, to see what the heads look at."
+        return "Type a text above, or pick an example, to see what the heads attend to."
     if state.input.text_pair is not None and not state.input.text_pair.strip():
         return "Type the second text, or switch it off."
     return ""

@@ -47,7 +47,7 @@ MAX_READINGS = 3
 """Readings in memory: one of a long text has some 100 MB, and a page draws the same one again and again."""
 CAUTION = (
     "Attention shows where a head reads from, not what the prediction depends on (Jain and Wallace, 2019; Wiegreffe "
-    "and Pinter, 2019). The test here: does the map of a head rank the {units} like an attribution of this {kind}?"
+    "and Pinter, 2019). The test here: does a head's map rank the {units} as an attribution of this {kind} does?"
 )
 MIN_FEATURES = 2
 """Features below which there is no order."""
@@ -172,7 +172,7 @@ def agreement_score_map(reading: HeadReading, attribution: Explanation, options:
         AGREES.signed,
         agreement_with(feature_maps(reading, options), attribution.scores[attribution.features]),
         f"Whether a head's map ({describe_view(reading, options)}) orders the {plural(unit_noun(attribution))} as the "
-        f"sizes of the scores by {title} do: +1 the same order, 0 no relation. No value where a map is flat.",
+        f"absolute scores of {title} do: +1 is the same order, 0 is no relation. Undefined for a flat map.",
         AGREES.citation,
     )
 
@@ -278,7 +278,7 @@ def agreement_section(state: AttentionState, reading: HeadReading, scores: HeadS
     unit, kind = unit_noun(reading.explanation), CHOICES[state.kind].noun
     st.html(f'<div class="xg"><p class="xg-small">{CAUTION.format(units=plural(unit), kind=kind)}</p></div>')
     if len(reading.explanation.features) < MIN_FEATURES:
-        st.info(f"This {kind} has one {unit} that could be ordered, so there is nothing to compare.")
+        st.info(f"This {kind} has only one {unit} to rank, so there is nothing to compare.")
         return
     st.segmented_control(
         "Compare with",
@@ -287,8 +287,8 @@ def agreement_section(state: AttentionState, reading: HeadReading, scores: HeadS
         required=True,
         format_func=lambda method: explainer(method, state.kind).title,
         persist_state=PERSIST,
-        help="The attribution is of the same input and class, with the same heads switched. Its sizes are compared: "
-        "attention has no sign.",
+        help="The attribution explains the same input and class, with the same heads switched. Its absolute scores are "
+        "compared, because attention has no sign.",
     )
     if scores is None and state.board.score == AGREEMENT:  # it stands above the board why there is none
         return
@@ -354,8 +354,8 @@ def _describe_head(agreement: HeadAgreement, head: Head) -> str:
 def _describe_all_heads(agreement: HeadAgreement) -> str:
     if agreement.limit is None:
         return (
-            f"Over {_count_features(agreement)} no ρ of the best of {agreement.rho.size:,} heads can be told from "
-            "chance."
+            f"With {_count_features(agreement)}, not even the best of {agreement.rho.size:,} heads can differ "
+            "significantly from chance."
         )
     kind = "pictures" if agreement.unit == "patch" else "texts"
     return (
@@ -375,12 +375,11 @@ def _describe_verdict(agreement: HeadAgreement, head: Head, kind: str) -> str:
     if agreement.limit is None:
         return f"This {kind} has too few {units} for the test: do not read attention as an explanation."
     if agreement.agrees(head):
-        return f"Head {name} orders the {units} like {title}, more than chance does: so far its map explains."
+        return f"Head {name} agrees with {title} on the order of the {units}, significantly more than chance."
+    unread = "do not read {} as an explanation"
     if agreement.agreeing:
-        return (
-            f"Head {name} does not order the {units} like {title} beyond chance: its map is not shown to explain here."
-        )
-    return f"No head orders the {units} like {title} beyond chance: attention is not shown to explain here."
+        return f"Head {name} does not agree with {title} significantly: {unread.format('its map')}."
+    return f"No head agrees with {title} significantly: {unread.format('attention')}."
 
 
 def _is_wanted(state: AttentionState) -> bool:
@@ -401,7 +400,7 @@ def _compare_button(state: AttentionState, place: DeltaGenerator) -> None:
     title = explainer(state.board.against, state.kind).title
     place.button(
         f"Compare the heads with {title}", key=key(state.kind, "compare"), on_click=_request_attribution,
-        args=(state,), help="It takes a second or more, so it is computed only when it is asked for.",
+        args=(state,), help="It takes a second or more, so it is computed only on request.",
     )  # fmt: skip
 
 

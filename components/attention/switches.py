@@ -46,7 +46,7 @@ from engine.vision.view import read_view
 
 STEP = 0.1
 UNCHANGED = 1.0
-SIDES = ("as the model is", "with the changed heads")
+SIDES = ("original model", "changed heads")
 ExplanationPair = tuple[Explanation, Explanation]
 
 
@@ -107,19 +107,19 @@ def switch_section(state: AttentionState, reading: HeadReading, scores: HeadScor
     st.subheader("Switch heads", anchor=False)
     opened = st.toggle(
         "Switch heads off, or scale them", key=key(state.kind, "open.switch"), persist_state=PERSIST,
-        help="What a head writes is multiplied by its scale. Everything on this page then is of the changed model; "
-        "the model's files stay as they are.",
+        help="Each head's output is multiplied by its scale. Everything on this page then shows the changed model; "
+        "its files are not modified.",
     )  # fmt: skip
     if not opened:
         return
     layers, heads = reading.slope.shape
     _head_controls(state, selected_head(state.board, scores, reading), heads)
     if not state.switched:
-        st.caption("Nothing is changed yet. Switch a head off, or move its slider, to see what becomes of the model.")
+        st.caption("No head is changed. Switch a head off, or move its slider, to see how the prediction changes.")
         return
     _change_list(state, heads)
     if is_off(state.switched, [head for layer in range(layers) for head in layer_heads(layer, heads)]):
-        st.caption("All heads of all layers are off: what the model knows of a place comes from that place alone.")
+        st.caption("All heads are off: positions no longer exchange information.")
     _comparison(state)
 
 
@@ -137,8 +137,8 @@ def _head_controls(state: AttentionState, head: Head, count: int) -> None:
         st.slider(
             f"Scale of head {head_name(head)}", OFF, LARGEST, key=name, step=STEP, width=320,
             on_change=_apply_slider, args=(state, head, name),
-            help="0 switches the head off, 1 is the model as it is, 2 doubles what the head writes. The head is the "
-            "one that is shown above: click another there.",
+            help="0 switches the head off, 1 leaves it unchanged, 2 doubles its output. Click a head above to choose "
+            "another.",
         )  # fmt: skip
         _switch_button(state, head, (head,), f"head {head_name(head)}", "head")
         if count > 1:
@@ -167,13 +167,13 @@ def _apply_scales(state: AttentionState, selected: Head, scales: HeadScales) -> 
 def _change_list(state: AttentionState, count: int) -> None:
     """A button for each change that takes it back, and one for all of them."""
     with st.container(horizontal=True, vertical_alignment="center", gap="small", key=key(state.kind, "changed")):
-        st.caption("Changed, to be taken back by a click:", width="content")
+        st.caption("Changed heads (click to restore):", width="content")
         for change in list_changes(state.switched, count):
             st.button(
                 describe_change(change), key=key(state.kind, f"back.{change.name}"), icon=":material/close:",
                 width="content", on_click=switch,
                 args=(state.kind, set_scale(state.switched, change.heads, UNCHANGED)),
-                help=f"Takes the change of {change.name} back.",
+                help=f"Restores {change.name}.",
             )  # fmt: skip
         restore_button(state)
 
@@ -220,7 +220,7 @@ def _method_control(state: AttentionState, methods: Mapping[str, Explainer]) -> 
     id: str = st.selectbox(
         "Map", list(methods), key=key(state.kind, "method"), format_func=lambda id: methods[id].title, width=320,
         persist_state=PERSIST,
-        help="Its map of the model as it is, and of the model with the changed heads: the same class, one scale.",
+        help="Its maps of the original model and with the changed heads: same class, same scale.",
     )  # fmt: skip
     return id
 
@@ -251,10 +251,10 @@ def how_to_read_html(explanation: Explanation) -> str:
     """The meaning of the two maps, in words."""
     label = f"<bdi>{escape(explanation.provenance.target_label)}</bdi>"
     regression = explanation.prediction.regression
-    same = f"the score {label}" if regression else f"the same class, {label}, whatever is predicted"
+    same = f"the score {label}" if regression else f"the same class, {label}, whatever the prediction"
     return (
         f'<div class="xg"><p class="xg-small">Both maps explain {same}, on one scale. ρ is the rank correlation of '
-        "their scores: +1 the same order, 0 no relation.</p></div>"
+        "their scores: +1 is the same order, 0 is no relation.</p></div>"
     )
 
 
@@ -263,5 +263,5 @@ def describe_map_agreement(before: Explanation, after: Explanation) -> str:
     rho = spearman(*(one.scores[one.features] for one in (before, after)))
     patches = count(len(before.features), "score")
     if rho is None:
-        return f"{patches}: no order, because all scores of a map are equal"
+        return f"{patches}: undefined, because all scores of a map are equal"
     return f"ρ = {signed(rho)} between the {patches} of the two maps"

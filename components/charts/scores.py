@@ -30,7 +30,7 @@ from engine.evaluation.scores import ScorePair
 from engine.metrics.catalog import Better, metric
 from engine.metrics.results import MetricScore
 
-BETTER: dict[Better, str] = {"high": "higher is better", "low": "lower is better", "neither": "neither way is better"}
+BETTER: dict[Better, str] = {"high": "higher is better", "low": "lower is better", "neither": "no direction is better"}
 WHY = "Why"
 """The column of tables that says why examples have no value, where there are such."""
 DOUBT = "Interval"

@@ -29,7 +29,9 @@ from components.errors import escape_label
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts
+from components.inputs.labels import model_label, sort_by_task
 from components.prediction import PREDICTED, PROBE
+from components.state import MODEL_HELP
 from components.widgets.patch_map.picker import MOST_OPACITY
 from engine.comparison.agreement import ORDERS
 from engine.comparison.plan import MOST, ModelMethodPair, sorted_params
@@ -37,7 +39,6 @@ from engine.params import from_mapping
 from engine.registry import Explainer
 
 ADD = "Add a column"
-MODEL_HELP = "An embedded model, the folder of a saved checkpoint, or a hub id such as owner/name."
 FULL_HELP = f"At most {MOST} columns: remove one first."
 PIN, UNPIN = "Pin as the reference", "Unpin"
 UNIT_TITLES = {"word": "Words", "token": "Tokens"}
@@ -63,12 +64,13 @@ ORDER_HELP = (
 )
 
 
-def example_controls(source: OpenDataSet, line: DeltaGenerator) -> None:
+def example_controls(source: OpenDataSet, line: DeltaGenerator, columns: Sequence[ModelMethodPair]) -> None:
     """The text or picture of all columns, and in the line the buttons to the examples before and after."""
+    models = dict.fromkeys(pair.model for pair in columns)
     if not isinstance(source, OpenTexts):
-        picture_focus_controls.draw_example_controls(source)
+        picture_focus_controls.draw_example_controls(source, models)
         return
-    text_choice.draw_example_controls(source)
+    text_choice.draw_example_controls(source, models)
     if not source.error:
         focus = text_choice.read_controls(source)
         with line:
@@ -112,7 +114,7 @@ def _random_button(state: CompareState, full: bool) -> None:
         st.button(
             "Add Random", key=key(state.kind, "add_random"), disabled=full, on_click=_put_pairs,
             args=(state, [*state.columns, baseline]),
-            help="Random scores as a baseline: two maps that agree no more than with it are unrelated.",
+            help="Random scores as a baseline: maps that agree no more than with it are unrelated.",
         )  # fmt: skip
 
 
@@ -175,8 +177,9 @@ def _pair_editor(
         _start_parameter(methods[start.method], f"{name}{start.method}.{parameter}", parameter, value)
     options = list(dict.fromkeys([*models, *(pair.model for pair in state.columns), start.model]))
     model = st.selectbox(
-        "Model", [one for one in options if one], key=f"{name}model", accept_new_options=True, help=MODEL_HELP,
-        placeholder="Pick one, or type a folder or hub id", persist_state="page",
+        "Model", sort_by_task(filter(None, options)), key=f"{name}model", accept_new_options=True, help=MODEL_HELP,
+        format_func=model_label,
+        placeholder="Pick one, or type a folder or hub ID", persist_state="page",
     )  # fmt: skip
     method = methods[
         st.selectbox(
@@ -246,7 +249,7 @@ def _more_view_controls(kind: str) -> None:
     if kind == "image":
         st.slider(
             "Opacity", 0, MOST_OPACITY, key=key(kind, f"{VIEW}opacity"), step=5, format="%d%%", persist_state=PERSIST,
-            help="How much of the picture a map hides where its score is largest.",
+            help="How strongly a map covers the picture where its score is largest.",
         )  # fmt: skip
     _choice(kind, "Ranking", "order", ORDERS, ORDER_TITLES, ORDER_HELP)
     st.selectbox(

@@ -246,8 +246,8 @@ def unequal_sizes_text(sizes: Sizes) -> str:
     if factor <= ALIKE:
         return ""
     return (
-        f"The largest of these models has {factor:.1f} times as many parameters as the smallest, so that a difference "
-        "may come from size. Compare models of about one size, or see Scaling for what size does."
+        f"The largest of these models has {factor:.1f} times as many parameters as the smallest, so differences may "
+        "come from size. Compare models of similar size, or see Scaling."
     )
 
 
@@ -330,6 +330,6 @@ def equal_strengths_text(places: Sequence[Sequence[float]]) -> str:
     if not named:
         return ""
     return (
-        f"Strengths {named}: of the examples drawn equally many carry the mark, so that their points lie on each "
-        "other. More examples set them apart."
+        f"Strengths {named}: equally many of the sampled examples carry the mark, so the points coincide. More "
+        "examples separate them."
     )

@@ -33,7 +33,7 @@ from engine.metrics.results import MetricScore
 from engine.registry import ENSEMBLE_MEMBERS
 
 ARROWS = {"high": "↑", "low": "↓", "neither": ""}
-BETTER = {"high": "higher is better", "low": "lower is better", "neither": "neither way is better"}
+BETTER = {"high": "higher is better", "low": "lower is better", "neither": "no direction is better"}
 BEST, LEVEL = "★", "≈"
 RANKS = {BEST: "; best", LEVEL: "; not significantly different from the best"}
 SPREAD = ("evaluations", "seconds")
@@ -207,7 +207,7 @@ def _metric_head(metric: str, sorted_by: bool) -> str:
     arrow = f" <span>{ARROWS[of.better]}</span>" if ARROWS[of.better] else ""
     return (
         f'<th scope="col"{order}><button type="button" data-sort="{escape(metric)}" data-told="{escape(text)} '
-        f'Click: the best method first.">{escape(of.title)}{arrow}</button></th>'
+        f'Click to sort by it.">{escape(of.title)}{arrow}</button></th>'
     )
 
 

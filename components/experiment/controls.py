@@ -12,12 +12,13 @@ from components.controls import PERSIST, option_widget
 from components.errors import show_error
 from components.experiment.session import ExperimentSession
 from components.experiment.state import Methods
+from components.inputs.labels import dataset_label, model_label, sort_by_task
 from components.method_picker import all_methods, chosen_methods
 from engine.data.sources import list_datasets
 from engine.experiments.options import Option, is_wide, page_options
 from engine.input_kinds import list_models
 
-MODELS_HELP = "Embedded models, folders of saved checkpoints, or hub ids such as owner/name. Type to add one."
+MODELS_HELP = "Embedded models, folders of saved checkpoints, or hub IDs such as owner/name. Type to add one."
 DATA_HELP = {
     "text": "A name, optionally with options (reviews-generated:seed=7), a file (JSONL, CSV, TSV, parquet), a folder, "
     "or hub:owner/name.",
@@ -36,7 +37,8 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods, line:
     for one in options.values():
         if one.name not in first:
             by_place[one.get("place", "more")].append(one)
-    model, data, *others = st.columns([6, 4, *(2 for _ in by_place["top"])], gap="small")
+    with st.container(key=session.key(kind, "plan_row")):
+        model, data, *others = st.columns([6, 4, *(2 for _ in by_place["top"])], gap="small")
     with model:
         models_control(kind, session.key(kind, "models"))
     with data:
@@ -77,8 +79,9 @@ def models_control(kind: str, key: str) -> None:
     """Several models that read this kind. `key`: of the control, which has a value."""
     st.multiselect(
         "Models",
-        _with(list_models(kind), st.session_state[key]),
+        sort_by_task(_with(list_models(kind), st.session_state[key])),
         key=key,
+        format_func=model_label,
         accept_new_options=True,
         placeholder="Choose models, or type a folder or hub id",
         help=MODELS_HELP,
@@ -93,6 +96,7 @@ def data_control(kind: str, key: str) -> None:
         "Data set",
         _with(list_datasets(kind), [st.session_state[key]]),
         key=key,
+        format_func=dataset_label,
         accept_new_options=True,
         help=DATA_HELP[kind],
         persist_state=PERSIST,

@@ -6,7 +6,7 @@ A picture is an example of a picture set, or a picture of one's own from a file 
 from __future__ import annotations
 
 import random
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -24,6 +24,7 @@ from components.inputs.datasets import (
     read_picture,
     read_uploaded_picture,
 )
+from components.inputs.labels import describe_misfit, find_misfits
 from components.inputs.link import DIGEST_CHARACTERS
 from components.links import Query, whole_number
 from components.state import Selection
@@ -34,6 +35,7 @@ from engine.data.scenes import MarkedSceneParams
 from engine.data.sources import list_datasets
 from engine.errors import ExegesisError
 from engine.models.catalog import card
+from engine.models.summary import fitting_dataset, summarize_model
 from engine.params import from_mapping, parse_assignments
 from engine.request import Picture
 from engine.store import store_picture
@@ -274,21 +276,37 @@ def draw_focus_controls(models: Collection[str], opened: OpenPictures, with_spli
 
     `with_split`: and that of the split. Returns the row.
     """
+    chosen = str(value("model") or "").strip()
+    misfits = [] if opened.error else find_misfits(dict.fromkeys([*models, chosen]), opened.name, opened.data)
     row = _row()
     with row:
-        LOOKING.model_control(models)
+        LOOKING.model_control(models, misfits)
         _draw_dataset_controls(opened, with_split)
         _draw_place_controls(opened)
-    offer_better_model(models, opened, "set")
+    if chosen in misfits and value("source") != OWN:
+        _offer_fitting(chosen, opened, better_model(list(models), chosen, opened))
+    else:
+        offer_better_model(models, opened, "set")
     _draw_own_picture(opened)
     return row
 
 
-def draw_example_controls(opened: OpenPictures) -> None:
-    """Draw the choice of the picture alone, for a page on which several models see one picture."""
+def fits_dataset(model: str, opened: OpenPictures) -> bool:
+    """Whether the model was made for the task of the picture set, so that its labels and masks are about it."""
+    return not find_misfits([model], opened.name, opened.data)
+
+
+def draw_example_controls(opened: OpenPictures, models: Iterable[str] = ()) -> None:
+    """Draw the choice of the picture alone, for a page on which several models see one picture.
+
+    `models`: those that see it.
+    """
     with _row():
         _draw_dataset_controls(opened)
         _draw_place_controls(opened)
+    misfits = [] if opened.error else find_misfits(models, opened.name, opened.data)
+    if misfits and value("source") != OWN:
+        _offer_fitting(misfits[0], opened, "")
     _draw_own_picture(opened)
 
 
@@ -302,6 +320,11 @@ def draw_split_control(opened: OpenPictures) -> None:
         "Split", options, key=key("split"), width=150, format_func=lambda split: split or usual,
         on_change=_show_first, persist_state=PERSIST,
     )  # fmt: skip
+
+
+def _offer_fitting(chosen: str, opened: OpenPictures, model: str) -> None:
+    reason = describe_misfit(chosen, opened.name, opened.data)
+    LOOKING.offer_fitting(reason, fitting_dataset(summarize_model(chosen)), _take_dataset, model)
 
 
 def offer_better_model(models: Collection[str], opened: OpenPictures, name: str) -> None:

@@ -6,7 +6,7 @@ The names in a link are the same for every page. The session carries the choice 
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import streamlit as st
@@ -16,12 +16,14 @@ from components import controls
 from components.controls import PERSIST
 from components.errors import show_error
 from components.inputs.datasets import DEFAULT_TEXTS, OpenTexts, open_texts
+from components.inputs.labels import describe_misfit, find_misfits, fitting_model
 from components.inputs.link import read_text, text_digest, write_text
 from components.links import Query
 from components.state import Selection
 from engine.data.datasets import dataset_names
 from engine.data.sources import list_datasets
 from engine.errors import UsageError
+from engine.models.summary import fitting_dataset, summarize_model
 from engine.request import Example
 
 NAMES = ("model", "data", "index", "digest", "text", "text_sha", "pair", "pair_sha")
@@ -148,19 +150,40 @@ def show(opened: OpenTexts, index: int) -> None:
 
 def draw_focus_controls(models: list[str], opened: OpenTexts) -> DeltaGenerator:
     """Draw the choice of the model, the data set and an example, whose text can then be edited. Returns the row."""
+    chosen = str(value("model") or "").strip()
+    misfits = [] if opened.error else find_misfits(dict.fromkeys([*models, chosen]), opened.name, opened.data)
     row = _row()
     with row:
-        LOOKING.model_control(models)
+        LOOKING.model_control(models, misfits)
         _draw_dataset_controls(opened)
     _show_open_error(opened)
+    if chosen in misfits:
+        _offer_fitting(chosen, opened, fitting_model([one for one in models if one not in misfits], opened.name))
     return row
 
 
-def draw_example_controls(opened: OpenTexts) -> None:
-    """Draw the choice of the data set and its example, for a page on which several models read one text."""
+def fits_dataset(model: str, opened: OpenTexts) -> bool:
+    """Whether the model was made for the task of the data set, so that its labels and rationales are about it."""
+    return not find_misfits([model], opened.name, opened.data)
+
+
+def draw_example_controls(opened: OpenTexts, models: Iterable[str] = ()) -> None:
+    """Draw the choice of the data set and its example, for a page on which several models read one text.
+
+    `models`: those that read it.
+    """
     with _row():
         _draw_dataset_controls(opened)
     _show_open_error(opened)
+    if misfits := [] if opened.error else find_misfits(models, opened.name, opened.data):
+        _offer_fitting(misfits[0], opened)
+
+
+def _offer_fitting(chosen: str, opened: OpenTexts, model: str = "") -> None:
+    """Offer a data set for the task of the chosen model, and another model. Nothing for a text of one's own."""
+    if _index_in_data(opened) is not None:
+        reason = describe_misfit(chosen, opened.name, opened.data)
+        LOOKING.offer_fitting(reason, fitting_dataset(summarize_model(chosen)), _show_first, model)
 
 
 def draw_pair_switch() -> None:

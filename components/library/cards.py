@@ -26,6 +26,7 @@ from engine.input_kinds import kind_of_model
 from engine.lazy import LazyModule
 from engine.models import catalog
 from engine.models.sizes import stored_parameters
+from engine.models.summary import describe_task, main_score
 from engine.vision.view import read_view
 
 if TYPE_CHECKING:
@@ -47,19 +48,6 @@ MODEL_KEY, DATASET_KEY = "library_selected_model", "library_selected_dataset"
 """Session keys: the name of the selected row."""
 ROWS_IN_VIEW = 10
 INPUTS = {"text": "Text", "image": "Picture"}
-TEST = "test"
-TASKS = {
-    "SST-2": "Sentiment",
-    "Generated reviews": "Sentiment",
-    "Marked reviews": "Marker word",
-    "SNLI and SICK": "Inference (pairs)",
-    "Quality of translations": "Translation quality (pairs)",
-    "Handwritten digits": "Digits",
-    "CIFAR-10": "Objects",
-    "Scenes": "Objects",
-    "Marked scenes": "Marker",
-}
-"""By the name of the training data on a model's card."""
 FACT_TITLES = {
     "size": "size",
     "licence": "license",
@@ -100,19 +88,6 @@ def model_row(name: str, is_base: bool) -> dict[str, object]:
         "Measured on": f"{split}, {count(score['count'], 'example')}" if score else "",
         "Other score": "" if is_accuracy or not score else f"{card.get('metric')} {score['value']:.3f}",
     }
-
-
-def describe_task(card: Mapping[str, Any]) -> str:
-    """The task of a model in a few words, by what it was trained on or else by its labels."""
-    data, labels = (card.get("dataset") or {}).get("name", ""), card.get("labels") or []
-    return TASKS.get(data) or ("Regression" if card.get("regression") else f"{len(labels)} classes")
-
-
-def main_score(card: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """The split and the score that the table shows: of the test split, else of the first one; empty without any."""
-    scores = catalog.fair_scores(card)
-    split = TEST if TEST in scores else next(iter(scores), "")
-    return split, scores.get(split, {})
 
 
 def _model_columns() -> dict[str, Any]:

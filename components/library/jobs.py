@@ -9,6 +9,7 @@ from typing import Any
 import streamlit as st
 
 from components.errors import describe_error, error_html
+from components.inputs.labels import dataset_label, model_label
 from components.job_panel import FINDS, STOPS, JobView, failures_html, job_view
 from components.library.results import result_link
 from components.organizer import is_organizer
@@ -97,7 +98,10 @@ def _draw_name(label: str, key: str, names: list[str], help: str) -> None:
     """Draw the choice of a listed name, or of another one that the user types."""
     st.session_state.setdefault(key, names[0] if names else None)
     options = list(dict.fromkeys([*names, *filter(None, [st.session_state[key]])]))
-    st.selectbox(label, options, key=key, accept_new_options=True, help=help, persist_state="session")
+    st.selectbox(
+        label, options, key=key, format_func=model_label if key == MODEL else dataset_label, accept_new_options=True,
+        help=help, persist_state="session",
+    )  # fmt: skip
 
 
 def _submit() -> None:

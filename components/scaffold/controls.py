@@ -16,6 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 from components.controls import PERSIST, field_widgets
 from components.experiment.controls import data_control
 from components.experiment.session import Apart
+from components.inputs.labels import model_label
 from components.scaffold.guide import open_guide
 from components.scaffold.page_texts import (
     BASE_HELP,
@@ -245,5 +246,5 @@ def _name_box(label: str, kind: str, name: str, names: Sequence[str], help: str,
     options = list(dict.fromkeys([*names, *([chosen] if chosen else [])]))
     st.selectbox(
         label, options, key=widget, accept_new_options=True, help=help, persist_state=PERSIST,
-        format_func=lambda one: one or empty,
+        format_func=lambda one: model_label(one) if one else empty,
     )  # fmt: skip

@@ -16,6 +16,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import describe_error
+from components.inputs.labels import dataset_label, model_label
 from engine.errors import not_allowed
 from engine.study.design import FIELD_LABELS, Design, label_fields
 
@@ -89,7 +90,11 @@ def draw_name(kind: str, name: str, options: Sequence[str], help: str) -> None:
     label, name = FIELD_LABELS[name], f"{kind}.{name}"
     current = st.session_state.get(field_key(name))
     names = list(dict.fromkeys([*options, *filter(None, [current])]))
-    st.selectbox(label, names, key=field_key(name), accept_new_options=True, help=help, persist_state="page")
+    label_of = model_label if name.endswith(".model") else dataset_label
+    st.selectbox(
+        label, names, key=field_key(name), format_func=label_of, accept_new_options=True, help=help,
+        persist_state="page",
+    )  # fmt: skip
 
 
 def field_row() -> DeltaGenerator:

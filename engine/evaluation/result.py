@@ -180,10 +180,9 @@ def _saturated(evaluation: Evaluation) -> str:
     if not models:
         return ""
     return (
-        f"The probability of the class is above {SATURATED} on most examples: {', '.join(models)}. There a fall of "
-        "the logit hardly shows in it, so comprehensiveness, sufficiency and removal curves say little. "
-        f"{'Read' if evaluation.plan.logits else 'Measure'} comprehensiveness_logit and sufficiency_logit, which are "
-        "falls of the logit."
+        f"The class probability is above {SATURATED} on most examples: {', '.join(models)}. There it hardly changes "
+        "with the logit, so comprehensiveness, sufficiency and removal curves are uninformative. "
+        f"{'See' if evaluation.plan.logits else 'Measure'} comprehensiveness_logit and sufficiency_logit instead."
     )
 
 

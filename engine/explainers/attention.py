@@ -30,7 +30,7 @@ else:  # it imports torch and the explainers
 
 _THESIS = "Jain and Wallace (2019); Average Attention of the thesis, section 2.2.2.3"
 _SMAT = "Fernandes et al. (2022), Learning to scaffold, section 4"
-_CAUTION = "Attention shows where the model looked, not what changed its mind; it is the same for every class."
+_CAUTION = "Attention shows where the model looked, not what the prediction depends on. It is the same for every class."
 _ATTENTION = "attention, whatever the class"
 _register = functools.partial(register, family="attention", signed=False)
 
@@ -142,7 +142,7 @@ def attention_logits_last(task: Task, params: object) -> list[Attribution]:
     params=RolloutParams,
     axes=Axes("none", _ATTENTION, "product of layers, mean over queries"),
     citation="Abnar and Zuidema (2020), Quantifying attention flow, eq. 1",
-    caution="In deep models the product settles on the first layers: late layers can no longer change the map.",
+    caution="In deep models the first layers dominate the product; late layers hardly change the map.",
 )
 def attention_rollout(task: Task, params: RolloutParams) -> list[Attribution]:
     """Mean over rows of `A_L ... A_2 A_1`, heads averaged, rows queries at the top and columns inputs; sums to 1."""
@@ -257,8 +257,8 @@ def resolve_explainer(params: SmatParams, model: str) -> SmatParams:
     params=SmatParams,
     axes=Axes("none", _ATTENTION, "softmax of mean logits, each head by its learned weight"),
     citation=_SMAT,
-    caution="Its heads were chosen to teach a student of the same kind what this model says. Attention shows where the "
-    "model looked, not what changed its mind; it is the same for every class.",
+    caution="Its heads were selected to teach a student model this model's predictions. Attention shows where the "
+    "model looked, not what the prediction depends on. It is the same for every class.",
     resolver=resolve_explainer,
 )
 def smat(task: Task, params: SmatParams) -> list[Attribution]:
@@ -298,8 +298,7 @@ def notes_on(learned: learned_explainer.LearnedExplainer, model: str, revision: 
     axes=Axes("none", "attention for the class", "product of layers, weighted by gradients of the logit"),
     differentiable=True,
     citation="Chefer, Gur and Wolf (2021), Generic attention-model explainability, eq. 5 and 6",
-    caution="Only what attention moves towards the class is counted: evidence against it is cut off, and so is what "
-    "the feed-forward layers do.",
+    caution="Only attention in favor of the class counts: evidence against it and the feed-forward layers are ignored.",
 )
 def attention_x_gradient(task: Task, params: object) -> list[Attribution]:
     """`R <- R + mean_h((dA * A)+) R` from the first layer on (eq. 5, 6), dA the gradient of the logit at A.

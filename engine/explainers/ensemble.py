@@ -9,7 +9,7 @@ from engine.errors import ExegesisError
 from engine.registry import SEVEN, TOP_THREE, Axes, explainer, register
 from engine.task import Attribution, Task, TaskItem
 
-_CAUTION = "A mean hides disagreement: look at the members before you trust it."
+_CAUTION = "A mean hides disagreement: check the members before trusting it."
 _MEMBER = "that of each member"
 
 
@@ -79,7 +79,7 @@ def normalize(scores: Float[np.ndarray, "seq"], item: TaskItem) -> Float[np.ndar
     axes=Axes("none", "none", "a random order"),
     signed=False,
     citation="The baseline of the randomization and faithfulness literature, e.g. Adebayo et al. (2018)",
-    caution="It knows nothing of the model: a method that does not beat it says nothing.",
+    caution="It ignores the model. A method that does no better is uninformative.",
 )
 def random(task: Task, params: object) -> list[Attribution]:
     """A random permutation of 1..n; unsigned, without unit. Special tokens get 0. It is always shown for comparison."""

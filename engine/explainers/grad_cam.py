@@ -31,7 +31,7 @@ class GradCamParams:
     differentiable=True,
     signed=lambda params: params.sign == "both",
     citation="Selvaraju et al. (2017), Grad-CAM, eq. 1 and 2",
-    caution="It reads the last block, where a token may hold what came from other patches: see where tokens mix.",
+    caution="It uses the last block, where a token may hold information from other patches.",
 )
 def grad_cam(task: Task, params: GradCamParams) -> list[Attribution]:
     """`ReLU(sum_k w_k A_ik)` with `w_k` the mean of df/dA_ik over patches i; unsigned, or without ReLU signed.

@@ -53,13 +53,13 @@ class PatchGradientParams(GradientParams):
     axes=_AXES,
     differentiable=True,
     citation=_SIMONYAN,
-    caution="The sum over embedding dimensions is not a size: positive and negative parts cancel.",
+    caution="The sum over embedding dimensions is not a magnitude: positive and negative parts cancel.",
     variants={
         "image": {
             "params": PatchGradientParams,
             "axes": _PATCH_AXES,
             "citation": f"{_SIMONYAN}, section 3",
-            "caution": "It says what a brighter patch would do; positive and negative parts cancel within a patch.",
+            "caution": "It shows the effect of a brighter patch. Positive and negative parts cancel within a patch.",
         }
     },
 )
@@ -111,13 +111,13 @@ def ignores_constant_shift(model: AnyClassifier, batch: Any) -> bool:
     differentiable=True,
     signed=False,
     citation=f"{_SIMONYAN}; as in Fernandes et al. (2022), SMaT",
-    caution="It says how sensitive the class is to a word, not whether the word speaks for or against it.",
+    caution="It shows how sensitive the class is to a word, not whether the word speaks for or against it.",
     variants={
         "image": {
             "params": PatchGradientParams,
             "axes": _PATCH_AXES,
             "citation": f"{_SIMONYAN}, section 3; as in Fernandes et al. (2022), SMaT",
-            "caution": "It says how sensitive the class is to a patch, not whether the patch speaks for or against it.",
+            "caution": "It shows how sensitive the class is to a patch, not whether it speaks for or against it.",
         }
     },
 )
@@ -134,12 +134,12 @@ def gradient_l2(task: Task, params: GradientParams) -> list[Attribution]:
     axes=Axes("zero embedding, to first order", "logit of the class", "first-order change"),
     differentiable=True,
     citation="Shrikumar et al. (2016), Not just a black box; Denil et al. (2014)",
-    caution="A first-order guess: it is exact only where the model is linear between zero and the word.",
+    caution="A first-order approximation: exact only where the model is linear between zero and the word.",
     variants={
         "image": {
             "params": PatchGradientParams,
             "axes": Axes("mean color or zero embedding, to first order", "logit of the class", "first-order change"),
-            "caution": "A first-order guess: it is exact only where the model is linear between the mean color and "
+            "caution": "A first-order approximation: exact only where the model is linear between the mean color and "
             "the patch.",
         }
     },
@@ -172,15 +172,14 @@ class PatchSmoothGradParams(PatchGradientParams, SmoothGradParams):
     differentiable=True,
     signed=lambda params: params.reduction == "sum",
     citation="Smilkov et al. (2017), SmoothGrad, eq. 2",
-    caution="Noise moves embeddings to places where no word is; the map depends on how much of it is added.",
+    caution="Noise moves embeddings away from real words, and the map depends on the amount of noise.",
     variants={
         "image": {
             "params": PatchSmoothGradParams,
             "axes": Axes(
                 "none: small random changes of the picture", "logit of the class", "gradient, mean over noisy copies"
             ),
-            "caution": "Noisy pictures are unlike what the model was trained on; the map depends on how much noise is "
-            "added.",
+            "caution": "Noisy pictures are unlike the training data, and the map depends on the amount of noise.",
         }
     },
 )

@@ -88,13 +88,13 @@ class PatchIntegratedGradientsParams(PatchBaselineParams, IntegratedGradientsPar
     differentiable=True,
     cheap=False,
     citation="Sundararajan, Taly and Yan (2017), Axiomatic attribution for deep networks, eq. 1",
-    caution="The scores depend on the baseline: they explain the step from it to your text, not the text alone.",
+    caution="The scores depend on the baseline: they explain the difference between it and your text.",
     variants={
         "image": {
             "params": PatchIntegratedGradientsParams,
             "version": 2,
             "axes": Axes("baseline picture, reached along a straight path", "logit of the class", "path integral"),
-            "caution": "The scores depend on the baseline: what already has its color in the picture counts little.",
+            "caution": "The scores depend on the baseline: parts of the picture in its color get little.",
         }
     },
 )

@@ -20,8 +20,7 @@ CHECK = "share of the logit that neither tokens nor biases, positions and softma
     axes=Axes("none", "logit of the class", "relevance, handed back layer by layer"),
     differentiable=True,
     citation="Achtibat et al. (2024), AttnLRP, eq. 8 and 9, propositions 3.1, 3.3 and 3.4",
-    caution="Biases, positions and the softmax of attention keep relevance too, so the map adds up to a part of the "
-    "logit, not to the logit.",
+    caution="Biases, positions and the attention softmax absorb relevance, so the scores sum to a part of the logit.",
 )
 def attn_lrp(task: Task, params: object) -> list[Attribution]:
     """Signed, in logits: what each position's embedding holds of the logit when relevance is handed back by rules.

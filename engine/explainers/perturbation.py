@@ -29,9 +29,12 @@ _PROBABILITY = "probability of the class"
 _SEGMENTS_HELP = "What is removed at a time: single patches, or superpixels (slic) of whole patches"
 _N_SEGMENTS_HELP = "Superpixels, about; only slic asks for it"
 _LUNDBERG = "Lundberg and Lee (2017), A unified approach, theorem 2; odd surrogate as in Fumagalli et al. (2026)"
-_BROKEN = "Most coalitions are broken sentences that the model never saw: the scores depend on how words are removed."
+_BROKEN = (
+    "Most coalitions are broken sentences unlike the training data, so the scores depend on how words are removed."
+)
 _HOLES = (
-    "Most coalitions are pictures full of holes that the model never saw: the scores depend on how patches are removed."
+    "Most coalitions are pictures full of holes, unlike the training data, so the scores depend on how patches are "
+    "removed."
 )
 
 
@@ -108,13 +111,13 @@ class PatchOcclusionParams(PatchRemovalParams, OcclusionParams):
     axes=Axes("chosen operator, one window at a time", _PROBABILITY, "removal effect"),
     cheap=False,
     citation="Zeiler and Fergus (2014), section 4.2; Li, Monroe and Jurafsky (2016), Erasure",
-    caution="Words that say the same thing twice can each seem unimportant: removing one leaves the other.",
+    caution="Redundant words can each seem unimportant: removing one leaves the other.",
     variants={
         "image": {
             "params": PatchOcclusionParams,
             "axes": Axes("chosen operator, one square of patches at a time", _PROBABILITY, "removal effect"),
             "citation": "Zeiler and Fergus (2014), Visualizing and understanding convolutional networks, section 4.2",
-            "caution": "Patches that show the same thing can each seem unimportant: removing one leaves the others.",
+            "caution": "Redundant patches can each seem unimportant: removing one leaves the others.",
         }
     },
 )
@@ -163,13 +166,13 @@ class PatchLimeParams(SegmentParams, LimeParams):
     axes=Axes("chosen operator, many words at a time", _PROBABILITY, "local linear model"),
     cheap=False,
     citation="Ribeiro, Singh and Guestrin (2016), 'Why should I trust you?', eq. 1 and 2",
-    caution="Another seed draws other texts: compare two seeds before you trust small differences.",
+    caution="Another seed samples other texts: compare two seeds before trusting small differences.",
     variants={
         "image": {
             "params": PatchLimeParams,
             "axes": Axes("chosen operator, many parts at a time", _PROBABILITY, "local linear model"),
             "citation": "Ribeiro, Singh and Guestrin (2016), 'Why should I trust you?', eq. 1 and 2, section 3.6",
-            "caution": "Another seed removes other parts: compare two seeds before you trust small differences.",
+            "caution": "Another seed removes other parts: compare two seeds before trusting small differences.",
         }
     },
 )

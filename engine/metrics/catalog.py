@@ -10,8 +10,8 @@ from engine.errors import unknown
 Better = Literal["high", "low", "neither"]
 Needs = Literal["nothing", "removal", "marks", "pair", "others", "perturbation"]
 
-FALL = "fall of the probability"
-FALL_OF_LOGIT = "fall of the logit"
+FALL = "drop in probability"
+FALL_OF_LOGIT = "drop in logit"
 """The units of metrics that compare the class's quantity with all units and without some."""
 OF_EXAMPLES = "share of examples"
 """The unit of metrics that are 1 or 0 on each example."""
@@ -121,15 +121,15 @@ METRICS = {
                "The share of the top 15% of units that is also in the top 15% of another method's map.",
                "The thesis, section 3.5", "others"),
         Metric("complexity", "Complexity", "low", "nats",
-               "Entropy of the units' shares of the total absolute score; 0 if a single unit has the whole score.",
+               "Entropy of the units' shares of the total absolute score; 0 if one unit has it all.",
                f"{_BHATT}, complexity", "nothing"),
         Metric("sensitivity", "Sensitivity", "low", "relative change",
                "The largest change of the map under small changes of the input that keep the prediction.",
                f"Yeh et al. (2019), On the (in)fidelity and sensitivity of explanations, SENS_MAX; {_BHATT}",
                "perturbation"),
-        Metric("evaluations", "Model evaluations", "low", "rows an example",
+        Metric("evaluations", "Model evaluations", "low", "per example",
                "The number of model evaluations for the map.", "", "nothing"),
-        Metric("seconds", "Seconds", "low", "seconds an example",
+        Metric("seconds", "Seconds", "low", "per example",
                "The time to compute the map, ensemble members included; it depends on the load of the machine.",
                "", "nothing", by_batch=True),
     )

@@ -134,7 +134,7 @@ def test_what_the_operator_offers_is_listed_and_opens(monkeypatch: pytest.Monkey
     assert not errors(page)
     model, data = page.selectbox[0], page.selectbox[1]
     assert (model.value, data.value) == (str(folder), str(table))
-    assert str(folder) in model.options
+    assert any(option.startswith(f"{folder} · 2 classes, ") for option in model.options)
     assert str(table) in data.options
     assert page.text_area[0].value == "a good film"
 

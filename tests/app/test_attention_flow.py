@@ -77,7 +77,7 @@ def test_the_slider_stands_at_what_reads_well_and_is_in_the_link_once_it_is_move
 
 def test_what_is_set_is_in_the_link_and_in_the_maps(model: str) -> None:
     page = of_text(model)
-    assert titles(page)[1] == "Residual 0.5, as Abnar and Zuidema (chosen)"
+    assert titles(page)[1] == "Residual 0.5, as in Abnar and Zuidema (chosen)"
     page.slider(key("text", "flow.residual")).set_value(0.2).run()
     page.selectbox(key("text", "flow.start_layer")).set_value(1).run()
     assert not page.exception
@@ -107,9 +107,9 @@ def test_a_first_layer_that_the_model_has_not_is_told(model: str) -> None:
 
 
 def test_where_the_maps_are_read_is_said(model: str, tmp_path: Path) -> None:
-    assert any("at \\[CLS\\]. The method “Attention rollout”" in said for said in captions(of_text(model)))
+    assert any("at \\[CLS\\], which the prediction reads. On the Text" in said for said in captions(of_text(model)))
     pooled = of_text(str(save_checkpoint("t5", tmp_path / "t5")))
-    assert any("as the method “Attention rollout” does" in said for said in captions(pooled))
+    assert any("as “Attention rollout” does" in said for said in captions(pooled))
 
 
 def test_one_token_and_a_causal_model(tmp_path: Path) -> None:

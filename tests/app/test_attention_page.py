@@ -111,7 +111,9 @@ def test_the_page_opens_on_what_was_looked_at_last(kind: str, model: str, vit: s
 
 def test_an_empty_text_says_what_to_do(model: str) -> None:
     page = opened(input="text", model=model, text=" ")
-    assert [box.value for box in page.info] == ["Type a text above, or pick an example, to see what the heads look at."]
+    assert [box.value for box in page.info] == [
+        "Type a text above, or pick an example, to see what the heads attend to."
+    ]
 
 
 def test_a_model_that_is_not_there_is_named() -> None:

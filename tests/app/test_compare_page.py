@@ -240,3 +240,19 @@ def test_files_hold_what_is_shown(two: list[str]) -> None:
     assert alone.count("<h2>") == 2
     assert alone.count('xg-caution"') == 2
     assert command(comparison).startswith("exegesis compare --column ")
+
+
+def test_a_model_of_another_task_is_told_with_a_data_set_that_fits() -> None:
+    page = AppTest.from_file(str(ROOT / "pages" / "compare.py"), default_timeout=SECONDS)
+    link = {"input": "text", "data": "reviews", "index": "3", "column": ["random@reviews-minilm", "random@nli-minilm"]}
+    for name, value in link.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    assert any("minilm was trained for inference" in caption.value for caption in page.caption)
+    press(page, "Use nli instead")
+    assert (page.query_params["data"], page.query_params["index"]) == ("nli", "0")
+    # The other model is now the one that does not fit.
+    assert [button.label for button in page.button if button.label.startswith("Use ")] == ["Use reviews instead"]
+    press(page, "Use reviews instead")
+    assert page.query_params["data"] == "reviews"

@@ -153,3 +153,62 @@ def test_controls_that_come_back_empty_are_filled_from_the_link(model: str) -> N
     assert page.text_area(text_choice.key("text")).value == load("reviews")[3].text
     assert page.multiselect(key("methods")).value == ["random"]
     assert dict(page.query_params) == link
+
+
+def offers(page: AppTest) -> list[str]:
+    return [button.label for button in page.button if button.label.startswith("Use ")]
+
+
+def press(page: AppTest, label: str) -> AppTest:
+    return next(button for button in page.button if button.label == label).click().run()
+
+
+def label_of(page: AppTest, model: str) -> str:
+    options = page.selectbox(text_choice.key("model")).options
+    return next(label for label in options if label.startswith(f"{model} "))
+
+
+def has_rationale(page: AppTest) -> bool:
+    return any('<p class="xg-title">Rationale' in html.proto.body for html in page.get("html"))
+
+
+def test_a_model_of_another_task_is_marked_and_one_click_turns_to_a_data_set_that_fits() -> None:
+    page = opened("reviews-minilm", data="reviews", index="3")
+    assert label_of(page, "reviews-minilm").startswith("reviews-minilm · sentiment, ")
+    assert label_of(page, "nli-minilm").startswith("nli-minilm · other task: inference (pairs), ")
+    assert not offers(page)
+    assert has_rationale(page)
+    page.selectbox(text_choice.key("model")).set_value("nli-minilm").run()
+    assert shown(page) == ("nli-minilm", "reviews", 3)
+    assert any("trained for inference" in caption.value for caption in page.caption)
+    assert not has_rationale(page)
+    assert offers(page) == ["Use nli instead", "Use reviews\\-minilm"]
+    press(page, "Use nli instead")
+    assert shown(page) == ("nli-minilm", "nli", 0)
+    assert (page.query_params["data"], page.query_params["model"]) == ("nli", "nli-minilm")
+    assert not offers(page)
+    assert label_of(page, "nli-minilm").startswith("nli-minilm · inference (pairs), ")
+    assert label_of(page, "reviews-minilm").startswith("reviews-minilm · other task: sentiment, ")
+
+
+def test_one_click_turns_to_a_model_that_fits_the_data_set() -> None:
+    page = opened("reviews-minilm", data="nli", index="3")
+    press(page, "Use nli\\-minilm")
+    assert shown(page) == ("nli-minilm", "nli", 3)
+    assert not offers(page)
+
+
+def test_a_label_that_the_browser_sends_late_is_the_model_that_it_names() -> None:
+    page = opened("nli-minilm", data="nli")
+    late = label_of(opened("nli-minilm", data="reviews"), "nli-minilm")
+    assert late != label_of(page, "nli-minilm")
+    box = page.selectbox(text_choice.key("model"))
+    box.options.append(late)
+    box.set_value(late).run()
+    assert shown(page)[:2] == ("nli-minilm", "nli")
+    assert page.query_params["model"] == "nli-minilm"
+    assert not errors(page)
+
+
+def test_a_text_of_ones_own_is_of_no_task() -> None:
+    assert not offers(opened("nli-minilm", data="reviews", text="A man sleeps.", pair="A man is awake."))

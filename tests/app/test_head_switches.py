@@ -49,7 +49,7 @@ def switched(page: AppTest) -> str:
 def test_nothing_is_computed_before_a_head_is_changed(model: str) -> None:
     page = opened(model=model, head="1.2")
     assert beside(page) == ""
-    assert any("Nothing is changed yet." in caption.value for caption in page.caption)
+    assert any("No head is changed." in caption.value for caption in page.caption)
     assert "Switch heads off, or scale them" in [toggle.label for toggle in page.toggle]
 
 
@@ -116,13 +116,13 @@ def test_the_map_before_and_after_is_of_any_method_and_of_one_class(model: str) 
     [maps] = [html for html in html_of(page) if "xg-pair" in html]
     assert "Occlusion" in maps
     target = explain(Request(model, "random", Example(TEXT))).prediction.label
-    assert any(f"the same class, <bdi>{target}</bdi>, whatever is predicted" in html for html in html_of(page))
+    assert any(f"the same class, <bdi>{target}</bdi>, whatever the prediction" in html for html in html_of(page))
 
 
 def test_all_heads_off_has_numbers_and_says_what_that_is(model: str) -> None:
     page = opened(model=model, switched=ALL_OFF)
     assert not errors(page)
-    assert any("All heads of all layers are off" in caption.value for caption in page.caption)
+    assert any("All heads are off" in caption.value for caption in page.caption)
     assert not re.search(r"\bnan\b", "".join(html_of(page)), re.IGNORECASE)
     assert [f"layer {layer} off" for layer in range(3)] == [b.label for b in page.button if b.label.startswith("layer")]
     press(page, "layer 1 off")
@@ -157,7 +157,7 @@ def test_a_picture_has_cards_before_and_after(tmp_path: Path) -> None:
     vit = str(save_vit(tmp_path / "vit"))
     page = opened(input="image", model=vit, data="scenes:count=3", switched="0.0x0")
     titles = [html for html in html_of(page) if "xg xg-card" in html]
-    assert [title in html for title, html in zip(("As the model sees it", "as the model is", "with the changed heads"),
+    assert [title in html for title, html in zip(("As the model sees it", "original model", "changed heads"),
                                                  titles, strict=True)] == [True] * 3  # fmt: skip
     assert "between the 9 scores of the two maps" in titles[0]
     assert all("scale shared by the two maps" in html for html in titles[1:])

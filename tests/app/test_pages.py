@@ -54,6 +54,8 @@ def test_a_page_runs_and_says_what_it_answers(entry: PageEntry) -> None:
     assert not page.exception
     assert [title.value for title in page.title] == [entry.heading]
     assert entry.question in [caption.value for caption in page.caption]
+    names = [component.proto.component_name for component in page.get("bidi_component")]
+    assert sum(name.endswith("copy_link") for name in names) == (not entry.alone)
 
 
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.title)

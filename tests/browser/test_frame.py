@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tomllib
 from collections.abc import Callable
 from typing import Any
@@ -12,7 +13,7 @@ from playwright.sync_api import Page, expect
 from components.navigation import HOME, IMAGES, TEXT, PageEntry
 from engine.registry import explainer
 from engine.shipped.gallery import GALLERY, METHODS
-from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.conftest import ENDED, TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import box_of, settled
 from tests.project import ROOT
@@ -101,3 +102,40 @@ def test_on_a_phone_most_of_the_first_picture_and_its_map_is_on_the_first_screen
         expect(found).to_be_visible(timeout=TIMEOUT_MS)
         box = box_of(found)
         assert (844 - box["y"]) / box["height"] > 0.6
+
+
+@pytest.mark.parametrize("path", ["library", "attention?input=image&index=3"])
+def test_the_link_of_a_page_is_copied_by_keyboard_and_by_mouse(
+    path: str, scheme: str, server: Server, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/{path}", scheme=scheme, width=390)
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.wait_for_function(ENDED)
+    button = page.get_by_role("button", name="Copy link")
+    button.focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_role("button", name="Copied")).to_be_focused()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    expect(button).to_be_focused()  # its own label again
+    page.evaluate("navigator.clipboard.writeText('')")
+    button.click()
+    expect(page.get_by_role("status").get_by_text("Copied")).to_be_attached()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_the_link_is_copied_without_a_clipboard_as_over_plain_http(
+    server: Server, open_page: Callable[..., Page]
+) -> None:
+    page = open_page(f"{server.url}/library")
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    button = page.get_by_role("button", name="Copy link")
+    expect(button).to_be_visible()
+    page.evaluate("() => { navigator.clipboard.writeText = () => Promise.reject(new Error('refused')); }")
+    button.click()
+    expect(page.get_by_role("button", name="Copied")).to_be_visible()
+    assert page.evaluate("navigator.clipboard.readText()") == page.url
+    expect(page.locator("textarea[readonly]")).to_have_count(0)
+    page.evaluate("() => { document.execCommand = () => false; }")
+    page.get_by_role("button", name=re.compile("Copy link|Copied")).click()
+    expect(page.get_by_role("button", name="Copy it from the address bar")).to_be_visible()

@@ -42,7 +42,7 @@ def test_a_head_is_switched_off_scaled_by_keys_and_restored(server: Server, mode
     expect(page.get_by_role("button", name="1.2 × 0.1")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page).to_have_url(re.compile(r"switched=1\.2x0\.1"))
     page.get_by_role("button", name="Restore all heads").click()
-    expect(page.get_by_text("Nothing is changed yet.")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("No head is changed.")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page).not_to_have_url(re.compile("switched"))
     expect(page.locator(".xg-pair")).to_have_count(0)
 

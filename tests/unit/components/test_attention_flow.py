@@ -56,7 +56,7 @@ def test_each_map_is_rollout_read_where_the_prediction_reads(reading: HeadReadin
     shown = compare_flow_maps(reading, FlowOptions(residual=0.3, start_layer=2))
     assert [one.title for one in shown] == [
         "Residual 0, as in the thesis",
-        "Residual 0.5, as Abnar and Zuidema",
+        "Residual 0.5, as in Abnar and Zuidema",
         "Residual 0.3, from layer 2 (chosen)",
     ]
     for one, setting in zip(shown, (THESIS, HALF, RolloutSetting(0.3, 2)), strict=True):
@@ -68,7 +68,8 @@ def test_gradient_weighted_flow_stands_beside_both_papers() -> None:
     reading = text_reading(layers=1)
     reading = dataclasses.replace(reading, weighted=np.zeros_like(reading.weighted))
     *rolled_out, own = compare_flow_maps(reading, FlowOptions(kind="gradient"))
-    assert [one.title for one in rolled_out] == ["Residual 0, as in the thesis", "Residual 0.5, as Abnar and Zuidema"]
+    titles = ["Residual 0, as in the thesis", "Residual 0.5, as in Abnar and Zuidema"]
+    assert [one.title for one in rolled_out] == titles
     assert own.title == "Gradient-weighted (chosen)"
     np.testing.assert_allclose(own.shares, reading.reads)
 

@@ -98,7 +98,7 @@ def test_agreement_is_with_the_size_of_the_scores_of_words_alone() -> None:
     assert shown.signed
     assert shown.title == "Agreement with Integrated gradients"
     assert "received" in shown.words
-    assert "orders the tokens as the sizes of the scores by Integrated gradients do" in shown.words
+    assert "orders the tokens as the absolute scores of Integrated gradients do" in shown.words
 
 
 def test_maps_from_one_position_are_those_of_the_position_that_the_model_reads_unless_another_is_asked_for() -> None:
@@ -149,26 +149,29 @@ def test_a_head_beyond_chance() -> None:
     assert "Head 0.0, shown above: ρ = +0.9. Best: head 0.0, ρ = +0.9." in said
     assert "chance alone takes one of 4 heads beyond |ρ| = 0.8" in said
     assert "Here 1 head is beyond it in the same order, 1 in the opposite order." in said
-    assert "Head 0.0 orders the tokens like Integrated gradients, more than chance does" in said
+    verdict = "Head 0.0 agrees with Integrated gradients on the order of the tokens, significantly more than chance."
+    assert verdict in said
 
 
 @pytest.mark.parametrize("head", [(0, 1), (1, 0), (1, 1)])
 def test_a_head_that_does_not_agree_is_said_to_be_no_explanation(head: tuple[int, int]) -> None:
     said = text(FOUND, head)
-    assert f"Head {head[0]}.{head[1]} does not order the tokens like Integrated gradients beyond chance" in said
-    assert "its map is not shown to explain here" in said
+    assert (
+        f"Head {head[0]}.{head[1]} does not agree with Integrated gradients significantly: do not read its map as an "
+        "explanation." in said
+    )
     assert ("its map is flat" in said) == (head == (1, 0))
 
 
 def test_where_no_head_agrees() -> None:
     said = text(replace(FOUND, limit=0.95), (0, 0))
     assert "Here no heads are beyond it in the same order, none in the opposite order." in said
-    assert "No head orders the tokens like Integrated gradients beyond chance" in said
+    assert "No head agrees with Integrated gradients significantly: do not read attention as an explanation." in said
 
 
 def test_too_few_features_are_said_to_be_too_few() -> None:
     said = text(replace(FOUND, limit=None, n=3, unit="patch"), (0, 0), "picture")
-    assert "Over 3 patches no ρ of the best of 4 heads can be told from chance." in said
+    assert "With 3 patches, not even the best of 4 heads can differ significantly from chance." in said
     assert "This picture is too short for the test" not in said
     assert "too few patches" in said
 

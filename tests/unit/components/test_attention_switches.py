@@ -83,7 +83,7 @@ def test_the_maps_of_one_text_have_one_scale_and_all_their_tokens() -> None:
     [
         (OLD, "ρ = +1 between the 5 scores of the two maps"),
         (NEW, "ρ = +0.7 between the 5 scores of the two maps"),
-        ([0.0] * 5, "5 scores: no order, because all scores of a map are equal"),
+        ([0.0] * 5, "5 scores: undefined, because all scores of a map are equal"),
     ],
 )
 def test_agreement_of_the_patches_in_words(new: list[float], said: str) -> None:
@@ -105,4 +105,4 @@ def test_a_regression_head_has_a_score() -> None:
 
 def test_the_class_is_named_and_escaped() -> None:
     html = how_to_read_html(explanation(TEXT, OLD, labels=("no", "<yes>")))
-    assert "the same class, <bdi>&lt;yes&gt;</bdi>, whatever is predicted" in html
+    assert "the same class, <bdi>&lt;yes&gt;</bdi>, whatever the prediction" in html

@@ -135,7 +135,7 @@ SAFE = {
     ("components/attention/page.py", "missing"): "one of four sentences",
     (
         "components/attention/readings.py",
-        "f'This {kind} has one {unit} that could be ordered, so there is nothing to compare.'",
+        "f'This {kind} has only one {unit} to rank, so there is nothing to compare.'",
     ): "our words",
     (
         "components/annotate/ballot.py",

@@ -124,6 +124,6 @@ def test_charts_grow_with_their_bars() -> None:
 
 
 def test_axes_say_what_they_measure_and_which_way_is_better() -> None:
-    assert axis_title("comprehensiveness") == ["Comprehensiveness (fall of the probability)", "higher is better"]
+    assert axis_title("comprehensiveness") == ["Comprehensiveness (drop in probability)", "higher is better"]
     assert axis_title("mean_rank") == ["Mean rank", "lower is better"]
-    assert axis_title("seconds") == ["Seconds (seconds an example)", "lower is better"]
+    assert axis_title("seconds") == ["Seconds (per example)", "lower is better"]

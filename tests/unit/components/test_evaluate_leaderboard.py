@@ -89,7 +89,7 @@ def test_marks_are_signs_and_words() -> None:
     assert drawn.count(f"<i>{LEVEL}</i>") == 1
     told = {key: words for key, (_, words) in cells(drawn).items()}
     assert told["lime", "comprehensiveness"] == (
-        "LIME, comprehensiveness: 0.5 fall of the probability, 95% interval 0.4 to 0.6, n = 4; best."
+        "LIME, comprehensiveness: 0.5 drop in probability, 95% interval 0.4 to 0.6, n = 4; best."
     )
     assert "; not significantly different from the best" in told["gradient", "comprehensiveness"]
     assert "best" not in told["random", "comprehensiveness"]
@@ -124,7 +124,7 @@ def test_seconds_have_neither_rank_nor_color_nor_interval_and_say_so() -> None:
     given = [standing("lime", "seconds", 2.0), standing("random", "seconds", 0.5)]
     [board] = boards(given, ["lime", "random"], ["seconds"])
     drawn = cells(board_html(board, TITLES, ""))
-    assert drawn["random", "seconds"] == ("", f"Random, seconds: 0.5 seconds an example, {BY_BATCH}, n = 4.")
+    assert drawn["random", "seconds"] == ("", f"Random, seconds: 0.5 per example, {BY_BATCH}, n = 4.")
     assert board.sort("seconds") == ["random", "lime"]
 
 

@@ -222,7 +222,7 @@ def test_cost_goes_by_factors_and_what_costs_nothing_stands_at_zero() -> None:
     assert x["scale"]["type"] == "symlog"
     assert x["scale"]["domain"][0] == 0
     assert x["axis"]["values"] == [0, 1000]
-    assert x["title"] == ["Model evaluations (rows an example)", "lower is better"]
+    assert x["title"] == ["Model evaluations (per example)", "lower is better"]
     points = data(made, "point").set_index("method")
     assert (points.loc["lime", "x"], points.loc["lime", "value"]) == (1000, 0.5)
     assert points.loc["random", "x"] == 0
@@ -287,7 +287,7 @@ def test_strength_stands_beside_what_there_is_to_be_reached() -> None:
 
 def test_strengths_at_one_place_are_told() -> None:
     assert equal_strengths_text([]) == ""
-    assert equal_strengths_text([[0.5, 0.75], [0.1, 0.25]]).startswith("Strengths 0.5 and 0.75; 0.1 and 0.25: of the")
+    assert equal_strengths_text([[0.5, 0.75], [0.1, 0.25]]).startswith("Strengths 0.5 and 0.75; 0.1 and 0.25: equally")
 
 
 @pytest.mark.parametrize("theme", THEMES)

@@ -13,9 +13,7 @@ from components.inputs.link import LONGEST_IN_LINK
 from components.job_panel import BADGES, FAILURES_SHOWN, describe_end, failures_html, job_view
 from components.library.cards import (
     card_facts,
-    describe_task,
     inspection_facts,
-    main_score,
     measured_scores,
     model_row,
     split_facts,
@@ -221,19 +219,6 @@ def test_the_row_of_a_model_names_its_task_and_its_test_score() -> None:
     base = model_row("bases/gpt2", is_base=True)
     assert (base["Task"], base["Measured on"][:8]) == ("Base for fine-tuning", "held-out")
     assert model_row("nonsense", is_base=False) == {"Model": "nonsense"}
-
-
-def test_the_task_of_a_model_is_told_by_its_training_data_else_by_its_labels() -> None:
-    assert describe_task({"dataset": {"name": "SNLI and SICK"}}) == "Inference (pairs)"
-    assert describe_task({"labels": ["a", "b"], "dataset": {"name": "mine.csv"}}) == "2 classes"
-    assert describe_task({"labels": ["score"], "regression": True}) == "Regression"
-
-
-def test_the_score_of_a_row_is_of_the_test_split_else_of_the_first() -> None:
-    one, two = {"value": 0.5, "count": 2}, {"value": 0.25, "count": 4}
-    assert main_score({"scores": {"dev": one, "test": two}}) == ("test", two)
-    assert main_score({"scores": {"held-out": two, "dev": one}}) == ("dev", one)
-    assert main_score({}) == ("", {})
 
 
 def test_a_model_of_pictures_is_told_by_its_grid_and_its_parameters() -> None:
