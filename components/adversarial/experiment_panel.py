@@ -31,8 +31,7 @@ from components.charts.files import chart_file_buttons
 from components.charts.frame import PICKED, AxisRange, ChartFrame
 from components.controls import PERSIST
 from components.errors import describe_error, escape_label, show_error, show_note
-from components.experiment.results import skip_reasons_html
-from components.experiment.runs import PlanStatus, error_of, status_of, work_area
+from components.experiment.runs import PlanStatus, error_of, skip_reasons_html, status_of, work_area
 from components.job_panel import FINDS
 from components.numbers import count, percent, plain
 from components.palette import browser_theme

@@ -43,7 +43,7 @@ from components.adversarial.descriptions import (
 from components.adversarial.state import PATH, AdversarialState
 from components.charts.files import CaptionedChart, ChartCaption
 from components.charts.frame import ChartFrame
-from components.experiment.export import TYPES, summary_json
+from components.experiment.page import TYPES, summary_json
 from components.export import REPEATS, citation_box, citation_html, file_button, png_button, standalone_page
 from components.inputs.picture_choice import PictureFocus
 from components.palette import Theme

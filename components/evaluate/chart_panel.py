@@ -18,7 +18,7 @@ from components.controls import PERSIST
 from components.errors import escape_label, show_note
 from components.evaluate.charts import ScoreChart
 from components.evaluate.view import SESSION, VIEWS, ScorePoint, ViewedEvaluation, cite, plan_text, point_at
-from components.experiment.export import command_line
+from components.experiment.page import command_line
 from components.experiment.state import ExperimentState
 from components.export import REPEATS
 from components.numbers import count

@@ -14,8 +14,7 @@ from components.controls import PERSIST
 from components.errors import show_note
 from components.evaluate.leaderboard import use_board_styles
 from components.evaluate.view import ORDERS, SESSION, ScorePoint, point_at
-from components.experiment.session import VIEW
-from components.experiment.state import ExperimentState
+from components.experiment.state import VIEW, ExperimentState
 from components.inputs.link import write_text
 from components.links import Query
 from components.navigation import IMAGES, TEXT

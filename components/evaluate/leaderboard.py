@@ -18,7 +18,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import escape_label
 from components.evaluate.view import SESSION, EvaluationView, ScorePoint, point_at
-from components.experiment.results import select_known, view_pills
+from components.experiment.controls import select_known, view_pills
 from components.experiment.state import ExperimentState
 from components.export import standalone_page
 from components.numbers import count, even, plain

@@ -17,12 +17,9 @@ from components.evaluate.leaderboard import BETTER, Board, boards, leaderboard_p
 from components.evaluate.summary import leaderboard_summary
 from components.evaluate.view import SESSION, VIEWS, cite, plan_text
 from components.evaluate.views import view_area
-from components.experiment.export import ExportFile, export_area, references
-from components.experiment.page import ExperimentPage
-from components.experiment.results import skip_reasons_html
-from components.experiment.runs import PlanStatus
-from components.experiment.session import VIEW
-from components.experiment.state import ExperimentState, Methods
+from components.experiment.page import ExperimentPage, ExportFile, export_area, references
+from components.experiment.runs import PlanStatus, skip_reasons_html
+from components.experiment.state import VIEW, ExperimentState, Methods
 from components.export import citation_html
 from components.navigation import EVALUATE
 from components.numbers import count

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from components.experiment.results import select_known, view_pills, view_select
-from components.experiment.session import ExperimentSession
-from components.experiment.state import ExperimentState
+from components.experiment.controls import select_known, view_pills, view_select
+from components.experiment.state import ExperimentSession, ExperimentState
 from components.links import whole_number
 from components.numbers import count
 from engine.errors import not_allowed

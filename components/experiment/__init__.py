@@ -1,1 +1,1 @@
-"""The one frame of every experiment's page: controls, link, work, recent runs and files follow from its declaration."""
+"""The shared frame of experiment pages: controls, links, runs and files follow from the experiment's declaration."""

@@ -1,17 +1,17 @@
-"""The controls of an experiment's plan: models, data set, methods, and behind a button all that is seldom changed."""
+"""The controls of an experiment's page: those of its plan, and those of how its results are displayed."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import partial
+from typing import TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.controls import PERSIST, option_widget
 from components.errors import show_error
-from components.experiment.session import ExperimentSession
-from components.experiment.state import Methods
+from components.experiment.state import ExperimentSession, ExperimentState, Methods
 from components.inputs.labels import dataset_label, model_label, sort_by_task
 from components.method_picker import all_methods, chosen_methods
 from engine.data.sources import list_datasets
@@ -25,12 +25,13 @@ DATA_HELP = {
     "image": "A name, optionally with options (scenes-marked:count=50), a zip, a folder, or hub:owner/name.",
 }
 PLACES = {"model": "model", "models": "model", "dataset": "data", "data": "data", "split": "data", "column": "data"}
-"""Beside which control an error is said that begins with this name; the others below the methods."""
+"""The control next to which an error is shown, by the error's first word; other errors appear below the methods."""
 Places = Mapping[str, DeltaGenerator]
+Value = TypeVar("Value", int, str)
 
 
 def plan_controls(session: ExperimentSession, kind: str, methods: Methods, line: DeltaGenerator) -> Places:
-    """All of them. Returns the places in which errors are said. `line`: takes the button of the rarely changed ones."""
+    """Draw the controls of the plan. Returns the places for errors. `line`: the container of the Options popover."""
     options = page_options(session.experiment.plan)
     first = ("models", "dataset", "methods")
     by_place: dict[str, list[Option]] = {"top": [], "line": [], "more": []}
@@ -58,7 +59,7 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods, line:
 
 
 def _method_sets(session: ExperimentSession, kind: str, methods: Methods) -> None:
-    """Buttons that choose a set of methods, and the list of all methods with their parameters."""
+    """Draw a button for each set of methods, and the list of all methods with their parameters."""
     own = session.experiment
     with st.container(horizontal=True, gap="small", vertical_alignment="center"):
         for name, ids in own.method_sets.items():
@@ -70,13 +71,13 @@ def _method_sets(session: ExperimentSession, kind: str, methods: Methods) -> Non
 
 
 def say_beside(places: Places, error: str) -> None:
-    """An error beside the control that it is about, which its first word names."""
+    """Show an error next to the control that its first word names."""
     about = error.partition(":")[0].split(" ")[0]
     show_error(error, places[PLACES.get(about, "other")])
 
 
 def models_control(kind: str, key: str) -> None:
-    """Several models that read this kind. `key`: of the control, which has a value."""
+    """Draw a multiselect of the models of this kind of input. `key`: the widget key; it must have a value."""
     st.multiselect(
         "Models",
         sort_by_task(_with(list_models(kind), st.session_state[key])),
@@ -91,7 +92,7 @@ def models_control(kind: str, key: str) -> None:
 
 
 def data_control(kind: str, key: str) -> None:
-    """A data set of this kind. `key`: of the control, which has a value."""
+    """Draw a select box of the data sets of this kind. `key`: the widget key; it must have a value."""
     st.selectbox(
         "Data set",
         _with(list_datasets(kind), [st.session_state[key]]),
@@ -104,7 +105,7 @@ def data_control(kind: str, key: str) -> None:
 
 
 def _more(session: ExperimentSession, kind: str, options: Sequence[Option]) -> None:
-    """What takes a whole row, then the others in pairs, then lists as texts."""
+    """Draw options that need a whole row, then the others in pairs, then lists as text inputs."""
     narrow = [one for one in options if not is_wide(one)]
     for one in options:
         if is_wide(one) and not one.get("parse"):
@@ -143,3 +144,49 @@ def _pills(session: ExperimentSession, kind: str, one: Option) -> None:
 
 def _with(known: Sequence[str], chosen: Sequence[object]) -> list[str]:
     return list(dict.fromkeys([*known, *(str(one) for one in chosen if one)]))
+
+
+def view_select(
+    session: ExperimentSession, state: ExperimentState, label: str, name: str, known: Mapping[Value, str], width: int,
+    help: str | None = None,
+) -> Value:  # fmt: skip
+    """Draw a select box for a field of the view; the first choice where the field holds none of them."""
+    held = getattr(state.view, name)
+    now = held if held in known else next(iter(known))
+    widget = session.key(state.kind, f"view.{name}")
+    st.session_state[widget] = now
+    st.selectbox(
+        label, list(known), key=widget, width=width, help=help, format_func=known.__getitem__, persist_state=PERSIST,
+        on_change=partial(_take, session, state.kind, name, widget),
+    )  # fmt: skip
+    return now
+
+
+def view_pills(
+    session: ExperimentSession, state: ExperimentState, label: str, name: str, known: Mapping[str, str],
+    help: str | None = None, default: Sequence[str] = (),
+) -> None:  # fmt: skip
+    """Draw pills for a field of the view in a popover; its label counts the selected ones.
+
+    `known`: titles by id. `default`: the selection if the view names none of them; all if omitted.
+    """
+    usual = tuple(default) or tuple(known)
+    now, widget = select_known(known, getattr(state.view, name), usual), session.key(state.kind, f"view.{name}")
+    st.session_state[widget] = list(now)
+    with st.popover(f"{label}: {len(now)} of {len(known)}", key=session.key(state.kind, f"{name}_shown")):
+        st.pills(
+            label, list(known), selection_mode="multi", key=widget, help=help, persist_state=PERSIST,
+            format_func=known.__getitem__, on_change=partial(_take, session, state.kind, name, widget, usual),
+        )  # fmt: skip
+
+
+def select_known(known: Iterable[str], wanted: Sequence[str], default: Sequence[str] = ()) -> tuple[str, ...]:
+    """The wanted values in the order of `known`; if there are none, the default ones, or all."""
+    each = tuple(known)
+    return tuple(one for one in each if one in wanted) or tuple(one for one in each if one in default) or each
+
+
+def _take(session: ExperimentSession, kind: str, name: str, widget: str, usual: Sequence[str] = ()) -> None:
+    """Copy a widget's value to a field of the view (a callback). The default becomes empty, for short links."""
+    value = st.session_state[widget]
+    session.put_view(kind, name, [] if isinstance(value, list) and set(value) == set(usual) else value)

@@ -1,9 +1,11 @@
-"""The page of an experiment from its title to its results: `experiment_page(PAGE)` is all that a page's file holds."""
+"""The page of an experiment from its title to its export: `experiment_page(PAGE)` is all that a page's file holds."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+import json
+import shlex
+from collections.abc import Callable, Sequence
+from dataclasses import MISSING, dataclass
 from functools import partial
 from typing import Any
 
@@ -12,19 +14,22 @@ import streamlit as st
 from components.compute import warm_up
 from components.errors import describe_error, show_error
 from components.experiment.controls import Places, plan_controls, say_beside
-from components.experiment.export import export_area, references
-from components.experiment.recent import recent_area
-from components.experiment.runs import PlanStatus, error_of, status_of, work_area
-from components.experiment.session import ExperimentSession
-from components.experiment.state import ExperimentState, Methods, plan_of
-from components.export import citation_html
+from components.experiment.runs import PlanStatus, error_of, recent_area, status_of, work_area
+from components.experiment.state import ExperimentSession, ExperimentState, Methods, list_text, plan_of
+from components.export import REPEATS, citation_box, citation_html, file_button
 from components.navigation import PageEntry, guard, heading
 from components.numbers import count
 from components.styles import use_styles
 from engine.errors import ExegesisError
+from engine.experiments.base import experiment_of
+from engine.experiments.options import options_of
+from engine.experiments.run import FORMATS, rows_of
 from engine.home import product_version
 from engine.registry import all_explainers
 
+TYPES = {"csv": "text/csv", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
+TITLES = {"csv": "CSV", "json": "JSON", "parquet": "Parquet"}
+ROWS_HELP = "One row per value: the output of `exegesis {} --out`."
 Results = Callable[[ExperimentState, PlanStatus, Methods], None]
 Preview = Callable[[Any, PlanStatus, Methods], None]
 
@@ -41,10 +46,11 @@ def cost_words(plan: Any, status: PlanStatus) -> str:
 
 @dataclass(frozen=True)
 class ExperimentPage:
-    """`about`: what the experiment is, below the title. `results`: draws what the cache holds; a table if left out.
+    """What an experiment's page adds to the frame.
 
-    `cost`, `failed`: see `components.experiment.runs.work_area`. `preview`: draws what is known before the work, below
-    what it costs. `recent`: the label of the list of recent runs and a note below it; no list if left out.
+    `about`: a text below the title. `results`: draws the cached results; a table if omitted. `cost`, `failed`: see
+    `components.experiment.runs.work_area`. `preview`: draws more below the cost, before the first run. `recent`: label
+    of the list of recent runs and the note below it; no list if omitted.
     """
 
     session: ExperimentSession
@@ -58,7 +64,7 @@ class ExperimentPage:
 
 
 def experiment_page(page: ExperimentPage) -> None:
-    """The whole page."""
+    """Draw the whole page."""
     if page.entry is not None:
         guard()
         use_styles()
@@ -107,11 +113,85 @@ def _results(page: ExperimentPage, state: ExperimentState, plan: Any, methods: M
 
 
 def _rows_area(session: ExperimentSession, kind: str, status: PlanStatus, methods: Methods) -> None:
-    """For experiments that draw nothing of their own: the rows as a table, and the files."""
-    from engine.experiments.run import rows_of
-
+    """Draw the rows as a table and the export: the default results."""
     own, plan = session.experiment, status.results.plan
     result = status.results.result
     st.dataframe(list(rows_of(result)), hide_index=True, key=session.key(kind, "rows"))
-    describe_error = f"Exegesis {product_version()}. {own.title_of(plan.as_plain())}, seed {plan.seed}, {plan.dtype}."
-    export_area(session, kind, result, citation_html(describe_error, references(plan, methods)))
+    cited = f"Exegesis {product_version()}. {own.title_of(plan.as_plain())}, seed {plan.seed}, {plan.dtype}."
+    export_area(session, kind, result, citation_html(cited, references(plan, methods)))
+
+
+@dataclass(frozen=True)
+class ExportFile:
+    """A file in addition to those of every experiment. `type`: its media type."""
+
+    label: str
+    name: str
+    type: str
+    build: Callable[[], str | bytes]
+    help: str
+
+
+def export_area(
+    session: ExperimentSession, kind: str, result: Any, cited: str, rows_help: str = "",
+    summary: tuple[str, str, str] | None = None, more: Sequence[ExportFile] = (),
+) -> None:  # fmt: skip
+    """Draw the download buttons, the citation and the command. A file is built when its button is pressed.
+
+    `summary`: label, name and help of the file with the output of `--json`. `more`: other files.
+    """
+    own = session.experiment
+    label, name, help = summary or ("Numbers, JSON", f"exegesis-{own.noun}-numbers.json", "The output of `--json`.")
+    files = {
+        ending: ExportFile(
+            f"Rows, {TITLES[ending]}", f"exegesis-{own.noun}.{ending}", TYPES[ending], partial(build, result),
+            rows_help or ROWS_HELP.format(own.id),
+        )
+        for ending, build in FORMATS.items()
+    }  # fmt: skip
+    files |= {"summary": ExportFile(label, name, TYPES["json"], partial(summary_json, result), help)}
+    files |= {one.name: one for one in more}
+    st.subheader("Export", anchor=False)
+    with st.container(horizontal=True, gap="small", key=session.key(kind, "keep")):
+        for key, one in files.items():
+            file_button(one.label, one.name, one.type, one.build, one.help, session.key(kind, f"keep.{key}"))
+    citation_box(
+        cited,
+        [(f"{REPEATS}:", command_line(result.plan if own.joint else result.requested_plan))],
+        session.key(kind, "keep.cite"),
+    )
+
+
+def summary_json(result: Any) -> str:
+    """The output of the command with `--json`."""
+    plain = experiment_of(result.plan).steps.to_json(result)
+    return json.dumps(plain, indent=2, ensure_ascii=False, allow_nan=False) + "\n"
+
+
+def command_line(plan: Any) -> str:
+    """The command that computes the same plan; options with their default value are omitted.
+
+    After the methods come the options marked `first`, then numbers, names and texts, switches, method parameters.
+    """
+    own = experiment_of(plan)
+    given = ["exegesis", own.id, "--models", ",".join(plan.models), "--dataset", plan.dataset]
+    given += ["--methods", ",".join(plan.methods)]
+    numbers, texts, switches = list[str](), list[str](), list[str]()
+    for name, one in options_of(own.plan).items():
+        value = getattr(plan, name)
+        if name in ("methods", "params") or one.default is MISSING or value == one.default:
+            continue
+        if one.hint is bool:
+            switches.append(one.flag)
+        else:
+            text = list_text(value) if one.is_list else str(value)
+            (given if one.get("first") else numbers if one.hint is int else texts).extend([one.flag, text])
+    for method, params in plan.params.items():
+        switches += [part for name, value in params.items() for part in ("--param", f"{method}.{name}={value}")]
+    return shlex.join([*given, *numbers, *texts, *switches, "--out", "rows.csv"])
+
+
+def references(plan: Any, methods: Methods, first: Sequence[str] = ()) -> list[str]:
+    """The lines of `first`, then a reference for each method."""
+    known = [methods[id] for id in plan.methods_with_baselines]
+    return [*first, *(f"{one.title} ({one.id}, version {one.version}): {one.citation.rstrip('.')}." for one in known)]

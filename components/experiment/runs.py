@@ -1,46 +1,56 @@
-"""What is known of a plan without running a model: its jobs, what they left in the cache, and the work still to do."""
+"""The runs of an experiment: their jobs, cached results and remaining work, and the list of recent runs."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+import time
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, partial
+from html import escape
+from typing import Any
 
 import streamlit as st
 
-from components.errors import describe_error, show_note
+from components.errors import describe_error, escape_label, show_error, show_note
+from components.experiment.state import ExperimentSession, state_of
 from components.inputs.datasets import file_stamp
-from components.job_panel import FINDS, JobPanel
+from components.job_panel import BADGES, FINDS, JobPanel
+from components.numbers import count
 from engine import jobs
 from engine.errors import ExegesisError
 from engine.experiments.base import Experiment, experiment_of
+from engine.experiments.run import check, entry_key, find, join_results, parts_of, prepare
+from engine.experiments.sample import Sample
 from engine.home import home
 from engine.jobs import Job
 from engine.jobs.process import this_process
 from engine.jobs.runner import device_queue
-
-if TYPE_CHECKING:
-    from engine.experiments.sample import Sample
+from engine.registry import all_explainers
 
 Run = tuple[Job, Any]
-"""A job of an experiment, and its plan."""
+"""A job of an experiment and its plan."""
 Ended = tuple[tuple[int, float | None], ...]
-"""Number of each job that is over, and when it ended."""
+"""Id and end time of each finished job."""
 MOST_CACHED = 24
 MOST_RECENT = 30
 MOST_FOUND = 0.1
-"""Of a job's parts: where more were found than computed, its time says little about the work."""
+"""Largest share of cached units in a job whose time is used for estimates."""
 EMPTY = "Press **{}** to start. The job continues while you are on other pages."
 AGAIN = "Try the failed ones again"
+MOST_REASONS = 40
+SHIPPED = "included"
+MOST_NAMES, MOST_LISTED = 3, 12
+"""Names of models or methods in a line (the rest is counted), and listed runs."""
+LEFT_LABELS = "[class*='st-key-{}-recent-'] button{{justify-content:start;text-align:start}}"
+"""Aligns the labels of the list to the left; Streamlit centers them."""
 
 
 @dataclass(frozen=True)
 class CachedResults:
     """The cached results of a plan: one for each finished part of it (see `engine.experiments.run.parts_of`).
 
-    `plan`: with what the data set decides filled in. `query`: as it was asked for.
+    `plan`: with the values that depend on the data set. `query`: the plan as requested.
     """
 
     plan: Any
@@ -50,20 +60,18 @@ class CachedResults:
 
     @cached_property
     def result(self) -> Any:
-        """The result of these parts. One for all runs of the page, so that what it sums up is computed once."""
-        from engine.experiments.run import join_results
-
+        """The joined result. Computed once and shared by all reruns of the page."""
         return join_results(self.plan, self.found, self.query)
 
     @property
     def missing(self) -> tuple[str, ...]:
-        """Models of which there is nothing yet."""
+        """Models without a cached result."""
         there = {model for one in self.found for model in self._models(one)}
         return tuple(model for model in self.plan.models if model not in there)
 
     @property
     def incomplete(self) -> tuple[str, ...]:
-        """Models on which something failed, so that it can be tried again."""
+        """Models on which something failed and can be retried."""
         return tuple(model for one in self.found if not one.complete for model in self._models(one))
 
     def _models(self, result: Any) -> tuple[str, ...]:
@@ -72,9 +80,9 @@ class CachedResults:
 
 @dataclass(frozen=True)
 class PlanStatus:
-    """What there is of a plan, and the jobs about it: `running`, or the `last` one that is over.
+    """The cached results of a plan and its jobs: the `running` one, or the `last` finished one.
 
-    `runs`: the jobs of all plans of the experiment, from which may be told how long one takes.
+    `runs`: the jobs of all plans of the experiment, for estimates of the time.
     """
 
     results: CachedResults
@@ -84,7 +92,7 @@ class PlanStatus:
 
 
 def status_of(plan: Any) -> PlanStatus:
-    """What there is of this plan. Errors: those of reading the data set and the models' files."""
+    """The status of a plan. Raises the errors of reading the data set and the model files."""
     runs = runs_of(experiment_of(plan))
     own = [job for job, of in runs if of == plan]
     running = next((job for job in own if not job.is_over), None)
@@ -93,7 +101,7 @@ def status_of(plan: Any) -> PlanStatus:
 
 
 def runs_of(own: Experiment) -> list[Run]:
-    """The jobs of the experiment, the newest first, each with its plan."""
+    """The jobs of the experiment with their plans, newest first."""
     runs: list[Run] = []
     for job in jobs.list_jobs():
         if job.kind == own.id:
@@ -105,9 +113,7 @@ def runs_of(own: Experiment) -> list[Run]:
 
 
 def results_of(plan: Any, ended: Ended = ()) -> CachedResults:
-    """What the cache holds of it, whoever made that. `ended`: when jobs about it did; it is read again after each."""
-    from engine.experiments.run import entry_key, parts_of
-
+    """The cached results of a plan. `ended`: its finished jobs; the cache is read again after each."""
     written, data = _written(plan), file_stamp(plan.dataset)
     full, sample = _prepared(written, data, str(home()), plan)
     keys = tuple(entry_key(part, sample) for part in parts_of(full))
@@ -115,20 +121,18 @@ def results_of(plan: Any, ended: Ended = ()) -> CachedResults:
 
 
 def ended_of(plan: Any, runs: Sequence[Run]) -> Ended:
-    """When each job about this plan ended: what it has left is read again then."""
+    """The finished jobs of this plan and when they ended."""
     return tuple((job.id, job.finished) for job, of in runs if of == plan and job.is_over)
 
 
 def spec_of(plan: Any) -> dict[str, Any]:
-    """What a job of the plan needs: plain JSON."""
+    """The plan as the JSON of a job."""
     spec: dict[str, Any] = json.loads(_written(plan))
     return spec
 
 
 def error_of(plan: Any) -> str:
-    """Why the plan cannot be carried out; empty where it can. The hub is asked for what is not on this machine."""
-    from engine.experiments.run import check
-
+    """Why the plan cannot run; empty if it can. Looks up models and data on the hub if they are not on this machine."""
     try:
         check(plan)
     except Exception as error:
@@ -140,11 +144,11 @@ def work_area(
     page: str, plan: Any, status: PlanStatus, cost: Callable[[Any, PlanStatus], str], failed: str, start: str = "",
     empty: str = EMPTY, preview: Callable[[], object] | None = None,
 ) -> None:  # fmt: skip
-    """What is still to be done as a button, or the job that does it; the page is drawn again when that is over.
+    """Draw the start button, or the progress of the job; the page reruns when the job ends.
 
-    `cost`: what it costs, in words. `failed`: what is said of models on which something failed, {}. `start`: label of
-    the button, the experiment's name if left out. `empty`: what is said before the first run, with {} for that label.
-    `preview`: draws more below what it costs.
+    `cost`: describes the cost. `failed`: the note about models on which something failed, with {} for their names.
+    `start`: label of the button, the experiment's name if omitted. `empty`: the note before the first run, with {} for
+    that label. `preview`: draws more below the cost.
     """
     area, id = JobPanel(page), experiment_of(plan).id
     start = start or id.capitalize()
@@ -166,13 +170,13 @@ def work_area(
 
 
 def is_timed_here(job: Job) -> bool:
-    """Whether how long the job took tells how long such work takes on this device."""
+    """Whether the job ran on this device and mostly computed, so that its time can be used for estimates."""
     here = job.queue == device_queue() and job.owner.host == this_process().host
     return here and job.state == "done" and job.computed >= (1 - MOST_FOUND) * job.total > 0 and seconds_of(job) > 0
 
 
 def seconds_of(job: Job) -> float:
-    """How long the job took."""
+    """The duration of the job in seconds, 0 if unknown."""
     return 0.0 if job.started is None or job.finished is None else job.finished - job.started
 
 
@@ -182,9 +186,6 @@ def _written(plan: Any) -> str:
 
 @st.cache_resource(max_entries=MOST_CACHED, show_spinner="Reading the data set …")
 def _prepared(written: str, data: tuple[int, ...], home: str, _plan: Any) -> tuple[Any, Sample]:
-    # Here and not above: it imports what reads data sets.
-    from engine.experiments.run import prepare
-
     return prepare(_plan)
 
 
@@ -193,7 +194,80 @@ def _results(
     written: str, data: tuple[int, ...], keys: tuple[str | None, ...], ended: Ended, home: str, _query: Any, _plan: Any,
     _sample: Sample,
 ) -> CachedResults:  # fmt: skip
-    from engine.experiments.run import find, parts_of
-
     each = (find(part, _sample) for part in parts_of(_plan))
     return CachedResults(_plan, _sample, tuple(one for one in each if one is not None), _query)
+
+
+def skip_reasons_html(lines: Sequence[tuple[str, str, str]]) -> str:
+    """A list of reasons for omitted results, at most `MOST_REASONS` of them. Everything is escaped.
+
+    `lines`: a reason, the number of examples or maps, and the methods.
+    """
+    rows = "".join(
+        f'<dt>{escape(number)}</dt><dd>{escape(why)} <span class="xg-small">{escape(of)}</span></dd>'
+        for why, number, of in lines[:MOST_REASONS]
+    )
+    rest = len(lines) - MOST_REASONS
+    more = f'<p class="xg-small">and {rest:,} more reasons</p>' if rest > 0 else ""
+    return f'<div class="xg"><dl class="xg-facts xg-small">{rows}</dl>{more}</div>'
+
+
+def recent_area(session: ExperimentSession, label: str, note: str) -> None:
+    """Draw a popover with the recent runs. Selecting one opens its plan."""
+    own, key = session.experiment, f"{session.page}.recent"
+    with st.popover(label, key=key, icon=":material/history:"):
+        try:
+            runs = runs_of(own)
+        except ExegesisError as error:
+            show_error(describe_error(error))
+            return
+        st.html(f"<style>{LEFT_LABELS.format(session.page)}</style>")
+        for job, plan in _newest_by_plan(runs)[:MOST_LISTED]:
+            _recent_row(session, f"{key}.{job.id}", plan, job_state(job))
+        for kind, plan in own.opens_with.items():
+            if all(plan != other for _, other in runs):
+                _recent_row(session, f"{key}.{kind}", plan, SHIPPED)
+        st.caption(note)
+
+
+def plan_title(plan: Any) -> str:
+    """Models and data set of a plan."""
+    return f"{_list_names(plan.models)} on {plan.dataset}"
+
+
+def plan_summary(plan: Any, titles: Mapping[str, str]) -> str:
+    """Number of examples and titles of the methods of a plan."""
+    return f"{count(plan.examples, 'example')}, {_list_names([titles.get(one, one) for one in plan.methods])}"
+
+
+def job_state(job: Job) -> str:
+    """When the job was submitted, and its state."""
+    return f"{time.strftime('%d %b, %H:%M', time.localtime(job.created))}, {BADGES[job.state][0]}"
+
+
+def _recent_row(session: ExperimentSession, key: str, plan: Any, state: str) -> None:
+    with st.container(gap=None):
+        st.button(escape_label(plan_title(plan)), key=key, type="tertiary", on_click=partial(_open_plan, session, plan))
+        titles = {id: method.title for id, method in all_explainers(plan.kind).items()}
+        st.caption(escape_label(f"{plan_summary(plan, titles)} · {state}"))
+
+
+def _list_names(names: Sequence[str]) -> str:
+    left = len(names) - MOST_NAMES
+    return ", ".join(names[:MOST_NAMES]) + (f" and {left} more" if left > 0 else "")
+
+
+def _newest_by_plan(runs: Sequence[Run]) -> list[Run]:
+    """The newest job of each plan."""
+    newest: list[Run] = []
+    for job, plan in runs:
+        if all(plan != other for _, other in newest):
+            newest.append((job, plan))
+    return newest
+
+
+def _open_plan(session: ExperimentSession, plan: Any) -> None:
+    try:
+        session.turn_to(state_of(plan, session.view))
+    except ExegesisError as error:  # its model is gone
+        st.toast(escape_label(describe_error(error)))

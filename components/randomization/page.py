@@ -8,10 +8,8 @@ from collections.abc import Mapping, Sequence
 import streamlit as st
 
 from components.errors import show_note
-from components.experiment.export import export_area, references
-from components.experiment.page import ExperimentPage
-from components.experiment.results import skip_reasons_html
-from components.experiment.runs import CachedResults, PlanStatus, is_timed_here, seconds_of
+from components.experiment.page import ExperimentPage, export_area, references
+from components.experiment.runs import CachedResults, PlanStatus, is_timed_here, seconds_of, skip_reasons_html
 from components.experiment.state import ExperimentState, Methods
 from components.export import citation_html
 from components.navigation import RANDOMIZATION

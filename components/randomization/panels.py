@@ -14,7 +14,7 @@ import streamlit as st
 from components.charts.files import CaptionedChart, ChartCaption, chart_file_buttons
 from components.charts.frame import PICKED, AxisRange, ChartFrame
 from components.errors import escape_label, show_note
-from components.experiment.export import command_line
+from components.experiment.page import command_line
 from components.experiment.state import ExperimentState
 from components.export import REPEATS
 from components.numbers import count, hundredths

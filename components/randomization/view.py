@@ -8,9 +8,8 @@ from dataclasses import dataclass
 import streamlit as st
 
 from components.controls import PERSIST
-from components.experiment.results import Value, view_pills, view_select
-from components.experiment.session import VIEW, ExperimentSession
-from components.experiment.state import ExperimentState
+from components.experiment.controls import Value, view_pills, view_select
+from components.experiment.state import VIEW, ExperimentSession, ExperimentState
 from components.links import MOST_PLACE
 from engine.experiments.options import options_of
 from engine.params import option

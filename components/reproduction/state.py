@@ -13,7 +13,7 @@ from typing import NamedTuple
 import streamlit as st
 
 from components.browse.results import count_losses
-from components.experiment.session import Apart
+from components.experiment.state import Apart
 from components.links import Query, read_record, seed_option, write_record
 from components.state import PageSession
 from engine import jobs

@@ -15,7 +15,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.controls import PERSIST, field_widgets
 from components.experiment.controls import data_control
-from components.experiment.session import Apart
+from components.experiment.state import Apart
 from components.inputs.labels import model_label
 from components.scaffold.guide import open_guide
 from components.scaffold.page_texts import (

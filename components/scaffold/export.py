@@ -12,7 +12,7 @@ import streamlit as st
 
 from components.charts.files import ChartCaption, chart_file_buttons, chart_html, chart_svg, light_colors
 from components.errors import describe_error, note_html, show_error
-from components.experiment.export import TYPES
+from components.experiment.page import TYPES
 from components.export import REPEATS, citation_box, citation_html, file_button
 from components.navigation import IMAGES, TEXT
 from components.numbers import count

@@ -10,8 +10,7 @@ import numpy as np
 import streamlit as st
 
 from components.errors import describe_error, show_error, show_note
-from components.experiment.results import skip_reasons_html
-from components.experiment.runs import spec_of
+from components.experiment.runs import skip_reasons_html, spec_of
 from components.inputs.datasets import FileStamp, file_stamp
 from components.job_panel import FINDS, JobPanel
 from components.numbers import count, duration, fixed

@@ -85,7 +85,7 @@ SAFE = {
         "f\"Added automatically: {', '.join((methods[id].title for id in added))}.\"",
     ): "titles of methods",
     ("components/evaluate/views.py", "cost_text(missing[0], methods, missing[0].examples, pace)"): "numbers",
-    ("components/experiment/recent.py", "note"): "our words",
+    ("components/experiment/runs.py", "note"): "our words",
     ("components/evaluate/views.py", "view.question"): "one of our questions",
     ("components/evaluate/views.py", "view.about"): "our words, without anything of Markdown",
     ("components/attention/flow.py", "describe_rows(reading)"): "our words, and a token as `escape_label` has it",

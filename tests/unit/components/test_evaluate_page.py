@@ -25,10 +25,9 @@ from components.evaluate.page import (
     reference_texts,
 )
 from components.evaluate.view import EvaluationView, ScorePoint, plan_text
-from components.experiment import recent
-from components.experiment.export import command_line
-from components.experiment.recent import job_state, plan_summary, plan_title
-from components.experiment.results import skip_reasons_html
+from components.experiment import runs
+from components.experiment.page import command_line
+from components.experiment.runs import job_state, plan_summary, plan_title, skip_reasons_html
 from components.experiment.state import state_of
 from engine.data.sources import load_source
 from engine.evaluation.plan import EVALUATE, EvaluationPlan
@@ -195,7 +194,7 @@ def test_an_evaluation_is_listed_once_whether_it_is_shipped_or_was_asked_for(
     shipped = EVALUATION_PLANS
     job = partial(Mock, spec=Job, state="done", created=0.0)
     there = [(job(id=number), shipped[kind]) for number, kind in enumerate(known, start=1)]
-    monkeypatch.setattr(recent, "runs_of", lambda own: there)
+    monkeypatch.setattr(runs, "runs_of", lambda own: there)
     page = AppTest.from_function(listed_page, default_timeout=60).run()
     assert not page.exception
     assert [button.key for button in page.button] == [f"evaluate.recent.{name}" for name in listed]
@@ -203,6 +202,6 @@ def test_an_evaluation_is_listed_once_whether_it_is_shipped_or_was_asked_for(
 
 def listed_page() -> None:
     from components.evaluate.view import SESSION
-    from components.experiment.recent import recent_area
+    from components.experiment.runs import recent_area
 
     recent_area(SESSION, "Recent evaluations", "")

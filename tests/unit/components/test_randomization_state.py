@@ -6,7 +6,7 @@ import dataclasses
 
 import pytest
 
-from components.experiment.export import command_line
+from components.experiment.page import command_line
 from components.experiment.state import ExperimentState, plan_of, read_state, write_state
 from components.randomization.view import RandomizationView
 from engine.randomization.plan import RANDOMIZE, THESIS_METHODS, RandomizationPlan

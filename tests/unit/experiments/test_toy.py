@@ -15,7 +15,7 @@ from streamlit.testing.v1 import AppTest
 from typer.testing import CliRunner
 
 import tests.unit.experiments.toy as toy
-from components.experiment.export import command_line
+from components.experiment.page import command_line
 from components.experiment.state import ExperimentState, NoView, read_state, write_state
 from engine import jobs
 from engine.cli.experiments import command_of, mean_table
@@ -91,8 +91,7 @@ def test_the_link_reopens_the_state_and_says_what_is_wrong(plan: ToyPlan) -> Non
 
 def page() -> None:
     from components.experiment.page import ExperimentPage, experiment_page
-    from components.experiment.session import ExperimentSession
-    from components.experiment.state import NoView
+    from components.experiment.state import ExperimentSession, NoView
     from tests.unit.experiments.toy import TOY
 
     experiment_page(ExperimentPage(ExperimentSession(TOY, "toy", NoView), "Texts are counted."))
