@@ -30,12 +30,12 @@ Places = Mapping[str, DeltaGenerator]
 Value = TypeVar("Value", int, str)
 
 
-def plan_controls(session: ExperimentSession, kind: str, methods: Methods, line: DeltaGenerator) -> Places:
-    """Draw the controls of the plan. Returns the places for errors. `line`: the container of the Options popover."""
-    options = page_options(session.experiment.plan)
+def plan_controls(session: ExperimentSession, kind: str, methods: Methods, options: DeltaGenerator) -> Places:
+    """Draw the controls of the plan. Returns the places for errors. `options`: takes the rare ones."""
+    known = page_options(session.experiment.plan)
     first = ("models", "dataset", "methods")
     by_place: dict[str, list[Option]] = {"top": [], "line": [], "more": []}
-    for one in options.values():
+    for one in known.values():
         if one.name not in first:
             by_place[one.get("place", "more")].append(one)
     with st.container(key=session.key(kind, "plan_row")):
@@ -52,7 +52,7 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods, line:
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             for one in by_place["line"]:
                 _pills(session, kind, one)
-    with line.popover("Options", key=session.key(kind, "more"), icon=":material/tune:"):
+    with options:
         _method_sets(session, kind, methods)
         _more(session, kind, by_place["more"])
     return {"model": model.empty(), "data": data.empty(), "other": st.empty()}
@@ -164,16 +164,17 @@ def view_select(
 
 def view_pills(
     session: ExperimentSession, state: ExperimentState, label: str, name: str, known: Mapping[str, str],
-    help: str | None = None, default: Sequence[str] = (),
+    help: str | None = None, default: Sequence[str] = (), popover: bool = True,
 ) -> None:  # fmt: skip
-    """Draw pills for a field of the view in a popover; its label counts the selected ones.
+    """Draw pills for a field of the view, by default in a popover whose label counts the selected ones.
 
     `known`: titles by id. `default`: the selection if the view names none of them; all if omitted.
     """
     usual = tuple(default) or tuple(known)
     now, widget = select_known(known, getattr(state.view, name), usual), session.key(state.kind, f"view.{name}")
     st.session_state[widget] = list(now)
-    with st.popover(f"{label}: {len(now)} of {len(known)}", key=session.key(state.kind, f"{name}_shown")):
+    shown = session.key(state.kind, f"{name}_shown")
+    with st.popover(f"{label}: {len(now)} of {len(known)}", key=shown) if popover else st.container():
         st.pills(
             label, list(known), selection_mode="multi", key=widget, help=help, persist_state=PERSIST,
             format_func=known.__getitem__, on_change=partial(_take, session, state.kind, name, widget, usual),

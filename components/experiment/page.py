@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.compute import warm_up
-from components.errors import describe_error, show_error
+from components.errors import describe_error, escape_label, show_error
 from components.experiment.controls import Places, plan_controls, say_beside
 from components.experiment.runs import PlanStatus, error_of, recent_area, status_of, work_area
 from components.experiment.state import ExperimentSession, ExperimentState, Methods, list_text, plan_of
@@ -30,7 +31,8 @@ from engine.registry import all_explainers
 TYPES = {"csv": "text/csv", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
 TITLES = {"csv": "CSV", "json": "JSON", "parquet": "Parquet"}
 ROWS_HELP = "One row per value: the output of `exegesis {} --out`."
-Results = Callable[[ExperimentState, PlanStatus, Methods], None]
+Results = Callable[[ExperimentState, PlanStatus, Methods, DeltaGenerator], None]
+"""Draws the results; the last argument is the container of the Options popover."""
 Preview = Callable[[Any, PlanStatus, Methods], None]
 
 
@@ -50,7 +52,8 @@ class ExperimentPage:
 
     `about`: a text below the title. `results`: draws the cached results; a table if omitted. `cost`, `failed`: see
     `components.experiment.runs.work_area`. `preview`: draws more below the cost, before the first run. `recent`: label
-    of the list of recent runs and the note below it; no list if omitted.
+    of the list of recent runs and the note below it; no list if omitted. `summary`: the plan in one line; puts its
+    controls into an expander with this label. `advice`: a note below these controls.
     """
 
     session: ExperimentSession
@@ -61,6 +64,8 @@ class ExperimentPage:
     entry: PageEntry | None = None
     preview: Preview | None = None
     recent: tuple[str, str] | None = None
+    summary: Callable[[Any], str] | None = None
+    advice: Callable[[Any], str] | None = None
 
 
 def experiment_page(page: ExperimentPage) -> None:
@@ -82,7 +87,19 @@ def experiment_page(page: ExperimentPage) -> None:
     loaded, wrong = session.load(kind, methods)
     for one in wrong:
         show_error(one)
-    places = plan_controls(session, kind, methods, line)
+    options = line.popover("Options", key=session.key(kind, "more"), icon=":material/tune:")
+    state = session.from_widgets(loaded, methods)
+    box = st.container()
+    if page.summary is not None:
+        opened = session.key(kind, "plan")
+        st.session_state[opened] = st.session_state.get(opened, False)  # a new label would close it
+        box = st.expander(escape_label(page.summary(state.plan)), key=opened, on_change="rerun")
+    with box:
+        places = plan_controls(session, kind, methods, options)
+        if page.advice is not None:
+            st.caption(page.advice(state.plan))
+    if page.summary is not None:
+        places = dict.fromkeys(places, st.empty())  # an error in a closed expander would not be seen
     state = session.from_widgets(loaded, methods)
     session.save(state, loaded)
     try:
@@ -90,11 +107,13 @@ def experiment_page(page: ExperimentPage) -> None:
     except ExegesisError as error:
         say_beside(places, describe_error(error))
     else:
-        _results(page, state, plan, methods, places)
+        _results(page, state, plan, methods, places, options)
     warm_up()  # last: see components/compute.py
 
 
-def _results(page: ExperimentPage, state: ExperimentState, plan: Any, methods: Methods, places: Places) -> None:
+def _results(
+    page: ExperimentPage, state: ExperimentState, plan: Any, methods: Methods, places: Places, options: DeltaGenerator
+) -> None:  # fmt: skip
     if wrong := error_of(plan):
         say_beside(places, wrong)
         return
@@ -107,7 +126,7 @@ def _results(page: ExperimentPage, state: ExperimentState, plan: Any, methods: M
     work_area(page.session.page, plan, status, page.cost, page.failed, preview=preview)
     if status.results.found:
         if page.results is not None:
-            page.results(state, status, methods)
+            page.results(state, status, methods, options)
         else:
             _rows_area(page.session, state.kind, status, methods)
 

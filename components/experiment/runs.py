@@ -24,8 +24,8 @@ from engine.experiments.run import check, entry_key, find, join_results, parts_o
 from engine.experiments.sample import Sample
 from engine.home import home
 from engine.jobs import Job
-from engine.jobs.process import this_process
 from engine.jobs.runner import device_queue
+from engine.jobs.table import this_process
 from engine.registry import all_explainers
 
 Run = tuple[Job, Any]

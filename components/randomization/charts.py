@@ -1,8 +1,8 @@
-"""Charts of a randomization: how like the original maps are at each stage, and what the model then predicts.
+"""Charts of a randomization: the similarity of maps to the original at each stage, and the model's predictions there.
 
-They stand above each other with the same stages across: "original" on the left, then part by part. A line a method, or
-of one method a line a model: models of as many parts stand on the same stages, others on the share of the parts, so
-that small and large compare.
+Both have the same horizontal axis: the original model on the left, then part by part. There is a line for each method,
+or for one method a line for each model. Models with equal parts share the stages; others are drawn by the share of
+their parts, so that small and large models compare.
 """
 
 from __future__ import annotations
@@ -37,39 +37,39 @@ from engine.randomization.plan import MODE_TITLES, MODES
 
 PREDICTION_TITLES = {"probability": "Probability of the original class", "class_changed": "Share with another class"}
 SCORE = "Score"
-"""What a regression head gives instead."""
+"""Name of the prediction of a regression head."""
 PREDICTION_HEIGHT = 200
 DASHES: list[list[float]] = [[1, 0], [6, 3]]
 LEAST = -0.2
-"""The axis reaches below zero, so that what lies around zero is seen to."""
+"""The axis starts below zero, so that values around zero are visible."""
 CORRELATIONS = ("spearman", "spearman_abs", "ssim")
 LABELS = 34
-"""Pixels that labels of an upward axis take at least, so that charts above each other are in line."""
+"""Minimum width in pixels of the labels of the vertical axis, which aligns the charts."""
 SHARE = ChartAxis(
-    ["Answer of", "the model"],
+    ["Predictions of", "the model"],
     alt.Scale(domain=[0, 1]),
     alt.Axis(minExtent=LABELS, values=[0, 0.5, 1], format="%"),
 )
-ACROSS = {MODES[0]: "all parts from the last down to this one", MODES[1]: "this part alone"}
-"""What is random at each place."""
+ACROSS = {MODES[0]: "all blocks from the last down to this one", MODES[1]: "only this block"}
+"""The randomized parts at each stage."""
 SHARES = {
-    MODES[0]: "share of the parts that are random, from the last down",
-    MODES[1]: "how far down the one random part is, 100%: the first",
+    MODES[0]: "share of randomized parts, from the last down",
+    MODES[1]: "position of the randomized part (100%: the first)",
 }
-"""What is random at each place, where models have different parts."""
+"""The horizontal axis if models have different parts."""
 LIKELY = ChartAxis(
     ["Probability of", "the class"],
     alt.Scale(domain=[0, 1]),
     alt.Axis(minExtent=LABELS, values=[0, 0.5, 1], format="%"),
 )
 LEGEND_ROW, LONG_NAME = 22, 26
-"""Pixels of a row of the legend; letters of a name that is too long for columns."""
+"""Height of a row of the legend in pixels; letters from which a name is too long for columns."""
 
 
 def likeness_chart(
     curves: Sequence[Curve], frame: ChartFrame, company: Sequence[str], span: AxisRange
 ) -> alt.LayerChart:
-    """A line a method, random's dotted, with bands. The curves are of one model, one mode and one measure."""
+    """A line with a band for each method, dotted for random. The curves share the model, mode and measure."""
     table = likeness_table(curves, frame)
     if table.empty or table["random"].all():
         return blank_chart(frame)
@@ -84,7 +84,7 @@ def likeness_chart(
 
 
 def prediction_chart(curves: Sequence[Curve], frame: ChartFrame, regression: bool) -> alt.LayerChart:
-    """What the model says at each stage: how likely the class is that it predicted, and how often it is another."""
+    """The model's predictions at each stage: probability of the original class, and share of changed classes."""
     table = prediction_table(curves, regression)
     if table.empty:
         return blank_chart(frame)
@@ -105,21 +105,21 @@ def prediction_chart(curves: Sequence[Curve], frame: ChartFrame, regression: boo
 
 
 def likeness_table(curves: Sequence[Curve], frame: ChartFrame) -> pd.DataFrame:
-    """A row a method and stage with a value, the original first."""
+    """One row per method and stage with a value, the original first."""
     rows = [row for curve in curves for row in chart_rows(curve, frame.title(curve.method))]
     return pd.DataFrame([{**row, "random": row["method"] == RANDOM} for row in rows])
 
 
 def prediction_table(curves: Sequence[Curve], regression: bool) -> pd.DataFrame:
-    """A row a number of the prediction and stage, that of the model as it is first."""
+    """One row per prediction metric and stage, the original model first."""
     names = {"probability": SCORE} if regression else PREDICTION_TITLES
     return pd.DataFrame([row for curve in curves for row in chart_rows(curve, names[curve.metric])])
 
 
 def numbers_table(curves: Sequence[Curve], titles: Mapping[str, str], models: bool = False) -> pd.DataFrame:
-    """A row a curve and stage, those without a value too: what the charts draw, for reading and for files.
+    """The numbers of the charts: one row per curve and stage, including those without a value.
 
-    `models`: each row names its model.
+    `models`: whether each row names its model.
     """
     return pd.DataFrame(
         [
@@ -131,7 +131,7 @@ def numbers_table(curves: Sequence[Curve], titles: Mapping[str, str], models: bo
 
 
 def span_of(curves: Iterable[Curve]) -> AxisRange:
-    """Where the axis of charts that are to be compared ends: at 1, and below zero where values can be."""
+    """The shared range of the similarity axis: up to 1, and below zero if values can be negative."""
     curves = list(curves)
     least = LEAST if any(curve.metric in CORRELATIONS for curve in curves) else 0.0
     lows = (point.interval[0] for curve in curves for point in curve.points if point.interval)
@@ -140,12 +140,12 @@ def span_of(curves: Iterable[Curve]) -> AxisRange:
 
 
 def stage_names(curve: Curve) -> list[str]:
-    """What stands below each place: the original, then the part that is randomized there."""
+    """The labels of the horizontal axis: the original, then the part randomized at each stage."""
     return [ORIGINAL, *(point.stage.block for point in curve.points)]
 
 
 def stage_axis(curve: Curve, titled: bool = True) -> ChartAxis:
-    """The stages; `titled`: with words below them."""
+    """The horizontal axis of stages. `titled`: whether it has a title."""
     names = stage_names(curve)
     ticks = alt.Axis(
         values=list(range(len(names))), labelExpr=f"{json.dumps(names)}[datum.value]", labelOverlap="greedy", grid=False
@@ -155,7 +155,7 @@ def stage_axis(curve: Curve, titled: bool = True) -> ChartAxis:
 
 
 def likeness_axis(words: Sequence[str], span: AxisRange) -> ChartAxis:
-    """The axis of likeness."""
+    """The vertical axis of the similarity."""
     return ChartAxis(words, alt.Scale(domain=list(span), nice=False), alt.Axis(minExtent=LABELS, tickCount=7))
 
 
@@ -166,26 +166,26 @@ def _score_axis(table: pd.DataFrame) -> ChartAxis:
 
 
 def zero_line(frame: ChartFrame) -> alt.Chart:
-    """A line where nothing is alike."""
+    """A rule at zero."""
     line = alt.Chart(pd.DataFrame({"zero": [0.0]}))
     return line.mark_rule(color=PALETTES[frame.theme].muted, strokeWidth=1).encode(y="zero:Q")
 
 
 def tooltips(line: str = "Line") -> list[alt.Tooltip]:
-    """What a point says on hovering. `line`: what each line is of."""
+    """The tooltip of a point. `line`: title of the name of its line."""
     columns = {
         "name": line, "words": "Stage", "shown": "Mean", "interval": "95% interval",
-        "seeds": "By randomization", "examples": "Examples", "skipped": "Without a value",
+        "seeds": "By randomization", "examples": "Examples", "skipped": "Missing values",
     }  # fmt: skip
     return [alt.Tooltip(f"{column}:N", title=title) for column, title in columns.items()]
 
 
 def chart_rows(curve: Curve, name: str) -> list[dict[str, object]]:
-    """As charts take them; `percent` and `slice` say the stage and the mode to a click."""
+    """The rows of a curve for its chart; `percent` and `slice` return the stage and the mode of a click."""
     click = {"model": curve.model, "method": curve.method, "metric": curve.metric, "slice": curve.mode, "name": name}
     start = {
-        AT: 0, "percent": 0, "value": curve.start, "low": None, "high": None, "words": "the model as it is",
-        "shown": hundredths(curve.start), "interval": "none: it is the original", "seeds": "", "examples": "",
+        AT: 0, "percent": 0, "value": curve.start, "low": None, "high": None, "words": "original model",
+        "shown": hundredths(curve.start), "interval": "none (original)", "seeds": "", "examples": "",
         "skipped": "none",
     }  # fmt: skip
     having = [point for point in curve.points if point.value is not None]
@@ -202,7 +202,7 @@ def _point(point: CurvePoint) -> dict[str, object]:
         "high": high,
         "words": point.stage.words,
         "shown": hundredths(point.value or 0.0),
-        "interval": "none: one example" if low is None or high is None else f"{hundredths(low)} to {hundredths(high)}",
+        "interval": "none (one example)" if low is None or high is None else f"{hundredths(low)} to {hundredths(high)}",
         "seeds": ", ".join("none" if one is None else hundredths(one) for one in point.by_seed),
         "examples": f"{point.n:,}",
         "skipped": skipped_words(point),
@@ -210,7 +210,7 @@ def _point(point: CurvePoint) -> dict[str, object]:
 
 
 def skipped_words(point: CurvePoint) -> str:
-    """How many maps have no value, and why."""
+    """The numbers of maps without a value, by reason."""
     return "; ".join(f"{count(number, 'map')}: {why}" for why, number in point.skipped.items()) or "none"
 
 
@@ -229,7 +229,7 @@ def _row(curve: Curve, point: CurvePoint, titles: Mapping[str, str]) -> dict[str
 
 
 def models_chart(curves: Sequence[Curve], frame: ChartFrame, span: AxisRange) -> alt.LayerChart:
-    """A line a model, with bands. The curves are of one method, one mode and one measure, each of another `model`."""
+    """A line with a band for each model. The curves share the method, mode and measure."""
     table = models_table(curves)
     if table.empty:
         return blank_chart(frame)
@@ -241,7 +241,7 @@ def models_chart(curves: Sequence[Curve], frame: ChartFrame, span: AxisRange) ->
 
 
 def class_chart(curves: Sequence[Curve], frame: ChartFrame) -> alt.LayerChart:
-    """How likely each model finds the class that it predicted, at each stage."""
+    """The probability of the original class by each model at each stage."""
     table = models_table(curves)
     if table.empty:
         return blank_chart(frame)
@@ -251,7 +251,7 @@ def class_chart(curves: Sequence[Curve], frame: ChartFrame) -> alt.LayerChart:
 
 
 def models_table(curves: Sequence[Curve]) -> pd.DataFrame:
-    """A row a model and stage with a value, the original first."""
+    """One row per model and stage with a value, the original first."""
     table = pd.DataFrame(
         [{**row, "parts": len(curve.points)} for curve in curves for row in chart_rows(curve, curve.model)]
     )
@@ -261,14 +261,14 @@ def models_table(curves: Sequence[Curve]) -> pd.DataFrame:
 
 
 def same_stages(curves: Sequence[Curve]) -> bool:
-    """Whether all have the same stages."""
+    """Whether all curves have the same stages."""
     return len({tuple(stage_names(curve)) for curve in curves}) == 1
 
 
 def _layers(
     curves: Sequence[Curve], table: pd.DataFrame, y: ChartAxis, titled: bool
 ) -> tuple[list[alt.Chart], alt.Chart]:  # fmt: skip
-    """Bands and lines, then the points."""
+    """The bands and lines, and the points."""
     names = _names(table)
     long = max(map(len, names)) > LONG_NAME
     legend = line_legend(1, 2 * LABEL) if long else line_legend(alt.ExprRef(LEGEND_COLUMNS), LABEL)

@@ -1,4 +1,4 @@
-"""The Randomization page: its words, its work, and its results from the curves down to the files."""
+"""The Randomization page: its texts, its cost, and its results from the answer to the export."""
 
 from __future__ import annotations
 
@@ -6,92 +6,88 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import show_note
 from components.experiment.page import ExperimentPage, export_area, references
-from components.experiment.runs import CachedResults, PlanStatus, is_timed_here, seconds_of, skip_reasons_html
+from components.experiment.runs import PlanStatus, is_timed_here, seconds_of, skip_reasons_html
 from components.experiment.state import ExperimentState, Methods
 from components.export import citation_html
 from components.navigation import RANDOMIZATION
 from components.numbers import count, duration
-from components.randomization.checks import (
+from components.randomization.panels import curves_area
+from components.randomization.stage_maps import stage_maps_area
+from components.randomization.view import (
+    SESSION,
     DrawnModel,
+    chart_options,
     cite,
     compared_checks,
+    describe_plan,
     drawn_models,
+    examples_note,
     methods_drawn,
     offered_checks,
-    words_of,
 )
-from components.randomization.stage_maps import stage_maps_area
-from components.randomization.view import SESSION, view_controls
 from components.styles import use_sheet
 from components.widgets.patch_map.html import use_picture_styles
+from engine.models.sizes import block_count
+from engine.randomization.curves import FEW
 from engine.randomization.plan import RandomizationPlan
+from engine.randomization.result import FLAT_BEFORE, stages_of
 
-ABOUT = "The model is randomized block by block. A map of what the model has learned should change."
+ABOUT = "The model's weights are randomized block by block. An explanation that depends on the model should change."
 CAUTION = (
-    "A map that changes is not thereby right: the check can show that a method fails, never that it is faithful "
+    "The check can show that a method fails, but not that it is faithful: a map that changes is not necessarily right "
     "(Adebayo et al., 2018, Sanity checks for saliency maps)."
 )
 APPLIES = (
-    "LIME, SHAP and other methods that only look at the model's answers change whenever these do, so the thesis "
-    "(section 4.1.4) leaves them out."
+    "Methods that use only the model's predictions, such as LIME and SHAP, change whenever the predictions do. The "
+    "thesis (section 4.1.4) leaves them out."
 )
 ZERO = (
-    "The plain gradient is summed over an embedding, which layer normalization makes zero on some architectures: such "
-    "a map has no order. Its size, gradient_l2, has one."
+    "Gradient sums over the embedding dimensions. The sum is zero on models with layer norm, so such a map has no "
+    "ranking. Use Gradient L2 norm instead."
 )
-FAILED = "Some maps failed on {} and are left out of the numbers. Below, the reasons are listed."
+FAILED = "Some maps failed on {} and are not included. The reasons are listed at the end of this page."
 CITED = (
     "Sanity checks: J. Adebayo, J. Gilmer, M. Muelly, I. Goodfellow, M. Hardt and B. Kim (2018), Sanity checks for "
     "saliency maps, NeurIPS."
 )
-TIMED = "That takes about {}, by what such work took before on this device."
-FOUND = "What is in the cache already is not computed again."
-ROWS_HELP = "A row a model, stage, seed, example, method and measure: what `exegesis randomize --out` writes."
-CURVES_HELP = "Every mean with its interval, and the verdicts: what `exegesis randomize --json` prints."
+TIMED = "Takes about {}, estimated from an earlier run on this device."
+FOUND = "Cached maps are not computed again."
+ROWS_HELP = "One row per model, stage, seed, example, method and measure: the output of `exegesis randomize --out`."
+CURVES_HELP = "Every mean with its interval, and the verdicts: the output of `exegesis randomize --json`."
 
 
-def results_area(state: ExperimentState, status: PlanStatus, methods: Methods) -> None:
-    """The curves and verdicts of each model, one example's maps, what was left out, and the files."""
-    # Here and not above: they draw charts.
-    from components.randomization.panels import curves_area
-
+def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, options: DeltaGenerator) -> None:
+    """Draw the answer, the charts, the maps of one example, and the export."""
     results, titles = status.results, {id: method.title for id, method in methods.items()}
-    there = offered_checks(results.plan, status.runs)
-    others, missing = compared_checks(state.view.beside, there, status.runs)
+    offered = offered_checks(results.plan, status.runs)
+    others, missing = compared_checks(state.view.beside, offered, status.runs)
     models = drawn_models([results, *others])
     use_picture_styles()
     use_sheet("randomization")
-    st.caption(how(results))
-    names, company = [one.name for one in models], methods_drawn(models)
-    method = view_controls(state, names, company, titles, {mark: words_of(plan) for mark, plan in there.items()})
     for sentence in missing:
         show_note(sentence)
+    names, plans = [one.name for one in models], {mark: describe_plan(plan) for mark, plan in offered.items()}
+    with options:
+        method = chart_options(state, names, methods_drawn(models), titles, plans)
     curves_area(state, models, method, titles)
-    flat = any(why.startswith("its map of the model as it is") for one in models for why in one.found.reasons)
-    st.caption(" ".join([CAUTION, APPLIES, *([ZERO] if flat else [])]))
-    stage_maps_area(state, status, models, methods)
+    flat = any(FLAT_BEFORE in one.found.reasons for one in models)
+    with st.expander("What the check can show", key="randomization.limits"):
+        st.markdown(" ".join([CAUTION, APPLIES, *([ZERO] if flat else [])]))
+    stage_maps_area(state, status, models, methods, options)
     if lines := left_out(models, titles):
-        with st.expander(f"Left out somewhere: {count(len(lines), 'reason')}", key="randomization.left_out"):
+        with st.expander(f"Left out: {count(len(lines), 'reason')}", key="randomization.left_out"):
             st.html(skip_reasons_html(lines))
     cited = citation_html(cite(results.plan), references(results.plan, methods, [CITED]))
     curves = "Curves, JSON", "exegesis-randomization-curves.json", CURVES_HELP
     export_area(SESSION, state.kind, results.result, cited, ROWS_HELP, curves)
 
 
-def how(results: CachedResults) -> str:
-    """How it was done, in one sentence of numbers and our own words."""
-    plan, size = results.plan, max(len(one.examples) for one in results.found)
-    return (
-        f"{count(size, 'example')}, each part randomized {count(plan.seeds, 'time')}; means over examples with 95% "
-        "intervals, without width where all examples agree; correlations over the tokens or patches of each."
-    )
-
-
 def left_out(models: Sequence[DrawnModel], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
-    """For each reason: how many examples or maps of each model, by its name, and by which methods."""
+    """The reasons for missing values: each with the number of examples or maps on a model, and the methods."""
     lines = []
     for name, found in ((one.name, one.found) for one in models):
         for why, number in Counter(found.failed.values()).items():
@@ -104,7 +100,7 @@ def left_out(models: Sequence[DrawnModel], titles: Mapping[str, str]) -> list[tu
 
 
 def cost_words(plan: RandomizationPlan, status: PlanStatus) -> str:
-    """What is asked for, and how long it takes by the newest job on the same models that ended well on this device."""
+    """The size of the plan, and the time by the newest finished job on the same models on this device."""
     models, size = explained_models(plan), len(status.results.sample.indices)
     maps, words = models * size * len(plan.methods_with_baselines), [FOUND]
     same = ((job, of) for job, of in status.runs if set(of.models) == set(plan.models) and of.dtype == plan.dtype)
@@ -114,18 +110,19 @@ def cost_words(plan: RandomizationPlan, status: PlanStatus) -> str:
         pace = explained_models(of) * of.examples * len(of.methods_with_baselines) * share / seconds_of(job)
         words = [TIMED.format(duration(maps / pace)), FOUND]
     sizes = (size, "example"), (len(plan.methods_with_baselines), "method"), (len(plan.models), "model")
-    asked = ", ".join(count(number, noun) for number, noun in sizes)
-    random = f"{count(maps, 'map')} of {count(models - len(plan.models), 'random model')} and the trained."
-    return " ".join([f"{asked}: {random}", *words])
+    numbers = ", ".join(count(number, noun) for number, noun in sizes)
+    random = count(models - len(plan.models), "randomized model")
+    needed = [examples_note(size)] if size < FEW else []
+    return " ".join([f"{numbers}: {count(maps, 'map')} of {random} and the original.", *needed, *words])
 
 
 def explained_models(plan: RandomizationPlan) -> int:
-    """How many models are explained: each as it is, and at each stage with each seed; what modes share counts once."""
-    from engine.models.sizes import block_count
-    from engine.randomization.stages import stages_of
-
+    """The number of models to explain: the originals, and each distinct stage at each seed."""
     own = (len({stage.parts for stage in stages_of(plan, block_count(model))}) for model in plan.models)
     return sum(1 + stages * plan.seeds for stages in own)
 
 
-PAGE = ExperimentPage(SESSION, ABOUT, results_area, cost_words, FAILED, RANDOMIZATION)
+PAGE = ExperimentPage(
+    SESSION, ABOUT, results_area, cost_words, FAILED, RANDOMIZATION, summary=describe_plan,
+    advice=lambda plan: examples_note(plan.examples),
+)  # fmt: skip

@@ -1,8 +1,8 @@
-"""The curves on the page: a row of charts and the verdicts for each model, or one row of all models over each other."""
+"""The answer, charts and verdicts of the Randomization page: for each model, or for one method on all models."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from html import escape
@@ -27,16 +27,20 @@ from components.randomization.charts import (
     prediction_chart,
     span_of,
 )
-from components.randomization.checks import DrawnModel, cite
-from components.randomization.view import MEASURES, NO_VERDICT, SESSION
+from components.randomization.view import MEASURES, NO_VERDICT, SESSION, DrawnModel, cite, measure_control
 from components.tables import draw_table
 from engine.format import count_text, join_names
-from engine.randomization.curves import NEAR_ZERO, Curve, CurvePoint, Verdict, curves_of, verdicts_of
+from engine.randomization.curves import FEW, NEAR_ZERO, Curve, CurvePoint, Verdict, curves_of, verdicts_of
 from engine.randomization.plan import MODE_TITLES, MODES, RandomizationPlan
-from engine.randomization.stages import not_applicable
+from engine.randomization.result import not_applicable
 
-CLICK = "Click a point, or choose a stage below, to see the maps of an example there."
-JUDGED = "Verdicts use the rank correlation, signed and absolute, in the cascading mode, whichever measure is shown."
+MEANS = "Means over {} and {}; bands are 95% intervals. Click a point to see its maps below."
+MEANS_HELP = (
+    "Each correlation compares the scores of all {} of an example with those of the original map. A band has no width "
+    "where all examples agree."
+)
+UNITS = {"text": "tokens", "image": "patches"}
+JUDGED = "Verdicts always use the rank correlation in the cascading mode, of signed and of absolute scores."
 VERDICTS = {
     "at_once": "falls at once",
     "falls": "falls to zero",
@@ -48,11 +52,11 @@ VERDICTS = {
     "same_model": "not tested: the predictions did not change",
     "baseline": "baseline",
 }
-"""By the kind of a verdict."""
-MARKS = {True: ("✓", "depends on the model"), False: ("✗", "does not depend on it as it should"), None: ("·", "")}
+"""The label of a verdict by its kind."""
+MARKS = {True: ("✓", "depends on the model"), False: ("✗", "depends too little on the model"), None: ("·", "")}
 NOT_MEANT = "check does not apply"
 MOST_NAMED = 6
-"""Methods that a sentence names before it counts the others."""
+"""Methods that a sentence names; the others are counted."""
 PASSES, SIGNS, NOT_APPLICABLE = "passes", "signs", "not_applicable"
 SUMMARIES = {
     PASSES: ("depends", "depend", " on the model ({correlation} falls to {values})."),
@@ -68,14 +72,14 @@ SUMMARIES = {
     "same_model": ("cannot", "cannot", " be judged: most predictions did not change when the model was randomized."),
     NOT_APPLICABLE: ("is", "are", " not judged: the check is not for methods that use only the model's predictions."),
 }  # fmt: skip
-"""Singular verb, plural verb and the rest of the sentence on methods of one verdict, in the order of the sentences."""
+"""Singular verb, plural verb and the rest of the sentence for each outcome, in the order of the sentences."""
 
 
 @dataclass(frozen=True)
 class Panel(CaptionedChart):
-    """Charts of one mode: of a model with a line a method, or where `method` is named, a line for each of the models.
+    """The charts of one mode: a line for each method of one model, or for each model if `method` is given.
 
-    `curves`: all that there are. `span`: where the axis of likeness ends.
+    `curves`: all curves of the models. `span`: range of the similarity axis.
     """
 
     state: ExperimentState
@@ -88,25 +92,25 @@ class Panel(CaptionedChart):
 
     @property
     def name(self) -> str:
-        """Of what it is."""
+        """Method and models."""
         names = ", ".join(one.name for one in self.models)
         return f"{self.frame.title(self.method)}, {names}" if self.method else names
 
     @property
     def plans(self) -> list[RandomizationPlan]:
-        """What was asked for."""
+        """The plans of the models."""
         return [one.plan for one in {id(model.results): model.results for model in self.models}.values()]
 
     @property
     def likeness(self) -> list[Curve]:
-        """The curves of the chosen measure that are drawn."""
+        """The curves of the chosen measure."""
         methods = [self.method] if self.method else self.frame.drawn_methods(self.plans[0].methods_with_baselines)
         measured = [one for one in self.curves if one.metric == self.state.view.measure and one.mode == self.mode]
         return [one for one in measured if one.method in methods]
 
     @property
     def prediction(self) -> list[Curve]:
-        """The curves that are drawn below; of several models the probability alone."""
+        """The curves of the predictions; with several models only the probability."""
         below = [one for one in self.curves if not one.method and one.mode == self.mode]
         return [one for one in below if not self.method or one.metric == "probability"]
 
@@ -119,7 +123,7 @@ class Panel(CaptionedChart):
         return f"exegesis-randomization-{self.mode}"
 
     def key(self, kind: str) -> str:
-        """Of a widget of this chart."""
+        """The key of a widget of this chart."""
         return SESSION.key(self.state.kind, f"{kind}.{self.name}.{self.mode}")
 
     def caption(self) -> ChartCaption:
@@ -134,22 +138,26 @@ class Panel(CaptionedChart):
         return likeness_chart(self.likeness, frame, self.plans[0].methods_with_baselines, self.span)
 
     def prediction_chart(self) -> alt.LayerChart | None:
-        """Of the predictions; None where one of several models is a regression: a score is no probability."""
+        """The chart of the predictions; None if one of several models is a regression (no probability)."""
         regression = any(one.found.regression for one in self.models)
         if not self.method:
             return prediction_chart(self.prediction, self.frame, regression)
         return None if regression else class_chart(self.prediction, self.frame)
 
     def draw(self) -> None:
-        """The chart, what the model predicts at the same stages, and behind a fold the numbers and files."""
-        name, title, below = self.key("chart"), MODE_TITLES[self.mode], self.prediction_chart()
+        """Draw the chart of the maps."""
+        name, title = self.key("chart"), MODE_TITLES[self.mode]
         measure = MEASURES[self.state.view.measure].lower()
         st.altair_chart(
             self.chart(), key=name, on_select=partial(_pick, self.state.kind, name), selection_mode=PICKED,
-            alt=f"{title} randomization of {self.name}: {measure} by stage; its numbers stand below",
+            alt=f"{title} randomization of {self.name}: {measure} by stage; the numbers are in the table below",
         )  # fmt: skip
+
+    def draw_details(self) -> None:
+        """Draw the chart of the predictions, and the numbers and files in an expander."""
+        below = self.prediction_chart()
         if below is not None:
-            words = f"Predictions of {self.name} by stage of the {title.lower()} randomization"
+            words = f"Predictions of {self.name} by stage of the {MODE_TITLES[self.mode].lower()} randomization"
             st.altair_chart(below, key=self.key("prediction"), alt=words)
         with st.expander("Numbers and files", key=self.key("numbers"), on_change="rerun") as box:
             if box.open:
@@ -160,79 +168,102 @@ class Panel(CaptionedChart):
 def curves_area(
     state: ExperimentState, models: Sequence[DrawnModel], method: str, titles: Mapping[str, str]
 ) -> None:  # fmt: skip
-    """Charts and verdicts on the same axes: a row for each model that is drawn, or where a method is named, one row
-    with a line for each model.
-    """
+    """Draw the answer, the charts and the verdicts of each model, or of one method on all models if it is given."""
     alone = not method and any(one.name == state.view.model for one in models)
     drawn = [one for one in models if not alone or one.name == state.view.model]
     curves = {one.name: named_curves(one) for one in drawn}
     measured = [curve for own in curves.values() for curve in own if curve.metric == state.view.measure]
     span = span_of([curve for curve in measured if curve.method == method] or measured)
-    st.caption(CLICK)
+    controls = partial(_chart_controls, state.kind, drawn)
     if method:
-        method_area(state, method, drawn, curves, titles, span)
+        method_area(state, method, drawn, curves, titles, span, controls)
         return
     for one in drawn:
-        _model_area(state, one, curves[one.name], titles, span)
+        if len(drawn) > 1:
+            st.markdown(f"**{escape_label(one.name)}**, {count(one.found.blocks, 'block')}")
+        _model_area(state, one, curves[one.name], titles, span, controls if one is drawn[0] else None)
 
 
 def named_curves(model: DrawnModel) -> list[Curve]:
-    """Its curves, each under the name by which a click is understood."""
+    """The curves of a model under its unique name, which a click returns."""
     return [replace(curve, model=model.name) for curve in curves_of(model.found, model.results.plan.seed)]
 
 
+def _chart_controls(kind: str, models: Sequence[DrawnModel]) -> None:
+    """Draw the choice of the measure and the caption of the charts."""
+    measure_control(kind)
+    st.caption(describe_means(models), help=MEANS_HELP.format(UNITS[kind]))
+
+
+def describe_means(models: Sequence[DrawnModel]) -> str:
+    """The caption of the charts, with the numbers of examples and randomizations."""
+    examples = [len(one.found.examples) for one in models]
+    seeds = [len(one.found.seeds) for one in models]
+    return MEANS.format(_range(examples, "example"), _range(seeds, "randomization"))
+
+
+def _range(numbers: Sequence[int], noun: str) -> str:
+    first, last = min(numbers), max(numbers)
+    return count(last, noun) if first == last else f"{first:,} to {count(last, noun)}"
+
+
 def _model_area(
-    state: ExperimentState, model: DrawnModel, curves: Sequence[Curve], titles: Mapping[str, str], span: AxisRange
+    state: ExperimentState, model: DrawnModel, curves: Sequence[Curve], titles: Mapping[str, str], span: AxisRange,
+    controls: Callable[[], None] | None,
 ) -> None:  # fmt: skip
-    """The modes side by side, on a telephone one below the other; then the verdicts."""
     plan = model.results.plan
     verdicts = verdicts_of(model.found, plan.kind, plan.seed)
     named = [(titles.get(one.method, one.method), one) for one in verdicts]
-    st.markdown(f"**{escape_label(model.name)}**, {count(model.found.blocks, 'block')}")
-    st.html(summary_html([(name, one, signed_and_absolute(curves, one.method)) for name, one in named], plan.kind))
-    frame = _frame(state, titles, plan.methods_with_baselines)
-    _draw_modes([Panel(state, mode, curves, frame, span, [model]) for mode in plan.modes])
-    if MODES[0] not in plan.modes:
+    if MODES[0] in plan.modes:
+        st.html(summary_html([(name, one, signed_and_absolute(curves, one.method)) for name, one in named], plan.kind))
+    else:
         show_note(NO_VERDICT)
-        return
-    st.html(verdicts_html(named, plan.kind, f"Verdicts on {model.name}"))
+    frame = _frame(state, titles, plan.methods_with_baselines)
+    _draw_modes([Panel(state, mode, curves, frame, span, [model]) for mode in plan.modes], controls)
+    if MODES[0] in plan.modes:
+        st.html(verdicts_html(named, plan.kind, f"Verdicts on {model.name}"))
 
 
 def method_area(
     state: ExperimentState, method: str, models: Sequence[DrawnModel], curves: Mapping[str, Sequence[Curve]],
-    titles: Mapping[str, str], span: AxisRange,
+    titles: Mapping[str, str], span: AxisRange, controls: Callable[[], None] | None = None,
 ) -> None:  # fmt: skip
-    """The modes that there are, then the verdict on each model. `curves`: of each model by its name."""
+    """Draw the answer, charts and verdicts of one method. `curves`: of each model by its name."""
     title = titles.get(method, method)
-    st.markdown(f"**{escape_label(title)}**, one line per model")
     judged = method_verdicts(method, models, state.kind)
-    rows = [(f"{title} on {name}", one, signed_and_absolute(curves[name], method)) for name, one in judged]
-    st.html(summary_html(rows, state.kind))
-    every = [one for model in models for one in curves[model.name]]
-    frame = _frame(state, titles, (method,))
-    _draw_modes([Panel(state, mode, every, frame, span, models, method) for mode in MODES])
     if judged:
-        st.html(verdicts_html(judged, state.kind, f"Verdicts on {titles.get(method, method)}"))
+        rows = [(f"{title} on {name}", one, signed_and_absolute(curves[name], method)) for name, one in judged]
+        st.html(summary_html(rows, state.kind))
     else:
         show_note(NO_VERDICT)
+    every = [one for model in models for one in curves[model.name]]
+    frame = _frame(state, titles, (method,))
+    _draw_modes([Panel(state, mode, every, frame, span, models, method) for mode in MODES], controls)
+    if judged:
+        st.html(verdicts_html(judged, state.kind, f"Verdicts on {title}"))
 
 
-def _draw_modes(panels: Sequence[Panel]) -> None:
-    """Those of the modes that there are, side by side."""
+def _draw_modes(panels: Sequence[Panel], controls: Callable[[], None] | None) -> None:
+    """Draw the charts of all modes that have curves side by side, their controls, and their details."""
     there = [one for one in panels if any(curve.mode == one.mode for curve in one.curves)]
     for place, panel in zip(st.columns(len(there), gap="medium"), there, strict=True):
         with place:
             panel.draw()
+    if controls is not None:
+        controls()
+    for place, panel in zip(st.columns(len(there), gap="medium"), there, strict=True):
+        with place:
+            panel.draw_details()
 
 
 def method_verdicts(method: str, models: Sequence[DrawnModel], kind: str) -> list[tuple[str, Verdict]]:
-    """By the name of each model; none of those without the cascading mode or the method."""
+    """The verdict on each model by its name; models without the cascading mode or the method have none."""
     each = ((one.name, verdicts_of(one.found, kind, one.results.plan.seed)) for one in models)
     return [(name, verdict) for name, verdicts in each for verdict in verdicts if verdict.method == method]
 
 
 Judgment = tuple[str, Verdict, tuple[CurvePoint | None, CurvePoint | None]]
-"""The name of a map, its verdict, and its last points by the signed and the absolute rank correlation."""
+"""A name, its verdict, and its last points of the signed and the absolute rank correlation."""
 
 
 def signed_and_absolute(curves: Sequence[Curve], method: str) -> tuple[CurvePoint | None, CurvePoint | None]:
@@ -251,7 +282,7 @@ def signed_and_absolute(curves: Sequence[Curve], method: str) -> tuple[CurvePoin
 
 
 def summarize_verdicts(judgments: Sequence[Judgment], kind: str) -> list[str]:
-    """One sentence for each verdict that occurs, with the final correlations; baselines are left out."""
+    """One sentence for each outcome, with the final correlations; baselines are left out."""
     judged = [one for one in judgments if one[1].kind != "baseline"]
     groups: dict[str, list[Judgment]] = {}
     for one in judged:
@@ -259,8 +290,9 @@ def summarize_verdicts(judgments: Sequence[Judgment], kind: str) -> list[str]:
     sentences = [_sentence(outcome, groups[outcome]) for outcome in SUMMARIES if outcome in groups]
     if undecided := groups.get("unsure"):
         names, n = _names([name for name, *_ in undecided]), max(_examples(one) for one in undecided)
+        needed = f" (a verdict needs at least {FEW})" if n < FEW else ""
         sentences.append(
-            f"{len(undecided)} of {len(judged)} cannot be decided from {count_text(n, 'example')}: {names}."
+            f"{len(undecided)} of {len(judged)} cannot be decided from {count_text(n, 'example')}{needed}: {names}."
         )
     return sentences
 
@@ -271,7 +303,7 @@ def summary_html(judgments: Sequence[Judgment], kind: str) -> str:
 
 
 def _outcome(judgment: Judgment, kind: str) -> str:
-    """The key of the sentence on a map, or "unsure"."""
+    """The key of the sentence, or "unsure"."""
     _, verdict, (signed, _) = judgment
     if verdict.kind in ("same_model", "no_order"):
         return verdict.kind
@@ -292,13 +324,13 @@ def _sentence(outcome: str, judgments: Sequence[Judgment]) -> str:
 
 
 def _values(points: Sequence[CurvePoint]) -> str:
-    """A value with its interval; of several points the range of both."""
+    """A value with its interval; for several points, the ranges of both."""
     values = [point.value or 0.0 for point in points]
     low, high = hundredths(min(point.low for point in points)), hundredths(max(point.high for point in points))
     if len(points) == 1:
-        return f"{hundredths(values[0])}, 95% {low} to {high}"
+        return f"{hundredths(values[0])}, 95% interval {low} to {high}"
     first, last = hundredths(min(values)), hundredths(max(values))
-    ends = first if first == last else f"{first} to {last}"
+    ends = first if first == last else f"between {first} and {last}"
     return f"{ends}, 95% intervals within {low} to {high}"
 
 
@@ -313,7 +345,7 @@ def _examples(judgment: Judgment) -> int:
 
 
 def verdicts_html(verdicts: Sequence[tuple[str, Verdict]], kind: str, label: str) -> str:
-    """A row a verdict, by what it is of: a mark in words, and the reason. Everything that is not ours is escaped."""
+    """A list of verdicts with their reasons. Names and reasons are escaped."""
     rows = "".join(_verdict_html(name, one, kind) for name, one in verdicts)
     return (
         f'<div class="xg"><div class="xg-judged" role="list" aria-label="{escape(label)}">{rows}</div>'
@@ -322,7 +354,7 @@ def verdicts_html(verdicts: Sequence[tuple[str, Verdict]], kind: str, label: str
 
 
 def verdict_words(one: Verdict, kind: str) -> str:
-    """The verdict in two or three words."""
+    """The verdict in a few words."""
     words = VERDICTS[one.kind]
     return f"{words}, {NOT_MEANT}" if not_applicable(one.method, kind) else words
 
@@ -339,13 +371,13 @@ def _verdict_html(name: str, one: Verdict, kind: str) -> str:
 
 
 def _frame(state: ExperimentState, titles: Mapping[str, str], company: Sequence[str]) -> ChartFrame:
-    """What the charts have in common: the methods drawn are those chosen, all where none of the company is chosen."""
+    """The frame that the charts share: titles, theme, and the selected methods, all if none of them is in `company`."""
     wanted = tuple(method for method in company if method in state.view.only) or None
     return ChartFrame(titles, browser_theme(), wanted)
 
 
 def _pick(kind: str, name: str) -> None:
-    """Opens the stage that was clicked below; a click beside all points shows all stages."""
+    """Show the maps of the clicked stage; a click outside all points shows all stages."""
     picked = st.session_state[name].selection.get(PICKED) or [{}]
     model, mode, stage, method = (picked[-1].get(field) for field in ("model", "slice", "percent", "method"))
     if not isinstance(model, str) or mode not in MODES or not isinstance(stage, int | float):

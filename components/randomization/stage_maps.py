@@ -1,18 +1,14 @@
-"""One example's maps by stage, below the curves: a row a method, a column a stage, each map with its number below it.
-
-So a number can be seen in what it is made of. The maps are the project's own, of tokens or of patches; only how they
-stand is of this page.
-"""
+"""The maps of one example by stage: a row for each method, a column for each stage, the similarity below each map."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from html import escape
-from typing import TYPE_CHECKING
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import describe_error, show_error, show_note
 from components.experiment.runs import CachedResults, Ended, PlanStatus, ended_of, spec_of
@@ -20,26 +16,22 @@ from components.experiment.state import ExperimentState, Methods
 from components.job_panel import JobPanel
 from components.method_row import token_map
 from components.numbers import hundredths, percent, plain, signed
-from components.randomization.checks import DrawnModel
-from components.randomization.view import MEASURES, ORDERS, ORIGINAL, SCALES, SESSION, SIGNS, choose
+from components.randomization.view import MEASURES, ORDERS, ORIGINAL, SCALES, SESSION, SIGNS, DrawnModel, choose
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map.html import patch_map, picture_style
 from components.widgets.patch_map.html import sentence as sentence_of
 from components.widgets.token_map import TokenMap, token_map_html
 from engine.errors import ExegesisError
 from engine.home import home
+from engine.randomization.chunks import StageMaps, stage_maps
 from engine.randomization.curves import changes_of, order_examples
 from engine.randomization.plan import MODE_TITLES
 from engine.randomization.result import MEASURES as MEASURED
+from engine.randomization.result import ModelRandomization, Stage
 from engine.registry import Explainer
 from engine.request import Example, Input, Picture
 from engine.result import Explanation, Prediction
-from engine.vision.view import read_view as eyes_of
-
-if TYPE_CHECKING:
-    from engine.randomization.result import ModelRandomization
-    from engine.randomization.stage_maps import StageMaps
-    from engine.randomization.stages import Stage
+from engine.vision.view import read_view
 
 MapView = TokenMap | PatchMap
 ALL = "All stages"
@@ -47,25 +39,23 @@ LABEL = "Maps by stage, a row for each method"
 NO_MAP = "no map"
 LONGEST = 70
 MOST_CACHED = 24
-NO_MAPS = "The maps of this randomization are not in the cache; the numbers are. They are computed again when you ask."
+NO_MAPS = "Some maps of this run are no longer in the cache. Only its numbers are."
 MAPS_APART = (
-    "The maps of this randomization are not in the cache; the numbers are. Open it alone, by its models, data set and "
-    "methods above, to compute them again."
+    "Some maps of this run are no longer in the cache. To compute them again, select its models, data set and methods "
+    "in the settings above."
 )
-BELOW = "Below each map: its {} with the original map, and the score at which its colors are strongest."
+BELOW = "Below each map: its {} with the original map, and the score of the strongest color."
 ENDS = {
-    "own": "Each map has a scale of its own, on which a correlation does not depend: compare where it is strong, not "
-    "how strong its colors are.",
-    "shared": "All maps of a method are on one scale, so that the colors of a row compare; a map of small scores is "
-    "pale.",
+    "own": "Each map has its own color scale: compare the position of colors, not their strength.",
+    "shared": "The maps of a method share a color scale: a map with small scores is pale.",
 }
-"""By the chosen scale of the colors."""
+"""The note on colors by the selected scale."""
 
 
 def stage_maps_area(
-    state: ExperimentState, status: PlanStatus, models: Sequence[DrawnModel], methods: Methods
+    state: ExperimentState, status: PlanStatus, models: Sequence[DrawnModel], methods: Methods, options: DeltaGenerator
 ) -> None:  # fmt: skip
-    """The controls, then the maps."""
+    """Draw the controls and the maps. `options`: the container of the rare controls."""
     st.subheader("One example, stage by stage", anchor=False)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         drawn = _model(state, models)
@@ -73,11 +63,14 @@ def stage_maps_area(
         way = choose(state, "Mode", "way", {mode: MODE_TITLES[mode] for mode in results.plan.modes})
         stages = [stage for stage in found.stages if stage.mode == way]
         wanted = choose(state, "Stage", "stage", {0: ALL} | {one.number: stage_title(one) for one in stages})
-        draw = choose(state, "Randomization", "draw", {n + 1: f"Seed {s}" for n, s in enumerate(found.seeds)})
-        choose(state, "Colors", "scale", SCALES)
-    index = _example(state, drawn, methods, way, wanted)
-    if index is None:
-        return
+        with options, st.container(horizontal=True, gap="small"):
+            order, by = _order(state, found, methods)
+            draw = choose(state, "Randomization", "draw", {n + 1: f"Seed {s}" for n, s in enumerate(found.seeds)})
+            choose(state, "Map colors", "scale", SCALES)
+        if not found.examples:
+            show_note("No maps: no example could be explained. The reasons are listed below.")
+            return
+        index = _example(state, drawn, changes_of(found, by, way, wanted, state.view.measure), order)
     ended = ended_of(results.plan, status.runs)
     try:
         every = _stage_maps(
@@ -99,32 +92,30 @@ def _model(state: ExperimentState, models: Sequence[DrawnModel]) -> DrawnModel:
     return by_name[choose(state, "Model", "of", {name: name for name in by_name})]
 
 
-def _example(state: ExperimentState, drawn: DrawnModel, methods: Methods, way: str, stage: int) -> int | None:
-    """The chosen one, its place in the data set; None after saying why there is none."""
-    found, view = drawn.found, state.view
-    if not found.examples:
-        show_note("No example could be explained, so that there are no maps. Below, the reasons are listed.")
-        return None
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        order, by = choose(state, "Examples", "order", ORDERS), found.methods[0]
-        if order != "index":
-            titles = {id: methods[id].title if id in methods else id for id in found.methods}
-            by = choose(state, "Changed by", "by", titles)
-        changes = changes_of(found, by, way, stage, view.measure)
-        measure = "" if order == "index" else view.measure
-        listed = dict(_labels(drawn, order_examples(found, changes, order), changes, measure))
-        return int(choose(state, "Example", "example", listed, width=560))
+def _order(state: ExperimentState, found: ModelRandomization, methods: Methods) -> tuple[str, str]:
+    """Draw the order of the examples. Returns it with the method that it depends on."""
+    order, by = choose(state, "Order of examples", "order", ORDERS), found.methods[0]
+    if order != "index":
+        by = choose(state, "Changed by", "by", {id: methods[id].title if id in methods else id for id in found.methods})
+    return order, by
+
+
+def _example(state: ExperimentState, drawn: DrawnModel, changes: np.ndarray, order: str) -> int:
+    """Draw the choice of the example. Returns its index in the data set."""
+    measure = "" if order == "index" else state.view.measure
+    listed = dict(_labels(drawn, order_examples(drawn.found, changes, order), changes, measure))
+    return int(choose(state, "Example", "example", listed, width=560))
 
 
 def _labels(
     drawn: DrawnModel, places: Sequence[int], changes: np.ndarray, measure: str
 ) -> Iterator[tuple[str, str]]:  # fmt: skip
-    """What each example is called: the number first that decides the order, then the text or the label."""
+    """The labels of the examples: index, the number that orders them, and the text or the label."""
     for at in places:
         index, number = drawn.found.examples[at], ""
         if measure:
             value = float(changes[at])
-            number = "no number · " if np.isnan(value) else f"{SIGNS[measure]} {hundredths(value)} · "
+            number = "no value · " if np.isnan(value) else f"{SIGNS[measure]} {hundredths(value)} · "
         yield str(index), f"#{index} {number}{_title(drawn.results, index)}"
 
 
@@ -148,7 +139,7 @@ def _draw(
     wanted = [methods[id] for id in found.methods if not view.only or id in view.only]
     likeness = likeness_of(found, listed, index, draw, view.measure)
     if isinstance(given, Picture):
-        st.html(picture_style(eyes_of(found.model).transform(given.pixels)))
+        st.html(picture_style(read_view(found.model).transform(given.pixels)))
     st.html(grid_html(MapGrid(listed, wanted, given, likeness, view.measure, view.scale == "shared")))
     st.caption(f"{BELOW.format(MEASURES[view.measure].lower())} {ENDS[view.scale]}")
 
@@ -156,7 +147,7 @@ def _draw(
 def likeness_of(
     found: ModelRandomization, listed: Sequence[StageMaps], index: int, draw: int, measure: str
 ) -> dict[tuple[int, str], MapLikeness]:
-    """By place among those listed and method: this example's own number at this randomization."""
+    """The similarity of this example's maps at this randomization, by position in `listed` and method."""
     at, which = found.examples.index(index), MEASURED.index(measure)
     numbers: dict[tuple[int, str], MapLikeness] = {}
     for place, one in enumerate(listed):
@@ -171,7 +162,7 @@ def likeness_of(
 
 
 def _offer_missing(status: PlanStatus, results: CachedResults) -> None:
-    """The numbers are there and maps are not: a job makes them again, of the check that the page is of."""
+    """Offer a job that computes missing maps again, if they belong to the plan of the page."""
     if status.running is not None:
         return
     if results.plan != status.results.plan:
@@ -187,15 +178,12 @@ def _offer_missing(status: PlanStatus, results: CachedResults) -> None:
 def _stage_maps(
     written: str, model: str, index: int, seed: int, ended: Ended, home: str, _results: CachedResults
 ) -> list[StageMaps]:
-    # Here and not above: it imports what runs models.
-    from engine.randomization.stage_maps import stage_maps
-
     return stage_maps(_results.plan, model, _results.sample, index, seed)
 
 
 @dataclass(frozen=True)
 class MapLikeness:
-    """What stands below a map: a value, or why there is none."""
+    """The number below a map, or the reason why there is none."""
 
     value: float | None
     why: str = ""
@@ -203,9 +191,9 @@ class MapLikeness:
 
 @dataclass(frozen=True)
 class MapGrid:
-    """What is drawn. `stages`: the model as it is, then stages. `likeness`: by place among them and method.
+    """The table of maps. `stages`: the original model, then the stages. `likeness`: by position among them and method.
 
-    `shared`: the maps of a method are on one scale, else each on its own.
+    `shared`: whether the maps of a method share a color scale.
     """
 
     stages: Sequence[StageMaps]
@@ -217,7 +205,7 @@ class MapGrid:
 
 
 def grid_html(grid: MapGrid) -> str:
-    """The table. Everything that is not ours is escaped."""
+    """The table as HTML. Texts from outside are escaped."""
     heads = "".join(f'<th scope="col">{_head(grid, place)}</th>' for place in range(len(grid.stages)))
     rows = "".join(_row(grid, method) for method in grid.methods)
     kind = "xg-pictures" if isinstance(grid.given, Picture) else "xg-texts-of"
@@ -230,12 +218,12 @@ def grid_html(grid: MapGrid) -> str:
 
 
 def stage_title(stage: Stage | None) -> str:
-    """A stage in words; None is the model as it is."""
+    """The title of a stage; None is the original model."""
     return ORIGINAL.capitalize() if stage is None else f"{stage.words[:1].upper()}{stage.words[1:]}"
 
 
 def view_of(method: Explainer, explanation: Explanation, given: Input, end: float | None = None) -> MapView:
-    """The map of an explanation. `end`: where its scale ends, None for its own."""
+    """The map of an explanation. `end`: the end of its color scale, None for its own."""
     view: MapView = (
         token_map(method, explanation, given, "token") if isinstance(given, Example) else patch_map(method, explanation)
     )
@@ -243,7 +231,7 @@ def view_of(method: Explainer, explanation: Explanation, given: Input, end: floa
 
 
 def prediction_words(prediction: Prediction, target: int) -> str:
-    """What the model predicts, and how likely it then finds the explained class."""
+    """The predicted class and the probability of the explained class."""
     if prediction.regression:
         return f"score {signed(prediction.logits[0])}"
     label = prediction.labels[prediction.index]
@@ -267,7 +255,7 @@ def _row(grid: MapGrid, method: Explainer) -> str:
 
 
 def _views(grid: MapGrid, method: Explainer) -> Iterator[MapView | None]:
-    """Its map at each place; None where it has none."""
+    """The map of the method at each stage; None where it has none."""
     explanations = [one.maps.get(method.id) for one in grid.stages]
     own = [None if one is None else view_of(method, one, grid.given) for one in explanations]
     end = max((view.largest for view in own if view is not None), default=0.0) if grid.shared else None
@@ -293,6 +281,6 @@ def _foot(grid: MapGrid, method: Explainer, place: int, view: MapView) -> str:
         return f'<p class="xg-small">{size}</p>'
     one = grid.likeness.get((place, method.id), MapLikeness(None, NO_MAP))
     if one.value is None:
-        return f'<p class="xg-small" title="{escape(one.why)}"><b>no order</b> · {size}</p>'
+        return f'<p class="xg-small" title="{escape(one.why)}"><b>constant</b> · {size}</p>'
     number = f"{SIGNS[grid.measure]} {hundredths(one.value, sign=grid.measure != 'top_k')}"
     return f'<p class="xg-small"><b>{number}</b> · {size}</p>'

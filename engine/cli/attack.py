@@ -48,7 +48,7 @@ def attack(
     models: Annotated[str, typer.Option(metavar="A,B", help="Models between commas.")] = options.DEFAULT_MODEL,
     dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
     methods: Annotated[str, typer.Option(metavar="A,B", help="Methods to attack, between commas.")] = "",
-    examples: Annotated[str, typer.Option(metavar="N", help="How many, drawn by the seed.")] = "16",
+    examples: Annotated[str, typer.Option(metavar="N", help="Number of examples, sampled with the seed.")] = "16",
     index: Annotated[
         str | None, typer.Option(metavar="I", help="Attack only the example with this index, from 0.")
     ] = None,

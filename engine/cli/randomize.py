@@ -1,6 +1,6 @@
-"""`exegesis randomize`: do explanations change when what a model has learned is destroyed?
+"""`exegesis randomize`: test whether explanations change when the model's weights are randomized.
 
-For people: Spearman's rho stage by stage, what the model then predicts, and a verdict a method.
+Prints Spearman's rho by stage, the model's predictions there, and a verdict on each method.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from engine.randomization.plan import RANDOMIZE
 from engine.randomization.result import ModelRandomization, RandomizationResult
 
 LEGEND = (
-    "Spearman's rho between the map of the model as it is and that of the randomized one, for the class that the model "
-    "as it is predicts; mean over examples. same class: how many examples keep it. block 1 is the first. Intervals, "
-    "seeds, rho of absolute scores and the overlap of the top are in --json, all values in --out."
+    "Mean Spearman's rho over examples between the maps of the original and the randomized model, for the class that "
+    "the original model predicts. same class: share of examples with that class. block 1 is the first. --json adds "
+    "intervals, seeds, rho of absolute scores and the overlap of the top 15%; --out has all values."
 )
 
 
 def sections(result: RandomizationResult) -> Iterator[RenderableType]:
-    """One table per model and mode, the verdicts, and the examples and maps that were left out."""
+    """One table per model and mode, the verdicts, and the reasons for left-out examples and maps."""
     plan = result.plan
     for of_model in result.models:
         for mode in plan.modes:
@@ -40,7 +40,7 @@ def sections(result: RandomizationResult) -> Iterator[RenderableType]:
 
 
 def _curve_table(result: ModelRandomization, mode: str, seed: int) -> RenderableType:
-    """A row a stage, a column a method."""
+    """A row per stage, a column per method."""
     own = [curve for curve in curves_of(result, seed) if curve.mode == mode]
     rho = [curve for curve in own if curve.metric == "spearman"]
     predictions = [curve for curve in own if not curve.method]
@@ -69,7 +69,7 @@ def _number(value: float | None) -> str:
 
 
 def _exclusions(result: ModelRandomization) -> Iterator[str]:
-    """A line for each reason to leave out examples or maps."""
+    """A line for each reason for left-out examples or maps."""
     for why, count in Counter(result.failed.values()).items():
         yield f"{count_text(count, 'example')} left out: {why}"
     counts = Counter[tuple[str, str]]()

@@ -100,7 +100,7 @@ def seed(about: str) -> Any:
 
 
 def split() -> Any:
-    return option(None, "Split of the data set.", metavar="S", about="", placeholder="the usual one")
+    return option(None, "Split of the data set.", metavar="S", about="", placeholder="default")
 
 
 def dtype() -> Any:

@@ -1,7 +1,7 @@
-"""Long work: cut into cached units, listed on disk, cancelled and resumed from any page or process.
+"""Background jobs: split into cached units, stored on disk, cancelled and resumed from any page or process.
 
-`kinds` cuts a specification into units, `runner` runs them, `table` lists the jobs of all processes, each owned by a
-`process`, and `eta` estimates the time left. The work itself is that of the experiments.
+`kinds` splits a specification into units and estimates the time left, `runner` runs them, and `table` lists the jobs of
+all processes. The work itself is defined by the experiments.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Kinds of jobs: how a plain specification is cut into cached units."""
+"""Kinds of jobs, which split a specification into cached units, and the progress of a run."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
+from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from cache import key_for
@@ -15,7 +16,7 @@ from engine.lazy import LazyModule
 
 if TYPE_CHECKING:
     from engine.experiments import run
-else:  # it runs models, and its work is made of units
+else:  # it runs models, and imports the units
     run = LazyModule("engine.experiments.run")
 
 Spec = Mapping[str, Any]
@@ -32,15 +33,18 @@ MODULES = {
     "compare": "engine.comparison.experiment",
     "scaffold": "engine.scaffold.experiment",
 }
-"""Where a kind is defined, so that a job can be resumed in a process that has not imported it yet."""
+"""The module of each kind, imported when a job is resumed in another process."""
+
+MIN_SHARE = 0.03
+"""Share of the evaluations that must be done before the remaining time can be estimated."""
 
 
 @dataclass(frozen=True)
 class UnitStep:
-    """The work that a unit is a piece of, for the progress sentence of a job and its time left.
+    """The step that a unit belongs to, for the progress text and the time left.
 
-    `place`: of its example among the job's, from 1; 0 where it has several, and its label is shown. `rows`: about how
-    many model evaluations it takes. `counted`: what it reports on its way, where that is something else.
+    `place`: position of its example, from 1; 0 if it has several, then its label is shown. `rows`: approximate number
+    of model evaluations. `counted`: name of what its progress counts.
     """
 
     title: str
@@ -52,13 +56,12 @@ class UnitStep:
 
 @dataclass(frozen=True)
 class WorkUnit:
-    """One cached piece of work: it is done when the result store holds `key`.
+    """A cached piece of work. It is done when the result store contains `key`.
 
-    `compute` returns (meta, arrays), which the runner stores; a unit that `stores_itself` puts its result under
-    `key` on its own (as `engine.explain` does), and what it returns is not used. Units
-    that follow each other with the same `batch` are first given to it together, a few at a time: it computes and
-    stores them all in fewer passes, or raises, and then they are computed one by one. `label`: names it in a failure.
-    `group`: plain values that units share which one worker of a cluster does; None for what is not done there.
+    `compute` returns (meta, arrays), which the runner stores; a unit with `stores_itself` stores its result itself.
+    Consecutive units with the same `batch` are passed to it together, a few at a time: it computes and stores all of
+    them in fewer passes, or raises, and then they are computed one by one. `label`: its name in failures. `group`:
+    plain values shared by the units of one cluster worker; None if a unit does not run on a cluster.
     """
 
     key: str
@@ -78,7 +81,7 @@ def batched_units(
     title: str = "",
     rows: int = 1,
 ) -> Iterator[WorkUnit]:
-    """A unit an item, by its key. `work` computes and stores the results of the items that it is given.
+    """One unit per item. `work` computes and stores the results of a list of items.
 
     `title`, `rows`: of the units' `UnitStep`; without a title they have none.
     """
@@ -93,13 +96,13 @@ def batched_units(
 
 
 def unreadable_key(work: str, example: Mapping[str, Any], error: ExegesisError) -> str:
-    """A key under which nothing is ever stored, so that every run tries to read the example again."""
+    """A key that is never stored, so every run retries to read the example."""
     return key_for({"kind": "picture that cannot be read", "method": work, "example": example, "error": str(error)})
 
 
 @dataclass(frozen=True)
 class JobKind:
-    """A kind of job. `title`: of a job, `plan`: its units, `check`: refuses a specification that has no plan."""
+    """A kind of job. `title`: of a job; `plan`: its units; `check`: raises for an invalid specification."""
 
     id: str
     title: Callable[[Spec], str]
@@ -112,8 +115,8 @@ def job_kind(
 ) -> Callable[[UnitPlan], UnitPlan]:
     """Register a function from a specification (plain JSON) to its units, in the order of work.
 
-    The plan is made again on resume, in another process, and must name the same units by the same keys.
-    `check` raises `UsageError` for a specification that no plan can be made of: such a job is not entered.
+    The function is called again on resume, possibly in another process, and must return the same units and keys.
+    `check` raises `UsageError` for an invalid specification, so that the job is not added.
     """
 
     def register(plan: UnitPlan) -> UnitPlan:
@@ -126,7 +129,7 @@ def job_kind(
 
 
 def kind_of(id: str) -> JobKind:
-    """The kind of this id; each experiment is one. Errors: an unknown id, with all known ones."""
+    """The kind of this id; each experiment is one. Raises `UsageError` for an unknown id."""
     if id not in _kinds and experiments.is_experiment(id):
         return run.job_kind(experiments.experiment(id))
     if id not in _kinds and id in MODULES:
@@ -139,6 +142,90 @@ def kind_of(id: str) -> JobKind:
 def known_ids() -> set[str]:
     """The ids of all kinds of jobs."""
     return {*_kinds, *MODULES, *experiments.known_ids()}
+
+
+class RunEstimate:
+    """Progress and time left of a run. Units are weighted by their planned model evaluations.
+
+    Running units count in proportion to their finished evaluations.
+    """
+
+    def __init__(self, ahead: Iterable[WorkUnit] = ()) -> None:
+        self._whole = sum(map(_rows, ahead))
+        self._done, self._seconds = 0, 0.0
+        self._current: Sequence[WorkUnit] = ()
+        self._evaluated = 0
+        self._latest = (0, 0)
+        self._begun = 0.0
+
+    def begin(self, units: Sequence[WorkUnit]) -> None:
+        """Start timing units that are computed together."""
+        self._current, self._evaluated, self._latest, self._begun = units, 0, (0, 0), monotonic()
+
+    def report(self, done: int, total: int) -> None:
+        """Record that `done` of `total` evaluations are done; the next ones start from 0."""
+        if not self._latest[1]:
+            self._begun = monotonic()  # exclude loading the model
+        self._evaluated += max(0, done - self._latest[0])
+        self._latest = (0, total) if done == total else (done, total)
+
+    def end(self, computed: bool) -> None:
+        """Finish the current units. Failed or cached ones are not used for the estimate."""
+        if computed:
+            self._done += sum(map(_rows, self._current))
+            self._seconds += monotonic() - self._begun
+        else:
+            self.skip(self._current)
+        self._current = ()
+
+    def give_up(self) -> None:
+        """Drop the current units, which are then computed one by one."""
+        self._current = ()
+
+    def skip(self, units: Iterable[WorkUnit]) -> None:
+        """Exclude units that need not be computed."""
+        self._whole -= sum(map(_rows, units))
+
+    def units_under_way(self) -> int:
+        """Number of current units that the evaluations done so far would complete."""
+        return min(int(self._share() * len(self._current)), max(0, len(self._current) - 1))
+
+    def seconds_left(self) -> float | None:
+        """The estimated seconds left; None while too little is done."""
+        here = self._share() * sum(map(_rows, self._current))
+        done, seconds = self._done + here, self._seconds
+        if here:
+            seconds += monotonic() - self._begun
+        if not done or done < MIN_SHARE * self._whole:
+            return None
+        return seconds / done * max(0.0, self._whole - done)
+
+    def label(self) -> str:
+        """The current units and their progress."""
+        done, total = self._latest
+        counted = next((unit.step.counted for unit in self._current if unit.step), "model evaluations")
+        more = f", {done:,} of {total:,} {counted}" if 0 < done < total else ""
+        return units_label(self._current) + more
+
+    def _share(self) -> float:
+        return min(1.0, self._evaluated / max(1, sum(map(_rows, self._current))))
+
+
+def units_label(units: Sequence[WorkUnit]) -> str:
+    """The step of these units, and the positions of their examples."""
+    if not units:
+        return ""
+    first, last = units[0], units[-1]
+    if first.step is None or last.step is None or not first.step.place:
+        return first.label if len(units) == 1 else f"{first.label} and {len(units) - 1} more"
+    of = f"of {last.step.of:,}"
+    if len(units) == 1:
+        return f"{first.step.title}, example {first.step.place:,} {of}"
+    return f"{first.step.title}, examples {first.step.place:,} to {last.step.place:,} {of}"
+
+
+def _rows(unit: WorkUnit) -> int:
+    return 1 if unit.step is None else max(1, unit.step.rows)
 
 
 _kinds: dict[str, JobKind] = {}

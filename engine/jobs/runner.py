@@ -1,7 +1,7 @@
-"""Jobs: submitted, run one after the other, cancelled, resumed and listed, from any session or process.
+"""Submit, run, cancel, resume and list jobs from any session or process.
 
-A queue of a device is worked off by a thread. A run goes through the units of one job in order; each is cached or
-computed, with progress, time left and cancellation.
+A thread runs the jobs of a device queue one after the other. A run computes the units of a job that are not cached, in
+order, with progress, time left and cancellation.
 """
 
 from __future__ import annotations
@@ -22,10 +22,8 @@ from engine import access
 from engine.device import in_background
 from engine.errors import Cancelled, ExegesisError, UsageError, panics_told
 from engine.home import home
-from engine.jobs.eta import RunEstimate
-from engine.jobs.kinds import Batch, WorkUnit, kind_of
-from engine.jobs.process import HEARTBEAT_SECONDS, this_process
-from engine.jobs.table import Job, JobTable, UnitFailure
+from engine.jobs.kinds import Batch, RunEstimate, WorkUnit, kind_of
+from engine.jobs.table import HEARTBEAT_SECONDS, Job, JobTable, UnitFailure, this_process
 from engine.progress import CancelToken, Report, cancellable, reporting, silent
 from engine.store import result_store
 
@@ -35,15 +33,15 @@ WAIT_SECONDS = 0.05
 PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.5, 30.0
 WRITE_SECONDS = POLL_SECONDS = 0.25
 BATCH_UNITS = 16
-"""Units given to a batch together: what is lost at most when it is cancelled."""
+"""Units in a batch: the most that is lost on cancellation."""
 END_PAUSES = (0.5, 2.0, 5.0)
-"""Seconds between the tries to write down how a job ended."""
+"""Seconds between attempts to write the end of a job."""
 _log = logging.getLogger("exegesis.jobs")
 QueueName = tuple[int, Path, str]
 
 
 def job_table() -> JobTable:
-    """The table of jobs in the home folder, one a process."""
+    """The table of jobs in the home folder, one per process."""
     name = (home() / "jobs.db", os.getpid())
     with _lock:
         if name not in _tables:
@@ -52,9 +50,9 @@ def job_table() -> JobTable:
 
 
 def submit(kind: str, spec: Mapping[str, Any]) -> Job:
-    """Put a job at the end of this process's queue for the device, and return at once.
+    """Add a job to this process's queue for the device, and return immediately.
 
-    Errors: `UsageError` for an unknown kind, or a spec that is not plain JSON or that the kind cannot work with.
+    Raises `UsageError` for an unknown kind, or a spec that is not plain JSON or not valid for the kind.
     """
     job = _add(kind, spec, device_queue())
     _wake(job.queue)
@@ -62,12 +60,12 @@ def submit(kind: str, spec: Mapping[str, Any]) -> Job:
 
 
 def create(kind: str, spec: Mapping[str, Any]) -> Job:
-    """A job that waits for `run_now`, outside the queue: for the command line. Errors as for `submit`."""
+    """Add a job for `run_now`, outside the queue (for the command line). Raises like `submit`."""
     return _add(kind, spec, FOREGROUND)
 
 
 def run_now(job: Job, report: Report = silent, cancel: CancelToken | None = None) -> Job:
-    """Run a job in the foreground, and return it as it ended; also resumes one that stopped."""
+    """Run or resume a job in the foreground, and return its final state."""
     table = job_table()
     job = get(job.id)
     if job.is_over and job.state in RESUMABLE:
@@ -77,9 +75,9 @@ def run_now(job: Job, report: Report = silent, cancel: CancelToken | None = None
 
 
 def resume(id: int) -> Job:
-    """Queue an interrupted, failed or cancelled job again; what is finished is cached, not computed.
+    """Queue an interrupted, failed or cancelled job again. Finished units are cached.
 
-    Errors: the visitor may not name what the job names.
+    Raises if the visitor has no access to the models or data of the job.
     """
     job = get(id)
     kind_of(job.kind)
@@ -107,34 +105,34 @@ def cancel(id: int) -> Job:
 
 
 def get(id: int) -> Job:
-    """The job as it is now. `ExegesisError` if there is none of this number."""
+    """The current state of a job. Raises `ExegesisError` if there is no such job."""
     return job_table().get(id)
 
 
 def list_jobs() -> list[Job]:
-    """All jobs of all processes, the newest first."""
+    """All jobs of all processes, newest first."""
     return job_table().all()
 
 
 def failures(id: int) -> list[UnitFailure]:
-    """Units of the job that failed in its latest run, with the reasons."""
+    """The units that failed in the latest run, with the reasons."""
     return job_table().failures(id)
 
 
 def count_ahead(job: Job) -> int:
-    """Number of jobs before this one: 0 for one that is running or next."""
+    """Number of jobs before this one; 0 if it is running or next."""
     return 0 if job.is_over or job.state == "running" else job_table().count_ahead(job)
 
 
 def forget(id: int) -> None:
-    """Take a job that is over off the list; its results stay in the cache."""
+    """Remove a finished job from the list. Its results stay in the cache."""
     if not job_table().forget(id):
         job = get(id)
-        raise UsageError(f"job {id}: is {job.state}; cancel it first, then take it off the list.")
+        raise UsageError(f"job {id}: is {job.state}. Cancel it before you remove it from the list.")
 
 
 def wait(id: int, timeout: float | None = None) -> Job:
-    """The job once it is over, or as it is after `timeout` seconds."""
+    """Wait until the job ends, at most `timeout` seconds, and return it."""
     end = None if timeout is None else time.monotonic() + timeout
     while not (job := get(id)).is_over and (end is None or time.monotonic() < end):
         time.sleep(WAIT_SECONDS)
@@ -142,7 +140,7 @@ def wait(id: int, timeout: float | None = None) -> Job:
 
 
 def device_queue() -> str:
-    """Name of the queue of this device, as `EXEGESIS_DEVICE` gives it."""
+    """Name of the queue of this device, from `EXEGESIS_DEVICE`."""
     return os.environ.get("EXEGESIS_DEVICE") or "default device"
 
 
@@ -158,7 +156,7 @@ def _add(kind: str, spec: Mapping[str, Any], queue: str) -> Job:
 
 
 def _wake(queue: str) -> None:
-    """Make sure that a thread of this process works on the queue."""
+    """Make sure that a thread of this process runs the queue."""
     table = job_table()
     name = (os.getpid(), table.path, queue)
     with _lock:
@@ -170,7 +168,7 @@ def _wake(queue: str) -> None:
 
 
 def _work(table: JobTable, name: QueueName) -> None:
-    """Run the jobs of a queue one by one, first come first served, until none waits."""
+    """Run the jobs of a queue in order until none is left."""
     calls = -1
     while not _sign_off(name, calls):
         calls = _calls[name]
@@ -181,7 +179,7 @@ def _work(table: JobTable, name: QueueName) -> None:
 
 
 def _empty(table: JobTable, queue: str) -> bool:
-    """Run all jobs of the queue. False where the table of jobs could not be used, say because the disk is full."""
+    """Run all jobs of the queue. False if the table of jobs cannot be used, e.g. because the disk is full."""
     try:
         while (job := table.next_queued(this_process(), queue)) is not None:
             _start(table, job, silent, CancelToken())
@@ -192,7 +190,7 @@ def _empty(table: JobTable, queue: str) -> bool:
 
 
 def _sign_off(name: QueueName, calls: int) -> bool:
-    """End the worker of a queue, in one step, unless somebody has called it since that many calls."""
+    """End the worker of a queue atomically, unless it was woken since that many calls."""
     with _lock:
         if _calls[name] != calls:
             return False
@@ -201,24 +199,24 @@ def _sign_off(name: QueueName, calls: int) -> bool:
 
 
 def _start(table: JobTable, job: Job, report: Report, token: CancelToken) -> None:
-    """Run the job unless somebody else does. Its token is in the list before the job is running, until it ends."""
+    """Run the job unless another process does. Its token is registered before it runs, until it ends."""
     name = (table.path, os.getpid(), job.id, threading.get_ident())
     _running[name] = token
     try:
         if table.start(job.id, this_process()):
             run_job(table, job, report, token)
     finally:
-        _running.pop(name, None)  # a child forked meanwhile has forgotten it
+        _running.pop(name, None)  # a forked child has no tokens
 
 
 def _tokens(path: Path, id: int) -> list[CancelToken]:
-    """Tokens of the threads of this process that run the job: one, but for a moment when one follows another."""
+    """Tokens of the threads of this process that run the job: usually one."""
     return [token for name, token in list(_running.items()) if name[:3] == (path, os.getpid(), id)]
 
 
 def run_job(table: JobTable, job: Job, report: Report, cancel: CancelToken) -> None:
-    """Go through a job that this process has marked as running, and write to the table how it ended."""
-    outcome: dict[str, object] = {"state": "interrupted", "error": "It was stopped from outside. Resume it."}
+    """Run a job that this process has marked as running, and write its end to the table."""
+    outcome: dict[str, object] = {"state": "interrupted", "error": "It was stopped from outside. Resume the job."}
     try:
         with _heartbeats(table, job.id, cancel):
             outcome = _outcome(_Run(table, job, report, cancel))
@@ -227,7 +225,7 @@ def run_job(table: JobTable, job: Job, report: Report, cancel: CancelToken) -> N
 
 
 def _write_end(table: JobTable, id: int, **values: object) -> None:
-    """Try again where the table is locked or the disk is full: nobody else can say how the job ended."""
+    """Write the end of the job; retry if the table is locked or the disk is full."""
     for pause in END_PAUSES:
         try:
             table.move(id, ["running"], **values)
@@ -246,7 +244,7 @@ def _outcome(run: _Run) -> dict[str, object]:
         return {"state": "cancelled", **run.counts()}
     except KeyboardInterrupt:
         raise
-    except BaseException as error:  # a library may end with what is no `Exception`, and the queue goes on
+    except BaseException as error:  # a library may raise a BaseException; the queue continues
         _log.exception("job %s failed", run.job.id)
         return {"state": "failed", "error": one_line(error), **run.counts()}
     state = "failed" if run.failed else "done"
@@ -258,7 +256,7 @@ class _Run:
 
     def __init__(self, table: JobTable, job: Job, report: Report, cancel: CancelToken) -> None:
         self.table, self.job, self.report, self.cancel = table, job, report, cancel
-        self.store = result_store()  # one for the whole run, wherever the home moves meanwhile
+        self.store = result_store()  # one for the whole run, even if the home changes
         self.total = self.done = self.computed = self.failed = 0
         self.estimate = RunEstimate()
         self.first_error = ""
@@ -282,7 +280,7 @@ class _Run:
         return {"total": self.total, "done": done, "computed": computed, "failed": self.failed}
 
     def failure_summary(self) -> str:
-        """Share of units that failed, and the first reason; empty when none did."""
+        """Number of failed units and the first reason; empty if none failed."""
         if not self.failed:
             return ""
         share = "All" if self.failed == self.total else f"{self.failed} of"
@@ -297,7 +295,7 @@ class _Run:
         return missing
 
     def _compute_together(self, group: list[WorkUnit]) -> list[WorkUnit]:
-        """Give the group to its batch. Returns the units that still have to be computed one by one."""
+        """Pass the group to its batch. Returns the units that must be computed one by one."""
         if group[0].batch is None or len(group) == 1:
             return group
         self.cancel.check()
@@ -360,12 +358,12 @@ class _Run:
         if at_once or now - self._written > WRITE_SECONDS:
             self._written = now
             values = {"label": label, "seconds_left": self.estimate.seconds_left(), **self.counts(under_way)}
-            with contextlib.suppress(ExegesisError):  # the table may be unreadable for a while; the work goes on
+            with contextlib.suppress(ExegesisError):  # the table may be locked for a while
                 self.table.move(self.job.id, ["running"], **values)
 
 
 def _groups(units: list[WorkUnit]) -> Iterator[list[WorkUnit]]:
-    """Neighbors with the same batch, a few at a time; a unit without one is a group of its own."""
+    """Consecutive units with the same batch, a few at a time; a unit without one is its own group."""
     for _, neighbors in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):
         same = list(neighbors)
         for start in range(0, len(same), BATCH_UNITS):
@@ -373,7 +371,7 @@ def _groups(units: list[WorkUnit]) -> Iterator[list[WorkUnit]]:
 
 
 def _compute(store: Store, unit: WorkUnit, cancel: CancelToken) -> bool:
-    """Compute a unit. False where somebody else had computed it in the meantime."""
+    """Compute a unit. False if another process computed it in the meantime."""
     if not unit.stores_itself:
         return not single_flight(store, unit.key, unit.compute, alone=(Cancelled,), check=cancel.check)[2]
     if store.contains(unit.key):
@@ -413,7 +411,7 @@ def one_line(error: BaseException) -> str:
 
 
 def _forget_parent() -> None:
-    """Forget the parent's threads: a forked process has its lists, but none of its threads."""
+    """Clear the registries in a forked process, which has none of the parent's threads."""
     global _lock
     _lock = threading.Lock()
     _workers.clear()

@@ -1,6 +1,6 @@
-"""The table of jobs on disk: it outlives sessions and processes, and every process reads and writes it.
+"""The table of jobs on disk, shared by all sessions and processes, and the processes that own jobs.
 
-SQLite in WAL mode, with the schema that is written here. A file of another schema is put aside, not converted.
+SQLite in WAL mode. A file with another schema version is renamed, not converted.
 """
 
 from __future__ import annotations
@@ -11,24 +11,28 @@ import dataclasses
 import functools
 import json
 import os
+import socket
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
 import sqlalchemy as sa
 from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLAlchemyError
 
 from cache import is_damage
 from engine.errors import ExegesisError
-from engine.jobs.process import Process, is_alive, this_process
 from engine.sqlite import sqlite_engine
 
 SCHEMA = 1
 ACTIVE = ("queued", "running")
 STATES = (*ACTIVE, "done", "failed", "cancelled", "interrupted")
 _BUSY_SECONDS = 10.0
+HEARTBEAT_SECONDS = 2.0
+_SILENT_SECONDS = 60.0
+_SAME_START_SECONDS = 2.0
 _SPECS_REMEMBERED = 24
 
 _metadata = sa.MetaData()
@@ -71,8 +75,43 @@ failures = sa.Table(
 _WITHOUT_SPEC = [column for column in jobs.c if column is not jobs.c.spec]
 
 
+@dataclass(frozen=True)
+class Process:
+    """A process by its host, pid and start time (seconds since 1970), which tells reused pids apart."""
+
+    host: str
+    pid: int
+    started: float
+
+
+def this_process() -> Process:
+    """The current process."""
+    return process_of(os.getpid())
+
+
+@functools.cache
+def process_of(pid: int) -> Process:
+    """The process with this pid on this machine."""
+    return Process(socket.gethostname(), pid, psutil.Process(pid).create_time())
+
+
+def is_alive(process: Process, heartbeat: float) -> bool:
+    """Whether the process is running; on another machine, whether its heartbeat is recent."""
+    if process.host != socket.gethostname():
+        return time.time() - heartbeat < _SILENT_SECONDS
+    if process.pid == os.getpid():
+        return abs(this_process().started - process.started) < _SAME_START_SECONDS
+    try:
+        running = psutil.Process(process.pid)
+        if running.status() == psutil.STATUS_ZOMBIE:
+            return False
+        return abs(running.create_time() - process.started) < _SAME_START_SECONDS
+    except psutil.Error:
+        return False
+
+
 class StoredSpec(Mapping[str, Any]):
-    """The specification of a job, read from the table when it is first used: it may name 100,000 examples."""
+    """The specification of a job, read on first use because it may list 100,000 examples."""
 
     def __init__(self, read: Callable[[], dict[str, Any]]) -> None:
         self._read = read
@@ -94,22 +133,22 @@ class StoredSpec(Mapping[str, Any]):
         return f"StoredSpec({self._values!r})" if "_values" in vars(self) else "StoredSpec(not read yet)"
 
     def __deepcopy__(self, memo: dict[int, Any]) -> dict[str, Any]:
-        """A plain dict of its own: what `dataclasses.asdict` makes of a job can be written as JSON."""
+        """A plain dict, so that `dataclasses.asdict` of a job can be written as JSON."""
         return copy.deepcopy(self._values, memo)
 
 
 @dataclass(frozen=True)
 class Job:
-    """A job as it was when it was read. Times are seconds since 1970.
+    """The state of a job when it was read. Times are seconds since 1970.
 
-    `done` units are in the cache or failed; `computed` were computed in the latest run, the others were cached.
-    `seconds_left` is None while it cannot be estimated. `spec` is read when it is first used.
+    `done`: number of cached or failed units; `computed`: of units computed in the latest run. `seconds_left`: None
+    while it cannot be estimated. `spec`: read on first use.
     """
 
     id: int
     kind: str
     title: str
-    spec: Mapping[Any, Any]  # checked at run time, a type of keys would have them read
+    spec: Mapping[Any, Any]  # run-time checks of a key type would read it
     queue: str
     state: str
     total: int
@@ -144,9 +183,9 @@ class UnitFailure:
 
 
 class JobTable:
-    """All jobs of all processes. `status`: empty, or a sentence where they are not stored on disk as they should be.
+    """All jobs of all processes. `status`: empty, or a sentence if they are not stored on disk.
 
-    `at_work`: whether a thread of this process works on a job; without it, all of its running jobs are believed.
+    `at_work`: tells whether a thread of this process runs a job; by default every running job counts.
     """
 
     def __init__(self, path: Path, at_work: Callable[[int], bool] = lambda _: True) -> None:
@@ -166,19 +205,19 @@ class JobTable:
             return self._read(connection, inserted.inserted_primary_key[0])
 
     def get(self, id: int) -> Job:
-        """The job as it is now; one that nobody works on any more is interrupted."""
+        """The current state of a job. Marks an abandoned job as interrupted."""
         with self._begin(reading=True) as connection:
             job = self._read(connection, id)
         return self._with_interruption(job)
 
     def all(self) -> list[Job]:
-        """All jobs, the newest first."""
+        """All jobs, newest first."""
         with self._begin(reading=True) as connection:
             rows = connection.execute(sa.select(*_WITHOUT_SPEC).order_by(jobs.c.id.desc())).mappings().all()
         return [self._with_interruption(self._job(row)) for row in rows]
 
     def next_queued(self, owner: Process, queue: str) -> Job | None:
-        """The job that has waited longest in this process's queue."""
+        """The job that has waited longest in a queue of this process."""
         waiting = _queue_of(owner, queue, "queued")
         with self._begin(reading=True) as connection:
             row = (
@@ -197,7 +236,7 @@ class JobTable:
             return connection.execute(sa.select(sa.func.count()).where(same & ahead)).scalar_one()
 
     def move(self, id: int, states: Iterable[str], **values: Any) -> bool:
-        """Set `values` if the job is in one of `states`: one atomic step, so that only one process does it."""
+        """Set `values` atomically if the job is in one of `states`. Returns whether it was."""
         with self._begin() as connection:
             moved = connection.execute(
                 sa.update(jobs).where((jobs.c.id == id) & jobs.c.state.in_(states)).values(**values)
@@ -205,7 +244,7 @@ class JobTable:
             return moved.rowcount == 1
 
     def queue_again(self, id: int, states: Iterable[str], queue: str, owner: Process) -> bool:
-        """Put a job that is over at the end of a queue, as if new; True for the one process that did it."""
+        """Put a finished job at the end of a queue. Returns True in the one process that did it."""
         now = time.time()
         fresh = {"error": "", "note": "", "failed": 0, "finished": None, "cancel_requested": False}
         times = {"queued": now, "heartbeat": now, "seconds_left": None}
@@ -216,14 +255,14 @@ class JobTable:
         return True
 
     def start(self, id: int, owner: Process) -> bool:
-        """Mark a waiting job as running in the owner's process; True for the process that did it."""
+        """Mark a queued job as running. Returns True in the one process that did it."""
         now = time.time()
         return self.move(
             id, ["queued"], state="running", started=now, heartbeat=now, computed=0, **_owner_columns(owner)
         )
 
     def beat(self, id: int) -> None:
-        """Note that the process is alive."""
+        """Update the heartbeat."""
         self.move(id, ["running"], heartbeat=time.time())
 
     def cancel_requested(self, id: int) -> bool:
@@ -247,7 +286,7 @@ class JobTable:
         return [UnitFailure(row["key"], row["label"], row["error"]) for row in rows]
 
     def forget(self, id: int) -> bool:
-        """Take a job that is over off the list. Its results stay in the cache."""
+        """Remove a finished job from the list. Its results stay in the cache."""
         with self._begin() as connection:
             deleted = connection.execute(sa.delete(jobs).where((jobs.c.id == id) & jobs.c.state.not_in(ACTIVE)))
             if deleted.rowcount:
@@ -279,26 +318,26 @@ class JobTable:
         why = self._reason_abandoned(job)
         if not why:
             return job
-        error = f"{why} Resume it: what is finished is not computed again."
+        error = f"{why} Resume the job: finished parts are not computed again."
         values: dict[str, Any] = {"state": "interrupted", "error": error}
         values |= {"finished": job.heartbeat, "seconds_left": None}
-        # `queued` is another after a resume: a job that somebody took up since it was read is left alone.
+        # `queued` changes on resume: a job that was resumed since it was read is left alone.
         same = (jobs.c.id == job.id) & (jobs.c.state == job.state) & (jobs.c.queued == job.queued)
         try:
             with self._begin() as connection:
                 connection.execute(sa.update(jobs).where(same).values(**values))
                 return self._read(connection, job.id)
-        except ExegesisError:  # reading goes on where nothing can be written
+        except ExegesisError:  # the table is read-only
             return dataclasses.replace(job, **values)
 
     def _reason_abandoned(self, job: Job) -> str:
-        """The reason why no process works on an active job; empty if one does or will."""
+        """The reason why an active job is abandoned; empty if a process runs it or will."""
         if job.is_over:
             return ""
         if not is_alive(job.owner, job.heartbeat):
-            return "The process that worked on it ended."
+            return "The process that ran it ended."
         if job.state == "running" and job.owner == this_process() and not self._at_work(job.id):
-            return "Its end could not be written to the list of jobs."
+            return "Its result could not be written to the list of jobs."
         return ""
 
     @contextlib.contextmanager
@@ -309,7 +348,7 @@ class JobTable:
         except (SQLAlchemyError, UnicodeDecodeError) as error:
             if isinstance(error, IntegrityError) or not is_damage(_driver_error(error), self.path):
                 raise ExegesisError(f"The list of jobs {self.path} cannot be used: {_cause(error)}.") from error
-            if self._inode == _inode(self.path):  # else another process has put it aside
+            if self._inode == _inode(self.path):  # else another process has renamed it
                 self._engine.dispose()
                 self._engine = self._start_anew()
             raise ExegesisError(f"{self.status} Try again.") from error
@@ -346,11 +385,15 @@ class JobTable:
             engine = self._prepared(_engine(f"sqlite:///{self.path}"))
         except (OSError, DatabaseError, UnicodeDecodeError) as error:
             return self._in_memory(str(error))
-        self.status = f"The list of jobs was damaged or of another version: it is now {aside}, and a new one begun."
+        self.status = (
+            f"The list of jobs was damaged or has another version. It was renamed to {aside}; a new list was started."
+        )
         return engine
 
     def _in_memory(self, reason: str) -> sa.Engine:
-        self.status = f"The list of jobs {self.path} cannot be written ({reason}): it ends with this process."
+        self.status = (
+            f"The list of jobs {self.path} cannot be written ({reason}). Jobs are lost when this process ends."
+        )
         return self._prepared(_engine("sqlite://"))
 
 

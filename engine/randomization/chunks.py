@@ -1,7 +1,6 @@
-"""The work on one model: its private copy is randomized stage by stage, and explained by all methods each time.
+"""The work on one model: randomize a private copy stage by stage, and explain it by all methods each time.
 
-What is computed and cached together is a chunk: one stage's maps of a few examples by one method, or its predictions
-of them.
+The unit of computing and caching is a chunk: the maps of a few examples by one method at one stage, or the predictions.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.data.sources import SourceExample
-from engine.errors import ExegesisError
+from engine.errors import ExegesisError, unknown
 from engine.experiments.sample import Sample, bisect_failures, error_line
 from engine.explain import method_key, predict_encoded, require_finite
 from engine.input_kinds import load_classifier
@@ -30,33 +29,33 @@ from engine.params import as_plain, from_mapping
 from engine.progress import check_cancelled
 from engine.randomization.model_copy import ModelCopy
 from engine.randomization.plan import RandomizationPlan
-from engine.randomization.stages import ORIGINAL, is_baseline, stages_of
+from engine.randomization.result import ORIGINAL, Stage, is_baseline, stages_of
 from engine.registry import explainer
 from engine.removal_operators import keyed_params
-from engine.result import Prediction, Token
+from engine.result import Explanation, Prediction, Provenance, Token
 from engine.serialization import unpack_prediction
 from engine.store import result_store
 from engine.task import Attribution, Task, TaskItem
 
 VERSION = 1
-"""Raised whenever the numbers of a map or a prediction change."""
+"""Incremented whenever the numbers of a map or a prediction change."""
 PREDICTION = ""
-"""Stands for the predictions where a method is named."""
+"""The method of chunks of predictions."""
 CHUNK_SIZE = 16
-"""Examples of a chunk: neighbors by length, so that little of a pass is padding. A killed run loses one chunk."""
+"""Examples in a chunk, of similar length to save padding. An interrupted run loses at most one chunk."""
 REMEMBERED = 128
-"""Inputs that are held as the model reads them: pictures are large."""
+"""Encoded inputs in memory: images are large."""
 
 Setting = tuple[tuple[str, ...], int]
-"""What is random, and the seed of it."""
+"""The randomized parts and the seed."""
 Scores = Float[np.ndarray, "seq"]
 
 
 @dataclass(frozen=True)
 class Chunk:
-    """`parts`: what is random, in the order of a cascade. `seed`: of the randomization, 0 where nothing is.
+    """A piece of work. `parts`: the randomized parts in cascade order. `seed`: of the randomization, 0 without one.
 
-    `indices`: the examples' places in the data set. `method`: of the maps, or `PREDICTION`. `key`: in the cache.
+    `indices`: of the examples in the data set. `method`: of the maps, or `PREDICTION`. `key`: in the cache.
     """
 
     parts: tuple[str, ...]
@@ -67,13 +66,13 @@ class Chunk:
 
     @property
     def stage(self) -> tuple[tuple[str, ...], int, tuple[int, ...]]:
-        """Chunks that share this share a model and examples."""
+        """The randomized model and the examples."""
         return self.parts, self.seed, self.indices
 
 
 @dataclass(frozen=True)
 class ChunkMaps:
-    """Scores by example, special tokens included; `failed`: why an example has none."""
+    """Scores by example, including special tokens. `failed`: reasons of the examples without scores."""
 
     scores: Mapping[int, Scores]
     failed: Mapping[int, str] = field(default_factory=dict)
@@ -85,7 +84,7 @@ class ChunkMaps:
 
 @dataclass(frozen=True)
 class ModelInput:
-    """An example as a model reads it, whatever its weights: what a map is drawn on. `grid`: None for a text."""
+    """An example as the model reads it, independent of its weights. `grid`: None for a text."""
 
     tokens: tuple[Token, ...]
     grid: tuple[int, int] | None
@@ -93,15 +92,15 @@ class ModelInput:
 
     @property
     def features(self) -> np.ndarray:
-        """Positions that are ranked: all but the special ones."""
+        """The ranked positions: all but special tokens."""
         return np.flatnonzero([not token.special for token in self.tokens])
 
 
 @dataclass(frozen=True)
 class ChunkPredictions:
-    """Predictions by example; of the model as it is also how it reads them. `failed`: why an example has none.
+    """Predictions by example; `inputs` only for the original model. `failed`: reasons of examples without one.
 
-    `lasting`: all that failed cannot be read, which it never can. Otherwise another try may succeed.
+    `lasting`: whether all failures are unreadable examples; other failures may succeed when retried.
     """
 
     predictions: Mapping[int, Prediction]
@@ -122,7 +121,7 @@ ChunkResult = ChunkMaps | ChunkPredictions
 
 
 def find_chunk(chunk: Chunk) -> ChunkResult | None:
-    """The cached result of a chunk, None where there is none."""
+    """The cached result of a chunk, or None."""
     entry = result_store().get(chunk.key)
     if entry is None:
         return None
@@ -142,10 +141,7 @@ def find_chunk(chunk: Chunk) -> ChunkResult | None:
 
 
 class ModelWork:
-    """The work of one plan on one model. `faults`: why an example of the data set cannot be read.
-
-    `batches`: the examples of a chunk, by their places in the data set.
-    """
+    """The work of one plan on one model. `faults`: reasons of unreadable examples. `batches`: indices by chunk."""
 
     def __init__(self, plan: RandomizationPlan, model: str, sample: Sample) -> None:
         self.plan, self.model, self.sample = plan, model, sample
@@ -160,7 +156,7 @@ class ModelWork:
         self._encoded: Callable[[AnyClassifier, int], EncodedInput] = lru_cache(maxsize=REMEMBERED)(self._encode)
 
     def _read_all(self) -> dict[int, str]:
-        """The keys of examples by their places in the data set."""
+        """The keys of the examples by index."""
         keys = {}
         for one in (one for group in self.sample.groups() for one in group):
             if isinstance(one, SourceExample):
@@ -175,7 +171,7 @@ class ModelWork:
         return [(ORIGINAL, 0), *dict.fromkeys(settings)]
 
     def chunk(self, setting: Setting, indices: tuple[int, ...], method: str) -> Chunk:
-        """Reads the model's files, never loads it. Nothing in the key can be taken for the model as it is."""
+        """The chunk with its key. Reads the model's files but does not load it."""
         parts, seed = setting
         parts_of_key = {
             "kind": "randomized",
@@ -207,7 +203,7 @@ class ModelWork:
                 yield from self.chunks(setting, indices)
 
     def do(self, chunks: Sequence[Chunk]) -> dict[str, ChunkResult]:
-        """The results of chunks by key, cached or computed; stored unless an example failed that may succeed later."""
+        """The results of chunks by key, cached or computed. Results with temporary failures are not stored."""
         results: dict[str, ChunkResult] = {}
         for _, same in itertools.groupby(chunks, key=lambda chunk: chunk.stage):
             own = list(same)
@@ -216,13 +212,13 @@ class ModelWork:
         return results
 
     def check_untouched(self) -> None:
-        """Refuse to go on where the loaded model is no longer what it was."""
+        """Raise if the loaded model has changed."""
         if self._copy is not None:
             with runtime.turn():
                 self._copy.check_untouched()
 
     def original(self, indices: tuple[int, ...]) -> ChunkPredictions:
-        """The predictions of the model as it is, with what its inputs look like to it."""
+        """The predictions and inputs of the original model."""
         if indices not in self._originals:
             chunk = self.chunk((ORIGINAL, 0), indices, PREDICTION)
             result = self.do([chunk])[chunk.key]
@@ -231,8 +227,9 @@ class ModelWork:
         return self._originals[indices]
 
     def _compute(self, missing: Sequence[Chunk]) -> dict[str, ChunkResult]:
-        """Compute chunks of one stage and the same examples. The turn is given back after each method; methods of
-        attention take it together, so that they share their passes.
+        """Compute chunks of one stage and the same examples.
+
+        The device is released after each method; attention methods run together and share forward passes.
         """
         apart = [[chunk] for chunk in missing if not self._reads_attention(chunk.method)]
         together = [chunk for chunk in missing if self._reads_attention(chunk.method)]
@@ -241,7 +238,7 @@ class ModelWork:
             check_cancelled()
             first = group[0]
             original = None if not first.parts and first.method == PREDICTION else self.original(first.indices)
-            # Lent between two chunks: what is randomized is a copy, which nobody else sees.
+            # The device is lent between two chunks: only a private copy is randomized.
             with runtime.turn(lends=True), self._own_copy().randomized(first.parts, first.seed) as model:
                 if first.method == PREDICTION:
                     results |= self._predict(model, first, original)
@@ -299,7 +296,7 @@ class ModelWork:
         return maps
 
     def _run(self, model: AnyClassifier, method: str, items: list[TaskItem]) -> list[Attribution]:
-        """An ensemble's members are run on the same model, never taken from the cache."""
+        """Run a method. Members of an ensemble run on the same model, without the cache."""
         known = explainer(method, self.plan.kind)
         params = known.resolve(self.plan.params_of(method), self.model)
         attributions = known.function(Task(model, items, lambda member: self._run(model, member, items)), params)
@@ -307,7 +304,7 @@ class ModelWork:
         return attributions
 
     def _seed(self, chunk: Chunk) -> int:
-        """The seed of a method: the same at all stages, but a random order is drawn anew at each."""
+        """The seed of a method: the same at all stages, except for baselines."""
         if not chunk.parts or not is_baseline(chunk.method, self.plan.kind):
             return self.plan.seed
         stage = {"kind": "random order", "stage": [list(chunk.parts), chunk.seed]}
@@ -320,7 +317,7 @@ class ModelWork:
         return known.family == "attention" and not known.differentiable
 
     def _inputs(self, model: AnyClassifier, indices: Sequence[int], failed: dict[int, str]) -> dict[int, EncodedInput]:
-        """Examples as the model reads them, which does not depend on its weights. `failed`: takes the reasons."""
+        """The encoded examples. `failed` receives the reasons of those that cannot be encoded."""
         inputs = {}
         for index in indices:
             try:
@@ -334,7 +331,7 @@ class ModelWork:
 
 
 def _joined(parts: Sequence[ChunkMaps]) -> ChunkMaps:
-    """Maps of different examples."""
+    """Join the maps of different examples."""
     return ChunkMaps(
         {index: scores for part in parts for index, scores in part.scores.items()},
         {index: why for part in parts for index, why in part.failed.items()},
@@ -349,3 +346,88 @@ def _predictions(model: AnyClassifier, inputs: list[EncodedInput]) -> list[Predi
 
 def _model_input(coded: EncodedInput) -> ModelInput:
     return ModelInput(coded.tokens, coded.grid, coded.truncated)
+
+
+@dataclass(frozen=True)
+class StageMaps:
+    """The results of one example at one stage. `stage`: None for the original model. `prediction`: at this stage.
+
+    `maps`: by method, explanations of the class that the original model predicts; failed methods are missing.
+    """
+
+    stage: Stage | None
+    prediction: Prediction
+    maps: dict[str, Explanation]
+
+
+def stage_maps(
+    plan: RandomizationPlan, model: str, sample: Sample, index: int, seed: int | None = None
+) -> list[StageMaps]:
+    """The cached results of one example: the original model, then the stages in the order of `stages_of`.
+
+    `index`: of the example in the data set, one of `ModelRandomization.examples`. `seed`: of the randomization, the
+    first one if None. No model is loaded. Raises for an example or a seed that is not in the plan.
+    """
+    reader = _Reader(plan, model, sample, index)
+    seed = plan.seed if seed is None else seed
+    if seed not in plan.all_seeds:
+        raise unknown("seed", seed, map(str, plan.all_seeds))
+    original = reader.predictions((ORIGINAL, 0))
+    if original is None:
+        return []
+    settings = [(None, (ORIGINAL, 0)), *((stage, (stage.parts, seed)) for stage in reader.work.stages)]
+    each = (reader.stage(stage, setting, original) for stage, setting in settings)
+    return [one for one in each if one is not None]
+
+
+class _Reader:
+    """Reads the cached results of one example on one model."""
+
+    def __init__(self, plan: RandomizationPlan, model: str, sample: Sample, index: int) -> None:
+        self.plan, self.model, self.index = plan, model, index
+        self.work = ModelWork(plan, model, sample)
+        own = next((indices for indices in self.work.batches if index in indices), None)
+        if own is None:
+            raise ExegesisError(f"example {index}: is not one of the examples of this run.")
+        self.indices = own
+
+    def predictions(self, setting: Setting) -> ChunkPredictions | None:
+        """The predictions of the chunk, None if it has none for the example."""
+        result = find_chunk(self.work.chunk(setting, self.indices, PREDICTION))
+        return result if isinstance(result, ChunkPredictions) and self.index in result.predictions else None
+
+    def stage(self, stage: Stage | None, setting: Setting, original: ChunkPredictions) -> StageMaps | None:
+        own = self.predictions(setting)
+        if own is None:
+            return None
+        prediction, maps = own.predictions[self.index], dict[str, Explanation]()
+        for method in self.plan.methods_with_baselines:
+            result = find_chunk(self.work.chunk(setting, self.indices, method))
+            if isinstance(result, ChunkMaps) and self.index in result.scores:
+                scores = result.scores[self.index]
+                note = () if stage is None else (f"Randomized model: {stage.words}, seed {setting[1]}.",)
+                maps[method] = self._explanation(method, scores, prediction, original, note)
+        return StageMaps(stage, prediction, maps)
+
+    def _explanation(
+        self, method: str, scores: Scores, prediction: Prediction, original: ChunkPredictions, notes: tuple[str, ...]
+    ) -> Explanation:
+        read, target = original.inputs[self.index], original.predictions[self.index].index
+        known = explainer(method, self.plan.kind)
+        params = as_plain(from_mapping(known.params, self.plan.params_of(method), method))
+        provenance = Provenance(
+            self.model, catalog.revision(self.model), method, known.version, params, target,
+            prediction.labels[target], self.plan.seed, self.plan.dtype, runtime.device_type(),
+        )  # fmt: skip
+        return Explanation(
+            tokens=read.tokens,
+            scores=scores,
+            prediction=prediction,
+            provenance=provenance,
+            evaluations=0,
+            seconds=0.0,
+            notes=notes,
+            truncated=read.truncated,
+            cached=True,
+            grid=read.grid,
+        )

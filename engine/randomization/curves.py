@@ -1,7 +1,7 @@
-"""Curves of a check, the verdict on each method that follows from them, and which examples changed most.
+"""The curves of a randomization, the verdict on each method, and the examples that changed most.
 
-A curve is a mean over examples at each stage, with its 95% interval and what was left out. A verdict is given from
-intervals and never from means alone.
+A curve is the mean over examples at each stage with its 95% interval and the number of missing values. Verdicts follow
+from intervals, never from means alone.
 """
 
 from __future__ import annotations
@@ -16,34 +16,41 @@ from jaxtyping import Float
 
 from engine.metrics.results import Interval, interval
 from engine.randomization.plan import MODES, RandomizationPlan
-from engine.randomization.result import MEASURES, PREDICTIONS, ModelRandomization, RandomizationResult
-from engine.randomization.stages import Stage, is_baseline, not_applicable
+from engine.randomization.result import (
+    MEASURES,
+    PREDICTIONS,
+    ModelRandomization,
+    RandomizationResult,
+    Stage,
+    is_baseline,
+    not_applicable,
+)
 
-NO_ANSWER = "the randomized model gives no answer that is a number"
+NO_ANSWER = "the prediction of the randomized model is not a number"
 NEAR_ZERO = 0.2
-"""Correlations up to this count as none: over 25 tokens, chance alone reaches it in a sixth of all maps."""
+"""Correlations up to this count as zero: with 25 tokens, chance alone reaches it in a sixth of all maps."""
 HIGH = 0.7
 UNMOVED = 0.95
-"""From here on a map is as good as the same."""
+"""Correlations from this on count as unchanged."""
 FEW = 5
-"""Examples below which nothing is said."""
+"""Examples with a correlation that a verdict needs."""
 SAME_CLASS = 0.9
-"""Where more predictions than this keep their class at every stage, the model did not change, and no map is tested."""
+"""If more predictions than this keep their class at every stage, the model did not change and nothing is tested."""
 KINDS = ("at_once", "falls", "partly", "high", "invariant", "unsure", "no_order", "same_model", "baseline")
-"""Falls to about zero at the first stage and stays there; only later; in part; stays high; does not move at all."""
+"""The first five: falls to zero at the first stage; falls later; falls partly; stays high; does not change."""
 ORDERS = ("index", "most", "least")
-"""As in the data set; the most changed first; the least changed first."""
+"""Data set order; most changed first; least changed first."""
 
 Outcome = tuple[str, bool | None, str]
-"""Kind, whether it passes, and the reason of a verdict."""
+"""Kind of a verdict, whether it passes, and the reason."""
 
 
 @dataclass(frozen=True)
 class CurvePoint:
-    """A mean over `n` examples, each of which counts by its mean over the seeds; None where no example has a value.
+    """The mean over `n` examples of each example's mean over the seeds; None if no example has a value.
 
-    `interval`: over examples, given these seeds. `by_seed`: the mean of each randomization alone, None where none:
-    how far they lie apart is what another randomization would change. `skipped`: maps (an example at a seed) without a
+    `interval`: over examples, given these seeds. `by_seed`: the mean of each randomization, None if undefined; their
+    spread shows the effect of another randomization. `skipped`: the number of maps (an example at a seed) without a
     value, by reason.
     """
 
@@ -56,20 +63,20 @@ class CurvePoint:
 
     @property
     def low(self) -> float:
-        """The lower end of the interval; the value where there is none."""
+        """The lower end of the interval, or the value."""
         return self.interval[0] if self.interval else float(self.value or 0.0)
 
     @property
     def high(self) -> float:
-        """The upper end of the interval; the value where there is none."""
+        """The upper end of the interval, or the value."""
         return self.interval[1] if self.interval else float(self.value or 0.0)
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One metric along the stages of a mode. `method`: empty of the prediction.
+    """A metric by the stages of a mode. `method`: empty for predictions.
 
-    `start`: the value on the model as it is: 1 of a likeness, the mean probability of the class, no class changed.
+    `start`: the value on the original model: 1 for a similarity, the mean probability of the class, 0 changed classes.
     """
 
     model: str
@@ -82,7 +89,7 @@ class Curve:
 
 
 def curves_of(result: ModelRandomization, seed: int = 0) -> list[Curve]:
-    """The curves of each mode, method and measure with a value or a reason for none; then those of the predictions."""
+    """The curves of each mode: those of each method and measure, then those of the predictions."""
     return [
         curve
         for mode in dict.fromkeys(stage.mode for stage in result.stages)
@@ -131,7 +138,7 @@ def _point(
 
 
 def _means(values: Float[np.ndarray, "seed example"]) -> Float[np.ndarray, "example"]:
-    """The means over the seeds at which an example has a value: each has one at least."""
+    """The mean of each example over the seeds with a value; there is at least one."""
     having = np.isfinite(values)
     return np.where(having, values, 0.0).sum(0) / having.sum(0)
 
@@ -150,8 +157,10 @@ def _skipped(result: ModelRandomization, stage: int, method: str) -> dict[str, i
 
 @dataclass(frozen=True)
 class Verdict:
-    """`kind`: one of `KINDS`. `passes`: whether it depends on the parameters as an explanation should; None where that
-    cannot be judged. `still`: at how many first stages the map was as good as the same. `reason`: for people.
+    """The verdict on a method.
+
+    `kind`: one of `KINDS`. `passes`: whether its maps depend on the model's parameters as they should; None if
+    undecided or not applicable. `still`: number of first stages with an unchanged map. `reason`: for people.
     """
 
     method: str
@@ -162,65 +171,67 @@ class Verdict:
 
 
 def judge(signed: Curve, sizes: Curve | None = None, kind: str = "text") -> Verdict:
-    """The verdict on a method, by its curve of Spearman's rho in the cascading mode and that of the absolute scores.
+    """Judge a method by its curves of Spearman's rho in the cascading mode, of signed and of absolute scores (`sizes`).
 
-    At a stage the correlation is about zero where the upper end of its 95% interval is at most `NEAR_ZERO`, high where
-    the lower end is at least `HIGH`. Where signs become random and sizes do not, the method keeps a part of its map:
-    it does not pass. An independent randomization shows where a method looks; it is not judged.
+    A correlation is about zero if the upper end of its 95% interval is at most `NEAR_ZERO`, and high if the lower end
+    is at least `HIGH`. A method whose signs become random while the order of its absolute scores remains does not
+    pass. The independent mode is not judged.
     """
     points = [point for point in signed.points if point.value is not None]
     still = next((place for place, point in enumerate(points) if point.low < UNMOVED), len(points))
     if is_baseline(signed.method, kind):
         still = 0
-        outcome: Outcome = "baseline", None, "A random order, drawn anew at each stage: what chance gives."
+        outcome: Outcome = "baseline", None, "A random ranking, drawn anew at each stage: the level of chance."
     elif not points:
         reasons = {why for point in signed.points for why in point.skipped}
         outcome = "no_order", None, f"No correlation at any stage: {'; '.join(sorted(reasons))}."
     elif points[-1].n < FEW:
         few = "1 example has" if points[-1].n == 1 else f"{points[-1].n} examples have"
-        outcome = "unsure", None, f"Only {few} a correlation; take more."
+        outcome = "unsure", None, f"Only {few} a correlation; a verdict needs at least {FEW}."
     elif still == len(points):
-        outcome = "invariant", False, f"Its maps stay the same to the end {_at(points[-1])}."
+        outcome = "invariant", False, f"Its maps do not change {_at(points[-1])}."
     else:
         outcome = _outcome(points, sizes, still)
     name, passes, reason = outcome
     if why_not := not_applicable(signed.method, kind):
-        passes, reason = None, f"{reason} The check is not meant for it: {why_not}."
+        passes, reason = None, f"{reason} The check does not apply: {why_not}."
     return Verdict(signed.method, name, passes, still, reason)
 
 
 def _outcome(points: Sequence[CurvePoint], sizes: Curve | None, still: int) -> Outcome:
-    """The outcome by the last stage, and by all stages where that is about zero."""
+    """The outcome by the last stage, and if that is about zero, by all stages."""
     last, unmoved = points[-1], ""
     if still:
-        many = "the first randomized part changes" if still == 1 else f"the first {still} randomized parts change"
-        unmoved = f" But {many} next to nothing in it."
+        many = "first randomized part" if still == 1 else f"first {still} randomized parts"
+        unmoved = f" The {many} hardly changed it."
     if last.high <= NEAR_ZERO:
         last_size = sizes.points[-1] if sizes is not None and sizes.points else None
         if last_size is not None and last_size.value is not None and last_size.low > NEAR_ZERO:
             kept = _at(last_size)
-            return "partly", False, f"Its signs become random, but the order of its sizes stays {kept}."
+            return (
+                "partly",
+                False,
+                f"Its signs become random, but the order of its absolute scores stays similar {kept}.",
+            )
         if all(point.high <= NEAR_ZERO for point in points):
-            where = f"{_zero(points[0])} from the first stage on {_at(points[0])}"
-            return "at_once", True, f"Its correlation with the original is {where}."
-        return "falls", True, f"Its correlation falls to {_zero(last)} {_at(last)}.{unmoved}"
+            level = "below" if points[0].high < -NEAR_ZERO else "about"
+            return "at_once", True, f"Its correlation is {level} zero from the first stage on {_at(points[0])}."
+        fall = "below" if last.high < -NEAR_ZERO else "to about"
+        return "falls", True, f"Its correlation falls {fall} zero {_at(last)}.{unmoved}"
     if last.low >= HIGH:
-        more = "it shows the input more than what was learned"
-        return "high", False, f"Its correlation is still high {_at(last)}: {more}."
+        return "high", False, f"Its correlation stays high {_at(last)}: it mostly shows the input, not the model."
     if last.low > NEAR_ZERO:
         return "partly", False, f"Its correlation falls, but not to zero {_at(last)}.{unmoved}"
-    why = f"The interval at the end reaches from about zero to more {_at(last)}"
-    return "unsure", None, f"{why}: take more examples or seeds."
-
-
-def _zero(point: CurvePoint) -> str:
-    """Below zero the order is turned round, which is no likeness either, but is not nothing."""
-    return "below zero" if point.high < -NEAR_ZERO else "about zero"
+    return (
+        "unsure",
+        None,
+        f"Its final interval includes zero and higher values {_at(last)}. Use more examples or seeds.",
+    )
 
 
 def _at(point: CurvePoint) -> str:
     value, low, high = map(_hundredths, (point.value or 0.0, point.low, point.high))
-    return f"({value}, 95% from {low} to {high}, with {point.stage.words})"
+    return f"({value}, 95% interval {low} to {high}, {point.stage.words})"
 
 
 def _hundredths(value: float) -> str:
@@ -229,9 +240,9 @@ def _hundredths(value: float) -> str:
 
 
 def verdicts_of(result: ModelRandomization, kind: str = "text", seed: int = 0) -> list[Verdict]:
-    """The verdict on each method on one model; none where it was not randomized in a cascade.
+    """The verdict on each method on one model; empty without the cascading mode.
 
-    Where the model answers as before at every stage, that is said in place of a verdict on a method.
+    If the predictions do not change at any stage, every verdict says so instead.
     """
     same = _same_class(result)
     curves = {(one.mode, one.method, one.metric): one for one in curves_of(result, seed)}
@@ -239,8 +250,8 @@ def verdicts_of(result: ModelRandomization, kind: str = "text", seed: int = 0) -
     verdicts = [judge(signed, sizes, kind) for signed, sizes in named if signed is not None]
     if same is None or same <= SAME_CLASS:
         return verdicts
-    why = f"The model answers as before: at every stage at least {same:.0%} of the predictions keep their class."
-    untested = {"kind": "same_model", "passes": None, "reason": f"{why} So nothing is learned about this method."}
+    why = f"At least {same:.0%} of the predictions keep their class at every stage, so the method is not tested."
+    untested = {"kind": "same_model", "passes": None, "reason": why}
     return [one if one.kind == "baseline" else replace(one, **untested) for one in verdicts]  # type: ignore[arg-type]
 
 
@@ -255,9 +266,9 @@ def _same_class(result: ModelRandomization) -> float | None:
 def changes_of(
     result: ModelRandomization, method: str, mode: str, stage: int, measure: str
 ) -> Float[np.ndarray, "example"]:
-    """The similarity of each example's map to the original: a mean over seeds and stages, NaN without a value.
+    """The similarity of each example's map to the original: the mean over seeds and stages, NaN if undefined.
 
-    `stage`: its number along the curve of that mode, 0 for all of them.
+    `stage`: a stage number of that mode, 0 for all stages.
     """
     which = [at for at, one in enumerate(result.stages) if one.mode == mode and stage in (0, one.number)]
     own = result.likeness[which][:, :, result.methods.index(method), MEASURES.index(measure)]
@@ -268,7 +279,7 @@ def changes_of(
 
 
 def order_examples(result: ModelRandomization, changes: Float[np.ndarray, "example"], order: str) -> list[int]:
-    """The places of the examples in `result.examples`, by one of `ORDERS`; those without a value come last."""
+    """The positions of the examples in `result.examples`, sorted by one of `ORDERS`; NaN comes last."""
     if order == ORDERS[0]:
         return sorted(range(len(result.examples)), key=result.examples.__getitem__)
     keys = changes if order == ORDERS[1] else -changes
@@ -276,7 +287,7 @@ def order_examples(result: ModelRandomization, changes: Float[np.ndarray, "examp
 
 
 def to_json(found: RandomizationResult) -> dict[str, Any]:
-    """The plan, and model by model the curves and a verdict a method: the contract of `exegesis randomize --json`."""
+    """The plan, and for each model the curves and verdicts: the output of `exegesis randomize --json`."""
     return {
         "plan": {**found.plan.as_plain(), "company": list(found.plan.methods_with_baselines)},
         "models": [_model_json(found.plan, one) for one in found.models],
@@ -284,7 +295,7 @@ def to_json(found: RandomizationResult) -> dict[str, Any]:
 
 
 def _model_json(plan: RandomizationPlan, result: ModelRandomization) -> dict[str, Any]:
-    """`failed`: examples of which nothing is known, and why. `curves`: see `_curve_json`."""
+    """`failed`: examples that could not be explained, with the reason."""
     return {
         "model": result.model,
         "dataset": result.dataset,
@@ -297,13 +308,13 @@ def _model_json(plan: RandomizationPlan, result: ModelRandomization) -> dict[str
 
 
 def _curve_json(curve: Curve) -> dict[str, Any]:
-    """`method`: None of the prediction. `start`: the value on the model as it is."""
+    """`method`: None for predictions. `start`: the value on the original model."""
     named = {"mode": curve.mode, "method": curve.method or None, "metric": curve.metric, "start": curve.start}
     return named | {"points": [_point_json(point) for point in curve.points]}
 
 
 def _point_json(point: CurvePoint) -> dict[str, Any]:
-    """`low`, `high`: ends of the 95% interval over examples. `by_seed`: the mean of each randomization alone."""
+    """`low`, `high`: ends of the 95% interval over examples. `by_seed`: the mean of each randomization."""
     low, high = point.interval or (None, None)
     return {
         "stage": point.stage.number,

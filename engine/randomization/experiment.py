@@ -1,4 +1,4 @@
-"""The experiment `randomize` carried out: its examples, units, and what its chunks come to on a model."""
+"""The steps of the experiment `randomize`: its sample, its units, and the result on a model."""
 
 from __future__ import annotations
 
@@ -24,11 +24,12 @@ from engine.randomization.result import (
     MEASURES,
     ModelRandomization,
     RandomizationResult,
+    is_baseline,
     likeness,
     no_order,
+    parts_words,
     rows,
 )
-from engine.randomization.stages import is_baseline, parts_words
 from engine.registry import estimate_rows as evaluations_of
 from engine.registry import explainer
 from engine.result import Prediction
@@ -39,7 +40,7 @@ __all__ = [
 ]  # fmt: skip
 
 VERSIONS = [1, chunk_work.VERSION]
-"""The first is raised whenever the numbers of a measure change."""
+"""The first is incremented whenever the numbers of a measure change."""
 ModelResult = ModelRandomization
 Result = RandomizationResult
 
@@ -52,12 +53,11 @@ def randomize(
     cancel: CancelToken | None = None,
     **more: object,
 ) -> RandomizationResult:
-    """Run every method on every model at every stage, on examples that the seed draws.
+    """Explain a sample of examples with every method at every stage of every model.
 
-    `more`: other fields of the plan. A random order is beside the methods. Chunks of work are cached one by one, so
-    that a stopped run can be continued, and another method, mode or seed costs only itself. An example that
-    fails is left out with the reason. Errors: those of the plan, of a data set that cannot be read, and of a model that
-    cannot be randomized.
+    `more`: other fields of the plan. A random baseline is added. Each chunk of work is cached, so an interrupted run
+    resumes, and another method, mode or seed reuses the rest. Failed examples are left out with the reason. Raises for
+    an invalid plan, an unreadable data set, and a model that cannot be randomized.
     """
     plan = RandomizationPlan(tuple(models), dataset, tuple(methods), **more)  # type: ignore[arg-type]
     result: RandomizationResult = carry_out(plan, report, cancel)
@@ -65,23 +65,23 @@ def randomize(
 
 
 def check(plan: RandomizationPlan) -> None:
-    """Refuse methods none of which depends on the model."""
+    """Raise if no method depends on the model."""
     if all(is_baseline(method, plan.kind) for method in plan.methods):
         raise UsageError(
-            f"methods: {', '.join(plan.methods)} does not depend on the model, so that randomizing it tells nothing. "
-            f"Name one that does, such as {THESIS_METHODS[1]}."
+            f"methods: {', '.join(plan.methods)} does not depend on the model, so the check cannot test it. "
+            f"Add a method that does, such as {THESIS_METHODS[1]}."
         )
 
 
 def sample(plan: RandomizationPlan) -> Sample:
-    """The examples: the same as an evaluation draws with this seed. Errors: those of reading the data set."""
+    """The examples, the same as in an evaluation with this seed. Raises for an unreadable data set."""
     return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
 
 
 def units(plan: RandomizationPlan, sample: Sample) -> Units:
-    """Stage by stage a unit for the predictions of a few examples, and one for their maps by each method.
+    """The units of work: by stage, the predictions of a chunk of examples, and their maps by each method.
 
-    A stage at one seed is a group, for one worker with a randomized copy of its own.
+    Each stage and seed is a group for one worker, which randomizes a copy of its own.
     """
     [model] = plan.models
     work = ModelWork(plan, model, sample)
@@ -109,11 +109,11 @@ def _unit(work: ModelWork, chunk: Chunk, run_batch: Batch) -> WorkUnit:
 def _do(work: ModelWork, chunks: Sequence[Chunk]) -> None:
     for result in work.do(chunks).values():
         for why in result.failed.values() if isinstance(result, ChunkMaps) or not result.lasting else ():
-            raise ExegesisError(why)  # so that the example is tried again
+            raise ExegesisError(why)  # so the example is retried
 
 
 def assemble(plan: RandomizationPlan, sample: Sample, report: Report) -> ModelRandomization:
-    """The result on one model: each chunk, cached or computed, compared with the original."""
+    """Compare each chunk, cached or computed, with the original model."""
     [model] = plan.models
     work = ModelWork(plan, model, sample)
     assembly, settings = _Assembly(work), work.settings()
@@ -132,10 +132,7 @@ def assemble(plan: RandomizationPlan, sample: Sample, report: Report) -> ModelRa
 
 
 class _Assembly:
-    """Compares each map of one model with the original as it comes in, so that it need not be held.
-
-    The chunks of the original model come first.
-    """
+    """Compares each map of one model with the original as it arrives. The chunks of the original model come first."""
 
     def __init__(self, work: ModelWork) -> None:
         self.work, self.methods = work, work.plan.methods_with_baselines
@@ -154,7 +151,7 @@ class _Assembly:
         self.changed = np.zeros(shape, dtype=bool)
 
     def add(self, setting: Setting, results: Mapping[str, ChunkResult]) -> None:
-        """The chunks of one setting on some examples, by method."""
+        """Add the chunks of one setting, by method."""
         for method, result in results.items():
             if not setting[0]:
                 self._add_original(method, result)
@@ -166,7 +163,7 @@ class _Assembly:
                     self._compare(at, method, result)
 
     def result(self) -> ModelRandomization:
-        """The result on the examples that the original model predicts."""
+        """The result on the examples that the original model can predict."""
         work = self.work
         examples = [index for index in work.sample.indices if index in self.predictions]
         places = [self.place[index] for index in examples]
@@ -195,7 +192,7 @@ class _Assembly:
         return known.is_signed(vars(from_mapping(known.params, given, method)))
 
     def _places(self, setting: Setting) -> Iterator[tuple[int, int]]:
-        """The places of the stages, of both modes where they share it, and of the seed of a setting."""
+        """The positions of the stages (in both modes if they share it) and of the seed of a setting."""
         draw = self.work.plan.all_seeds.index(setting[1])
         return ((at, draw) for at, stage in enumerate(self.work.stages) if stage.parts == setting[0])
 
@@ -222,7 +219,7 @@ class _Assembly:
         for index, scores in result.scores.items():
             read, place, before = self.inputs[index], self.place[index], self.originals.get((method, index))
             if before is None:
-                continue  # why is noted already
+                continue  # the reason is noted already
             after = scores[read.features]
             if why := no_order(before, after):
                 self.why[(*at, which, place)] = self._code(why)

@@ -1,9 +1,9 @@
-"""A private copy of a model whose parts can be made random, and the parts: its head, its blocks, its embeddings.
+"""A private copy of a model and its parts that can be randomized: head, blocks and embeddings.
 
-No weight is in two parts. A block is attention and MLP with their LayerNorms. The head is all after the last block, a
-last LayerNorm and a pooler included; the embeddings are all before the first, their LayerNorm included. T5's relative
-position bias, which all blocks share, belongs to the first block: there it is computed and initialized. So to randomize
-T5's first block alone changes the attention of all.
+No weight is in two parts. A block is attention and MLP with their LayerNorms. The head is everything after the last
+block, including a final LayerNorm and a pooler; the embeddings are everything before the first block, including their
+LayerNorm. T5's relative position bias, which all blocks share, belongs to the first block, where it is computed and
+initialized: randomizing only T5's first block changes the attention of all blocks.
 """
 
 from __future__ import annotations
@@ -19,17 +19,17 @@ from cache import key_for
 from engine.errors import ExegesisError
 from engine.lazy import torch
 from engine.models.classifier import AnyClassifier
-from engine.randomization.stages import EMBEDDINGS, HEAD
+from engine.randomization.result import EMBEDDINGS, HEAD
 
 Weights = dict[str, "torch.Tensor"]
-"""By the names of parameters."""
+"""Weights by parameter name."""
 
 
 class ModelCopy:
-    """A copy of one loaded model, for one thread. Only fresh weights take memory: at most as much as the model itself.
+    """A copy of a loaded model for one thread. Only new weights need memory: at most as much as the model itself.
 
-    The loaded model, which other threads use meanwhile, is never written to. What the copy remembers of its passes is
-    forgotten when other parts are randomized, and never mixes with what the loaded model remembers.
+    The loaded model, which other threads may use, is never written to. The copy has its own memo, which is cleared
+    when other parts are randomized.
     """
 
     def __init__(self, model: AnyClassifier) -> None:
@@ -42,9 +42,9 @@ class ModelCopy:
 
     @contextlib.contextmanager
     def randomized(self, parts: Sequence[str], seed: int) -> Iterator[AnyClassifier]:
-        """The copy with these parts as if never trained; afterwards, whatever happens, it is as before.
+        """Yield the copy with these parts reinitialized, and restore it afterwards.
 
-        A part's fresh weights depend on the seed and the part alone. The caller holds the turn.
+        The new weights of a part depend only on the seed and the part. The caller must hold the device.
         """
         wanted = frozenset(parts), seed
         if wanted != self._now:
@@ -56,11 +56,11 @@ class ModelCopy:
             yield self._own
 
     def check_untouched(self) -> None:
-        """Refuse to go on where a weight of the loaded model, or of the copy once it is restored, is another."""
+        """Raise if a weight of the loaded model, or of the restored copy, has changed."""
         if any(fingerprint(module) != self._before for module in (self._loaded.module, self._own.module)):
             raise ExegesisError(
-                f"model {self._loaded.id}: its weights changed while copies of it were randomized. "
-                "Start again, and report this."
+                f"model {self._loaded.id}: its weights changed while a copy was randomized. "
+                "Restart Exegesis and report this error."
             )
 
     def _reinitialized(self, part: str, seed: int) -> Weights:
@@ -70,7 +70,7 @@ class ModelCopy:
 
 
 def weights_of(model: AnyClassifier) -> dict[str, tuple[str, ...]]:
-    """The names of the parameters of each part. Tied ones have one name."""
+    """The parameter names of each part. Tied parameters have one name."""
     names = [name for name, _ in model.module.named_parameters()]
     places = range(len(model.blocks))
     prefixes: dict[str, tuple[str, ...]] = {str(at + 1): (f"{model.adapter.blocks}.{at}.",) for at in places}
@@ -79,23 +79,21 @@ def weights_of(model: AnyClassifier) -> dict[str, tuple[str, ...]]:
     taken = {name for own in by_part.values() for name in own}
     by_part[EMBEDDINGS] = tuple(name for name in names if name not in taken)
     if not len(model.blocks):
-        raise ExegesisError(
-            f"model {model.id}: it has no blocks, so that none can be randomized. Choose another model."
-        )
+        raise ExegesisError(f"model {model.id}: it has no blocks to randomize. Choose another model.")
     empty = [part for part, own in by_part.items() if not own]
     if empty:
-        raise ExegesisError(f"model {model.id}: no weights are known of its part {empty[0]}, so it is not randomized.")
+        raise ExegesisError(f"model {model.id}: its part {empty[0]} has no known weights, so it cannot be randomized.")
     return by_part
 
 
 def copy_of(module: torch.nn.Module) -> torch.nn.Module:
-    """Modules, buffers and configuration of its own, the same parameters: it needs next to no memory."""
+    """Copy modules, buffers and configuration but share the parameters, which needs almost no memory."""
     return copy.deepcopy(module, {id(parameter): parameter for parameter in module.parameters()})
 
 
 @contextlib.contextmanager
 def replace_weights(module: torch.nn.Module, weights: Mapping[str, torch.Tensor]) -> Iterator[None]:
-    """Replace parameters inside the block, also where they are tied, and restore the same objects afterwards."""
+    """Replace parameters inside the block, including tied ones, and restore the same objects afterwards."""
     own = dict(module.named_parameters())
     others = {id(own[name]): torch.nn.Parameter(value, requires_grad=False) for name, value in weights.items()}
     places = [
@@ -123,12 +121,11 @@ def fingerprint(module: torch.nn.Module) -> str:
 
 
 def reinitialize(model: AnyClassifier, part: str, names: Sequence[str], seed: int) -> Weights:
-    """Weights of one part as if it had never been trained, by the model's own initializer, in the model's precision
-    and on its device. The same seed gives the same ones on any device.
+    """Initialize the weights of one part anew with the model's own initializer, precision and device.
 
-    The weights of an adapter were added to its base's when the model was loaded, so that both are gone here. What
-    the initializer does not write is an error, and so is a part that it leaves as it was: a LayerNorm or a bias that
-    training has left where it began stays there, matrices do not.
+    The same seed gives the same weights on any device. The weights of an adapter were merged into the base when the
+    model was loaded, so both are replaced. Raises if the initializer does not set a weight, or leaves the whole part
+    unchanged; single LayerNorms or biases may keep their initial values.
     """
     fresh = _initialize(model, names, seed_of(part, seed))
     unset = [name for name, values in fresh.items() if values.isnan().any()]
@@ -137,18 +134,20 @@ def reinitialize(model: AnyClassifier, part: str, names: Sequence[str], seed: in
     fresh = {name: values.to(model.device, model.dtype) for name, values in fresh.items()}
     own = dict(model.module.named_parameters())
     if all(torch.equal(values, own[name]) for name, values in fresh.items()):
-        raise ExegesisError(f"model {model.id}: its initializer leaves its part {part} as it is, so nothing is shown.")
+        raise ExegesisError(
+            f"model {model.id}: its initializer does not change its part {part}, so it cannot be randomized."
+        )
     return fresh
 
 
 def seed_of(part: str, seed: int) -> int:
-    """The seed for torch: each part has draws of its own, whatever else is randomized with it."""
+    """The seed for torch, specific to the part, whatever else is randomized with it."""
     return int(key_for({"kind": "fresh weights", "part": part, "seed": seed})[:15], 16)
 
 
 def _initialize(model: AnyClassifier, names: Sequence[str], seed: int) -> Weights:
-    # On the CPU in float32, in a copy where they are not numbers yet: so what is not written is seen. New parameters
-    # also lack transformers' mark of what was loaded, for which its initializers do nothing.
+    # On the CPU in float32, in a copy filled with NaN, so that weights that are not set are noticed. New parameters
+    # also lack the mark of loaded weights, which transformers' initializers skip.
     own = dict(model.module.named_parameters())
     blank = {name: torch.full(own[name].shape, torch.nan) for name in names}
     module: Any = copy_of(model.module)
@@ -161,7 +160,7 @@ def _initialize(model: AnyClassifier, names: Sequence[str], seed: int) -> Weight
 
 
 def _whole_modules(module: Any, names: Sequence[str]) -> Iterable[Any]:
-    """The modules all of whose parameters are among these, children before parents, as initializers expect them."""
+    """The modules with all their parameters among these, children before parents, as initializers expect."""
     wanted = set(names)
     known = {id(parameter): name for name, parameter in module.named_parameters()}
     for part in reversed(list(module.modules())):

@@ -11,46 +11,50 @@ from engine.experiments.options import ExperimentPlan
 from engine.params import Plain, option
 
 MODES = ("cascading", "independent")
-"""From the last part down, each stage with all before it; or one part at a time, the others as they were trained."""
+"""Randomize from the last part down, cumulatively; or one part at a time, the others as trained."""
 MODE_TITLES = {MODES[0]: "Cascading", MODES[1]: "Independent"}
 MODE_WORDS = {
-    MODES[0]: "from the last part to the first, each with all before it",
-    MODES[1]: "one part at a time, the others as they were trained",
+    MODES[0]: "randomizes blocks from the last to the first, cumulatively",
+    MODES[1]: "randomizes one block at a time and keeps the others as trained",
 }
 THESIS_METHODS = ("gradient", "gradient_x_input", "integrated_gradients", "attention_mean", "attention_rollout")
+TEXT_METHODS = ("gradient_l2", *THESIS_METHODS[1:])
+"""Preselected for texts, where the signed sum of the gradient is zero on models with layer norm."""
 USUAL_PARAMS: Mapping[str, Mapping[str, Plain]] = {"integrated_gradients": {"steps": "fixed", "n_steps": 33}}
-"""Where a method's own defaults do not suit: steps until the gap is small would not end on random models, where the
-logit hardly moves along the path."""
+"""Where a method's defaults do not suit: on random models the logit hardly changes along the path, so adaptive steps
+would not converge."""
 
 
 @dataclass(frozen=True)
 class RandomizationPlan(ExperimentPlan):
-    """`seeds`: how many times a part is randomized, from `seed` on: seed, seed + 1, ... `head`, `embeddings`: whether
-    these are randomized too, first and last. `params`: of methods, where not as in `USUAL_PARAMS` or at their defaults.
+    """The plan. `seeds`: number of randomizations of each part, with the seeds `seed`, `seed` + 1, ...
+
+    `head`, `embeddings`: whether these are randomized too, first and last. `params`: parameters of methods that differ
+    from `USUAL_PARAMS` and their defaults.
     """
 
     models: tuple[str, ...] = options.models()
     dataset: str = options.dataset()
     methods: tuple[str, ...] = options.methods(THESIS_METHODS, "Or 'all'. [default: five of the thesis]")
     examples: int = options.examples(50)
-    seed: int = options.seed("Draws the examples, and is the first seed of the randomizations.")
+    seed: int = options.seed("Selects the examples, and is the first seed of the randomizations.")
     modes: tuple[str, ...] = option(
         MODES, "cascading: from the last block down; independent: one at a time.", choices=MODES, titles=MODE_TITLES,
         flag="mode", link="mode", metavar="A,B", place="line",
-        about="; ".join(f"{MODE_TITLES[mode]}: {MODE_WORDS[mode]}" for mode in MODES),
+        about="; ".join(f"{MODE_TITLES[mode]} {MODE_WORDS[mode]}" for mode in MODES),
     )  # fmt: skip
     seeds: int = option(
         3, "Randomizations of each part.", low=1, most=100, metavar="K", label="Randomizations", place="top",
         fallback="{} are used.",
-        about="Each part is made random so many times, by different seeds. An example counts by its mean over them.",
+        about="How often each block is randomized, with different seeds. Results are means over them.",
     )  # fmt: skip
     head: bool = option(
-        False, "Randomize what follows the last block too, first.", label="The head too, first",
-        about="All after the last block: a last LayerNorm, a pooler, the classifier.",
+        False, "Also randomize the head, first.", label="Randomize the head first",
+        about="Everything after the last block: a final layer norm, a pooler, the classifier.",
     )  # fmt: skip
     embeddings: bool = option(
-        False, "Randomize the embeddings too, last.", label="The embeddings too, last",
-        about="All before the first block.",
+        False, "Also randomize the embeddings, last.", label="Randomize the embeddings last",
+        about="Everything before the first block.",
     )  # fmt: skip
     split: str | None = options.split()
     dtype: str = options.dtype()
@@ -77,9 +81,9 @@ RANDOMIZE = register(
         doing="randomizing",
         json_help="Print the curves and verdicts as JSON.",
         opens_with={
-            "text": RandomizationPlan(("reviews-minilm",), "reviews", examples=16),
+            "text": RandomizationPlan(("reviews-minilm",), "reviews", TEXT_METHODS, examples=16),
             "image": RandomizationPlan(("scenes-vit",), "scenes", examples=12),
         },
-        method_sets={"The thesis's methods": THESIS_METHODS},
+        method_sets={"Methods of the thesis": THESIS_METHODS},
     )
 )

@@ -1,11 +1,11 @@
-"""The result of a randomization: the similarity of each map to the original at each stage, and the predictions then.
+"""The stages of a randomization, and its result: the similarity of each map to the original, and the predictions.
 
-Maps are compared by rank with sign and without, by their top, and as pictures.
+Maps are compared by rank correlation of signed and absolute scores, by their top scores, and as images.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,38 +15,102 @@ from jaxtyping import Bool, Float, Int
 from engine.experiments.base import ExperimentResult
 from engine.metrics.agreement import TOP_PERCENT
 from engine.metrics.ranking import is_constant, spearman, top_k_overlap
-from engine.randomization.plan import RandomizationPlan
-from engine.randomization.stages import Stage
+from engine.randomization.plan import MODES, RandomizationPlan
+from engine.registry import explainer
+from engine.word_units import BASELINE
 
+HEAD = "head"
+EMBEDDINGS = "embeddings"
+ORIGINAL: tuple[str, ...] = ()
+"""The randomized parts of the original model: none."""
+WHY_NOT = {
+    "perturbation": "it uses only the model's predictions, not its parameters",
+    "ensemble": "some of its members use only the model's predictions",
+}
+"""Why the thesis leaves out the methods of a family."""
 MEASURES = ("spearman", "spearman_abs", "top_k", "ssim")
-"""Spearman's rho with sign and of the absolute scores; the shared part of the top 15%; structural similarity."""
-FLAT_BEFORE = "its map of the model as it is is the same everywhere, so that it has no order"
-FLAT_AFTER = "its map of the randomized model is the same everywhere, so that it has no order"
+"""Spearman's rho of signed and of absolute scores; the shared part of the top 15%; structural similarity."""
+FLAT_BEFORE = "its original map is constant, so it has no ranking"
+FLAT_AFTER = "its map of the randomized model is constant, so it has no ranking"
 WINDOW = 7
 SMALL = (0.01, 0.03)
 """K1 and K2 of Wang et al. (2004)."""
 
 PREDICTIONS = ("probability", "class_changed")
-"""Of the class that the model as it is predicts (of a regression head its score); whether another is predicted."""
+"""Probability of the class that the original model predicts (or the score of a regression); whether it changed."""
 FINE = -1
-"""In `why`: the map has a likeness."""
+"""In `why`: the map has a similarity."""
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "mode": str,
     "block": str, "seed": int, "stage": int,
 }  # fmt: skip
-"""Of the rows. `example`: the place in the data set. `method`: empty of the prediction. `block`: what was randomized
-last, a number from 1, "head" or "embeddings". `stage`: its place along the curve, from 1."""
+"""Columns of the rows. `example`: index in the data set. `method`: empty for predictions. `block`: the part randomized
+last, a number from 1, "head" or "embeddings". `stage`: its position on the curve, from 1."""
 
 Map = Float[np.ndarray, "feature"]
 
 
+@dataclass(frozen=True)
+class Stage:
+    """A point of a curve. `block`: the part randomized last: a block number from 1, "head" or "embeddings".
+
+    `number`: its position on the curve, from 1. `parts`: all randomized parts.
+    """
+
+    mode: str
+    block: str
+    number: int
+    parts: tuple[str, ...]
+
+    @property
+    def words(self) -> str:
+        return f"{parts_words(self.parts)} randomized"
+
+
+def stages_of(plan: RandomizationPlan, blocks: int) -> tuple[Stage, ...]:
+    """The stages of each mode in order. Both modes share the first stage, whose maps are computed once."""
+    order = parts_in_order(blocks, plan.head, plan.embeddings)
+    return tuple(
+        Stage(mode, part, place + 1, order[: place + 1] if mode == MODES[0] else (part,))
+        for mode in plan.modes
+        for place, part in enumerate(order)
+    )
+
+
+def parts_in_order(blocks: int, head: bool, embeddings: bool) -> tuple[str, ...]:
+    """The parts in the order of a cascade, from output to input. Block 1 is the first."""
+    between = [str(number) for number in range(blocks, 0, -1)]
+    return (*([HEAD] if head else []), *between, *([EMBEDDINGS] if embeddings else []))
+
+
+def parts_words(parts: Sequence[str]) -> str:
+    """Parts in words, such as "blocks 4 to 6, the head and the embeddings"."""
+    blocks = sorted(int(part) for part in parts if part.isdecimal())
+    named = [f"the {part}" for part in parts if not part.isdecimal()]
+    if blocks:
+        together = blocks == list(range(blocks[0], blocks[-1] + 1))
+        many = f"{blocks[0]} to {blocks[-1]}" if together else ", ".join(map(str, blocks))
+        named.insert(0, f"block {blocks[0]}" if len(blocks) == 1 else f"blocks {many}")
+    return " and ".join(filter(None, (", ".join(named[:-1]), *named[-1:]))) or "nothing"
+
+
+def not_applicable(method: str, kind: str = "text") -> str:
+    """The reason why the thesis (section 4) leaves out such a method; empty if the check applies to it."""
+    return WHY_NOT.get(explainer(method, kind).family, "")
+
+
+def is_baseline(method: str, kind: str = "text") -> bool:
+    """Whether the method ignores the model. Such a map is drawn anew at each stage and shows the level of chance."""
+    return explainer(method, kind).family == BASELINE
+
+
 @dataclass(frozen=True, eq=False)
 class ModelRandomization:
-    """The result on one model, on `examples` (their places in the data set). The cache holds it field by field.
+    """The result on one model and `examples` (indices in the data set). The cache stores it field by field.
 
-    `likeness`: NaN where there is none. `why`: the place of the reason in `reasons`, or `FINE`. `before`: the
-    probability of the class on the model as it is. `failed`: examples of which nothing is known, and why.
-    `complete`: no map failed, so that none need be tried again.
+    `likeness`: the similarity, NaN if undefined. `why`: index of the reason in `reasons`, or `FINE`. `before`: the
+    probability of the class by the original model. `failed`: reasons by the examples that could not be explained.
+    `complete`: whether no map failed.
     """
 
     model: str
@@ -71,7 +135,7 @@ class ModelRandomization:
         return len({stage.block for stage in self.stages if stage.block.isdecimal()})
 
     def reason(self, stage: int, seed: int, method: int, example: int) -> str:
-        """The reason why there is no likeness; empty where there is one. Arguments are places."""
+        """The reason why a similarity is undefined; empty if it is defined. The arguments are positions."""
         code = int(self.why[stage, seed, method, example])
         return "" if code == FINE else self.reasons[code]
 
@@ -85,12 +149,12 @@ class RandomizationResult(ExperimentResult):
 
     @property
     def rows(self) -> Iterator[dict[str, Any]]:
-        """An observation a row. What has no value has no row: `curves` counts it, with the reason."""
+        """One row per observation. Undefined values have no row; `curves` counts them by reason."""
         return (row for one in self.models for row in rows(one))
 
 
 def rows(found: ModelRandomization) -> Iterator[dict[str, Any]]:
-    """Stage by stage: the predictions, then the maps of each method. `block`: the part that is randomized last."""
+    """The rows by stage: the predictions, then the maps of each method."""
     for at, stage in enumerate(found.stages):
         for draw, seed in enumerate(found.seeds):
             shared = {"mode": stage.mode, "block": stage.block, "seed": seed, "stage": stage.number}
@@ -100,7 +164,7 @@ def rows(found: ModelRandomization) -> Iterator[dict[str, Any]]:
 
 
 def _values(found: ModelRandomization, stage: int, seed: int) -> Iterator[tuple[int, str, str, float]]:
-    """Example, method, metric and value at one stage and seed, by places."""
+    """Example, method, metric and value at one stage and seed."""
     for place, example in enumerate(found.examples):
         if np.isfinite(found.after[stage, seed, place]):
             yield example, "", PREDICTIONS[0], float(found.after[stage, seed, place])
@@ -111,12 +175,12 @@ def _values(found: ModelRandomization, stage: int, seed: int) -> Iterator[tuple[
 
 
 def no_order(before: Map, after: Map) -> str:
-    """The reason why two maps cannot be compared; empty where they can."""
+    """The reason why two maps cannot be compared; empty if they can."""
     return FLAT_BEFORE if is_constant(before) else FLAT_AFTER if is_constant(after) else ""
 
 
 def likeness(before: Map, after: Map, grid: tuple[int, int] | None, signed: bool) -> Float[np.ndarray, "measure"]:
-    """The similarity by each of `MEASURES`, NaN where undefined. Both maps must have an order; a text has no grid."""
+    """The similarity by each of `MEASURES`, NaN if undefined. Neither map may be constant; a text has no grid."""
     rho = spearman(before, after)
     sizes = spearman(np.abs(before), np.abs(after)) if signed else rho
     top = top_k_overlap(before, after, max(1, TOP_PERCENT * len(before) // 100))
@@ -125,11 +189,11 @@ def likeness(before: Map, after: Map, grid: tuple[int, int] | None, signed: bool
 
 
 def ssim(one: Float[np.ndarray, "row column"], other: Float[np.ndarray, "row column"], spread: float) -> float | None:
-    """Structural similarity (Wang et al., 2004, eq. 13), from -1 to 1 for the same picture; None where it is too small.
+    """Structural similarity (Wang et al., 2004, eq. 13), from -1 to 1 for equal maps; None if the map is too small.
 
-    Each map is first divided by its largest size, so that only where it is strong counts, as a person sees it;
-    `spread`: what values then may span, 2 with signs, 1 without. The mean over all square windows of 7 x 7 patches
-    (the largest odd number that fits) that lie inside, with sample variances.
+    Each map is divided by its largest absolute value. `spread`: the range of the values then, 2 for signed maps, else
+    1. The result is the mean over all square windows of 7 x 7 patches (or the largest odd number that fits) inside the
+    map, with sample variances.
     """
     width = min(WINDOW, *(side - (side + 1) % 2 for side in one.shape))
     if width < 3:

@@ -14,8 +14,7 @@ from streamlit.testing.v1 import AppTest
 from components.experiment.runs import AGAIN, spec_of
 from components.experiment.state import plan_of, read_state
 from components.navigation import RANDOMIZATION
-from components.randomization.checks import mark_of
-from components.randomization.view import COMPARE_WITH, SESSION, RandomizationView
+from components.randomization.view import COMPARE_WITH, SESSION, RandomizationView, mark_of
 from engine import jobs
 from engine.models.classifier import AnyClassifier
 from engine.randomization.model_copy import ModelCopy, Weights, reinitialize
@@ -79,7 +78,7 @@ def test_what_is_pressed_is_randomized_shown_and_opens_again_without_a_model(
     page = opened(**link)
     assert jobs.list_jobs() == []
     said = "\n".join(caption.value for caption in page.caption)
-    assert "5 examples, 4 methods, 1 model: 120 maps of 5 random models" in said
+    assert "5 examples, 4 methods, 1 model: 120 maps of 5 randomized models" in said
     press(page, "Randomize")
     finish()
     for name in ("engine.randomization.chunks.load_classifier", "engine.models.loading.load_model"):
@@ -118,7 +117,7 @@ def test_a_vit_of_one_block_has_one_stage(tmp_path: Path) -> None:
     finish()
     html = html_of(opened(**link, seeds="1", mode="independent"))
     assert html.count('<th scope="col">') == 2
-    assert "A verdict needs the cascading mode" in html
+    assert "Verdicts need the cascading mode" in html
 
 
 def test_what_ships_is_offered_beside_a_check_of_ones_own(model: str, tmp_path: Path) -> None:
@@ -128,7 +127,7 @@ def test_what_ships_is_offered_beside_a_check_of_ones_own(model: str, tmp_path: 
     [beside] = [one for one in opened(**link).multiselect if one.label == COMPARE_WITH]
     assert "reviews-minilm on reviews" in beside.options[0]
     assert not beside.disabled
-    assert beside.proto.placeholder == "other finished checks"
+    assert beside.proto.placeholder == "Other finished runs"
 
 
 def test_a_cancelled_check_goes_on_where_it_was(model: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -167,7 +166,7 @@ def test_a_stage_that_gives_no_numbers_is_told_and_can_be_tried_again(
         jobs.run_now(jobs.create("randomize", spec(link)))
     page = opened(**link)
     html = html_of(page)
-    assert f"Some maps failed on {model} and are left out of the numbers" in html
+    assert f"Some maps failed on {model} and are not included" in html
     assert "scores by gradient_l2" in html
     press(page, AGAIN)
     finish()

@@ -114,7 +114,7 @@ def test_a_job_outlives_a_killed_server(start_server: Callable[[str], Server], o
     assert second.home == first.home
     page = open_page(address(second))
     expect_state(page, job, "interrupted")
-    expect(card(page, job)).to_contain_text("The process that worked on it ended.")
+    expect(card(page, job)).to_contain_text("The process that ran it ended.")
     card(page, job).get_by_role("button", name="Resume").click()
     expect_state(page, job, "done")
     expect(card(page, job)).to_contain_text(f"{METHODS * LONG_JOB} of {METHODS * LONG_JOB} parts")

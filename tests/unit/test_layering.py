@@ -36,7 +36,6 @@ LIGHT = (
     "engine.heads.matrices",
     "engine.heads.table",
     "engine.randomization.experiment",
-    "engine.randomization.stage_maps",
     "engine.randomization.curves",
 )
 SHARED_ROOMS = ("browse", "charts", "experiment", "inputs", "widgets")

@@ -11,10 +11,9 @@ from scipy.stats import spearmanr
 
 from engine import shipped
 from engine.experiments.run import finished, sample_of
-from engine.randomization.chunks import ChunkMaps, ModelWork, find_chunk
+from engine.randomization.chunks import ChunkMaps, ModelWork, find_chunk, stage_maps
 from engine.randomization.plan import MODES
 from engine.randomization.result import MEASURES
-from engine.randomization.stage_maps import stage_maps
 from engine.shipped.experiments import RANDOMIZATION_PLANS
 from engine.shipped.make import round_floats
 from engine.store import result_store

@@ -55,7 +55,7 @@ def test_people_read_a_row_a_stage_and_a_verdict_a_method(run: Run, bert: str, t
         "down to head", "down to block 3", "down to block 2", "down to block 1", "block 3", "block 2", "block 1",
     ]  # fmt: skip
     assert "lime: " in told
-    assert "The check is not meant for it: it looks at the model's answers alone, not at its parameters." in told
+    assert "The check does not apply: it uses only the model's predictions, not its parameters." in told
     plain = run("randomize", "--models", bert, "--dataset", data, *ASKED, "--json").json
     [one] = plain["models"]
     assert plain["plan"]["company"] == ["gradient_l2", "lime", "random"]

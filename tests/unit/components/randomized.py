@@ -5,11 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from engine.randomization.plan import RandomizationPlan
-from engine.randomization.result import FINE, MEASURES, ModelRandomization
-from engine.randomization.stages import stages_of
+from engine.randomization.result import FINE, MEASURES, ModelRandomization, stages_of
 
 METHODS = ("gradient_x_input", "gradient")
-FLAT = "its map of the model as it is is the same everywhere, so that it has no order"
+FLAT = "its original map is constant, so it has no ranking"
 PLAN = RandomizationPlan(("model-a",), "reviews", METHODS, examples=3, seeds=2)
 STAGES = stages_of(PLAN, 2)
 EXAMPLES = (4, 1, 9)

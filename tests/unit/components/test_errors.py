@@ -92,11 +92,15 @@ SAFE = {
     ("components/navigation.py", "entry.question"): "the question of one of our pages",
     ("pages/home.py", "f'**{name}**'"): "the name of one of our menus",
     ("components/job_panel.py", "describe_end(last)"): "one of our states, and numbers",
-    ("components/randomization/page.py", "how(results)"): "numbers and our words",
     ("components/experiment/page.py", "page.about"): "our words",
+    ("components/experiment/page.py", "page.advice(state.plan)"): "numbers and our words",
+    ("components/randomization/panels.py", "describe_means(models)"): "numbers and our words",
     ("components/experiment/runs.py", "empty.format(start)"): "our words",
     ("components/experiment/runs.py", "cost(plan, status)"): "numbers",
-    ("components/randomization/page.py", "' '.join([CAUTION, APPLIES, *([ZERO] if flat else [])])"): "our sentences",
+    (
+        "components/randomization/page.py",
+        "' '.join([CAUTION, APPLIES, *([ZERO] if flat else [])])",
+    ): "our sentences",
     (
         "components/randomization/stage_maps.py",
         "f'{BELOW.format(MEASURES[view.measure].lower())} {ENDS[view.scale]}'",

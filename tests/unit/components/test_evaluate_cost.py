@@ -10,8 +10,8 @@ import pytest
 from components.evaluate.cost import cost_text, throughput
 from engine.evaluation.plan import EvaluationPlan
 from engine.jobs import Job
-from engine.jobs.process import Process, this_process
 from engine.jobs.runner import device_queue
+from engine.jobs.table import Process, this_process
 from engine.registry import all_explainers
 from tests.unit.components.test_library import JOB
 

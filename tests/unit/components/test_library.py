@@ -31,8 +31,7 @@ from engine.errors import ExegesisError, UsageError
 from engine.format import size_text
 from engine.jobs import Job, UnitFailure
 from engine.jobs.kinds import known_ids
-from engine.jobs.process import Process
-from engine.jobs.table import STATES
+from engine.jobs.table import STATES, Process
 from engine.models import catalog
 
 MARKUP = "<b>x</b> & *y*"

@@ -10,7 +10,6 @@ import numpy as np
 import pytest
 
 from components.experiment.runs import CachedResults
-from components.randomization.checks import DrawnModel
 from components.randomization.page import left_out
 from components.randomization.panels import verdict_words, verdicts_html
 from components.randomization.stage_maps import (
@@ -21,8 +20,9 @@ from components.randomization.stage_maps import (
     prediction_words,
     stage_title,
 )
+from components.randomization.view import DrawnModel
+from engine.randomization.chunks import StageMaps
 from engine.randomization.curves import KINDS, Verdict, changes_of, order_examples, verdicts_of
-from engine.randomization.stage_maps import StageMaps
 from engine.registry import explainer
 from engine.request import Example
 from engine.result import Prediction
@@ -57,7 +57,7 @@ def test_a_column_a_stage_the_original_first_each_with_its_number() -> None:
     assert re.findall(r'<th scope="col"><p class="xg-title">(.*?)</p>', html) == [
         "Original", "Block 2 randomized", "Blocks 1 to 2 randomized",
     ]  # fmt: skip
-    assert re.findall(r"<b>(ρ [^<]*|no order)</b>", html) == ["ρ +0.50", "no order"]
+    assert re.findall(r"<b>(ρ [^<]*|constant)</b>", html) == ["ρ +0.50", "constant"]
     assert f'title="{FLAT}"' in html
     assert html.count("another class") == 2
     assert html.count("negative; positive 20.0") == 2

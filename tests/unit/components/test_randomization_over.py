@@ -12,17 +12,23 @@ from streamlit.testing.v1 import AppTest
 
 from components.charts.frame import NOTHING, ChartFrame
 from components.experiment.runs import CachedResults, Run
-from components.randomization import checks
+from components.randomization import view
 from components.randomization.charts import class_chart, models_chart, models_table, numbers_table, same_stages
-from components.randomization.checks import DrawnModel, compared_checks, drawn_models, mark_of, offered_checks, words_of
-from components.randomization.panels import method_verdicts
-from components.randomization.view import NO_VERDICT
+from components.randomization.panels import describe_means, method_verdicts
+from components.randomization.view import (
+    NO_VERDICT,
+    DrawnModel,
+    compared_checks,
+    describe_plan,
+    drawn_models,
+    mark_of,
+    offered_checks,
+)
 from engine.experiments.sample import Sample
 from engine.jobs import Job
 from engine.randomization.curves import Curve, curves_of
 from engine.randomization.plan import RandomizationPlan
-from engine.randomization.result import ModelRandomization
-from engine.randomization.stages import stages_of
+from engine.randomization.result import ModelRandomization, stages_of
 from engine.shipped.experiments import RANDOMIZATION_PLANS
 from tests.unit.components.randomized import PLAN, found
 
@@ -125,8 +131,8 @@ def test_other_checks_that_are_finished_are_offered_and_those_that_are_not_are_t
     before: list[Run] = [(done, other), (failed, dataclasses.replace(text, seed=1))]
     there = offered_checks(dataclasses.replace(text, seed=2), before)
     assert list(there.values()) == [other, text]
-    assert words_of(other).startswith("reviews-minilm on nli: 16 examples, ")
-    monkeypatch.setattr(checks, "results_of", lambda plan, ended: held(plan, found()))
+    assert describe_plan(other).startswith("reviews-minilm on nli: 16 examples, ")
+    monkeypatch.setattr(view, "results_of", lambda plan, ended: held(plan, found()))
     drawn, said = compared_checks([mark_of(other), "0000000000"], there, before)
     assert [one.plan for one in drawn] == [other]
     assert len(said) == 1
@@ -136,9 +142,8 @@ def test_other_checks_that_are_finished_are_offered_and_those_that_are_not_are_t
 
 def page(method: str) -> None:
     from components.experiment.state import ExperimentState
-    from components.randomization.checks import drawn_models
     from components.randomization.panels import method_area
-    from components.randomization.view import RandomizationView
+    from components.randomization.view import RandomizationView, drawn_models
     from engine.randomization.curves import curves_of
     from tests.unit.components.randomized import found
     from tests.unit.components.test_randomization_over import PLAN, held
@@ -156,3 +161,9 @@ def test_a_method_is_judged_or_it_is_said_why_it_is_not(method: str, judged: boo
     said = [one.proto.body for one in shown.get("html")]
     assert any(NO_VERDICT in one for one in said) is not judged
     assert any(f"Verdicts on {method}" in one for one in said) is judged
+
+
+def test_the_caption_counts_examples_and_randomizations_of_all_models() -> None:
+    two = drawn_models([held(PLAN, found(), found(model="b", examples=(1, 2)))])
+    assert describe_means(two[:1]).startswith("Means over 3 examples and 2 randomizations; bands are 95% intervals.")
+    assert describe_means(two).startswith("Means over 2 to 3 examples and 2 randomizations;")

@@ -8,8 +8,10 @@ import pytest
 
 from components.experiment.page import command_line
 from components.experiment.state import ExperimentState, plan_of, read_state, write_state
-from components.randomization.view import RandomizationView
+from components.randomization.view import RandomizationView, describe_plan, examples_note
+from engine.randomization.curves import FEW, Curve, CurvePoint, judge
 from engine.randomization.plan import RANDOMIZE, THESIS_METHODS, RandomizationPlan
+from engine.randomization.result import Stage
 from engine.registry import all_explainers
 from engine.shipped.experiments import RANDOMIZATION_PLANS
 
@@ -91,3 +93,34 @@ def test_the_plan_is_that_of_the_command() -> None:
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_the_page_opens_with_what_is_shipped(kind: str) -> None:
     assert plan_of(usual(kind)) == RANDOMIZATION_PLANS[kind]
+
+
+@pytest.mark.parametrize(
+    ("examples", "note"),
+    [
+        (5, "A verdict on a method needs at least 5 examples with a rank correlation."),
+        (4, "A verdict on a method needs at least 5 examples with a rank correlation. 4 are too few."),
+        (1, "A verdict on a method needs at least 5 examples with a rank correlation. 1 is too few."),
+    ],
+)
+def test_the_examples_that_a_verdict_needs_are_named_beforehand(examples: int, note: str) -> None:
+    assert examples_note(examples) == note
+
+
+@pytest.mark.parametrize("kind", ["text", "image"])
+def test_the_page_opens_with_enough_examples_for_verdicts(kind: str) -> None:
+    assert RANDOMIZATION_PLANS[kind].examples >= FEW
+
+
+def test_the_rule_is_that_of_the_verdicts() -> None:
+    stage = Stage("cascading", "1", 1, ("1",))
+    for n in (FEW - 1, FEW):
+        points = (CurvePoint(stage, 0.0, (-0.1, 0.1), n, (0.0,), {}),)
+        verdict = judge(Curve("m", "d", "gradient_l2", "spearman", "cascading", 1.0, points))
+        assert (verdict.kind == "unsure") is ("too few" in examples_note(n))
+
+
+def test_the_settings_are_summarized_in_one_line() -> None:
+    assert describe_plan(PLAN) == (
+        "a folder/with spaces, owner/name on hub:owner/set: 7 examples, 5 randomizations, 2 methods"
+    )

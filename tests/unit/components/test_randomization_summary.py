@@ -6,7 +6,7 @@ import pytest
 
 from components.randomization.panels import signed_and_absolute, summarize_verdicts, summary_html
 from engine.randomization.curves import Curve, CurvePoint, Verdict, judge
-from engine.randomization.stages import Stage
+from engine.randomization.result import Stage
 
 STAGES = (Stage("cascading", "2", 1, ("2",)), Stage("cascading", "1", 2, ("2", "1")))
 Ends = tuple[float, float, float]
@@ -39,7 +39,7 @@ def sentences(
 
 def test_one_method_is_named_with_its_value_and_interval() -> None:
     assert sentences(("gradient", (0.05, -0.02, 0.12)), ("random", (0.0, -0.1, 0.1))) == [
-        "Gradient depends on the model (rank correlation falls to 0.05, 95% −0.02 to 0.12)."
+        "Gradient depends on the model (rank correlation falls to 0.05, 95% interval −0.02 to 0.12)."
     ]
 
 
@@ -49,8 +49,9 @@ def test_methods_of_one_verdict_share_a_sentence_with_the_range_of_their_values(
     )
     assert told == [
         "Gradient and Gradient_l2 depend on the model "
-        "(rank correlation falls to −0.01 to 0.05, 95% intervals within −0.20 to 0.19).",
-        "Attention_mean stays similar (rank correlation 0.72, 95% 0.70 to 0.80) and so mostly shows the input.",
+        "(rank correlation falls to between −0.01 and 0.05, 95% intervals within −0.20 to 0.19).",
+        "Attention_mean stays similar (rank correlation 0.72, 95% interval 0.70 to 0.80) "
+        "and so mostly shows the input.",
     ]
 
 
@@ -58,18 +59,18 @@ def test_an_interval_around_the_limit_is_undecided_and_says_from_how_many_exampl
     told = sentences(("gradient", (0.05, -0.02, 0.12)), ("gradient_l2", (0.15, -0.1, 0.21)))
     assert told[-1] == "1 of 2 cannot be decided from 16 examples: Gradient_l2."
     assert sentences(("gradient", (0.05, 0.0, 0.1)), n=1) == [
-        "1 of 1 cannot be decided from 1 example: Gradient."
+        "1 of 1 cannot be decided from 1 example (a verdict needs at least 5): Gradient."
     ]  # fmt: skip
 
 
 @pytest.mark.parametrize(
     ("ends", "absolute", "sentence"),
     [
-        ((0.4, 0.3, 0.5), None, "only partly (rank correlation falls to 0.40, 95% 0.30 to 0.50)."),
+        ((0.4, 0.3, 0.5), None, "only partly (rank correlation falls to 0.40, 95% interval 0.30 to 0.50)."),
         (
             (0.0, -0.1, 0.1), (0.6, 0.5, 0.7),
             "only partly: the signs become random, but the order of absolute scores stays similar "
-            "(rank correlation 0.60, 95% 0.50 to 0.70).",
+            "(rank correlation 0.60, 95% interval 0.50 to 0.70).",
         ),
         (None, None, "Gradient cannot be judged: no map has a rank correlation with the original."),
     ],
@@ -82,7 +83,7 @@ def test_what_does_not_pass_is_not_praised(ends: Ends | None, absolute: Ends | N
 def test_a_map_that_never_moves_does_not_change() -> None:
     unmoved = Verdict("gradient", "invariant", False, 2, "")
     [told] = sentences(("gradient", (0.98, 0.96, 1.0)), verdicts={"gradient": unmoved})
-    assert told == "Gradient does not change at all (rank correlation 0.98, 95% 0.96 to 1.00)."
+    assert told == "Gradient does not change at all (rank correlation 0.98, 95% interval 0.96 to 1.00)."
 
 
 def test_methods_that_the_check_is_not_for_and_a_model_that_did_not_change_are_not_judged() -> None:

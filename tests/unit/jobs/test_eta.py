@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from engine.jobs.eta import RunEstimate, units_label
-from engine.jobs.kinds import UnitStep, WorkUnit
+from engine.jobs.kinds import RunEstimate, UnitStep, WorkUnit, units_label
 
 
 def units(count: int, rows: int, title: str = "LIME on m", of: int = 40, first: int = 1) -> list[WorkUnit]:
@@ -18,7 +17,7 @@ def units(count: int, rows: int, title: str = "LIME on m", of: int = 40, first: 
 class Clock:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr("engine.jobs.eta.monotonic", lambda: self.now)
+        monkeypatch.setattr("engine.jobs.kinds.monotonic", lambda: self.now)
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from engine import jobs
-from engine.jobs.process import Process, is_alive, process_of, this_process
+from engine.jobs.table import Process, is_alive, process_of, this_process
 from tests.sample_job import command
 from tests.storage import in_child, wait_for
 
@@ -72,7 +72,7 @@ def test_a_killed_job_is_interrupted_and_resumes_with_no_unit_computed_twice(
     assert 3 <= len(before) < 40
     job = jobs.get(elsewhere.job)
     assert job.state == "interrupted"
-    assert "Resume it: what is finished is not computed again." in job.error
+    assert "Resume the job: finished parts are not computed again." in job.error
     jobs.resume(job.id)
     ended = jobs.wait(job.id, SECONDS)
     assert (ended.state, ended.done, ended.error) == ("done", 40, "")

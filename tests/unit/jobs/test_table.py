@@ -18,8 +18,7 @@ import pytest
 from engine import jobs
 from engine.errors import ExegesisError
 from engine.jobs import runner
-from engine.jobs.process import this_process
-from engine.jobs.table import JobTable
+from engine.jobs.table import JobTable, this_process
 
 SECONDS = 20.0
 FULL = ExegesisError("The list of jobs cannot be used: database or disk is full.")
@@ -90,7 +89,7 @@ def test_a_job_whose_end_cannot_be_written_is_interrupted_and_the_queue_goes_on(
     assert jobs.wait(second.id, SECONDS).state == "done"
     stuck = jobs.get(first.id)
     assert (stuck.state, left) == ("interrupted", [0])
-    assert stuck.error.startswith("Its end could not be written to the list of jobs. Resume it:")
+    assert stuck.error.startswith("Its result could not be written to the list of jobs. Resume the job:")
     jobs.resume(first.id)
     again = jobs.wait(first.id, SECONDS)
     assert (again.state, again.done, again.computed) == ("done", 3, 0)
@@ -189,7 +188,7 @@ def test_a_folder_that_cannot_be_written(own_home: Path, tmp_path: Path) -> None
     job = jobs.run_now(jobs.create("sample", spec(tmp_path, units=4)))
     assert (job.state, job.computed) == ("done", 4)
     assert "cannot be used" in job.note
-    assert "it ends with this process" in jobs.job_table().status
+    assert "Jobs are lost when this process ends" in jobs.job_table().status
     assert [listed.id for listed in jobs.list_jobs()] == [job.id]
 
 
@@ -197,7 +196,7 @@ def test_a_list_that_is_damaged_is_put_aside(own_home: Path, tmp_path: Path) -> 
     own_home.mkdir()
     (own_home / "jobs.db").write_bytes(b"no database" * 999)
     assert jobs.run_now(jobs.create("sample", spec(tmp_path, units=4))).state == "done"
-    assert "damaged or of another version" in jobs.job_table().status
+    assert "damaged or has another version" in jobs.job_table().status
     assert len(list(own_home.glob("jobs.db.aside-*"))) == 1
 
 

@@ -18,8 +18,7 @@ from engine.randomization.curves import NO_ANSWER, curves_of, verdicts_of
 from engine.randomization.experiment import randomize
 from engine.randomization.model_copy import Weights, copy_of, reinitialize
 from engine.randomization.plan import RandomizationPlan
-from engine.randomization.result import MEASURES
-from engine.randomization.stages import not_applicable, stages_of
+from engine.randomization.result import MEASURES, not_applicable, stages_of
 from tests.explaining import checkpoint, classifier
 from tests.unit.evaluation.making import written
 from tests.unit.randomization.making import TEXTS, reviews, serve
@@ -33,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("home")
     [
         ({"modes": ("cascade",)}, "mode: unknown name 'cascade'. Did you mean 'cascading'?"),
         ({"modes": ()}, "modes: must name at least one"),
-        ({"methods": ("random",)}, "methods: random does not depend on the model, so that randomizing it tells"),
+        ({"methods": ("random",)}, "methods: random does not depend on the model, so that the check cannot test it"),
         ({"methods": ("grad_cam",)}, "method: unknown name 'grad_cam'"),
         ({"methods": ("gradient", "gradient")}, "methods: must be different names"),
         ({"seeds": 0}, "seeds: must be a whole number of at least 1, got 0"),
@@ -124,7 +123,7 @@ def test_where_a_randomized_model_gives_no_numbers_is_told(tmp_path: Path, monke
 
 
 def test_why_a_method_is_not_what_the_check_is_meant_for() -> None:
-    assert not_applicable("kernel_shap").startswith("it looks at the model's answers alone")
+    assert not_applicable("kernel_shap").startswith("it uses only the model's predictions")
     assert not_applicable("ensemble_all")
     assert not_applicable("gradient") == ""
 

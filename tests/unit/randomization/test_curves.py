@@ -9,9 +9,8 @@ import pytest
 
 from engine.metrics.results import interval
 from engine.randomization.curves import Curve, CurvePoint, curves_of, judge, verdicts_of
-from engine.randomization.result import FINE, MEASURES, ModelRandomization
+from engine.randomization.result import FINE, MEASURES, ModelRandomization, Stage
 from engine.randomization.result import rows as rows_of
-from engine.randomization.stages import Stage
 
 Ends = tuple[float, float]
 
@@ -52,27 +51,29 @@ def test_the_verdict_follows_from_the_intervals(
 def test_signs_that_become_random_do_not_hide_sizes_that_stay() -> None:
     made = judge(curve([ZERO, ZERO]), curve([HIGH, HALF]))
     assert (made.kind, made.passes) == ("partly", False)
-    assert made.reason.startswith("Its signs become random, but the order of its sizes stays (0.50, 95% from 0.40")
+    assert made.reason.startswith(
+        "Its signs become random, but the order of its absolute scores stays similar (0.50, 95% interval 0.40"
+    )
     assert judge(curve([ZERO, ZERO]), curve([HIGH, ZERO])).kind == "at_once"
 
 
 def test_an_order_that_is_turned_round_is_told() -> None:
     told = judge(curve([HALF, (-0.9, -0.5)])).reason
-    assert told == "Its correlation falls to below zero (−0.70, 95% from −0.90 to −0.50, with block 8 randomized)."
+    assert told == "Its correlation falls below zero (−0.70, 95% interval −0.90 to −0.50, block 8 randomized)."
     assert "is about zero from the first stage on (0.02," in judge(curve([ZERO, (-0.9, -0.5)])).reason
 
 
 def test_what_rounds_to_zero_has_no_minus() -> None:
-    assert "(0.00, 95% from −0.05 to 0.05," in judge(curve([HALF, (-0.052, 0.05)])).reason
+    assert "(0.00, 95% interval −0.05 to 0.05," in judge(curve([HALF, (-0.052, 0.05)])).reason
 
 
 def test_few_examples_chance_and_methods_that_it_is_not_meant_for() -> None:
-    assert judge(curve([ZERO], n=4)).reason == "Only 4 examples have a correlation; take more."
-    assert judge(curve([ZERO], n=1)).reason == "Only 1 example has a correlation; take more."
+    assert judge(curve([ZERO], n=4)).reason == "Only 4 examples have a correlation; a verdict needs at least 5."
+    assert judge(curve([ZERO], n=1)).reason == "Only 1 example has a correlation; a verdict needs at least 5."
     assert judge(curve([ZERO], "random")).kind == "baseline"
     made = judge(curve([ZERO], "lime"))
     assert (made.kind, made.passes) == ("at_once", None)
-    assert made.reason.endswith("it looks at the model's answers alone, not at its parameters.")
+    assert made.reason.endswith("it uses only the model's predictions, not its parameters.")
 
 
 def test_an_example_counts_by_its_mean_over_the_seeds_and_the_interval_is_over_examples() -> None:
@@ -129,4 +130,4 @@ def test_where_the_model_answers_as_before_no_method_is_judged(
     if kinds[0] == "same_model":
         share = "100%" if changed == [0, 0] else "95%"
         assert made[0].passes is None
-        assert f"at every stage at least {share} of the predictions keep their class" in made[0].reason
+        assert f"At least {share} of the predictions keep their class at every stage" in made[0].reason

@@ -12,11 +12,11 @@ from engine.errors import Cancelled
 from engine.experiments.run import finished, sample_of
 from engine.explain import explain, key_of
 from engine.progress import CancelToken
+from engine.randomization.chunks import stage_maps
 from engine.randomization.curves import curves_of
 from engine.randomization.experiment import randomize
 from engine.randomization.model_copy import reinitialize, weights_of
 from engine.randomization.result import FLAT_BEFORE, MEASURES, ModelRandomization
-from engine.randomization.stage_maps import stage_maps
 from engine.request import Example, Request
 from engine.store import result_store
 from tests.counted import counted
@@ -113,7 +113,7 @@ def test_the_usual_cache_never_holds_what_a_randomized_model_says(tmp_path: Path
     assert [one.stage.block if one.stage else "" for one in stages] == ["", "3", "2", "1"]
     assert stages[0].maps["gradient_x_input"].scores == pytest.approx(plain.scores, abs=1e-6)
     assert stages[0].prediction.index == plain.prediction.index
-    assert stages[2].maps["gradient_x_input"].notes == ("The model is not as it is: blocks 2 to 3 randomized, seed 0.",)
+    assert stages[2].maps["gradient_x_input"].notes == ("Randomized model: blocks 2 to 3 randomized, seed 0.",)
     assert {one.provenance.target for stage in stages for one in stage.maps.values()} == {plain.prediction.index}
 
 

@@ -18,7 +18,7 @@ from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
 from engine.randomization.model_copy import ModelCopy, copy_of, reinitialize, weights_of
-from engine.randomization.stages import EMBEDDINGS, HEAD, parts_in_order, parts_words
+from engine.randomization.result import EMBEDDINGS, HEAD, parts_in_order, parts_words
 from engine.request import Example
 from tests.explaining import classifier, fingerprint, run, task_for
 from tests.tiny import FAMILIES

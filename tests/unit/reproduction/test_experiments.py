@@ -12,8 +12,7 @@ import pytest
 
 from engine.attacks.experiment_result import AttackExperimentResult, AttackMetricKey, AttackRow
 from engine.randomization.plan import RandomizationPlan
-from engine.randomization.result import FINE, MEASURES, ModelRandomization, RandomizationResult
-from engine.randomization.stages import stages_of
+from engine.randomization.result import FINE, MEASURES, ModelRandomization, RandomizationResult, stages_of
 from engine.reproduction.claims import MethodTerm
 from engine.reproduction.documents import markdown
 from engine.reproduction.estimates import range_of_sum
