@@ -93,7 +93,7 @@ def test_probabilities_too_near_1_are_told_and_their_logits_measured(
 ) -> None:
     monkeypatch.setattr(result, "SATURATED", 0.49)
     asked = ("--metrics", "comprehensiveness,comprehensiveness_logit")
-    told = f"The probability of the class is above 0.49 on most examples: {bert} on 6 of 6."
+    told = f"The class probability is above 0.49 on most examples: {bert} on 6 of 6."
     out = ran(run, bert, reviews, *asked).out
     assert told in " ".join(out.split())
     assert "comprehensiveness_logit ↑" in out

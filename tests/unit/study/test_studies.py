@@ -57,11 +57,11 @@ def test_whoever_comes_first_after_the_end_finds_it_over_for_good(
     before = votes_and_people(study)
 
     set_clock(CLOSES)
-    with pytest.raises(StudyNotOpen, match=r"is over. What you had confirmed is kept"):
+    with pytest.raises(StudyNotOpen, match=r"is closed. Your confirmed answers are saved"):
         asked[first]()
     set_clock(CLOSES - 1000)
     for attempt in asked.values():
-        with pytest.raises(StudyNotOpen, match="is over"):
+        with pytest.raises(StudyNotOpen, match="is closed"):
             attempt()
 
     assert votes_and_people(study) == before
@@ -129,7 +129,7 @@ def test_an_end_that_nobody_saw_is_known_by_what_came_after_it(
     if first in looks:
         assert looks[first]().state == studies.CLOSED
     else:
-        with pytest.raises(StudyNotOpen, match="is over"):
+        with pytest.raises(StudyNotOpen, match="is closed"):
             asked[first]()
     assert studies.find(study.id).state == studies.CLOSED
 

@@ -81,7 +81,7 @@ def test_with_its_votes_a_study_is_closed_and_has_the_results_it_had() -> None:
         assert vote.ranks is not None
         assert [vote.ranks[method] for method in vote.order] == was["ranks"]
         assert replay_ballot(there.id, vote.annotator, vote.item, vote.repeat).methods == vote.order
-    with pytest.raises(ExegesisError, match="is over"):
+    with pytest.raises(ExegesisError, match="is closed"):
         join(there.token)
 
 

@@ -107,7 +107,7 @@ def test_a_study_expires_by_the_servers_clock(monkeypatch: pytest.MonkeyPatch) -
     ballot = ballot_of(person)
     confirm(person.id, answer(ballot))
     monkeypatch.setattr(time, "time", lambda closes_at=study.design["closes_at"]: closes_at)
-    with pytest.raises(StudyNotOpen, match=r"is over. What you had confirmed is kept"):
+    with pytest.raises(StudyNotOpen, match=r"is closed. Your confirmed answers are saved"):
         confirm(person.id, answer(ballot))
     assert len(rows_of(study)) == 1
 
@@ -126,7 +126,7 @@ def test_a_study_of_a_model_is_opened_voted_on_and_closed(design: Callable[[Path
     while ballot := next_ballot(person.id):
         confirm(person.id, answer(ballot, *range(1, 1 + len(made.ballot_methods))))
     studies.close(study.id)
-    with pytest.raises(StudyNotOpen, match="is over"):
+    with pytest.raises(StudyNotOpen, match="is closed"):
         next_ballot(person.id)
     for match in to_rankings(counted_votes(study.id)):
         assert sorted(match.ranks) == sorted(method.id for method in made.ballot_methods)
