@@ -215,7 +215,7 @@ def test_of_a_large_data_set_the_table_holds_the_first_and_says_so(model: str, t
     data = written(tmp_path, [{"text": f"film number {i}"} for i in range(MOST_SHOWN + 500)])
     page = opened(model=model, data=data, index=str(MOST_SHOWN + 498))
     assert len(page.dataframe[0].value) == MOST_SHOWN
-    assert "The table holds the first 1,000 of 1,500" in told(page)
+    assert "The table shows the first 1,000 of 1,500" in told(page)
     press(page, "Next")
     assert current(page) == MOST_SHOWN + 499
     assert "1,500 of 1,500 listed" in told(page)

@@ -111,7 +111,7 @@ def test_wrong_tries_of_all_sessions_count_together() -> None:
         st.cache_resource.clear()  # as any browser may ask Streamlit
     page = tried(opened(), SECRET)
     assert not inside(page)
-    assert "Too many wrong tries" in errors(page)[0]
+    assert "Too many wrong attempts" in errors(page)[0]
 
 
 @pytest.mark.usefixtures("proxied")

@@ -160,7 +160,7 @@ def test_a_reload_goes_on_in_this_tab_and_a_code_anywhere(
     elsewhere = open_page(address, scheme="dark", width=390, apart=True)
     elsewhere.get_by_text(GO_ON).click(timeout=TIMEOUT_MS)
     elsewhere.get_by_label("Your code").fill(code.upper().replace("-", " "))
-    button(elsewhere, "Go on").click()
+    button(elsewhere, "Continue").click()
     at_item(elsewhere, "Item 1 of 4")
     assert elsewhere.locator(".xg-asked").inner_text() == shown
     assert people(server, own) == 1
@@ -188,7 +188,7 @@ def test_two_tabs_answer_one_ballot_and_the_later_answer_counts(
     second = open_page(address)
     second.get_by_text(GO_ON).click(timeout=TIMEOUT_MS)
     second.get_by_label("Your code").fill(code)
-    button(second, "Go on").click()
+    button(second, "Continue").click()
     at_item(second, "Practice")
     button(first, "Move B up").click()
     confirm(first, "Item 1 of 4")
@@ -209,7 +209,7 @@ def test_a_study_that_ends_meanwhile_keeps_what_was_confirmed(
     button(page, "Move C up").click()
     button(page, "Confirm").click()
     expect(page.get_by_text(OVER)).to_be_visible(timeout=TIMEOUT_MS)
-    expect(page.get_by_text("Your last answer came after the end")).to_be_visible()
+    expect(page.get_by_text("Your last answer came after the study closed and was not saved.")).to_be_visible()
     assert votes(server, own) == [[2, 1, 3]]
     page.reload()
     expect(page.get_by_text(OVER)).to_be_visible(timeout=TIMEOUT_MS)

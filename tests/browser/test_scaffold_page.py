@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
+from components.inputs.labels import dataset_label
 from components.navigation import SCAFFOLD
 from components.scaffold.charts import TABLE_LABEL
 from components.scaffold.page_texts import TITLE
@@ -88,7 +89,7 @@ def test_a_form_tells_how_long_training_an_explainer_takes(server: Server, open_
     expect(form.get_by_text("gets an explainer of its own")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stDialog")).to_have_css("color-scheme", "dark")
     form.get_by_role("combobox", name="Data set").click()
-    page.get_by_role("option", name="reviews", exact=True).click()
+    page.get_by_role("option", name=dataset_label("reviews"), exact=True).click()
     form.get_by_text("Thorough", exact=True).click()
     expect(form.get_by_text("15 students")).to_contain_text("on this machine", timeout=3 * TIMEOUT_MS)
 

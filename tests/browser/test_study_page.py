@@ -78,7 +78,7 @@ def test_an_organizer_makes_opens_sends_closes_copies_archives_and_deletes(
 
     press(page, "Close …")
     answer(page, "Close the study")
-    expect(page.get_by_text("it takes no more votes")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("The study is closed and accepts no more votes.")).to_be_visible(timeout=TIMEOUT_MS)
     press(page, "Duplicate")
     expect(page.get_by_role("heading", name=f"Copy of {TITLE}")).to_be_visible(timeout=TIMEOUT_MS)
     page.go_back()

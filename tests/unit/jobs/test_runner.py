@@ -228,7 +228,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 def test_a_finished_job_is_taken_off_the_list_and_its_results_stay(tmp_path: Path) -> None:
     job = jobs.create("sample", spec(tmp_path))
-    with pytest.raises(UsageError, match="is queued; cancel it first"):
+    with pytest.raises(UsageError, match=r"is queued. Cancel it before you remove it"):
         jobs.forget(job.id)
     jobs.run_now(job)
     jobs.forget(job.id)

@@ -32,7 +32,7 @@ pytestmark = pytest.mark.usefixtures("home")
     [
         ({"modes": ("cascade",)}, "mode: unknown name 'cascade'. Did you mean 'cascading'?"),
         ({"modes": ()}, "modes: must name at least one"),
-        ({"methods": ("random",)}, "methods: random does not depend on the model, so that the check cannot test it"),
+        ({"methods": ("random",)}, "methods: random does not depend on the model, so the check cannot test it"),
         ({"methods": ("grad_cam",)}, "method: unknown name 'grad_cam'"),
         ({"methods": ("gradient", "gradient")}, "methods: must be different names"),
         ({"seeds": 0}, "seeds: must be a whole number of at least 1, got 0"),

@@ -126,7 +126,7 @@ def test_a_sample_is_rated_before_all_votes(slow: threading.Event, monkeypatch: 
 
 
 def test_a_sample_has_whole_people_in_the_order_of_the_votes() -> None:
-    rankings = simulate_rankings(RankingSimulation({"A": 0, "B": 1}, annotators=5, items=4))
+    rankings = simulate_rankings(RankingSimulation({"A": 0.0, "B": 1.0}, annotators=5, items=4))
     repeated = [dataclasses.replace(one, repeat=1) for one in rankings[:3]]
     sample = sample_rankings([*repeated, *rankings], 10, seed=1)
     assert [rankings.index(one) for one in sample] == sorted(rankings.index(one) for one in sample)
