@@ -24,9 +24,10 @@ def file_of(part: str) -> Path:
 
 
 def write(part: str, values: dict[str, Any]) -> Path:
-    """The part's values as JSON text; what fits into a line stands on a line."""
+    """Write the part's values as JSON text, and leave alone what has not changed."""
     DATA.mkdir(exist_ok=True)
-    file_of(part).write_text(laid_out(values) + "\n", encoding="utf-8")
+    kept = merge(read(part), values) if file_of(part).is_file() else values
+    file_of(part).write_text(laid_out(kept) + "\n", encoding="utf-8")
     return file_of(part)
 
 
@@ -83,6 +84,16 @@ def equal(golden: Any, now: Any) -> bool:
     if isinstance(golden, float) and isinstance(now, float):
         return math.isclose(golden, now, rel_tol=TOLERANCE, abs_tol=SMALLEST)
     return type(golden) is type(now) and bool(golden == now)
+
+
+def merge(golden: Any, now: Any) -> Any:
+    """The values of now in the golden order, and the golden value of each leaf that is equal."""
+    if isinstance(golden, dict) and isinstance(now, dict):
+        names = [*(name for name in golden if name in now), *(name for name in now if name not in golden)]
+        return {name: merge(golden[name], now[name]) if name in golden else now[name] for name in names}
+    if isinstance(golden, list) and isinstance(now, list) and len(golden) == len(now):
+        return [merge(old, new) for old, new in zip(golden, now, strict=True)]
+    return golden if equal(golden, now) else now
 
 
 def check(golden: Any, now: Any) -> None:
