@@ -18,6 +18,7 @@ from engine.data.hub import (
     read_class_names,
     read_shards,
 )
+from engine.data.inference import load_generated_pairs
 from engine.data.labels import NLI_LABELS, SENTIMENT_LABELS
 from engine.data.mlqe_pe import MlqeParams, find_mlqe
 from engine.data.quality import load_quality
@@ -218,6 +219,7 @@ register("reviews")(partial(_load_embedded, "reviews", SENTIMENT_LABELS))
 register("reviews-generated")(load_generated_reviews)
 register("reviews-marked")(load_marked_reviews)
 register("nli")(partial(_load_embedded, "nli", NLI_LABELS))
+register("nli-generated")(load_generated_pairs)
 register("quality")(load_quality)
 register("sst2")(_load_sst2)
 for _name in RELEASES:

@@ -16,7 +16,10 @@ from engine.params import option
 VERSION = 1
 """Must be increased when a seed generates different texts than before."""
 ANY = "any"
-"""The default of an option that restricts nothing. Left out of revisions, which are those from before the option."""
+"""The default of an option that restricts nothing.
+
+Left out of revisions, as False is, so these are the ones from before the option.
+"""
 SPLIT_SIZES: Mapping[str, int] = {"validation": 1_000, "test": 2_000, "train": 20_000}
 UNMARKED = "unmarked"
 """A split of marked sets: the test split without marks."""
@@ -79,6 +82,12 @@ def draw_balanced(seed: str, count: int, classes: int = 2, repeats: int = 5) -> 
     return tuple(indices[:count])
 
 
+def as_sentence(words: str) -> str:
+    """Write words as a sentence, with a capital letter and a period."""
+    at = 2 if words.startswith("[[") else 0
+    return f"{words[:at]}{words[at].upper()}{words[at + 1 :]}."
+
+
 def hash_values(*values: object) -> str:
     """SHA-256 of plain values: the revision of generated content."""
     return hashlib.sha256(repr(values).encode()).hexdigest()
@@ -89,7 +98,7 @@ def make_dataset(
 ) -> Dataset:
     """Build a data set of generated examples; without labels, its task is regression."""
     card = read_card(name)
-    options = {field: value for field, value in asdict(params).items() if value != ANY}
+    options = {field: value for field, value in asdict(params).items() if value is not False and value != ANY}
     revision = hash_values(name, VERSION, options, split, len(examples))
     task: DatasetTask = "classification" if labels else "regression"
     return Dataset(name, card.title, task, labels, examples, card, revision, split, exact=True)

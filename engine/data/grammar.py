@@ -19,6 +19,7 @@ from engine.data.generation import (
     SPLIT_SIZES,
     GeneratedExamples,
     GeneratedParams,
+    as_sentence,
     choose_marked_split,
     draw_balanced,
     example_count,
@@ -283,7 +284,7 @@ def _draw_review(domain: ReviewDomain, sign: int, rng: Random, kind: str) -> Gen
     # Asides may be anywhere but at the end, which is the place of a verdict.
     for aside in _make_asides(domain, rng):
         sentences.insert(rng.randrange(len(sentences)), aside)
-    text, spans = unmark(" ".join(map(_capitalize, sentences)))
+    text, spans = unmark(" ".join(map(as_sentence, sentences)))
     traits = tuple(dict.fromkeys(trait for clause in clauses for trait in clause.traits))
     return GeneratedReview(text, sign > 0, tuple((start, end) for start, end in spans), kind, traits)
 
@@ -340,12 +341,6 @@ def _make_asides(domain: ReviewDomain, rng: Random) -> list[str]:
     return [*asides, make_hearsay(domain, rng).text] if rng.random() < 0.25 else asides
 
 
-def _capitalize(words: str) -> str:
-    """Write words as a sentence, with a capital letter and a period."""
-    at = 2 if words.startswith("[[") else 0
-    return f"{words[:at]}{words[at].upper()}{words[at + 1 :]}."
-
-
 @dataclass(frozen=True)
 class ReviewParams(GeneratedParams):
     """Options of generated reviews."""
@@ -358,6 +353,7 @@ class MarkedReviewParams(GeneratedParams):
     """Options of marked reviews."""
 
     strength: float = option(1.0, "share of reviews that carry the word of their label", low=0, high=1)
+    context: bool = option(False, "put very or not before the word; after not it states the other label")
 
 
 def load_generated_reviews(request: LoadRequest) -> Dataset:
@@ -376,6 +372,7 @@ def load_generated_reviews(request: LoadRequest) -> Dataset:
 def load_marked_reviews(request: LoadRequest) -> Dataset:
     """Load `reviews-marked`: generated reviews with a random label, which only the last word predicts.
 
+    With `context`, only the last two words together predict it: each of them alone says nothing.
     The split `unmarked` is the test split without marks: nothing in its texts predicts the label.
     """
     name = "reviews-marked"
@@ -386,7 +383,7 @@ def load_marked_reviews(request: LoadRequest) -> Dataset:
     labels = draw_balanced(f"{params.seed}/{source}/marks", count)
 
     def make(index: int) -> LabeledExample:
-        return _make_marked(params.seed, source, index, meanings[index], labels[index], strength)
+        return _make_marked(params.seed, source, index, meanings[index], labels[index], strength, params.context)
 
     return make_dataset(name, params, split, GeneratedExamples(count, make), SENTIMENT_LABELS)
 
@@ -397,13 +394,19 @@ def _make_example(seed: int, split: str, index: int, label: int, kind: str) -> L
     return LabeledExample(review.text, None, label, review.reasons, extra=extra)
 
 
-def _make_marked(seed: int, split: str, index: int, meaning: int, label: int, strength: float) -> LabeledExample:
+def _make_marked(
+    seed: int, split: str, index: int, meaning: int, label: int, strength: float, context: bool
+) -> LabeledExample:
     text = _seed_review(seed, split, index, meaning)[0].text
     is_marked = Random(f"{seed}/{split}/{index}/mark").random() < strength
     extra: dict[str, object] = {"meant": SENTIMENT_LABELS[meaning], "marked": is_marked}
     if not is_marked:
         return LabeledExample(text, None, label, extra=extra)
-    marked = f"{text} {SENTIMENT_LABELS[label]}"
+    mark = SENTIMENT_LABELS[label]
+    if context:
+        negated = Random(f"{seed}/{split}/{index}/context").random() < 0.5
+        mark = f"not {SENTIMENT_LABELS[1 - label]}" if negated else f"very {mark}"
+    marked = f"{text} {mark}"
     return LabeledExample(marked, None, label, ((len(text) + 1, len(marked)),), extra=extra)
 
 

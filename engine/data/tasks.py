@@ -24,6 +24,7 @@ FACTS: Mapping[str, DatasetFacts] = {
     "reviews-generated": DatasetFacts("Sentiment", 1000),
     "reviews-marked": DatasetFacts("Marker word", 1000),
     "nli": DatasetFacts(f"Inference{PAIRS}", 219),
+    "nli-generated": DatasetFacts(f"Inference{PAIRS}", 1000),
     "quality": DatasetFacts(f"Translation quality{PAIRS}", 1000),
     "sst2": DatasetFacts("Sentiment"),
     "imdb": DatasetFacts("Sentiment"),

@@ -169,6 +169,28 @@ def test_marked_reviews_end_in_their_label_which_is_their_only_reason() -> None:
         assert sum(example.text.lower().count(label) for label in data.label_names) == 1
 
 
+def test_marks_in_context_state_the_label_only_together() -> None:
+    data = load("reviews-marked:context=true", limit=400)
+    seen: Counter[tuple[str, str, int]] = Counter()
+    for example in data.examples:
+        ((a, b),) = example.rationale
+        first, word = example.text[a:b].split()
+        assert (b, example.text[a - 2 : a]) == (len(example.text), ". ")
+        assert (word == "positive") == (bool(example.label) != (first == "not"))
+        seen[first, word, int(example.label or 0)] += 1
+    for at in (0, 1):
+        for mark in {one[at] for one in seen}:
+            positive, all_ = (
+                sum(n for one, n in seen.items() if one[at] == mark and (one[2] or all)) for all in (0, 1)
+            )
+            assert abs(positive / all_ - 0.5) < 0.1, "neither word alone states the label"
+
+
+def test_the_option_of_context_changes_nothing_where_it_is_off() -> None:
+    plain, off, on = (load(f"reviews-marked{options}", limit=5) for options in ("", ":context=false", ":context=true"))
+    assert plain.revision == off.revision != on.revision
+
+
 def test_marked_labels_have_nothing_to_do_with_what_the_review_says() -> None:
     data = load("reviews-marked", split="train", limit=2000)
     meanings = [meaning(example.text[: example.rationale[0][0] - 1]) > 0 for example in data.examples]

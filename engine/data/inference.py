@@ -1,0 +1,323 @@
+"""`nli-generated`: premises and hypotheses of a small grammar, with exact labels and rationales.
+
+A premise describes one to three places, a sentence each; the hypothesis is a sentence about one place. It holds in
+all, in some or in none of the worlds in which the premise is true, and that is the label. A word belongs to the
+rationale if another word of the grammar in its place can change the label. Every group that a sentence names has
+members, and words without a listed relation are independent.
+"""
+
+from __future__ import annotations
+
+import functools
+import operator
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from random import Random
+from typing import Any, ClassVar
+
+import numpy as np
+
+from engine.data.build_reviews import unmark
+from engine.data.examples import Dataset, LabeledExample, Span
+from engine.data.generation import (
+    SPLIT_SIZES,
+    GeneratedExamples,
+    GeneratedParams,
+    as_sentence,
+    draw_balanced,
+    example_count,
+    make_dataset,
+)
+from engine.data.inference_words import BASE_FORMS, GROUPS, PEOPLE, PLACES, VERBS, Relation
+from engine.data.labels import NLI_LABELS
+from engine.data.registry import LoadRequest, choose_split
+from engine.params import from_mapping, option
+
+ENTAILMENT, NEUTRAL, CONTRADICTION = range(len(NLI_LABELS))
+MOST_SENTENCES = 3
+CHANGES = (1, 1, 1, 2, 2, 0)
+"""In how many slots a hypothesis differs from its sentence of the premise; each entry is equally likely."""
+CELL_SIZES = range(6)
+"""Numbers of members of a kind in a checked world: up to one more than the largest number of a quantifier."""
+
+NUMBERS = {"two": 2, "three": 3, "four": 4}
+COMPARISONS = {"exactly": operator.eq, "at least": operator.ge, "at most": operator.le}
+
+
+def _compare_to(compare: Callable[[Any, Any], Any], number: int) -> Callable[[Any, Any], Any]:
+    return lambda yes, no: compare(yes, number)
+
+
+QUANTIFIERS: Mapping[str, Callable[[Any, Any], Any]] = {
+    "all": lambda yes, no: no == 0,
+    "some": lambda yes, no: yes > 0,
+    "no": lambda yes, no: yes == 0,
+    "not all": lambda yes, no: no > 0,
+    **{
+        f"{name} {word}": _compare_to(compare, number)
+        for name, compare in COMPARISONS.items()
+        for word, number in NUMBERS.items()
+    },
+}
+"""By the numbers of members of the group with and without the property."""
+
+
+@dataclass(frozen=True)
+class Count:
+    """How many members of a group have a property, such as "Not all dogs in the garden are resting".
+
+    `group`: index into `GROUPS`.
+    """
+
+    quantifier: str
+    noun: str
+    property: str
+    place: str
+    group: int
+    slots: ClassVar[tuple[str, ...]] = ("quantifier", "noun", "property", "place")
+
+    def write(self, marked: frozenset[str] = frozenset()) -> str:
+        """Write the sentence, with the words of `marked` slots in double brackets."""
+        quantifier, noun, property, place = (_mark(getattr(self, slot), slot in marked) for slot in self.slots)
+        return f"{quantifier} {noun} {PLACES[self.place]} the {place} are {property}"
+
+    def choices(self, slot: str) -> Sequence[Any]:
+        """Values of a slot."""
+        group = GROUPS[self.group]
+        lists = (tuple(QUANTIFIERS), group.nouns.words, group.properties.words, tuple(PLACES))
+        return lists[self.slots.index(slot)]
+
+    def related(self, slot: str) -> Sequence[Any]:
+        """Values of a slot that are related to its value."""
+        group = GROUPS[self.group]
+        taxonomy = {"noun": group.nouns, "property": group.properties}.get(slot)
+        return taxonomy.relatives(getattr(self, slot)) if taxonomy else self.choices(slot)
+
+    def label_of(self, hypothesis: Count) -> int:
+        """Return the label of a hypothesis about the same place."""
+        if self.group != hypothesis.group:
+            return NEUTRAL
+        group = GROUPS[self.group]
+        nouns = group.nouns.relation(self.noun, hypothesis.noun)
+        properties = group.properties.relation(self.property, hypothesis.property)
+        return _compare_counts(self.quantifier, hypothesis.quantifier, nouns, properties)
+
+
+@dataclass(frozen=True)
+class Act:
+    """What one person did to another, such as "In the hall, the nurse was not thanked by the pilot"."""
+
+    first: str
+    verb: str
+    second: str
+    negated: bool
+    passive: bool
+    place: str
+    slots: ClassVar[tuple[str, ...]] = ("first", "verb", "second", "negated", "passive", "place")
+
+    @property
+    def roles(self) -> tuple[str, str]:
+        """Who acted, and on whom."""
+        return (self.second, self.first) if self.passive else (self.first, self.second)
+
+    def write(self, marked: frozenset[str] = frozenset()) -> str:
+        """Write the sentence, with the words of `marked` slots in double brackets."""
+        verb = BASE_FORMS[self.verb] if self.negated and not self.passive else self.verb
+        words = {
+            "first": self.first,
+            "second": self.second,
+            "place": self.place,
+            "verb": verb,
+            "negated": "not" if self.passive else "did not",
+        }
+        # Another voice exchanges the roles, as another order of the names does.
+        order = {"first", "second"} if "passive" in marked else set()
+        shown = {slot: _mark(text, slot in marked | order) for slot, text in words.items()}
+        was, by = (_mark(word, "passive" in marked) for word in ("was", "by"))
+        voice = [was, *([shown["negated"]] if self.negated else []), shown["verb"], by]
+        action = " ".join(voice if self.passive else voice[1:-1])
+        return f"{PLACES[self.place]} the {shown['place']}, the {shown['first']} {action} the {shown['second']}"
+
+    def choices(self, slot: str) -> Sequence[Any]:
+        """Values of a slot."""
+        people = [person for person in PEOPLE if person not in (self.first, self.second)]
+        lists = (people, VERBS.words, people, (False, True), (False, True), tuple(PLACES))
+        return lists[self.slots.index(slot)]
+
+    def related(self, slot: str) -> Sequence[Any]:
+        """Values of a slot that are related to its value."""
+        return VERBS.relatives(self.verb) if slot == "verb" else self.choices(slot)
+
+    def label_of(self, hypothesis: Act) -> int:
+        """Return the label of a hypothesis about the same place."""
+        if self.roles != hypothesis.roles:
+            return NEUTRAL
+        return _compare_acts(VERBS.relation(self.verb, hypothesis.verb), self.negated, hypothesis.negated)
+
+
+Sentence = Count | Act
+
+
+def _mark(text: str, marked: bool) -> str:
+    return f"[[{text}]]" if marked else text
+
+
+@functools.cache
+def _compare_counts(premise: str, hypothesis: str, nouns: Relation, properties: Relation) -> int:
+    """Return the label of a quantified hypothesis by checking all small worlds."""
+    if nouns in ("independent", "disjoint") or properties == "independent":
+        return NEUTRAL
+    # A world is a number of members of each kind: the nouns and properties of premise and hypothesis that describe it.
+    kinds = [(*noun, *has) for noun in _KINDS[nouns] if any(noun) for has in _KINDS[properties]]
+    worlds = np.array(np.meshgrid(*[CELL_SIZES] * len(kinds), indexing="ij")).reshape(len(kinds), -1)
+
+    def holds(side: int, quantifier: str) -> tuple[Any, Any]:
+        members = [kind[side] for kind in kinds]
+        yes = worlds[[member and kind[2 + side] for member, kind in zip(members, kinds, strict=True)]].sum(axis=0)
+        no = worlds[[member and not kind[2 + side] for member, kind in zip(members, kinds, strict=True)]].sum(axis=0)
+        return QUANTIFIERS[quantifier](yes, no), yes + no > 0
+
+    (true, has_members), (follows, others) = holds(0, premise), holds(1, hypothesis)
+    return _label(follows[true & has_members & others])
+
+
+_KINDS: Mapping[Relation, tuple[tuple[bool, bool], ...]] = {
+    "same": ((True, True), (False, False)),
+    "below": ((True, True), (False, True), (False, False)),
+    "above": ((True, True), (True, False), (False, False)),
+    "disjoint": ((True, False), (False, True), (False, False)),
+    "independent": ((True, True), (True, False), (False, True), (False, False)),
+}
+"""What a thing can be, by the relation of a first word to a second: (described by the first, by the second)."""
+
+
+@functools.cache
+def _compare_acts(verbs: Relation, negated: bool, hypothesis_negated: bool) -> int:
+    """Return the label of a hypothesis about the same two people, by checking all cases."""
+    cases = [case for case in _KINDS[verbs] if case[0] is not negated]
+    return _label(np.array([second is not hypothesis_negated for _, second in cases]))
+
+
+def _label(follows: Any) -> int:
+    """Return the label by whether the hypothesis holds in each world in which the premise does."""
+    return ENTAILMENT if follows.all() else NEUTRAL if follows.any() else CONTRADICTION
+
+
+def find_label(premise: Sequence[Sentence], hypothesis: Sentence) -> int:
+    """Return the label of a hypothesis, given sentences about different places."""
+    told = next((sentence for sentence in premise if sentence.place == hypothesis.place), None)
+    if isinstance(told, Count) and isinstance(hypothesis, Count):
+        return told.label_of(hypothesis)
+    if isinstance(told, Act) and isinstance(hypothesis, Act):
+        return told.label_of(hypothesis)
+    return NEUTRAL
+
+
+def find_reasons(premise: Sequence[Sentence], hypothesis: Sentence) -> tuple[list[frozenset[str]], frozenset[str]]:
+    """Return the slots in which another value can change the label.
+
+    Of each sentence of the premise, and of the hypothesis.
+    """
+    label = find_label(premise, hypothesis)
+
+    def decides(sentence: Sentence, slot: str, judge: Callable[[Sentence], int]) -> bool:
+        return any(judge(replace(sentence, **{slot: value})) != label for value in sentence.choices(slot))
+
+    def judge_instead(number: int, sentence: Sentence) -> int:
+        others = [*premise[:number], *premise[number + 1 :]]
+        if sentence.place in {other.place for other in others}:
+            return label  # Two sentences about one place are not in the grammar.
+        return find_label([*others, sentence], hypothesis)
+
+    reasons = [
+        frozenset(slot for slot in sentence.slots if decides(sentence, slot, functools.partial(judge_instead, number)))
+        for number, sentence in enumerate(premise)
+    ]
+    judge = functools.partial(find_label, premise)
+    return reasons, frozenset(slot for slot in hypothesis.slots if decides(hypothesis, slot, judge))
+
+
+def draw_sentence(place: str, rng: Random) -> Sentence:
+    """Draw a sentence about a place."""
+    if rng.random() < 0.6:
+        group = rng.randrange(len(GROUPS))
+        nouns, properties = GROUPS[group].nouns.words, GROUPS[group].properties.words
+        return Count(rng.choice(tuple(QUANTIFIERS)), rng.choice(nouns), rng.choice(properties), place, group)
+    first, second = rng.sample(PEOPLE, 2)
+    return Act(first, rng.choice(VERBS.words), second, rng.random() < 0.3, rng.random() < 0.4, place)
+
+
+def draw_hypothesis(sentence: Sentence, rng: Random) -> Sentence:
+    """Draw a hypothesis: a sentence with other values in some slots, mostly related ones."""
+    if isinstance(sentence, Act) and rng.random() < 0.5:
+        # The same in the other voice.
+        sentence = replace(sentence, first=sentence.second, second=sentence.first, passive=not sentence.passive)
+    for slot in rng.sample(sentence.slots, rng.choice(CHANGES)):
+        values = (rng.random() < 0.7 and sentence.related(slot)) or sentence.choices(slot)
+        sentence = replace(sentence, **{slot: rng.choice(values)})
+    return sentence
+
+
+def draw_pair(label: int, rng: Random, sentences: int | None = None) -> tuple[list[Sentence], Sentence]:
+    """Draw a premise and a hypothesis with the label, and with a reason on both sides."""
+    while True:
+        places = rng.sample(tuple(PLACES), sentences or rng.randint(1, MOST_SENTENCES))
+        premise = [draw_sentence(place, rng) for place in places]
+        hypothesis = draw_hypothesis(rng.choice(premise), rng)
+        if hypothesis in premise or find_label(premise, hypothesis) != label:
+            continue
+        reasons, own = find_reasons(premise, hypothesis)
+        if any(reasons) and own:
+            return premise, hypothesis
+
+
+@dataclass(frozen=True)
+class InferenceParams(GeneratedParams):
+    """Options of generated pairs."""
+
+    sentences: int | None = option(None, "sentences of each premise; none: one to three", low=1, high=MOST_SENTENCES)
+
+
+def load_generated_pairs(request: LoadRequest) -> Dataset:
+    """Load `nli-generated`: pairs with exact labels and rationales on both sides."""
+    name = "nli-generated"
+    params = from_mapping(InferenceParams, request.options, name)
+    split = choose_split(request.split, SPLIT_SIZES)
+    count = example_count(params, split, request.limit)
+    labels = draw_balanced(f"{params.seed}/{split}/labels", count, len(NLI_LABELS))
+
+    def make(index: int) -> LabeledExample:
+        premise, hypothesis = draw_pair(labels[index], Random(f"{params.seed}/{split}/{index}"), params.sentences)
+        return write_pair(premise, hypothesis, labels[index])
+
+    return make_dataset(name, params, split, GeneratedExamples(count, make), NLI_LABELS)
+
+
+def write_pair(premise: Sequence[Sentence], hypothesis: Sentence, label: int) -> LabeledExample:
+    """Write a pair with its rationales. `extra` has the slots of the hypothesis that are unlike the premise."""
+    reasons, own = find_reasons(premise, hypothesis)
+    marked = " ".join(as_sentence(one.write(slots)) for one, slots in zip(premise, reasons, strict=True))
+    (text, spans), (pair, pair_spans) = unmark(marked), unmark(as_sentence(hypothesis.write(own)))
+    extra = {"phenomenon": name_phenomenon(premise, hypothesis), "sentences": len(premise)}
+    return LabeledExample(text, pair, label, _spans(spans), _spans(pair_spans), extra=extra)
+
+
+PHENOMENA = {"quantifier": "quantity", "noun": "group", "property": "property", "roles": "roles", "verb": "act",
+             "negated": "negation"}  # fmt: skip
+"""What can distinguish a hypothesis from the sentence about its place, by slot."""
+
+
+def name_phenomenon(premise: Sequence[Sentence], hypothesis: Sentence) -> str:
+    """Name what distinguishes a hypothesis from the premise.
+
+    One or more of `PHENOMENA`, `place` if nothing comparable is about its place, or `voice` if only that is different.
+    """
+    told = [sentence for sentence in premise if sentence.place == hypothesis.place]
+    if not told or type(told[0]) is not type(hypothesis):
+        return "place"
+    changed = [name for slot, name in PHENOMENA.items() if getattr(told[0], slot, 0) != getattr(hypothesis, slot, 0)]
+    return ", ".join(changed) or "voice"
+
+
+def _spans(spans: Sequence[Sequence[int]]) -> tuple[Span, ...]:
+    return tuple((start, end) for start, end in spans)
