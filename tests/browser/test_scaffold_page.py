@@ -90,6 +90,7 @@ def test_a_form_tells_how_long_training_an_explainer_takes(server: Server, open_
     expect(page.get_by_test_id("stDialog")).to_have_css("color-scheme", "dark")
     form.get_by_role("combobox", name="Data set").click()
     page.get_by_role("option", name=dataset_label("reviews"), exact=True).click()
+    expect(form.get_by_text("on this machine")).to_be_visible(timeout=3 * TIMEOUT_MS)
     form.get_by_text("Thorough", exact=True).click()
     expect(form.get_by_text("15 students")).to_contain_text("on this machine", timeout=3 * TIMEOUT_MS)
 
