@@ -101,7 +101,7 @@ def _caption_missing(titles: Sequence[str]) -> None:
 
 def _draw_curves(page: QuestionPage, maps: Maps, titles: Mapping[str, str], probe: Explanation) -> None:
     if not maps:
-        st.info("No method above has a map, so there is none to question. Pick another method.")
+        st.info("No method above has a map to test. Pick another method.")
         return
     st.selectbox(
         f"A removed {page.unit} is", list(page.words.removals), key=page.key("removal"),

@@ -264,7 +264,7 @@ def _describe_prediction(export: HeadsExport) -> str:
     if prediction.regression:
         return f"Score: {signed(prediction.logits[0])}."
     text = f"Predicted: {prediction.label}, {percent(prediction.probabilities[prediction.index])}."
-    return text if origin.target == prediction.index else f"{text} Looked at: {origin.target_label}."
+    return text if origin.target == prediction.index else f"{text} Explained: {origin.target_label}."
 
 
 def _score_map(sheet: SvgSheet, export: HeadsExport, scores: HeadScoreMap) -> None:
@@ -291,7 +291,7 @@ def _score_map(sheet: SvgSheet, export: HeadsExport, scores: HeadScoreMap) -> No
             sheet.parts.append(_frame(left + export.head[1] * side, sheet.y, side, side, "text", 2))
         sheet.y += side
     ends = f"{signed(-end)} to {signed(end)}" if scores.signed else f"0 to {plain(end)}"
-    legend = f"{ends} {scores.unit}; down: layers, across: heads" if end else "All scores are zero"
+    legend = f"{ends} {scores.unit}; rows: layers, columns: heads" if end else "All scores are zero"
     add_scale_bar(sheet, legend, None if not end else "signed" if scores.signed else "amount")
 
 
@@ -315,10 +315,12 @@ def _selected_head(sheet: SvgSheet, export: HeadsExport) -> None:
     name, options, example = head_name(export.head), export.state.board, export.state.input
     if isinstance(example, Picture) and options.detail == "overlay":
         view = describe_view(export.reading, options)
-        _title(sheet, f"Head {name}", f"{view[:1].upper()}{view[1:]}.")  # not `capitalize`: it would write «[cls]»
+        _title(sheet, f"Head {name}", f"{view[:1].upper()}{view[1:]}.")  # not `capitalize`: it would write “[cls]”
         _overlay(sheet, export, example)
         return
-    _title(sheet, f"Head {name}", " ".join(filter(None, ("Queries down, keys across.", export.selection.note))))
+    _title(
+        sheet, f"Head {name}", " ".join(filter(None, ("Rows are queries, columns are keys.", export.selection.note)))
+    )
     _matrix(sheet, export)
 
 
@@ -345,7 +347,7 @@ def _matrix(sheet: SvgSheet, export: HeadsExport) -> None:
     sheet.parts.append(_image(_matrix_png(matrix, end), x, y, side * len(columns), side * len(rows)))
     sheet.parts.append(_frame(x, y, side * len(columns), side * len(rows), "line", 1))
     sheet.y = y + side * len(rows)
-    masked = "; gray: may not attend" if np.isnan(matrix).any() else ""
+    masked = "; gray: masked" if np.isnan(matrix).any() else ""
     add_scale_bar(sheet, f"0 to {plain(end)}{masked}", "amount")
 
 

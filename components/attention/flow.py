@@ -41,8 +41,8 @@ from engine.word_units import units
 
 TITLES = {"rollout": "Rollout", "gradient": "Gradient-weighted"}
 KIND_HELP = (
-    "Rollout follows all attention, whatever the class. Gradient-weighted follows only attention that raises the "
-    "class (Chefer et al., 2021)."
+    "Rollout uses all attention and does not depend on the class. Gradient-weighted uses only attention that raises "
+    "the class (Chefer et al., 2021)."
 )
 RESIDUAL_HELP = (
     "The share of a position that passes each layer unchanged. 0: attention alone, as in the thesis. 0.5: as in Abnar "
@@ -51,15 +51,15 @@ RESIDUAL_HELP = (
 START_HELP = "Layers below this one are skipped. Early layers mix positions most and dominate rollout."
 STEP_HELP = "Hides steps that carry a smaller share of the prediction."
 CAUTION = (
-    "A flow shows where the prediction could read the input from, not how it used it: values, feed-forward layers and "
-    "signs are ignored (Abnar and Zuidema, 2020; Jain and Wallace, 2019)."
+    "A flow shows where in the input the prediction could read from, not how it used that: values, feed-forward layers "
+    "and signs are ignored (Abnar and Zuidema, 2020; Jain and Wallace, 2019)."
 )
 SCALED = "Heads are weighted by their scale: a head that is off carries nothing."
 COMPARED = "Each position's share of the prediction, with other residual shares and first layers:"
 FILE = "exegesis-flow"
-SVG_HELP = "The steps shown and the most important path, in light colors."
+SVG_HELP = "The steps shown and the most important path, in the light theme."
 CSV_HELP = "One row per step shown: layer, both ends, weight and flow, unrounded."
-PNG_HELP = "The same figure as a bitmap, drawn by this browser."
+PNG_HELP = "The SVG as a PNG image, rendered by your browser."
 ROWS = (
     "These maps start {read}. On the Text and Images pages, “Attention rollout” starts at the mean over all positions "
     "of the last layer instead."
@@ -148,7 +148,7 @@ def _controls(state: AttentionState, layers: int, threshold: float) -> None:
 
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         st.segmented_control(
-            "Follow", FLOW_KINDS, key=name("kind"), required=True, format_func=TITLES.__getitem__, help=KIND_HELP,
+            "Method", FLOW_KINDS, key=name("kind"), required=True, format_func=TITLES.__getitem__, help=KIND_HELP,
             persist_state=PERSIST,
         )  # fmt: skip
         st.slider(

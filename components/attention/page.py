@@ -68,9 +68,9 @@ VIEW_TITLES = {
     "image": {"query": "From one patch", "received": "Received", "matrix": "Matrix"},
 }
 VIEW_HELP = (
-    "Matrix: queries down, keys across. Received: what each {unit} gets, mean over the queries that may attend to it. "
-    "From one {unit}: what one query attends to, at first the one that the model reads ({read}); click another in the "
-    "detail."
+    "Matrix: rows are queries, columns are keys. Received: the mean attention to each {unit}, over the queries that "
+    "may attend to it. From one {unit}: what one query attends to. It starts at the one that the model reads ({read}); "
+    "click another in the detail."
 )
 ORDER_TITLES = {"place": "By layer", "score": "By score"}
 DETAIL_TITLES = {"matrix": "Matrix", "lines": "Lines", "overlay": "Over the picture"}
@@ -80,20 +80,32 @@ BETWEEN_TITLES: Mapping[str, str] = {
 
 Builder = Callable[[HeadsExport], str | bytes]
 FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
-    ("HTML", "exegesis-heads.html", "text/html", html, "The scores and the head shown, as one page; light, no script."),
-    ("SVG", "exegesis-heads.svg", "image/svg+xml", svg, "The scores and the head shown, for papers and slides; light."),
-    ("CSV", "exegesis-heads.csv", "text/csv", scores_csv, "A row a head, a column a score. Scores in full."),
-    ("JSON", "exegesis-heads.json", "application/json", scores_json, "What the command below prints."),
+    (
+        "HTML",
+        "exegesis-heads.html",
+        "text/html",
+        html,
+        "The scores and the selected head as one page: light theme, no scripts.",
+    ),
+    (
+        "SVG",
+        "exegesis-heads.svg",
+        "image/svg+xml",
+        svg,
+        "The scores and the selected head for papers and slides, in the light theme.",
+    ),
+    ("CSV", "exegesis-heads.csv", "text/csv", scores_csv, "One row per head, one column per score, unrounded."),
+    ("JSON", "exegesis-heads.json", "application/json", scores_json, "The output of the command below."),
 )
 FIGURES = ("HTML", "SVG")
-LINES_HELP = " Its matrix is drawn, not its lines."
+LINES_HELP = " It shows the head's matrix, not its lines."
 PNG_FILE = "exegesis-heads.png"
-PNG_HELP = "The same picture in pixels, drawn by this browser."
-MATRIX_HELP = "The matrix of head {}: a row a query, a column a key, empty where a query may not attend."
+PNG_HELP = "The SVG as a PNG image, rendered by your browser."
+MATRIX_HELP = "The attention of head {}: one row per query, one column per key. Masked cells are empty."
 ALL_FILE = "exegesis-attention.safetensors"
 ALL_HELP = (
-    "Attention of all heads in half precision with the tokens, {:,.1f} MB. In Python: "
-    "safetensors.numpy.load_file(name). It is built when you press."
+    "The attention of all heads in half precision, with the tokens: {:,.1f} MB, built when you click. Load it with "
+    "safetensors.numpy.load_file."
 )
 
 
@@ -202,7 +214,7 @@ def _view_controls(kind: str, reading: HeadReading) -> None:
     st.segmented_control(
         "Scale", SCALES, key=key(kind, f"{BOARD_KEYS}scale"), required=True, format_func=str.capitalize,
         persist_state=PERSIST,
-        help="Own: each head's largest attention has the full color. Shared: the largest of all heads has it.",
+        help="Own: each head has its own color scale. Shared: all heads have one scale.",
     )  # fmt: skip
     st.segmented_control(
         "Order", ORDERS, key=key(kind, f"{BOARD_KEYS}order"), required=True,
@@ -233,7 +245,7 @@ def export_section(state: AttentionState, reading: HeadReading, scores: HeadScor
     def button(label: str, name: str, form: str, build: Builder, help: str) -> None:
         file_button(label, name, form, lambda: build(export), help, key(kind, f"keep.{label}"))
 
-    st.subheader("Keep", anchor=False)
+    st.subheader("Export", anchor=False)
     with st.container(horizontal=True, gap="small", key=key(kind, "keep.all")):
         for label, name, form, build, help in FILES:
             button(label, name, form, build, help + lines * (label in FIGURES))
@@ -251,5 +263,5 @@ def _commands(export: HeadsExport) -> list[tuple[str, str]]:
     """The command for the scores, and that for the attribution under the switched heads where there are any."""
     commands = [(how_to_repeat(export.state.focus), heads_command(export))]
     if export.state.switched:
-        commands.append(("This one makes the attribution with the same heads switched:", explain_command(export)))
+        commands.append(("This command computes the attribution with the same head changes:", explain_command(export)))
     return commands

@@ -156,23 +156,21 @@ def ablation_score_map(ablation: HeadAblation, regression: bool) -> HeadScoreMap
     if regression:
         return _build_score_map(OFF, ablation.fall, unit="score")
     flips = int(ablation.flipped.sum())
-    words = (
-        f"Without {count(flips, 'head')} another class is predicted." if flips else "No head alone changes the class."
-    )
+    words = f"The predicted class changes for {count(flips, 'head') if flips else 'no head'}."
     return _build_score_map(OFF, ablation.fall, words)
 
 
 def agreement_score_map(reading: HeadReading, attribution: Explanation, options: BoardOptions) -> HeadScoreMap:
     """The rank agreement of each head's map, as the board draws it, with an attribution."""
-    title = method_title(attribution)
+    title, units = method_title(attribution), plural(unit_noun(attribution))
     return HeadScoreMap(
         AGREEMENT,
         f"Agreement with {title}",
         AGREES.unit,
         AGREES.signed,
         agreement_with(feature_maps(reading, options), attribution.scores[attribution.features]),
-        f"Whether a head's map ({describe_view(reading, options)}) orders the {plural(unit_noun(attribution))} as the "
-        f"absolute scores of {title} do: +1 is the same order, 0 is no relation. Undefined for a flat map.",
+        f"Rank correlation over {units} between a head's map ({describe_view(reading, options)}) and "
+        f"the absolute scores of {title}: +1 is the same order, 0 is no relation. Undefined if the map is constant.",
         AGREES.citation,
     )
 
@@ -287,7 +285,7 @@ def agreement_section(state: AttentionState, reading: HeadReading, scores: HeadS
         required=True,
         format_func=lambda method: explainer(method, state.kind).title,
         persist_state=PERSIST,
-        help="The attribution explains the same input and class, with the same heads switched. Its absolute scores are "
+        help="The attribution explains the same input and class, with the same head changes. Its absolute scores are "
         "compared, because attention has no sign.",
     )
     if scores is None and state.board.score == AGREEMENT:  # it stands above the board why there is none
@@ -334,7 +332,7 @@ def _limit(
 def agreement_html(agreement: HeadAgreement, head: Head, kind: str) -> str:
     """The numbers, then their meaning for one head. Every name is escaped."""
     if np.isnan(agreement.rho).all():
-        lines = [f"No head's map has an order, or {escape(agreement.title)} has none: all its scores are equal."]
+        lines = [f"Nothing to rank: all scores of {escape(agreement.title)}, or of each head's map, are equal."]
     else:
         verdict = _describe_verdict(agreement, head, kind)
         lines = [_describe_head(agreement, head), _describe_all_heads(agreement), f"<b>{verdict}</b>"]
@@ -343,7 +341,7 @@ def agreement_html(agreement: HeadAgreement, head: Head, kind: str) -> str:
 
 def _describe_head(agreement: HeadAgreement, head: Head) -> str:
     own, best = agreement.rho[head], agreement.rho[agreement.best]
-    rho = "its map is flat" if np.isnan(own) else f"ρ = <b>{signed(float(own))}</b>"
+    rho = "its map is constant" if np.isnan(own) else f"ρ = <b>{signed(float(own))}</b>"
     return (
         f"ρ is the rank agreement between {escape(agreement.view)} and {escape(agreement.title)}, over "
         f"{_count_features(agreement)}. Head {head_name(head)}, shown above: {rho}. Best: head "
@@ -358,11 +356,11 @@ def _describe_all_heads(agreement: HeadAgreement) -> str:
             "significantly from chance."
         )
     kind = "pictures" if agreement.unit == "patch" else "texts"
+    verb = "exceeds" if agreement.agreeing == 1 else "exceed"
     return (
-        f"In 1 of 20 {kind}, chance alone takes one of {agreement.rho.size:,} heads beyond |ρ| = "
-        f"{plain(agreement.limit)}. Here <b>{count(agreement.agreeing, 'head')}</b> "
-        f"{'is' if agreement.agreeing == 1 else 'are'} beyond it in the same order, {agreement.opposite or 'none'} in "
-        "the opposite order."
+        f"By chance, at least one of {agreement.rho.size:,} heads exceeds |ρ| = {plain(agreement.limit)} in 5% of "
+        f"{kind}. Here <b>{count(agreement.agreeing, 'head')}</b> {verb} it in the same order, "
+        f"{agreement.opposite or 'none'} in the opposite order."
     )
 
 
@@ -400,7 +398,7 @@ def _compare_button(state: AttentionState, place: DeltaGenerator) -> None:
     title = explainer(state.board.against, state.kind).title
     place.button(
         f"Compare the heads with {title}", key=key(state.kind, "compare"), on_click=_request_attribution,
-        args=(state,), help="It takes a second or more, so it is computed only on request.",
+        args=(state,), help="Takes a second or more, so it runs only on request.",
     )  # fmt: skip
 
 

@@ -67,7 +67,7 @@ def read_switched(given: Sequence[str], problems: list[str]) -> HeadScales:
     except ExegesisError as error:
         problems.append(str(error))
         return HeadScales()
-    allowed, next_step = "heads with their scales such as 3.7x0,2.1x0.5", "All heads are as they were."
+    allowed, next_step = "heads with their scales such as 3.7x0,2.1x0.5", "No head is changed."
     problems.append(str(not_allowed("switched", allowed, given[-1][:40], next_step)))
     return HeadScales()
 
@@ -118,7 +118,7 @@ class AttentionState:
     ) -> Request:
         """A request to the engine. `heads`: as they are switched on the page, unless others are given."""
         if self.input is None:
-            raise UsageError("picture: there is none to read. Pick one above.")
+            raise UsageError("picture: must be chosen. Pick one above.")
         scales = self.switched if heads is None else heads
         return Request(self.model, method, self.input, dict(params or {}), self.target, self.seed, heads=scales)
 

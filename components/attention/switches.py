@@ -220,7 +220,7 @@ def _method_control(state: AttentionState, methods: Mapping[str, Explainer]) -> 
     id: str = st.selectbox(
         "Map", list(methods), key=key(state.kind, "method"), format_func=lambda id: methods[id].title, width=320,
         persist_state=PERSIST,
-        help="Its maps of the original model and with the changed heads: same class, same scale.",
+        help="Its maps of the original model and of the changed one, for the same class and on one scale.",
     )  # fmt: skip
     return id
 
@@ -251,7 +251,7 @@ def how_to_read_html(explanation: Explanation) -> str:
     """The meaning of the two maps, in words."""
     label = f"<bdi>{escape(explanation.provenance.target_label)}</bdi>"
     regression = explanation.prediction.regression
-    same = f"the score {label}" if regression else f"the same class, {label}, whatever the prediction"
+    same = f"the score {label}" if regression else f"the same class, {label}, even where another is predicted"
     return (
         f'<div class="xg"><p class="xg-small">Both maps explain {same}, on one scale. ρ is the rank correlation of '
         "their scores: +1 is the same order, 0 is no relation.</p></div>"

@@ -232,9 +232,10 @@ def _columns() -> dict[str, Any]:
             min_value=0, max_value=1, format="percent", width=120, help="The probability of the predicted class"
         ),
         "Score": column.NumberColumn(format="%.3f"),
-        "Error": column.NumberColumn(format="%.3f", help="The distance of the score from the true one"),
+        "Error": column.NumberColumn(format="%.3f", help="The absolute difference between the score and the true one"),
         "Disagreement": column.NumberColumn(
-            format="%.2f", help="1 minus the mean rank correlation of the methods. 0: the same order; about 1: chance"
+            format="%.2f",
+            help="1 minus the mean rank correlation of the methods. 0: the same order; about 1: unrelated",
         ),
         "Length": column.NumberColumn(width=70, help="Characters"),
         "Rationale": column.TextColumn(width=220, help="Words that people marked as the reason for the label"),

@@ -46,13 +46,13 @@ FILE_COLUMNS = 3
 """Of a legend in a file: where the width decides, it is not known at layout, and the last names are lost."""
 BOX = "chart"
 """The id of the element that holds the chart."""
-PNG_HELP = (
-    "The chart with its title, what was evaluated and the command, in the light theme. Your browser draws it from SVG."
+PNG_HELP = "The SVG as a PNG image, rendered by your browser."
+SVG_HELP = (
+    "The chart with its title, notes and command for papers, in the light theme. Its numbers are embedded as CSV."
 )
-SVG_HELP = "The same as lines and letters, for papers. The numbers stand in it as CSV, unseen."
-HTML_HELP = "A page with the chart, which answers the mouse, and its numbers. It loads nothing from the internet."
-SPEC_HELP = "The chart with its numbers as Vega-Lite, which Altair and Vega's editor read."
-CSV_HELP = "What the chart draws."
+HTML_HELP = "The interactive chart and its numbers as one page that works offline."
+SPEC_HELP = "The chart and its numbers as Vega-Lite, for Altair or the Vega Editor."
+CSV_HELP = "The numbers in the chart."
 
 
 @dataclass(frozen=True)

@@ -79,7 +79,7 @@ def missing_values_text(table: pd.DataFrame) -> str:
     for row in rows:
         slice = f", {row['Slice']}" if isinstance(row.get("Slice"), str) else ""
         each.append(f"{row['Method']} on {row['Model']}{slice} ({row[WHY]})")
-    return f"Not drawn, for no example has a value: {', '.join(each)}." if each else ""
+    return f"Not drawn, because no example has a value: {', '.join(each)}." if each else ""
 
 
 def score_tooltips(frame: ChartFrame, more: Mapping[str, str]) -> list[alt.Tooltip]:

@@ -43,7 +43,7 @@ FULL_HELP = f"At most {MOST} columns: remove one first."
 PIN, UNPIN = "Pin as the reference", "Unpin"
 UNIT_TITLES = {"word": "Words", "token": "Tokens"}
 LAYOUT_TITLES = {"both": "Text and table", "table": "Table", "text": "Text"}
-SHOWN_TITLES = {"scores": "Scores", "difference": "Difference", "moves": "Rank moves"}
+SHOWN_TITLES = {"scores": "Scores", "difference": "Difference", "moves": "Rank changes"}
 ORDER_TITLES = {"size": "Absolute value", "sign": "With sign"}
 PINS_FIRST = "Both need a reference: open a column above and pin it."
 UNIT_HELP = (
@@ -51,8 +51,8 @@ UNIT_HELP = (
     "overlapping tokens are merged."
 )
 SHOWN_HELP = (
-    "Difference: how much larger (+) or smaller (−) each part's share of the map is than in the reference. Rank moves: "
-    f"how many ranks higher (↑) or lower (↓) each part is. {PINS_FIRST}"
+    "Difference: how much larger (+) or smaller (−) each part's share of the map is than in the reference. Rank "
+    f"changes: how many ranks higher (↑) or lower (↓) each part is. {PINS_FIRST}"
 )
 SCALE_HELP = (
     "Own: each map's largest score has the full color. Common: each score is divided by the sum of the absolute scores "
@@ -114,7 +114,7 @@ def _random_button(state: CompareState, full: bool) -> None:
         st.button(
             "Add Random", key=key(state.kind, "add_random"), disabled=full, on_click=_put_pairs,
             args=(state, [*state.columns, baseline]),
-            help="Random scores as a baseline: maps that agree no more than with it are unrelated.",
+            help="A baseline of random scores: two maps that agree no better than with it are unrelated.",
         )  # fmt: skip
 
 
@@ -128,7 +128,7 @@ def _edit_column(
         else:
             st.button(
                 PIN, key=key(kind, f"{name}.pin"), icon=":material/push_pin:", on_click=pin, args=(kind, pair),
-                help="Every other column then shows its agreement with this one.",
+                help="Each other column then shows its agreement with this one.",
             )  # fmt: skip
         _move_button(state, place, "Move left", place - 1)
         _move_button(state, place, "Move right", place + 1)
@@ -228,9 +228,9 @@ def _class_control(state: CompareState, labels: Collection[str]) -> None:
         list(options),
         key=key(state.kind, "target"),
         persist_state=PERSIST,
-        format_func=lambda label: label or "As each model predicts",
+        format_func=lambda label: label or "Each model's prediction",
         width=230,
-        help="The class that all maps explain. A column says so if its model has no such class.",
+        help="The class that all maps explain. A model without this class has no map.",
     )
 
 
@@ -242,7 +242,7 @@ def _more_view_controls(kind: str) -> None:
             "layout",
             LAYOUTS,
             LAYOUT_TITLES,
-            "Text: each map is the text itself. Table: one row per word.",
+            "Text: each map is the text itself. Table: one row per word or token.",
         )
     _choice(kind, "Scale", "scale", SCALES, {name: name.capitalize() for name in SCALES}, SCALE_HELP)
     gamma_slider(lambda name: key(kind, f"{VIEW}{name}"), "words" if kind == "text" else "patches")

@@ -18,7 +18,7 @@ from jaxtyping import UInt8
 
 from components.compare.comparison import ColumnMap, Comparison, prediction_text
 from components.method_row import check_html, cost_line, details_html, facts
-from components.numbers import MINUS, count, decimals_of, fixed, hundredths, percent, plain
+from components.numbers import MINUS, count, decimals_of, fixed, hundredths, percent, plain, plural
 from components.styles import asset_sheet
 from components.widgets.patch_map import PatchMap, layers_html
 from components.widgets.patch_map.html import LAYERS, picture_style, sentence, use_picture_styles
@@ -100,7 +100,7 @@ def legend_html(comparison: Comparison, column: ColumnMap) -> str:
     if not np.isfinite(comparison.scores(column)).any():
         return small("no order to compare: all scores are equal")
     if token_map.largest == 0:
-        return small("no part moved" if comparison.is_relative else "all scores are zero")
+        return small("no part changed" if comparison.is_relative else "all scores are zero")
     kind = "signed" if token_map.signed else "amount"
     share = " of all" if comparison.view.scale == "common" and not comparison.is_relative else ""
     numbers = _number_format(comparison, column, token_map)
@@ -176,13 +176,15 @@ def _reference_lines(comparison: Comparison, column: ColumnMap) -> Iterator[str]
         f"with {reference.letter}: ρ {hundredths(rho, sign=True)}, {plain(round(shared * top, 1))} of the top {top}"
     )
     if (elsewhere := comparison.moved_share(column)) is not None:
-        yield small(f"{percent(elsewhere)} lies elsewhere than in {reference.letter}")
+        yield small(
+            f"{percent(elsewhere)} of the total is on other {plural(comparison.unit)} than in {reference.letter}"
+        )
 
 
 def _unread_lines(comparison: Comparison, column: ColumnMap) -> Iterator[str]:
     parts = _visible_count(comparison)
     if comparison.maps is not None and column.row is not None and (unread := comparison.maps.unread(column.row)):
-        yield small(f"does not read {unread:,} of {count(parts, comparison.unit)}")
+        yield small(f"{unread:,} of {count(parts, comparison.unit)} not read")
 
 
 def _reason_html(column: ColumnMap) -> str:
@@ -200,13 +202,13 @@ def _color_words(comparison: Comparison) -> str:
     if comparison.is_relative and comparison.reference is not None:
         there = comparison.reference.letter
         more, less = (
-            ("stands higher", "lower") if comparison.shows_moves else ("has a larger share of the map", "a smaller")
+            ("ranks higher", "lower") if comparison.shows_moves else ("has a larger share of the map", "a smaller one")
         )
         return f"Blue: the {comparison.unit} {more} than in {there}; orange: {less}."
     signs = {column.signed for column in comparison.explained}
     words = {
-        True: "Blue speaks for the explained class, orange against it.",
-        False: "Teal says how much, without for or against.",
+        True: "Blue supports the explained class, orange opposes it.",
+        False: "Teal is unsigned: it shows how much, not for or against.",
     }
     return " ".join(text for sign, text in words.items() if sign in signs)
 
@@ -216,7 +218,7 @@ def _tiny_score_lines(comparison: Comparison) -> Iterator[str]:
     letters = [column.letter for column in comparison.explained if _mostly_tiny(comparison, column)]
     if letters:
         named, share = ", ".join(letters), f"{100 * TINY:g}%"
-        yield f"{named}: most scores are under {share} of the map's largest. Their order counts all the same."
+        yield f"{named}: most scores are under {share} of the map's largest. Their order still counts."
 
 
 def _mostly_tiny(comparison: Comparison, column: ColumnMap) -> bool:

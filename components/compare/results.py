@@ -232,7 +232,7 @@ def parts_words(comparison: Comparison) -> str:
     if maps.joined:
         lines += f" The tokenizers split {maps.joined:,} of them differently: overlapping tokens are summed."
     if maps.blanks:
-        lines += f" {count(maps.blanks, 'part')} of white space: a token in some tokenizers only."
+        lines += f" {count(maps.blanks, 'part')} of white space: a token for some tokenizers only."
     return lines
 
 
@@ -244,7 +244,7 @@ def agreement_words(agreement: Agreement, view: CompareViewOptions, unit: str) -
         k, n = agreement.k, agreement.n
         words = (
             f"The share of the top {view.percent}% of {plural(unit)}, here {k} of {n}, that is in both maps; "
-            f"{100 * k / max(n, 1):.0f}% by chance. {TIED} "
+            f"{percent(k / max(n, 1))} by chance. {TIED} "
         )
     return f"{words}Scores are ranked {ORDER_WORDS[view.order]}. Agreement is not correctness: both maps can be wrong."
 
@@ -253,7 +253,7 @@ def disagreement_words(disagreement: float, comparison: Comparison) -> str:
     """One number for the example."""
     name = "ρ" if comparison.view.measure == "spearman" else "shared top"
     scope = comparison.disagreement_scope
-    return f"Disagreement on this example: {hundredths(disagreement)}, 1 minus the mean {name} over {scope}."
+    return f"Disagreement on this example: {hundredths(disagreement)} (1 minus the mean {name} over {scope})."
 
 
 def _draw_matrix(comparison: Comparison, agreement: Agreement) -> None:

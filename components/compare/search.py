@@ -144,7 +144,7 @@ def list_words(examples: Sequence[ExampleDisagreement], comparison: Comparison) 
     values = [one.value for one in examples if one.value is not None]
     mean = f" Mean {hundredths(sum(values) / len(values))}." if values else ""
     unordered = len(examples) - len(values)
-    none = f" {count(unordered, 'example')} that cannot be ranked, last." if unordered else ""
+    none = f" {count(unordered, 'example')} cannot be ranked and come last." if unordered else ""
     over = comparison.disagreement_scope
     return f"{count(len(examples), 'example')}. Disagreement is 1 minus the mean {name} over {over}.{mean}{none}"
 

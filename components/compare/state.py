@@ -148,14 +148,14 @@ def read_columns(codes: Sequence[str], kind: str, errors: list[str]) -> tuple[Mo
             errors.append(f"{error} The column is left out.")
     if len(pairs) > MOST:
         errors.append(
-            f"column: at most {MOST} columns stand side by side, got {len(pairs)}. The first {MOST} are shown."
+            f"column: must be given at most {MOST} times, got {len(pairs)}. The first {MOST} columns are shown."
         )
     return tuple(pairs)[:MOST]
 
 
 def link_words(errors: Sequence[str]) -> str:
     """The errors of a link as one text."""
-    return " ".join([*errors, "The address now says what is shown."])
+    return " ".join([*errors, "The address now matches what is shown."])
 
 
 def default_columns(kind: str, model: str) -> tuple[ModelMethodPair, ...]:

@@ -127,8 +127,8 @@ def command_arguments(export: PictureExport) -> list[str]:
 FILES: tuple[tuple[str, str, str, Callable[[PictureExport], str | bytes], str], ...] = (
     ("PNG", "exegesis-maps.png", "image/png", export_png,
      "The picture and its maps side by side, with references, in the light theme."),
-    ("CSV", "exegesis-patches.csv", "text/csv", csv_table, "One row per patch and method: place, score, rank, mask."),
-    ("JSON", "exegesis-patches.json", "application/json", json_list, "What the command below prints."),
+    ("CSV", "exegesis-patches.csv", "text/csv", csv_table, "One row per patch and method."),
+    ("JSON", "exegesis-patches.json", "application/json", json_list, "The output of the command below."),
 )  # fmt: skip
 
 

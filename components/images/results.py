@@ -77,7 +77,11 @@ def describe_agreement(explanation: Explanation, truth: PatchMask | None, seed: 
         f"Overlap {hits} of {scores.size}, pointing game {game}",
         f"Needs the top {scores.mean_rank:.0f} of {scores.n} patches to cover the object",
     ]
-    return [*lines, "All scores are equal, so this is chance."] if is_constant(explanation.on_grid.ravel()) else lines
+    return (
+        [*lines, "All scores are equal, so this is the level of chance."]
+        if is_constant(explanation.on_grid.ravel())
+        else lines
+    )
 
 
 def explain_agreement(chance: TruthScores) -> str:
@@ -102,7 +106,7 @@ def draw_truth(
     st.subheader("Do the maps find the object?", anchor=False)
     st.caption(explain_agreement(chance))
     # On request, because the lines beside the maps say most of it.
-    if not st.toggle("Table of all methods and chance", key=key("open.truth"), persist_state=PERSIST):
+    if not st.toggle("Compare all methods with chance", key=key("open.truth"), persist_state=PERSIST):
         return
     rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in explanations.items()}
     use_question_styles()
@@ -133,7 +137,7 @@ def draw_prediction(state: PictureState, control_place: DeltaGenerator) -> Expla
     if state.picture is None:  # its controls have said why
         return None
     if not state.model:
-        st.info("Pick a model above, or type the folder of a checkpoint or a hub id.")
+        st.info("Pick a model above, or type the folder of a checkpoint or a hub ID.")
         return None
     probe = Request(state.model, PROBE, state.picture, {}, None, state.seed)
     return prediction_area(probe, state.target, key("target"), "picture", MOST_CLASSES, control_place)

@@ -148,7 +148,7 @@ def draw_options(methods: Mapping[str, Explainer], opened: OpenPictures) -> Delt
         gamma_slider(key, "patches")
         st.toggle(
             "Outline of the labeled object", key=key("outline"), persist_state=PERSIST,
-            help="Shown where the data set has a mask of the object that its label names.",
+            help="Shown where the data set has a mask of the labeled object.",
         )  # fmt: skip
     return place
 

@@ -158,7 +158,7 @@ def _read_picture(id: str, revision: str, split: str, count: int, index: int, _d
 def _read_uploaded(digest: str, home: str) -> ChosenPicture:
     pixels = load_picture(digest)
     if pixels is None:
-        raise ExegesisError(f"picture: no picture is kept under {digest}.")
+        raise ExegesisError(f"picture: no picture is stored under {digest}.")
     return ChosenPicture(Picture(pixels), name=UPLOADED_NAME)
 
 

@@ -29,7 +29,7 @@ def read_text(last: Mapping[str, str], name: str, notes: list[str]) -> str | Non
     text = load_text(sha)
     if text is None:
         notes.append(
-            f"{name}: the link names a long text by its hash, which this machine no longer has. Paste it again."
+            f"{name}: the link refers to a long text by its hash, which this machine does not have. Paste it again."
         )
     return text or ""
 

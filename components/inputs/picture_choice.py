@@ -58,8 +58,8 @@ DATA_HELP = (
     "Options follow the name: scenes:seed=7,count=500."
 )
 KINDS = ("png", "jpg", "jpeg", "webp", "gif")
-LAST_PICTURE_STAYS = "The picture before is still shown."
-EXAMPLE_STAYS = "Until a picture is given, the example of the data set stays."
+LAST_PICTURE_STAYS = "The previous picture is still shown."
+EXAMPLE_STAYS = "Showing the data-set example until you upload a picture."
 
 
 @dataclass(frozen=True)
@@ -139,13 +139,13 @@ def read_picture_focus(
     focus = PictureFocus(model, name, split, index, sha if own else "", own or read_picture(opened, index))
     if sha and own is None:
         notes.append(
-            "picture_sha: the link names a picture by its hash, which this machine does not have. Give the picture "
-            f"again. Example {index} of {opened.name} is shown."
+            "picture_sha: the link refers to a picture by its hash, which this machine does not have. Upload the "
+            f"picture again. Example {index} of {opened.name} is shown."
         )
     elif not opened.error and is_other_picture(last, focus, opened):
         notes.append(
-            f"digest: example {index} of {opened.name} is not the picture that the link was made of, because the data "
-            "set has changed since. Pins of the link are left out; look for the picture in the list."
+            f"digest: example {index} of {opened.name} is not the picture in the link, because the data set has "
+            "changed. The pins of the link are ignored. Look for the picture in the list."
         )
     return focus
 
@@ -404,7 +404,7 @@ def _draw_own_picture_controls() -> None:
         key=key("upload"),
         on_change=take_picture,
         args=("upload",),
-        help="It stays on this machine. Only its pixels are kept, no names and no places.",
+        help="The picture stays on this machine. Only its pixels are stored, without its name or location.",
     )
     if st.toggle("Use the camera", key=key("camera_on")):
         st.camera_input("Photograph", key=key("camera"), on_change=take_picture, args=("camera",))

@@ -65,8 +65,8 @@ def read_text_focus(last: Mapping[str, str], models: list[str], opened: OpenText
     focus = TextFocus(model, text, pair, index, last.get("data") or DEFAULT_TEXTS)
     if not opened.error and is_other_text(last, focus, opened):
         notes.append(
-            f"digest: example {index} of {opened.name} is not the text that the link was made of, because the data set "
-            "has changed since. Pins and edits of the link are left out; look for the text in the list."
+            f"digest: example {index} of {opened.name} is not the text in the link, because the data set has changed. "
+            "The pins and edits of the link are ignored. Look for the text in the list."
         )
     return focus
 

@@ -104,13 +104,13 @@ def _draw_replacement(state: TextState, child: Example, probe: Explanation, edit
         return
     edited_span, name = pinned_span_in_edit(edited.tokens, probe.tokens, state.pins), REPLACE + ".".join(map(str, span))
     if edited_span is None:
-        st.caption("What is pinned no longer stands in the edited text.")
+        st.caption("The pinned tokens are no longer in the edited text.")
         return
     segment, start, end = span
     old = ((state.example.text, state.example.text_pair)[segment] or "")[start:end]
     st.text_input(
         f"Replace “{_shorten(old)}” with", key=key(name), on_change=_replace, args=(child, edited_span, name),
-        width=320, help="Press Enter to see the edited text beside this one. A space alone deletes.",
+        width=320, help="Press Enter to apply. A single space deletes the pinned text.",
     )  # fmt: skip
 
 

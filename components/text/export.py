@@ -146,7 +146,7 @@ FILES: tuple[tuple[str, str, str, Callable[[TextExport], str | bytes], str], ...
      "All maps as one HTML page that works offline and without scripts."),
     ("SVG", "exegesis-maps.svg", "image/svg+xml", export_svg, "The maps as a picture for papers and slides."),
     ("CSV", "exegesis-scores.csv", "text/csv", csv_table, "One row per token, one column per method."),
-    ("JSON", "exegesis-scores.json", "application/json", json_list, "What the command below prints."),
+    ("JSON", "exegesis-scores.json", "application/json", json_list, "The output of the command below."),
 )  # fmt: skip
 PNG_FILE = "exegesis-maps.png"
 PNG_HELP = "The SVG as a PNG image, in the light theme."

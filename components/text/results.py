@@ -191,9 +191,9 @@ def draw_ablation(
 def _explain_missing(state: TextState) -> str:
     """Why there is no prediction yet; empty when there is one."""
     if not state.model:
-        return "Pick a model above, or type the folder of a checkpoint or a hub id."
+        return "Pick a model above, or type the folder of a checkpoint or a hub ID."
     if not state.example.text.strip():
-        return "Type a text above, or pick an example, to see what its prediction rests on."
+        return "Type a text above, or pick an example, to see which words its prediction depends on."
     if state.example.text_pair is not None and not state.example.text_pair.strip():
-        return "Type the second text, or switch it off."
+        return "Type the second text, or turn it off in Options."
     return ""

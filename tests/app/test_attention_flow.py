@@ -114,7 +114,7 @@ def test_where_the_maps_are_read_is_said(model: str, tmp_path: Path) -> None:
 
 def test_one_token_and_a_causal_model(tmp_path: Path) -> None:
     page = of_text(str(save_checkpoint("gpt2", tmp_path / "gpt2")), text="a")
-    assert any("100.0% of it comes from the input" in said for said in captions(page))
+    assert any("carry 100.0% of it from the input" in said for said in captions(page))
 
 
 def test_a_picture_has_the_same_section(tmp_path: Path) -> None:

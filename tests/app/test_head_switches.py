@@ -116,7 +116,9 @@ def test_the_map_before_and_after_is_of_any_method_and_of_one_class(model: str) 
     [maps] = [html for html in html_of(page) if "xg-pair" in html]
     assert "Occlusion" in maps
     target = explain(Request(model, "random", Example(TEXT))).prediction.label
-    assert any(f"the same class, <bdi>{target}</bdi>, whatever the prediction" in html for html in html_of(page))
+    assert any(
+        f"the same class, <bdi>{target}</bdi>, even where another is predicted" in html for html in html_of(page)
+    )
 
 
 def test_all_heads_off_has_numbers_and_says_what_that_is(model: str) -> None:

@@ -185,7 +185,7 @@ def test_no_method_says_what_to_do_and_leaves_the_picture(page: AppTest) -> None
         ({"pin": "a"}, "pin: must be places of patches such as 3,4, got 'a'"),
         ({"pin": "4,9,900"}, "pin: must be numbers of patches from 0 to 8 (3 rows of 3), got 9, 900."),
         ({"target": "bird"}, "target: unknown name 'bird'"),
-        ({"picture_sha": "0" * 64}, "picture_sha: the link names a picture by its hash"),
+        ({"picture_sha": "0" * 64}, "picture_sha: the link refers to a picture by its hash"),
         ({"occlusion.size": "2"}, "parameter of occlusion: unknown name 'size'"),
     ],
     ids=str,

@@ -158,7 +158,7 @@ def test_an_upload_is_kept_shown_and_found_again_by_its_link() -> None:
     page = opened(index="2")
     source(page, OWN)
     assert digest(page) == digest_of("scenes", 2)
-    assert "Until a picture is given, the example of the data set stays." in told(page)
+    assert "Showing the data-set example until you upload a picture." in told(page)
     upload(page, "holiday.png", png(pixels))
     assert not errors(page)
     assert digest(page) == Picture(pixels).digest

@@ -179,7 +179,7 @@ def test_an_error_in_one_method_stands_in_its_place(model: str) -> None:
 
 def test_an_empty_text_says_what_to_do_and_a_new_text_works(page: AppTest) -> None:
     page.text_area(text_choice.key("text")).set_value("").run()
-    assert said(page) == ["Type a text above, or pick an example, to see what its prediction rests on."]
+    assert said(page) == ["Type a text above, or pick an example, to see which words its prediction depends on."]
     assert not rows(page)
     page.text_area(text_choice.key("text")).set_value("good food").run()
     assert len(rows(page)) == len(QUICK)
@@ -204,7 +204,7 @@ def test_a_text_too_long_for_a_link_is_held_by_its_hash(page: AppTest, model: st
     assert "text" not in page.query_params
     assert opened(model=model, method=["random"], text_sha=digest).text_area(text_choice.key("text")).value == text
     gone = opened(model=model, method=["random"], text_sha="0" * 64)
-    assert "no longer has" in said(gone)[0]
+    assert "does not have" in said(gone)[0]
     assert not gone.exception
 
 

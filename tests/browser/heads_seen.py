@@ -12,7 +12,7 @@ from components.palette import STEPS, Side, Theme, color
 from engine.heads.matrices import LEVELS
 from tests.browser.waiting import pixels
 
-SCORES, THUMBS = "Score of each head", "What each head looks at"
+SCORES, THUMBS = "Score of each head", "What each head attends to"
 
 
 def grid(page: Page, name: str) -> Locator:

@@ -134,7 +134,7 @@ def test_where_a_causal_model_may_not_attend_is_hatched_and_never_a_zero(server:
         near = [np.abs(seen - one).max(-1) <= EXACT for one in masked]
         assert (near[0] | near[1])[~allowed].all(), head
         assert near[1][~allowed].any(), "lines"
-    expect(page.get_by_text("a query may not attend there")).to_be_visible()
+    expect(page.get_by_text("masked, because the model reads from left to right")).to_be_visible()
     assert len(CAUSAL) == future.shape[0]
 
 
@@ -240,7 +240,7 @@ def test_a_patch_of_the_picture_that_is_clicked_becomes_the_one_that_looks(serve
     box = box_of(patches)
     patches.click(position={"x": box["width"] * 2.5 / 14, "y": box["height"] * 3.5 / 14})
     expect_held(page, "None", False, 2, query=str(1 + 3 * 14 + 2))
-    expect(page.get_by_text("Attention from «row 4, column 3»", exact=True)).to_be_visible()
+    expect(page.get_by_text("Attention from “row 4, column 3”", exact=True)).to_be_visible()
 
 
 def test_one_token_has_a_board_too(server: Server, open_page: Open) -> None:

@@ -93,8 +93,8 @@ def test_the_matrix_says_the_exact_value_and_where_the_row_looks(server: Server,
     go_to(page, 2, 9)
     expect(said(page)).to_contain_text(f"2 actors → 9 good: {printed(values()[2, 9])}")
     best = int(values()[2].argmax())
-    expect(said(page)).to_contain_text(f"2 actors looks most at {best} {WORDS[best]} ({printed(values()[2, best])})")
-    expect(said(page)).to_contain_text("Its row adds up to 1.00.")
+    expect(said(page)).to_contain_text(f"2 actors attends most to {best} {WORDS[best]} ({printed(values()[2, best])})")
+    expect(said(page)).to_contain_text("Its row sums to 1.00.")
     expect(page.locator(".xg-one > [aria-live]")).to_contain_text("2 actors → 9 good")
 
 
@@ -113,9 +113,9 @@ def test_hovering_a_cell_says_its_value_and_a_label_its_row(server: Server, open
     page.mouse.move(right - 36 * 3 + 10, bottom - 36 * 2 + 10)
     expect(said(page)).to_contain_text(f"10 good → 9 good: {printed(values()[10, 9])}")
     page.mouse.move(box["x"] + 5, bottom - 10)
-    expect(said(page)).to_contain_text("11 [SEP] looks most at")
+    expect(said(page)).to_contain_text("11 [SEP] attends most to")
     page.mouse.move(1, 1)
-    expect(said(page)).to_contain_text("A row is a token that looks")
+    expect(said(page)).to_contain_text("Rows are queries, columns are keys.")
 
 
 def test_cells_have_the_colors_of_the_palette(server: Server, open_page: Open, scheme: Scheme) -> None:
@@ -132,15 +132,15 @@ def test_cells_have_the_colors_of_the_palette(server: Server, open_page: Open, s
 
 def test_where_a_token_may_not_attend_there_is_a_hatch_and_no_number(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "show=causal&whole=1")
-    expect(page.get_by_text("may not attend", exact=True)).to_be_visible()
+    expect(page.get_by_text("masked", exact=True)).to_be_visible()
     go_to(page, 2, 9)
-    expect(said(page)).to_contain_text("2 actors → 9 good: may not attend")
-    expect(said(page)).to_contain_text("Its row adds up to 1.00.")
+    expect(said(page)).to_contain_text("2 actors → 9 good: masked")
+    expect(said(page)).to_contain_text("Its row sums to 1.00.")
     shown = pixels(matrix(page))
     assert stripes(cell_at(shown, 0, 11)) >= 3, "lines on the ground"
     assert stripes(cell_at(shown, 11, 0)) == 0, "a color alone"
     allowed = opened(server, open_page, "show=text")
-    expect(allowed.get_by_text("may not attend", exact=True)).to_be_hidden()
+    expect(allowed.get_by_text("masked", exact=True)).to_be_hidden()
 
 
 def test_one_token_is_a_matrix_of_one_cell(server: Server, open_page: Open) -> None:
@@ -155,7 +155,7 @@ def test_texts_of_a_pair_are_told_apart_and_a_part_is_said_to_be_one(server: Ser
     go_to(page, 3, 1)
     expect(said(page)).to_contain_text(f"A 3 are → B 13 dull: {printed(values('pair')[3, 13])}")
     part = values("pair")[3, 12:].sum()
-    expect(said(page)).to_contain_text(f"Its row adds up to {part:.2f} over the tokens shown, and to 1 over all.")
+    expect(said(page)).to_contain_text(f"Its row sums to {part:.2f} over the tokens shown and to 1 over all.")
     expect(page.get_by_text("A: first text, B: second text")).to_be_visible()
 
 

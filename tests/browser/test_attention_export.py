@@ -86,4 +86,4 @@ def test_a_click_leads_from_a_prediction_to_its_heads(server: Server, model: str
     page.get_by_role("button", name=HEADS_LINK).click(timeout=TIMEOUT_MS)
     expect(page.get_by_role("heading", name=ATTENTION.heading)).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_label("Text", exact=True)).to_have_value(WORDS)
-    expect(page.get_by_role("heading", name="Keep")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_role("heading", name="Export")).to_be_visible(timeout=TIMEOUT_MS)

@@ -45,43 +45,43 @@ def patch_at(page: Page, at: int) -> tuple[float, float]:
 
 def test_a_token_in_hand_shows_its_lines_alone_with_their_values(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "detail=lines&alone=1")
-    token(page, "Tokens that look", "2 actors").hover()
+    token(page, "Queries", "2 actors").hover()
     row = values()[2]
     for at, word in enumerate(detail_page.WORDS):
-        told = token(page, "What they look at", f"{at} {word}").locator("b")
+        told = token(page, "Keys", f"{at} {word}").locator("b")
         if row[at] > 0.015:
             assert float(told.inner_text()) == pytest.approx(row[at], abs=0.007)
         elif row[at] < 0.005:
             expect(told).to_be_empty()
     best = int(row.argmax())
-    expect(said(page)).to_contain_text(f"2 actors looks most at {best} {detail_page.WORDS[best]} about")
+    expect(said(page)).to_contain_text(f"2 actors attends most to {best} {detail_page.WORDS[best]} about")
     page.mouse.move(1, 1)
-    expect(said(page)).to_contain_text("Left: tokens that look.")
+    expect(said(page)).to_contain_text("Left: queries.")
 
 
 def test_of_several_heads_the_mean_stands_beside_a_token(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "detail=lines")
-    token(page, "What they look at", "9 good").hover()
+    token(page, "Keys", "9 good").hover()
     column = detail_page.attention("text")[LAYER, :, :, 9].astype(float)
     for at, word in enumerate(detail_page.WORDS):
-        told = token(page, "Tokens that look", f"{at} {word}").locator("b")
+        told = token(page, "Queries", f"{at} {word}").locator("b")
         if column[:, at].mean() > 0.006:
             assert float(told.inner_text()) == pytest.approx(column[:, at].mean(), abs=0.007)
     head, row = np.unravel_index(column.argmax(), column.shape)
-    expect(said(page)).to_contain_text(f"9 good is looked at most by {row} {detail_page.WORDS[row]} about")
+    expect(said(page)).to_contain_text(f"9 good receives most attention from {row} {detail_page.WORDS[row]} about")
     expect(said(page)).to_contain_text(f"by 1.{head}")
 
 
 def test_keys_go_through_both_sides(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "detail=lines&alone=1")
-    token(page, "Tokens that look", "0 [CLS]").focus()
+    token(page, "Queries", "0 [CLS]").focus()
     page.keyboard.press("ArrowDown")
-    expect(token(page, "Tokens that look", "1 the")).to_be_focused()
+    expect(token(page, "Queries", "1 the")).to_be_focused()
     page.keyboard.press("ArrowRight")
-    expect(token(page, "What they look at", "1 the")).to_be_focused()
-    expect(said(page)).to_contain_text("1 the is looked at most by")
+    expect(token(page, "Keys", "1 the")).to_be_focused()
+    expect(said(page)).to_contain_text("1 the receives most attention from")
     best = int(values()[:, 1].argmax())
-    expect(page.locator(".xg-one > [aria-live]")).to_contain_text(f"by {best} {detail_page.WORDS[best]} about")
+    expect(page.locator(".xg-one > [aria-live]")).to_contain_text(f"from {best} {detail_page.WORDS[best]} about")
 
 
 def test_a_line_has_the_hue_of_its_head_and_the_opacity_of_its_weight(
@@ -101,13 +101,13 @@ def test_a_line_has_the_hue_of_its_head_and_the_opacity_of_its_weight(
 def test_words_say_which_lines_are_not_drawn(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "detail=lines")
     expect(page.get_by_text("Lines below 0.01 are not drawn.")).to_be_visible()
-    expect(page.get_by_text("divided by 12, the number of active heads")).to_be_visible()
+    expect(page.get_by_text("divided by 12, the number of heads shown")).to_be_visible()
     expect(page.get_by_text("Scroll to see all tokens")).to_be_hidden()
     for head in range(detail_page.HEADS):
         expect(page.get_by_text(f"1.{head}", exact=True)).to_be_visible()
     long = opened(server, open_page, "show=long&detail=lines")
     long.get_by_role("button", name="All 12 heads").click()
-    expect(long.get_by_text("are not drawn because there are so many")).to_be_visible()
+    expect(long.get_by_text("are not drawn; for a selected token")).to_be_visible()
     expect(long.get_by_text("Scroll to see all tokens")).to_be_visible()
 
 
@@ -146,7 +146,7 @@ def test_keys_move_and_enter_asks_and_focus_stays(server: Server, open_page: Ope
 
 def test_the_patch_that_looks_is_outlined_and_the_token_that_does_is_named(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "show=image&detail=overlay&view=query&query=20")
-    expect(page.get_by_text("Where the outlined patch looks: row 3, column 4.")).to_be_visible()
+    expect(page.get_by_text("Attention from the outlined patch, row 3, column 4.")).to_be_visible()
     ring, whole = box_of(page.locator(".xg-looking")), box_of(the_map(page))
     assert (ring["x"] - whole["x"]) / ring["width"] == pytest.approx(3, abs=0.05)
     assert (ring["y"] - whole["y"]) / ring["height"] == pytest.approx(2, abs=0.05)

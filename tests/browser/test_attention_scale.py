@@ -30,7 +30,7 @@ def test_a_part_of_a_matrix_has_the_colors_of_the_whole_head(server: Server, ope
         assert np.abs(seen - ramp("light", enlarged(shares, *seen.shape[:2]))).max() <= EXACT, head
         fainter += shares.max() < 0.9
     assert fainter, "else the test would see no difference"
-    expect(page.get_by_text("Colors end at the largest value of the whole head")).to_be_visible()
+    expect(page.get_by_text("The colors of each head are scaled to its largest value")).to_be_visible()
 
 
 @pytest.mark.parametrize("layers", [(1,), (0, 5)])
@@ -64,11 +64,11 @@ def test_a_map_below_even_attention_is_never_of_full_height(server: Server, open
         filled = np.abs(seen - ramp("light", np.array(1.0))).max(-1) <= EXACT
         assert filled.any(0).mean() > 0.5
         assert filled.sum(0).max() <= seen.shape[0] / 2, "it rests on a special token"
-    expect(page.get_by_text("at least 0.0833, which is even attention to all")).to_be_visible()
+    expect(page.get_by_text("at least 0.0833 (uniform attention)")).to_be_visible()
 
 
 def test_the_hatch_is_explained_only_where_it_is_drawn(server: Server, open_page: Open) -> None:
-    hatch = "a query may not attend there"
+    hatch = "masked, because the model reads from left to right"
     assert np.isnan(causal_reading().attention).any()
     expect(opened(server, open_page, "of=causal").get_by_text(hatch)).to_be_visible()
     expect(opened(server, open_page, "of=causal&view=received").get_by_text(hatch)).to_be_hidden()

@@ -48,9 +48,9 @@ def test_lines_are_of_the_layer_or_of_the_one_head_that_is_alone(server: Server,
     page = opened(server, open_page, "detail=lines&head=3.7")
     one = page.get_by_role("region", name="One head")
     expect(one.locator(".xg-heads .xg-badge")).to_have_text([f"3.{head}" for head in range(12)])
-    expect(one.get_by_text("divided by 12, the number of active heads")).to_be_visible()
+    expect(one.get_by_text("divided by 12, the number of heads shown")).to_be_visible()
     one.get_by_role("button", name="Alone").click()
-    expect(one.get_by_text("The opacity of a line is its weight.")).to_be_visible()
+    expect(one.get_by_text("Line opacity is the weight.")).to_be_visible()
     expect(one.locator(".xg-heads")).to_be_hidden()
 
 
@@ -60,7 +60,7 @@ def test_the_keyboard_stays_on_the_picture_while_python_answers(server: Server, 
     picture.focus()
     for key in ("ArrowDown", "ArrowRight", "Enter"):
         page.keyboard.press(key)
-    expect(page.get_by_text("Where the outlined patch looks: row 2, column 2.")).to_be_visible()
+    expect(page.get_by_text("Attention from the outlined patch, row 2, column 2.")).to_be_visible()
     expect(picture).to_be_focused()
     page.keyboard.press("ArrowRight")
     expect(page.locator(".xg-said")).to_contain_text("row 2, column 3")
@@ -68,7 +68,7 @@ def test_the_keyboard_stays_on_the_picture_while_python_answers(server: Server, 
 
 def test_beside_matrices_the_picture_has_what_its_patches_receive(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "of=picture&detail=overlay&view=matrix&head=2.3")
-    expect(page.get_by_text("What each patch receives, mean over all positions.")).to_be_visible()
+    expect(page.get_by_text("Mean attention that each patch receives.")).to_be_visible()
     picture = page.get_by_role("application", name=re.compile("over the picture"))
     picture.focus()
     page.keyboard.press("Home")
@@ -100,18 +100,18 @@ def test_a_token_of_the_detail_becomes_the_one_whose_attention_all_heads_show(
     if detail == "matrix":
         page.get_by_role("application", name=re.compile("^Attention of head")).focus()
     else:
-        page.get_by_role("listbox", name="Tokens that look").get_by_role("option").first.focus()
+        page.get_by_role("listbox", name="Queries").get_by_role("option").first.focus()
     for key in ("ArrowDown", "ArrowDown", "Enter"):
         page.keyboard.press(key)
-    expect(page.get_by_text(f"Attention from «2 {WORDS[2]}»", exact=True)).to_be_visible()
+    expect(page.get_by_text(f"Attention from “2 {WORDS[2]}”", exact=True)).to_be_visible()
     expect(page.get_by_text("query 2 after 2 runs")).to_be_visible()
 
 
 def test_of_a_long_text_one_head_has_lines_until_all_are_asked_for(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "of=long&detail=lines&head=1.2")
     one = page.get_by_role("region", name="One head")
-    expect(one.get_by_text("Of so long a text the lines of all heads would hide each other")).to_be_visible()
+    expect(one.get_by_text("The text is long, so only the lines of one head are drawn.")).to_be_visible()
     expect(one.locator(".xg-heads .xg-badge")).to_have_text(["1.2"])
     one.get_by_role("button", name="All 4 heads").click()
     expect(one.locator(".xg-heads .xg-badge")).to_have_text([f"1.{head}" for head in range(4)])
-    expect(one.get_by_text("Of so long a text")).to_be_hidden()
+    expect(one.get_by_text("The text is long")).to_be_hidden()

@@ -53,7 +53,7 @@ def test_columns_are_compared_and_disputed_examples_are_found(
     expect(board.get_by_role("columnheader").nth(2)).to_contain_text("with A: ρ", timeout=TIMEOUT_MS)
     page.keyboard.press("Escape")
     page.get_by_role("button", name="Options").click()
-    page.get_by_role("radio", name="Rank moves").click()
+    page.get_by_role("radio", name="Rank changes").click()
     expect(board.get_by_role("columnheader").nth(1)).to_contain_text("reference")
     expect(board.get_by_text("↑").first).to_be_visible()
     page.keyboard.press("Escape")

@@ -88,7 +88,7 @@ def test_every_step_and_node_is_there_wider_and_darker_for_more_and_the_best_pat
         expect(node(page, spot.id[1], spot.id[0])).to_have_accessible_name(
             f"“{spot.id[1]} {TEXT.explanation.tokens[spot.id[1]].text}” "
             + (f"after layer {spot.id[0] - 1}" if spot.id[0] else "in the input")
-            + f": {format_share(spot.share)} of the prediction runs through it"
+            + f": {format_share(spot.share)} of the prediction passes through it"
         )
     assert graph.best == strongest_path(attention_flow(TEXT), TEXT.explanation.features)
     expect_path(page, graph, graph.best)
@@ -114,10 +114,10 @@ def expect_told(page: Page, number: int) -> None:
     edge = drawn().edges[number]
     name = {at: f"“{at} {token.text}”" for at, token in enumerate(TEXT.explanation.tokens)}
     to, share = name[edge.target], format_share(edge.weight)
-    what = f"{to} stays where it is" if edge.source == edge.target else f"{name[edge.source]} goes to {to}"
+    what = f"{to} stays in place" if edge.source == edge.target else f"{name[edge.source]} goes to {to}"
     hover_step(page, number)
     expect(tip(page)).to_have_text(
-        f"Layer {edge.layer}: {what} · weight {share} of what {to} becomes · flow "
+        f"Layer {edge.layer}: {what} · weight {share} of {to} after the layer · flow "
         f"{format_share(edge.flow)} of the prediction"
     )
     expect(page.locator(".xg-flow-lit")).to_have_count(len(together(edge.layer, edge.source, edge.target)))

@@ -62,7 +62,7 @@ def test_the_maps_of_a_picture_tell_and_pin_a_patch_together(server: Server, vit
     page = open_page(f"{server.url}/{ATTENTION.url_path}?{urlencode(asked)}")
     maps = page.locator(".st-key-picture_cards [data-g]")
     expect(maps).to_have_count(2, timeout=TIMEOUT_MS)
-    expect(page.get_by_role("heading", name="Keep")).to_be_visible(timeout=TIMEOUT_MS)  # the page is drawn to its end
+    expect(page.get_by_role("heading", name="Export")).to_be_visible(timeout=TIMEOUT_MS)  # the page is drawn to its end
     settled(page)
     for map in maps.all():
         map.hover()

@@ -78,7 +78,7 @@ def names(page: Page) -> list[str]:
 def test_an_upload_is_looked_at_and_a_bad_one_is_refused_in_one_sentence(choosing: Server, open_page: Open) -> None:
     page = open_page(choosing.url)
     page.get_by_role("radio", name="Your picture").click(timeout=TIMEOUT_MS)
-    expect(page.get_by_text("Until a picture is given")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("Showing the data-set example until")).to_be_visible(timeout=TIMEOUT_MS)
     give(page, "mine.png", png(noise(99)))
     expect_picture(page, noise(99))
     expect(page).to_have_url(re.compile(f"picture_sha={Picture(noise(99)).digest}"))

@@ -43,7 +43,7 @@ def test_both_curves_are_drawn_legibly_and_the_table_of_truth_is_opened(
             named = chart.get_by_text(explainer(method, "image").title, exact=True)
             expect(named).to_be_visible()
             legible(named, scheme)
-    page.get_by_text("Table of all methods and chance").click()
+    page.get_by_text("Compare all methods with chance").click()
     expect(truth_table(page)).to_be_visible(timeout=TIMEOUT_MS)
 
 

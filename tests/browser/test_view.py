@@ -116,7 +116,7 @@ CASES = {
         f"/{COMPARE.url_path}",
         COMPARE_LINK | {"layout": "text", "scale": "common", "gamma": "0.5", "order": "size", "percent": "25"},
         {
-            "Explained class": "As each model predicts", "Show": "Scores", "Unit": "Words", "Layout": "Text",
+            "Explained class": "Each model's prediction", "Show": "Scores", "Unit": "Words", "Layout": "Text",
             "Scale": "Common", "Gamma": "0.5", "Ranking": "Absolute value", "Top": "25%",
         },
         TEXT_TOUCHED,

@@ -1,10 +1,10 @@
 // The board of heads: the map of their scores, their thumbnails, and one of them closely. Hovering costs no run: Python
 // hears of a head that is locked, and of a position whose attention is asked for. How it is asked is in base.js.
 
-const HINT = "Hover to look, click to lock, double-click to see a head alone. By keyboard: arrows, Enter, Escape.";
-const LOST_WORDS = "The attention did not arrive whole. Load the page again.";
-const PALE_WORDS = "Colors end at the largest value of the whole head, also where that is not shown: a pale head has little in this part.";
-const MASK_WORDS = "hatched: the model reads from left to right, so that a query may not attend there";
+const HINT = "Hover for a head's score, click to lock it, double-click to isolate it. Keyboard: arrows, Enter, Escape.";
+const LOST_WORDS = "The attention is incomplete. Reload the page.";
+const PALE_WORDS = "The colors of each head are scaled to its largest value, which may be outside this part. A pale head has little attention here.";
+const MASK_WORDS = "hatched: masked, because the model reads from left to right";
 const SCORE_HEIGHT = 20; // pixels at most
 const BADGED = 48; // pixels across at least where each thumbnail has its name
 
@@ -19,7 +19,7 @@ class Board extends Owned {
   build() {
     Object.assign(this, { wanted: { head: null, alone: false }, lit: null, painted: "", due: 0 });
     this.scores = new HeadGrid("Score of each head", this);
-    this.small = new HeadGrid("What each head looks at", this);
+    this.small = new HeadGrid("What each head attends to", this);
     this.thumbs = new Thumbs();
     this.scoreTitle = element("p", { class: "xg-title" });
     this.scoreFoot = element("div");
@@ -234,7 +234,7 @@ class Board extends Owned {
     this.scoreTitle.textContent = score ? score.title : "No score";
     this.scoreFoot.replaceChildren(...(score ? [this.scoreLegend(), small(score.words)] : []), small(HINT));
     this.smallTitle.textContent = viewWords;
-    const sorted = order === "score" ? [small("The largest score first, whatever its sign.")] : [];
+    const sorted = order === "score" ? [small("Sorted by absolute score, largest first.")] : [];
     const pale = part && view === "matrix" ? [small(PALE_WORDS)] : [];
     const masks = this.model.hatched ? [small(element("i", { class: "xg-scale xg-hatched" }), MASK_WORDS)] : [];
     this.smallFoot.replaceChildren(this.thumbLegend(), ...masks, ...pale, ...sorted, ...notes.map((note) => small(note)));
@@ -244,14 +244,14 @@ class Board extends Owned {
   thumbLegend() {
     const { view, grid } = this.data, bars = view !== "matrix" && !grid, end = this.endWords();
     const bent = this.faint.checked ? ` · gamma ${FAINT_GAMMA}: half the ${bars ? "height" : "color"} at a quarter of it` : "";
-    if (bars) return small(`A bar a token, as high as its attention; full height: ${end}${bent}.`);
+    if (bars) return small(`One bar per token; full height: ${end}${bent}.`);
     return small("0 ", element("i", { class: "xg-scale xg-amount" }), end, bent);
   }
 
   /** The end of the scale of the thumbnails. */
   endWords() {
     const { scale, view, layers, heads, tokens, size } = this.data, { model } = this, isMatrix = view === "matrix";
-    const least = isMatrix ? "" : `, at least ${plainNumber(1 / tokens.length)}, which is even attention to all`;
+    const least = isMatrix ? "" : `, at least ${plainNumber(1 / tokens.length)} (uniform attention)`;
     if (scale !== "shared") return `the largest of each head${least}`;
     const end = isMatrix ? model.end(layers[0], heads[0]) : model.mapEnd(layers[0], heads[0]);
     const all = layers.length * heads.length < size[0] * size[1] ? "the heads shown" : "all heads";
@@ -260,7 +260,7 @@ class Board extends Owned {
 
   scoreLegend() {
     const { score } = this.data, { end, none } = this.ofScores, printed = (value) => this.ofScores.printed(value);
-    if (none) return small("No head has this score for this input. Color the heads by another one.");
+    if (none) return small("No head has this score for this input. Choose another score.");
     const scale = element("i", { class: `xg-scale ${score.signed ? "xg-signed" : "xg-amount"}` });
     return small(score.signed ? `${printed(-end)} ` : "0 ", scale, `${printed(end)} ${score.unit}`);
   }

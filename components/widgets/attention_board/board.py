@@ -46,7 +46,7 @@ HERE = Path(__file__).resolve().parent
 NAME = "exegesis_attention_board"
 FILES = ("model", "matrix", "lines", "overlay", "grid", "board")
 """A script uses those before it."""
-UNCHANGED = "The board stays as it was. Load the page again if this happens twice."
+UNCHANGED = "The board did not change. If this happens again, reload the page."
 
 # A color for each head of a layer, the same in badge, border, title and lines. No 16 colors can be distinguished by
 # everyone, so that the head's number is always written beside its color.
@@ -64,9 +64,9 @@ MAGIC = b"EXO1"
 TOP = 65_534
 """The level of a map's largest value; one more stands where a query may not attend."""
 VIEW_TITLES = {
-    "matrix": "The attention of each head: queries down, keys across",
-    "received": "What each {unit} receives, mean over the queries that may attend to it",
-    "query": "Attention from «{name}»",
+    "matrix": "Attention of each head: rows are queries, columns are keys",
+    "received": "Mean attention that each {unit} receives",
+    "query": "Attention from “{name}”",
 }
 
 

@@ -2,8 +2,8 @@
 // of heads (BertViz). Only what is seen of a long text is drawn.
 
 const LINES = { row: 21, most: 3000, faintest: 0.01, names: 0.34, widest: 170, high: 460, wide: 2, long: 100 };
-const LINES_HINT = "Left: tokens that look. Right: what they look at. Hover a token, or go to it by arrows, for its lines alone.";
-const LINES_ASK = " Click a token on the left, or press Enter on it, to see in all heads what it looks at.";
+const LINES_HINT = "Left: queries. Right: the keys that they attend to. Hover a token, or use the arrow keys, to see only its lines.";
+const LINES_ASK = " Click a token on the left, or press Enter, to see what it attends to in all heads.";
 const MOST_NAMED_LINES = 4;
 
 /** Lines of `heads`; of a long text at first those of the shown one alone. */
@@ -16,7 +16,7 @@ class LinesDrawing extends Drawing {
     this.at = null;
     this.title = element("div", { class: "xg-heads" });
     this.canvas = element("canvas", { "aria-hidden": "true" });
-    [this.queries, this.keys] = ["Tokens that look", "What they look at"].map((name) => element("div", { class: "xg-lines-names", role: "listbox", "aria-label": name }));
+    [this.queries, this.keys] = ["Queries", "Keys"].map((name) => element("div", { class: "xg-lines-names", role: "listbox", "aria-label": name }));
     this.sheet = element("div", { class: "xg-lines-sheet" }, this.queries, this.canvas, this.keys);
     this.scroller = element("div", { class: "xg-lines-scroll" }, this.sheet);
     this.said = element("p", { class: "xg-said" });
@@ -66,7 +66,7 @@ class LinesDrawing extends Drawing {
 
   wait() {
     this.note.textContent = "";
-    this.said.textContent = this.heads.length ? LOADING : "No head is active. Click one of the score map.";
+    this.said.textContent = this.heads.length ? LOADING : "No head is selected. Click one in the score map.";
   }
 
   /** The tokens of both sides, anew where they are others than before. */
@@ -161,12 +161,12 @@ class LinesDrawing extends Drawing {
 
   write() {
     const { told } = this.model, { rows, columns } = this.data[0];
-    const scrolls = Math.max(rows, columns) * LINES.row > LINES.high ? "Scroll to see all tokens; a line may lead out of sight." : "";
+    const scrolls = Math.max(rows, columns) * LINES.row > LINES.high ? "Scroll to see all tokens; some lines end out of view." : "";
     const { length } = this.heads, many = this.cut > LINES.faintest;
-    const opacity = length > 1 ? `The opacity of a line is its weight divided by ${length}, the number of active heads; of a token in hand it is the weight.` : "The opacity of a line is its weight.";
-    const cut = `Lines below ${plainNumber(this.cut)} are not drawn${many ? ` because there are so many; those of a token in hand are, from ${LINES.faintest}` : ""}.`;
-    const masked = this.data.some(({ cells }) => cells.includes(MASKED)) ? "Where a token may not attend there is no line." : "";
-    const one = this.isLong && length === 1 ? "Of so long a text the lines of all heads would hide each other, so that one is drawn." : "";
+    const opacity = length > 1 ? `Line opacity is the weight divided by ${length}, the number of heads shown; for a selected token, the weight itself.` : "Line opacity is the weight.";
+    const cut = `Lines below ${plainNumber(this.cut)} are not drawn${many ? `; for a selected token, lines from ${LINES.faintest} are` : ""}.`;
+    const masked = this.data.some(({ cells }) => cells.includes(MASKED)) ? "Masked keys have no line." : "";
+    const one = this.isLong && length === 1 ? "The text is long, so only the lines of one head are drawn." : "";
     this.note.textContent = [one, opacity, cut, masked, scrolls, shrunkWords(told, this.data[0])].filter(Boolean).join(" ");
     this.mark();
     this.say();
@@ -209,8 +209,8 @@ class LinesDrawing extends Drawing {
       const by = this.heads.length > 1 ? ` by ${headName(this.heads[line.number])}` : "";
       return `${name(other, line.other)} ${saidValue(line.head, line.at)}${by}`;
     });
-    const verb = side ? "is looked at most by" : "looks most at";
-    const beside = this.heads.length > 1 ? " The numbers beside tokens are means over the active heads." : "";
+    const verb = side ? "receives most attention from" : "attends most to";
+    const beside = this.heads.length > 1 ? " The numbers beside tokens are means over the heads shown." : "";
     return `${name(own, at)} ${verb} ${named.join(", ") || "nothing shown here"}.${beside}`;
   }
 

@@ -1,8 +1,8 @@
 // One head as a matrix: a row is a token that looks (query), a column what it looks at (key). First which of its cells are
 // seen, then what is said of them, then how they are painted; the drawing that people use comes last.
 
-const MATRIX_HINT = "A row is a token that looks (query), a column what it looks at (key). Hover for values.";
-const MATRIX_ASK = " Click a row, or press Enter in it, to see in all heads what its token looks at.";
+const MATRIX_HINT = "Rows are queries, columns are keys. Hover for values.";
+const MATRIX_ASK = " Click a row, or press Enter, to see what its token attends to in all heads.";
 const MATRIX_KEYS = { ...ARROWS, PageUp: [-10, 0], PageDown: [10, 0] };
 const MATRIX = { most: 36, side: 560, label: 104, labelShare: 0.28, font: 11.5, letters: 40, line: 12.5, gridFrom: 9, strip: 9 };
 const MOST_NAMED_KEYS = 3;
@@ -76,7 +76,7 @@ class MatrixWords {
 
   /** The note on a screen whose squares show several cells. */
   together(together) {
-    return together > 1 ? `On this screen a square shows the largest of ${together} × ${together} cells: zoom in to see each.` : "";
+    return together > 1 ? `Each square shows the largest of ${together} × ${together} cells. Zoom in to see all.` : "";
   }
 
   cell({ row, column }) {
@@ -86,13 +86,13 @@ class MatrixWords {
   row(row) {
     const { columns } = this.data, placeOf = (column) => row * columns + column;
     const named = this.namedLargest(columns, placeOf, (column) => this.columnName(column));
-    return `${this.rowName(row)} looks most at ${named || "nothing shown here"}. ${this.sum(row)}`;
+    return `${this.rowName(row)} attends most to ${named || "nothing shown here"}. ${this.sum(row)}`;
   }
 
   column(column) {
     const { rows, columns } = this.data, placeOf = (row) => row * columns + column;
     const named = this.namedLargest(rows, placeOf, (row) => this.rowName(row));
-    return `${this.columnName(column)} is looked at most by ${named || "nothing shown here"}.`;
+    return `${this.columnName(column)} receives most attention from ${named || "nothing shown here"}.`;
   }
 
   namedLargest(count, placeOf, nameOf) {
@@ -104,10 +104,10 @@ class MatrixWords {
   sum(row) {
     const { data, told } = this, all = told.columns.length === told.tokens.length;
     if (data.factor > 1) return "";
-    if (!data.exact) return all ? "A row adds up to 1." : "A row adds up to 1 over all tokens; some are not shown.";
+    if (!data.exact) return all ? "Each row sums to 1." : "Each row sums to 1 over all tokens; some are not shown.";
     const places = Array.from({ length: data.columns }, (_, column) => row * data.columns + column);
     const sum = places.reduce((before, at) => before + (data.cells[at] === MASKED ? 0 : data.value(at)), 0).toFixed(2);
-    return all ? `Its row adds up to ${sum}.` : `Its row adds up to ${sum} over the tokens shown, and to 1 over all.`;
+    return all ? `Its row sums to ${sum}.` : `Its row sums to ${sum} over the tokens shown and to 1 over all.`;
   }
 }
 
@@ -287,8 +287,8 @@ class MatrixDrawing extends MatrixPainting {
     this.canvas = element("canvas", { tabindex: 0, role: "application", "aria-roledescription": "matrix" });
     this.closer = element("button", { type: "button", "aria-label": "Zoom in", title: "Zoom in: +" }, "+");
     this.farther = element("button", { type: "button", "aria-label": "Zoom out", title: "Zoom out: −" }, "−");
-    this.whole = element("button", { type: "button", title: "The whole matrix: 0" }, "Whole");
-    const hint = element("span", { class: "xg-small" }, "Drag to move. Click, then wheel to zoom.");
+    this.whole = element("button", { type: "button", title: "Whole matrix: 0" }, "Whole");
+    const hint = element("span", { class: "xg-small" }, "Drag to pan. Click, then scroll to zoom.");
     this.zoomer = element("span", { class: "xg-one-tools" }, this.closer, this.farther, this.whole, hint);
     const [faint, fainter] = faintBox();
     this.faint = faint;
@@ -344,14 +344,14 @@ class MatrixDrawing extends MatrixPainting {
   /** Words below the matrix, and what a screen reader hears of it. */
   write() {
     const { rows, columns, cells, factor } = this.data, { told } = this.model;
-    this.canvas.setAttribute("aria-label", `Attention of head ${headName(this.head)}: ${rows} rows that look, ${columns} columns that they look at`);
+    this.canvas.setAttribute("aria-label", `Attention of head ${headName(this.head)}: ${rows} queries by ${columns} keys`);
     this.canvas.style.touchAction = this.zoom.times > 1 ? "none" : "pan-y";
     this.zoomer.hidden = this.zoom.most <= 1;
-    const hatched = cells.includes(MASKED) ? [element("i", { class: "xg-hatch" }), element("span", {}, "may not attend")] : [];
+    const hatched = cells.includes(MASKED) ? [element("i", { class: "xg-hatch" }), element("span", {}, "masked")] : [];
     const end = this.model.end(...this.head);
     this.legend.replaceChildren(element("i", { class: "xg-scale xg-amount" }), `0 to ${plainNumber(end)}${bentWords(this.gamma, end)}`, ...hatched);
     if (isPair(told)) this.legend.append(element("span", {}, "A: first text, B: second text"));
-    this.note.textContent = [shrunkWords(told, this.data), factor > 1 && "Lock the head to see each.", this.words.together(this.image.together)].filter(Boolean).join(" ");
+    this.note.textContent = [shrunkWords(told, this.data), factor > 1 && "Lock the head to see all values.", this.words.together(this.image.together)].filter(Boolean).join(" ");
     this.say();
   }
 

@@ -238,7 +238,7 @@ function headCells(model, head) {
 
 /** A cell's value in words; a byte knows it to half a step. */
 function saidValue(head, at) {
-  if (head.cells[at] === MASKED) return "may not attend";
+  if (head.cells[at] === MASKED) return "masked";
   if (head.exact) return plainNumber(head.value(at));
   return `about ${head.value(at).toFixed(Math.max(2, Math.round(-Math.log10(head.step))))}`;
 }

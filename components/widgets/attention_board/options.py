@@ -30,7 +30,7 @@ AGAINST = ("integrated_gradients", "kernel_shap")
 MAX_NUMBER = 9_999
 """No layer, head or position of a model here has a larger number."""
 HEAD_PATTERN = re.compile(r"(\d{1,4})\.(\d{1,4})")
-USUAL = "The usual one is used."
+USUAL = "The default is used."
 
 
 def head_name(head: Head) -> str:
@@ -124,7 +124,7 @@ def describe_view(reading: HeadReading, options: BoardOptions) -> str:
     """A noun phrase for the maps."""
     if options.view != "query":
         return "the mean attention received"
-    return f"the attention from «{reading.explanation.tokens[query_position(reading, options)].text}»"
+    return f"the attention from “{reading.explanation.tokens[query_position(reading, options)].text}”"
 
 
 def locked_head(options: BoardOptions, reading: HeadReading) -> Head | None:

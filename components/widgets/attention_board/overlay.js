@@ -1,7 +1,7 @@
 // One head's map over the picture, a patch a pixel of the canvas that the browser enlarges without smoothing.
 // The picture and its layers are those of patch_map.css. A patch that is chosen becomes the one that looks.
 
-const PATCH_HINT = "Hover a patch for its value. Click one, or press Enter on it, to see where it looks.";
+const PATCH_HINT = "Hover a patch for its value. Click one, or press Enter, to see what it attends to.";
 const MAP_OPACITY = 70; // percent, as on the Images page
 
 function drawOverlay(host, model, head) {
@@ -83,9 +83,9 @@ class OverlayDrawing extends Drawing {
   /** The source of the attention in words: a patch, the token that the model reads, or the mean of all. */
   fromWords(looks) {
     const { told } = this.model;
-    if (looks >= 0) return `Where the outlined patch looks: ${patchName(looks, this.columns)}.`;
-    if (told.view !== "query") return "What each patch receives, mean over all positions.";
-    return told.viewWords ? `${told.viewWords}.` : `Where ${tokenName(told, told.query)} looks.`;
+    if (looks >= 0) return `Attention from the outlined patch, ${patchName(looks, this.columns)}.`;
+    if (told.view !== "query") return "Mean attention that each patch receives.";
+    return told.viewWords ? `${told.viewWords}.` : `Attention from ${tokenName(told, told.query)}.`;
   }
 
   ring(box, at) {
@@ -100,7 +100,7 @@ class OverlayDrawing extends Drawing {
 
   valueWords(at) {
     const value = this.values[at];
-    if (Number.isNaN(value)) return `may not attend · ${patchName(at, this.columns)}`;
+    if (Number.isNaN(value)) return `masked · ${patchName(at, this.columns)}`;
     const above = this.values.reduce((count, other) => count + (other > value), 0);
     return `${plainNumber(value)} · rank ${1 + above} of ${this.values.length} · ${patchName(at, this.columns)}`;
   }

@@ -72,7 +72,7 @@ CITATIONS = {
     "rollout": "Abnar and Zuidema (2020), Quantifying attention flow in transformers.",
     "gradient": "Chefer et al. (2021), Generic attention-model explainability, eq. 5, 6; rows divided by their sums.",
 }
-PRUNED = "Pruned as Ferrando and Voita (2024), Information flow routes, do."
+PRUNED = "Pruned as in Ferrando and Voita (2024), Information flow routes."
 FlowNodeId = tuple[int, int]
 """Depth, counted from where the flow begins, and position."""
 
@@ -198,12 +198,12 @@ def describe_carried_share(graph: FlowGraph) -> str:
     count, more = len(graph.edges), graph.pruned.left_out
     if not count:
         return (
-            f"No step carries {format_share(graph.threshold)} of the prediction: only the most important path is "
-            "drawn. Show smaller steps."
+            f"No step carries {format_share(graph.threshold)} of the prediction, so only the most important path is "
+            "drawn. Lower the threshold to see more."
         )
-    each = "The step drawn carries" if count == 1 else f"The {count:,} steps drawn carry"
+    each = "The step drawn carries" if count == 1 else f"Each of the {count:,} steps drawn carries"
     left = f" {more:,} more carry as much but are not drawn." if more else ""
-    along = f"along such steps {percent(graph.pruned.carried)} of it comes from the input."
+    along = f"paths of such steps carry {percent(graph.pruned.carried)} of it from the input."
     return f"{each} at least {format_share(graph.threshold)} of the prediction; {along}{left}"
 
 
@@ -214,7 +214,7 @@ def describe_path(graph: FlowGraph, path: FlowPath) -> str:
     steps = [f"“{names[first]}”"]
     for layer, (before, after) in enumerate(zip(path.positions, later, strict=False), start=graph.start):
         steps += [f"“{names[after]}” (layer {layer})"] * (after != before)
-    return f"{' → '.join([*steps, graph.label])}: {format_share(path.share)} of the prediction takes just this way."
+    return f"{' → '.join([*steps, graph.label])}: {format_share(path.share)} of the prediction takes exactly this path."
 
 
 def describe_path_start(graph: FlowGraph, path: FlowPath) -> str:
@@ -227,7 +227,7 @@ def describe_special_share(graph: FlowGraph) -> str:
     if not graph.special:
         return ""
     layer = f" as they are before layer {graph.start}" if graph.start else ""
-    choice = "" if _starts_special(graph, graph.best) else f"; the path that is chosen first begins at a {_unit(graph)}"
+    choice = "" if _starts_special(graph, graph.best) else f"; the most important path shown starts at a {_unit(graph)}"
     return f"{format_share(graph.special)} of the prediction comes from special tokens{layer}{choice}."
 
 
@@ -290,12 +290,12 @@ def _round(share: float) -> float:
 def flow_svg(graph: FlowGraph, explanation: Explanation, settings: str = "") -> str:
     """The drawing as SVG, its most important path on top, with its words; light. `settings`: the flow's parameters."""
     sheet = SvgSheet()
-    sheet.parts.append(text_element(f"Flow of attention to {graph.label} {graph.value}", EDGE, sheet.y + 18, _BOLD))
+    sheet.parts.append(text_element(f"Attention flow to {graph.label} {graph.value}", EDGE, sheet.y + 18, _BOLD))
     sheet.y += LINE
     for line in (
         f"{KIND_NAMES[graph.kind]}{settings}.",
         describe_carried_share(graph),
-        f"Black, the most important path{describe_path_start(graph, graph.best)}: {describe_path(graph, graph.best)}",
+        f"Black: the most important path{describe_path_start(graph, graph.best)}: {describe_path(graph, graph.best)}",
         *filter(None, (describe_special_share(graph),)),
     ):
         add_sentence(sheet, line)

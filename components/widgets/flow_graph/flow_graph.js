@@ -199,7 +199,7 @@ class FlowGraph extends Owned {
     const names = path.flatMap((row, at) => (at && path[at - 1] === row ? [] : [at ? `“${rows[row][0]}” (layer ${this.data.start + at - 1})` : `“${rows[row][0]}”`]));
     const begins = rows[path[0]][1] ? "" : ` from a ${this.data.grid ? "patch" : "token"}`; // special tokens hold nothing of the input
     const which = `Most important path${begins}${this.selected === null ? "" : ` through ${this.placeOf(this.selected)}`}: `;
-    this.said.replaceChildren(element("b", {}, which), `${[...names, label].join(" → ")}. ${percent(share)} of the prediction takes just this way.`);
+    this.said.replaceChildren(element("b", {}, which), `${[...names, label].join(" → ")}. ${percent(share)} of the prediction takes exactly this path.`);
     this.outline(path);
   }
 
@@ -275,13 +275,13 @@ class FlowGraph extends Owned {
 
   factsOf(node) {
     const place = this.placeOf(node);
-    return `${place}: ${percent(this.data.nodes[node][2])} of the prediction runs through it`;
+    return `${place}: ${percent(this.data.nodes[node][2])} of the prediction passes through it`;
   }
 
   stepFacts({ from, to, layer, weight, flow }) {
     const { nodes, rows, start } = this.data, [source, target] = [from, to].map((node) => rows[nodes[node][1]][0]);
-    const what = source === target ? `“${source}” stays where it is` : `“${source}” goes to “${target}”`;
-    return `Layer ${start + layer}: ${what} · weight ${percent(weight)} of what “${target}” becomes · flow ${percent(flow)} of the prediction`;
+    const what = source === target ? `“${source}” stays in place` : `“${source}” goes to “${target}”`;
+    return `Layer ${start + layer}: ${what} · weight ${percent(weight)} of “${target}” after the layer · flow ${percent(flow)} of the prediction`;
   }
 
   /** Lights a step or a node with all that runs through it, and says its numbers. */

@@ -55,7 +55,7 @@ def browser_data(grid: tuple[int, int], pins: Pins, opacity: int = OPACITY) -> d
 def parse(sent: object, grid: tuple[int, int]) -> PinEvent:
     """The pins that the browser sent, checked: they must fit this grid."""
     patches = grid[0] * grid[1]
-    return strips.parse_pins(sent, lambda at: 0 <= at < patches, f"numbers of patches of 0 to {patches - 1}")
+    return strips.parse_pins(sent, lambda at: 0 <= at < patches, f"numbers of patches from 0 to {patches - 1}")
 
 
 def _take_opacity(key: str, on_opacity: Callable[[int], None]) -> None:

@@ -140,7 +140,9 @@ def how_to_read_html(explanation: Explanation, unit: str) -> str:
     """An explanation of the rows below."""
     label = f"<bdi>{escape(explanation.provenance.target_label)}</bdi>"
     same = (
-        f"the score {label}" if explanation.prediction.regression else f"the same class, {label}, whatever is predicted"
+        f"the score {label}"
+        if explanation.prediction.regression
+        else f"the same class, {label}, even where another is predicted"
     )
     return (
         f'<div class="xg"><p class="xg-small">Each column has the {unit} before the edit above the {unit} after it; '

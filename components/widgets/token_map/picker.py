@@ -57,7 +57,7 @@ def browser_data(units: Sequence[Unit], pins: Pins) -> dict[str, object]:
 
 def parse(sent: object, units: Sequence[Unit]) -> PinEvent:
     """The pins that the browser sent, checked: they must fit these units."""
-    allowed = f"positions of 0 to {len(units) - 1} that are no special tokens"
+    allowed = f"positions from 0 to {len(units) - 1} that are not special tokens"
     return strips.parse_pins(sent, lambda at: 0 <= at < len(units) and not units[at].special, allowed)
 
 

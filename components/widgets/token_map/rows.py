@@ -145,7 +145,7 @@ def rationale_row(data: Dataset, index: int, explanation: Explanation, unit: str
         ("data set", f"{data.title}, example {index}, revision {data.revision[:12]}"),
         ("how it was made", data.card.made),
         ("limits", data.card.limits),
-        ("licence", data.card.licence),
+        ("license", data.card.licence),
     )
     caution = EXACT if data.exact else f"Marked by the authors of {data.title}. {RATIONALE_CAUTION}"
     return MethodRow(RATIONALE, view, None, cost, (), caution, "", facts)

@@ -155,8 +155,8 @@ def test_maps_are_the_attention_received_or_from_one_position(text: HeadReading,
     found = sent_data(picture, options("image", query=4, detail="overlay"))
     np.testing.assert_allclose(decoded_maps(found["maps"], shape), attention[:, :, 4, 1:], atol=1e-4)
     assert (found["query"], found["grid"]) == (4, [2, 3])
-    assert found["viewWords"] == "Attention from «row 2, column 1»"
-    assert sent_data(text, options(view="query", query=10))["viewWords"] == "Attention from «10 bad»"
+    assert found["viewWords"] == "Attention from “row 2, column 1”"
+    assert sent_data(text, options(view="query", query=10))["viewWords"] == "Attention from “10 bad”"
     assert sent_data(picture, options("image", detail="overlay"))["query"] == 0, "the position that the model reads"
 
 

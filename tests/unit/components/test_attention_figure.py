@@ -98,8 +98,8 @@ def test_the_matrix_has_the_colors_of_its_shares_and_grey_where_nothing_may_be_s
     masked = three([[1, 0, 0], [0.5, 0.5, 0], [0.4, 0.3, 0.3]], causal=True)
     [picture] = pictures_of(masked)
     assert picture[side // 2, -side // 2].tolist() == rgb(LIGHT.line)
-    assert "gray: may not attend" in svg(masked)
-    assert "may not attend" not in svg(three([[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
+    assert "gray: masked" in svg(masked)
+    assert "masked" not in svg(three([[1, 0, 0], [0, 1, 0], [0, 0, 1]]))
 
 
 def test_a_shared_scale_ends_at_the_largest_of_all_heads() -> None:
@@ -155,10 +155,10 @@ def test_the_page_stands_alone_and_says_what_attention_is_not() -> None:
 def test_the_class_that_is_looked_at_or_the_score_of_a_regression_head_is_said() -> None:
     one = three([[1, 0, 0], [0, 1, 0], [0, 0, 1]])
     assert "Predicted: positive, 73" in svg(one)
-    assert "Looked at" not in svg(one)
+    assert "Explained:" not in svg(one)
     origin = replace(one.explanation.provenance, target=0, target_label="negative")
     other = replace(one.reading, explanation=replace(one.explanation, provenance=origin))
-    assert "Looked at: negative." in svg(replace(one, reading=other))
+    assert "Explained: negative." in svg(replace(one, reading=other))
     prediction = Prediction(("score",), (-1.25,), (), regression=True)
     regression = replace(one.reading, explanation=replace(one.explanation, prediction=prediction))
     assert "Score: −1.25." in svg(replace(one, reading=regression))
@@ -191,6 +191,6 @@ def test_a_picture_lies_under_the_map_of_the_head(shown: tuple[AttentionState, H
     tinted = faded.reshape(rows, high, columns, wide).mean((1, 3)).ravel()
     assert int(tinted.argmax()) == int(received.argmax())
     named = replace(one, state=replace(state, board=replace(state.board, view="query")))
-    assert "The attention from «[CLS]»." in svg(named)
+    assert "The attention from “[CLS]”." in svg(named)
     matrix = replace(one, state=replace(state, board=replace(state.board, detail="matrix")))
-    assert "Queries down, keys across." in svg(matrix)
+    assert "Rows are queries, columns are keys." in svg(matrix)

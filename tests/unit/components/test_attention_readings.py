@@ -98,7 +98,7 @@ def test_agreement_is_with_the_size_of_the_scores_of_words_alone() -> None:
     assert shown.signed
     assert shown.title == "Agreement with Integrated gradients"
     assert "received" in shown.words
-    assert "orders the tokens as the absolute scores of Integrated gradients do" in shown.words
+    assert "and the absolute scores of Integrated gradients: +1" in shown.words
 
 
 def test_maps_from_one_position_are_those_of_the_position_that_the_model_reads_unless_another_is_asked_for() -> None:
@@ -110,7 +110,7 @@ def test_maps_from_one_position_are_those_of_the_position_that_the_model_reads_u
     np.testing.assert_allclose(shown[:3] / shown[0], np.array(MAPS[0][0][:3]) / MAPS[0][0][0], rtol=1e-2)
     assert np.isnan(feature_maps(found, asked)[..., 3:]).all()
     assert query_position(found, replace(options, query=99)) == 6
-    assert describe_view(found, asked) == "the attention from «bad»"
+    assert describe_view(found, asked) == "the attention from “bad”"
 
 
 def switched(off: list[list[list[float]]]) -> HeadAblation:
@@ -122,11 +122,11 @@ def test_without_a_head_the_probability_falls_and_flips_are_counted() -> None:
     np.testing.assert_allclose(shown.values, [[0.4, -0.1], [0.0, 0.5]], atol=1e-12)
     assert shown.signed
     assert shown.unit == "probability"
-    assert "Without 2 heads another class is predicted." in shown.words
+    assert "The predicted class changes for 2 heads." in shown.words
     one = ablation_score_map(switched([[[0.6, 0.4], [0.1, 0.9]]]), regression=False)
-    assert "Without 1 head another class is predicted." in one.words
+    assert "The predicted class changes for 1 head." in one.words
     none = ablation_score_map(switched([[[0.3, 0.7]]]), regression=False)
-    assert "No head alone changes the class." in none.words
+    assert "The predicted class changes for no head." in none.words
 
 
 def test_a_regression_head_has_a_score_and_no_classes() -> None:
@@ -147,8 +147,8 @@ def text(found: HeadAgreement, head: tuple[int, int], kind: str = "text") -> str
 def test_a_head_beyond_chance() -> None:
     said = text(FOUND, (0, 0))
     assert "Head 0.0, shown above: ρ = +0.9. Best: head 0.0, ρ = +0.9." in said
-    assert "chance alone takes one of 4 heads beyond |ρ| = 0.8" in said
-    assert "Here 1 head is beyond it in the same order, 1 in the opposite order." in said
+    assert "By chance, at least one of 4 heads exceeds |ρ| = 0.8" in said
+    assert "Here 1 head exceeds it in the same order, 1 in the opposite order." in said
     verdict = "Head 0.0 agrees with Integrated gradients on the order of the tokens, significantly more than chance."
     assert verdict in said
 
@@ -160,12 +160,12 @@ def test_a_head_that_does_not_agree_is_said_to_be_no_explanation(head: tuple[int
         f"Head {head[0]}.{head[1]} does not agree with Integrated gradients significantly: do not read its map as an "
         "explanation." in said
     )
-    assert ("its map is flat" in said) == (head == (1, 0))
+    assert ("its map is constant" in said) == (head == (1, 0))
 
 
 def test_where_no_head_agrees() -> None:
     said = text(replace(FOUND, limit=0.95), (0, 0))
-    assert "Here no heads are beyond it in the same order, none in the opposite order." in said
+    assert "Here no heads exceed it in the same order, none in the opposite order." in said
     assert "No head agrees with Integrated gradients significantly: do not read attention as an explanation." in said
 
 
@@ -178,11 +178,11 @@ def test_too_few_features_are_said_to_be_too_few() -> None:
 
 def test_flat_maps_and_flat_attributions() -> None:
     said = text(replace(FOUND, rho=np.full((2, 2), np.nan), limit=None), (0, 0))
-    assert said == "No head's map has an order, or Integrated gradients has none: all its scores are equal."
+    assert said == "Nothing to rank: all scores of Integrated gradients, or of each head's map, are equal."
 
 
 def test_names_are_letters_and_no_markup() -> None:
-    assert "<script>" not in agreement_html(replace(FOUND, view="the attention from «<script>»"), (0, 0), "text")
+    assert "<script>" not in agreement_html(replace(FOUND, view="the attention from “<script>”"), (0, 0), "text")
 
 
 def test_the_caution_names_both_sides_of_the_question() -> None:

@@ -128,6 +128,6 @@ def test_a_request_is_of_the_model_with_its_heads_switched() -> None:
 
 def test_without_a_picture_nothing_can_be_asked() -> None:
     state = AttentionState(kind="image", focus=PictureFocus("m"), board=default_options("image"))
-    with pytest.raises(UsageError, match="picture: there is none to read"):
+    with pytest.raises(UsageError, match="picture: must be chosen"):
         state.request("random")
     assert state.input is None

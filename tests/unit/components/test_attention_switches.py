@@ -105,4 +105,4 @@ def test_a_regression_head_has_a_score() -> None:
 
 def test_the_class_is_named_and_escaped() -> None:
     html = how_to_read_html(explanation(TEXT, OLD, labels=("no", "<yes>")))
-    assert "the same class, <bdi>&lt;yes&gt;</bdi>, whatever the prediction" in html
+    assert "the same class, <bdi>&lt;yes&gt;</bdi>, even where another is predicted" in html

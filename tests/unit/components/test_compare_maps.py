@@ -91,8 +91,8 @@ def test_differences_are_of_shares_and_tell_how_much_lies_elsewhere() -> None:
     shown = text_maps_html(comparison(CompareViewOptions(shown="difference")))
     assert [row[0] for row in cells(shown)] == ["", "", ""]
     assert [row[1] for row in cells(shown)] == ["−33.3%", "+16.7%", "+83.3%"]
-    assert "66.7% lies elsewhere than in A" in shown
-    assert "Blue: the word has a larger share of the map than in A; orange: a smaller." in shown
+    assert "66.7% of the total is on other words than in A" in shown
+    assert "Blue: the word has a larger share of the map than in A; orange: a smaller one." in shown
     assert "elsewhere" not in text_maps_html(comparison())
 
 
@@ -116,13 +116,13 @@ def test_agreement_with_the_reference_is_told_above_the_map() -> None:
     assert "with A: ρ −0.50, 0 of the top 1" in text_maps_html(by_size)
     assert by_size.disagreement == 1.5
     assert "with A: ρ −1.00, 0 of the top 1" in text_maps_html(comparison())
-    assert disagreement_words(1.5, comparison()).startswith("Disagreement on this example: 1.50, 1 minus the mean ρ")
+    assert disagreement_words(1.5, comparison()).startswith("Disagreement on this example: 1.50 (1 minus the mean ρ")
 
 
 def test_a_score_that_is_not_0_never_reads_0_and_its_smallness_is_said() -> None:
     shown = text_maps_html(comparison(scores=([3.0, 0.0, 1e-4], [0.0002, -0.0004, 3.0])))
     assert cells(shown) == [["+3.00", "<0.01", ""], ["0.00", ">−0.01", ""], ["<0.01", "+3.00", ""]]
-    message = "B: most scores are under 0.5% of the map's largest. Their order counts all the same."
+    message = "B: most scores are under 0.5% of the map's largest. Their order still counts."
     assert message in unescape(shown)
 
 
@@ -177,7 +177,7 @@ def test_what_is_compared_and_measured_is_said() -> None:
     assert "with their sign, as on Evaluate" in agreement_words(compared.agreement, compared.view, "word")
     assert "by absolute value" in agreement_words(compared.agreement, replace(compared.view, order="size"), "word")
     top = replace(compared.view, measure="top_k", order="sign", percent=50)
-    assert "here 1 of 3, that is in both maps; 33% by chance. Equal scores" in agreement_words(
+    assert "here 1 of 3, that is in both maps; 33.3% by chance. Equal scores" in agreement_words(
         compared.agreement_of("top_k"), top, "word"
     )
 

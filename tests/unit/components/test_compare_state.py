@@ -74,4 +74,4 @@ def test_eight_columns_at_most_each_once() -> None:
     codes = [ModelMethodPair(f"m{number}", "random").code for number in range(10)]
     state, errors = read({"text": ["x"], "column": [codes[0], *codes]})
     assert [pair.code for pair in state.columns] == codes[:8]
-    assert "at most 8 columns" in errors[0]
+    assert "must be given at most 8 times" in errors[0]

@@ -162,4 +162,4 @@ def test_both_predictions_have_their_classes_in_one_order() -> None:
 
 def test_it_is_said_which_class_both_maps_explain() -> None:
     made = explanation(Example("a b"), labels=("bad", "<good>"))
-    assert "the same class, <bdi>&lt;good&gt;</bdi>, whatever is predicted" in how_to_read_html(made, "word")
+    assert "the same class, <bdi>&lt;good&gt;</bdi>, even where another is predicted" in how_to_read_html(made, "word")

@@ -90,7 +90,7 @@ def test_a_group_for_each_slice_with_its_number_of_examples() -> None:
 
 def test_a_method_without_a_value_in_one_slice_is_told_with_the_slice() -> None:
     table = BY_LABEL.table(LOST, FRAME)
-    assert missing_values_text(table) == "Not drawn, for no example has a value: LIME on m, bad (1: flat)."
+    assert missing_values_text(table) == "Not drawn, because no example has a value: LIME on m, bad (1: flat)."
     bars = BY_LABEL.chart(LOST, FRAME).to_dict()
     assert data(bars, "bar")[["slice", "method"]].to_numpy().tolist() == [["good", "lime"]]
 

@@ -133,7 +133,7 @@ def test_hovering_and_clicking_tell_all_there_is() -> None:
 def test_a_method_without_values_is_told_and_not_drawn() -> None:
     assert set(data(spec(CURVE.chart(FOUND, FRAME)), "point")["method"]) == {"lime", "random"}
     table = CURVE.table(FOUND, FRAME)
-    assert missing_values_text(table) == f"Not drawn, for no example has a value: {LONG} on m (2: too long)."
+    assert missing_values_text(table) == f"Not drawn, because no example has a value: {LONG} on m (2: too long)."
     assert table[table["Method"] == LONG]["Value"].isna().all()
     assert table[table["Method"] == LONG]["Without a value"].tolist() == [2, 2, 2]
     assert missing_values_text(table[table["Method"] == "LIME"]) == missing_values_text(pd.DataFrame()) == ""

@@ -67,7 +67,7 @@ def test_two_layers_by_hand() -> None:
 def test_what_comes_from_special_tokens_is_counted_by_hand() -> None:
     graph = graph_of(by_hand(), 0.3, residual=0.0)  # [CLS] 0.425, [SEP] 0.525
     assert describe_path_start(graph, graph.best) == " from a token"
-    chosen = "the path that is chosen first begins at a token."
+    chosen = "the most important path shown starts at a token."
     assert describe_special_share(graph) == f"95% of the prediction comes from special tokens; {chosen}"
     cls = next(node for node in graph.nodes if node.id == (0, 0))
     assert describe_path_start(graph, cls.path) == ""
@@ -86,7 +86,7 @@ def test_layers_that_do_not_count_are_not_drawn() -> None:
     assert said["edges"] == [[0, 1, 0, 0.75, 0.75], [0, 2, 0, 0.25, 0.25]]
     assert said["best"] == [[1, 0], 0.75]
     assert describe_path(graph, graph.best) == (
-        "“1 a” → “0 [CLS]” (layer 1) → positive: 75% of the prediction takes just this way."
+        "“1 a” → “0 [CLS]” (layer 1) → positive: 75% of the prediction takes exactly this path."
     )
 
 
@@ -166,7 +166,8 @@ def test_where_the_model_reads_the_mean_of_all_some_of_the_largest_steps_are_dra
 def test_how_much_is_shown_is_said() -> None:
     graph = graph_of(by_hand(), 0.3, residual=0.0)
     assert describe_carried_share(graph) == (
-        "The 3 steps drawn carry at least 30% of the prediction; along such steps 75.0% of it comes from the input."
+        "Each of the 3 steps drawn carries at least 30% of the prediction; paths of such steps carry "
+        "75.0% of it from the input."
     )
     cut = dataclasses.replace(graph, pruned=PrunedFlow(graph.edges[:1], 0.75, 1_200))
     assert describe_carried_share(cut).startswith("The step drawn carries at least 30%")

@@ -128,7 +128,7 @@ def test_where_nothing_can_be_measured_there_are_words_and_no_numbers() -> None:
 
 def test_a_map_of_equal_scores_is_said_to_be_judged_by_chance() -> None:
     said = describe_agreement(on(np.ones((2, 3))), grid("x..", "..."), 4)
-    assert said[2:] == ["All scores are equal, so this is chance."]
+    assert said[2:] == ["All scores are equal, so this is the level of chance."]
     assert said == describe_agreement(on(np.ones((2, 3))), grid("x..", "..."), 4)
 
 

@@ -35,7 +35,9 @@ def test_what_the_browser_asks_for_is_sorted_and_counted_once() -> None:
 
 @pytest.mark.parametrize("asked", [None, "1", [6], [-1], [1.0], [True], [None], {"0": 1}], ids=repr)
 def test_pins_beside_the_grid_are_refused_in_words(asked: object) -> None:
-    with pytest.raises(UsageError, match=r"^pins: must be numbers of patches of 0 to 5, got .*The pins did not change"):
+    with pytest.raises(
+        UsageError, match=r"^pins: must be numbers of patches from 0 to 5, got .*The pins did not change"
+    ):
         parse({"pins": asked, "turn": 1}, GRID)
 
 

@@ -103,7 +103,9 @@ def test_a_picture_that_is_not_kept_is_said_and_the_example_shown(sha: str) -> N
     assert not focus.own
     assert focus == PictureFocus("scenes-vit", index=4, chosen=read_picture(opened, 4))
     [sentence] = said
-    assert sentence.startswith("picture_sha: the link names a picture by its hash, which this machine does not have.")
+    assert sentence.startswith(
+        "picture_sha: the link refers to a picture by its hash, which this machine does not have."
+    )
     assert sha not in sentence
     assert is_other_picture({"picture_sha": sha}, focus, opened)
 
@@ -151,7 +153,7 @@ def test_a_picture_put_before_it_makes_it_another_and_that_is_said(folder: Path)
     Image.new("RGB", (3, 3), (1, 2, 3)).save(folder / "blue" / "00.png")
     changed, opened, said = read(**written)
     [sentence] = said
-    assert sentence.startswith(f"digest: example 2 of {folder} is not the picture that the link was made of")
+    assert sentence.startswith(f"digest: example 2 of {folder} is not the picture in the link")
     assert is_other_picture(written, changed, opened)
     assert changed.name.endswith("blue/00.png")
 

@@ -85,7 +85,7 @@ def test_what_the_browser_asks_for_is_sorted_and_counted_once() -> None:
     ids=repr,
 )
 def test_pins_that_do_not_fit_the_text_are_refused_in_words(pins: object) -> None:
-    with pytest.raises(UsageError, match=r"^pins: must be positions of 0 to 9 that are no special tokens, got "):
+    with pytest.raises(UsageError, match=r"^pins: must be positions from 0 to 9 that are not special tokens, got "):
         parse({"pins": pins, "turn": 1}, TOKENS)
 
 
