@@ -84,7 +84,7 @@ class Store:
     def status(self) -> str:
         """Empty while all is well, else one sentence for people: what is wrong and what to do."""
         damage = self._database.damage
-        news = f"The cache in {self.folder} was damaged ({damage}) and has been started anew." if damage else ""
+        news = f"The cache in {self.folder} was damaged ({damage}). A new cache was started." if damage else ""
         return self._trouble or news
 
     def get(self, key: str) -> tuple[Meta, Arrays] | None:
@@ -126,7 +126,7 @@ class Store:
         """Store what `codec.encode` has sealed under this key."""
         size = database.charge(len(body))
         if size > min(self.max_bytes, _LARGEST):
-            self._trouble = f"A result of {size:,} bytes was not kept: the cache holds {self.max_bytes:,} bytes."
+            self._trouble = f"A result of {size:,} bytes was not cached: the limit is {self.max_bytes:,} bytes."
             return False
         stored = self._write(self._put, key, body, size) is not None
         if stored:
@@ -260,13 +260,13 @@ def describe_fault(folder: Path, error: Exception) -> str:
     """One sentence for a person: what is wrong with the cache and what to do about it."""
     code = getattr(error, "sqlite_errorcode", 0) & 0xFF
     if code == sqlite3.SQLITE_FULL or getattr(error, "errno", 0) in (errno.ENOSPC, errno.EDQUOT):
-        return f"The disk of the cache {folder} is full: new results are not kept. Free space or move the cache."
+        return f"The disk of the cache {folder} is full, so new results are not cached. Free space or move the cache."
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
-        return f"The cache {folder} was held by another process for too long: a result was not kept."
+        return f"Another process locked the cache {folder} for too long, so a result was not cached."
     if code == sqlite3.SQLITE_READONLY:
-        return f"The cache folder {folder} can only be read: new results are not kept. Make it writable."
+        return f"The cache folder {folder} is read-only, so new results are not cached. Make it writable."
     return (
-        f"The cache {folder} cannot be used ({error}): results are computed each time. "
+        f"The cache {folder} cannot be used ({error}), so results are computed each time. "
         "Make the folder writable or choose another one."
     )
 

@@ -73,7 +73,7 @@ ATTACK_COLUMNS = ("outcome", "class_kept", "constraint_kept", "start", "relative
 """Columns that describe the attack in each row."""
 TRANSFERRED = ("rank_change", "top_k_sum_change", "top_k_sum_change_normalised")
 """Metrics that are also measured for other methods."""
-ZERO = "a map is zero everywhere, so that it cannot be divided by its sum"
+ZERO = "a map is zero everywhere, so it cannot be divided by its sum"
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "objective": str,
     "attacked": str, "outcome": str, "class_kept": bool, "constraint_kept": bool, "start": int,

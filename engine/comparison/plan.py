@@ -61,7 +61,7 @@ def check_pairs(pairs: Sequence[ModelMethodPair]) -> None:
     if not FEWEST <= len(pairs) <= MOST:
         raise not_allowed("columns", f"{FEWEST} to {MOST} pairs of model and method", [pair.code for pair in pairs])
     if len(set(pairs)) < len(pairs):
-        raise UsageError("columns: the same model and method with the same parameters stands there twice. Drop one.")
+        raise UsageError("columns: lists the same model, method and parameters twice. Remove one.")
 
 
 def sorted_params(params: Mapping[str, str]) -> tuple[tuple[str, str], ...]:

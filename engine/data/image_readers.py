@@ -101,7 +101,7 @@ def walk_files(folder: Path) -> Iterator[Path]:
             _check_count(name, count)
             yield from (Path(above, file) for file in files if not file.startswith("."))
     except OSError as error:
-        raise ExegesisError(f"{name}: cannot be read ({error.strerror}). Give a folder of pictures alone.") from None
+        raise ExegesisError(f"{name}: cannot be read ({error.strerror}). Give a folder with pictures only.") from None
 
 
 def _check_count(name: str, count: int) -> None:
@@ -114,7 +114,7 @@ def list_zip(path: Path) -> FileListing:
     try:
         archive = zipfile.ZipFile(path)
     except (zipfile.BadZipFile, OSError, ValueError, RuntimeError):
-        raise ExegesisError(f"{path.name}: is not a zip that can be read. Save or download it again.") from None
+        raise ExegesisError(f"{path.name}: cannot be read as a zip file. Save or download it again.") from None
     members = [m for m in archive.infolist() if not m.is_dir() and not PurePosixPath(m.filename).name.startswith(".")]
     _check_count(path.name, len(members))
     for member in members:
@@ -133,9 +133,13 @@ def _check_member(name: str, member: zipfile.ZipInfo) -> None:
     place = PurePosixPath(member.filename.replace("\\", "/"))
     link = stat.S_ISLNK(member.external_attr >> 16)
     if place.is_absolute() or ".." in place.parts or ":" in place.parts[0] or link:
-        raise ExegesisError(f"{name}: {member.filename!r} leads out of the zip, which is refused. Pack it anew.")
+        raise ExegesisError(
+            f"{name}: {member.filename!r} points outside the zip file and is refused. Create the zip file again."
+        )
     if member.flag_bits & 1:
-        raise ExegesisError(f"{name}: {member.filename!r} is locked by a password. Pack it without one.")
+        raise ExegesisError(
+            f"{name}: {member.filename!r} is password-protected. Create the zip file without a password."
+        )
     if member.file_size > MAX_FILE_SIZE:
         sizes = f"must unpack to at most {size_text(MAX_FILE_SIZE)}, got {size_text(member.file_size)}. Leave it out."
         raise ExegesisError(f"{name}: {member.filename!r} {sizes}")
@@ -149,7 +153,7 @@ def _read_from_zip(archive: zipfile.ZipFile, member: zipfile.ZipInfo, name: str)
     except (zipfile.BadZipFile, OSError, EOFError, ValueError, RuntimeError):
         raise ExegesisError(f"{name}: {member.filename!r} is damaged. Save or download the zip again.") from None
     if len(data) > member.file_size:
-        raise ExegesisError(f"{name}: {member.filename!r} unpacks to more than it says, which is refused.")
+        raise ExegesisError(f"{name}: {member.filename!r} is larger than it declares and is refused.")
     return data
 
 
@@ -157,7 +161,7 @@ def read_class_folders(listing: FileListing, split: str | None, limit: int | Non
     """Read the pictures of one split, which defaults to validation, else test, else train, else all."""
     pictures, masks, boxes = _sort_files(listing)
     if not pictures:
-        raise ExegesisError(f"{listing.name}: holds no PNG, JPEG, WebP or GIF pictures. Give one that does.")
+        raise ExegesisError(f"{listing.name}: holds no PNG, JPEG, WebP or GIF pictures. Choose one that does.")
     chosen = choose_split(split, pictures)
     # The class folders of all splits; a single folder is not a class.
     folders = tuple(sorted({name for by_class in pictures.values() for name in by_class}))
@@ -276,7 +280,7 @@ def _load_arrays(file: Path) -> dict[str, np.ndarray]:
                 n: content[n] for n in ("images", "labels", "boxes", "class_names") if n in content.files
             }
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, MemoryError, RuntimeError):
-        raise ExegesisError(f"{file.name}: is not a .npz that can be read. Save it again: {ARRAY_CONTRACT}.") from None
+        raise ExegesisError(f"{file.name}: cannot be read as a .npz file. Save it again: {ARRAY_CONTRACT}.") from None
     if not _keeps_contract(arrays):
         shapes = ", ".join(f"{name} {a.dtype}{list(a.shape)}" for name, a in arrays.items()) or "none of them"
         raise ExegesisError(f"{file.name}: must hold {ARRAY_CONTRACT}, got {shapes}.")
@@ -364,7 +368,9 @@ def _resolve_columns(shards: ParquetShards, columns: Mapping[str, str]) -> tuple
     if not pictures:
         raise ExegesisError(f"{shards.source}: has no column of pictures among {', '.join(schema.names)}.")
     if columns.get("image", pictures[0]) not in pictures:
-        raise UsageError(f"columns: {columns['image']!r} holds no pictures. Of pictures: {', '.join(pictures)}.")
+        raise UsageError(
+            f"columns: {columns['image']!r} holds no pictures. Columns with pictures: {', '.join(pictures)}."
+        )
     named = [name for name in ("label", *read_class_names(shards)) if name in schema.names]
     return columns.get("image", pictures[0]), columns.get("label", named[0] if named else None)
 

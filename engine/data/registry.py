@@ -82,12 +82,12 @@ def external_card(title: str, source: str, size: str) -> DatasetCard:
     return DatasetCard(
         title=title,
         source=source,
-        licence="as its source states; not known to Exegesis",
+        licence="as stated by its source; unknown to Exegesis",
         size=size,
-        made="read as it is; nothing was changed but the names of its columns",
+        made="read unchanged, except for the names of its columns",
         command="none",
-        intended_use="whatever the person who named it intends",
-        limits="nobody has checked its labels or its rationales here",
+        intended_use="chosen by the person who loaded it",
+        limits="its labels and rationales were not checked",
     )
 
 

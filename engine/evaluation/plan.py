@@ -58,11 +58,11 @@ class EvaluationPlan(ExperimentPlan):
         (), "[default: all that apply, except sensitivity and drops in the logit]", choices=tuple(METRICS),
         metavar="A,B", link="metric", exact=True, first=True, titles={one.id: one.title for one in METRICS.values()},
         placeholder="All that suit the data set",
-        about="None chosen: all that the data set allows for. Only where they are chosen: sensitivity, which explains "
-        "each example many times over, and falls of the logit.",
+        about="None selected: all that the data set allows, except sensitivity, which explains each example many "
+        "times, and drops in the logit.",
     )  # fmt: skip
     examples: int = options.examples(500)
-    seed: int = options.seed("Draws the examples, breaks ties, and is the seed of methods that sample.")
+    seed: int = options.seed("Seed of the examples, of ties, and of methods that sample.")
     split: str | None = options.split()
     unit: str | None = option(
         None, "Unit to rank: token, word or patch.", by_kind=units_of, metavar="U",

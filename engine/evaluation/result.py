@@ -30,7 +30,7 @@ SATURATED = 0.99
 """A probability above it hardly moves where the logit moves much."""
 FALLING = {"comprehensiveness", "sufficiency", "without_top", "with_top"}
 """The metrics that tell little then."""
-CONSTANT_MAPS = "all maps of the method are the same everywhere on this model, so that they put nothing in order"
+CONSTANT_MAPS = "all maps of the method are constant on this model, so they rank nothing"
 """Why values that are of an order are taken back."""
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "against": str,

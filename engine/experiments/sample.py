@@ -62,7 +62,7 @@ def draw_sample(kind: str, dataset: str, split: str | None, examples: int, seed:
     """Draw as many examples as asked for, or all there are. Errors: those of reading the data set."""
     source = load_source(kind, dataset, split, tolerant=True)
     if not source.count:
-        raise ExegesisError(f"dataset: {source.name} has no examples, so that nothing can be evaluated.")
+        raise ExegesisError(f"dataset: {source.name} has no examples, so nothing can be evaluated.")
     chosen = draw_indices(source.count, examples, seed)
     # Where all are of one length to a model, reading them only to sort them would take long.
     return Sample(

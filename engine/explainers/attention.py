@@ -51,15 +51,15 @@ class HeadParams:
 class RolloutParams:
     residual: float = option(
         0.0,
-        "How much of a position passes each layer unchanged: 0 is attention alone, as in the thesis; 0.5 keeps half, "
-        "as Abnar and Zuidema do, so that the map stays nearer to what each position was",
+        "Share of each position that passes each layer unchanged. 0: attention alone, as in the thesis; 0.5: half, as "
+        "in Abnar and Zuidema, which keeps the map closer to the positions themselves",
         low=0,
         high=1,
     )
     start_layer: int = option(
         0,
-        "First layer that counts, from 0. Early layers mix positions most and overpower rollout: leave them out to see "
-        "what late ones read",
+        "First layer used, from 0. Early layers mix positions most and dominate rollout: skip them to see what late "
+        "layers attend to",
         low=0,
         high=1000,
     )
@@ -289,7 +289,7 @@ def notes_on(learned: learned_explainer.LearnedExplainer, model: str, revision: 
     if card.revision == revision:
         return (origin,)
     state = "an earlier state of this model" if card.teacher == model else f"{card.teacher}, another model"
-    return (origin, f"It was learned for {state}: what it is worth on this one is not known.")
+    return (origin, f"It was trained for {state}; its quality on this one is unknown.")
 
 
 @_register(

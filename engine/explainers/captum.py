@@ -29,8 +29,8 @@ from engine.runtime import in_chunks, rows_at_once
 from engine.task import Attribution, Task, TaskItem
 
 _PLAIN = "Captum's rules act on few operations of a transformer: all others pass plain gradients."
-_RANDOM = "Another seed draws others at random: compare two seeds before you trust small differences."
-_REDUNDANT = "Features that say the same thing twice can each seem unimportant: removing one leaves the other."
+_RANDOM = "Another seed gives other samples: compare two seeds before trusting small differences."
+_REDUNDANT = "Redundant features can each seem unimportant: removing one leaves the other."
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from engine.task import Attribution, Task
 @dataclass(frozen=True)
 class GradCamParams:
     sign: str = option(
-        "positive", "What speaks for the class alone, as published, or both", choices=("positive", "both")
+        "positive", "Only evidence for the class, as published, or both signs", choices=("positive", "both")
     )
 
 

@@ -66,7 +66,9 @@ class PatchBaselineParams(BaselineParams):
 
 @dataclass(frozen=True)
 class IntegratedGradientsParams(BaselineParams, QuantityParams):
-    quadrature: str = option("clenshaw_curtis", "Rule of integration; the first keeps what it has", choices=QUADRATURES)
+    quadrature: str = option(
+        "clenshaw_curtis", "Integration rule; the first reuses evaluations when steps are added", choices=QUADRATURES
+    )
     steps: str = option(
         "auto", "auto: until the gap is under 1% and the scores settle; or fixed", choices=("auto", "fixed")
     )

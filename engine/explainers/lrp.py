@@ -17,7 +17,7 @@ CHECK = "share of the logit that neither tokens nor biases, positions and softma
     "attn_lrp",
     title="AttnLRP",
     family="lrp",
-    axes=Axes("none", "logit of the class", "relevance, handed back layer by layer"),
+    axes=Axes("none", "logit of the class", "relevance, propagated back layer by layer"),
     differentiable=True,
     citation="Achtibat et al. (2024), AttnLRP, eq. 8 and 9, propositions 3.1, 3.3 and 3.4",
     caution="Biases, positions and the attention softmax absorb relevance, so the scores sum to a part of the logit.",

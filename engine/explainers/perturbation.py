@@ -27,7 +27,7 @@ from engine.vision.picture import SEGMENTS, EncodedPicture, segment_picture
 GAP_LIMIT = 1e-6
 _PROBABILITY = "probability of the class"
 _SEGMENTS_HELP = "What is removed at a time: single patches, or superpixels (slic) of whole patches"
-_N_SEGMENTS_HELP = "Superpixels, about; only slic asks for it"
+_N_SEGMENTS_HELP = "Approximate number of superpixels; only for slic"
 _LUNDBERG = "Lundberg and Lee (2017), A unified approach, theorem 2; odd surrogate as in Fumagalli et al. (2026)"
 _BROKEN = (
     "Most coalitions are broken sentences unlike the training data, so the scores depend on how words are removed."
@@ -148,14 +148,14 @@ def windows(shape: tuple[int, ...], width: int) -> Bool[np.ndarray, "window feat
 
 @dataclass(frozen=True)
 class LimeParams(RemovalParams):
-    n_samples: int = option(512, "Perturbed texts, the whole text included", low=2, high=20_000)
+    n_samples: int = option(512, "Number of perturbed texts, including the original", low=2, high=20_000)
     kernel_width: float = option(25.0, "Width of the similarity kernel", low=0.1, high=1000)
     ridge: float = option(1.0, "Penalty of the ridge regression", low=0, high=1000)
 
 
 @dataclass(frozen=True)
 class PatchLimeParams(SegmentParams, LimeParams):
-    n_samples: int = option(2048, "Perturbed pictures, the whole picture included", low=2, high=20_000)
+    n_samples: int = option(2048, "Number of perturbed pictures, including the original", low=2, high=20_000)
 
 
 @register(
@@ -227,12 +227,16 @@ def weighted_ridge(
 
 @dataclass(frozen=True)
 class KernelShapParams(RemovalParams):
-    n_samples: int = option(512, "Model evaluations; all coalitions when they are fewer", low=4, high=100_000)
+    n_samples: int = option(
+        512, "Maximum number of model evaluations; fewer if there are fewer coalitions", low=4, high=100_000
+    )
 
 
 @dataclass(frozen=True)
 class PatchKernelShapParams(SegmentParams, KernelShapParams):
-    n_samples: int = option(2048, "Model evaluations; all coalitions when they are fewer", low=4, high=100_000)
+    n_samples: int = option(
+        2048, "Maximum number of model evaluations; fewer if there are fewer coalitions", low=4, high=100_000
+    )
 
 
 @register(
@@ -273,7 +277,7 @@ def kernel_shap(task: Task, params: KernelShapParams) -> list[Attribution]:
         estimate = shapley.solve(plans[i], value)
         least, notes = shapley.least_budget(groups[i].count), estimate.notes
         if params.n_samples < least:
-            notes += (f"{least} evaluations were used: fewer than that cannot tell this {params.noun} apart.",)
+            notes += (f"{least} evaluations were used, the minimum for this {params.noun}.",)
         change = value[0] - value[len(plans[i].pairs)]
         phi = groups[i].shared_out(estimate.phi)
         attributions.append(additive(task.items[i], phi, change, estimate.evaluations, notes))

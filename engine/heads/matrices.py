@@ -26,8 +26,8 @@ from engine.heads.scores import Attention, PerHead
 BETWEEN = ("all", "a_to_b", "b_to_a")
 """Attention between all positions, or from the queries of one text of a pair to the keys of the other."""
 TEXT_NAMES = ("the first text", "the second text")
-WITHOUT_SPECIAL = "Special tokens are left out; the rest is as the model has it, so that rows sum to less than 1."
-OTHER_TEXT = "Only attention from {} to {} is shown, so that rows sum to less than 1."
+WITHOUT_SPECIAL = "Special tokens are left out; the rest is as the model has it, so rows sum to less than 1."
+OTHER_TEXT = "Only attention from {} to {} is shown, so rows sum to less than 1."
 UNSEEN = "This model reads from left to right: no token of the first text may attend to the second."
 MAGIC = b"EXH1"
 LEVELS = 254
@@ -102,7 +102,7 @@ def _positions(visible: Bool[np.ndarray, "seq"]) -> tuple[int, ...]:
     positions = tuple(np.flatnonzero(visible).tolist())
     if not positions:
         raise ExegesisError(
-            "special: this input has special tokens only, so that nothing is left without them. Show them, or give "
+            "special: this input has special tokens only, so nothing is left without them. Show them, or give "
             "another input."
         )
     return positions
@@ -130,7 +130,9 @@ def quantize(attention: Attention, scale: str = "own", side: int = SIDE) -> Quan
     if scale not in SCALES:
         raise unknown("scale", scale, SCALES)
     if not attention.size:
-        raise ExegesisError(f"attention: must have a value at least, got shape {attention.shape}. Show more positions.")
+        raise ExegesisError(
+            f"attention: must have at least one value, got shape {attention.shape}. Show more positions."
+        )
     return _quantize(attention, scale, -(-max(attention.shape[2:]) // side))
 
 
@@ -182,7 +184,7 @@ def shrink(attention: Attention, factor: int) -> Float[np.ndarray, "layer head r
 def _header(body: bytes) -> tuple[dict[str, Any], int]:
     """The header, and where the numbers after it start."""
     if body[:4] != MAGIC:
-        raise ExegesisError("grids: these bytes are none. Make them again from the attention.")
+        raise ExegesisError("grids: the bytes are not encoded grids. Encode the attention again.")
     start = 8 + int.from_bytes(body[4:8], "little")
     return json.loads(body[8:start]), start
 

@@ -23,8 +23,8 @@ TABLE_SCORES = (*SCORES, AGREEMENT)
 DEFAULT_SCORES = ("importance", OFF, "distance", "entropy", "special")
 """Scores that matter for the prediction come first."""
 CAUTION = (
-    "Attention is no explanation by itself (Jain and Wallace, 2019): what a head looks at need not matter for the "
-    "prediction. Importance, the fall when switched off and the agreement with an attribution say whether it does."
+    "Attention alone is not an explanation (Jain and Wallace, 2019): what a head attends to may not matter for the "
+    "prediction. Check its importance, its fall when switched off, and its agreement with an attribution."
 )
 
 

@@ -141,7 +141,7 @@ def recall_at_k(scores: UnitScores, marks: Marks, k: int = K, seed: Sequence[int
 
 def _check_marks(marks: Marks) -> None:
     if reason := skip_reason(marks):
-        raise UsageError(f"marks: {reason}, so that no map can be judged. Leave the example out.")
+        raise UsageError(f"marks: {reason}, so no map can be judged. Skip this example.")
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,8 @@ Interval = tuple[float, float]
 
 LEVEL = 0.95
 RESAMPLES = 2000
-ONE = "no interval: it is of one example"
-EQUAL = "no interval: all examples have this value, so that resampling them cannot tell how far others lie"
+ONE = "no interval: only one example"
+EQUAL = "no interval: all examples have the same value, so resampling shows no spread"
 BY_BATCH = "no interval and no rank: examples that were explained together share one measurement"
 
 

@@ -248,6 +248,6 @@ def loading_errors(model: str) -> Iterator[None]:
         ) from error
     except Exception as error:
         raise ExegesisError(
-            f"model {model}: its weights do not fit its config.json, or that makes no sense "
+            f"model {model}: its weights do not fit its config.json, or the config is invalid "
             f"({type(error).__name__}: {excerpt(str(error), 200)}). Download or save it again."
         ) from error

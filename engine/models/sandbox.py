@@ -76,8 +76,8 @@ class Sandbox:
             except (EOFError, OSError):
                 self._stop()
                 raise ExegesisError(
-                    f"model {excerpt(name)}: the process in which it was tried broke off, most likely since it takes "
-                    f"more memory than a foreign checkpoint may ({memory / 2**30:.1f} GiB). Use another checkpoint."
+                    f"model {excerpt(name)}: the process that tested it crashed, most likely because it needs more "
+                    f"than the {memory / 2**30:.1f} GiB allowed for untrusted checkpoints. Use another checkpoint."
                 ) from None
         if answer["error"]:
             raise ExegesisError(answer["error"])

@@ -181,7 +181,7 @@ def judge(signed: Curve, sizes: Curve | None = None, kind: str = "text") -> Verd
     still = next((place for place, point in enumerate(points) if point.low < UNMOVED), len(points))
     if is_baseline(signed.method, kind):
         still = 0
-        outcome: Outcome = "baseline", None, "A random ranking, drawn anew at each stage: the level of chance."
+        outcome: Outcome = "baseline", None, "A random ranking, drawn again at each stage: the chance level."
     elif not points:
         reasons = {why for point in signed.points for why in point.skipped}
         outcome = "no_order", None, f"No correlation at any stage: {'; '.join(sorted(reasons))}."

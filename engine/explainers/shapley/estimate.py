@@ -241,5 +241,5 @@ def notes_on(plan: CoalitionPlan) -> tuple[str, ...]:
     if plan.complete:
         return ("exact: all coalitions were evaluated",)
     if len(plan.pairs) <= plan.n:
-        return (f"coarse: {2 * len(plan.pairs)} evaluations, {2 * plan.n + 2} show every feature alone and left out",)
+        return (f"coarse: {2 * len(plan.pairs)} evaluations, {2 * plan.n + 2} cover each feature alone and left out",)
     return ()

@@ -208,7 +208,7 @@ def test_a_file_that_is_no_database_is_replaced_and_said(tmp_path: Path) -> None
     with Store(tmp_path, 10**8) as store:
         assert store.get("a") is None
         assert f"The cache in {tmp_path} was damaged" in store.status
-        assert "has been started anew" in store.status
+        assert "A new cache was started" in store.status
         assert store.put("a", *entry(1))
         assert number_of(store, "a") == 1
 
@@ -298,7 +298,7 @@ def test_a_full_disk(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Database, "_link", small)
     outcomes = [store.put(f"more{number}", *entry(number)) for number in range(60)]
     assert outcomes[-1] is False
-    assert "is full: new results are not kept. Free space or move the cache." in store.status
+    assert "is full, so new results are not cached. Free space or move the cache." in store.status
     assert [number_of(store, key) for key in KEYS] == list(range(20))
     assert store.get("more59") is None
     monkeypatch.undo()
@@ -334,7 +334,7 @@ def test_a_writer_that_hangs_does_not_stop_readers(store: Store, monkeypatch: py
     hand.execute("BEGIN IMMEDIATE")
     assert number_of(store, "k7") == 7
     assert not store.put("a", *entry(1))
-    assert "held by another process for too long" in store.status
+    assert "Another process locked the cache" in store.status
     hand.execute("ROLLBACK")
     hand.close()
     assert store.put("a", *entry(1))

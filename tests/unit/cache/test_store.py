@@ -144,7 +144,7 @@ def test_what_is_larger_than_the_bound_is_not_kept_and_drops_nothing(store: Stor
     store.put("a", *entry(1))
     store.max_bytes = 5_000
     assert not store.put("b", {}, {"scores": np.zeros(1_000)})
-    assert "was not kept: the cache holds 5,000 bytes" in store.status
+    assert "was not cached: the limit is 5,000 bytes" in store.status
     assert store.contains("a")
 
 

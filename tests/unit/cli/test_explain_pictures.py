@@ -204,7 +204,10 @@ def test_a_moving_a_turned_and_a_two_fold_picture_are_read(run: Run, vit: str, t
 def test_a_zip_that_climbs_out_or_is_a_bomb_is_one_sentence(run: Run, vit: str, tmp_path: Path) -> None:
     climbs = zipped(tmp_path / "climbs.zip", {"../../red/a.png": saved(plain()), "blue/a.png": saved(plain())})
     bomb = zipped(tmp_path / "bomb.zip", {"red/a.png": bytes(65 * 10**6), "blue/a.png": b""})
-    for place, said in ((climbs, "leads out of the zip, which is refused"), (bomb, "must unpack to at most 64.0 MB")):
+    for place, said in (
+        (climbs, "points outside the zip file and is refused"),
+        (bomb, "must unpack to at most 64.0 MB"),
+    ):
         args = ("--model", vit, "--method", "random", "--dataset", str(place), "--index", "0")
         assert said in run("explain", *args).complaint(1)
         assert said in run("datasets", str(place)).complaint(1)

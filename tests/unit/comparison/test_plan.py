@@ -52,5 +52,5 @@ def test_two_to_eight_different_pairs_are_compared() -> None:
     for wrong in (PAIRS[:1], [ModelMethodPair(str(number), "random") for number in range(9)]):
         with pytest.raises(UsageError, match="columns: must be 2 to 8 pairs"):
             check_pairs(wrong)
-    with pytest.raises(UsageError, match="stands there twice"):
+    with pytest.raises(UsageError, match="lists the same model, method and parameters twice"):
         check_pairs([PAIRS[0], PAIRS[0]])

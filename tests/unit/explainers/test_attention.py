@@ -371,7 +371,7 @@ def test_the_note_says_which_explainer_and_what_it_is_worth(model: str) -> None:
     assert note.startswith("The learned explainer made-up, from 500 examples of reviews: it taught better than no expl")
     for_model(model, "of-another", revision="1" * 16, teacher="another-model")
     notes = explain(Request(model, "smat", Example(LEARNED_TEXT), {"explainer": "of-another"})).notes
-    assert notes[1] == "It was learned for another-model, another model: what it is worth on this one is not known."
+    assert notes[1] == "It was trained for another-model, another model; its quality on this one is unknown."
     for_model(model, "earlier", revision="1" * 16)
     assert (
         "an earlier state of this model"

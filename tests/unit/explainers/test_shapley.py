@@ -266,7 +266,7 @@ def test_errors_say_what_is_allowed() -> None:
 
 
 def test_a_small_budget_says_that_it_is_coarse() -> None:
-    assert "42 show every feature" in kernel_shap(20, smooth_game(20, 0), 30).notes[0]
+    assert "42 cover each feature" in kernel_shap(20, smooth_game(20, 0), 30).notes[0]
     assert kernel_shap(20, smooth_game(20, 0), 42).notes == ()
 
 

@@ -204,7 +204,7 @@ def test_one_token_and_a_head_without_any_attention() -> None:
 def test_what_is_wrong_is_told() -> None:
     with pytest.raises(UsageError, match="scale: unknown name 'mine'"):
         quantize(noisy(1, 1, 2), "mine")
-    with pytest.raises(ExegesisError, match=r"must have a value at least, got shape \(1, 1, 0, 2\)"):
+    with pytest.raises(ExegesisError, match=r"must have at least one value, got shape \(1, 1, 0, 2\)"):
         quantize(noisy(1, 1, 2)[:, :, :0])
-    with pytest.raises(ExegesisError, match="these bytes are none"):
+    with pytest.raises(ExegesisError, match="the bytes are not encoded grids"):
         from_bytes(b"something else")

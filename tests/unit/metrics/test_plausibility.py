@@ -105,7 +105,7 @@ def test_a_flat_map_gets_what_chance_gives() -> None:
 @pytest.mark.parametrize("marks", [[True, True], [False, False]])
 def test_all_or_nothing_marked_cannot_be_judged(marks: list[bool]) -> None:
     for measure in (roc_auc, average_precision, recall_at_k):
-        with pytest.raises(UsageError, match="is marked, so that no map can be judged"):
+        with pytest.raises(UsageError, match="is marked, so no map can be judged"):
             measure(np.array([1.0, 2.0]), np.array(marks))
 
 
