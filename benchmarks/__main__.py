@@ -31,13 +31,15 @@ MODULES = {
     "study_placebo": "study",
     "study_guesses": "study",
     "study_votes": "study",
-    "page_script": "pages",
     "picture_page": "pages",
     "attention_page": "pages",
     "page_bytes": "pages",
     "sessions": "pages",
     "page_memory": "pages",
-    "first_heatmap": "pages",
+    "first_heatmap": "waiting",
+    "page_switches": "waiting",
+    "page_script": "waiting",
+    "study_ratings": "waiting",
 }
 """The module of each benchmark, which is a function of that name."""
 

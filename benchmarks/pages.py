@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import statistics
 import time
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
-from functools import partial
 from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
-import psutil
 from playwright.async_api import BrowserContext, async_playwright
 from playwright.async_api import Page as AsyncPage
 from playwright.sync_api import Browser, Page
@@ -22,6 +19,7 @@ from websockets.sync.client import ClientConnection
 from benchmarks.harness import Limit, Measurement, Table, benchmark, scratch_folder
 from benchmarks.served_pages import (
     ALERTS,
+    EXAMPLES,
     FINISHED,
     MAP,
     QUICK,
@@ -29,7 +27,6 @@ from benchmarks.served_pages import (
     TIMEOUT_MS,
     Traffic,
     address,
-    change_example,
     change_unit,
     chromium,
     example,
@@ -37,6 +34,7 @@ from benchmarks.served_pages import (
     link_query,
     long_text,
     nine_methods,
+    open_options,
     open_session,
     run_rows,
     use_home,
@@ -51,9 +49,6 @@ from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.server import Server, running
 from tests.project import ROOT
 
-EXAMPLES = (3, 11, 42, 77, 120)
-"""Some examples of a data set."""
-
 
 def limit_errors(errors: Sequence[str]) -> Limit:
     return Limit("errors in the server's log", len(errors), 0, "")
@@ -62,41 +57,6 @@ def limit_errors(errors: Sequence[str]) -> Limit:
 def _open(page: Page, link: str) -> None:
     page.goto(link)
     wait_for_maps(page)
-
-
-MOST_SCRIPT_MS = 150
-
-
-@benchmark(rounds=20)
-def page_script(rounds: int) -> Measurement:
-    """Server time of the Text page with nine cached methods.
-
-    A real server, a real Chromium. In turn the unit is changed and the example, among cached ones. Times are the
-    server's: from the browser's request to the message that the script has finished. `cpu`: processor time of the
-    script's thread, which a busy machine stretches little.
-    """
-    with scratch_folder() as folder:
-        use_home(folder / "home")
-        fill_cache(EXAMPLES)
-        with watched(folder) as server, chromium() as browser:
-            page = browser.new_page()
-            changes: dict[str, list[Run]] = {"first visit": [], "unit": [], "example": []}
-            changes["first visit"] += _record_runs(server, partial(_open, page, address(server, example(EXAMPLES[0]))))
-            for turn in range(rounds):
-                unit, index = ("word", "token")[turn % 2], EXAMPLES[(turn + 1) % len(EXAMPLES)]
-                changes["unit"] += _record_runs(server, partial(change_unit, page, unit))
-                changes["example"] += _record_runs(server, partial(change_example, page, index))
-    reruns = [run.seconds * 1e3 for name in ("unit", "example") for run in changes[name]]
-    return Measurement(
-        {"Server script time, nine cached methods": run_rows(changes)},
-        [Limit("median of the reruns", float(np.median(reruns)), MOST_SCRIPT_MS, "ms")],
-    )
-
-
-def _record_runs(server: Server, act: Callable[[], None]) -> list[Run]:
-    before = len(runs(server.log))
-    act()
-    return runs(server.log)[before:]
 
 
 PICTURE_MODEL, PICTURES = "scenes-vit", "scenes"
@@ -135,6 +95,7 @@ WORDS = 600
 ACTS: Mapping[str, Callable[[Page, str], None]] = {
     "computed": _open,
     "cached": _open,
+    "options": lambda page, _: open_options(page),
     "words": lambda page, _: change_unit(page, "word"),
     "tokens again": lambda page, _: change_unit(page, "token"),
 }
@@ -146,9 +107,10 @@ def page_bytes(words: int) -> Measurement:
 
     Every frame of the websocket, as a real Chromium receives it: our HTML, controls, data and style sheets, not
     Streamlit's static bundles. For the default example and for a text of 512 tokens: a visit that computes, with its
-    progress; the first visit of another browser; there a change of the unit to words, and back to tokens. What the
-    browser has seen lately and is large, Streamlit then only names by its hash. `maps`: the part that is HTML. The long
-    text is explained by nine quick methods: the bytes of a map depend on its units, hardly on its method.
+    progress; the first visit of another browser; there Options are opened, the unit is changed to words, and back to
+    tokens. What the browser has seen lately and is large, Streamlit then only names by its hash. `maps`: the part that
+    is HTML. The long text is explained by nine quick methods: the bytes of a map depend on its units, hardly on its
+    method.
     """
     rows: Table = []
     with scratch_folder() as folder:
@@ -165,7 +127,7 @@ def page_bytes(words: int) -> Measurement:
 def _bytes_of_steps(browser: Browser, name: str, link: str) -> Table:
     """The page in one browser context that computes, then in a fresh one, step by step."""
     rows = []
-    for steps in (("computed",), ("cached", "words", "tokens again")):
+    for steps in (("computed",), ("cached", "options", "words", "tokens again")):
         context = browser.new_context()
         page = context.new_page()
         traffic = Traffic(page)
@@ -273,8 +235,9 @@ async def _visit_together(server: Server, count: int) -> tuple[Table, list[str]]
         pages = [await _new_page(await browser.new_context(), errors) for _ in range(count)]
         links = [address(server, example(index)) for index in range(count)]
         seconds = await _time_all(_open_link(page, link) for page, link in zip(pages, links, strict=True))
+        rows = [_session_row("open", seconds, runs(server.log))]
+        await asyncio.gather(*map(_open_options, pages))
         opened = runs(server.log)
-        rows = [_session_row("open", seconds, opened)]
         seconds = await _time_all(map(_change_to_words, pages))
         rows.append(_session_row("change unit", seconds, runs(server.log)[len(opened) :]))
         for page in pages:
@@ -303,6 +266,12 @@ async def _open_link(page: AsyncPage, link: str) -> None:
     await _wait_for_all_maps(page)
 
 
+async def _open_options(page: AsyncPage) -> None:
+    await page.get_by_role("button", name="Options").click()
+    await page.get_by_test_id("stButtonGroup").first.wait_for()
+    await page.locator(FINISHED).wait_for()
+
+
 async def _change_to_words(page: AsyncPage) -> None:
     await page.get_by_test_id("stButtonGroup").get_by_text("Words", exact=True).click()
     await page.wait_for_url(lambda url: "unit=word" in url)
@@ -326,62 +295,6 @@ def _session_row(step: str, seconds: Sequence[float], served: Sequence[Run]) -> 
         "server cpu ms, median": float(np.median([run.cpu for run in served])) * 1e3,
         "runs": len(served),
     }
-
-
-OWN = "/text?text=The+cellist+was+tuning+her+strings+while+everybody+coughed,+and+I+loved+it."
-START_PATHS = {
-    "Home": "/",
-    "Text, its first example": "/text",
-    "Text, one's own": OWN,
-    "Images, its first picture": "/images",
-}
-START_STEPS = ("server", "heading", "first map", "all maps", "cpu", "load")
-
-
-@benchmark(
-    rounds=3,
-    page={"choices": list(START_PATHS), "action": "append", "help": "this one only (may be repeated)"},
-)
-def first_heatmap(rounds: int, page: list[str] | None) -> Measurement:
-    """From the start of the server to the first heatmap.
-
-    Each round starts a fresh server with an empty home, as `exegesis app` does, and opens one page in a Chromium that
-    is running already. Seconds since the server was started, until the server answers, until the page's heading, its
-    first map and all its maps are seen. `cpu`: what the server and its helpers used until then. `load`: the machine's
-    load average of the last minute, before the round.
-    """
-    times: dict[str, list[dict[str, float]]] = {name: [] for name in page or START_PATHS}
-    with chromium() as browser:
-        for _ in range(rounds):
-            for name in times:
-                times[name].append(_time_start(browser, START_PATHS[name]))
-    rows = [
-        {"page": name, **{step: statistics.median(one[step] for one in visits) for step in START_STEPS}}
-        for name, visits in times.items()
-    ]
-    return Measurement({"From server start, s": rows})
-
-
-def _time_start(browser: Browser, path: str) -> dict[str, float]:
-    """One fresh server, one page."""
-    load = os.getloadavg()[0]
-    with scratch_folder() as folder:
-        begun = time.perf_counter()
-        with running(folder) as server:
-            marks = [time.perf_counter()]
-            page = browser.new_page()
-            page.goto(server.url + path, wait_until="commit")
-            for element in (
-                page.get_by_role("heading", level=1).first,
-                page.locator(".xg-map, .xg-patches[data-v]").first,
-                page.locator(FINISHED),
-            ):
-                element.wait_for(timeout=TIMEOUT_MS)
-                marks.append(time.perf_counter())
-            servers = [child for child in psutil.Process().children() if "components.server" in child.cmdline()]
-            cpu = sum(sum(process.cpu_times()[:2]) for process in servers)
-            page.close()
-    return dict(zip(START_STEPS, [*(mark - begun for mark in marks), cpu, load], strict=True))
 
 
 SCRIPT = ROOT / "tests" / "browser" / "attention_page.py"

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import os
 import random
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urlencode
 
 import numpy as np
+import psutil
 from playwright.sync_api import Browser, Page, WebSocket, sync_playwright
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
@@ -21,6 +23,7 @@ from websockets.sync.client import ClientConnection, connect
 
 from benchmarks.harness import Table
 from benchmarks.watched_server import Run
+from components.server import QUIET_SECONDS
 from components.text.state import START
 from engine.data.datasets import load
 from engine.explain import explain_many
@@ -30,6 +33,8 @@ from tests.browser.server import Server
 
 MODEL = "reviews-minilm"
 DATA = "reviews"
+EXAMPLES = (3, 11, 42, 77, 120)
+"""Some examples of a data set."""
 TIMEOUT_MS = 300_000
 MAX_MESSAGE = 1 << 24
 QUICK = ("gradient_x_input", "gradient_l2", "gradient", "attention_mean", "attention_rollout", "attention_last_layer",
@@ -39,6 +44,7 @@ NINTH = "lime"
 FINISHED = '[data-testid="stApp"][data-test-script-state="notRunning"]'
 MAP = ".st-key-text_rows .xg-map"
 ALERTS = '[data-testid="stException"], [data-testid="stAlert"], .xg-error'
+IDLE_PERCENT = 10.0
 SMALL_BUDGETS = {"kernel_shap.n_samples": "32", "lime.n_samples": "32", "integrated_gradients.steps": "fixed",
          "integrated_gradients.n_steps": "4"}  # fmt: skip
 """Parameters in a link for where the numbers do not matter."""
@@ -102,8 +108,16 @@ def wait_for_maps(page: Page) -> None:
     page.locator(FINISHED).wait_for(timeout=TIMEOUT_MS)
 
 
+def open_options(page: Page) -> None:
+    """Open the popover with the rare controls of the Text page, unless it is open."""
+    if not page.get_by_test_id("stButtonGroup").first.is_visible():
+        page.get_by_role("button", name="Options").click()
+        page.get_by_test_id("stButtonGroup").first.wait_for(timeout=TIMEOUT_MS)
+        page.locator(FINISHED).wait_for(timeout=TIMEOUT_MS)
+
+
 def change_unit(page: Page, unit: str) -> None:
-    """Change to `word` or `token` by the control above the maps."""
+    """Change to `word` or `token` in the open Options."""
     page.get_by_test_id("stButtonGroup").get_by_text(f"{unit.title()}s", exact=True).click()
     page.wait_for_url(lambda url: ("unit=word" in url) == (unit == "word"), timeout=TIMEOUT_MS)
     wait_for_maps(page)
@@ -136,6 +150,19 @@ def open_session(server: Server) -> ClientConnection:
     """Open a session as a browser does."""
     address = f"{server.url.replace('http', 'ws', 1)}/_stcore/stream"
     return connect(address, max_size=MAX_MESSAGE, compression=None, ping_interval=None)
+
+
+def processor_seconds(process: psutil.Process) -> float:
+    """The processor time that a process has used."""
+    times = process.cpu_times()
+    return float(times.user + times.system)
+
+
+def wait_until_idle(process: psutil.Process) -> None:
+    """Wait until a server has imported what runs models, which it does when nobody comes."""
+    time.sleep(QUIET_SECONDS + 1)
+    while process.cpu_percent(1.0) > IDLE_PERCENT:
+        pass
 
 
 class Traffic:

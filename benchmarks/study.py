@@ -12,13 +12,12 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-import psutil
 from scipy.stats import binom
 from sklearn.ensemble import RandomForestClassifier
 from sklearn.model_selection import GroupKFold
 
 from benchmarks.harness import Limit, Measurement, benchmark, scratch_folder
-from components.server import QUIET_SECONDS
+from benchmarks.served_pages import processor_seconds, wait_until_idle
 from engine.data.datasets import load
 from engine.explain import explain_many
 from engine.request import Example, Request
@@ -152,7 +151,6 @@ def agrees_least(example: Example, maps: list[ItemMap]) -> bool:
     return int(agreement.argmin()) == SHOWN - 1
 
 
-IDLE_PERCENT = 10.0
 EACH = 6
 MOST_CPU_MS = 100.0
 """A ballot and its vote. People look for at least five seconds: fifty of them give ten votes a second, one core's."""
@@ -205,28 +203,16 @@ def vote_at_once(people: int, folder: Path) -> tuple[list[TimedVoter], float, fl
     study = open_study(items=10, practice=1, items_per_annotator=EACH, repeats=1)
     voters = [TimedVoter(study.token) for _ in range(people)]
     with running(folder) as server:
-        process = psutil.Process(server.pid)
-        _settle(process)
-        used = _cpu(process)
+        process = server.process
+        wait_until_idle(process)
+        used = processor_seconds(process)
         threads = [threading.Thread(target=voter.vote, args=(server.url,)) for voter in voters]
         begun = time.perf_counter()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        return voters, time.perf_counter() - begun, _cpu(process) - used
-
-
-def _cpu(process: psutil.Process) -> float:
-    times = process.cpu_times()
-    return float(times.user + times.system)
-
-
-def _settle(process: psutil.Process) -> None:
-    """Wait until the server has imported what runs models, which it does when nobody comes: no vote needs it."""
-    time.sleep(QUIET_SECONDS + 1)
-    while process.cpu_percent(1.0) > IDLE_PERCENT:
-        pass
+        return voters, time.perf_counter() - begun, processor_seconds(process) - used
 
 
 def _request_row(what: str, voters: Sequence[TimedVoter]) -> dict[str, Any]:

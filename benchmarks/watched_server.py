@@ -26,6 +26,7 @@ from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 
 from components.server import main as start_dashboard
 from tests.browser.server import Server, running
+from tests.project import ROOT
 
 MARK = "RUN "
 TROUBLE = re.compile(r"Traceback|\b\w*(Error|Exception|Warning)\b|\b(ERROR|WARNING|CRITICAL)\b")
@@ -47,9 +48,9 @@ class Run:
 
 
 @contextmanager
-def watched(folder: Path) -> Iterator[Server]:
-    """A fresh server with its home and its log in `folder`."""
-    with running(folder, "benchmarks.watched_server") as server:
+def watched(folder: Path, root: Path = ROOT) -> Iterator[Server]:
+    """A fresh server of the checkout `root`, with its home and its log in `folder`."""
+    with running(folder, "benchmarks.watched_server", root=root) as server:
         yield server
 
 

@@ -4,9 +4,10 @@ A computation runs once for all sessions that wait for it, and no longer than so
 stays stopped in their session.
 
 The libraries that run models take seconds to import. Pages that show results (the list of methods, cached and shipped
-explanations) need none of them, and are drawn in half the time while nothing is imported beside them. So the import
-starts in the background once a page is drawn, and at once when there is something to compute. Those that draw charts
-and tables come after them.
+explanations) need none of them, and are drawn in half the time while nothing is imported beside them. So those that fit
+into the second in which the first browser loads are imported before (`components.server.import_pages`), the others in
+the background once a page is drawn, and at once when there is something to compute. Those that draw charts and tables
+come after them.
 """
 
 from __future__ import annotations
@@ -138,7 +139,7 @@ def import_engine(*others: str, after: int | float = 0) -> threading.Thread:
 
     Earlier computations do not wait.
     """
-    timer = threading.Timer(after, _import, (*MODELS, *others))
+    timer = threading.Timer(after, import_held, (*MODELS, *others))
     timer.daemon = True
     timer.start()
     return timer
@@ -204,8 +205,11 @@ def _join_or_start(key: str, compute: Callable[[CancelToken], T]) -> Computation
         return work
 
 
-def _import(*names: str) -> None:
-    """Hold the device as all computing does: two threads that import at once see half-imported modules."""
+def import_held(*names: str) -> None:
+    """Import modules while holding the device as all computing does.
+
+    Two threads that import at once see half-imported modules.
+    """
     with runtime.turn(), paused_collection():
         for name in names:
             importlib.import_module(name)

@@ -29,7 +29,7 @@ from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.pages_manager import PagesManager
 from streamlit.web import cli
 
-from components.compute import import_engine
+from components.compute import import_engine, import_held
 from components.navigation import HOME, ROOT, SECTIONS
 from engine.access import STUDY_ONLY
 from engine.errors import not_allowed
@@ -39,6 +39,8 @@ EMBEDDERS = "EXEGESIS_EMBEDDERS"
 """The other sites that may show the pages in a frame, separated by spaces, such as "https://lab.example"."""
 UPLOAD = "/_stcore/upload_file"
 ORIGIN = re.compile(r"https?://(\*\.)?[\w.-]+(:\d+)?")
+EARLY = ("torch", "transformers")
+"""The libraries that are imported before the first visitor."""
 QUIET_SECONDS = 3
 """The libraries that run models are imported after this time, even if nobody has opened a page."""
 
@@ -115,9 +117,10 @@ def hide_script_path() -> None:
 
 
 def import_pages() -> None:
-    """Import what Home and the pages of the first menu import, and later what runs models.
+    """Import what Home and the pages of the first menu import, then what runs models.
 
-    A script that runs meanwhile waits for the pages' imports.
+    A script that runs meanwhile waits for the pages' imports. The browser takes a second to load, which is enough for
+    `EARLY`; the rest waits for `QUIET_SECONDS`, or until there is something to compute.
     """
     with _importing_pages:
         for entry in (HOME, *SECTIONS["Explain"]):
@@ -126,6 +129,7 @@ def import_pages() -> None:
                     importlib.import_module(statement.module)
         gc.freeze()
         gc.enable()
+    import_held(*EARLY)
     import_engine(after=QUIET_SECONDS)
 
 

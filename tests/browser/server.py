@@ -15,6 +15,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from tests.project import ROOT
 
 START_SECONDS = 60
@@ -33,6 +35,10 @@ class Server:
     def page(self, name: str) -> Server:
         """The same server, opened at one of its pages."""
         return dataclasses.replace(self, url=f"{self.url}/{name}")
+
+    @property
+    def process(self) -> psutil.Process:
+        return psutil.Process(self.pid)
 
     @property
     def log(self) -> str:
@@ -80,15 +86,19 @@ def running(
     script: str = "app.py",
     environment: Mapping[str, str] | None = None,
     port: int | None = None,
+    root: Path = ROOT,
 ) -> Iterator[Server]:
-    """Starts a fresh server with its home and its log in `folder`, and stops it. `environment`: more of it."""
+    """Starts a fresh server with its home and its log in `folder`, and stops it. `environment`: more of it.
+
+    `root`: the checkout that it runs.
+    """
     port = port or free_port()
     home, log_file = folder / "home", folder / "server.log"
     known = {**os.environ, "EXEGESIS_HOME": str(home), "PYTHONUNBUFFERED": "1"}
     with log_file.open("wb") as log:
         process = subprocess.Popen(
             command(way, port, script),
-            cwd=ROOT,
+            cwd=root,
             env={**known, **(environment or {})},
             stdin=subprocess.DEVNULL,
             stdout=log,
