@@ -26,6 +26,7 @@ from components.palette import STEPS
 from components.styles import compact_css, compact_script
 from components.widgets.token_map.html import TONES
 from engine.evaluation.leaderboard import Standing, badness
+from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS, format_reasons
 from engine.experiments.options import RANDOM
 from engine.metrics.catalog import METRICS
@@ -96,6 +97,13 @@ def boards(
     for one in standings:
         cells.setdefault(one.score.model, {})[one.score.method, one.score.metric] = one
     return [Board(model, tuple(group_ensembles(methods)), grouped, own, exact) for model, own in cells.items()]
+
+
+def listed_methods(plan: EvaluationPlan, standings: Sequence[Standing]) -> list[str]:
+    """The chosen methods, and those of the added ones that have a value other than a cost."""
+    scores = [one.score for one in standings]
+    valued = {score.method for score in scores if score.value is not None and score.metric not in SPREAD}
+    return [method for method in plan.methods_with_baselines if method in plan.methods or method in valued]
 
 
 def metric_group(metric: str, exact: bool) -> str:

@@ -14,7 +14,7 @@ from components.controls import PERSIST
 from components.errors import escape_label, show_note
 from components.evaluate.cost import cost_text, throughput
 from components.evaluate.examples import examples_area
-from components.evaluate.leaderboard import BETTER, Board, boards, leaderboard_page, select_columns
+from components.evaluate.leaderboard import BETTER, Board, boards, leaderboard_page, listed_methods, select_columns
 from components.evaluate.summary import leaderboard_summary
 from components.evaluate.view import SESSION, VIEWS, cite, plan_text
 from components.evaluate.views import view_area
@@ -80,7 +80,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
         label_visibility="collapsed", persist_state=PERSIST,
     )  # fmt: skip
     metrics = scalar_metrics(evaluation)
-    tables = boards(evaluation.standings, evaluation.plan.methods_with_baselines, metrics, source.exact)
+    tables = boards(evaluation.standings, listed_methods(evaluation.plan, evaluation.standings), metrics, source.exact)
     st.html(f"<style>{table_styles()}</style>")
     view_area(state, evaluation, tables, titles, line)
     examples_area(state, evaluation, source, titles)

@@ -19,9 +19,9 @@ OTHER_TASK = "other task: "
 
 
 def model_label(model: str, fits: bool = True) -> str:
-    """The label of a model: "reviews-minilm · sentiment, 89.2%, 22.7M params". A name alone if nothing is known."""
+    """The label of a model: "reviews-minilm · sentiment, 89.2%, 22.7M". A name alone if nothing is known."""
     summary = summarize_model(model)
-    size = f"{short_count(summary.parameters)} params" if summary.parameters else ""
+    size = short_count(summary.parameters) if summary.parameters else ""
     facts = ", ".join(filter(None, [_lower_first(summary.task), summary.score, size]))
     return f"{model}{SEPARATOR}{'' if fits else OTHER_TASK}{facts}" if facts else model
 

@@ -22,12 +22,14 @@ from components.evaluate.leaderboard import (
     group_ensembles,
     hidden_text,
     indistinct_columns,
+    listed_methods,
     select_columns,
     sort_metric,
 )
 from components.evaluate.view import EvaluationView, ScorePoint
 from components.palette import STEPS
 from engine.evaluation.leaderboard import Standing
+from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS
 from engine.metrics.catalog import Better, metric
 from engine.metrics.results import BY_BATCH, EQUAL, Interval, MetricScore
@@ -224,3 +226,12 @@ def test_of_many_columns_the_most_common_come_first() -> None:
     found = with_levels(**dict.fromkeys(many, "differ"))
     assert set(default_columns(found, EvaluationView())) == set(COLUMNS)
     assert len(COLUMNS) == MOST_COLUMNS
+
+
+def test_added_methods_without_a_value_are_not_listed() -> None:
+    plan = EvaluationPlan(("m",), "d", ("lime", "ensemble_all"))
+    given = [standing("gradient", "comprehensiveness", None), standing("gradient", "evaluations", 1.0),
+             standing("gradient_x_input", "comprehensiveness", 0.1)]  # fmt: skip
+    assert listed_methods(plan, given) == ["lime", "ensemble_all", "gradient_x_input"]
+    asked = EvaluationPlan(("m",), "d", ("gradient",))
+    assert listed_methods(asked, given[:2]) == ["gradient"], "what was chosen is listed, with the reason"
