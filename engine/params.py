@@ -150,6 +150,15 @@ def _bound(number: int | float) -> str:
     return f"{number:,}" if isinstance(number, int) else f"{number:g}"
 
 
+def parse_fraction(argument: str, text: str) -> float:
+    """A number, or a fraction such as 8/255."""
+    over, _, under = text.partition("/")
+    try:
+        return float(over) / float(under or 1)
+    except (ValueError, ZeroDivisionError):
+        raise not_allowed(argument, "a number, or a fraction such as 8/255", text[:40]) from None
+
+
 def parse_assignments(pairs: list[str]) -> dict[str, str]:
     """`["steps=20"]` to `{"steps": "20"}`, as given on the command line."""
     parsed = {}

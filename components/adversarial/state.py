@@ -32,8 +32,8 @@ from engine.attacks.plan import (
     AttackRequest,
     check_method,
 )
-from engine.errors import ExegesisError, UsageError, not_allowed
-from engine.params import Plain, from_mapping, option
+from engine.errors import ExegesisError, UsageError
+from engine.params import Plain, from_mapping, option, parse_fraction
 from engine.registry import Explainer
 from engine.request import Input
 
@@ -88,7 +88,7 @@ def widget_settings(kind: str, strength: SettingTexts) -> dict[str, object]:
 def parse_settings(kind: str, strength: SettingTexts, objective: str | None = None) -> AttackParams:
     """The parameters of the attack. Errors: a value that is not allowed."""
     values: dict[str, object] = {"place": DEFAULT_PLACE[kind], "steps": DEFAULT_STEPS, **strength}
-    values |= {"epsilon": parse_number("epsilon", strength["epsilon"])} if "epsilon" in strength else {}
+    values |= {"epsilon": parse_fraction("epsilon", strength["epsilon"])} if "epsilon" in strength else {}
     values |= {"objective": objective} if objective else {}
     params: AttackParams = from_mapping(AttackParams, values, "attack")
     return params
@@ -111,15 +111,6 @@ def read_settings(kind: str, last: Mapping[str, str], errors: list[str]) -> Sett
             except ExegesisError as error:
                 errors.append(f"{error} The default is used.")
     return settings_as_text(kind, widget_settings(kind, settings))
-
-
-def parse_number(name: str, text: str) -> float:
-    """A number, or a fraction such as 8/255."""
-    over, _, under = text.partition("/")
-    try:
-        return float(over) / float(under or 1)
-    except (ValueError, ZeroDivisionError):
-        raise not_allowed(name, "a number, or a fraction such as 8/255", text[:40]) from None
 
 
 def _as_text(value: object) -> str:

@@ -36,7 +36,7 @@ COLUMN = 920
 """Width of the text column, in pixels."""
 RELOAD = "Only confirmed answers are saved. Reload the page."
 NO_LINK = "You need a study link to take part. Ask the organizer to send you one."
-UNKNOWN = "This link does not belong to a study. Ask the person who sent it for another one."
+UNKNOWN = "This link does not belong to any study. Ask the sender for a new one."
 NOT_YET = "This study has not opened yet. Come back later with the same link."
 OVER = "This study is closed. Your confirmed answers are saved. Thank you."
 TYPED_CODE = "annotate.typed"

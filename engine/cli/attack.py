@@ -22,6 +22,7 @@ from engine.cli.experiments import require_value, run_experiment
 from engine.cli.inputs import read_methods, read_typed_params
 from engine.cli.output import NOTHING, table, visible
 from engine.errors import UsageError, not_allowed
+from engine.params import parse_fraction
 from engine.progress import CancelToken, Report
 from engine.registry import explainer
 
@@ -45,9 +46,9 @@ LEGEND = (
 
 
 def attack(
-    models: Annotated[str, typer.Option(metavar="A,B", help="Models between commas.")] = options.DEFAULT_MODEL,
+    models: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated models.")] = options.DEFAULT_MODEL,
     dataset: Annotated[str, typer.Option(metavar="D", help="Name, file, folder or hub:owner/name.")] = "",
-    methods: Annotated[str, typer.Option(metavar="A,B", help="Methods to attack, between commas.")] = "",
+    methods: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated methods to attack.")] = "",
     examples: Annotated[str, typer.Option(metavar="N", help="Number of examples, sampled with the seed.")] = "16",
     index: Annotated[
         str | None, typer.Option(metavar="I", help="Attack only the example with this index, from 0.")
@@ -59,20 +60,20 @@ def attack(
         str,
         typer.Option(
             metavar="Q",
-            help="Quantity of map and penalty: logit, probability, or mixed (map of the logit, often in the tens; "
-            "penalty on the probability, at most 1, with little effect unless beta is large).",
+            help="Model output to explain and to constrain: logit, probability, or mixed (explain the logit, constrain "
+            "the probability; needs a large beta).",
         ),
     ] = "logit",
     place: Annotated[str, typer.Option(metavar="P", help="What to perturb: embedding or pixels.")] = "embedding",
     epsilon: Annotated[
-        str | None, typer.Option(metavar="E", help="Largest change of each number. [default: 2; pixels 8/255]")
+        str | None, typer.Option(metavar="E", help="Maximum change of each value. [default: 2; pixels 8/255]")
     ] = None,
     top_k: Annotated[
-        str, typer.Option("--top-k", metavar="K", help="Top features to attack; below 1, a share.")
+        str, typer.Option("--top-k", metavar="K", help="Number of top features to attack, or a share below 1.")
     ] = "0.15",
-    alpha: Annotated[str, typer.Option(metavar="A", help="Weight of the map (constrained).")] = "1",
-    beta: Annotated[str, typer.Option(metavar="B", help="Weight of the penalty (constrained).")] = "1",
-    starts: Annotated[str, typer.Option(metavar="N", help="Random starts; the best is used.")] = "3",
+    alpha: Annotated[str, typer.Option(metavar="A", help="Constrained attacks: weight of the map.")] = "1",
+    beta: Annotated[str, typer.Option(metavar="B", help="Constrained attacks: weight of the penalty.")] = "1",
+    starts: Annotated[str, typer.Option(metavar="N", help="Random starts; the best one is used.")] = "3",
     steps: Annotated[str, typer.Option(metavar="N", help="Steps of gradient ascent.")] = "500",
     learning_rate: Annotated[str, typer.Option(metavar="R", help="Initial step size, halved every 200 steps.")] = "0.1",
     sign_steps: Annotated[bool, typer.Option("--sign-steps", help="Use only the sign of the gradient.")] = False,
@@ -91,25 +92,27 @@ def attack(
     """Attack explanations of many examples. Run it again to resume."""
 
     def read_plan() -> AttackPlan:
+        if objective not in (*OBJECTIVES, BOTH):
+            raise not_allowed("--objective", f"one of {', '.join((*OBJECTIVES, BOTH))}", objective)
         plan = AttackPlan(
             models=tuple(options.read_names("--models", models)),
             dataset=require_value("--dataset", dataset),
             methods=(),
-            objectives=_objectives(objective),
+            objectives=OBJECTIVES if objective == BOTH else (objective,),
             examples=options.read_whole("--examples", examples, 1),
             seed=options.read_whole("--seed", seed),
             split=split,
             dtype=dtype,
             attack={
-                **({} if epsilon is None else {"epsilon": _number("--epsilon", epsilon)}),
+                **({} if epsilon is None else {"epsilon": parse_fraction("--epsilon", epsilon)}),
                 "place": place,
-                "top_k": _number("--top-k", top_k),
+                "top_k": parse_fraction("--top-k", top_k),
                 "quantity": quantity,
-                "alpha": _number("--alpha", alpha),
-                "beta": _number("--beta", beta),
+                "alpha": parse_fraction("--alpha", alpha),
+                "beta": parse_fraction("--beta", beta),
                 "starts": options.read_whole("--starts", starts, 1),
                 "steps": options.read_whole("--steps", steps, 1),
-                "learning_rate": _number("--learning-rate", learning_rate),
+                "learning_rate": parse_fraction("--learning-rate", learning_rate),
                 "sign_steps": sign_steps,
                 "specials": specials,
             },
@@ -120,26 +123,11 @@ def attack(
         return attack_example(plan, at, report, cancel)
 
     if index is not None and (job or executor != "local"):
-        raise UsageError("--index: cannot be combined with --job or --executor.")
+        raise UsageError("--index: cannot be combined with --job or --executor. Remove one of them.")
     at = 0 if index is None else options.read_whole("--index", index)
     shared = {"dtype": dtype, "job": job, "executor": executor, "address": address, "out": out, "as_json": as_json}
     work = None if index is None else attack_one
     run_experiment(ATTACK, sections, read_plan, shared, work, failed="no example could be attacked")
-
-
-def _number(option: str, value: str) -> float:
-    """A number, or a fraction such as 8/255."""
-    over, _, under = value.partition("/")
-    try:
-        return float(over) / float(under or 1)
-    except (ValueError, ZeroDivisionError):
-        raise not_allowed(option, "a number, or a fraction such as 8/255", value) from None
-
-
-def _objectives(value: str) -> tuple[str, ...]:
-    if value not in (*OBJECTIVES, BOTH):
-        raise not_allowed("--objective", f"one of {', '.join((*OBJECTIVES, BOTH))}", value)
-    return OBJECTIVES if value == BOTH else (value,)
 
 
 def _with_methods(plan: AttackPlan, methods: str, transfer: str, param: list[str] | None) -> AttackPlan:

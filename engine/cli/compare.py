@@ -51,9 +51,11 @@ def compare(
     split: SplitOption = None,
     target: TargetOption = None,
     unit: Annotated[str, typer.Option(metavar="U", help="Unit to compare in texts: word or token.")] = "word",
-    measure: Annotated[str, typer.Option(metavar="M", help="spearman or top_k.")] = "spearman",
-    order: Annotated[str, typer.Option(metavar="O", help="Rank scores by sign or by size: sign or size.")] = "sign",
-    percent: Annotated[str, typer.Option(metavar="P", help="Percentage of the units that count as the top.")] = "15",
+    measure: Annotated[str, typer.Option(metavar="M", help="Measure of agreement: spearman or top_k.")] = "spearman",
+    order: Annotated[
+        str, typer.Option(metavar="O", help="Rank scores with their sign, or by size: sign or size.")
+    ] = "sign",
+    percent: Annotated[str, typer.Option(metavar="P", help="Percentage of units that top_k compares.")] = "15",
     seed: SeedOption = "0",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
@@ -89,7 +91,7 @@ def _compare_one(
         source = read_input(input_options)
         explanations, failed = _explain({pair.code: pair.request(source.example, target, seed) for pair in pairs})
     if len(explanations) < 2:
-        raise ExegesisError(f"compare: fewer than two columns have a map. {' '.join(failed.values())}")
+        raise ExegesisError(f"compare: fewer than two columns could be explained. {' '.join(failed.values())}")
     maps = list(explanations.values())
     plain = comparison_to_json(
         list(explanations), maps, align_maps(maps, source.example, unit), options, failed
@@ -118,7 +120,7 @@ def _search(
     options: AgreementOptions, seed: int, as_json: bool,
 ) -> None:  # fmt: skip
     if dataset is None:
-        raise UsageError("--examples: belongs to --dataset, which is missing. Example: --dataset reviews.")
+        raise UsageError("--examples: requires --dataset. Example: --dataset reviews.")
     pairs = _pairs(codes)
     kind = kind_of_model(pairs[0].model)
     plan = ComparisonPlan(dataset, pairs, kind, split, examples, seed, target)

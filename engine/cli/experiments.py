@@ -155,7 +155,7 @@ def require_value(option: str, value: str) -> str:
 def check_job(job: bool, executor: str) -> None:
     """Refuse a job for another machine."""
     if job and executor != "local":
-        raise UsageError(f"--job: jobs run on this machine, got --executor {executor} too. Leave one of them out.")
+        raise UsageError(f"--job: runs on this machine, got --executor {executor} too. Remove one of them.")
 
 
 def rows_file(out: str | None) -> Path | None:

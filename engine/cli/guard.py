@@ -85,7 +85,7 @@ def _usage_message(error: typer.TyperException) -> str:
         return f"{path}: {getattr(parameter, 'metavar', None) or parameter.name} is missing. See: {path} --help."
     if "extra argument" in error.message:
         got = error.message.rpartition("(")[2].rstrip(").")
-        return f"{path}: takes no further argument, got {got!r}. Put quotation marks around a text with spaces."
+        return f"{path}: too many arguments, got {got!r}. Put quotation marks around a text with spaces."
     message = error.format_message().rstrip(".")
     return f"{path}: {message[:1].lower()}{message[1:]}. See: {path} --help."
 

@@ -46,7 +46,9 @@ def heads(
     score: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated scores. [default: all]")] = "",
     against: Annotated[str, typer.Option(metavar="METHOD", help="Compare heads with this attribution method.")] = "",
     query: Annotated[str | None, typer.Option(metavar="N", help="Compare only what position N attends to.")] = None,
-    top: Annotated[str | None, typer.Option(metavar="N", help="Only the N heads with the largest first score.")] = None,
+    top: Annotated[
+        str | None, typer.Option(metavar="N", help="Show only the N heads with the highest first score.")
+    ] = None,
     seed: options.SeedOption = "0",
     dtype: options.DtypeOption = "float32",
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object with a row per head.")] = False,
@@ -77,9 +79,9 @@ def read_query(score: str, against: str, query: str | None, kind: str) -> HeadTa
         explainer(against, kind)
         names += [] if AGREEMENT in names else [AGREEMENT]
     elif AGREEMENT in names:
-        raise UsageError(f"--against: is missing; the score '{AGREEMENT}' needs it. {EXAMPLE}")
+        raise UsageError(f"--against: is missing; the score '{AGREEMENT}' requires it. {EXAMPLE}")
     elif query is not None:
-        raise UsageError(f"--query: belongs to --against, which is missing. {EXAMPLE}")
+        raise UsageError(f"--query: requires --against. {EXAMPLE}")
     return HeadTableQuery(tuple(names), against, None if query is None else options.read_whole("--query", query))
 
 

@@ -57,9 +57,9 @@ def read_input(options: InputOptions) -> CommandInput:
     }  # fmt: skip
     named = [option for option, (value, _) in sources.items() if value is not None]
     if len(named) != 1:
-        got = " and ".join(named) or "none of them"
+        got = " and ".join(named) or "none"
         raise UsageError(
-            f"{options.command}: needs one of --text, --image, and --dataset with --index, got {got}. "
+            f"{options.command}: needs one of --text, --image, or --dataset with --index, got {got}. "
             "Example: --text 'Not bad.'"
         )
     others = {
@@ -68,7 +68,7 @@ def read_input(options: InputOptions) -> CommandInput:
     }  # fmt: skip
     for option, value in others.items():
         if value and REQUIRED_BY[option] != named[0]:
-            raise UsageError(f"{option}: belongs to {REQUIRED_BY[option]}, got {named[0]}. Leave one of them out.")
+            raise UsageError(f"{option}: requires {REQUIRED_BY[option]}, got {named[0]}. Remove one of them.")
     return sources[named[0]][1](options)
 
 
@@ -84,7 +84,7 @@ def _read_image(options: InputOptions) -> CommandInput:
 
 def _read_example(options: InputOptions) -> CommandInput:
     if options.index is None:
-        raise UsageError("--index: is missing; --dataset needs it. Example: --index 0 for the first example.")
+        raise UsageError("--index: is missing; --dataset requires it. Example: --index 0 for the first example.")
     name, number = str(options.dataset), read_whole("--index", options.index)
     columns = read_pairs("--column", options.column or [], "text=review") or None
     if not _names_pictures(options):

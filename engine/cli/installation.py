@@ -48,11 +48,11 @@ def stats(as_json: JsonOption = False) -> None:
         print_json({key: value for key, value in counts.as_plain().items() if key not in ("hits", "misses")})
         return
     sizes = {
-        "results": size_text(counts.bytes),
-        "bound": size_text(counts.max_bytes),
+        "size": size_text(counts.bytes),
+        "limit": size_text(counts.max_bytes),
         "file": size_text(counts.file_bytes),
     }
-    print(format_facts({"folder": counts.folder, "entries": counts.entries, **sizes, "trouble": counts.status}))
+    print(format_facts({"folder": counts.folder, "entries": counts.entries, **sizes, "problem": counts.status}))
 
 
 @cache_commands.command()

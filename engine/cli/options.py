@@ -37,11 +37,11 @@ HeadOption = Annotated[list[str] | None, typer.Option(metavar="LAYER.HEAD=S", he
 ParamOption = Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="Parameter of a method.")]
 SeedOption = Annotated[str, typer.Option(metavar="N", help="Random seed.")]
 DtypeOption = Annotated[str, typer.Option(metavar="D", help="Precision: float32, bfloat16, ...")]
-JobOption = Annotated[bool, typer.Option("--job", help="Run as a job that the Library page shows.")]
-ExecutorOption = Annotated[str, typer.Option(metavar="local|ray", help="On this machine or on a Ray cluster.")]
+JobOption = Annotated[bool, typer.Option("--job", help="Run as a job, listed on the Library page.")]
+ExecutorOption = Annotated[str, typer.Option(metavar="local|ray", help="Run on this machine or on a Ray cluster.")]
 AddressOption = Annotated[str | None, typer.Option(metavar="A", help="Address of the Ray cluster, host:port.")]
 OutOption = Annotated[
-    str | None, typer.Option(metavar="FILE", help="File with one row per value: .csv, .json or .parquet.")
+    str | None, typer.Option(metavar="FILE", help="Write one row per value to a .csv, .json or .parquet file.")
 ]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
@@ -129,7 +129,9 @@ def read_json_file(file: str) -> Any:
     try:
         return json.loads(read_text("FILE", "-") if file == "-" else Path(file).read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise UsageError(f"FILE: must be a file with JSON, got {file!r} ({error.strerror}).") from None
+        raise UsageError(
+            f"FILE: must be a readable JSON file, got {file!r} ({error.strerror}). Check the path."
+        ) from None
     except (ValueError, RecursionError) as error:
         raise UsageError(f"FILE: {file} is not valid JSON ({error}).") from None
 
@@ -173,7 +175,7 @@ class ConfigOptions:
             switch = name.removeprefix("no_")
             if name.startswith("no_") and switch in self.switches:
                 if typed.get(switch) is not None:
-                    raise UsageError(f"--{_flag(name)}: got --{_flag(switch)} too. Leave one of them out.")
+                    raise UsageError(f"--{_flag(name)}: got --{_flag(switch)} too. Remove one of them.")
                 chosen[switch] = False
             else:
                 chosen[name] = value
@@ -189,7 +191,7 @@ class ConfigOptions:
             option = typer.Option(f"--{_flag(name)}", help=text, metavar=shape)
             parameters[name] = Annotated[str | None, option], None
         for name in self.switches:
-            option = typer.Option(f"--no-{_flag(name)}", help=f"The same as --{_flag(name)} false.")
+            option = typer.Option(f"--no-{_flag(name)}", help=f"Same as --{_flag(name)} false.")
             parameters[f"no_{name}"] = Annotated[bool, option], False
         parameters["as_json"] = Annotated[bool, typer.Option("--json", help=self.as_json)], False
         return parameters

@@ -147,7 +147,7 @@ def is_interactive() -> bool:
 def check_place(option: str, path: Path) -> None:
     """Refuse a place where no file can be, before long work is done for it."""
     if path.is_dir():
-        raise UsageError(f"{option}: must be a file, got the folder {path}. Add a name.")
+        raise UsageError(f"{option}: must be a file, got the folder {path}. Add a file name.")
     if not path.parent.is_dir():
         raise UsageError(f"{option}: {path.parent} is not a folder. Create it first, or choose another place.")
 

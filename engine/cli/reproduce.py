@@ -28,7 +28,9 @@ from engine.reproduction.wording import decision_text, summary_sentence, time_te
 
 def reproduce(
     what: Annotated[str, typer.Argument(metavar="thesis|smat", help="Paper to reproduce.")],
-    scale: Annotated[str, typer.Option(metavar="embedded|full", help="Small models or the authors' own.")] = "embedded",
+    scale: Annotated[
+        str, typer.Option(metavar="embedded|full", help="Small embedded models, or those of the authors.")
+    ] = "embedded",
     out: Annotated[
         str, typer.Option(metavar="DIR", help="Folder for the report and for trained models.")
     ] = "reproduction",
@@ -52,7 +54,7 @@ def reproduce(
     if what not in PAPERS:
         raise not_allowed("reproduce", " or ".join(PAPERS), what)
     if what == "smat" and topic is not None:
-        raise not_allowed("--topic", "left out: SMaT's claims are one topic", topic)
+        raise UsageError(f"--topic: applies to the thesis only, got {topic!r}. Remove it.")
     if topic is not None and topic not in THESIS_TOPICS:
         raise unknown("topic", topic, THESIS_TOPICS)
     folder = _folder(out)
@@ -91,9 +93,9 @@ def _places(file: Path) -> dict[str, str]:
     try:
         places = json.loads(file.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError) as error:
-        raise UsageError(f"--places: {file} must be a file with JSON ({type(error).__name__}).") from None
+        raise UsageError(f"--places: must be a readable JSON file, got {file} ({type(error).__name__}).") from None
     if not isinstance(places, dict) or not all(isinstance(place, str) for place in places.values()):
-        raise not_allowed("--places", "an object of folders by name", places)
+        raise not_allowed("--places", "a JSON object that maps names to folders", places)
     return places
 
 

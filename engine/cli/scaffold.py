@@ -110,7 +110,7 @@ def scaffold(
     _check_explainer(explainer, plan)
     result = worked(
         "scaffold",
-        "teaching",
+        "training students",
         lambda report, cancel: run_scaffold(plan, report, cancel, executor, address),
         plan.as_plain() if job else None,
     )
@@ -159,7 +159,7 @@ def _check_explainer(place: str | None, plan: ScaffoldPlan) -> None:
     if place is None:
         return
     if SMAT not in plan.settings:
-        raise UsageError(f"{EXPLAINER_OPTION}: needs the setting {SMAT}, got --settings {','.join(plan.settings)}.")
+        raise UsageError(f"{EXPLAINER_OPTION}: requires the setting {SMAT}, got --settings {','.join(plan.settings)}.")
     folder, name = _folder_and_name(place)
     if folder is None and (not NAME.fullmatch(place) or (explainers_folder() / f"{name}{CARD}").exists()):
         allowed = "a folder, or a name of letters, digits, dots, - and _ that is not taken yet"

@@ -87,7 +87,7 @@ def check_admission(host: str, environment: Mapping[str, str]) -> str:
 def check_port(port: int, host: str) -> None:
     """Raise `UsageError` unless a server could listen there now."""
     if not 1 <= port <= MAX_PORT:
-        raise not_allowed("port", f"between 1 and {MAX_PORT}", port)
+        raise not_allowed("--port", f"between 1 and {MAX_PORT}", port)
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         # As the server does it: a port whose last connections are still closing counts as free.
@@ -101,6 +101,6 @@ def check_port(port: int, host: str) -> None:
 def port_error(error: OSError, port: int, host: str) -> UsageError:
     """The error for people about a port or a host that cannot be had."""
     if isinstance(error, socket.gaierror) or error.errno == errno.EADDRNOTAVAIL:
-        return not_allowed("host", "an address of this machine", host, "Try --host localhost or 0.0.0.0.")
+        return not_allowed("--host", "an address of this machine", host, "Try --host localhost or 0.0.0.0.")
     reason = f"The system says: {error.strerror or error}. Try --port {port % MAX_PORT + 1}."
-    return not_allowed("port", f"free on {host}", port, reason)
+    return not_allowed("--port", f"free on {host}", port, reason)

@@ -37,8 +37,9 @@ from engine.cli.output import (
     write_file,
 )
 from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed, unknown
+from engine.format import count_text
 from engine.lazy import LazyModule
-from engine.study.design import MODES, PREDICT, RANK, Design, find_preset, label_fields
+from engine.study.design import MODES, PREDICT, RANK, Design, field_label, find_preset, label_fields
 from engine.table_io import to_csv, to_json
 
 if TYPE_CHECKING:
@@ -46,28 +47,39 @@ if TYPE_CHECKING:
     from engine.study import results as study_results
 else:  # numpy, scipy, the database and the engine behind it take long to import, which help does not need
     counted_votes, guesses = LazyModule("engine.study.counted_votes"), LazyModule("engine.study.guesses")
-    simulation, studies = LazyModule("engine.study.simulation"), LazyModule("engine.study.studies")
+    ratings, simulation = LazyModule("engine.study.ratings"), LazyModule("engine.study.simulation")
+    studies = LazyModule("engine.study.studies")
     study_file, summary = LazyModule("engine.study.study_file"), LazyModule("engine.study.summary")
     study_results = LazyModule("engine.study.results")
 
 STUDY = "study"
 FORMATS = ("csv", "json")
+FIELD_OPTIONS = {
+    "title": "--title", "model": "--model", "dataset": "--dataset", "kind": "--kind", "methods": "--method",
+}  # fmt: skip
+"""The options of fields that `--set` does not set."""
 PARTS = ("items", "exclusion")
 """Parts of a design that have fields of their own."""
 
 MAX_VOTES = 5_000
-STRENGTH = "Strength of each method; predict: share of right guesses. [default: all 0; predict: all 0.5]"
+STRENGTH = "Comma-separated, one per method: strength; predict: share of right guesses. [default: 0; predict: 0.5]"
 
 
 class StudyCommands(Commands):
-    """Commands whose errors name a field of the design by its label, with its path in a file."""
+    """Commands whose errors name a field of the design by the option that sets it, or by its label on the form."""
 
     def invoke(self, ctx: Any) -> Any:
         try:
             return super().invoke(ctx)
         except ExegesisError as error:
-            error.args = (label_fields(str(error), with_path=True),)
+            name = _option_of_field if ctx.invoked_subcommand == "create" else field_label
+            error.args = (label_fields(str(error), name),)
             raise
+
+
+def _option_of_field(path: str) -> str:
+    """The option of `exegesis study create` that sets a field of the design."""
+    return FIELD_OPTIONS.get(path.partition(".")[0], f"--set {path}")
 
 
 app = typer.Typer(cls=StudyCommands, rich_markup_mode=None, help="Run blind studies in which people rank explanations.")
@@ -82,11 +94,11 @@ def create(
     title: Annotated[str | None, typer.Option(metavar="T", help="Title of the study.")] = None,
     model: Annotated[str | None, typer.Option(metavar="M", help="Embedded model, folder or Hub ID.")] = None,
     dataset: Annotated[str | None, typer.Option(metavar="D", help="Data set of the items.")] = None,
-    kind: Annotated[str | None, typer.Option(metavar="text|image", help="Type of the items.")] = None,
-    method: Annotated[str, typer.Option(metavar="A,B", help="2 to 6 methods, separated by commas.")] = "",
+    kind: Annotated[str | None, typer.Option(metavar="text|image", help="Type of items.")] = None,
+    method: Annotated[str, typer.Option(metavar="A,B", help="2 to 6 comma-separated methods.")] = "",
     setting: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="NAME=VALUE", help="Another field, such as items.count=10."),
+        typer.Option("--set", metavar="NAME=VALUE", help="Set another field of the design, such as items.count=10."),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -173,14 +185,14 @@ def delete(number: Number, yes: YesOption = False, as_json: JsonOption = False) 
     answers = studies.count_answers().get(study.id, studies.NO_ANSWERS).answers
     if not yes and not is_interactive():
         raise UsageError(
-            f"study delete: needs a confirmation to delete study {study.id} with {answers:,} answers. Pass --yes to "
-            "delete it without one."
+            f"study delete: would delete study {study.id} with {count_text(answers, 'answer')} and cannot ask for "
+            "confirmation. Add --yes to confirm."
         )
     if not yes:
-        question = f"Delete study {study.id} ({study.design.title}) with {answers:,} answers?"
+        question = f"Delete study {study.id} ({study.design.title}) with {count_text(answers, 'answer')}?"
         typer.confirm(question, abort=True, err=True)
     studies.delete(study.id)
-    _report(study, f"Study {study.id} is deleted, with {answers:,} answers.", as_json)
+    _report(study, f"Study {study.id} is deleted, with {count_text(answers, 'answer')}.", as_json)
 
 
 @app.command()
@@ -197,7 +209,9 @@ def results(number: Number, as_json: JsonOption = False) -> None:
 @app.command()
 def export(
     number: Number,
-    what: Annotated[str, typer.Option(metavar="W", help="study, items, votes, orders or ratings.")] = STUDY,
+    what: Annotated[
+        str, typer.Option(metavar="W", help="What to export: study, items, votes, orders or ratings.")
+    ] = STUDY,
     format: Annotated[str, typer.Option(metavar="csv|json", help="Format of a table.")] = "csv",
     votes: Annotated[bool, typer.Option("--votes", help="Include the answers in the study file.")] = False,
     out: Annotated[str, typer.Option(metavar="FILE", help="Output file; '-' is stdout.")] = "-",
@@ -239,13 +253,15 @@ def import_file(
 
 @app.command()
 def simulate(
-    methods: Annotated[str, typer.Option(metavar="A,B", help="Names of the methods, separated by commas.")] = "",
+    methods: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated names of methods.")] = "",
     mode: Annotated[str, typer.Option(metavar="rank|predict", help="Task of the participants.")] = RANK,
     strength: Annotated[str, typer.Option(metavar="X,Y", help=STRENGTH)] = "",
-    alone: Annotated[str, typer.Option(metavar="P", help="predict: right guesses without an explanation.")] = "0.5",
+    alone: Annotated[
+        str, typer.Option(metavar="P", help="predict: share of right guesses without an explanation.")
+    ] = "0.5",
     annotators: Annotated[str, typer.Option(metavar="N", help="Number of annotators.")] = "20",
     items: Annotated[str, typer.Option(metavar="M", help="Number of items per annotator.")] = "20",
-    taste: Annotated[str, typer.Option(metavar="S", help="Standard deviation of an annotator's strengths.")] = "0.5",
+    taste: Annotated[str, typer.Option(metavar="S", help="Standard deviation of strengths across annotators.")] = "0.5",
     ties: Annotated[str, typer.Option(metavar="T", help="Differences below this are ties.")] = "0.25",
     studies: Annotated[str, typer.Option(metavar="K", help="Simulate K studies and report error rates.")] = "0",
     placebo: Placebo = "",
@@ -263,8 +279,10 @@ def simulate(
     count = read_whole("--studies", studies)
     if mode == PREDICT:
         baseline = read_numbers("--alone", alone)
-        if len(baseline) != 1:
-            raise not_allowed("--alone", "a number between 0 and 1", ",".join(f"{one:g}" for one in baseline))
+        if len(baseline) != 1 or not 0 < baseline[0] < 1:
+            raise not_allowed("--alone", "one number between 0 and 1", alone)
+        if not all(0 < share < 1 for share in strengths.values()):
+            raise not_allowed("--strength", "numbers between 0 and 1 for --mode predict", strength)
         accuracy = {counted_votes.WITHOUT: baseline[0], **strengths}
         guessing = simulation.GuessSimulation(accuracy, people, each, spread, seed=number)
         return _simulate_guesses(guessing, count, placebo, as_json)
@@ -277,7 +295,9 @@ def simulate(
 @app.command()
 def rate(
     file: Annotated[str, typer.Argument(metavar="FILE", help="CSV file with one row per vote.")],
-    methods: Annotated[str, typer.Option(metavar="A,B", help="Methods, in the order of the rank strings.")] = "",
+    methods: Annotated[
+        str, typer.Option(metavar="A,B", help="Comma-separated methods, in the order of the rank strings.")
+    ] = "",
     placebo: Placebo = "",
     seed: SeedOption = "0",
     as_json: JsonOption = False,
@@ -311,10 +331,12 @@ def _read_design(
     for name, value in read_pairs("--set", settings, "items.count=10").items():
         part, dot, field = name.rpartition(".")
         if dot and part not in PARTS:
-            raise not_allowed("--set", f"a field of the design, or one of {', '.join(PARTS)} after a dot", name)
+            raise not_allowed(
+                "--set", "a field of the design, such as seed, items.count or exclusion.least_votes", name
+            )
         holder = design.setdefault(part, {}) if dot else design
         if not isinstance(holder, dict):
-            raise not_allowed(f"design.{part}", "an object with named values", holder)
+            raise not_allowed(f"design.{part}", "a JSON object", holder)
         is_list = name == "items.indices"
         holder[field] = [read_whole(f"--set {name}", each) for each in value.split(",")] if is_list else value
     return Design.from_json(design)
@@ -375,8 +397,8 @@ def _print_rankings(votes: list[counted_votes.Ranking], placebo: str, seed: int,
 def _print_results(current: study_results.Results) -> None:
     print(
         visible(
-            f"{current.study.design.title}: {current.study.state}, {current.answers:,} answers by "
-            f"{current.annotators:,} people, {current.cannot_tell:,} “cannot tell”, "
+            f"{current.study.design.title}: {current.study.state}, {count_text(current.answers, 'answer')} by "
+            f"{count_text(current.annotators, 'annotator')}, {current.cannot_tell:,} “cannot tell”, "
             f"{current.answers - len(current.votes):,} excluded."
         )
     )
@@ -401,7 +423,8 @@ def _print_summary(result: summary.RankingSummary) -> None:
         cells = (f"{rating.skill:.2f}", f"{low:.2f} to {high:.2f}", place, f"{smat[rating.method].skill:.2f}")
         rows.add_row(visible(rating.method), *cells)
     console().print(rows)
-    print(f"{result.votes:,} votes by {result.annotators:,} annotators on {result.items:,} items.")
+    votes, annotators = count_text(result.votes, "vote"), count_text(result.annotators, "annotator")
+    print(f"{votes} by {annotators} on {count_text(result.items, 'item')}.")
     for part in ("ratings", "placebo", "worths", "concordance", "alpha", "consistency", "needed"):
         print(visible(result.meanings[part]))
 
@@ -409,7 +432,7 @@ def _print_summary(result: summary.RankingSummary) -> None:
 def _print_guesses(result: guesses.GuessSummary) -> None:
     """A row a condition, and sentences about it."""
     columns = ["right", "interval", "confidence", "answers"]
-    rows = table(["explanation", *columns, "gain over none"], right=columns)
+    rows = table(["explanation", *columns, "gain over no explanation"], right=columns)
     for condition in result.conditions:
         share, gain = condition.share, condition.gain
         right = (f"{share.accuracy:.0%}", _percentages(share.interval)) if share else ("", "")
@@ -432,7 +455,9 @@ def _simulate_differences(ranking: simulation.RankingSimulation, studies: int, a
     if as_json:
         print_json({"studies": studies, "share_with_any_difference": share, **asdict(ranking)})
     else:
-        print(f"{share:.1%} of {studies:,} studies find a difference between methods.")
+        print(f"{share:.1%} of {studies:,} simulated studies find a difference between methods.")
+        if len(set(ranking.strength.values())) == 1:
+            print(f"All methods are equally strong, so at most {ratings.ERROR_RATE:.0%} should.")
 
 
 def _simulate_guesses(guessing: simulation.GuessSimulation, studies: int, placebo: str, as_json: bool) -> None:
@@ -447,14 +472,15 @@ def _simulate_guesses(guessing: simulation.GuessSimulation, studies: int, placeb
     if as_json:
         print_json({"studies": studies, **asdict(coverage), **asdict(guessing)})
     else:
-        print(f"{coverage.alone:.1%} of the intervals contain the true accuracy.")
-        print(f"In {coverage.together:.1%} of {studies:,} studies all intervals of differences contain the true value.")
+        print(f"{coverage.alone:.1%} of the 95% intervals contain the true accuracy.")
+        whole = f"{coverage.together:.1%} of {studies:,} simulated studies"
+        print(f"In {whole}, all 95% intervals of differences contain the true value.")
 
 
 def _read_strengths(methods: str, strength: str, default: float) -> dict[str, float]:
     names = read_names("--methods", methods)
     if not 2 <= len(names) <= counted_votes.MAX_METHODS:
-        raise not_allowed("--methods", f"2 to {counted_votes.MAX_METHODS} different names between commas", methods)
+        raise not_allowed("--methods", f"2 to {counted_votes.MAX_METHODS} comma-separated names", methods)
     strengths = read_numbers("--strength", strength) if strength else [default] * len(names)
     if len(strengths) != len(names):
         raise UsageError(f"--strength: must be one number for each of {', '.join(names)}, got {len(strengths)}.")

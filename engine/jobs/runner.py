@@ -128,7 +128,7 @@ def forget(id: int) -> None:
     """Remove a finished job from the list. Its results stay in the cache."""
     if not job_table().forget(id):
         job = get(id)
-        raise UsageError(f"job {id}: is {job.state}. Cancel it before you remove it from the list.")
+        raise UsageError(f"job {id}: is {job.state}. Cancel it before removing it from the list.")
 
 
 def wait(id: int, timeout: float | None = None) -> Job:
@@ -148,7 +148,7 @@ def _add(kind: str, spec: Mapping[str, Any], queue: str) -> Job:
     try:
         plain = json.loads(canonical(spec))
     except (TypeError, ValueError) as error:
-        raise UsageError(f"spec of a {kind} job: {error}.") from None
+        raise UsageError(f"spec: must be plain JSON for a job of kind {kind} ({error}).") from None
     job_kind = kind_of(kind)
     access.check_spec(plain)
     job_kind.check(plain)
@@ -216,7 +216,7 @@ def _tokens(path: Path, id: int) -> list[CancelToken]:
 
 def run_job(table: JobTable, job: Job, report: Report, cancel: CancelToken) -> None:
     """Run a job that this process has marked as running, and write its end to the table."""
-    outcome: dict[str, object] = {"state": "interrupted", "error": "It was stopped from outside. Resume the job."}
+    outcome: dict[str, object] = {"state": "interrupted", "error": "The process was interrupted. Resume the job."}
     try:
         with _heartbeats(table, job.id, cancel):
             outcome = _outcome(_Run(table, job, report, cancel))

@@ -256,7 +256,7 @@ def check_spec(spec: Spec) -> None:
 
 def job_title(spec: Spec) -> str:
     """The title of a job, valid or not."""
-    return f"Teach students of {spec.get('teacher')} on {spec.get('dataset')}"
+    return f"Train students of {spec.get('teacher')} on {spec.get('dataset')}"
 
 
 @job_kind("scaffold", title=job_title, check=check_spec)

@@ -92,9 +92,7 @@ class ExplainerCard:
         if not others:
             return f"was compared with no other setting (simulability {learned})"
         if min(summary.seeds for summary in self.simulability.values()) < FEW_SEEDS:
-            return (
-                f"was learned with few seeds: whether it teaches better than {_setting_titles(others)} cannot be told"
-            )
+            return f"was trained with too few seeds to tell whether it teaches better than {_setting_titles(others)}"
         return "; ".join(_against(learned, name, summary) for name, summary in others.items())
 
     def as_plain(self) -> dict[str, Any]:
@@ -126,7 +124,7 @@ def setting_title(setting: str) -> str:
 
 
 def _against(learned: SimulabilitySummary, name: str, other: SimulabilitySummary) -> str:
-    words = "no better, as far as can be told, than"
+    words = "neither clearly better nor clearly worse than"
     if learned.low > other.high:
         words = "better than"
     elif learned.high < other.low:
@@ -134,7 +132,7 @@ def _against(learned: SimulabilitySummary, name: str, other: SimulabilitySummary
     return f"taught {words} {setting_title(name)} (simulability {learned}, against {other})"
 
 
-_NEXT = "Train the explainer again, or get its files again."
+_NEXT = "Train the explainer again, or restore its files."
 
 
 def _wrong(source: str, field: str, allowed: str, got: object) -> ExegesisError:
@@ -174,7 +172,7 @@ def _read_shape(value: object, field: str, source: str) -> tuple[int, int]:
 
 def _read_simulability(value: object, field: str, source: str) -> dict[str, SimulabilitySummary]:
     if not isinstance(value, dict) or SMAT not in value:
-        raise _wrong(source, field, f"an object by setting, {SMAT} among them", value)
+        raise _wrong(source, field, f"an object by setting that includes {SMAT}", value)
     return {str(setting): _read_summary(summary, f"{field}.{setting}", source) for setting, summary in value.items()}
 
 
@@ -277,7 +275,7 @@ def median_explainer(result: ScaffoldResult, train_size: int) -> LearnedExplaine
     if median is None or median.phi is None:
         raise UsageError(
             f"explainer: no finished student of {plan.teacher} has learned one from {train_size:,} examples. "
-            f"Teach with the setting {SMAT} at that train size first."
+            f"Train students with the setting {SMAT} at that train size first."
         )
     teacher = catalog.locate(plan.teacher)
     card = ExplainerCard(
@@ -314,7 +312,9 @@ def save_to_home(explainer: LearnedExplainer, name: str = "") -> LearnedExplaine
             continue
         if not card.exists() or _is_same(card, explainer):
             return save(explainer, folder, free)
-    raise UsageError(f"name of an explainer: {explainer.name} is taken too often in {folder}. Name it.")
+    raise UsageError(
+        f"name of an explainer: all numbered names of {explainer.name} are taken in {folder}. Choose a name."
+    )
 
 
 def _summaries(result: ScaffoldResult, train_size: int) -> dict[str, SimulabilitySummary]:
@@ -361,7 +361,9 @@ def _read_bytes(file: Path) -> bytes:
             f"explainer: {file} cannot be read ({error.strerror}). Give the name or the file of a learned explainer."
         ) from None
     if len(content) > MOST_BYTES:
-        raise ExegesisError(f"explainer {file.stem}: {file.name} is too large for a learned explainer. Give another.")
+        raise ExegesisError(
+            f"explainer {file.stem}: {file.name} is too large for a learned explainer. Choose another file."
+        )
     return content
 
 
@@ -369,19 +371,17 @@ def _read_json(content: bytes, name: str) -> object:
     try:
         return json.loads(content.decode("utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ExegesisError(
-            f"explainer {name}: its card cannot be read as JSON ({error}). Get its files again."
-        ) from None
+        raise ExegesisError(f"explainer {name}: its card is not valid JSON ({error}). Restore its files.") from None
 
 
 def _read_phi(content: bytes, name: str) -> np.ndarray:
     try:
         tensors: Mapping[str, np.ndarray] = deserialize(content)
     except (SafetensorError, ValueError, KeyError) as error:
-        raise ExegesisError(f"explainer {name}: its {WEIGHTS} is damaged ({error}). Get its files again.") from None
+        raise ExegesisError(f"explainer {name}: its {WEIGHTS} is damaged ({error}). Restore its files.") from None
     if set(tensors) != {PHI}:
         names = ", ".join(sorted(tensors)) or "nothing"
-        raise ExegesisError(f"explainer {name}: its {WEIGHTS} must hold {PHI} alone, got {names}. Train it again.")
+        raise ExegesisError(f"explainer {name}: its {WEIGHTS} must contain {PHI} only, got {names}. Train it again.")
     return tensors[PHI]
 
 
@@ -416,8 +416,8 @@ def explainer_named(name_or_path: str) -> LearnedExplainer:
     explainer = _look_up(name)
     if reference and explainer.digest != reference["digest"]:
         raise UsageError(
-            f"smat.explainer: {name} is no longer what it was (now {explainer.digest}, asked for "
-            f"{reference['digest']}). Ask for {name} alone."
+            f"smat.explainer: {name} has changed (now {explainer.digest}, requested {reference['digest']}). Request "
+            f"{name} without a digest."
         )
     return explainer
 
@@ -433,8 +433,8 @@ def check_shape(explainer: LearnedExplainer, shape: tuple[int, int], model: str)
     card = explainer.card
     if card.shape != shape:
         raise UsageError(
-            f"smat.explainer: {explainer.name} was learned for {card.shape[0]} layers of {card.shape[1]} heads "
-            f"({card.teacher}), and {model} has {shape[0]} layers of {shape[1]} heads. Choose one that was learned for "
+            f"smat.explainer: {explainer.name} was trained for {card.shape[0]} layers of {card.shape[1]} heads "
+            f"({card.teacher}), but {model} has {shape[0]} layers of {shape[1]} heads. Choose one that was trained for "
             "this model, or train one."
         )
 
@@ -456,7 +456,7 @@ def _look_up(name: str) -> LearnedExplainer:
         if (folder / f"{name}{CARD}").is_file():
             return load(folder / name)
     error = unknown("smat.explainer", name, (file.name.removesuffix(CARD) for file in _cards()))
-    raise UsageError(f"{error} Or give a file, as FOLDER/NAME{CARD}.")
+    raise UsageError(f"{error} Or give a file such as FOLDER/NAME{CARD}.")
 
 
 def _cards() -> list[Path]:

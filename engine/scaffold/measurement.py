@@ -180,8 +180,8 @@ def matching_weights(teacher: AnyClassifier, coefficients: HeadCoefficients) -> 
     wanted, got = head_count(teacher), len(coefficients.phi)
     if wanted != got:
         raise UsageError(
-            f"phi: the learned explainer weighs {got} heads, but the teacher {teacher.id} has {wanted}. "
-            "Choose an explainer that was learned on this teacher."
+            f"explainer: must have one weight for each of the {wanted} heads of the teacher {teacher.id}, got {got}. "
+            "Choose an explainer that was trained for this teacher."
         )
     return coefficients.weights
 
@@ -203,7 +203,7 @@ def _split_columns(side: str, values: Float[np.ndarray, "example map"], counts: 
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 
-NOTHING_READ = "the model reads nothing of it"
+NOTHING_READ = "no token or patch is left after truncation"
 
 
 def measure_masses(sample: EvaluationSample, coefficients: HeadCoefficients | None) -> tuple[Meta, Arrays]:

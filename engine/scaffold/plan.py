@@ -140,10 +140,10 @@ def plan_from_json(values: Mapping[str, object]) -> ScaffoldPlan:
     for name in ("teacher", "dataset", "base", "split"):
         needed = name in ("teacher", "dataset")
         if not isinstance(fields.get(name), str) and (needed or fields.get(name) is not None):
-            raise not_allowed(name, "a text" if needed else "a text or nothing", fields[name])
+            raise not_allowed(name, "a text" if needed else "a text or null", fields[name])
     recipe = fields.pop("recipe", {})
     if not isinstance(recipe, Mapping):
-        raise not_allowed("recipe", "an object of settings", recipe)
+        raise not_allowed("recipe", "an object with named settings", recipe)
     return ScaffoldPlan(**fields, recipe=from_mapping(Recipe, recipe, "recipe"))  # type: ignore[arg-type]
 
 
@@ -152,7 +152,7 @@ def check(plan: ScaffoldPlan) -> None:
     for name in LIST_FIELDS:
         values = getattr(plan, name)
         if not values or len(set(values)) < len(values):
-            raise not_allowed(name, "at least one, and each once", list(values))
+            raise not_allowed(name, "one or more different values", list(values))
     for setting in plan.settings:
         if setting not in SETTINGS:
             raise unknown("setting", setting, SETTINGS)
@@ -171,8 +171,8 @@ def check_heads(teacher: str) -> None:
     layers, heads = head_shape(config)
     if layers * heads < FEWEST_HEADS:
         raise UsageError(
-            f"teacher: {teacher} has {layers * heads} attention head; a learned explainer weighs heads against each "
-            f"other and needs at least {FEWEST_HEADS}. Choose another model."
+            f"teacher: must have at least {FEWEST_HEADS} attention heads for a learned explainer to weight, got "
+            f"{teacher} with {layers * heads}. Choose another model."
         )
 
 
@@ -189,8 +189,8 @@ def base_of(plan: ScaffoldPlan) -> str:
         return str(named)
     known = ", ".join(("minilm", *catalog.embedded_bases()))
     raise UsageError(
-        f"base: nothing says what {plan.teacher} was trained from, and students start there, not from the teacher. "
-        f"Name a pre-trained base of its shape: one of {known}, a folder or a hub id."
+        f"base: is missing. Students start from the pre-trained model that {plan.teacher} was fine-tuned from, and its "
+        f"files do not name one. Give a base of the same architecture: one of {known}, a folder or a hub ID."
     )
 
 
@@ -284,8 +284,8 @@ def splits_of(count: int, plan: ScaffoldPlan) -> Splits:
         recipe = plan.recipe
         raise ExegesisError(
             f"dataset: {plan.dataset} has {count:,} examples, but the four splits need {plan.needed:,}: "
-            f"{max(plan.train_sizes):,} to learn, {recipe.held_out:,} held out, {recipe.validation:,} for validation, "
-            f"{recipe.test:,} for the test. Lower one of these, or name a larger data set."
+            f"{max(plan.train_sizes):,} for training, {recipe.held_out:,} held out, {recipe.validation:,} for "
+            f"validation, {recipe.test:,} for testing. Lower one of these, or choose a larger data set."
         )
     order = random.Random("scaffold splits").sample(range(count), plan.needed)
     test, validation = plan.recipe.test, plan.recipe.test + plan.recipe.validation
@@ -335,5 +335,5 @@ def evaluation_sample(plan: ScaffoldPlan, examples: int = 50, dataset: str | Non
         )
     source = load_source(plan.kind, dataset, None, tolerant=True)
     if not source.count:
-        raise ExegesisError(f"dataset: {dataset} has no examples. Name another.")
+        raise ExegesisError(f"dataset: {dataset} has no examples. Choose another data set.")
     return EvaluationSample(plan.teacher, dataset, None, tuple(draw_indices(source.count, examples, 0)), source)

@@ -73,7 +73,7 @@ class HeadContrast:
     def verdict(self) -> str:
         """In words; the interval decides."""
         if self.interval is None:
-            return "One example cannot tell whether active heads are more plausible."
+            return "One example is not enough to compare active and inactive heads."
         low, high = self.interval
         if low > 0:
             return "Active heads are more plausible than inactive ones."

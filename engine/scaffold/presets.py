@@ -100,8 +100,8 @@ def preset_plan(name: str, teacher: str | None = None, dataset: str | None = Non
     one = PRESETS[name]
     if teacher is None and not Path(one.out).is_dir():
         raise UsageError(
-            f"teacher: preset {name} teaches from {one.base} fine-tuned on {one.learned_from}, and there is no folder "
-            f"{one.out} here. Make it: {one.command}; or name yours with --teacher FOLDER."
+            f"teacher: preset {name} needs {one.base} fine-tuned on {one.learned_from}, but the folder {one.out} does "
+            f"not exist. Train it with: {one.command}; or name another folder with --teacher FOLDER."
         )
     plan = ScaffoldPlan(
         teacher or one.out, one.dataset, train_sizes=one.train_sizes, base=one.base, split=one.split, recipe=one.recipe

@@ -155,7 +155,10 @@ def load_base(base: str, teacher: AnyClassifier) -> AnyClassifier:
     wanted: Any = teacher.module.config
     got = config.get("model_type")
     if got != wanted.model_type:
-        raise UsageError(f"base: {base} is of type {got!r}, but the teacher {teacher.id} of {wanted.model_type!r}.")
+        raise UsageError(
+            f"base: must be of type {wanted.model_type!r}, as the teacher {teacher.id}, got {base} of type {got!r}. "
+            "Choose the teacher's own base."
+        )
     module = _module(folder, teacher).to(device=teacher.device, dtype=teacher.dtype).eval().requires_grad_(False)
     _check_shape(base, module.config, teacher)
     return replace(teacher, module=module, memo={}, id=base, revision=weight_files.weights_sha256(folder)[:16])  # type: ignore[type-var]
@@ -172,6 +175,6 @@ def _check_shape(base: str, config: Any, teacher: AnyClassifier) -> None:
     for name in ("hidden_size", "num_hidden_layers", "num_attention_heads", "vocab_size", "image_size", "patch_size"):
         if getattr(config, name, None) != getattr(wanted, name, None):
             raise ExegesisError(
-                f"base: {base} has {name} {getattr(config, name, None)}, the teacher {teacher.id} "
-                f"{getattr(wanted, name, None)}. Students must have the teacher's architecture: name its own base."
+                f"base: must have {name} {getattr(wanted, name, None)}, as the teacher {teacher.id}, got {base} with "
+                f"{getattr(config, name, None)}. Choose the teacher's own base."
             )

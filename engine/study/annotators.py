@@ -172,7 +172,7 @@ def _open_study(session: Session, token: str) -> Study:
 def _linked_study(session: Session, token: str) -> Study:
     study = session.scalar(sa.select(Study).where(Study.token == token)) if is_token(token) else None
     if study is None:
-        raise UnknownIdentifier("Link: does not belong to a study. Ask the person who sent it for another one.")
+        raise UnknownIdentifier("Link: does not belong to any study. Ask the sender for a new one.")
     return study
 
 
@@ -277,7 +277,7 @@ def undo(participant: int, token: str) -> str | None:
 
 def _check_token(token: str) -> None:
     if not 16 <= len(token) <= MAX_TOKEN or not is_token(token):
-        raise not_allowed("token", f"16 to {MAX_TOKEN} letters drawn at random", token)
+        raise not_allowed("token", f"16 to {MAX_TOKEN} random letters and digits", token)
 
 
 def _is_stored(session: Session, participant: int, answer: Answer) -> bool:
@@ -287,7 +287,7 @@ def _is_stored(session: Session, participant: int, answer: Answer) -> bool:
         return False
     stored = {"ranks": vote.ranks, "guess": vote.guess}
     if _ballot_token(session, vote) != answer.ballot or stored != answer.columns:
-        raise UsageError("token: stands for another answer already. Draw a new one for each answer.")
+        raise UsageError("token: belongs to another answer already. Use a new one for each answer.")
     return True
 
 
@@ -300,7 +300,7 @@ def _find_ballot(session: Session, annotator: Annotator, token: str) -> IssuedBa
     query = sa.select(IssuedBallot).where(IssuedBallot.token == token, IssuedBallot.annotator == annotator.id)
     issued = session.scalar(query)
     if issued is None:
-        raise UnknownIdentifier("ballot: unknown. Reload the page for the one that is yours.")
+        raise UnknownIdentifier("ballot: unknown, or issued to another participant. Reload the page.")
     return issued
 
 
@@ -309,12 +309,12 @@ def _check_fits(session: Session, study: Study, ballot: IssuedBallot, answer: An
     guessing = study.design["mode"] == PREDICT
     if answer.ranks is not None:
         if guessing or not ballot.order:
-            raise not_allowed("ranks", "left out in a study of guesses", answer.ranks, "Give a guess.")
+            raise not_allowed("ranks", "omitted in a study of guesses", answer.ranks, "Send a guess.")
         _check_ranks(answer.ranks, len(ballot.order))
     if answer.guess is not None:
         classes = len(item_prediction(session.get_one(Item, ballot.item)).labels) if guessing else 0
         if not classes:
-            raise not_allowed("guess", "left out in a study of rankings", answer.guess.label, "Give ranks.")
+            raise not_allowed("guess", "omitted in a study of rankings", answer.guess.label, "Send ranks.")
         _check_whole("guess.label", answer.guess.label, 0, classes - 1)
 
 

@@ -273,7 +273,7 @@ def render_ballot(session: Session, study: Study, annotator: Annotator, issued: 
 def _admit_consented(session: Session, participant: int, lock: bool) -> tuple[Study, Annotator]:
     study, annotator = admit(session, participant, lock)
     if annotator.consented is None:
-        raise UnknownIdentifier("participant: has not agreed yet. Read what the study asks, and agree first.")
+        raise UnknownIdentifier("participant: has not consented yet. Consent to the study first.")
     return study, annotator
 
 
@@ -392,7 +392,7 @@ def replay_ballot(study: int, annotator: str, item: str, repeat: int = 0) -> Bal
         if rows is None:
             again = "" if repeat == 0 else " a second time"
             raise UsageError(
-                f"seen: {annotator} was not given item {item}{again} in study {study}. Choose one of the results."
+                f"ballot: item {item} was not shown to {annotator}{again} in study {study}. Choose a listed answer."
             )
         row, person, issued = rows
         names = method_names(Design.from_json(row.design))

@@ -62,7 +62,7 @@ def ranked_methods(rankings: Sequence[Ranking]) -> tuple[str, ...]:
         if set(ranking.ranks) != set(methods):
             raise UsageError(
                 f"votes: each must rank {', '.join(methods)}, but that of {ranking.annotator} on {ranking.item} "
-                f"ranks {', '.join(ranking.ranks)}. Leave incomplete votes out."
+                f"ranks {', '.join(ranking.ranks)}. Remove incomplete votes."
             )
     return methods
 
@@ -84,7 +84,7 @@ def read_ranks(text: str, methods: Sequence[str]) -> dict[str, int]:
     parts = [part.strip() for part in text.split(",")]
     valid = all(part.isascii() and part.isdigit() and len(part) < 4 and int(part) > 0 for part in parts)
     if not valid or len(parts) != len(methods):
-        allowed = f"{len(methods)} whole numbers from 1 between commas, one for each of {', '.join(methods)}"
+        allowed = f"{len(methods)} comma-separated whole numbers from 1, one for each of {', '.join(methods)}"
         raise not_allowed("ranks", allowed, text, "Example: 1,1,3,4.")
     return competition_ranks(dict(zip(methods, map(int, parts), strict=True)))
 
@@ -123,14 +123,18 @@ def read_rankings(path: Path, methods: Sequence[str] = ()) -> list[Ranking]:
 def _file_methods(columns: Sequence[str], methods: Sequence[str]) -> tuple[str, ...]:
     if RANKS_COLUMN in columns:
         if len(methods) < 2:
-            raise UsageError("methods: are missing. Name them in the order of the numbers in the column 'ranks'.")
+            raise UsageError(
+                "--methods: is missing. List the methods in the order of the numbers in the column 'ranks'."
+            )
         return tuple(methods)
     candidates = tuple(name for name in columns if name not in (*VOTE_COLUMNS, LEFT_OUT_COLUMN))
     if missing := [name for name in methods if name not in candidates]:
-        raise unknown("methods", missing[0], candidates)
+        raise unknown("--methods", missing[0], candidates)
     methods = tuple(methods) or candidates
     if len(methods) < 2:
-        raise UsageError(f"FILE: must have a column 'ranks', or one for each of two or more methods, got {columns}.")
+        raise UsageError(
+            f"FILE: must have a column 'ranks', or a column for each of at least two methods, got {columns}."
+        )
     return methods
 
 
@@ -185,7 +189,7 @@ def counted_votes(study: int) -> list[CountedVote]:
     with study_database().reading() as session:
         row = session.get(Study, study)
         if row is None:
-            raise UnknownIdentifier(f"study: there is none with the number {study}.")
+            raise UnknownIdentifier(f"study: there is no study {study}.")
         names = method_names(Design.from_json(row.design))
         rows = session.execute(current_votes(study).where(~Item.practice)).all()
     votes = []
@@ -312,7 +316,7 @@ class Exclusion:
 _REASONS = {
     "least_seconds": "The answer took {value:.3g} seconds, less than {limit:.3g}.",
     "least_votes": "Gave {value:.0f} answers that count, fewer than {limit:.0f}.",
-    "most_cannot_tell": "Could not tell in {value:.0%} of the answers, more than {limit:.0%}.",
+    "most_cannot_tell": "Chose “cannot tell” in {value:.0%} of the answers, more than {limit:.0%}.",
     "least_consistency": "Ranked repeated items with a mean Kendall's tau of {value:.2f}, below {limit:.2f}.",
 }
 

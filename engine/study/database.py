@@ -252,7 +252,7 @@ class StudyDatabase:
             raise
         except (SQLAlchemyError, UnicodeDecodeError) as error:  # the latter where a message quotes damaged text
             cause = str(getattr(error, "orig", None) or error).splitlines()[0]
-            raise ExegesisError(f"The database of studies {_public(self.address)} cannot be used: {cause}.") from error
+            raise ExegesisError(f"The study database {_public(self.address)} cannot be used: {cause}.") from error
 
     def _upgrade(self) -> None:
         """Migrate in one transaction: a process that dies in it leaves the tables as they were."""
@@ -263,8 +263,8 @@ class StudyDatabase:
                 upgrade(link)
             except CommandError as error:
                 raise ExegesisError(
-                    f"The database of studies {_public(self.address)} is of a later version of Exegesis ({error}). "
-                    "Update Exegesis, or name another database."
+                    f"The study database {_public(self.address)} was written by a newer version of Exegesis ({error}). "
+                    f"Update Exegesis, or set {ADDRESS} to another database."
                 ) from error
 
 
@@ -333,7 +333,7 @@ def _file_lock(address: sa.URL) -> Iterator[None]:
         path.parent.mkdir(parents=True, exist_ok=True)
         handle = os.open(path.with_name(f"{path.name}.lock"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     except OSError as error:
-        raise ExegesisError(f"The database of studies {path} cannot be made ({error.strerror}).") from None
+        raise ExegesisError(f"The study database {path} cannot be created ({error.strerror}).") from None
     try:
         fcntl.flock(handle, fcntl.LOCK_EX)
         yield

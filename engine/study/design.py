@@ -96,7 +96,7 @@ FIELD_LABELS: Mapping[str, str] = {
     "exclusion.least_consistency": "Minimum self-consistency",
 }
 """The label of each field of a design, on the form and in errors."""
-FIELD_PATH = re.compile(r"\bdesign\.((\w+)(?:\.\w+)*)")
+FIELD_PATH = re.compile(r"\b(?:parameter of )?design\.(\w+(?:\.\w+)*)")
 
 
 @dataclass(frozen=True)
@@ -108,16 +108,16 @@ class ItemChoice:
     """
 
     how: str = option(
-        "seed", "Random items depend on the seed only; filters and a list by hand narrow the choice", choices=CHOICES
+        "seed", "Random items, random items that pass a filter, or the items that you list", choices=CHOICES
     )
     count: int = option(20, "Items whose votes count, without practice items", low=1, high=10_000)
-    split: str | None = option(None, "The split of the data set, such as train; none: the default split")
+    split: str | None = option(None, "Split of the data set, such as train; empty: the default split")
     label: str | None = option(None, "filter: only examples of this class")
     judged: str = option(
         "any", "filter: only examples that the model classifies correctly, or incorrectly", choices=JUDGED
     )
-    least_words: int = option(0, "filter: shorter texts are not chosen", low=0)
-    most_words: int | None = option(None, "filter: longer texts are not chosen", low=1)
+    least_words: int = option(0, "filter: skip texts with fewer words", low=0)
+    most_words: int | None = option(None, "filter: skip texts with more words", low=1)
     indices: tuple[int, ...] = ()
 
 
@@ -223,7 +223,7 @@ def check_design(design: Design) -> Design:
     _check_items(design)
     least = design.exclusion.least_consistency
     if design.mode == PREDICT and least is not None:
-        raise not_allowed("design.exclusion.least_consistency", "none in a study of guesses", least)
+        raise not_allowed("design.exclusion.least_consistency", "empty in a study of guesses", least)
     return dataclasses.replace(design, methods=_check_methods(design))
 
 
@@ -243,14 +243,14 @@ def apply_default_texts(design: Design) -> Design:
     return dataclasses.replace(design, **texts)
 
 
-def label_fields(message: str, with_path: bool = False) -> str:
-    """Replace the path of a field in an error by its label; `with_path`: the path follows, as it is in a file."""
+def field_label(path: str) -> str:
+    """The label of a field on the form, or of the part that contains it."""
+    return FIELD_LABELS.get(path) or FIELD_LABELS.get(path.partition(".")[0], path)
 
-    def label(found: re.Match[str]) -> str:
-        name = FIELD_LABELS.get(found[1]) or FIELD_LABELS.get(found[2], found[1])
-        return f"{name} ({found[1]})" if with_path else name
 
-    return FIELD_PATH.sub(label, message)
+def label_fields(message: str, label: Callable[[str], str] = field_label) -> str:
+    """Replace the path of a field in an error, such as design.items.count, by its label."""
+    return FIELD_PATH.sub(lambda match: label(match[1]), message)
 
 
 def consent_placeholders(consent: str) -> list[str]:
@@ -286,9 +286,11 @@ def _check_methods(design: Design) -> tuple[MethodChoice, ...]:
         methods.append(MethodChoice(method.id, as_plain(from_mapping(method.params, choice.params, method.id))))
     for place, choice in enumerate(methods):
         if choice in methods[:place]:
-            raise UsageError(f"design.methods: {choice.id} is listed twice with the same parameters. Remove one.")
+            raise UsageError(
+                f"design.methods: {choice.id} is listed twice with the same parameters. Remove one of them."
+            )
         if design.placebo and choice.id == PLACEBO:
-            raise UsageError(f"design.methods: {PLACEBO} is already the placebo. Remove one of them.")
+            raise UsageError(f"design.methods: {PLACEBO} is the placebo already. Remove it, or turn the placebo off.")
     return tuple(methods)
 
 
@@ -332,7 +334,7 @@ def _parse_text(name: str, limit: int, value: object) -> str:
 
 def _parse_mapping(where: str, value: object) -> dict[str, Any]:
     if not isinstance(value, Mapping) or not all(isinstance(name, str) for name in value):
-        raise not_allowed(where, "names with values", value)
+        raise not_allowed(where, "an object with named values", value)
     return dict(value)
 
 
@@ -375,8 +377,8 @@ STAND_IN = "attention_logits"
 """The method in place of the learned explainer, for a model without one."""
 SMAT_STEPS = 50
 _SMAT_NOTE = (
-    "A random placebo and two repeated items are added. Gradients are not squeezed by a softmax as SMaT's were, and "
-    "the order is drawn anew for every item."
+    "A random placebo and two repeated items are added. Unlike in SMaT, gradients do not pass through a softmax, and "
+    "each item has its own random order."
 )
 
 
@@ -391,10 +393,10 @@ def _has_learned_explainer(model: str, kind: str) -> bool:
 
 def _smat_note(model: str, kind: str) -> str:
     if _has_learned_explainer(model, kind):
-        return f"The learned explainer of {model} is the fourth. {_SMAT_NOTE}"
+        return f"The fourth method is the learned explainer of {model}. {_SMAT_NOTE}"
     return (
-        "Attention logits of all layers stand in for SMaT's learned attention, for the model has no learned explainer: "
-        f"it is the same formula with the equal weights from which SMaT begins to learn. {_SMAT_NOTE}"
+        "The model has no learned explainer, so attention logits of all layers replace it: the same formula, with the "
+        f"equal weights from which SMaT starts to learn. {_SMAT_NOTE}"
     )
 
 

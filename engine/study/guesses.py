@@ -108,8 +108,8 @@ class GuessSummary:
         return {
             "helpful": _describe_help(self),
             "plausible": _describe_plausibility(self),
-            "leak": "A better guess is no proof of understanding: an explanation is made for the answer that the model "
-            "gave, and its colors can give that answer away (Hase and Bansal, 2020).",
+            "leak": "A better guess does not prove understanding: an explanation is computed for the model's answer, "
+            "and its colors can reveal that answer (Hase and Bansal, 2020).",
             "accuracy": _describe_accuracy(self),
             "baseline": _describe_baseline(self),
             "placebo": _describe_placebo(self),
@@ -371,7 +371,7 @@ def _describe_placebo(summary: GuessSummary) -> str:
     if own is None:
         return "The study has no placebo, so a gain may come from seeing any explanation at all."
     if own.helps:
-        return f"People also guess better with the placebo, {own.name}: a gain need not come from the content."
+        return f"People also guess better with the placebo, {own.name}: a gain may not come from the content."
     return f"The placebo, {own.name}, has no significant positive effect, as expected."
 
 

@@ -93,7 +93,7 @@ def decode_map(explanation: ItemExplanation) -> ItemMap:
     """The stored explanation. Errors: the bytes have changed."""
     try:
         if hashlib.sha256(explanation.body).hexdigest() != explanation.digest:
-            raise CorruptEntry("its digest does not fit")
+            raise CorruptEntry("its digest does not match")
         meta, arrays = decode(explanation.body)
     except CorruptEntry as error:
         raise ExegesisError(
@@ -173,10 +173,10 @@ def take_snapshot(design: Design, report: Report = silent, cancel: CancelToken |
     items = select_items(design, report, cancel)
     prediction = items[0].prediction
     if design.mode == PREDICT and (prediction.regression or len(prediction.labels) < 2):
-        what = "a score" if prediction.regression else "one class"
+        what = "predicts a score" if prediction.regression else "has a single class"
         raise UsageError(
-            f"design.mode: must be rank for a model that answers with {what}: there is nothing to guess from. "
-            "Rank its explanations, or choose a classifier."
+            f"design.mode: must be rank for a model that {what}, because there is nothing to guess. Rank its "
+            "explanations, or choose a classifier."
         )
     requests = [
         Request(design.model, method.id, item.input, method.params, seed=design.seed)
@@ -288,7 +288,7 @@ def _judge(
         return pairs
     classes = match_classes(source.labels, pairs[0][1].labels, source.unnamed)
     if classes.indices is None:
-        raise UsageError(f"design.items.judged: {classes.note} Choose any.")
+        raise UsageError(f"design.items.judged: {classes.note} Choose 'any'.")
     return [
         (candidate, prediction)
         for candidate, prediction in pairs

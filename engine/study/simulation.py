@@ -39,7 +39,7 @@ class RankingSimulation:
 def simulate_rankings(simulation: RankingSimulation) -> list[Ranking]:
     """One vote of each annotator on each item."""
     if len(simulation.strength) < 2:
-        raise not_allowed("strength", "one number for each of at least two methods", dict(simulation.strength))
+        raise not_allowed("strength", "a number for each of at least two methods", dict(simulation.strength))
     _check_sizes(simulation)
     rng = np.random.default_rng(simulation.seed)
     methods, strength = tuple(simulation.strength), np.array(list(simulation.strength.values()), dtype=float)

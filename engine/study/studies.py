@@ -84,7 +84,10 @@ def change(study: int, design: Design) -> StudyRecord:
     with study_database().writing() as session:
         row = _row_in_state(session, study, DRAFT, "be changed")
         if count_items(session, study):
-            raise ExegesisError(f"study {study}: came with its explanations. Duplicate it, and change the copy.")
+            raise ExegesisError(
+                f"study {study}: was imported with its explanations, so it cannot change. Duplicate it, and change "
+                "the copy."
+            )
         row.design = _check(design).to_json()
         log_event(session, study, "changed", {})
         return to_record(row)
@@ -262,7 +265,8 @@ def _row_in_state(session: Session, study: int, state: str, wish: str) -> Study:
 
 
 def _wrong_state(study: int, got: str, wanted: str, wish: str) -> ExegesisError:
-    return ExegesisError(f"study {study}: must be {wanted} to {wish}, but it is {got}.")
+    needed = "a draft" if wanted == DRAFT else wanted
+    return ExegesisError(f"study {study}: must be {needed} to {wish}, but it is {got}.")
 
 
 def log_event(session: Session, study: int, kind: str, details: Mapping[str, Any]) -> None:

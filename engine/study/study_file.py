@@ -26,7 +26,7 @@ from cache import key_for
 from cache.codec import CorruptEntry, decode
 from engine.data.picture_files import LONGEST_SIDE, open_picture
 from engine.errors import ExegesisError, UsageError, excerpt
-from engine.format import size_text
+from engine.format import count_text, size_text
 from engine.home import product_version
 from engine.request import Example, Picture
 from engine.result import Prediction, Token
@@ -76,8 +76,8 @@ def export_study(study: int, votes: bool = False) -> bytes:
     data = json.dumps({**head, "content": content}, ensure_ascii=False, allow_nan=False, indent=1).encode()
     if len(data) > MAX_BYTES:
         raise ExegesisError(
-            f"study {study}: its file would have {size_text(len(data))}, and at most {size_text(MAX_BYTES)} can be "
-            "read again. Take fewer items."
+            f"study {study}: its file would have {size_text(len(data))}, but files of at most {size_text(MAX_BYTES)} "
+            "can be imported. Use fewer items."
         )
     return data
 
@@ -113,7 +113,7 @@ def import_study(data: bytes) -> StudyRecord:
     the file, whatever models and data are here. Errors: what is wrong with the file; nothing is stored.
     """
     if len(data) > MAX_BYTES:
-        raise ExegesisError(f"FILE: must have at most {size_text(MAX_BYTES)}, got {size_text(len(data))}.")
+        raise ExegesisError(f"FILE: must be at most {size_text(MAX_BYTES)}, got {size_text(len(data))}.")
     content = read_study_file(data)
     with_votes, now = content.votes is not None, time.time()
     design = content.design
@@ -180,7 +180,7 @@ class FileValue:
 
     def mapping(self) -> JsonObject:
         if not isinstance(self.value, dict):
-            raise self.error("names with values", self.value)
+            raise self.error("an object with named values", self.value)
         return self.value
 
     def fields(self, *names: str) -> dict[str, FileValue]:
@@ -239,14 +239,14 @@ def read_study_file(data: bytes) -> StudyFile:
     try:
         parsed = json.loads(data.decode("utf-8-sig"), parse_constant=_refuse_constant)
     except (ValueError, RecursionError):
-        raise ExegesisError("FILE: is not JSON, so it is no study file. Export the study again.") from None
+        raise ExegesisError("FILE: is not a study file, because it is not JSON. Export the study again.") from None
     head = FileValue("FILE", parsed).mapping()
     if head.get("format") != FORMAT:
-        raise ExegesisError("FILE: is not a study file. Make one with: exegesis study export ID --out FILE.")
+        raise ExegesisError("FILE: is not a study file. Create one with: exegesis study export ID --out FILE.")
     if type(head.get("version")) is not int or head["version"] != VERSION:
         raise ExegesisError(
-            f"FILE: is of version {excerpt(head.get('version'))}, and this Exegesis reads {VERSION}. Update Exegesis, "
-            "or export the study with this version."
+            f"FILE: has format version {excerpt(head.get('version'))}, but this version of Exegesis reads {VERSION}. "
+            "Update Exegesis, or export the study again with this version."
         )
     content = FileValue("content", head.get("content"))
     fields = content.fields("design", "opened", "closed", "items", "votes")
@@ -261,7 +261,7 @@ def read_study_file(data: bytes) -> StudyFile:
     items = tuple(_read_item(n, item, design) for n, item in enumerate(fields["items"].elements(numbered=True)))
     practice = [True] * design.practice + [False] * design.item_count
     if items and [item.practice for item in items] != practice:
-        allowed = f"{design.practice} for practice and then {design.item_count}, or none"
+        allowed = f"{count_text(design.practice, 'practice item')} and then {design.item_count} others, or empty"
         raise fields["items"].error(allowed, len(items))
     votes = None if fields["votes"].value is None else _read_votes(fields["votes"], items, design)
     return StudyFile(digest, design, fields["opened"].time(), fields["closed"].time(), items, votes)
@@ -276,7 +276,7 @@ def _read_item(place: int, item: FileValue, design: Design) -> Item:
     label = None if fields["label"].value is None else fields["label"].text(_MAX_LABEL)
     prediction = _read_prediction(fields["prediction"])
     if design.mode == PREDICT and (prediction.regression or len(prediction.labels) < 2):
-        raise fields["prediction"].error("of two classes or more in a study of guesses", prediction.labels)
+        raise fields["prediction"].error("one of at least two classes in a study of guesses", prediction.labels)
     explanations = fields["shown"].elements(numbered=True)
     if len(explanations) != len(design.ballot_methods):
         raise fields["shown"].error(f"{len(design.ballot_methods)} explanations", len(explanations))
@@ -304,7 +304,9 @@ def _read_input(value: FileValue, picture_value: FileValue, kind: str) -> JsonOb
     digest = value.fields("picture")["picture"].value
     picture = Picture(open_picture(picture_value.base64(), f"FILE: {picture_value.place}"))
     if picture.digest != digest:
-        raise picture_value.error(f"the picture of {excerpt(digest)}, of at most {LONGEST_SIDE} pixels")
+        raise picture_value.error(
+            f"the picture with the digest {excerpt(digest)}, at most {LONGEST_SIDE} pixels wide and high"
+        )
     return {"input": picture.as_plain(), "picture": encode_png(picture)}
 
 
@@ -324,7 +326,7 @@ def _read_explanation(place: int, value: FileValue, design: Design, lengths: Seq
     fields = value.fields("body", "digest", "provenance")
     body, digest = fields["body"].base64(), fields["digest"]
     if hashlib.sha256(body).hexdigest() != digest.value:
-        raise digest.error("that of the explanation", digest.value)
+        raise digest.error("the SHA-256 of the explanation", digest.value)
     _check_map(fields["body"].place, body, design.kind, lengths)
     provenance, method = fields["provenance"].mapping(), design.ballot_methods[place].id
     if provenance.get("method") != method:
@@ -337,7 +339,7 @@ def _check_map(place: str, body: bytes, kind: str, lengths: Sequence[int]) -> No
     try:
         meta, arrays = decode(body)
     except CorruptEntry as error:
-        raise ExegesisError(f"FILE: {place}: is no explanation ({error}).") from None
+        raise ExegesisError(f"FILE: {place}: is not an explanation ({error}). Export the study again.") from None
     value = FileValue(place, meta)
     fields = value.fields("tokens", "grid", "truncated")
     tokens = [_read_token(token, lengths) for token in fields["tokens"].elements()]
@@ -350,7 +352,7 @@ def _check_map(place: str, body: bytes, kind: str, lengths: Sequence[int]) -> No
     grid, patches = fields["grid"], sum(not token.special for token in tokens)
     if kind == "text":
         if grid.value is not None:
-            raise grid.error("none for a text", grid.value)
+            raise grid.error("null for a text", grid.value)
         return
     sides = [side.whole() for side in grid.elements()]
     if len(sides) != 2 or math.prod(sides) != patches:
@@ -368,14 +370,14 @@ def _read_token(value: FileValue, lengths: Sequence[int]) -> Token:
     else:
         fits = 0 <= token.segment < len(lengths) and 0 <= token.start <= token.end <= lengths[token.segment]
     if not fits:
-        raise value.error("a piece of one of the texts, or a special token, which is of none", value.value)
+        raise value.error("a span of one of the texts, or a special token without a span", value.value)
     return token
 
 
 def _read_votes(value: FileValue, items: Sequence[Item], design: Design) -> tuple[FileVote, ...]:
     votes = tuple(_read_vote(vote, items, design) for vote in value.elements(numbered=True))
     if len({(annotator, item, vote.repeat) for annotator, item, vote in votes}) < len(votes):
-        raise value.error("one answer of a person to each look")
+        raise value.error("at most one answer per person, item and repeat")
     return votes
 
 
@@ -388,7 +390,7 @@ def _read_vote(value: FileValue, items: Sequence[Item], design: Design) -> FileV
     order = [method.whole(len(design.ballot_methods) - 1) for method in fields["order"].elements()]
     lengths = {0, 1} if design.mode == PREDICT else {len(design.ballot_methods)}
     if len(order) not in lengths or len(set(order)) < len(order):
-        allowed = "the places of the methods that were shown, each once"
+        allowed = "the places of the shown methods, each once"
         raise fields["order"].error(allowed, fields["order"].value)
     vote = Vote(
         repeat=fields["repeat"].whole(1),
@@ -407,7 +409,7 @@ def _read_ranks(value: FileValue, places: int, design: Design) -> list[int] | No
         return None
     ranks = [rank.whole(places) for rank in value.elements()]
     if design.mode == PREDICT or len(ranks) != places or 0 in ranks:
-        raise value.error(f"{places} numbers from 1 in a study of rankings, none in one of guesses", value.value)
+        raise value.error(f"{places} ranks from 1 in a study of rankings, or null in a study of guesses", value.value)
     return ranks
 
 
@@ -416,5 +418,5 @@ def _read_guess(value: FileValue, item: Item, design: Design) -> JsonObject | No
         return None
     fields = value.fields("label", "sure")
     if design.mode != PREDICT:
-        raise value.error("none in a study of rankings", value.value)
+        raise value.error("null in a study of rankings", value.value)
     return asdict(Guess(fields["label"].whole(len(item.prediction["labels"]) - 1), fields["sure"].whole()))

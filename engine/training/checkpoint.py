@@ -27,17 +27,17 @@ def prepare_output_folder(out: Path, base: Path | None = None) -> Path:
     `base`: folder of the base model. Errors: `out` is a file, is not writable, is the base, or has other content.
     """
     if base is not None and out.resolve() == base.resolve():
-        raise UsageError(f"out: {out} is the base itself, which would be overwritten. Give another folder.")
+        raise UsageError(f"out: {out} is the folder of the base, which would be overwritten. Choose another folder.")
     if out.exists() and not out.is_dir():
-        raise UsageError(f"out: must be a folder, got the file {out}.")
+        raise UsageError(f"out: must be a folder, got the file {out}. Choose another path.")
     try:
         out.mkdir(parents=True, exist_ok=True)
         with tempfile.TemporaryFile(dir=out):
             names = sorted(file.name for file in out.iterdir())
     except OSError as error:
-        raise UsageError(f"out: {out} cannot be written ({error.strerror}). Give another folder.") from None
+        raise UsageError(f"out: {out} cannot be written ({error.strerror}). Choose another folder.") from None
     if names and CHECKPOINT not in names:
-        raise UsageError(f"out: {out} holds files already ({names[0]}). Give an empty or a new folder.")
+        raise UsageError(f"out: {out} already contains files ({names[0]}). Choose an empty or a new folder.")
     return out
 
 

@@ -105,7 +105,7 @@ class FineTuning(TrainingRecipe[TrainConfig]):
             raise ExegesisError(f"dataset: {name} has {len(rows)} training examples; at least 10 are needed.")
         train, held_out = split_held_out(rows, config.held_out, config.seed, config.drop_contained)
         if not train:
-            raise ExegesisError(f"dataset: in {name} every text is part of a held-out one. Use --no-drop-contained.")
+            raise ExegesisError(f"dataset: every text of {name} is part of a held-out text. Use --no-drop-contained.")
         dropped = len(rows) - len(train) - len(held_out)
         return sample_rows(train, config.train_size, config.seed), held_out, dropped
 

@@ -49,7 +49,9 @@ def read_image_corpus(dataset: str) -> ImageCorpus:
             raise
     others = {} if train.split == "all" else _load_other_splits(dataset, train)
     if len(train.label_names) < 2:
-        raise ExegesisError(f"dataset: {dataset} has no two labels. Put its pictures into a folder a class.")
+        raise ExegesisError(
+            f"dataset: {dataset} has fewer than two classes. Put the images of each class into a folder of their own."
+        )
     return ImageCorpus(dataset, train.label_names, train, others)
 
 
@@ -68,7 +70,7 @@ def split_held_out_images(corpus: ImageCorpus, config: ImageTrainConfig) -> tupl
     """Split the training split by seed into indices (train, held out); at most a fifth is held out."""
     places = [i for i, label in enumerate(corpus.train.labels) if label is not None]
     if len(places) < 10:
-        raise ExegesisError(f"dataset: {corpus.name} has {len(places)} labeled pictures; at least 10 are needed.")
+        raise ExegesisError(f"dataset: {corpus.name} has {len(places)} labeled images; at least 10 are needed.")
     random.Random(config.seed).shuffle(places)
     count = min(config.held_out, max(1, len(places) // 5))
     held_out, train = places[:count], places[count:]
@@ -93,7 +95,9 @@ def _load_other_splits(dataset: str, train: ImageDataset) -> dict[str, ImageData
         except UsageError:
             continue
         if other.label_names != train.label_names:
-            raise ExegesisError(f"dataset: {dataset} has other classes in {split} than in train. Make them the same.")
+            raise ExegesisError(
+                f"dataset: {dataset} has other classes in {split} than in train. Use the same classes in both."
+            )
         splits[split] = other
     return splits
 
@@ -141,7 +145,7 @@ def read_pixels(
     for row, place in enumerate(places):
         if row % 256 == 0:
             cancel.check()
-            report(0, 1, f"reading {data.id}: {row:,} of {len(places):,} pictures")
+            report(0, 1, f"reading {data.id}: {row:,} of {len(places):,} images")
         pixels[row] = resize_to_square(data[place].pixels, size)
     return torch.from_numpy(pixels).permute(0, 3, 1, 2).contiguous()
 

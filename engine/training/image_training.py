@@ -121,7 +121,7 @@ class ImageTraining(TrainingRecipe[ImageTrainConfig]):
         grid = config.image_size // config.patch_size
         shape = (
             f"{config.num_hidden_layers} blocks x {config.hidden_size}, {config.num_attention_heads} heads; "
-            f"pictures of {config.image_size} x {config.image_size} pixels in {grid} x {grid} patches"
+            f"images of {config.image_size} x {config.image_size} pixels in {grid} x {grid} patches"
         )
         return facts | {"shape": shape}
 
@@ -159,14 +159,16 @@ def read_vit_base(base: str) -> VitBase:
     folder = catalog.locate(base).folder if embedded else catalog.locate_base(base)
     config = catalog.read_base_config(folder)
     if config.get("model_type") != "vit":
-        raise ExegesisError(f"base: {base} is of type {config.get('model_type')!r}. Give a ViT, or vit for a new one.")
+        raise ExegesisError(
+            f"base: must be a ViT, or vit for a new one, got {base} of type {config.get('model_type')!r}."
+        )
     size = config.get("image_size", 224)
     if not isinstance(size, int):
-        raise ExegesisError(f"base: {base} reads pictures of {size} pixels; a square size is needed here.")
+        raise ExegesisError(f"base: must read square images, got {base} with the size {size}. Choose another base.")
     file = folder / catalog.PROCESSOR
     if not file.is_file():
         raise ExegesisError(
-            f"base: {folder.name} has no {catalog.PROCESSOR}, so how it reads pictures is not known. Add it."
+            f"base: {folder.name} has no {catalog.PROCESSOR}, which defines how it reads images. Add it."
         )
     processor = json.loads(file.read_text(encoding="utf-8"))
     mean, std = (tuple(processor.get(name, (0.5,) * 3)) for name in ("image_mean", "image_std"))

@@ -113,8 +113,8 @@ class TrainingLoop:
                 if not out_of_memory(error):
                     raise
                 raise ExegesisError(
-                    f"batch_size: memory ran out with {self.config.batch_size} examples a step. Give a lower one and "
-                    "another --out."
+                    f"batch_size: out of memory with {self.config.batch_size} examples per step. Use a smaller batch "
+                    "and another --out."
                 ) from error
             self._close_epoch(report)
             self.save(folder)
@@ -143,7 +143,7 @@ class TrainingLoop:
         if differing:
             raise UsageError(
                 f"out: holds a checkpoint of a run with another {', '.join(differing)}. "
-                "Give the same settings to go on, or another folder."
+                "Use the same settings to resume, or another folder."
             )
         self.state = LoopState(**state["at"])
         copy_weights(self.weights, groups["model"])
@@ -181,7 +181,7 @@ class TrainingLoop:
         if not math.isfinite(number):
             raise ExegesisError(
                 f"learning_rate: the loss became {number} at step {self.state.step + 1} with "
-                f"{self.config.learning_rate:g}. Give a lower one and another --out."
+                f"{self.config.learning_rate:g}. Use a lower rate and another --out."
             )
         self.state.loss_sum += number
         self.optimizer.zero_grad(set_to_none=True)

@@ -37,7 +37,9 @@ def train_tokenizer(family: str, texts: Sequence[str], size: int, length: int) -
     tokenizer = _TRAINERS[family](with_marks, size, length)
     for mark in MARKS:
         if any(len(tokenizer(text, add_special_tokens=False)["input_ids"]) != 1 for text in (mark, f" {mark}")):
-            raise ExegesisError(f"vocabulary: {size} pieces are too few to hold the word {mark!r}. Give more.")
+            raise ExegesisError(
+                f"vocabulary: {size} pieces are too few for the word {mark!r} to be one token. Use a larger vocabulary."
+            )
     return tokenizer
 
 

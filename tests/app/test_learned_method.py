@@ -139,7 +139,7 @@ def test_the_list_of_methods_says_why_it_is_not_for_this_model(text_model: str) 
 def test_a_study_takes_the_learned_explainer_where_there_is_one() -> None:
     for_model("reviews-minilm")
     page = opened(navigation.STUDY, new="smat")
-    assert any("The learned explainer of reviews-minilm is the fourth." in note for note in notes(page))
+    assert any("The fourth method is the learned explainer of reviews-minilm." in note for note in notes(page))
     page.button(key="study.save").click().run()
     [made] = studies.list_studies()
     assert tuple(method.id for method in made.design.methods) == SMAT_METHODS

@@ -129,7 +129,7 @@ def test_the_preset_becomes_a_draft_as_it_is(monkeypatch: pytest.MonkeyPatch, tm
     monkeypatch.setattr(learned_explainer, "SHIPPED", tmp_path / "none")
     page = press(opened(), "new.smat")
     assert asked(page, NEW) == "smat"
-    assert "Attention logits of all layers stand in" in notes(page)[1]
+    assert "so attention logits of all layers replace it" in notes(page)[1]
     page = press(page, "save")
     [made] = studies.list_studies()
     assert asked(page, STUDY) == str(made.id)

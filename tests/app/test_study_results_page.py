@@ -205,7 +205,7 @@ def test_what_nobody_saw_is_said(query: dict[str, str]) -> None:
     study = open_study()
     poll(study, 1, FIRST_BEST)
     page = opened(study=study.id, **query)
-    assert any("was not given item" in said for said in errors(page))
+    assert any("was not shown to" in said for said in errors(page))
     assert "<b>" not in "".join(one.proto.body for one in page.get("html"))
 
 

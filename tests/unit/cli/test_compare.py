@@ -92,8 +92,8 @@ def test_where_no_example_can_be_compared_the_command_says_why(run: Run, columns
         (["--percent", "0", "--text", TEXT], "--percent: must be a whole number of at least 1"),
         (["--percent", "101", "--text", TEXT], "percent: must be a whole number from 1 to 100"),
         (["--column", "gradient@", "--text", TEXT], "column: must be method@model"),
-        ([], "compare: needs one of --text, --image, and --dataset"),
-        (["--examples", "3"], "--examples: belongs to --dataset"),
+        ([], "compare: needs one of --text, --image, or --dataset"),
+        (["--examples", "3"], "--examples: requires --dataset"),
     ],
 )
 def test_what_is_refused(run: Run, columns: list[str], more: list[str], told: str) -> None:
@@ -104,4 +104,4 @@ def test_one_column_is_none_to_compare(run: Run, columns: list[str]) -> None:
     assert "columns: must be 2 to 8 pairs" in run("compare", *columns[:2], "--text", TEXT).complaint(2)
     assert "--column: is missing" in run("compare", "--text", TEXT).complaint(2)
     refused = run("compare", *columns[:2], "--column", "gradient@nope", "--text", TEXT).complaint(1)
-    assert "fewer than two columns have a map" in refused
+    assert "fewer than two columns could be explained" in refused

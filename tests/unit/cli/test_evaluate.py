@@ -202,7 +202,7 @@ def test_what_is_stopped_says_how_to_go_on(run: Run, bert: str, reviews: str, mo
         ),
         (
             ("--dataset", "reviews", "--methods", "random", "--executor", "ray", "--job"),
-            "--job: jobs run on this",
+            "--job: runs on this",
         ),
         (("--dataset", "reviews", "--methods", "random", "--split", "tset"), "split: "),
     ],

@@ -139,14 +139,14 @@ def test_an_unknown_set_lists_those_that_the_model_reads(run: Run, vit: str) -> 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), "explain: needs one of --text, --image, and --dataset with --index, got none of them."),
+        ((), "explain: needs one of --text, --image, or --dataset with --index, got none."),
         (("--text", "a", "--image", "b.png"), "got --text and --image."),
         (("--text", "a", "--image", "b.png", "--dataset", "c"), "got --text and --image and --dataset."),
-        (("--image", "b.png", "--index", "1"), "--index: belongs to --dataset, got --image."),
-        (("--image", "b.png", "--text-pair", "x"), "--text-pair: belongs to --text, got --image."),
+        (("--image", "b.png", "--index", "1"), "--index: requires --dataset, got --image."),
+        (("--image", "b.png", "--text-pair", "x"), "--text-pair: requires --text, got --image."),
         (("--image", "nowhere/b.png"), "--image: no file 'nowhere/b.png'. Give a PNG, JPEG, WebP or GIF picture."),
         (("--image", "/dev/zero"), "--image: no file '/dev/zero'."),
-        (("--dataset", "scenes"), "--index: is missing; --dataset needs it."),
+        (("--dataset", "scenes"), "--index: is missing; --dataset requires it."),
         (("--dataset", "scenes", "--index", "1000"), "index: must be 0 to 999 in scenes, got 1000."),
         (("--dataset", "scenes", "--index", "0", "--split", "x"), "split: unknown name 'x'."),
     ],

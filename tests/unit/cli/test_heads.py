@@ -90,10 +90,13 @@ def test_a_picture_and_a_head_without_a_value(run: Run, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        ((), "heads: needs one of --text, --image, and --dataset with --index, got none of them."),
+        ((), "heads: needs one of --text, --image, or --dataset with --index, got none."),
         (("--text", "a", "--score", "entropi"), "score: unknown name 'entropi'. Did you mean 'entropy'?"),
-        (("--text", "a", "--score", "agreement"), "--against: is missing; the score 'agreement' needs it. Example: "),
-        (("--text", "a", "--query", "0"), "--query: belongs to --against, which is missing."),
+        (
+            ("--text", "a", "--score", "agreement"),
+            "--against: is missing; the score 'agreement' requires it. Example: ",
+        ),
+        (("--text", "a", "--query", "0"), "--query: requires --against."),
         (("--text", "a", "--against", "limee"), "method: unknown name 'limee'. Did you mean 'lime'?"),
         (("--text", "a", "--against", "random", "--query", "9"), "query: must be a position from 0 to 2 of this input"),
         (("--text", "a", "--against", "random", "--query", "x"), "--query: must be a whole number of at least 0"),

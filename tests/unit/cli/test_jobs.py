@@ -58,7 +58,12 @@ def test_a_job_of_no_model_is_refused(run: Run, own_home: Path) -> None:
         (("show", "7"), "", 1, "job: there is no job 7."),
         (("show", "seven"), "", 2, "ID: must be a whole number of at least 1, got 'seven'."),
         (("show",), "", 2, "exegesis jobs show: ID is missing."),
-        (("run", "no.json"), "", 2, "FILE: must be a file with JSON, got 'no.json' (No such file or directory)."),
+        (
+            ("run", "no.json"),
+            "",
+            2,
+            "FILE: must be a readable JSON file, got 'no.json' (No such file or directory). Check the path.",
+        ),
         (("run", "-"), "{", 2, "FILE: - is not valid JSON"),
         (("run", "-"), "[]", 2, "FILE: must hold a JSON object, got list."),
         (("run", "-", "--kind", "dance"), "{}", 2, "job kind: unknown name 'dance'."),

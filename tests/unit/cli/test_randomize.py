@@ -81,7 +81,7 @@ def test_people_read_a_row_a_stage_and_a_verdict_a_method(run: Run, bert: str, t
         (("--dataset", "reviews", "--methods", "random"), "methods: random does not depend on the model"),
         (("--dataset", "reviews", "--out", "rows.txt"), "--out: must be a file whose name ends with one of .csv"),
         (("--dataset", "reviews", "--executor", "rai"), "executor: unknown name 'rai'. Did you mean 'ray'?"),
-        (("--dataset", "reviews", "--job", "--executor", "ray"), "--job: jobs run on this machine"),
+        (("--dataset", "reviews", "--job", "--executor", "ray"), "--job: runs on this machine"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_line(run: Run, bert: str, given: tuple[str, ...], told: str) -> None:

@@ -78,8 +78,8 @@ def test_what_it_cannot_do_is_said_in_one_line(run: Run, tmp_path: Path) -> None
         (("thesis", "--claims", "none"), "claims: unknown name 'none'."),
         (("thesis", "--examples", "1"), "--examples: must be"),
         (("thesis", "--out", str(file)), "--out: must be a folder, got the file"),
-        (("thesis", "--places", str(file)), "--places: must be an object of folders by name"),
-        (("thesis", "--places", str(mixed)), "--places: must be an object of folders by name"),
+        (("thesis", "--places", str(file)), "--places: must be a JSON object that maps names to folders"),
+        (("thesis", "--places", str(mixed)), "--places: must be a JSON object that maps names to folders"),
         (("thesis", "--places", str(tmp_path / "no")), "--places: "),
     ):
         assert run("reproduce", *given).complaint(2).startswith(said)

@@ -71,7 +71,7 @@ def test_a_teacher_that_is_not_here_leaves_its_claims_not_run(
 def test_what_it_cannot_do_is_said_in_one_line(run: Run, tmp_path: Path) -> None:
     for given, said in (
         (("--scale", "huge"), "scale: unknown name 'huge'."),
-        (("--topic", "sanity"), "--topic: must be left out: SMaT's claims are one topic"),
+        (("--topic", "sanity"), "--topic: applies to the thesis only, got 'sanity'. Remove it."),
         (("--claims", "none"), "claims: unknown name 'none'."),
         (("--examples", "1"), "--examples: must be"),
         (("--places", str(tmp_path / "no")), "--places: "),

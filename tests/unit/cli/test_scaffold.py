@@ -80,7 +80,7 @@ def test_a_learned_explainer_is_kept_and_used(run: Run, tmp_path: Path) -> None:
     taken = run(*asked(tmp_path), "--explainer", "mine").complaint(2)
     assert taken.startswith("--explainer: must be a folder, or a name of letters, digits, dots, - and _ that is not")
     none = run(*asked(tmp_path, NONE), "--explainer", "another").complaint(2)
-    assert none == "--explainer: needs the setting smat, got --settings none."
+    assert none == "--explainer: requires the setting smat, got --settings none."
 
 
 def test_the_same_command_goes_on_after_a_stop(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -149,12 +149,12 @@ def test_students_of_which_nothing_came_are_named_by_cell() -> None:
         (("--preset", "imd"), "preset: unknown name 'imd'. Did you mean 'imdb'? Known: cifar100, imdb, mlqe."),
         (
             ("--preset", "imdb"),
-            "teacher: preset imdb teaches from google/electra-small-discriminator fine-tuned on imdb",
+            "teacher: preset imdb needs google/electra-small-discriminator fine-tuned on imdb",
         ),
         (("--dataset", "reviews", "--out", "rows.txt"), "--out: must be a file whose name ends with one of .csv"),
         (("--dataset", "reviews", "--explainer", "no/such"), "--explainer: no is not a folder."),
         (("--dataset", "reviews", "--executor", "rai"), "executor: unknown name 'rai'. Did you mean 'ray'?"),
-        (("--dataset", "reviews", "--job", "--executor", "ray"), "--job: jobs run on this machine"),
+        (("--dataset", "reviews", "--job", "--executor", "ray"), "--job: runs on this machine"),
     ],
 )
 def test_what_cannot_be_done_is_told_in_one_line(
@@ -166,7 +166,7 @@ def test_what_cannot_be_done_is_told_in_one_line(
 
 def test_too_few_examples_end_the_command_with_what_is_needed(run: Run, tmp_path: Path) -> None:
     told = run(*asked(tmp_path, held_out="20")).complaint(1)
-    assert "texts.csv has 40 examples, but the four splits need 44: 8 to learn, 20 held out" in told
+    assert "texts.csv has 40 examples, but the four splits need 44: 8 for training, 20 held out" in told
 
 
 def test_a_preset_is_changed_by_what_else_is_given(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

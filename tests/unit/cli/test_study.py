@@ -108,7 +108,7 @@ def test_a_preset_needs_a_model_and_a_data_set(run: Run) -> None:
     given = ("--preset", "smat", "--model", "reviews-minilm", "--dataset", "reviews")
     made = studies.find(run("study", "create", *given, "--json").json["id"]).design
     assert [method.id for method in made.methods][:2] == ["gradient_x_input", "integrated_gradients"]
-    assert run("study", "create", "--preset", "smat").complaint(2).startswith("Model (model): must not be empty.")
+    assert run("study", "create", "--preset", "smat").complaint(2).startswith("--model: must not be empty.")
 
 
 def test_items_by_hand_and_a_design_from_stdin(run: Run, design: str) -> None:
@@ -136,7 +136,9 @@ def test_a_stopped_opening_says_that_the_study_is_a_draft(
 def test_nothing_is_deleted_without_a_yes(run: Run, study: str, monkeypatch: pytest.MonkeyPatch) -> None:
     counted = vote(study)
     told = run("study", "delete", study).complaint(2)
-    assert told.startswith(f"study delete: needs a confirmation to delete study {study} with {counted} answers.")
+    assert told.startswith(
+        f"study delete: would delete study {study} with {counted} answers and cannot ask for confirmation."
+    )
     monkeypatch.setattr("engine.cli.study.is_interactive", lambda: True)
     assert run("study", "delete", study, stdin="n\n").code == 130
     assert studies.find(int(study)).state == "open"
@@ -147,7 +149,7 @@ def test_nothing_is_deleted_without_a_yes(run: Run, study: str, monkeypatch: pyt
 
 def test_results_before_anybody_voted(run: Run, study: str) -> None:
     said = run("study", "results", study).out
-    assert said.splitlines()[0] == "Small: open, 0 answers by 0 people, 0 “cannot tell”, 0 excluded."
+    assert said.splitlines()[0] == "Small: open, 0 answers by 0 annotators, 0 “cannot tell”, 0 excluded."
     assert said.splitlines()[1] == "No votes to rate yet."
     assert run("study", "results", study, "--json").json["summary"] is None
 
@@ -181,17 +183,23 @@ def test_what_was_left_out_is_told(run: Run, design: str) -> None:
         (("close", "9"), "study: there is no study 9. List them with: exegesis study list."),
         (("open", "x"), "ID: must be a whole number of at least 1, got 'x'."),
         (("results", "9"), "study: there is no study 9."),
-        (("create",), "Title (title): must not be empty."),
-        (("create", "absent.json"), "FILE: must be a file with JSON, got 'absent.json' (No such file or directory)."),
+        (("create",), "--title: must not be empty."),
+        (
+            ("create", "absent.json"),
+            "FILE: must be a readable JSON file, got 'absent.json' (No such file or directory). Check the path.",
+        ),
         (("create", "-"), "FILE: - is not valid JSON"),
         (("create", "--preset", "smut"), "preset: unknown name 'smut'. Did you mean 'smat'?"),
         (("create", "x.json", "--preset", "smat"), "--preset: cannot be combined with FILE. Remove one of them."),
         (("create", "--set", "count"), "--set: must be name=value, got 'count'. Example: --set items.count=10."),
-        (("create", "--set", "method.id=x"), "--set: must be a field of the design, or one of items, exclusion"),
+        (
+            ("create", "--set", "method.id=x"),
+            "--set: must be a field of the design, such as seed, items.count or exclusion.least_votes",
+        ),
         (("create", "--set", "itmes=x"), "design: unknown name 'itmes'. Did you mean 'items'?"),
         (
             ("create", "--set", "items.count=0"),
-            "Number of items (items.count): must be a whole number from 1 to 10,000",
+            "--set items.count: must be a whole number from 1 to 10,000",
         ),
     ],
 )
@@ -255,7 +263,7 @@ def test_tables_of_a_study(run: Run, answered: str, tmp_path: Path) -> None:
         (("export", "{}", "--out", "absent/x"), "--out: absent/x cannot be written (No such file or directory)."),
         (("export", "99"), "study: there is no study 99."),
         (("import", "absent"), "FILE: must be a study file, got 'absent'. Check the path."),
-        (("import", "-"), "FILE: is not JSON, so it is no study file."),
+        (("import", "-"), "FILE: is not a study file, because it is not JSON."),
     ],
 )
 def test_wrong_use_of_files(run: Run, answered: str, args: tuple[str, ...], said: str) -> None:

@@ -53,7 +53,10 @@ def test_the_share_of_false_differences(run: Run) -> None:
     assert found["studies"] == 4
     assert found["share_with_any_difference"] in (0, 0.25)
     assert found["strength"] == {"A": 0, "B": 0}
-    assert run(*args).out.endswith("% of 4 studies find a difference between methods.\n")
+    shares, expected = run(*args).out.splitlines()
+    assert shares.endswith("% of 4 simulated studies find a difference between methods.")
+    assert expected == "All methods are equally strong, so at most 5% should."
+    assert len(run(*args, "--strength", "0,1").out.splitlines()) == 1
 
 
 def test_a_file_is_rated_as_its_votes_are(run: Run, tmp_path: Path) -> None:
@@ -70,14 +73,14 @@ def test_rank_strings_need_names(run: Run, tmp_path: Path) -> None:
     file.write_text('ranks\n"1,1,3,4"\n"1,2,3,4"\n')
     found = run("study", "rate", str(file), "--methods", "A,B,C,D", "--json").json
     assert found["wins"]["A"]["B"] == 0.75
-    assert run("study", "rate", str(file)).complaint(2).startswith("methods: are missing.")
+    assert run("study", "rate", str(file)).complaint(2).startswith("--methods: is missing.")
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         (("simulate",), "--methods: must be one or more comma-separated names"),
-        (("simulate", "--methods", "A"), "--methods: must be 2 to 50 different names between commas, got 'A'."),
+        (("simulate", "--methods", "A"), "--methods: must be 2 to 50 comma-separated names, got 'A'."),
         (("simulate", "--methods", "A,B", "--strength", "1"), "--strength: must be one number for each of A, B, got 1"),
         (("simulate", "--methods", "A,B", "--strength", "1,x"), "--strength: must be comma-separated numbers"),
         (("simulate", "--methods", "A,B", "--annotators", "0"), "--annotators: must be a whole number of at least 1"),
@@ -113,15 +116,15 @@ def test_how_often_intervals_hold(run: Run) -> None:
     assert found["studies"] == 6
     assert 0.5 < found["alone"] <= 1
     assert found["accuracy"] == {"no explanation": 0.5, "A": 0.5, "B": 0.5}
-    assert "of 6 studies all intervals of differences contain" in run(*few).out
+    assert "of 6 simulated studies, all 95% intervals of differences contain" in run(*few).out
 
 
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         (("--mode", "guess"), "--mode"),
-        (("--mode", "predict", "--alone", "0.5,0.6"), "--alone: must be a number between 0 and 1, got '0.5,0.6'"),
-        (("--mode", "predict", "--strength", "2,0.5"), "accuracy: must be a number between 0 and 1"),
+        (("--mode", "predict", "--alone", "0.5,0.6"), "--alone: must be one number between 0 and 1, got '0.5,0.6'"),
+        (("--mode", "predict", "--strength", "2,0.5"), "--strength: must be numbers between 0 and 1"),
     ],
 )
 def test_wrong_use_of_guesses(run: Run, args: tuple[str, ...], said: str) -> None:

@@ -153,7 +153,7 @@ def test_memory_that_runs_out_is_told_as_too_large_a_batch(cuda: Any, trained: T
     def fill(done: int, total: int, label: str) -> None:
         cuda.largest = 1000
 
-    with pytest.raises(ExegesisError, match=r"batch_size: memory ran out .* 8 examples a step\. Give a lower one"):
+    with pytest.raises(ExegesisError, match=r"batch_size: out of memory .* 8 examples per step\. Use a smaller batch"):
         trained(steady, "cuda", fill)
 
 

@@ -219,7 +219,7 @@ def test_time_left_counts_only_what_was_computed(tmp_path: Path) -> None:
 def test_what_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError, match=r"job kind: unknown name 'sampel'\. Did you mean 'sample'\?"):
         jobs.submit("sampel", {})
-    with pytest.raises(UsageError, match=r"spec of a sample job: value\['x'\]: must be None, bool"):
+    with pytest.raises(UsageError, match=r"spec: must be plain JSON for a job of kind sample \(value\['x'\]: must be"):
         jobs.submit("sample", {"x": object()})
     with pytest.raises(ExegesisError, match="there is no job 999"):
         jobs.get(999)
@@ -228,7 +228,7 @@ def test_what_is_refused(tmp_path: Path) -> None:
 
 def test_a_finished_job_is_taken_off_the_list_and_its_results_stay(tmp_path: Path) -> None:
     job = jobs.create("sample", spec(tmp_path))
-    with pytest.raises(UsageError, match=r"is queued. Cancel it before you remove it"):
+    with pytest.raises(UsageError, match=r"is queued\. Cancel it before"):
         jobs.forget(job.id)
     jobs.run_now(job)
     jobs.forget(job.id)

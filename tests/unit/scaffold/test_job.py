@@ -27,7 +27,7 @@ def plan(tmp_path: Path) -> ScaffoldPlan:
 def test_what_a_job_leaves_opens_without_a_model(plan: ScaffoldPlan, monkeypatch: pytest.MonkeyPatch) -> None:
     job = jobs.run_now(jobs.create("scaffold", plan.as_plain()))
     assert (job.state, job.error, job.total, job.computed) == ("done", "", 4, 4)
-    assert job.title == f"Teach students of {plan.teacher} on {plan.dataset}"
+    assert job.title == f"Train students of {plan.teacher} on {plan.dataset}"
     monkeypatch.setattr(
         "engine.scaffold.training_sets.load_classifier", lambda *given: pytest.fail("nothing is left to run")
     )
@@ -86,7 +86,7 @@ def test_progress_is_counted_in_passes_of_the_model(plan: ScaffoldPlan) -> None:
         ({"teacher": "no-such"}, "unknown name 'no-such'"),
         ({"dataset": 5}, "dataset: must be a text, got 5"),
         ({"recipe": {"clip": -1}}, "recipe.clip: must be a number of at least 0"),
-        ({"base": None}, "base: nothing says what"),
+        ({"base": None}, "base: is missing."),
     ],
 )
 def test_a_job_that_cannot_be_done_is_not_entered(plan: ScaffoldPlan, given: dict[str, Any], told: str) -> None:

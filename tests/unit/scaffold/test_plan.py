@@ -34,7 +34,9 @@ def test_a_teacher_with_one_head_has_nothing_to_choose(tmp_path: Path, monkeypat
     for name in ("num_hidden_layers", "num_attention_heads"):
         monkeypatch.setitem(tests.tiny.SIZE, name, 1)
     teacher = str(save_checkpoint("bert", tmp_path / "one"))
-    with pytest.raises(UsageError, match=r"has 1 attention head; .* needs at least 2\. Choose another model\."):
+    with pytest.raises(
+        UsageError, match=r"must have at least 2 attention heads .*, got .* with 1\. Choose another model\."
+    ):
         scaffold(replace(whole, teacher=teacher))
 
 
@@ -53,8 +55,9 @@ def test_a_teacher_that_says_the_same_of_all_is_refused(tmp_path: Path, family: 
 def test_too_few_examples_for_the_splits_are_counted(tmp_path: Path) -> None:
     with pytest.raises(ExegesisError) as caught:
         scaffold(plan(tmp_path, train_sizes=(8, 20)))
-    assert "has 40 examples, but the four splits need 41: 20 to learn, 5 held out, 6 for validation, 10 for the" in str(
-        caught.value
+    assert (
+        "has 40 examples, but the four splits need 41: 20 for training, 5 held out, 6 for validation, 10 for testing"
+        in str(caught.value)
     )
 
 
@@ -76,8 +79,8 @@ def test_a_student_that_diverges_stops_and_its_last_good_state_is_measured(tmp_p
     ("given", "told"),
     [
         ({"settings": ("none", "magic")}, "setting: unknown name 'magic'"),
-        ({"settings": ()}, r"settings: must be at least one, and each once, got \[\]"),
-        ({"seeds": (0, 0)}, "seeds: must be at least one, and each once"),
+        ({"settings": ()}, r"settings: must be one or more different values, got \[\]"),
+        ({"seeds": (0, 0)}, "seeds: must be one or more different values"),
         ({"seeds": (-1,)}, "seeds: must be whole numbers of at least 0, got -1"),
         ({"train_sizes": (0,)}, "train_sizes: must be whole numbers of at least 1, got 0"),
         ({"recipe": {"normalisation": "max"}}, "recipe.normalisation: must be one of sparsemax, softmax"),
@@ -97,11 +100,11 @@ def test_a_plan_that_is_none_is_refused_before_anything_is_loaded(
     [
         ({"setting": ["none"]}, "plan of a scaffold: must have teacher and dataset, and may have"),
         ({"settings": "none"}, "settings: must be a list, got 'none'"),
-        ({"recipe": 5}, "recipe: must be an object of settings, got 5"),
+        ({"recipe": 5}, "recipe: must be an object with named settings, got 5"),
         ({"recipe": {"rate": 5}}, "unknown name 'rate'"),
         ({"teacher": 5}, "teacher: must be a text, got 5"),
         ({"dataset": None}, "dataset: must be a text, got None"),
-        ({"base": 5}, "base: must be a text or nothing, got 5"),
+        ({"base": 5}, "base: must be a text or null, got 5"),
     ],
 )
 def test_plain_values_of_another_shape_are_refused(tmp_path: Path, given: dict[str, Any], told: str) -> None:
@@ -120,15 +123,18 @@ def test_a_base_of_another_shape_is_refused(tmp_path: Path, monkeypatch: pytest.
     base = str(save_checkpoint("bert", tmp_path / "smaller"))
     monkeypatch.undo()
     with pytest.raises(
-        ExegesisError, match=r"has num_hidden_layers 2, the teacher .* 3\. Students must have the teacher's"
+        ExegesisError,
+        match=r"must have num_hidden_layers 3, as the teacher .*, got .* with 2\. Choose the teacher's own base",
     ):
         scaffold(plan(tmp_path, base=base))
-    with pytest.raises(UsageError, match="is of type 'electra', but the teacher"):
+    with pytest.raises(UsageError, match=r"base: must be of type 'bert', as the teacher .*, got .* of type 'electra'"):
         scaffold(plan(tmp_path, base=saved("electra")))
 
 
 def test_a_teacher_of_which_nobody_says_what_it_was_made_of_needs_a_base(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"base: nothing says what .* was trained from, and students start there"):
+    with pytest.raises(
+        UsageError, match=r"base: is missing\. Students start from the pre-trained model that .* was fine-tuned from"
+    ):
         scaffold(plan(tmp_path, base=None))
 
 

@@ -116,7 +116,7 @@ def test_active_heads_are_compared_with_the_others_example_by_example(tmp_path: 
         ((0.1, 0.2), "Active heads are more plausible than inactive ones."),
         ((-0.2, -0.1), "Active heads are less plausible than inactive ones."),
         ((-0.1, 0.2), "The difference may be due to chance."),
-        (None, "One example cannot tell whether active heads are more plausible."),
+        (None, "One example is not enough to compare active and inactive heads."),
     ],
 )
 def test_the_verdict_hangs_on_the_interval(interval: tuple[float, float] | None, told: str) -> None:
@@ -161,7 +161,10 @@ def test_what_is_measured_is_kept_and_hangs_on_the_learned_explainer(
 
 
 def test_an_explainer_of_another_shape_is_refused_naming_both(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"weighs 5 heads, but the teacher .* has 12\. Choose an explainer"):
+    with pytest.raises(
+        UsageError,
+        match=r"must have one weight for each of the 12 heads of the teacher .*, got 5\. Choose an explainer",
+    ):
         measured(asked(tmp_path), HeadCoefficients(np.full(5, 0.2)))
 
 

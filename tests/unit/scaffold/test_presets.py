@@ -55,7 +55,7 @@ def test_a_teacher_that_is_not_there_comes_with_the_command_that_makes_it(
     with pytest.raises(UsageError) as caught:
         preset_plan(name)
     command = PRESETS[name].command
-    assert f"Make it: {command}; or name yours with --teacher FOLDER." in str(caught.value)
+    assert f"Train it with: {command}; or name another folder with --teacher FOLDER." in str(caught.value)
     words = shlex.split(command)
     assert words[:2] == ["exegesis", "train"]
     given = {

@@ -54,7 +54,7 @@ def test_who_can_hardly_ever_tell() -> None:
     half = [vote("half", 0, None), vote("half", 1, ranked(1, 2, 3, 4))]
     kept, gone = apply_rules(ExclusionRules(most_cannot_tell=0.5), [*unsure, *half])
     assert kept == tuple(half), "the limit itself is allowed"
-    assert [out.reason for out in gone] == ["Could not tell in 67% of the answers, more than 50%."]
+    assert [out.reason for out in gone] == ["Chose “cannot tell” in 67% of the answers, more than 50%."]
 
 
 def test_a_guess_is_no_cannot_tell() -> None:

@@ -172,7 +172,7 @@ def test_a_database_of_a_later_version_is_left_alone(own_file: Path) -> None:
         link.execute("UPDATE alembic_version SET version_num = '9999'")
     from engine.study.database import StudyDatabase, database_address
 
-    with pytest.raises(ExegesisError, match=r"of a later version of Exegesis .*Update Exegesis"):
+    with pytest.raises(ExegesisError, match=r"by a newer version of Exegesis .*Update Exegesis"):
         StudyDatabase(database_address())
 
 

@@ -88,7 +88,7 @@ def test_what_is_left_out_is_as_usual() -> None:
         ({"consent": "x" * 20_001}, r"design.consent: must be a text of at most 20,000 characters, got '20,001 char"),
         ({"mode": "guess"}, r"design.mode: must be one of rank, predict"),
         ({"kind": "sound"}, r"design.kind: must be one of text, image"),
-        ({"items": [1]}, r"design.items: must be names with values"),
+        ({"items": [1]}, r"design.items: must be an object with named values"),
         ({"items": {"how": "luck"}}, r"design.items.how: must be one of seed, filter, hand"),
         ({"items": {"indices": [1, 1]}}, r"design.items.indices: must be different whole numbers"),
         ({"items": {"indices": [True]}}, r"design.items.indices: must be different whole numbers"),
@@ -113,7 +113,7 @@ def test_what_cannot_be_read_is_refused(plain: dict[str, Any], said: str) -> Non
         ({"methods": METHODS[:1]}, r"design.methods: must be 2 to 6 methods, got gradient"),
         ({"methods": tuple(map(MethodChoice, list(all_explainers())[:7]))}, r"design.methods: must be 2 to 6 methods"),
         ({"methods": (*METHODS, METHODS[0])}, r"gradient is listed twice with the same parameters"),
-        ({"methods": (*METHODS, MethodChoice("random"))}, r"random is already the placebo"),
+        ({"methods": (*METHODS, MethodChoice("random"))}, r"random is the placebo already"),
         ({"methods": (*METHODS, MethodChoice("lime", {"samples": 3}))}, r"parameter of lime: unknown name 'samples'"),
         ({"methods": (*METHODS, MethodChoice("grad_cam"))}, r"method: unknown name 'grad_cam'"),
         ({"repeats": 20}, r"design.repeats: must be less than the items per person \(20\), got 20"),
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_is_refused(plain: dict[str, Any], said: str) -> Non
         ({"items": ItemChoice("hand", indices=(4, 5))}, r"must list more than the 2 practice items"),
         (
             {"mode": "predict", "exclusion": ExclusionRules(least_consistency=0.5)},
-            r"least_consistency: must be none in a study of guesses, got 0.5",
+            r"least_consistency: must be empty in a study of guesses, got 0.5",
         ),
         (
             {"items": ItemChoice("filter", least_words=9, most_words=8)},
@@ -176,7 +176,7 @@ def test_smat_has_its_four_methods_and_says_what_stands_in(kind: str) -> None:
     assert made.methods[1].params["n_steps"] == 50  # appendix A: 50 iterations in the plausibility experiments
     assert made.question == "Which explanation aligns the most with how you would explain a similar decision?"
     assert made.ballot_methods[-1].id == "random"
-    assert "stand in for SMaT's learned attention" in PRESETS["smat"].note("a-model", kind)
+    assert "so attention logits of all layers replace it" in PRESETS["smat"].note("a-model", kind)
 
 
 def test_an_unknown_preset_lists_the_known() -> None:

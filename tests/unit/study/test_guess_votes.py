@@ -115,12 +115,12 @@ def test_how_sure_is_one_to_five(sure: int) -> None:
 
 def test_ranks_are_no_guess_and_a_guess_no_ranking() -> None:
     _, person, ballot = started()
-    with pytest.raises(UsageError, match="ranks: must be left out in a study of guesses"):
+    with pytest.raises(UsageError, match="ranks: must be omitted in a study of guesses"):
         confirm(person.id, answer(ballot, 1))
     ranking = agreed(open_study().token)
     shown = next_ballot(ranking.id)
     assert shown is not None
-    with pytest.raises(UsageError, match="guess: must be left out in a study of rankings"):
+    with pytest.raises(UsageError, match="guess: must be omitted in a study of rankings"):
         confirm(ranking.id, guess(shown))
 
 
@@ -129,7 +129,7 @@ def test_the_same_token_with_another_guess_is_refused() -> None:
     given = guess(ballot)
     confirm(person.id, given)
     assert confirm(person.id, given).before
-    with pytest.raises(UsageError, match="stands for another answer"):
+    with pytest.raises(UsageError, match="belongs to another answer"):
         confirm(person.id, dataclasses.replace(given, guess=Guess(0, 3)))
     confirm(person.id, guess(ballot, label=0))
     assert [vote.guess for vote in counted_votes(study.id)] == [{"label": 0, "sure": 3}], "a changed answer"
@@ -145,14 +145,14 @@ def test_asking_again_waits_for_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    ("labels", "regression", "what"), [(("score",), True, "a score"), (("only",), False, "one class")]
+    ("labels", "regression", "what"), [(("score",), True, "predicts a score"), (("only",), False, "has a single class")]
 )
 def test_a_model_without_classes_to_guess_from_opens_no_study_of_guesses(
     labels: tuple[str, ...], regression: bool, what: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     chosen = [SelectedItem(0, False, Example("A text"), None, Prediction(labels, (0.5,), (1.0,), regression))]
     monkeypatch.setattr(items, "select_items", lambda *_: chosen)
-    with pytest.raises(UsageError, match=rf"design\.mode: must be rank for a model that answers with {what}"):
+    with pytest.raises(UsageError, match=rf"design\.mode: must be rank for a model that {what}"):
         items.take_snapshot(Design(mode="predict"))
 
 

@@ -63,12 +63,12 @@ def test_ranks_alone_are_votes_of_different_people(file: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "said"),
     [
-        ('ranks\n"1,2,3"\n', "votes.csv, line 2: ranks: must be 2 whole numbers from 1 between commas"),
-        ('ranks\n"1,2"\n"1,x"\n', "votes.csv, line 3: ranks: must be 2 whole numbers"),
+        ('ranks\n"1,2,3"\n', "votes.csv, line 2: ranks: must be 2 comma-separated whole numbers from 1"),
+        ('ranks\n"1,2"\n"1,x"\n', "votes.csv, line 3: ranks: must be 2 comma-separated whole numbers"),
         ('ranks,seconds\n"1,2",-3\n', "votes.csv, line 2: seconds: must be a number of at least 0, got '-3'"),
         ('ranks,at\n"1,2",nan\n', "votes.csv, line 2: at: must be a number of at least 0"),
         ("a,c\n1,2\n", "methods: unknown name 'b'. Did you mean"),
-        ("a,b\n1,\n", "votes.csv, line 2: ranks: must be 2 whole numbers"),
+        ("a,b\n1,\n", "votes.csv, line 2: ranks: must be 2 comma-separated whole numbers"),
         ("item,a,b,item\n1,1,2,1\n", "names the column 'item' twice"),
     ],
 )
@@ -81,10 +81,10 @@ def test_what_is_wrong_is_said_with_its_line(file: Path, content: str, said: str
 
 def test_methods_must_be_known(file: Path) -> None:
     file.write_text('ranks\n"1,2"\n')
-    with pytest.raises(UsageError, match="methods: are missing"):
+    with pytest.raises(UsageError, match="--methods: is missing"):
         read_rankings(file)
     file.write_text("item,a\nx,1\n")
-    with pytest.raises(UsageError, match="or one for each of two or more methods"):
+    with pytest.raises(UsageError, match="or a column for each of at least two methods"):
         read_rankings(file)
     with pytest.raises(UsageError, match=r"FILE: must be a CSV file of rankings, got .*absent.csv"):
         read_rankings(Path("absent.csv"))

@@ -100,7 +100,7 @@ def test_rank_strings() -> None:
     assert read_ranks("1,1,3,4", "abcd") == {"a": 1, "b": 1, "c": 3, "d": 4}
     assert read_ranks(" 2, 2,9 ", "abc") == {"a": 1, "b": 1, "c": 3}
     for bad in ("1,2", "1,2,x,3", "0,1,2,3", "", "1,2,3,-4"):
-        with pytest.raises(UsageError, match="ranks: must be 4 whole numbers"):
+        with pytest.raises(UsageError, match="ranks: must be 4 comma-separated whole numbers"):
             read_ranks(bad, "abcd")
 
 
@@ -178,7 +178,7 @@ def test_simulated_studies_are_counted_as_they_are_made() -> None:
 
 
 def test_one_method_is_no_comparison() -> None:
-    with pytest.raises(UsageError, match="strength: must be one number for each of at least two methods"):
+    with pytest.raises(UsageError, match="strength: must be a number for each of at least two methods"):
         simulate_rankings(RankingSimulation({"a": 1.0}))
 
 

@@ -185,7 +185,7 @@ def test_what_nobody_saw(item: str, repeat: int) -> None:
     study = open_study(practice=0)
     person = agreed(study.token)
     next_ballot(person.id)
-    with pytest.raises(UsageError, match=rf"seen: {person.pseudonym} was not given item {item}"):
+    with pytest.raises(UsageError, match=rf"ballot: item {item} was not shown to {person.pseudonym}"):
         replay_ballot(study.id, person.pseudonym, item, repeat)
 
 

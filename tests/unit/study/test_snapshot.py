@@ -164,7 +164,7 @@ def test_a_filter_takes_what_meets_all_of_it(judged: str, most_words: int | None
 
 def test_classes_that_are_not_the_models_cannot_be_judged(tmp_path: Path) -> None:
     items = ItemChoice("filter", 3, judged="wrong")
-    with pytest.raises(UsageError, match=r"items.judged: .*\(fox, hen\) are not .*\(cat, dog, eel\).* Choose any"):
+    with pytest.raises(UsageError, match=r"items.judged: .*\(fox, hen\) are not .*\(cat, dog, eel\).* Choose 'any'"):
         select_items(check_design(image_design(tmp_path, names=("fox", "hen"), items=items)))
 
 
@@ -217,9 +217,9 @@ def test_steps_out_of_order_are_refused(tmp_path: Path) -> None:
         with pytest.raises(ExegesisError, match=rf"study {made.id}: must be {said}, but it is draft"):
             step(made.id)
     studies.open_study(made.id)
-    with pytest.raises(ExegesisError, match=r"must be draft to be opened, but it is open"):
+    with pytest.raises(ExegesisError, match=r"must be a draft to be opened, but it is open"):
         studies.open_study(made.id)
-    with pytest.raises(ExegesisError, match=r"must be draft to be changed, but it is open"):
+    with pytest.raises(ExegesisError, match=r"must be a draft to be changed, but it is open"):
         studies.change(made.id, made.design)
 
 

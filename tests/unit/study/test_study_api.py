@@ -88,7 +88,7 @@ def test_a_person_joins_agrees_votes_and_is_through(client: TestClient) -> None:
     joined = guest.post("join")
     assert set(joined) == {"code", "title", "question", "consent", "instructions", "mode"}
     guest.code = joined["code"]
-    assert "has not agreed yet" in guest.ballot(status=404)["error"]
+    assert "has not consented yet" in guest.ballot(status=404)["error"]
     assert guest.post("consent") == {"agreed": True}
     walked = []
     while ballot := guest.ballot():
@@ -203,7 +203,7 @@ def test_a_database_that_is_down_is_not_named(
 
 @pytest.mark.parametrize("link", ["x", "%00", "x" * 300, "a b", "%F0%9F%8D%8B"])
 def test_a_link_of_no_study_is_told_so(client: TestClient, link: str) -> None:
-    assert Guest(client, link).post("join", status=404)["error"].startswith("Link: does not belong to a study")
+    assert Guest(client, link).post("join", status=404)["error"].startswith("Link: does not belong to any study")
 
 
 def test_wrong_codes_are_limited_and_right_ones_are_not(client: TestClient) -> None:

@@ -107,7 +107,7 @@ def test_a_draft_travels_as_its_design(tmp_path: Path) -> None:
 
 def test_what_came_with_its_explanations_is_not_changed_but_copied() -> None:
     there = import_study(without_votes("text"))
-    with pytest.raises(ExegesisError, match=r"came with its explanations. Duplicate it"):
+    with pytest.raises(ExegesisError, match=r"was imported with its explanations, so it cannot change. Duplicate it"):
         studies.change(there.id, there.design)
     assert rows_of(studies.duplicate(there.id).id) == ([], [])
 
@@ -125,7 +125,7 @@ def test_what_is_damaged_here_is_not_passed_on() -> None:
 def test_a_file_that_could_not_be_read_again_is_not_written(monkeypatch: pytest.MonkeyPatch) -> None:
     study = import_study(without_votes("text")).id
     monkeypatch.setattr(study_file, "MAX_BYTES", 1000)
-    with pytest.raises(ExegesisError, match=r"its file would have .* kB?, and at most"):
+    with pytest.raises(ExegesisError, match=r"its file would have .* kB?, but files of at most"):
         export_study(study)
-    with pytest.raises(ExegesisError, match=r"FILE: must have at most"):
+    with pytest.raises(ExegesisError, match=r"FILE: must be at most"):
         import_study(written("text"))

@@ -37,10 +37,10 @@ def studies_here() -> int:
         (b"PK\x03\x04" + b"\0" * 100, "is not JSON"),
         (b"[" * 200_000, "is not JSON"),
         (b'{"format": NaN}', "is not JSON"),
-        (b"[]", "must be names with values"),
+        (b"[]", "must be an object with named values"),
         (b"{}", "is not a study file"),
-        (sealed({}, version=2), "is of version 2, and this Exegesis reads 1. Update Exegesis"),
-        (sealed({}, version=True), "is of version True"),
+        (sealed({}, version=2), "has format version 2, but this version of Exegesis reads 1. Update Exegesis"),
+        (sealed({}, version=True), "has format version True"),
         (sealed({}), "content: must be the fields design, opened, closed, items, votes"),
         (sealed({"design": {}, "opened": 1, "closed": 1, "items": [], "votes": None}, digest="0"), "was changed after"),
         (
@@ -76,8 +76,8 @@ HOSTILE: dict[str, tuple[Callable[[File], Any], str]] = {
     ),
     "another method": (lambda c: c["items"][0]["shown"][0]["provenance"].update(method="lime"), "must be gradient"),
     "one explanation less": (lambda c: c["items"][0]["shown"].pop(), "must be 3 explanations, got 2"),
-    "one item less": (lambda c: c["items"].pop(), "items: must be 1 for practice and then 3, or none, got 3"),
-    "practice last": (lambda c: c["items"].reverse(), "items: must be 1 for practice"),
+    "one item less": (lambda c: c["items"].pop(), "items: must be 1 practice item and then 3 others, or empty, got 3"),
+    "practice last": (lambda c: c["items"].reverse(), "items: must be 1 practice item"),
     "a path": (lambda c: c["items"][0].update(input={"text": "x", "text_pair": None, "path": "/etc/passwd"}), "fields"),
     "half a character": (lambda c: c["items"][0]["input"].update(text="\ud800"), "whole characters"),
     "NUL": (lambda c: c["items"][0].update(label="a\0"), "label: must be a text"),
@@ -92,9 +92,9 @@ HOSTILE: dict[str, tuple[Callable[[File], Any], str]] = {
     "a person's name": (lambda c: c["votes"][0].update(annotator="Anna"), "annotator: must be a pseudonym"),
     "an item that is not there": (lambda c: c["votes"][0].update(item=4), r"item: must be a whole number from 0 to 3"),
     "a place twice": (lambda c: c["votes"][0].update(order=[0, 0, 1]), "each once"),
-    "no such rank": (lambda c: c["votes"][0].update(ranks=[0, 1, 2]), "3 numbers from 1"),
-    "a guess": (lambda c: c["votes"][0].update(guess={"label": 0, "sure": 1}), "none in a study of rankings"),
-    "a vote twice": (lambda c: c["votes"].append(c["votes"][0]), "one answer of a person to each look"),
+    "no such rank": (lambda c: c["votes"][0].update(ranks=[0, 1, 2]), "3 ranks from 1"),
+    "a guess": (lambda c: c["votes"][0].update(guess={"label": 0, "sure": 1}), "null in a study of rankings"),
+    "a vote twice": (lambda c: c["votes"].append(c["votes"][0]), "at most one answer per person, item and repeat"),
     "a true number": (lambda c: c["votes"][0].update(repeat=True), "repeat: must be a whole number"),
     "another time": (lambda c: c.update(opened="now"), "opened: must be a number"),
     "too long a look": (lambda c: c["votes"][0].update(seconds=1e9), "seconds: must be a number from 0 to 86400"),
@@ -116,7 +116,7 @@ def test_a_picture_is_what_its_digest_says() -> None:
     content = copy.deepcopy(content_of(written("image")))
     items = content["items"]
     items[0]["picture"], items[1]["picture"] = items[1]["picture"], items[0]["picture"]
-    with pytest.raises(ExegesisError, match=r"items\[0\].picture: must be the picture of"):
+    with pytest.raises(ExegesisError, match=r"items\[0\].picture: must be the picture with the digest"):
         import_study(sealed(content))
     items[0]["picture"] = b64encode(b"\x89PNG\r\n\x1a\n" + b"\0\0\0\rIHDR" + b"\x00\x01\x00\x00" * 2).decode()
     with pytest.raises(ExegesisError, match=r"items\[0\].picture"):
@@ -155,7 +155,7 @@ def test_a_token_is_a_piece_of_its_text(start: int, end: int, segment: int, spec
     content = copy.deepcopy(content_of(written("text")))
     tokens = tokens_of(content)
     other_tokens(content, [["a", start, end, segment, special], *tokens[1:]], len(tokens))
-    with pytest.raises(ExegesisError, match=r"items\[0\].shown\[0\].body.tokens: must be a piece of one of the texts"):
+    with pytest.raises(ExegesisError, match=r"items\[0\].shown\[0\].body.tokens: must be a span of one of the texts"):
         import_study(sealed(content))
 
 

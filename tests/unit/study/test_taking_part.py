@@ -31,7 +31,7 @@ def test_a_participant_joins_agrees_and_goes_on_elsewhere() -> None:
     study = open_study()
     person, code = join(study.token)
     assert not person.consented
-    with pytest.raises(UnknownIdentifier, match=r"has not agreed"):
+    with pytest.raises(UnknownIdentifier, match=r"has not consented"):
         next_ballot(person.id)
     assert consent(person.id) == dataclasses.replace(person, consented=True)
     seen = ballot_of(person)
@@ -56,7 +56,7 @@ def test_consent_keeps_its_first_time() -> None:
 def test_a_wrong_code_or_link_is_refused_and_after_five_one_waits() -> None:
     study, other = open_study(), open_study()
     _, code = join(other.token)
-    with pytest.raises(UnknownIdentifier, match="Link: does not belong to a study"):
+    with pytest.raises(UnknownIdentifier, match="Link: does not belong to any study"):
         join("guessed")
     for _ in range(5):
         with pytest.raises(UnknownIdentifier, match="Code: does not belong to anybody in this study"):

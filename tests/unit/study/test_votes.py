@@ -109,12 +109,12 @@ def test_no_vote_is_lost_for_a_browsers_odd_clock(said: float, kept: float) -> N
 @pytest.mark.parametrize("token", ["", "short", "x" * 201])
 def test_a_token_that_others_may_draw_is_refused(token: str) -> None:
     person = agreed(open_study().token)
-    with pytest.raises(UsageError, match="token: must be 16 to 200 letters"):
+    with pytest.raises(UsageError, match="token: must be 16 to 200 random letters"):
         confirm(person.id, dataclasses.replace(answer(ballot_of(person)), token=token))
 
 
 def test_a_study_that_does_not_exist_has_no_matches() -> None:
-    with pytest.raises(UnknownIdentifier, match="there is none with the number 987654"):
+    with pytest.raises(UnknownIdentifier, match="there is no study 987654"):
         to_rankings(counted_votes(987654))
 
 

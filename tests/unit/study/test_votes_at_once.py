@@ -69,7 +69,7 @@ def test_the_same_answer_sent_twice_is_found_once() -> None:
     assert confirm(person.id, given).before
     at_once(lambda _: None if confirm(person.id, given).before else pytest.fail("was new"), threads=4)
     assert len(rows_of(study)) == 1
-    with pytest.raises(UsageError, match="token: stands for another answer"):
+    with pytest.raises(UsageError, match="token: belongs to another answer"):
         confirm(person.id, dataclasses.replace(given, ranks=None))
 
 

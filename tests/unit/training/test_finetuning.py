@@ -136,7 +136,9 @@ def test_another_setting_does_not_take_up_a_checkpoint(tiny, toy, tmp_path: Path
     token.cancel()
     with pytest.raises(Cancelled):
         train(config(tiny("bert"), data, tmp_path / "m"), silent, token)
-    with pytest.raises(UsageError, match=r"out: holds a checkpoint of a run with another batch_size, seed\. Give"):
+    with pytest.raises(
+        UsageError, match=r"out: holds a checkpoint of a run with another batch_size, seed\. Use the same settings"
+    ):
         train(config(tiny("bert"), data, tmp_path / "m", batch_size=4, seed=1))
 
 
@@ -179,13 +181,13 @@ def test_one_class_is_no_task(tiny, toy, tmp_path: Path) -> None:
 def test_a_folder_with_files_is_left_alone(tiny, toy, tmp_path: Path) -> None:
     (tmp_path / "m").mkdir()
     (tmp_path / "m" / "config.json").write_text("{}")
-    with pytest.raises(UsageError, match=r"out: .* holds files already \(config\.json\)\. Give an empty"):
+    with pytest.raises(UsageError, match=r"out: .* already contains files \(config\.json\)\. Choose an empty"):
         train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", method="lora"))
 
 
 def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_read(tiny, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(UsageError, match=r"out: .*file/here cannot be written \(.+\)\. Give another folder\."):
+    with pytest.raises(UsageError, match=r"out: .*file/here cannot be written \(.+\)\. Choose another folder\."):
         train(config(tiny("bert"), "no such data set", tmp_path / "file" / "here"))
 
 
@@ -195,7 +197,7 @@ def test_a_diverging_run_stops_and_says_why(tiny, toy, tmp_path: Path) -> None:
 
 
 def test_a_base_is_never_overwritten(tiny, toy) -> None:
-    with pytest.raises(UsageError, match="is the base itself, which would be overwritten"):
+    with pytest.raises(UsageError, match="is the folder of the base, which would be overwritten"):
         train(config(tiny("bert"), toy(TWO, 40), Path(tiny("bert"))))
 
 

@@ -124,7 +124,9 @@ def test_another_setting_does_not_take_up_a_checkpoint(config: Train) -> None:
     token = CancelToken()
     with pytest.raises(Cancelled):
         train_images(config(), lambda done, total, label: token.cancel() if done == 2 else None, token)
-    with pytest.raises(UsageError, match=r"out: holds a checkpoint of a run with another flip, seed\. Give"):
+    with pytest.raises(
+        UsageError, match=r"out: holds a checkpoint of a run with another flip, seed\. Use the same settings"
+    ):
         train_images(config(flip=False, seed=1))
 
 
@@ -134,7 +136,7 @@ def test_a_stored_vit_is_a_base_to_go_on_from(config: Train, tmp_path: Path) -> 
     assert second.scores["test"] == first.scores["test"]
     assert second.card["base"]["sha256"] == first.card["sha256"]
     assert "8 x 8 pixels in 2 x 2 patches" in second.card["shape"]
-    with pytest.raises(UsageError, match="is the base itself, which would be overwritten"):
+    with pytest.raises(UsageError, match="is the folder of the base, which would be overwritten"):
         train_images(config("first", base=str(first.out)))
 
 
@@ -145,7 +147,7 @@ def test_the_card_says_how(config: Train) -> None:
     assert "--base vit --dataset " in result.card["command"]
     assert "--drop-patches 0.25" in result.card["command"]
     assert result.card["sha256"] == weight_files.weights_sha256(result.out)
-    assert "1 blocks x 16, 2 heads; pictures of 8 x 8 pixels in 2 x 2 patches" in page
+    assert "1 blocks x 16, 2 heads; images of 8 x 8 pixels in 2 x 2 patches" in page
     assert "bytes in float16" in page
     assert f"| test | {result.scores['test'].value:.4f} | 48 |" in page
 
@@ -156,7 +158,7 @@ def test_the_card_says_how(config: Train) -> None:
         ({"patch": 3}, r"patch: must be a divisor of size, 8, got 3"),
         ({"width": 18}, r"width: must be a multiple of 4 and of the 2 heads, got 18"),
         ({"measure": "digits"}, r"measure digits: must be labeled blue, red, got '0, 1, 2"),
-        ({"dataset": "photos"}, r"dataset: photos has no two labels\. Put its pictures into a folder a class"),
+        ({"dataset": "photos"}, r"dataset: photos has fewer than two classes\. Put the images of each class"),
         ({"learning_rate": 1e30, "clip": 0.0}, r"learning_rate: the loss became (nan|inf) at step \d+"),
     ],
 )
@@ -168,7 +170,10 @@ def test_what_cannot_be_trained_is_told(changes: dict[str, Any], said: str, conf
 def test_other_families_and_unknown_preprocessing_are_refused_as_a_base(config: Train, tmp_path: Path) -> None:
     folder = tmp_path / "other"
     folder.mkdir()
-    for settings, said in (({"model_type": "bert"}, "is of type 'bert'"), ({"model_type": "vit"}, "has no prepro")):
+    for settings, said in (
+        ({"model_type": "bert"}, "must be a ViT, or vit for a new one, got .* of type 'bert'"),
+        ({"model_type": "vit"}, "has no prepro"),
+    ):
         (folder / "config.json").write_text(json.dumps(settings))
         with pytest.raises(ExegesisError, match=said):
             train_images(config(base=str(folder)))
@@ -176,7 +181,7 @@ def test_other_families_and_unknown_preprocessing_are_refused_as_a_base(config: 
 
 def test_too_few_pictures_are_told(config: Train, tmp_path: Path) -> None:
     data = unpacked(tmp_path / "few", class_files(per_class=4))
-    with pytest.raises(ExegesisError, match="has 8 labeled pictures; at least 10 are needed"):
+    with pytest.raises(ExegesisError, match="has 8 labeled images; at least 10 are needed"):
         train_images(dataclasses.replace(config(), dataset=str(data)))
 
 

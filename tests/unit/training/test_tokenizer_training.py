@@ -84,5 +84,7 @@ def test_every_process_makes_the_same(texts: tuple[str, ...]) -> None:
 
 
 def test_a_vocabulary_too_small_for_the_marks_is_refused() -> None:
-    with pytest.raises(ExegesisError, match="vocabulary: 262 pieces are too few to hold the word 'positive'"):
+    with pytest.raises(
+        ExegesisError, match="vocabulary: 262 pieces are too few for the word 'positive' to be one token"
+    ):
         train_tokenizer("roberta", ["a b c"], 262, 64)
