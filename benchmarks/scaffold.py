@@ -12,8 +12,9 @@ from torch.func import functional_call, jvp
 from torch.nn import functional
 
 from benchmarks.harness import Limit, Measurement, Table, benchmark, empty_home, time_in_turn, time_rows
+from benchmarks.vmapped_students import VmappedStudents
 from engine.models.text_classifier import TextBatch
-from engine.scaffold.bilevel import VmappedStudents, inner_step, outer_gradient
+from engine.scaffold.bilevel import inner_step, outer_gradient
 from engine.scaffold.plan import SEEDS, SMAT, Recipe, ScaffoldPlan, StudentRun
 from engine.scaffold.student import StudentBatch
 from engine.scaffold.training import StudentTraining

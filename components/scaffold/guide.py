@@ -22,9 +22,9 @@ from engine.scaffold import presets
 from engine.scaffold.plan import ScaffoldPlan, check
 
 if TYPE_CHECKING:
-    from engine.scaffold import estimate
+    from engine.scaffold import training
 else:  # it trains a step, and its import loads torch
-    estimate = LazyModule("engine.scaffold.estimate")
+    training = LazyModule("engine.scaffold.training")
 
 DATA, CARE = "explainer_guide.data", "explainer_guide.care"
 QUICK, THOROUGH = "Quick", "Thorough"
@@ -75,7 +75,7 @@ def explainer_form(teacher: str) -> None:
 
 @st.cache_data(max_entries=32, show_spinner="Timing a training step …")
 def _seconds_of(plan: ScaffoldPlan) -> float:
-    return estimate.estimate_seconds(plan)
+    return training.estimate_seconds(plan)
 
 
 def describe_work(plan: ScaffoldPlan, missing: int, seconds: float) -> str:

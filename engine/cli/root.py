@@ -19,7 +19,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "explain.explain",
         "Explain a prediction: one score per token or patch, by one or more methods.",
     ),
-    "heads": ("heads.heads", "Show what each attention head attends to and whether it matters."),
+    "heads": ("explain.heads", "Show what each attention head attends to and whether it matters."),
     "compare": (
         "compare.compare",
         "Compare models and methods: where their maps agree and where they differ.",
@@ -54,9 +54,9 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "models": ("library.models", "List the embedded models, or load and check one."),
     "datasets": ("library.datasets", "List the data sets, or describe one."),
-    "doctor": ("installation.doctor", "Check device, versions, embedded weights, cache, home folder and network."),
+    "doctor": ("library.doctor", "Check device, versions, embedded weights, cache, home folder and network."),
     "jobs": ("jobs.app", "List, run, resume and cancel jobs."),
-    "cache": ("installation.cache_commands", "Show, check and shrink the result cache."),
+    "cache": ("library.cache_commands", "Show, check and shrink the result cache."),
     "study": ("study.app", "Run blind studies in which people rank explanations."),
 }
 """By name the place below this package, and the summary: the help of the command itself, which a test compares."""

@@ -41,11 +41,11 @@ from engine.store import result_store
 
 if TYPE_CHECKING:
     from engine.scaffold import training, training_sets
-    from engine.training import checkpoint
+    from engine.training import loop
 else:
     training = LazyModule("engine.scaffold.training")
     training_sets = LazyModule("engine.scaffold.training_sets")
-    checkpoint = LazyModule("engine.training.checkpoint")
+    loop = LazyModule("engine.training.loop")
 
 VERSION = 1
 """Raised whenever the numbers of students change."""
@@ -184,7 +184,7 @@ class StudentTrainer:
 
     def teach(self, run: StudentRun, report: Report = silent) -> StudentResult:
         """Train a student, from its checkpoint if there is one, and store it."""
-        folder = checkpoint.CheckpointFolder(self.store.folder(run))
+        folder = loop.CheckpointFolder(self.store.folder(run))
         with runtime.turn(lends=True):
             outcome = training.StudentTraining(self.training_sets.build(run), run, self.plan.recipe).train(
                 folder, report
@@ -212,7 +212,7 @@ def passes_so_far(store: StudentStore, run: StudentRun) -> tuple[TrainingPass, .
     if not folder.is_dir():
         return ()
     try:
-        state = json.loads((folder / checkpoint.STATE).read_text(encoding="utf-8"))
+        state = json.loads((folder / loop.STATE).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return ()
     return tuple(TrainingPass(**row) for row in state["at"]["history"])

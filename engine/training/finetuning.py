@@ -19,10 +19,9 @@ from engine.models.loading import load_base, load_tokenizer, longest_input, merg
 from engine.models.weight_files import weights_sha256
 from engine.progress import CancelToken, Report, silent
 from engine.training.cards import describe_training
-from engine.training.checkpoint import prepare_output_folder
 from engine.training.config import TrainConfig
 from engine.training.loop import SplitScore, TrainingLoop, evaluate
-from engine.training.recipe import TrainingRecipe, TrainResult
+from engine.training.recipe import TrainingRecipe, TrainResult, prepare_output_folder
 from engine.training.text_data import (
     TokenizedTexts,
     load_further_texts,

@@ -1,23 +1,28 @@
-"""Training loop: batches by length, learning rate, running average, evaluation, early stopping, exact resumption."""
+"""Training loop: batches by length, learning rate, running average, evaluation, early stopping, checkpoints."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import math
+import os
 import random
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
+from safetensors import SafetensorError
+from safetensors.torch import load_file, save_file
 from torch.nn import functional
 
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.progress import CancelToken, Report
 from engine.runtime import out_of_memory
-from engine.training.checkpoint import CheckpointFolder
 from engine.training.config import LoopConfig
 
 Tensors = dict[str, torch.Tensor]
@@ -25,6 +30,7 @@ WINDOW = 50
 """Number of batches sorted by length together: large enough to save padding, small enough to stay random."""
 EVALUATION_BATCH = 64
 """Examples per batch in evaluations."""
+STATE = "state.json"
 
 
 @runtime_checkable
@@ -75,6 +81,55 @@ class LoopState:
     seconds: float = 0.0
     best_epoch: int = -1
     history: list[dict[str, Any]] = field(default_factory=list)
+
+
+class CheckpointFolder:
+    """A folder with the latest state: safetensors, and one JSON file that is replaced last.
+
+    Tensor files are written under new names before state.json refers to them, so an interruption leaves the old state.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+
+    def save(self, state: Mapping[str, Any], tensors: Mapping[str, dict[str, torch.Tensor]]) -> None:
+        """Store the plain `state` and named groups of tensors as one unit."""
+        self.path.mkdir(parents=True, exist_ok=True)
+        old = set(self.path.glob("*.safetensors"))
+        turn = (self._read_state() or {}).get("turn", 0) + 1
+        files = {group: f"{group}-{turn}.safetensors" for group in tensors}
+        for group, name in files.items():
+            partial = (self.path / name).with_suffix(".partial")
+            save_file({n: t.detach().cpu().contiguous().clone() for n, t in tensors[group].items()}, partial)
+            os.replace(partial, self.path / name)
+        partial = (self.path / STATE).with_suffix(".partial")
+        with open(partial, "w", encoding="utf-8") as file:
+            file.write(json.dumps({**state, "turn": turn, "files": files}))
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(partial, self.path / STATE)
+        for file_to_remove in old:
+            file_to_remove.unlink(missing_ok=True)
+
+    def load(self) -> tuple[dict[str, Any], dict[str, dict[str, torch.Tensor]]] | None:
+        """Load the latest complete state: (state, tensors), or None if there is none."""
+        state = self._read_state()
+        if state is None:
+            return None
+        try:
+            groups = {group: load_file(self.path / name) for group, name in state["files"].items()}
+        except (OSError, ValueError, KeyError, SafetensorError):
+            return None
+        return state, groups
+
+    def remove(self) -> None:
+        shutil.rmtree(self.path, ignore_errors=True)
+
+    def _read_state(self) -> dict[str, Any] | None:
+        try:
+            return json.loads((self.path / STATE).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return None
 
 
 class TrainingLoop:

@@ -27,7 +27,6 @@ from engine.models.loading import silence_libraries
 from engine.models.text_classifier import tokenize
 from engine.progress import CancelToken, Report, silent
 from engine.training.cards import NEW_BASE, PRETRAINING, describe_training
-from engine.training.checkpoint import prepare_output_folder
 from engine.training.config import SHAPES, ModelShape, PretrainConfig
 from engine.training.loop import (
     EVALUATION_BATCH,
@@ -37,7 +36,7 @@ from engine.training.loop import (
     evaluation_mode,
     sorted_batches,
 )
-from engine.training.recipe import TrainingRecipe, TrainResult
+from engine.training.recipe import TrainingRecipe, TrainResult, prepare_output_folder
 from engine.training.text_data import (
     TokenizedTexts,
     load_train_split,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import platform
+import tempfile
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
@@ -14,15 +15,16 @@ from typing import Any, Generic, TypeVar
 import torch
 
 from engine import runtime
-from engine.errors import not_allowed
+from engine.errors import UsageError, not_allowed
 from engine.models.weight_files import weights_sha256
 from engine.progress import CancelToken, Report
 from engine.training.cards import write_card
-from engine.training.checkpoint import CHECKPOINT, CheckpointFolder
 from engine.training.config import LoopConfig
-from engine.training.loop import EpochRecord, SplitScore, TrainingLoop, copy_weights
+from engine.training.loop import CheckpointFolder, EpochRecord, SplitScore, TrainingLoop, copy_weights
 
 WEIGHTS_LICENCE = "Apache-2.0"
+CHECKPOINT = "checkpoint"
+"""The folder of the checkpoint in the output folder."""
 ConfigT = TypeVar("ConfigT", bound=LoopConfig)
 
 
@@ -122,6 +124,26 @@ class TrainingRecipe(ABC, Generic[ConfigT]):
             "bytes": sum(file.stat().st_size for file in self.out.glob("*.safetensors")),
             **self.precision(),
         }
+
+
+def prepare_output_folder(out: Path, base: Path | None = None) -> Path:
+    """Create the folder, or accept one that is empty or contains the checkpoint of an interrupted run.
+
+    `base`: folder of the base model. Errors: `out` is a file, is not writable, is the base, or has other content.
+    """
+    if base is not None and out.resolve() == base.resolve():
+        raise UsageError(f"out: {out} is the folder of the base, which would be overwritten. Choose another folder.")
+    if out.exists() and not out.is_dir():
+        raise UsageError(f"out: must be a folder, got the file {out}. Choose another path.")
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=out):
+            names = sorted(file.name for file in out.iterdir())
+    except OSError as error:
+        raise UsageError(f"out: {out} cannot be written ({error.strerror}). Choose another folder.") from None
+    if names and CHECKPOINT not in names:
+        raise UsageError(f"out: {out} already contains files ({names[0]}). Choose an empty or a new folder.")
+    return out
 
 
 def select_device(name: str) -> str:

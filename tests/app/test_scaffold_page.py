@@ -25,7 +25,7 @@ from engine.scaffold.learned_explainer import explainers_folder, load
 from engine.scaffold.plan import NONE, SMAT, ScaffoldPlan
 from engine.scaffold.presets import explainer_plan
 from engine.scaffold.result import TrainingPass
-from engine.training.checkpoint import STATE
+from engine.training.loop import STATE
 from tests.alerts import errors
 from tests.project import ROOT
 from tests.unit.components.scaffolded import outcome
@@ -271,7 +271,7 @@ def draw_form() -> None:
 
 def guide(monkeypatch: pytest.MonkeyPatch, asked: list[object]) -> AppTest:
     monkeypatch.setattr("streamlit.switch_page", lambda page, query_params: asked.append((page, query_params)))
-    monkeypatch.setattr("engine.scaffold.estimate.estimate_seconds", lambda plan: 95.0 * len(plan.seeds))
+    monkeypatch.setattr("engine.scaffold.training.estimate_seconds", lambda plan: 95.0 * len(plan.seeds))
     page = AppTest.from_function(draw_form, default_timeout=SECONDS).run()
     assert not page.exception
     return page
@@ -299,7 +299,7 @@ def test_a_data_set_that_cannot_train_an_explainer_says_why(monkeypatch: pytest.
 
 def test_the_library_opens_the_form_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
-    monkeypatch.setattr("engine.scaffold.estimate.estimate_seconds", lambda plan: 95.0)
+    monkeypatch.setattr("engine.scaffold.training.estimate_seconds", lambda plan: 95.0)
     monkeypatch.setattr("streamlit.switch_page", lambda page, query_params: asked.append((page, query_params)))
     library = AppTest.from_file(str(ROOT / "pages" / "library.py"), default_timeout=SECONDS)
     library.query_params["section"] = "models"

@@ -38,7 +38,7 @@ def test_clear_asks(run: Run, own_home: Path, monkeypatch: Any, answer: str, cle
     from typer.testing import CliRunner
 
     result_store().put("key", {"a": 1}, {})
-    monkeypatch.setattr("engine.cli.installation.is_interactive", lambda: True)
+    monkeypatch.setattr("engine.cli.library.is_interactive", lambda: True)
     done = CliRunner().invoke(app, ["cache", "clear"], input=answer)
     assert done.exit_code == (0 if cleared else 130)
     assert result_store().stats().entries == (0 if cleared else 1)
@@ -87,7 +87,7 @@ def test_doctor_says_what_is_broken_and_what_to_do(run: Run, monkeypatch: pytest
 
 def test_doctor_ends_well_when_nothing_is_broken(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     findings = [health.Finding("python", "ok", "3.11"), health.Finding("hub", "note", "not reachable")]
-    monkeypatch.setattr("engine.cli.installation.examine", lambda: iter(findings))
+    monkeypatch.setattr("engine.cli.library.examine", lambda: iter(findings))
     found = run("doctor", "--json")
     assert found.code == 0
     assert found.json == {"usable": True, "checks": [finding.as_plain() for finding in findings]}

@@ -183,6 +183,7 @@ def test_what_was_left_out_is_told(run: Run, design: str) -> None:
         (("close", "9"), "study: there is no study 9. List them with: exegesis study list."),
         (("open", "x"), "ID: must be a whole number of at least 1, got 'x'."),
         (("results", "9"), "study: there is no study 9."),
+        (("create", "--set", "items.colour=1"), "--set items: unknown name 'colour'."),
         (("create",), "--title: must not be empty."),
         (
             ("create", "absent.json"),

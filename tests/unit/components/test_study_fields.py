@@ -116,6 +116,7 @@ def test_an_empty_control_is_named() -> None:
         ("design.items: 22 are needed.", "Items: 22 are needed."),
         ("design.methods: must be 2 to 6 methods.", "Methods: must be 2 to 6 methods."),
         ("design.exclusion.least_seconds: must be 0.", "Minimum time per vote (s): must be 0."),
+        ("parameter of design.items: unknown name 'colour'.", "Items: unknown name 'colour'."),
         ("lime: unknown name.", "lime: unknown name."),
     ],
 )

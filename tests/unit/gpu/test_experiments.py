@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 
+from benchmarks.vmapped_students import VmappedStudents
 from engine import runtime
 from engine.attacks.attack import attack_many
 from engine.attacks.plan import METHODS as ATTACKED
@@ -27,7 +28,7 @@ from engine.predictions import predictions
 from engine.randomization.experiment import randomize
 from engine.request import Request
 from engine.scaffold.attention_explainer import projection
-from engine.scaffold.bilevel import StepRates, TeachingObjective, VmappedStudents
+from engine.scaffold.bilevel import StepRates, TeachingObjective
 from engine.scaffold.comparison import compare_explainers
 from engine.scaffold.experiment import scaffold
 from engine.scaffold.plan import ATTENTION, GRADIENTS, NONE, SMAT, EvaluationSample

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ExegesisError
-from engine.scaffold import estimate
-from engine.scaffold.estimate import SettingPace, estimate_seconds, total_seconds
+from engine.scaffold import training
 from engine.scaffold.plan import NONE, SMAT
+from engine.scaffold.training import SettingPace, estimate_seconds, total_seconds
 from tests.unit.scaffold.plans import plan
 
 
@@ -25,7 +25,7 @@ def test_the_sum_counts_outputs_steps_and_predictions(tmp_path: Path) -> None:
 
 
 def test_a_plan_is_measured_on_its_own_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(estimate, "MEASURED_ON", 8)
+    monkeypatch.setattr(training, "MEASURED_ON", 8)
     one = plan(tmp_path)
     seconds = estimate_seconds(one)
     assert 0 < seconds < 60

@@ -16,7 +16,7 @@ from engine.scaffold.attention_explainer import divergence, log_explanation
 from engine.scaffold.bilevel import inner_step
 from engine.scaffold.plan import SETTINGS
 from engine.scaffold.training import StudentTraining, TrainingOutcome
-from engine.training.checkpoint import CheckpointFolder
+from engine.training.loop import CheckpointFolder
 from tests.unit.scaffold.making import base, course, teaching
 
 KINDS = ("bert", "gpt2", "t5", "vit")

@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
+from benchmarks.vmapped_students import VmappedStudents
 from engine.errors import ExegesisError
 from engine.scaffold.attention_explainer import PROJECTIONS, projection
-from engine.scaffold.bilevel import StepRates, TeachingObjective, VmappedStudents, inner_step, outer_gradient
+from engine.scaffold.bilevel import StepRates, TeachingObjective, inner_step, outer_gradient
 from engine.scaffold.student import head_count
 from tests.tiny import FAMILIES
 from tests.unit.scaffold.making import base, fingerprint, student, taught
@@ -76,8 +77,8 @@ def test_what_cannot_stand_side_by_side_is_refused() -> None:
     split = taught(model, 6)
     uneven = [split.batch(rows, model) for rows in ((0, 1), (2,))]
     together = VmappedStudents([student(model), student(model)], phi, objective, StepRates())
-    with pytest.raises(ExegesisError, match=r"lessons: must have as many rows each, got \[1, 2\]"):
+    with pytest.raises(ExegesisError, match=r"batches: must have equally many rows, got \[1, 2\]"):
         together.step(phi, uneven, uneven)
     shown = [taught(pictures, 2).batch(range(2), pictures)] * 2
-    with pytest.raises(ExegesisError, match="from texts alone"):
+    with pytest.raises(ExegesisError, match="must be texts"):
         together.step(phi, shown, shown)

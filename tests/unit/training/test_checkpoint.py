@@ -4,7 +4,7 @@ from pathlib import Path
 
 import torch
 
-from engine.training.checkpoint import CheckpointFolder
+from engine.training.loop import CheckpointFolder
 
 A, B = {"w": torch.tensor([1.0, 2.0])}, {"w": torch.tensor([3.0, 4.0])}
 
