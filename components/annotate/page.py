@@ -169,6 +169,8 @@ def _go_on(study: str, code: str, step: Step = "items") -> None:
         return
     try:
         take_seat(study, resume(study, code, _source()), code, step)
+    except StudyNotOpen:
+        return  # the screen of a closed study says it
     except UnknownIdentifier as error:
         leave_seat()
         leave_message(str(error))
