@@ -65,7 +65,7 @@ def run_attack(
         with reporting(report):
             results = list(TopKOptimizer(SaliencyMapper(model, group, method, values, params), params).run())
         if any(result.steps < steps for result in results):
-            raise SystemExit(f"error: an attack ended before its {steps} steps, so that times do not compare.")
+            raise SystemExit(f"error: an attack ended before its {steps} steps, so the times are not comparable.")
 
 
 def _groups(items: Sequence[TaskItem]) -> Iterator[list[TaskItem]]:

@@ -62,7 +62,7 @@ def verify(body: object, key: str = "") -> bytes:
     if not isinstance(body, bytes) or len(body) < _BODY or body[: len(MAGIC)] != MAGIC:
         raise CorruptEntry("not an entry of this cache")
     if body[len(MAGIC) : _BODY] != _seal(body[_BODY:], key):
-        raise CorruptEntry("the checksum does not fit")
+        raise CorruptEntry("checksum mismatch")
     return body
 
 

@@ -203,7 +203,7 @@ class Database:
             link.execute("PRAGMA journal_mode=WAL")
             link.executescript(f"BEGIN IMMEDIATE;{_TABLES}PRAGMA user_version={SCHEMA};COMMIT")
         if _schema(link) != _schema_made():
-            raise sqlite3.DatabaseError("its tables are not as they were made")
+            raise sqlite3.DatabaseError("unexpected tables")
         link.execute("SELECT entries, bytes FROM totals").fetchone()
 
     def _open_to_read(self, hindrance: Exception) -> Link:

@@ -41,7 +41,7 @@ def plain(value: object, where: str = "value") -> Any:
 
 def _finite(value: float, where: str) -> float:
     if not math.isfinite(value):
-        raise ValueError(f"{where}: must be a finite number, got {value}; say None where there is no number")
+        raise ValueError(f"{where}: must be a finite number, got {value}; use None for a missing number")
     return value
 
 

@@ -48,7 +48,7 @@ def check_executor(executor: str, address: str | None) -> None:
     if executor not in EXECUTORS:
         raise unknown("executor", executor, EXECUTORS)
     if executor == "local" and address is not None:
-        raise UsageError(f"address: belongs to executor ray, got {executor}. Leave one of them out.")
+        raise UsageError(f"address: only applies to executor ray, got {executor}. Drop one of the two.")
 
 
 def pending(tasks: Sequence[ClusterTask]) -> list[ClusterTask]:

@@ -340,4 +340,5 @@ def _warnings(item: TaskItem, attribution: Attribution) -> Iterator[str]:
         total = len(encoded) + encoded.truncated
         yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off."
     if not attribution.notes and not np.asarray(attribution.scores)[encoded.features].any():
-        yield f"All scores are zero: by this method no {input_kind(encoded.kind).feature} matters to the prediction."
+        feature = input_kind(encoded.kind).feature
+        yield f"All scores are zero: according to this method, no {feature} matters to the prediction."

@@ -124,7 +124,7 @@ class Explanation:
 
     def __post_init__(self) -> None:
         if self.scores.shape != (len(self.tokens),):
-            raise ValueError(f"scores: one a token, {len(self.tokens)} expected, got shape {self.scores.shape}")
+            raise ValueError(f"scores: one per token, {len(self.tokens)} expected, got shape {self.scores.shape}")
         if not np.isfinite(self.scores).all():
             raise ValueError(f"scores of {self.provenance.method}: must be finite numbers, got NaN or infinity")
         for part in () if self.check is None else self.check.parts:

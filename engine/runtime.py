@@ -206,7 +206,7 @@ def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
         if size == 1:
             raise ExegesisError(f"out of memory: even one row does not fit. {_NEXT_STEP}")
         size = max(1, min(size, rows - start) // 2)
-        note(f"Memory ran out, so the work went on with {size} rows at a time; the numbers are the same.")
+        note(f"Memory ran out, so the work continued with {size} rows at a time. The numbers are the same.")
         free()
     tell(rows, rows, "model evaluations")
     return results

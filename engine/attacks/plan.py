@@ -106,9 +106,9 @@ class AttackPlan(ExperimentPlan):
 
     models: tuple[str, ...] = options.models()
     dataset: str = options.dataset()
-    methods: tuple[str, ...] = options.methods(MISSING, "Methods to attack, between commas.")
+    methods: tuple[str, ...] = options.methods(MISSING, "Comma-separated methods to attack.")
     objectives: tuple[str, ...] = option(
-        OBJECTIVES, choices=OBJECTIVES, link="objective", allowed=f"some of {', '.join(OBJECTIVES)}, each once"
+        OBJECTIVES, choices=OBJECTIVES, link="objective", allowed=f"one or more of {', '.join(OBJECTIVES)}, each once"
     )
     examples: int = options.examples(EXAMPLES)
     seed: int = options.seed("Seed of the examples and of the random starts.")
@@ -181,7 +181,7 @@ def check_place(params: AttackParams, kind: str) -> None:
     if params.place not in PLACES:
         raise unknown("place", params.place, PLACES)
     if params.place == PIXELS and kind != "image":
-        raise UsageError("place: texts have no pixels. Set place to embedding, or choose a model that reads pictures.")
+        raise UsageError("place: texts have no pixels. Set place to embedding, or choose an image model.")
     if params.place == PIXELS and params.specials:
         raise UsageError("specials: special tokens have no pixels. Set place to embedding, or remove specials.")
 

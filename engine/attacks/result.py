@@ -101,7 +101,7 @@ class AttackResult:
         for name in ("before", "after", "largest", "length"):
             values = getattr(self, name)
             if values.shape != (len(self.tokens),) or not np.isfinite(values).all():
-                raise ValueError(f"{name}: must be one finite number a token, got shape {values.shape}")
+                raise ValueError(f"{name}: must be one finite number per token, got shape {values.shape}")
             values.setflags(write=False)
 
     @property

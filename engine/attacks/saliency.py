@@ -337,7 +337,7 @@ class SaliencyMapper:
             instead = ", or take it at the pixels (place=pixels)" if self.model.kind == "image" else ""
             raise UsageError(
                 f"methods: gradient is zero by construction on {self.model.id} (LayerNorm ignores a shift common to "
-                f"all dimensions), so that there is nothing to attack. Attack gradient_l2 instead{instead}."
+                f"all dimensions), so there is nothing to attack. Attack gradient_l2 instead{instead}."
             )
 
 

@@ -60,7 +60,7 @@ class AlignedMaps:
 
     def __post_init__(self) -> None:
         if self.scores.shape[1:] != (len(self.parts),):
-            raise ValueError(f"scores: one a part, {len(self.parts)} expected, got shape {self.scores.shape}")
+            raise ValueError(f"scores: one per part, {len(self.parts)} expected, got shape {self.scores.shape}")
         self.scores.setflags(write=False)
 
     def unread(self, row: int) -> int:
@@ -180,7 +180,7 @@ def common_box(boxes: Sequence[PictureBox]) -> PictureBox:
     """The part that all models see. Errors: there is none."""
     box = functools.reduce(operator.and_, boxes)
     if box.empty:
-        raise ExegesisError("picture: the models look at parts of it that do not overlap. Compare fewer models.")
+        raise ExegesisError("picture: the models see parts of it that do not overlap. Compare fewer models.")
     return box
 
 

@@ -49,7 +49,7 @@ def _locate(premise: str, run: str) -> list[int]:
     """Find the span of consecutive words, which must occur in the premise exactly once."""
     spans = [list(match.span()) for match in re.finditer(rf"(?<!\w){re.escape(run)}(?!\w)", premise)]
     if len(spans) != 1:
-        raise ExegesisError(f"{run!r} must stand exactly once in {premise!r}, got {len(spans)}")
+        raise ExegesisError(f"{run!r} must occur exactly once in {premise!r}, got {len(spans)}")
     return spans[0]
 
 

@@ -143,7 +143,7 @@ def _call_hub(repo_id: str, call: Callable[[], Any]) -> Any:
     try:
         return call()
     except huggingface_hub.errors.HFValidationError:
-        raise UsageError(f"dataset: {excerpt(repo_id)} is no hub name. Write hub:owner/name.") from None
+        raise UsageError(f"dataset: {excerpt(repo_id)} is not a hub name. Write hub:owner/name.") from None
     except huggingface_hub.errors.GatedRepoError:
         raise ExegesisError(f"hub:{repo_id}: is gated. Accept its terms on the hub and log in.") from None
     except huggingface_hub.errors.RevisionNotFoundError:

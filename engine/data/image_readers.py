@@ -51,7 +51,8 @@ MASKS_FOLDER = "masks"
 MAX_UNPACKED = 4 * 10**9
 """Largest unpacked size of a `.npz`, in bytes."""
 ARRAY_CONTRACT = (
-    "images (n, height, width, 3) of bytes, labels (n) of whole numbers from 0, perhaps boxes (n, 4) and class_names"
+    "images (n, height, width, 3) of bytes, labels (n) of whole numbers from 0, and optionally boxes (n, 4) and "
+    "class_names"
 )
 CACHED_GROUPS = 2
 """Row groups of encoded pictures kept in memory, so that reading in order reads each group once."""
@@ -226,7 +227,7 @@ def _read_boxes(listing: FileListing, path: PurePosixPath) -> dict[PurePosixPath
     try:
         rows = list(csv.DictReader(io.StringIO(listing.read(path).decode("utf-8-sig"))))
     except (UnicodeDecodeError, csv.Error):
-        raise ExegesisError(f"{path}: is not a CSV in UTF-8. Save it as one.") from None
+        raise ExegesisError(f"{path}: is not a UTF-8 CSV file. Save it as one.") from None
     boxes: dict[PurePosixPath, list[Box]] = defaultdict(list)
     for number, row in enumerate(rows, start=2):
         try:

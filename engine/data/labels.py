@@ -95,7 +95,7 @@ def _number_classes(values: Sequence[int | str | None]) -> ParsedLabels:
     index = {value: position for position, value in enumerate(classes)}
     if len(classes) > MAX_CLASSES:
         raise ExegesisError(
-            f"label: {len(classes):,} different values such as {excerpt(classes[0])} are no classes "
+            f"label: {len(classes):,} different values such as {excerpt(classes[0])} are too many classes "
             f"(at most {MAX_CLASSES:,}). Map label to another column."
         )
     indices = tuple(None if value is None else index[value] for value in values)
@@ -124,14 +124,14 @@ def match_classes(names: Sequence[str], labels: Sequence[str], unnamed: re.Patte
         return ClassMatch(indices)
     if names and len(names) <= len(labels) and (_are_numbered(names, unnamed) or _are_numbered(labels, unnamed)):
         pairs = ", ".join(f"{name} is {label}" for name, label in zip(names, labels, strict=False))
-        return ClassMatch(tuple(range(len(names))), f"Classes are compared by their number: {pairs}.")
+        return ClassMatch(tuple(range(len(names))), f"Classes are matched by number: {pairs}.")
     if any(index is not None for index in indices):
         missing = _join_names([name for name, index in zip(names, indices, strict=True) if index is None])
-        note = f"The model has no such class as {missing}, so accuracy covers the other classes only."
+        note = f"The model has no class {missing}, so accuracy covers the other classes only."
         return ClassMatch(indices, note)
     return ClassMatch(
         None,
-        f"The data set's classes ({_join_names(names)}) are not the model's ({_join_names(labels)}), "
+        f"The data set's classes ({_join_names(names)}) do not match the model's ({_join_names(labels)}), "
         "so accuracy cannot be computed.",
     )
 

@@ -113,7 +113,7 @@ def _read_release(tags: Path) -> list[TableRow]:
     short = next((part for part, texts in lines.items() if texts and len(texts) != count), None)
     if short or not lines["mt"] or not lines["tags"]:
         named = short or ("mt" if not lines["mt"] else "tags")
-        raise ExegesisError(f"{tags.stem}.{named}: must have {count} lines as {tags.stem}.src. Unpack it again.")
+        raise ExegesisError(f"{tags.stem}.{named}: must have {count} lines, like {tags.stem}.src. Unpack it again.")
     scores = _read_assessments(tags, count)
     sentences = zip(*(lines[part] or [""] * count for part in RELEASE_PARTS), strict=True)
     return [

@@ -175,7 +175,7 @@ def _check_size(width: int, height: int, name: str) -> None:
         raise _too_large(name, f"{width:,} x {height:,}")
     if max(width, height) > MAX_SIDE:
         got = f"{width:,} x {height:,}"
-        raise ExegesisError(f"{name}: must have at most {MAX_SIDE:,} pixels on a side, got {got}. Cut it first.")
+        raise ExegesisError(f"{name}: must have at most {MAX_SIDE:,} pixels on a side, got {got}. Crop it first.")
 
 
 def _too_large(name: str, got: str) -> ExegesisError:
@@ -184,15 +184,13 @@ def _too_large(name: str, got: str) -> ExegesisError:
 
 
 def _damaged(name: str) -> ExegesisError:
-    return ExegesisError(
-        f"{name}: is damaged or cut off, so that its pixels cannot be read. Save or download it again."
-    )
+    return ExegesisError(f"{name}: is damaged or truncated, so its pixels cannot be read. Save or download it again.")
 
 
 def _describe_bytes(data: bytes) -> str:
     if b"<svg" in data[:2048].lower():
         return "is an SVG drawing, not a picture of pixels"
     if data[4:8] == b"ftyp":
-        return "is a HEIC or AVIF picture or a film, which is not read here"
+        return "is a HEIC or AVIF picture or a video, which is not supported"
     kind = next((name for start, name in _OTHER_SIGNATURES.items() if data.startswith(start)), None)
-    return f"is {kind}, which is not read here" if kind else "is not a picture that can be read"
+    return f"is {kind}, which is not supported" if kind else "is not a picture that can be read"

@@ -214,7 +214,7 @@ Contrast words: {", ".join(CONTRAST)}.
 
 ## Runs of six words
 
-Lowercased words without punctuation; hyphens split; tokenised suffixes such as "do n't" are joined.
+Lowercased words without punctuation; hyphens split; tokenized suffixes such as "do n't" are joined.
 
 * shared by two reviews: {statistics.shared_within}
 {sst2_line(statistics)}

@@ -57,7 +57,7 @@ class EvaluationPlan(ExperimentPlan):
     metrics: tuple[str, ...] = option(
         (), "[default: all that apply, except sensitivity and drops in the logit]", choices=tuple(METRICS),
         metavar="A,B", link="metric", exact=True, first=True, titles={one.id: one.title for one in METRICS.values()},
-        placeholder="All that suit the data set",
+        placeholder="All that apply to the data set",
         about="None selected: all that the data set allows, except sensitivity, which explains each example many "
         "times, and drops in the logit.",
     )  # fmt: skip
@@ -70,7 +70,7 @@ class EvaluationPlan(ExperimentPlan):
     )  # fmt: skip
     removal: str | None = option(
         None, "How units are removed.", by_kind=removals_of, metavar="O",
-        label="Removed by", about="How units are taken away for the metrics.",
+        label="Removed by", about="How the metrics remove units.",
     )  # fmt: skip
     dtype: str = options.dtype()
     shares: tuple[int, ...] = option(

@@ -100,7 +100,7 @@ def _sizes_text(context: ViewContext) -> str:
     """The sizes that are known, in words."""
     ordered = sorted(context.sizes.values(), key=lambda size: (size.architecture, size.parameters))
     each = (f"{size.architecture} with {format_parameters(size)}" for size in ordered)
-    return ", ".join(each) or "none whose size is known"
+    return ", ".join(each) or "no model of known size"
 
 
 def _slices(evaluation: Evaluation, context: ViewContext) -> str | None:
@@ -111,7 +111,7 @@ def _slices(evaluation: Evaluation, context: ViewContext) -> str | None:
 
 def _strength(evaluation: Evaluation, context: ViewContext) -> str | None:
     if mark_strength(evaluation.plan.dataset) is None:
-        return "It needs a set with a mark: evaluate on reviews-marked or scenes-marked."
+        return "It needs a data set with marks: evaluate on reviews-marked or scenes-marked."
     if MASS not in evaluation.plan.metrics:
         return f"It needs the metric {MASS}: evaluate it too."
     return None if context.strengths > 1 else "It needs several strengths of the mark: evaluate on some of them."

@@ -131,7 +131,7 @@ def kind_of_all(examples: Sequence[Mapping[str, Any]]) -> str:
     """ "text" or "image"; all examples of a job are of one kind."""
     kinds = {"text" if "text" in example else "image" for example in examples}
     if len(kinds) > 1:
-        raise UsageError("examples of an explain job: must be texts or pictures, got both. Make two jobs of them.")
+        raise UsageError("examples of an explain job: must be texts or pictures, got both. Split them into two jobs.")
     return kinds.pop()
 
 

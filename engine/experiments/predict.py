@@ -40,7 +40,7 @@ def check(spec: Spec) -> None:
         _check_picture_set(spec)
         return
     if "split" in spec:
-        raise UsageError("split of a predict job: is for models of pictures. Leave split out.")
+        raise UsageError("split of a predict job: applies to image models only. Leave split out.")
     name = spec["data"]
     if name not in dataset_names() and not name.startswith(HUB_PREFIX) and not Path(name).exists():
         load(name, limit=1)  # raises an error that lists the known ones

@@ -28,7 +28,7 @@ from engine.result import Check
 from engine.runtime import in_chunks, rows_at_once
 from engine.task import Attribution, Task, TaskItem
 
-_PLAIN = "Captum's rules act on few operations of a transformer: all others pass plain gradients."
+_PLAIN = "Captum's rules cover only a few operations of a transformer; all others pass plain gradients."
 _RANDOM = "Another seed gives other samples: compare two seeds before trusting small differences."
 _REDUNDANT = "Redundant features can each seem unimportant: removing one leaves the other."
 

@@ -43,7 +43,7 @@ def ensemble_top3(task: Task, params: object) -> list[Attribution]:
 
 def _ensemble(task: Task, methods: tuple[str, ...]) -> list[Attribution]:
     if task.explain_with is None:
-        raise ExegesisError("ensemble: it needs its members' maps. Ask for it through engine.explain.")
+        raise ExegesisError("ensemble: needs the maps of its members. Compute it through engine.explain.")
     members = [task.explain_with(method) for method in methods]
     return [
         _mean(item, dict(zip(methods, maps, strict=True)))

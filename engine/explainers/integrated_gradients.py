@@ -56,12 +56,12 @@ def quadrature_nodes(rule: str, n: int) -> tuple[Float[np.ndarray, "n"], Float[n
 
 @dataclass(frozen=True)
 class BaselineParams:
-    baseline: str = option("mask", "Where the path starts: what stands for a removed word", choices=BASELINES)
+    baseline: str = option("mask", "Start of the path: what replaces a removed word", choices=BASELINES)
 
 
 @dataclass(frozen=True)
 class PatchBaselineParams(BaselineParams):
-    baseline: str = option("mean", "Where the path starts: what stands for a removed patch", choices=PATCH_BASELINES)
+    baseline: str = option("mean", "Start of the path: what replaces a removed patch", choices=PATCH_BASELINES)
 
 
 @dataclass(frozen=True)
@@ -70,7 +70,9 @@ class IntegratedGradientsParams(BaselineParams, QuantityParams):
         "clenshaw_curtis", "Integration rule; the first reuses evaluations when steps are added", choices=QUADRATURES
     )
     steps: str = option(
-        "auto", "auto: until the gap is under 1% and the scores settle; or fixed", choices=("auto", "fixed")
+        "auto",
+        "auto: until the completeness gap is under 1% and the scores settle; or fixed",
+        choices=("auto", "fixed"),
     )
     n_steps: int = option(50, "Gradient evaluations when steps are fixed", low=1, high=1024)
 
@@ -96,7 +98,7 @@ class PatchIntegratedGradientsParams(PatchBaselineParams, IntegratedGradientsPar
             "params": PatchIntegratedGradientsParams,
             "version": 2,
             "axes": Axes("baseline picture, reached along a straight path", "logit of the class", "path integral"),
-            "caution": "The scores depend on the baseline: parts of the picture in its color get little.",
+            "caution": "The scores depend on the baseline: parts of the picture in its color get low scores.",
         }
     },
 )

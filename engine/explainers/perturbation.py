@@ -166,13 +166,13 @@ class PatchLimeParams(SegmentParams, LimeParams):
     axes=Axes("chosen operator, many words at a time", _PROBABILITY, "local linear model"),
     cheap=False,
     citation="Ribeiro, Singh and Guestrin (2016), 'Why should I trust you?', eq. 1 and 2",
-    caution="Another seed samples other texts: compare two seeds before trusting small differences.",
+    caution="Another seed gives other samples: compare two seeds before trusting small differences.",
     variants={
         "image": {
             "params": PatchLimeParams,
             "axes": Axes("chosen operator, many parts at a time", _PROBABILITY, "local linear model"),
             "citation": "Ribeiro, Singh and Guestrin (2016), 'Why should I trust you?', eq. 1 and 2, section 3.6",
-            "caution": "Another seed removes other parts: compare two seeds before trusting small differences.",
+            "caution": "Another seed gives other samples: compare two seeds before trusting small differences.",
         }
     },
 )

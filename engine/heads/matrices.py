@@ -90,7 +90,7 @@ def _sides(reading: HeadReading) -> Int[np.ndarray, "seq"]:
     missing = [name for number, name in enumerate(TEXT_NAMES) if not (segments == number).any()]
     if missing == [TEXT_NAMES[1]]:
         raise UsageError(
-            "between: must be 'all' where there is no second text, or none of its tokens fits into the model. "
+            "between: must be 'all' if there is no second text or none of its tokens fits the model. "
             "Give a pair, or choose 'all'."
         )
     if missing:

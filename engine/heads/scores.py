@@ -37,12 +37,12 @@ SCORES = {
     for score in (
         HeadScore(
             "distance", "Attention distance", "tokens or patches",
-            "How far away, on average, what a head attends to is. Attention to and from special tokens is left out.",
+            "Mean distance between a query and what it attends to. Attention to and from special tokens is left out.",
             "Vig and Belinkov (2019), section 4.4; for patches Dosovitskiy et al. (2021), figure 7",
         ),
         HeadScore(
             "entropy", "Entropy", "nats",
-            "How spread out its attention is: 0 where each query attends to one position.",
+            "How spread out the attention of a head is: 0 if each query attends to one position.",
             "Clark et al. (2019), What does BERT look at?, section 3.3",
         ),
         HeadScore(

@@ -151,7 +151,7 @@ def _predict(model: AnyClassifier, encoded: EncodedInput, positions: Sequence[in
     [left] = runtime.in_chunks(compute, 1, 1)
     if not np.isfinite(left.logits).all():
         raise ExegesisError(
-            f"removal {removal}: the model's answer without what is removed is not finite numbers. "
+            f"removal {removal}: the model's prediction without the removed tokens is not a finite number. "
             "Use a wider precision or another removal."
         )
     return left

@@ -140,7 +140,7 @@ class RemovalCurve:
             raise ValueError(f"values, removed: {wanted} each, got {len(self.values)} and {len(self.removed)}")
         if not np.isfinite([self.values, *([] if self.logits is None else [self.logits])]).all():
             raise ExegesisError(
-                f"removal curve of {self.method}: the model's answers with features removed are not finite numbers. "
+                f"removal curve of {self.method}: the predictions with features removed are not finite numbers. "
                 "Use a wider precision or another removal."
             )
         self.values.setflags(write=False)
@@ -170,7 +170,7 @@ class RemovalCurve:
         """
         values = self.values if quantity == PROBABILITY else self.logits
         if values is None:
-            raise ValueError("quantity: this curve has no logits. Ask for them with logits=True.")
+            raise ValueError("quantity: this curve has no logits. Compute them with logits=True.")
         return float(values[self.percents.index(percent)])
 
 

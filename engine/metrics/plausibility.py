@@ -27,8 +27,8 @@ Marks = Bool[np.ndarray, "unit"]
 
 NOTHING = "nothing is marked"
 ALL = "everything is marked"
-CUT_OFF = "marked words lie beyond what the model reads"
-UNMARKED_TRUTH = "the data set does not say what matters"
+CUT_OFF = "marked words were cut off by the model's length limit"
+UNMARKED_TRUTH = "the data set has no marks for it"
 
 
 @runtime_checkable

@@ -74,4 +74,4 @@ def _check_offsets(model: TextClassifier) -> dict[str, Any]:
     tokens = [t for t in model.encode(Example(TRIAL)).tokens if not t.special]
     good = all(TRIAL[t.start : t.end] == t.text for t in tokens if t.end > t.start)
     detail = f"{len(tokens)} tokens in {len(TRIAL)} characters"
-    return {"name": "tokens know their characters", "ok": good, "detail": detail}
+    return {"name": "tokens have character offsets", "ok": good, "detail": detail}

@@ -119,7 +119,7 @@ def _load_checkpoint(
     left = [name for name in unexpected if name.startswith(f"{adapter.blocks}.")]
     if left:
         raise ExegesisError(
-            f"model {source.id}: its weights do not fit its config.json, which has no place for {min(left)}. "
+            f"model {source.id}: its weights do not match its config.json, which has no place for {min(left)}. "
             "Download or save it again."
         )
     return module, tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
@@ -248,6 +248,6 @@ def loading_errors(model: str) -> Iterator[None]:
         ) from error
     except Exception as error:
         raise ExegesisError(
-            f"model {model}: its weights do not fit its config.json, or the config is invalid "
+            f"model {model}: its weights do not match its config.json, or it is invalid "
             f"({type(error).__name__}: {excerpt(str(error), 200)}). Download or save it again."
         ) from error

@@ -89,7 +89,7 @@ def encode_text(tokenizer: Any, example: Example, max_length: int) -> EncodedTex
         out = tokenize(tokenizer, *texts, max_length, return_offsets_mapping=True)
     tokens = _tokens(tokenizer, example, out)
     if all(t.special for t in tokens):
-        raise UsageError("text: nothing to explain: it holds no token that the model can read. Give at least one word.")
+        raise UsageError("text: nothing to explain: it has no token that the model can read. Give at least one word.")
     ids = np.asarray(out["input_ids"], dtype=np.int64)
     types = np.asarray(out.get("token_type_ids") or [0] * len(ids), dtype=np.int64)
     return EncodedText(ids, types, tokens, len(full["input_ids"]) - len(ids))
@@ -184,7 +184,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         if largest >= self.embedding.num_embeddings:
             raise ExegesisError(
                 f"model {self.id}: its tokenizer gives token {largest}, but it has {self.embedding.num_embeddings} "
-                "embeddings. Save the tokenizer that belongs to it beside it."
+                "embeddings. Save the matching tokenizer in its folder."
             )
         return encoded
 

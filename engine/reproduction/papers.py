@@ -272,7 +272,7 @@ _SIMILARITIES = {
 """Spearman's rho of a map with that of the model as it is: a mean over the seeds in each example."""
 _CHANGES = {
     "rank_change": ("Rank change", 0.0),
-    "top_k_sum_change_normalised": ("Top-k sum change, normalised", -2.0),
+    "top_k_sum_change_normalised": ("Top-k sum change, normalized", -2.0),
     "probability_change": ("Probability change", -1.0),
     "probability_distance": ("Probability distance", 0.0),
 }

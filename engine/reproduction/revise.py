@@ -93,7 +93,7 @@ def _with_accuracy(model: ModelSummary, experiments: Sequence[ExperimentSummary]
     correct = list(are_correct(predict_examples(model.name, sample.source, sample.indices), sample.source))
     assert None not in correct
     accuracy, classes = sum(map(bool, correct)) / len(correct), len(sample.source.labels)
-    assert model.n != len(correct) or model.accuracy == accuracy, f"{model.name} answers otherwise than in the run"
+    assert model.n != len(correct) or model.accuracy == accuracy, f"{model.name} predicts differently than in the run"
     return replace(model, accuracy=accuracy, n=len(correct), classes=classes)
 
 

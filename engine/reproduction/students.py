@@ -86,7 +86,7 @@ class StudentFindings:
         each = [self.example_values(term) for term in contrast.terms]
         common = sorted(set.intersection(*map(set, each)))
         if len(common) < 2:
-            raise NoNumber(f"{len(common)} examples have a value, and 2 are needed for an interval.")
+            raise NoNumber(f"{len(common)} examples have a value; 2 are needed for an interval.")
         times = [term.times for term in contrast.terms]
         values = np.array([sum(t * one[at] for t, one in zip(times, each, strict=True)) for at in common])
         ends = float(sum(min(t, 0) for t in times)), float(sum(max(t, 0) for t in times))
@@ -106,7 +106,7 @@ class StudentFindings:
         return SimulabilityCell(term.setting, size, values)
 
     def _scaffold(self, term: StudentTerm) -> ScaffoldResult:
-        scaffold = self.students.get((term.task, term.normalization), "It was not taught.")
+        scaffold = self.students.get((term.task, term.normalization), "It was not trained.")
         if isinstance(scaffold, str):
             raise NoNumber(f"{TASKS[term.task].capitalize()}: {scaffold}")
         return scaffold
@@ -124,7 +124,7 @@ class StudentFindings:
         what = f"{TASKS[term.task].capitalize()}, {setting_name(term.setting)}, {size_name(size)}"
         what += "" if term.normalization == SPARSEMAX else f", {term.normalization}"
         seeds = len(scaffold.plan.seeds)
-        text = f"{what}: {count} of {seeds} students have a value, and {self.least_seeds} are needed."
+        text = f"{what}: {count} of {seeds} students have a value; {self.least_seeds} are needed."
         cell = (term.setting, size)
         why = dict.fromkeys(w for run, w in scaffold.failed.items() if (run.setting, run.train_size) == cell)
         return " ".join((text, *why))
@@ -224,7 +224,7 @@ def _exceptions_note(scaffold: ScaffoldResult, cell: SimulabilityCell) -> str:
     students = scaffold.students_of(cell.setting, cell.train_size)
     counts = {
         "diverged": sum(one.diverged for one in students),
-        "no better than untaught": sum(one.best_epoch < 0 for one in students),
+        "no better than untrained": sum(one.best_epoch < 0 for one in students),
         "without a simulability": sum(one.simulability is None for one in students),
         "not finished": len(scaffold.plan.seeds) - len(students),
     }

@@ -328,7 +328,7 @@ def _availability(place: str) -> tuple[str, str]:
 def _run(experiment: ThesisExperiment, report: Report) -> Result:
     plan = experiment.plan
     if plan is None:
-        return experiment, "none of its models is there"
+        return experiment, "none of its models is available"
     try:
         return experiment, carry_out(plan, report)
     except Cancelled:

@@ -77,7 +77,7 @@ def find_adapter(model_type: str, architectures: list[str], model: str) -> Image
         families = ", ".join(dict.fromkeys(a.family for a in ADAPTERS))
         models = ", ".join(catalog.embedded_image_models()) or "none here"
         raise ExegesisError(
-            f"model {model}: its type {model_type!r} reads no pictures here. Supported: {families}. "
+            f"model {model}: its type {model_type!r} is not a supported image model. Supported: {families}. "
             f"Use an image model, such as {models}."
         )
     adapter = next((a for a in ADAPTERS if a.architecture in architectures), None)

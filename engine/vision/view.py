@@ -81,14 +81,14 @@ def read_preprocessing(folder: Path, model: str) -> Preprocessing:
     file = folder / PROCESSOR
     if not file.is_file():
         raise ExegesisError(
-            f"model {model}: no {PROCESSOR} in its folder, so how it reads pictures is not known. "
-            "Save its image processor beside it with save_pretrained."
+            f"model {model}: no {PROCESSOR} in its folder, so its preprocessing is unknown. "
+            "Save its image processor in that folder with save_pretrained."
         )
     try:
         return _parse(json.loads(file.read_text(encoding="utf-8")))
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ExegesisError(
-            f"model {model}: its {PROCESSOR} makes no sense ({type(error).__name__}: {excerpt(str(error))}). "
+            f"model {model}: its {PROCESSOR} is invalid ({type(error).__name__}: {excerpt(str(error))}). "
             "Download or save it again."
         ) from error
 
@@ -225,6 +225,6 @@ def config_errors(model: str) -> Iterator[None]:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:
         raise ExegesisError(
-            f"model {model}: its config.json makes no sense ({type(error).__name__}: {excerpt(str(error))}). "
+            f"model {model}: its config.json is invalid ({type(error).__name__}: {excerpt(str(error))}). "
             "Download or save it again."
         ) from error

@@ -121,7 +121,7 @@ def test_predictions_come_by_a_job_and_agree_with_the_model(model: str, data: st
     assert column(page, "Confidence") == pytest.approx([max(prediction.probabilities) for prediction in made])
     assert column(page, "Verdict") == ["✓ right" if one else "✗ wrong" for one in right]
     assert f"{sum(right)} of 5 right, {5 - sum(right)} wrong" in told(page)
-    assert "Classes are compared by their number: 0 is LABEL_0, 1 is LABEL_1." in told(page)
+    assert "Classes are matched by number: 0 is LABEL_0, 1 is LABEL_1." in told(page)
     page.selectbox(key("browse.show")).set_value("wrong").run()
     assert column(page, "#") == [index for index, one in enumerate(right) if not one]
     page.selectbox(key("browse.sort")).set_value("long").run()
@@ -206,7 +206,7 @@ def test_pairs_and_texts_without_labels(model: str, tmp_path: Path) -> None:
 def test_classes_that_are_not_the_models_are_not_called_wrong(model: str, tmp_path: Path) -> None:
     rows: list[dict[str, object]] = [{"text": text, "label": f"topic {i}"} for i, text in enumerate(CORPUS)]
     page = predicted(opened(model=model, data=written(tmp_path, rows)), "Predict all 5 examples")
-    assert "are not the model's (LABEL_0, LABEL_1), so accuracy cannot be computed." in told(page)
+    assert "do not match the model's (LABEL_0, LABEL_1), so accuracy cannot be computed." in told(page)
     assert "Accuracy" not in told(page)
     assert "Verdict" not in page.dataframe[0].value
 

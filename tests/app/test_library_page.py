@@ -276,7 +276,7 @@ def test_a_picture_model_without_its_preprocessing_is_refused(tmp_path: Path) ->
     page.text_input(key=NAME_KEY).set_value(str(folder))
     pressed(page, "Check")
     assert not page.exception
-    assert "no preprocessor_config.json in its folder, so how it reads pictures is not known" in html_of(page)
+    assert "no preprocessor_config.json in its folder, so its preprocessing is unknown" in html_of(page)
 
 
 @pytest.mark.parametrize(

@@ -177,7 +177,7 @@ def test_an_upload_is_kept_shown_and_found_again_by_its_link() -> None:
 
 REFUSED = (
     ("<b>x</b>.png", b"not a picture", "<b>x</b>.png: is not a picture that can be read. Give a PNG"),
-    ("cut.png", png(np.zeros((40, 40, 3), np.uint8))[:-30], "cut.png: is damaged or cut off"),
+    ("cut.png", png(np.zeros((40, 40, 3), np.uint8))[:-30], "cut.png: is damaged or truncated"),
     ("page.png", b"%PDF-1.7", "page.png: is a PDF document"),
     ("drawing.png", b"<svg xmlns='http://www.w3.org/2000/svg'/>", "drawing.png: is an SVG drawing"),
     ("huge.png", png_header(50_000, 50_000), "huge.png: must have at most 64 million pixels"),

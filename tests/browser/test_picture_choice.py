@@ -84,7 +84,7 @@ def test_an_upload_is_looked_at_and_a_bad_one_is_refused_in_one_sentence(choosin
     expect(page).to_have_url(re.compile(f"picture_sha={Picture(noise(99)).digest}"))
     link = page.url
     give(page, "<img src=x>.png", png(noise(98))[:200])
-    alert = page.get_by_role("alert").filter(has_text="is damaged or cut off")
+    alert = page.get_by_role("alert").filter(has_text="is damaged or truncated")
     expect(alert).to_be_visible(timeout=TIMEOUT_MS)
     expect(alert).to_contain_text("<img src=x>.png: is damaged")
     expect(alert).to_contain_text(LAST_PICTURE_STAYS)

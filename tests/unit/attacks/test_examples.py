@@ -111,7 +111,7 @@ def test_a_map_that_is_zero_by_construction_is_skipped_with_words(model: str, re
 
 
 @pytest.mark.parametrize(("change", "words"), [
-    ({"objectives": ()}, "objectives: must be some of"),
+    ({"objectives": ()}, "objectives: must be one or more of"),
     ({"objectives": ("free",)}, "unknown name 'free'"),
     ({"methods": ("occlusion",)}, "occlusion cannot be attacked"),
     ({"transfer": ("occlussion",)}, "unknown name 'occlussion'"),
@@ -148,5 +148,5 @@ def test_workers_hand_over_what_opens_here(
     for task, index in zip(tasks, sample.indices, strict=True):
         request = plan.request(model, "constrained", "gradient_l2", sample.source.read(index))
         assert {attack_module.attack_key(request), transfer_key(request, "occlusion", {})} <= task.run().keys()
-    with pytest.raises(UsageError, match="address: belongs to executor ray"):
+    with pytest.raises(UsageError, match="address: only applies to executor ray"):
         carry_out(plan, silent, address="host:1")

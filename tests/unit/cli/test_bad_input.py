@@ -183,7 +183,7 @@ def test_weights_of_another_shape(run: Run, copied: Path) -> None:
     weights["classifier.weight"] = torch.zeros(3, 7)
     save_file(weights, copied / "model.safetensors", metadata={"format": "pt"})
     said = explain_with(run, copied, FAILURE)
-    assert "its weights do not fit its config.json" in said
+    assert "its weights do not match its config.json" in said
 
 
 @pytest.mark.parametrize("share", [0.0, 0.0001, 0.01, 0.5, 0.999])
@@ -335,4 +335,4 @@ def test_a_token_without_an_embedding_is_told(run: Run, copied: Path) -> None:
     config = json.loads((copied / "config.json").read_text(encoding="utf-8"))
     (copied / "config.json").write_text(json.dumps({**config, "vocab_size": few}), encoding="utf-8")
     said = explain_with(run, copied, FAILURE)
-    assert f"but it has {few} embeddings. Save the tokenizer that belongs to it" in said
+    assert f"but it has {few} embeddings. Save the matching tokenizer" in said

@@ -198,7 +198,7 @@ def test_what_is_stopped_says_how_to_go_on(run: Run, bert: str, reviews: str, mo
         ),
         (
             ("--dataset", "reviews", "--methods", "random", "--address", "a:1"),
-            "address: belongs to executor ray",
+            "address: only applies to executor ray",
         ),
         (
             ("--dataset", "reviews", "--methods", "random", "--executor", "ray", "--job"),

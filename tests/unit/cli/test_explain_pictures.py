@@ -109,13 +109,14 @@ def test_parameters_are_addressed_as_for_texts(run: Run, vit: str, file: Path) -
 def test_a_model_of_the_other_kind_is_refused(run: Run, vit: str, bert: str, file: Path) -> None:
     said = run("explain", "--model", bert, "--method", "random", "--image", str(file)).complaint(1)
     assert (
-        "its type 'bert' reads no pictures here. Supported: ViT, DeiT. Use an image model, such as digits-vit" in said
+        "its type 'bert' is not a supported image model. Supported: ViT, DeiT. Use an image model, such as digits-vit"
+        in said
     )
     for text in (("--text", "a film"), ("--dataset", "reviews", "--index", "0")):
         said = run("explain", "--model", vit, "--method", "random", *text).complaint(1)
         assert "reads pictures, not texts. Use a text model, such as reviews-minilm" in said
     said = run("explain", "--model", bert, "--method", "random", "--dataset", "digits", "--index", "0").complaint(1)
-    assert "reads no pictures here" in said
+    assert "is not a supported image model" in said
 
 
 @pytest.mark.parametrize("method", ["grad_cam", "attn_lrp", "no_such_method"])
@@ -123,7 +124,7 @@ def test_the_wrong_model_is_blamed_before_the_method(run: Run, vit: str, bert: s
     said = run("explain", "--model", vit, "--text", "hello", "--method", method).complaint(1)
     assert said.startswith(f"model {vit}: reads pictures, not texts.")
     said = run("explain", "--model", bert, "--image", str(file), "--method", method).complaint(1)
-    assert said.startswith(f"model {bert}: its type 'bert' reads no pictures here.")
+    assert said.startswith(f"model {bert}: its type 'bert' is not a supported image model.")
 
 
 def test_a_method_of_the_other_kind_is_refused(run: Run, vit: str, bert: str, file: Path) -> None:
@@ -158,11 +159,11 @@ def test_what_is_given_wrongly(run: Run, vit: str, args: tuple[str, ...], said: 
 BAD = {
     "empty": (b"", "is empty. Give a PNG, JPEG, WebP or GIF picture."),
     "text": (b"not a picture", "is not a picture that can be read."),
-    "truncated": (saved(plain(size=(60, 60)))[:90], "is damaged or cut off"),
+    "truncated": (saved(plain(size=(60, 60)))[:90], "is damaged or truncated"),
     "huge": (png_header(50_000, 50_000), "must have at most 64 million pixels, got 50,000 x 50,000."),
     "svg": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "is an SVG drawing, not a picture of pixels."),
-    "pdf": (b"%PDF-1.7 etc", "is a PDF document, which is not read here."),
-    "zip": (b"PK\x03\x04", "is a zip archive, which is not read here."),
+    "pdf": (b"%PDF-1.7 etc", "is a PDF document, which is not supported."),
+    "zip": (b"PK\x03\x04", "is a zip archive, which is not supported."),
     "no pixels": (png_header(0, 5), "has no pixels (0 x 5)."),
 }
 
@@ -224,7 +225,7 @@ def test_a_model_without_a_processor_is_refused(run: Run, tmp_path: Path, file: 
     folder = save_vit(tmp_path / "vit")
     (folder / "preprocessor_config.json").unlink()
     said = run("explain", "--model", str(folder), "--method", "random", "--image", str(file)).complaint(1)
-    assert "no preprocessor_config.json in its folder, so how it reads pictures is not known." in said
+    assert "no preprocessor_config.json in its folder, so its preprocessing is unknown." in said
 
 
 def test_a_picture_of_many_classes_tells_the_first_of_them(run: Run, tmp_path: Path, file: Path) -> None:
@@ -240,4 +241,4 @@ def test_the_header_of_a_png_that_lies_is_no_trouble(run: Run, vit: str, tmp_pat
     lie[16:24] = struct.pack(">II", 7000, 9000)
     (tmp_path / "lie.png").write_bytes(bytes(lie))
     said = run("explain", "--model", vit, "--method", "random", "--image", str(tmp_path / "lie.png")).complaint(1)
-    assert "is damaged or cut off" in said
+    assert "is damaged or truncated" in said

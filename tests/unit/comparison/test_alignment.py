@@ -104,7 +104,7 @@ def test_an_unspaced_script_is_joined_only_where_it_is_cut_otherwise() -> None:
 
 
 def test_maps_of_another_shape_is_refused() -> None:
-    with pytest.raises(ValueError, match="one a part, 0 expected"):
+    with pytest.raises(ValueError, match="one per part, 0 expected"):
         AlignedMaps((), np.zeros((1, 2)))
 
 

@@ -157,7 +157,7 @@ def test_the_same_class_in_another_order_is_the_same_class() -> None:
 def test_other_classes_are_neither_right_nor_wrong_and_that_is_said() -> None:
     other = example_table(data(*EXAMPLES), [said(0.9, ("cat", "dog"))] * 5)
     assert not other.judged
-    assert "(negative, positive) are not the model's (cat, dog)" in other.note
+    assert "(negative, positive) do not match the model's (cat, dog)" in other.note
     assert list_examples(other, Listing(show="wrong")) == []
 
 
@@ -295,9 +295,9 @@ def test_the_summary_counts_what_is_right_and_what_is_wrong_for_sure() -> None:
 
 def test_the_summary_says_what_is_not_known() -> None:
     assert describe_examples(ExampleTable((PLAIN, PLAIN), ())) == "2 examples, none predicted yet."
-    partly = describe_examples(ExampleTable((RIGHT, PLAIN), (), False, "Classes are compared by their number."))
+    partly = describe_examples(ExampleTable((RIGHT, PLAIN), (), False, "Classes are matched by their number."))
     assert partly.startswith("2 examples, 1 predicted. Accuracy 100.0")
-    assert partly.endswith("Classes are compared by their number.")
+    assert partly.endswith("Classes are matched by their number.")
     unknown = replace(RIGHT, right=None)
     assert describe_examples(ExampleTable((unknown,), (), False, "No labels.")) == "1 example. No labels."
 

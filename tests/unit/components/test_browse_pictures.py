@@ -52,7 +52,7 @@ def test_without_labels_or_with_other_classes_nothing_is_right_or_wrong() -> Non
     none = picture_table(pictures((None, None), ()), [said(0.7), said(0.2)])
     assert none.note == "This data set has no labels, so accuracy cannot be computed."
     others = picture_table(pictures((0, 1), ("owl", "eel")), [said(0.7), said(0.2)])
-    assert "(owl, eel) are not the model's (cat, dog)" in others.note
+    assert "(owl, eel) do not match the model's (cat, dog)" in others.note
     for found in (none, others):
         assert [row.right for row in found.rows] == [None, None]
         assert explain_missing(found, Listing(sort="mistakes")) == found.note
@@ -62,7 +62,7 @@ def test_without_labels_or_with_other_classes_nothing_is_right_or_wrong() -> Non
 def test_pictures_of_a_class_that_the_model_has_not_are_neither_right_nor_wrong() -> None:
     found = picture_table(pictures((0, 1, 1, 0), ("owl", "Dog")), [said(0.7), said(0.2), said(0.9), said(0.1)])
     assert [row.right for row in found.rows] == [None, True, False, None]
-    assert found.note.startswith("The model has no such class as owl, ")
+    assert found.note.startswith("The model has no class owl, ")
     assert "1 of 2 right, 1 wrong" in describe_examples(found)
 
 

@@ -248,7 +248,7 @@ def test_a_better_model_is_named_only_where_it_has_more_of_the_classes(
     [
         ("scenes", ("House", "CAR", *"abcdefgh", "fish", "tree", "boat", "cat", "flower", "umbrella", "mug", "rocket"),
          1, ""),
-        ("scenes", tuple(f"LABEL_{i}" for i in range(10)), 1, "Classes are compared by their number: fish is LABEL_0"),
+        ("scenes", tuple(f"LABEL_{i}" for i in range(10)), 1, "Classes are matched by number: fish is LABEL_0"),
         ("scenes", tuple(map(str, range(10))), None, "so accuracy cannot be computed."),
         ("digits", ("fish", "car", *"abcdefgh"), None, "so accuracy cannot be computed."),
         ("digits", tuple(map(str, range(9, -1, -1))), 9, ""),

@@ -341,7 +341,7 @@ def test_label_names_must_differ(table: Path) -> None:
 def test_free_text_as_label_is_refused(tmp_path: Path) -> None:
     rows = "".join(json.dumps({"text": "a", "label": f"sentence {i}"}) + "\n" for i in range(1_001))
     (tmp_path / "a.jsonl").write_text(rows, encoding="utf-8")
-    with pytest.raises(ExegesisError, match=r"1,001 different values such as 'sentence 0' are no classes"):
+    with pytest.raises(ExegesisError, match=r"1,001 different values such as 'sentence 0' are too many classes"):
         load(tmp_path / "a.jsonl")
 
 

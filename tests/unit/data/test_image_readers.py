@@ -85,7 +85,7 @@ def test_boxes_stand_in_a_table(packed: Pack) -> None:
     [
         (b"file,x0,y0\na.png,1,2\n", r"boxes\.csv, line 2: must have the columns file, x0, y0, x1, y1 with whole"),
         (b"file,x0,y0,x1,y1\na.png,1,2,3,wide\n", r"boxes\.csv, line 2: must have the columns"),
-        (b"file,x0,y0,x1,y1\n\xff\xfe,1,2,3,4\n", r"boxes\.csv: is not a CSV in UTF-8"),
+        (b"file,x0,y0,x1,y1\n\xff\xfe,1,2,3,4\n", r"boxes\.csv: is not a UTF-8 CSV file"),
     ],
 )
 def test_a_bad_table_of_boxes_is_reported(table: bytes, message: str, packed: Pack) -> None:
@@ -109,7 +109,7 @@ def test_a_damaged_picture_is_reported_when_it_is_read_and_the_others_are_fine(p
     files = class_files(splits=("train",)) | {"set/train/red/0.png": b"\x89PNG\r\n\x1a\n"}
     data = load_images(packed(files))
     assert data[0].label == 0
-    with pytest.raises(ExegesisError, match=r"set/train/red/0\.png: is damaged or cut off"):
+    with pytest.raises(ExegesisError, match=r"set/train/red/0\.png: is damaged or truncated"):
         data[1]
 
 
@@ -447,5 +447,5 @@ def test_a_row_without_a_picture_or_with_a_broken_one_is_reported_when_it_is_rea
     assert data[0].label == 0
     with pytest.raises(ExegesisError, match="train row 1: has no picture in it, got"):
         data[1]
-    with pytest.raises(ExegesisError, match="train row 2: is damaged or cut off"):
+    with pytest.raises(ExegesisError, match="train row 2: is damaged or truncated"):
         data[2]

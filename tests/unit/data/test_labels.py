@@ -61,7 +61,7 @@ def test_what_only_the_data_set_has_is_left_out_and_named(
 ) -> None:
     match = match_classes(names, labels)
     assert match.indices == of
-    assert match.note == (f"The model has no such class as {left_out}, so accuracy covers the other classes only.")
+    assert match.note == (f"The model has no class {left_out}, so accuracy covers the other classes only.")
 
 
 def test_many_classes_do_not_fill_the_page() -> None:

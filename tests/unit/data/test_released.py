@@ -270,7 +270,7 @@ def test_mlqe_as_released_is_the_same(data: Path) -> None:
     release_files.write(edited / "train.hter", "0.2\n0.5\n")
     assert load("mlqe-pe", split="train").revision != before
     release_files.write(edited / "train.mt", "Er singt .\n")
-    with pytest.raises(ExegesisError, match=r"train\.mt: must have 2 lines as train\.src"):
+    with pytest.raises(ExegesisError, match=r"train\.mt: must have 2 lines, like train\.src"):
         load("mlqe-pe", split="train")
 
 

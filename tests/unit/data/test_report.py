@@ -243,8 +243,8 @@ def test_a_line_of_the_source_by_hand() -> None:
     [
         ("x|negation|sat|A.", "label or phenomenon not allowed"),
         ("c|tone|sat|A.", "label or phenomenon not allowed"),
-        ("c|negation|cat|A.", "'cat' must stand exactly once in .*, got 2"),
-        ("c|negation|at|A.", "'at' must stand exactly once in .*, got 0"),
+        ("c|negation|cat|A.", "'cat' must occur exactly once in .*, got 2"),
+        ("c|negation|at|A.", "'at' must occur exactly once in .*, got 0"),
         ("c|negation|sat|A [[b.", "brackets do not match"),
     ],
 )

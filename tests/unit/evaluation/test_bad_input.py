@@ -155,7 +155,7 @@ def test_a_file_without_one_good_line_says_why_of_the_first(tmp_path: Path) -> N
 def test_labels_that_the_model_lacks_are_said(tmp_path: Path) -> None:
     rows = [{"text": TEXT, "label": name} for name in ("joy", "anger", "fear")]
     found = evaluated(written(tmp_path / "moods.jsonl", rows), ("complexity",))
-    assert "The data set's classes (anger, fear, joy) are not the model's" in found.class_notes[0]
+    assert "The data set's classes (anger, fear, joy) do not match the model's" in found.class_notes[0]
     assert all(fact.right is None for fact in found.facts)
     assert len(found.rows) == 6
 

@@ -69,7 +69,7 @@ def test_an_unknown_executor_an_address_without_ray_and_ray_that_is_not_there(
 ) -> None:
     with pytest.raises(UsageError, match=r"executor: unknown name 'rai'. Did you mean 'ray'\?"):
         carry_out(plan, executor="rai")
-    with pytest.raises(UsageError, match="address: belongs to executor ray, got local"):
+    with pytest.raises(UsageError, match="address: only applies to executor ray, got local"):
         carry_out(plan, executor="local", address="10.0.0.1:6379")
     monkeypatch.setitem(sys.modules, "ray", None)
     with pytest.raises(UsageError, match="executor ray: Ray is not installed"):

@@ -65,7 +65,7 @@ def test_views_of_several_models_say_which_there_are() -> None:
         "architecture": "It needs models of two architectures, and has BERT with 1,000 parameters: "
         "add a model of another one.",
     }
-    assert "has none whose size is known" in reasons(evaluated())["scaling"]
+    assert "has no model of known size" in reasons(evaluated())["scaling"]
 
 
 def test_the_view_of_strength_needs_a_marked_set_in_several_strengths() -> None:

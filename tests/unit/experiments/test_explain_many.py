@@ -157,7 +157,7 @@ def test_a_picture_that_cannot_be_read_does_not_stop_the_others(vit: str, tmp_pa
         ([{"dataset": "scenes", "index": "3"}], "examples of an explain job: must be a list of {"),
         (pictures(0, dataset="scene"), "example 1 of an explain job: dataset: unknown name 'scene'."),
         (pictures(0, split="x"), "example 1 of an explain job: split: unknown name 'x'."),
-        ([*pictures(0), {"text": "a film"}], "must be texts or pictures, got both. Make two jobs of them."),
+        ([*pictures(0), {"text": "a film"}], "must be texts or pictures, got both. Split them into two jobs."),
         ([{"text": "a film"}], "must be pictures, which is what "),
     ],
 )

@@ -277,5 +277,5 @@ def test_a_wrong_spec_of_pictures_is_refused_before_a_job_is_entered(
 
 def test_a_model_of_texts_has_no_splits_of_pictures(tmp_path: Path) -> None:
     bert = str(save_checkpoint("bert", tmp_path / "bert"))
-    with pytest.raises(ExegesisError, match="split of a predict job: is for models of pictures"):
+    with pytest.raises(ExegesisError, match="split of a predict job: applies to image models only"):
         jobs.submit("predict", {"model": bert, "data": "reviews", "split": "test"})

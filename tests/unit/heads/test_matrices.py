@@ -90,7 +90,7 @@ def test_a_picture_has_patches_and_no_second_text() -> None:
 
 
 def test_what_cannot_be_shown_is_told() -> None:
-    with pytest.raises(UsageError, match="between: must be 'all' where there is no second text"):
+    with pytest.raises(UsageError, match="between: must be 'all' if there is no second text"):
         select_positions(reading(example=Example("good food")), "a_to_b")
     with pytest.raises(UsageError, match=r"between: unknown name 'a_to_c'.*Did you mean 'a_to_b'"):
         select_positions(reading(), "a_to_c")

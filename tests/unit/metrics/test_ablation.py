@@ -116,7 +116,7 @@ def test_numbers_that_are_not_finite_are_refused_and_not_kept(monkeypatch: pytes
 
     with monkeypatch.context() as patch:
         patch.setattr(ablation, "removed", broken)
-        with pytest.raises(ExegesisError, match=r"removal mask: .* not finite numbers"):
+        with pytest.raises(ExegesisError, match=r"removal mask: .* not a finite number"):
             ablated_predictions(request, [2], ["mask"])
     assert not ablated_predictions(request, [2], ["mask"])[0].cached
 

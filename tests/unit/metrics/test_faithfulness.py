@@ -205,7 +205,7 @@ def test_they_are_the_means_of_falls_by_hand() -> None:
     assert found.comprehensiveness(quantity="logit") == pytest.approx((2 + 4 + 5 + 7) / 4)
     assert found.sufficiency(quantity="logit") == pytest.approx((3 + 2 + 1 - 0.5) / 4)
     assert found.comprehensiveness() == pytest.approx(0.999 - values[1:5].mean()), "of the probability, as before"
-    with pytest.raises(ValueError, match=r"this curve has no logits\. Ask for them with logits=True"):
+    with pytest.raises(ValueError, match=r"this curve has no logits\. Compute them with logits=True"):
         replace(without, logits=None).at(0, "logit")
 
 

@@ -75,7 +75,7 @@ def test_what_takes_too_long_is_stopped(tmp_path: Path) -> None:
         ({"num_labels": 1_000_000_000}, r"num_labels must be at most 100,000"),
         ({"vocab_size": 10**12}, r"vocab_size must be at most 10,000,000"),
         ({"hidden_size": -1}, r"hidden_size must be at least 0"),
-        ({"hidden_size": 4096, "intermediate_size": 65536}, r"its weights do not fit its config\.json"),
+        ({"hidden_size": 4096, "intermediate_size": 65536}, r"its weights do not match its config\.json"),
     ],
 )
 def test_the_sizes_of_a_config_are_bounded_before_anything_is_built(

@@ -90,7 +90,7 @@ def test_what_tasks_hand_over_is_all_that_the_check_needs(
 def test_an_unknown_executor_and_an_address_without_ray_are_refused(plan: RandomizationPlan) -> None:
     with pytest.raises(UsageError, match=r"executor: unknown name 'rai'. Did you mean 'ray'\?"):
         carry_out(plan, executor="rai")
-    with pytest.raises(UsageError, match="address: belongs to executor ray, got local"):
+    with pytest.raises(UsageError, match="address: only applies to executor ray, got local"):
         carry_out(plan, address="10.0.0.1:6379")
 
 

@@ -70,7 +70,7 @@ def test_what_cannot_be_asked_is_refused(query: SmatQuery, message: str) -> None
 
 def test_the_full_scale_says_how_its_teachers_are_made() -> None:
     query = SmatQuery("full")
-    assert all(isinstance(why, str) and "Make it: exegesis train" in why for why in query.tasks.values())
+    assert all(isinstance(why, str) and "Train it with: exegesis train" in why for why in query.tasks.values())
     assert len(query.selected_claims) == 45
 
 

@@ -84,11 +84,11 @@ def test_one_number_outside_is_enough_and_one_open_keeps_it_open() -> None:
 def test_what_is_not_there_is_not_run_and_says_why() -> None:
     none = judge_claim(claim((gain(),)), findings_of(students({("smat", 20): HIGH})), 0)
     assert none.verdict == "not run"
-    assert none.why == "Texts, no explanations, 20 examples: 0 of 5 students have a value, and 3 are needed."
+    assert none.why == "Texts, no explanations, 20 examples: 0 of 5 students have a value; 3 are needed."
     few = students({("smat", 20): HIGH, ("none", 20): (0.7, 0.7, None, None, None)})
     few = dataclasses.replace(few, failed={StudentRun("none", 20, 2): "the loss is no number."})
     why = judge_claim(claim((gain(),)), findings_of(few), 0).why
-    assert why.endswith("2 of 5 students have a value, and 3 are needed. the loss is no number.")
+    assert why.endswith("2 of 5 students have a value; 3 are needed. the loss is no number.")
     gone = judge_claim(claim((gain(),)), findings_of("model: unknown name 'teacher'."), 0)
     assert (gone.verdict, gone.why) == ("not run", "Texts: model: unknown name 'teacher'.")
 

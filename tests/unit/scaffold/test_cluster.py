@@ -89,5 +89,5 @@ def test_what_fails_on_a_worker_is_tried_here_and_its_reason_told(
 def test_an_unknown_executor_and_an_address_without_ray_are_refused(plan: ScaffoldPlan) -> None:
     with pytest.raises(UsageError, match=r"executor: unknown name 'rai'. Did you mean 'ray'\?"):
         scaffold(plan, executor="rai")
-    with pytest.raises(UsageError, match="address: belongs to executor ray, got local"):
+    with pytest.raises(UsageError, match="address: only applies to executor ray, got local"):
         scaffold(plan, address="10.0.0.1:6379")

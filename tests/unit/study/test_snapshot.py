@@ -164,7 +164,9 @@ def test_a_filter_takes_what_meets_all_of_it(judged: str, most_words: int | None
 
 def test_classes_that_are_not_the_models_cannot_be_judged(tmp_path: Path) -> None:
     items = ItemChoice("filter", 3, judged="wrong")
-    with pytest.raises(UsageError, match=r"items.judged: .*\(fox, hen\) are not .*\(cat, dog, eel\).* Choose 'any'"):
+    with pytest.raises(
+        UsageError, match=r"items.judged: .*\(fox, hen\) do not match .*\(cat, dog, eel\).* Choose 'any'"
+    ):
         select_items(check_design(image_design(tmp_path, names=("fox", "hen"), items=items)))
 
 

@@ -185,7 +185,7 @@ def edit(folder: str, name: str, **changes: object) -> None:
 def test_a_model_without_a_processor_is_reported(saved: Save) -> None:
     folder = saved()
     (Path(folder) / "preprocessor_config.json").unlink()
-    with pytest.raises(ExegesisError, match=r"no preprocessor_config\.json in its folder, so how it reads pictures is"):
+    with pytest.raises(ExegesisError, match=r"no preprocessor_config\.json in its folder, so its preprocessing is"):
         load_image_model(folder)
 
 
@@ -198,13 +198,17 @@ def test_a_model_without_a_processor_is_reported(saved: Save) -> None:
             r"reads 24 x 24 .* gives 24 x 20\. Correct",
         ),
         ("preprocessor_config.json", {"size": {"shortest_edge": 24}}, r"reads 24 x 24 pixels, .* gives 36 x 24"),
-        ("preprocessor_config.json", {"resample": 77}, r"makes no sense \(ValueError: .*resample: must be one of"),
-        ("preprocessor_config.json", {"image_mean": [0.5]}, r"makes no sense .*must be three numbers"),
-        ("preprocessor_config.json", {"size": "large"}, r"makes no sense"),
-        ("config.json", {"model_type": "bert"}, r"its type 'bert' reads no pictures here\. Supported: ViT, DeiT"),
+        ("preprocessor_config.json", {"resample": 77}, r"is invalid \(ValueError: .*resample: must be one of"),
+        ("preprocessor_config.json", {"image_mean": [0.5]}, r"is invalid .*must be three numbers"),
+        ("preprocessor_config.json", {"size": "large"}, r"is invalid"),
+        (
+            "config.json",
+            {"model_type": "bert"},
+            r"its type 'bert' is not a supported image model\. Supported: ViT, DeiT",
+        ),
         ("config.json", {"architectures": ["ViTModel"]}, r"no classifier\. Its architecture is ViTModel; it must be"),
         ("config.json", {"architectures": None}, r"no classifier\. Its architecture is not stated"),
-        ("config.json", {"hidden_size": 32}, r"its weights do not fit its config\.json"),
+        ("config.json", {"hidden_size": 32}, r"its weights do not match its config\.json"),
         ("config.json", {"num_hidden_layers": 4}, r"its weights are incomplete \(vit\.layers\.3"),
     ],
 )

@@ -164,7 +164,7 @@ def test_errors_are_those_of_loading(
 def test_a_missing_processor_and_an_unknown_model_are_reported(tmp_path: Path) -> None:
     folder = save_vit(tmp_path / "vit")
     (folder / "preprocessor_config.json").unlink()
-    with pytest.raises(ExegesisError, match=r"no preprocessor_config\.json in its folder, so how it reads pictures is"):
+    with pytest.raises(ExegesisError, match=r"no preprocessor_config\.json in its folder, so its preprocessing is"):
         read_view(str(folder))
     with pytest.raises(UsageError, match="unknown name 'scenes'"):
         read_view("scenes")
@@ -174,7 +174,7 @@ def test_a_missing_processor_and_an_unknown_model_are_reported(tmp_path: Path) -
 def test_a_config_without_sense_is_reported(changes: dict[str, Any], tmp_path: Path) -> None:
     folder = save_vit(tmp_path / "vit")
     edit(folder, "config.json", **changes)
-    with pytest.raises(ExegesisError, match=r"its config\.json makes no sense \(.*\)\. Download or save it again"):
+    with pytest.raises(ExegesisError, match=r"its config\.json is invalid \(.*\)\. Download or save it again"):
         read_view(str(folder))
 
 
@@ -183,7 +183,7 @@ def test_a_gap_in_the_labels_is_reported_alike_with_the_weights(tmp_path: Path) 
     edit(folder, "config.json", id2label={"0": "cat", "1": "dog", "7": "eel"})
     messages = []
     for read in (read_view, load_image_model):
-        with pytest.raises(ExegesisError, match=r"its config\.json makes no sense \(KeyError: '2'\)\.") as caught:
+        with pytest.raises(ExegesisError, match=r"its config\.json is invalid \(KeyError: '2'\)\.") as caught:
             read(str(folder))
         messages.append(str(caught.value))
     assert messages[0] == messages[1]
