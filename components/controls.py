@@ -14,6 +14,8 @@ from collections.abc import Callable, Mapping
 from typing import Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
+from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from components.links import MOST_SEED, Query, non_default_params
@@ -98,6 +100,15 @@ def forget_changes() -> None:
     """Forget what was set: the browser has caught up, or shows another link."""
     for name in (SET, SENT):
         st.session_state.pop(name, None)
+
+
+def options_button(key: str, line: DeltaGenerator) -> PopoverContainer:
+    """Draw the button that opens the rare controls. They are to be drawn only while it is `open`.
+
+    For controls in a closed popover the browser keeps sending the values that they had when it was last open, which
+    would undo those that Python has set since, as for another run of the list or a link.
+    """
+    return line.popover("Options", key=key, icon=":material/tune:", on_change="rerun")
 
 
 def seed_input(key: Key, width: int) -> None:

@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from html import escape
 
 import streamlit as st
+from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 
 from components.controls import (
     PERSIST,
@@ -142,18 +144,24 @@ def all_methods(
     usual: Sequence[str],
     prefix: str,
     models: Sequence[str] = (),
-    on_open: Callable[[], None] | None = None,
 ) -> None:
-    """Draw a button that opens the list of all methods.
+    """Draw a button that opens the list of all methods, and closes the popover of the rare controls that it is in.
 
     `usual`: the methods of the preset "Default". `models`: the explained models; the list says why a method does not
-    work on one of them. `on_open`: the button's callback.
+    work on one of them.
     """
-    if st.button("All methods and parameters", key=f"{prefix}all", on_click=on_open):
+    # An open popover would cover the list, which is a dialog.
+    close = partial(st.session_state.__setitem__, f"{prefix}options", False)
+    if st.button("All methods and parameters", key=f"{prefix}all", on_click=close):
         _choose(prefix, st.session_state[f"{prefix}methods"])
         for trait in TRAITS:
             st.session_state[f"{prefix}filter.{trait}"] = ANY
         _open(methods, usual, prefix, [model.strip() for model in models if model.strip()])
+
+
+def shows_options(options: PopoverContainer, prefix: str) -> bool:
+    """Whether to draw the rare controls: while their popover is open, and when its list of all methods opens."""
+    return bool(options.open or st.session_state.get(f"{prefix}all"))
 
 
 def picker_body(methods: Methods, usual: Sequence[str], prefix: str, models: Sequence[str] = ()) -> None:

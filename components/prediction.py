@@ -54,7 +54,7 @@ def prediction_area(
 
     `request`: of `PROBE` and the predicted class. `target`: the class to explain, by its label or number. `key`: that
     of its control. `kind`: the noun for the input. `most`: the number of bars. `control_place`: takes the control,
-    which otherwise is beside the bars.
+    which is not drawn if it is omitted.
     """
     probe = _probe(request, kind)
     return probe if probe is not None and _draw_prediction(probe, target, key, most, control_place) else None
@@ -111,10 +111,10 @@ def _draw_prediction(
 ) -> bool:
     """Draw the bars and the control; return whether the class to explain is one of the model's."""
     prediction, target = probe.prediction, target_index(probe.prediction, chosen)
-    bars, place = st.columns(2, vertical_alignment="center") if control_place is None else (st, control_place)
-    with place:
-        class_control(prediction, chosen, key)
-    bars.html(prediction_html(prediction, prediction.index if target is None else target, most=most))
+    if control_place is not None:
+        with control_place:
+            class_control(prediction, chosen, key)
+    st.html(prediction_html(prediction, prediction.index if target is None else target, most=most))
     for note in probe.notes:
         show_note(note)
     if target is None:

@@ -417,8 +417,23 @@ class PageSession:
 
     def clear(self) -> None:
         """Remove the values of all controls."""
-        for name in [name for name in st.session_state if str(name).startswith((self.widgets, self.selection.widgets))]:
-            del st.session_state[name]
+        self._keep(())
+
+    def replace(self, values: Mapping[str, object]) -> None:
+        """Show other values, in a callback; controls without one start anew.
+
+        A choice made before the browser has them sends the old ones, so each value is recorded: see `set_control`.
+        """
+        self._keep({self.key(name) for name in values})
+        for name, new in values.items():
+            self.put(name, new)
+
+    def _keep(self, keys: Collection[str]) -> None:
+        """Remove the values of all controls but these."""
+        own = [name for name in st.session_state if str(name).startswith((self.widgets, self.selection.widgets))]
+        for name in own:
+            if name not in keys:
+                del st.session_state[name]
 
     def _with_selection(self, link: Query, focus: Query) -> Query:
         """The link of this page with the selection of another page."""

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import streamlit as st
+
 from components.attention import state as attention_session
 from components.attention.page import attention_panel
 from components.compute import warm_up
+from components.controls import options_button
 from components.errors import show_error
 from components.inputs.choices import CHOICES
 from components.navigation import ATTENTION, guard, heading
@@ -17,7 +20,9 @@ use_styles()
 heading(ATTENTION)
 
 kind = attention_session.chosen_kind()
-attention_session.kind_switch()
+line = st.container(horizontal=True, gap="small", vertical_alignment="center")
+with line:
+    attention_session.kind_switch()
 methods = all_explainers(kind)
 models = list_models(kind)
 loaded, opened, problems = attention_session.load(kind, models, methods)
@@ -25,7 +30,11 @@ for sentence in problems:
     show_error(sentence)
 
 CHOICES[kind].draw(models, opened)
+options = options_button(attention_session.key(kind, "options"), line)
+if options.open:
+    with options:
+        CHOICES[kind].draw_options(opened)
 state = attention_session.from_widgets(loaded, opened)
 attention_session.save(state, loaded)
-attention_panel(state)
+attention_panel(state, options)
 warm_up()  # last: see components/compute.py

@@ -37,8 +37,7 @@ if errors:
 example_controls(source, line, loaded.columns)
 state = compare_state.from_widgets(loaded, source)
 column_controls(state, methods, models)
-with line:
-    view_controls(state)
+view_controls(state, source, line)
 compare_state.save(state, loaded)
 
 verdict = st.container()

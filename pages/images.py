@@ -48,9 +48,8 @@ for note in notes:
     show_error(note)
 
 with st.container(gap="xsmall"):
-    row = draw_focus_controls(models, opened, with_split=False)
-    with row:
-        class_place = draw_options(methods, opened)
+    row = draw_focus_controls(models, opened)
+    class_place = draw_options(methods, opened, row)
     draw_picture_list(opened, key)
     left, answer = st.columns([3, 2])
     with left:

@@ -47,10 +47,9 @@ for note in notes:
 
 with st.container(gap="xsmall"):
     row = draw_focus_controls(models, opened)
-    with row:
-        class_place = draw_options(methods, opened)
+    class_place = draw_options(methods, opened, row)
     draw_text_list(opened, key)
-    draw_text_fields(with_switch=False)
+    draw_text_fields()
     chosen_methods(methods, WIDGETS, labeled=False)
     state = read_controls(loaded, methods, opened)
     save_state(state, loaded)

@@ -41,7 +41,7 @@ from components.adversarial.state import (
     widget_settings,
     write,
 )
-from components.controls import PERSIST
+from components.controls import PERSIST, options_button
 from components.experiment.controls import models_control
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
@@ -153,26 +153,27 @@ def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explaine
         )  # fmt: skip
     if isinstance(opened, OpenTexts):
         row = text_choice.draw_focus_controls(models, opened)
-        text_choice.draw_text_fields(with_switch=False)
+        text_choice.draw_text_fields()
     else:
-        row = picture_focus_controls.draw_focus_controls(models, opened, with_split=False)
-    with row:
-        _options(kind, methods, opened)
+        row = picture_focus_controls.draw_focus_controls(models, opened)
+    options = options_button(key(kind, "options"), row)
+    if options.open:
+        with options:
+            _options(kind, methods, opened)
     return st.empty()
 
 
 def _options(kind: str, methods: Mapping[str, Explainer], opened: Opened) -> None:
-    """A button that opens the rare controls."""
-    with st.popover("Options", key=key(kind, "more")):
-        if isinstance(opened, OpenPictures):
-            picture_focus_controls.draw_split_control(opened)
-        st.segmented_control(
-            "Objective", CHOICES, key=key(kind, "objective"), required=True, help=OBJECTIVE_HELP, persist_state=PERSIST,
-            format_func=lambda one: OBJECTIVE_TITLES.get(one, BOTH.capitalize()),
-        )  # fmt: skip
-        _strength_controls(kind)
-        _path_controls(kind, methods)
-        _view_controls(kind, methods)
+    """The rare controls."""
+    if isinstance(opened, OpenPictures):
+        picture_focus_controls.draw_split_control(opened)
+    st.segmented_control(
+        "Objective", CHOICES, key=key(kind, "objective"), required=True, help=OBJECTIVE_HELP, persist_state=PERSIST,
+        format_func=lambda one: OBJECTIVE_TITLES.get(one, BOTH.capitalize()),
+    )  # fmt: skip
+    _strength_controls(kind)
+    _path_controls(kind, methods)
+    _view_controls(kind, methods)
 
 
 def _strength_controls(kind: str) -> None:
@@ -255,20 +256,24 @@ def _name(kind: str, name: str) -> str:
 
 def experiment_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
     """The controls of attacks on many examples."""
-    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+    line = st.container(horizontal=True, gap="small", vertical_alignment="bottom")
+    with line:
         st.pills(
             "Attacked methods", [id for id in METHODS if id in methods], selection_mode="multi", persist_state=PERSIST,
             key=key(kind, f"{MANY}methods"), format_func=lambda id: methods[id].title,
         )  # fmt: skip
-        with st.popover("Options", key=key(kind, f"{MANY}more")):
-            st.number_input(
-                "Examples", 1, MOST_EXAMPLES, key=key(kind, f"{MANY}examples"), step=1, persist_state=PERSIST,
-                help="Number of random examples; all examples if the data set has fewer.",
-            )  # fmt: skip
-            models_control(kind, key(kind, f"{MANY}models"))
-            st.caption("Leave empty to use the model above.")
-            st.multiselect(
-                "Other methods to measure", list(methods), key=key(kind, f"{MANY}transfer"), persist_state=PERSIST,
-                format_func=lambda id: methods[id].title if id in methods else id, help=TRANSFER_HELP,
-                placeholder="No method",
-            )  # fmt: skip
+    options = options_button(key(kind, f"{MANY}options"), line)
+    if not options.open:
+        return
+    with options:
+        st.number_input(
+            "Examples", 1, MOST_EXAMPLES, key=key(kind, f"{MANY}examples"), step=1, persist_state=PERSIST,
+            help="Number of random examples; all examples if the data set has fewer.",
+        )  # fmt: skip
+        models_control(kind, key(kind, f"{MANY}models"))
+        st.caption("Leave empty to use the model above.")
+        st.multiselect(
+            "Other methods to measure", list(methods), key=key(kind, f"{MANY}transfer"), persist_state=PERSIST,
+            format_func=lambda id: methods[id].title if id in methods else id, help=TRANSFER_HELP,
+            placeholder="No method",
+        )  # fmt: skip

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import streamlit as st
+from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 
 from components.attention.export import (
     HeadsExport,
@@ -109,14 +110,15 @@ ALL_HELP = (
 )
 
 
-def attention_panel(state: AttentionState) -> None:
-    """Everything below the choice of model and input."""
+def attention_panel(state: AttentionState, options: PopoverContainer) -> None:
+    """Everything below the choice of model and input. `options`: the popover of the rare controls."""
     if missing := describe_missing_input(state):
         st.info(missing)
     if missing or state.input is None:  # the controls of pictures have said why there is none
         return
     target, probe = key(state.kind, "target"), replace(state.request(PROBE), target=None)
-    if prediction_area(probe, state.target, target, CHOICES[state.kind].noun, MAX_CLASSES) is None:
+    place = options.container() if options.open else None
+    if prediction_area(probe, state.target, target, CHOICES[state.kind].noun, MAX_CLASSES, place) is None:
         _fit_to_cached_prediction(state, probe)
         restore_button(state)
         return
@@ -126,6 +128,9 @@ def attention_panel(state: AttentionState) -> None:
     fit_to_reading(state, reading)
     answer = st.empty()
     board_controls(state, reading)
+    if options.open:
+        with options:
+            _view_controls(state.kind, reading)
     place, pending = st.empty(), is_pending(state)
     scores = None if pending else await_scores(state, reading, place)
     if scores is not None:
@@ -149,7 +154,7 @@ def describe_missing_input(state: AttentionState) -> str:
     if not state.input.text.strip():
         return "Type a text above, or pick an example, to see what the heads attend to."
     if state.input.text_pair is not None and not state.input.text_pair.strip():
-        return "Type the second text, or switch it off."
+        return "Type the second text, or turn it off in Options."
     return ""
 
 
@@ -181,7 +186,7 @@ def board_panel(state: AttentionState, reading: HeadReading, scores: HeadScoreMa
 def board_controls(state: AttentionState, reading: HeadReading) -> None:
     """The score, the map of each head, the detail, and what is drawn of them."""
     kind = state.kind
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key(kind, "options")):
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key(kind, "board_row")):
         st.selectbox(
             "Color heads by",
             SCORE_NAMES,
@@ -205,8 +210,6 @@ def board_controls(state: AttentionState, reading: HeadReading) -> None:
             format_func=DETAIL_TITLES.__getitem__,
             persist_state=PERSIST,
         )
-        with st.popover("Options", key=key(kind, "view")):
-            _view_controls(kind, reading)
 
 
 def _view_controls(kind: str, reading: HeadReading) -> None:

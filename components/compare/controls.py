@@ -24,10 +24,19 @@ from components.compare.state import (
     put_columns,
     remembered_labels,
 )
-from components.controls import PERSIST, changed_parameters, gamma_slider, has_parameters, parameter_widgets, seed_input
+from components.controls import (
+    PERSIST,
+    changed_parameters,
+    gamma_slider,
+    has_parameters,
+    options_button,
+    parameter_widgets,
+    seed_input,
+)
 from components.errors import escape_label
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
+from components.inputs.choices import CHOICES
 from components.inputs.datasets import OpenTexts
 from components.inputs.labels import model_label, sort_by_task
 from components.prediction import PREDICTED, PROBE
@@ -208,10 +217,14 @@ def _put_pairs(state: CompareState, columns: Sequence[ModelMethodPair]) -> None:
         pin(state.kind, columns[state.pinned] if changed else None)
 
 
-def view_controls(state: CompareState) -> None:
-    """The class that is explained, and how maps are shown."""
+def view_controls(state: CompareState, source: OpenDataSet, line: DeltaGenerator) -> None:
+    """The rare controls: of the data set, the class that is explained, and how maps are shown."""
     kind = state.kind
-    with st.popover("Options", key=key(kind, "view"), icon=":material/tune:"):
+    options = options_button(key(kind, "options"), line)
+    if not options.open:
+        return
+    with options:
+        CHOICES[kind].draw_options(source)
         _class_control(state, remembered_labels(kind))
         _choice(kind, "Show", "shown", SHOWN, SHOWN_TITLES, SHOWN_HELP)
         if kind == "text":

@@ -101,7 +101,7 @@ def _missing_input(state: CompareState) -> str:
     if texts and not str(texts[0]).strip():
         return "Type a text above or choose an example to compare its maps."
     if any(text is not None and not text.strip() for text in texts[1:]):
-        return "Type the second text, or switch it off."
+        return "Type the second text, or turn it off in Options."
     return ""
 
 

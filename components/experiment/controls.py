@@ -8,12 +8,13 @@ from typing import TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
+from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 
 from components.controls import PERSIST, option_widget
 from components.errors import show_error
 from components.experiment.state import ExperimentSession, ExperimentState, Methods
 from components.inputs.labels import dataset_label, model_label, sort_by_task
-from components.method_picker import all_methods, chosen_methods
+from components.method_picker import all_methods, chosen_methods, shows_options
 from engine.data.sources import list_datasets
 from engine.experiments.options import Option, is_wide, page_options
 from engine.input_kinds import list_models
@@ -30,8 +31,8 @@ Places = Mapping[str, DeltaGenerator]
 Value = TypeVar("Value", int, str)
 
 
-def plan_controls(session: ExperimentSession, kind: str, methods: Methods, options: DeltaGenerator) -> Places:
-    """Draw the controls of the plan. Returns the places for errors. `options`: takes the rare ones."""
+def plan_controls(session: ExperimentSession, kind: str, methods: Methods, options: PopoverContainer) -> Places:
+    """Draw the controls of the plan. Returns the places for errors. `options`: the popover of the rare ones."""
     known = page_options(session.experiment.plan)
     first = ("models", "dataset", "methods")
     by_place: dict[str, list[Option]] = {"top": [], "line": [], "more": []}
@@ -52,9 +53,10 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods, optio
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             for one in by_place["line"]:
                 _pills(session, kind, one)
-    with options:
-        _method_sets(session, kind, methods)
-        _more(session, kind, by_place["more"])
+    if shows_options(options, session.key(kind, "")):
+        with options:
+            _method_sets(session, kind, methods)
+            _more(session, kind, by_place["more"])
     return {"model": model.empty(), "data": data.empty(), "other": st.empty()}
 
 
@@ -151,8 +153,7 @@ def view_select(
     help: str | None = None,
 ) -> Value:  # fmt: skip
     """Draw a select box for a field of the view; the first choice where the field holds none of them."""
-    held = getattr(state.view, name)
-    now = held if held in known else next(iter(known))
+    now = chosen_of(state, name, known)
     widget = session.key(state.kind, f"view.{name}")
     st.session_state[widget] = now
     st.selectbox(
@@ -160,6 +161,12 @@ def view_select(
         on_change=partial(_take, session, state.kind, name, widget),
     )  # fmt: skip
     return now
+
+
+def chosen_of(state: ExperimentState, name: str, known: Iterable[Value]) -> Value:
+    """The value of a field of the view; the first choice where it holds none of them."""
+    held = getattr(state.view, name)
+    return held if held in known else next(iter(known))
 
 
 def view_pills(

@@ -10,9 +10,10 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
+from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 
 from components.compute import warm_up
+from components.controls import options_button
 from components.errors import describe_error, escape_label, show_error
 from components.experiment.controls import Places, plan_controls, say_beside
 from components.experiment.runs import PlanStatus, error_of, recent_area, status_of, work_area
@@ -31,8 +32,8 @@ from engine.registry import all_explainers
 TYPES = {"csv": "text/csv", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
 TITLES = {"csv": "CSV", "json": "JSON", "parquet": "Parquet"}
 ROWS_HELP = "One row per value: the output of `exegesis {} --out`."
-Results = Callable[[ExperimentState, PlanStatus, Methods, DeltaGenerator], None]
-"""Draws the results; the last argument is the container of the Options popover."""
+Results = Callable[[ExperimentState, PlanStatus, Methods, PopoverContainer], None]
+"""Draws the results; the last argument is the Options popover: see `options_button`."""
 Preview = Callable[[Any, PlanStatus, Methods], None]
 
 
@@ -87,7 +88,7 @@ def experiment_page(page: ExperimentPage) -> None:
     loaded, wrong = session.load(kind, methods)
     for one in wrong:
         show_error(one)
-    options = line.popover("Options", key=session.key(kind, "more"), icon=":material/tune:")
+    options = options_button(session.key(kind, "options"), line)
     state = session.from_widgets(loaded, methods)
     box = st.container()
     if page.summary is not None:
@@ -112,7 +113,7 @@ def experiment_page(page: ExperimentPage) -> None:
 
 
 def _results(
-    page: ExperimentPage, state: ExperimentState, plan: Any, methods: Methods, places: Places, options: DeltaGenerator
+    page: ExperimentPage, state: ExperimentState, plan: Any, methods: Methods, places: Places, options: PopoverContainer
 ) -> None:  # fmt: skip
     if wrong := error_of(plan):
         say_beside(places, wrong)

@@ -172,7 +172,7 @@ class ExperimentSession:
         session = self.sessions[kind]
         link, fresh = session.follow()
         state, wrong = read_state(self.experiment, self.view, kind, link, methods)
-        self._fill(state)
+        session.fill(self._values(state))
         said = session.tell(wrong, fresh)
         if fresh and wrong:
             session.correct(write_state(state), [])  # an invalid value is not passed on
@@ -198,13 +198,14 @@ class ExperimentSession:
 
     def turn_to(self, state: ExperimentState) -> None:
         """Switch to another plan (in a callback)."""
-        self.sessions[state.kind].clear()
-        self._fill(state)
+        self.sessions[state.kind].replace(self._values(state))
         st.session_state[self.input_kind.switched] = state.kind
 
-    def _fill(self, state: ExperimentState) -> None:
-        session = self.sessions[state.kind]
-        session.fill(state.texts)
-        session.fill(control_values("", state.plan, page_options(self.experiment.plan)))
-        session.fill(control_values(VIEW, state.view))
-        session.fill({f"{id}.{name}": value for id, own in state.plan.params.items() for name, value in own.items()})
+    def _values(self, state: ExperimentState) -> dict[str, object]:
+        """The values of the controls that show this state."""
+        return {
+            **control_values("", state.plan, page_options(self.experiment.plan)),
+            **state.texts,
+            **control_values(VIEW, state.view),
+            **{f"{id}.{name}": value for id, own in state.plan.params.items() for name, value in own.items()},
+        }

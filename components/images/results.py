@@ -132,7 +132,7 @@ def _row_html(name: str, scores: TruthScores, game: str) -> str:
     return f"<tr><th>{escape(name)}</th>{numbers}</tr>"
 
 
-def draw_prediction(state: PictureState, control_place: DeltaGenerator) -> Explanation | None:
+def draw_prediction(state: PictureState, control_place: DeltaGenerator | None) -> Explanation | None:
     """Draw the prediction as bars, and in its place the choice of the class; None after saying why there is none."""
     if state.picture is None:  # its controls have said why
         return None

@@ -23,6 +23,7 @@ class InputChoice:
 
     `noun`: the input. `open`: the data set that controls or link name. `from_link` and `to_link`: the focus in a link;
     `is_other`: whether the link was made of another input. `fill`, `controls` and `draw`: the focus in the controls.
+    `draw_options`: the rare controls of an open data set.
     """
 
     noun: str
@@ -34,6 +35,7 @@ class InputChoice:
     fill: Callable[[Any, Any], None]
     controls: Callable[[Any], Any]
     draw: Callable[[list[str], Any], object]
+    draw_options: Callable[[Any], None]
 
 
 def _draw_text(models: list[str], opened: OpenTexts) -> None:
@@ -52,6 +54,7 @@ CHOICES: Mapping[str, InputChoice] = {
         fill=text_choice.fill_controls,
         controls=text_choice.read_controls,
         draw=_draw_text,
+        draw_options=lambda _: text_choice.draw_pair_switch(),
     ),
     "image": InputChoice(
         noun="picture",
@@ -63,6 +66,7 @@ CHOICES: Mapping[str, InputChoice] = {
         fill=picture_choice.fill_controls,
         controls=picture_choice.read_controls,
         draw=picture_choice.draw_focus_controls,
+        draw_options=picture_choice.draw_split_control,
     ),
 }
 """By the kind of input, the default first."""

@@ -271,17 +271,14 @@ def show(opened: OpenPictures, index: int) -> None:
         LOOKING.put(name, new)
 
 
-def draw_focus_controls(models: Collection[str], opened: OpenPictures, with_split: bool = True) -> DeltaGenerator:
-    """Draw the choice of the model and of a picture: an example of a picture set, or a picture of one's own.
-
-    `with_split`: and that of the split. Returns the row.
-    """
+def draw_focus_controls(models: Collection[str], opened: OpenPictures) -> DeltaGenerator:
+    """Draw the choice of the model and of a picture, an example of a picture set or one's own. Returns the row."""
     chosen = str(value("model") or "").strip()
     misfits = [] if opened.error else find_misfits(dict.fromkeys([*models, chosen]), opened.name, opened.data)
     row = _row()
     with row:
         LOOKING.model_control(models, misfits)
-        _draw_dataset_controls(opened, with_split)
+        _draw_dataset_controls(opened)
         _draw_place_controls(opened)
     if chosen in misfits and value("source") != OWN:
         _offer_fitting(chosen, opened, better_model(list(models), chosen, opened))
@@ -349,10 +346,8 @@ def _row() -> DeltaGenerator:
     return st.container(horizontal=True, gap="small", vertical_alignment="bottom", key=key("row"))
 
 
-def _draw_dataset_controls(opened: OpenPictures, with_split: bool = True) -> None:
+def _draw_dataset_controls(opened: OpenPictures) -> None:
     LOOKING.data_control(list_datasets("image"), DATA_HELP, _take_dataset)
-    if with_split:
-        draw_split_control(opened)
     if registered_name(opened.name) == MARKED and not opened.error:
         LOOKING.put("strength", _read_marked_params(opened.name).strength)
         st.number_input(

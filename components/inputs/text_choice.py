@@ -191,14 +191,12 @@ def draw_pair_switch() -> None:
     st.toggle("Second text, for models that read pairs", key=key("has_pair"), persist_state=PERSIST)
 
 
-def draw_text_fields(with_switch: bool = True) -> None:
-    """Draw the text that is read, and a second one for models of pairs. `with_switch`: and its switch."""
+def draw_text_fields() -> None:
+    """Draw the text that is read, and a second one for models of pairs."""
     st.text_area(
         "Text", key=key("text"), height=68, label_visibility="collapsed", persist_state=PERSIST,
         placeholder="Type a text, or pick an example above.",
     )  # fmt: skip
-    if with_switch:
-        draw_pair_switch()
     if value("has_pair"):
         st.text_area("Second text", key=key("pair"), height=68, persist_state=PERSIST)
 

@@ -8,9 +8,10 @@ from html import escape
 
 import numpy as np
 import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
+from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 
 from components.errors import describe_error, show_error, show_note
+from components.experiment.controls import chosen_of
 from components.experiment.runs import CachedResults, Ended, PlanStatus, ended_of, spec_of
 from components.experiment.state import ExperimentState, Methods
 from components.job_panel import JobPanel
@@ -53,9 +54,10 @@ ENDS = {
 
 
 def stage_maps_area(
-    state: ExperimentState, status: PlanStatus, models: Sequence[DrawnModel], methods: Methods, options: DeltaGenerator
+    state: ExperimentState, status: PlanStatus, models: Sequence[DrawnModel], methods: Methods,
+    options: PopoverContainer,
 ) -> None:  # fmt: skip
-    """Draw the controls and the maps. `options`: the container of the rare controls."""
+    """Draw the controls and the maps. `options`: the popover of the rare controls."""
     st.subheader("One example, stage by stage", anchor=False)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         drawn = _model(state, models)
@@ -63,10 +65,12 @@ def stage_maps_area(
         way = choose(state, "Mode", "way", {mode: MODE_TITLES[mode] for mode in results.plan.modes})
         stages = [stage for stage in found.stages if stage.mode == way]
         wanted = choose(state, "Stage", "stage", {0: ALL} | {one.number: stage_title(one) for one in stages})
-        with options, st.container(horizontal=True, gap="small"):
-            order, by = _order(state, found, methods)
-            draw = choose(state, "Randomization", "draw", {n + 1: f"Seed {s}" for n, s in enumerate(found.seeds)})
-            choose(state, "Map colors", "scale", SCALES)
+        draws = {n + 1: f"Seed {s}" for n, s in enumerate(found.seeds)}
+        order, draw = chosen_of(state, "order", ORDERS), chosen_of(state, "draw", draws)
+        by = chosen_of(state, "by", found.methods)
+        if options.open:
+            with options, st.container(horizontal=True, gap="small"):
+                _draw_options(state, found, methods, draws)
         if not found.examples:
             show_note("No maps: no example could be explained. The reasons are listed below.")
             return
@@ -92,12 +96,14 @@ def _model(state: ExperimentState, models: Sequence[DrawnModel]) -> DrawnModel:
     return by_name[choose(state, "Model", "of", {name: name for name in by_name})]
 
 
-def _order(state: ExperimentState, found: ModelRandomization, methods: Methods) -> tuple[str, str]:
-    """Draw the order of the examples. Returns it with the method that it depends on."""
-    order, by = choose(state, "Order of examples", "order", ORDERS), found.methods[0]
-    if order != "index":
-        by = choose(state, "Changed by", "by", {id: methods[id].title if id in methods else id for id in found.methods})
-    return order, by
+def _draw_options(
+    state: ExperimentState, found: ModelRandomization, methods: Methods, draws: Mapping[int, str]
+) -> None:  # fmt: skip
+    """Draw the order of the examples, the method that it depends on, the randomization and the colors."""
+    if choose(state, "Order of examples", "order", ORDERS) != "index":
+        choose(state, "Changed by", "by", {id: methods[id].title if id in methods else id for id in found.methods})
+    choose(state, "Randomization", "draw", draws)
+    choose(state, "Map colors", "scale", SCALES)
 
 
 def _example(state: ExperimentState, drawn: DrawnModel, changes: np.ndarray, order: str) -> int:

@@ -6,10 +6,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
+from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 
 from cache import key_for
 from components.controls import PERSIST
-from components.experiment.controls import Value, view_pills, view_select
+from components.experiment.controls import Value, chosen_of, view_pills, view_select
 from components.experiment.runs import CachedResults, Run, ended_of, results_of
 from components.experiment.state import VIEW, ExperimentSession, ExperimentState
 from components.links import MOST_PLACE
@@ -97,19 +98,27 @@ def measure_control(kind: str) -> None:
 
 def chart_options(
     state: ExperimentState, names: Sequence[str], company: Sequence[str], titles: Mapping[str, str],
-    offered: Mapping[str, str],
+    offered: Mapping[str, str], options: PopoverContainer,
 ) -> str:  # fmt: skip
-    """Draw the rare controls of the charts.
+    """Draw the rare controls of the charts into their popover.
 
     `names`: of the models; `company`: the methods; `offered`: other runs by their marks. Returns the method that has a
     line for each model; empty if each method has a line.
     """
-    lines = ""
-    if len(names) > 1:
-        known = {"": METHOD_LINES} | {id: f"One line per model: {titles.get(id, id)}" for id in company}
-        lines = choose(state, "Lines", "lines", known, help=LINES_HELP)
-        if not lines:
-            choose(state, "Models drawn", "model", {"": EVERY} | {name: name for name in names})
+    known = {"": METHOD_LINES} | {id: f"One line per model: {titles.get(id, id)}" for id in company}
+    lines = chosen_of(state, "lines", known) if len(names) > 1 else ""
+    if options.open:
+        with options:
+            _draw_chart_options(state, names, company, titles, offered, known)
+    return lines
+
+
+def _draw_chart_options(
+    state: ExperimentState, names: Sequence[str], company: Sequence[str], titles: Mapping[str, str],
+    offered: Mapping[str, str], known: Mapping[str, str],
+) -> None:  # fmt: skip
+    if len(names) > 1 and not choose(state, "Lines", "lines", known, help=LINES_HELP):
+        choose(state, "Models drawn", "model", {"": EVERY} | {name: name for name in names})
     view_pills(SESSION, state, "Methods drawn", "only", {id: titles.get(id, id) for id in company}, popover=False)
     widget = SESSION.key(state.kind, "view.beside")
     st.session_state[widget] = [mark for mark in state.view.beside if mark in offered]
@@ -119,7 +128,6 @@ def chart_options(
         placeholder="Other finished runs" if offered else NONE_TO_COMPARE,
         on_change=lambda: SESSION.put_view(state.kind, "beside", st.session_state[widget]),
     )  # fmt: skip
-    return lines
 
 
 def choose(

@@ -13,7 +13,7 @@ from typing import TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.controls import PERSIST, field_widgets
+from components.controls import PERSIST, field_widgets, options_button
 from components.experiment.controls import data_control
 from components.experiment.state import Apart
 from components.inputs.labels import model_label
@@ -70,7 +70,7 @@ def load(kind: str) -> tuple[ScaffoldState, list[str]]:
     session = SESSIONS[kind]
     link, fresh = session.follow()
     state, wrong = read_state(kind, link)
-    _fill(session, state)
+    session.fill(_values(state))
     errors = session.tell(wrong, fresh)
     if fresh and wrong:
         session.correct(write_state(state), [])  # wrong values of a link are not passed on
@@ -100,21 +100,17 @@ def save(state: ScaffoldState, loaded: ScaffoldState) -> None:
 
 def turn_to(state: ScaffoldState) -> None:
     """Show another plan. A callback."""
-    session = SESSIONS[state.kind]
-    session.clear()
-    _fill(session, state)
+    SESSIONS[state.kind].replace(_values(state))
     st.session_state[INPUT_KIND.switched] = state.kind
 
 
-def _fill(session: PageSession, state: ScaffoldState) -> None:
+def _values(state: ScaffoldState) -> dict[str, object]:
     recipe = dataclasses.asdict(from_mapping(Recipe, state.recipe, "recipe"))
-    session.fill(
-        {
-            **control_values("", state, FIELDS),
-            **{f"{PREFIX}{name}": value for name, value in recipe.items()},
-            **control_values(VIEW, state.view),
-        }
-    )
+    return {
+        **control_values("", state, FIELDS),
+        **{f"{PREFIX}{name}": value for name, value in recipe.items()},
+        **control_values(VIEW, state.view),
+    }
 
 
 WIDTH, WIDE, LONG = 210, 270, 22
@@ -196,10 +192,9 @@ def plan_controls(kind: str, line: DeltaGenerator) -> None:
         "Settings", SETTINGS, selection_mode="multi", key=key(kind, "settings"), persist_state=PERSIST,
         format_func=SETTING_TITLES.__getitem__, help=SETTING_HELP, label_visibility="collapsed",
     )  # fmt: skip
-    # Drawn only while open. For controls in a closed popover the browser keeps sending the values that they had when it
-    # was last open, which would undo the recipe of a link or of another plan.
-    with line.popover("Options", key=key(kind, "options"), icon=":material/tune:", on_change="rerun") as options:
-        if options.open:
+    options = options_button(key(kind, "options"), line)
+    if options.open:
+        with options:
             _options(kind)
     if line.button("Train an explainer for this model", key=key(kind, "guide"), type="tertiary"):
         open_guide(str(st.session_state[key(kind, "teacher")]))

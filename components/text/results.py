@@ -112,7 +112,7 @@ class _Line:
         self.table.lines[self.number] = body
 
 
-def draw_prediction(state: TextState, control_place: DeltaGenerator) -> Explanation | None:
+def draw_prediction(state: TextState, control_place: DeltaGenerator | None) -> Explanation | None:
     """Draw the prediction as bars, and in its place the choice of the class; None after saying why there is none."""
     if missing := _explain_missing(state):
         st.info(missing)

@@ -10,11 +10,10 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.browse.lists import draw_browse_switch
-from components.controls import PERSIST, gamma_slider, scale_choice, seed_input
+from components.controls import PERSIST, gamma_slider, options_button, scale_choice, seed_input
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts, open_texts
 from components.inputs.link import read_text, write_text
-from components.inputs.options import options_popover
 from components.inputs.text_choice import (
     TextFocus,
     draw_pair_switch,
@@ -23,6 +22,7 @@ from components.inputs.text_choice import (
     write_text_focus,
 )
 from components.links import Query, last_values, opened_option, pins_option, read_record, write_record
+from components.method_picker import all_methods, shows_options
 from components.state import PageSession, PageState, control_values, read_shared, write_shared
 from components.widgets.base import Pins, draw_pin_hint
 from components.widgets.token_map.picker import draw_token_picker, to_tokens, to_units
@@ -142,9 +142,14 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
     )
 
 
-def draw_options(methods: Mapping[str, Explainer], opened: OpenTexts) -> DeltaGenerator:
-    """Draw the popover of the rare controls. Returns the place of the choice of the explained class."""
-    with options_popover(SESSION, methods, START) as place:
+def draw_options(methods: Mapping[str, Explainer], opened: OpenTexts, line: DeltaGenerator) -> DeltaGenerator | None:
+    """Draw the popover of the rare controls. While it is open, returns the place of the explained class."""
+    options = options_button(key("options"), line)
+    if not shows_options(options, WIDGETS):
+        return None
+    with options:
+        all_methods(methods, START, WIDGETS, [str(SESSION.selection.value("model") or "")])
+        place = st.container()
         draw_browse_switch(opened.data.title or opened.name, "a table", key)
         draw_pair_switch()
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):

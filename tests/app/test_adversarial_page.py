@@ -16,6 +16,7 @@ from components.adversarial.state import engine_settings, parse_settings
 from engine.attacks.plan import AttackPlan
 from engine.attacks.saliency import PointValues, SaliencyMapper
 from engine.experiments.run import carry_out
+from tests.app.options import open_options
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.attacks.making import leaving
@@ -87,7 +88,7 @@ def test_what_does_not_count_as_fooled_is_said_in_red_with_a_sign(
 def test_the_mixture_tells_its_scales_where_it_is_chosen(model: str) -> None:
     assert "The penalty has little effect unless beta" not in said(opened(model=model, text=TEXT, steps="2"))
     page = opened(model=model, text=TEXT, steps="2", quantity="mixed", objective="constrained")
-    assert "The penalty has little effect unless beta" in said(page)
+    assert "The penalty has little effect unless beta" in said(open_options(page, key("text", "options")))
     assert page.query_params["quantity"] == "mixed"
 
 
@@ -174,7 +175,7 @@ def test_an_example_that_the_model_gets_wrong_is_attacked_and_said(model: str, t
 def test_the_path_of_integrated_gradients_is_chosen_and_counted(model: str) -> None:
     page = opened(model=model, text=TEXT, steps="2", method="integrated_gradients", points="3", start="zero")
     assert "3 points on the path: 36 forward passes" in said(page)
-    page.number_input(key=key("text", "points")).set_value(5).run()
+    open_options(page, key("text", "options")).number_input(key=key("text", "points")).set_value(5).run()
     assert "5 points on the path: 60 forward passes" in said(page)
     assert page.query_params["points"] == "5"
     assert page.query_params["start"] == "zero"
@@ -199,7 +200,7 @@ def test_means_over_examples_show_the_methods_that_it_transfers_to(model: str, t
 
 
 def test_whole_numbers_have_their_limits_and_fractions_none_above(model: str) -> None:
-    page = opened(model=model, text=TEXT)
+    page = open_options(opened(model=model, text=TEXT), key("text", "options"))
     fields = {one.label: one for one in page.number_input}
     assert {name: (fields[name].min, fields[name].max, fields[name].proto.format) for name in ("Steps", "Starts")} == {
         "Steps": (1, 100_000, "%d"),

@@ -8,6 +8,7 @@ from streamlit.testing.v1 import AppTest
 from components.attention.state import key
 from tests.alerts import errors
 from tests.app.heads_page import link_of
+from tests.app.options import open_options
 from tests.app.test_attention_page import TEXT, opened
 from tests.tiny import save_checkpoint
 
@@ -52,6 +53,7 @@ def test_what_is_not_there_is_said_once_and_leaves_the_link(name: str, model: st
 def test_what_is_there_stays_beside_what_is_not(model: str) -> None:
     page = of_text(model, layers="1,77", head="1.2", alone="on", start_layer="9", residual="0.25")
     assert len(errors(page)) == 2
+    open_options(page, key("text", "options"))
     assert list(page.multiselect(key("text", "look.layers")).value) == [1]
     held = {name: said for name, said in link_of(page).items() if name not in ("input", "model", "text", "score")}
     assert held == {"layers": "1", "head": "1.2", "alone": "on", "residual": "0.25"}
@@ -63,6 +65,7 @@ def test_after_a_correction_heads_positions_and_classes_are_chosen_as_ever(model
     for name, held in (("look.head", (1, 3)), ("look.query", 2), ("look.view", "query")):
         page.session_state[key("text", name)] = held
     page.run()
+    open_options(page, key("text", "options"))
     page.selectbox(key("text", "target")).set_value("LABEL_1").run()
     assert not errors(page)
     link = link_of(page)

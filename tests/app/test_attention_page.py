@@ -14,6 +14,7 @@ from components.inputs import text_choice
 from components.state import KINDS
 from tests.alerts import errors
 from tests.app.heads_page import SECONDS, link_of
+from tests.app.options import open_options
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.vision.tiny_vit import save_vit
@@ -48,6 +49,7 @@ def test_a_text_shows_its_prediction_and_the_controls_of_its_heads(model: str) -
     assert not page.exception
     assert not errors(page)
     assert page.selectbox(key("text", "look.score")).value == "importance"
+    open_options(page, key("text", "options"))
     assert page.multiselect(key("text", "look.layers")).options
     assert " matters most for <i>" in "".join(element.proto.body for element in page.get("html"))
 

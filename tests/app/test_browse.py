@@ -18,6 +18,7 @@ from engine.data.datasets import load
 from engine.predictions import cached_predictions, predictions
 from engine.store import result_store
 from tests.alerts import errors
+from tests.app.options import open_options
 from tests.project import ROOT
 from tests.tiny import CORPUS, save_checkpoint
 
@@ -89,6 +90,7 @@ def test_closed_it_shows_and_computes_nothing(model: str, data: str) -> None:
     page = opened(model=model, data=data, open="questions")
     assert not page.exception
     assert "examples" not in told(page)
+    open_options(page, key("options"))
     assert page.toggle(key("open.browse")).value is False
     page.toggle(key("open.browse")).set_value(True).run()
     assert "5 examples, none predicted yet." in told(page)

@@ -21,6 +21,7 @@ from components.compare.state import INPUT_KIND, key
 from engine import jobs
 from tests.alerts import errors
 from tests.app.heads_page import SECONDS, link_of
+from tests.app.options import open_options
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
@@ -110,6 +111,7 @@ def test_a_reference_tells_the_agreement_of_the_others_and_the_moves(two: list[s
     page = press(opened(two), "Pin as the reference")
     assert link_of(page)["reference"] == "A"
     assert "with A: ρ" in board(page)
+    open_options(page, key("text", "options"))
     page.segmented_control(key("text", "look.shown")).set_value("moves").run()
     assert link_of(page)["shown"] == "moves"
     shown = board(page)
@@ -139,6 +141,7 @@ def test_models_that_disagree_on_the_class_are_told(models: dict[str, str]) -> N
 
 def test_one_class_for_all_is_explained_by_its_label(two: list[str]) -> None:
     page = opened(two)
+    open_options(page, key("text", "options"))
     page.selectbox(key("text", "target")).set_value("LABEL_0").run()
     assert link_of(page)["target"] == "LABEL_0"
     assert board(page).count("explains <bdi>LABEL_0</bdi>") == 2

@@ -26,6 +26,7 @@ from engine.evaluation.strength import plans_at_strengths
 from engine.experiments.run import carry_out
 from engine.request import MAX_CHARACTERS
 from tests.alerts import errors, notes
+from tests.app.options import open_options
 from tests.app.test_kept import drawn
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -262,6 +263,7 @@ def test_the_page_keeps_what_was_chosen_through_another_page(model: str, data: s
     page = opened(**asked(model, data, seed="5"))
     page.switch_page("pages/library.py").run()
     page.switch_page(EVALUATE.file).run()
+    open_options(page, SESSION.key("text", "options"))
     assert page.number_input(SESSION.key("text", "seed")).value == 5
     assert page.multiselect(SESSION.key("text", "models")).value == [model]
 
@@ -270,19 +272,21 @@ def test_it_opens_with_an_evaluation_whose_controls_keep_what_the_link_says() ->
     page = opened(view="slices", inside="curves", point=["reviews-minilm", "lime", "comprehensiveness", "", "", ""])
     assert jobs.list_jobs() == []
     assert len([link for link in page.get("page_link") if link.proto.label == "Open on Text"]) == 10
+    open_options(page, SESSION.key("text", "options"))
     scopes = dict(drawn(page, SESSION.key("text", "")))
-    assert {"models", "look.view", "view.slice", "view.inside", "look.order", "examples.page"} <= set(scopes)
+    assert {"models", "seed", "look.view", "view.slice", "view.inside", "look.order", "examples.page"} <= set(scopes)
     assert set(scopes.values()) == {PERSIST}
 
 
 def test_pictures_have_a_session_of_their_own() -> None:
     page = opened(seed="3")
     page.segmented_control("evaluate.kind").set_value("image").run()
-    assert not page.exception
+    open_options(page, SESSION.key("image", "options"))
     assert page.number_input(SESSION.key("image", "seed")).value == 0
     assert page.multiselect(SESSION.key("image", "models")).value == ["scenes-marked-vit"]
     assert "patch" in page.selectbox(SESSION.key("image", "unit")).options[1].lower()
     page.segmented_control("evaluate.kind").set_value("text").run()
+    open_options(page, SESSION.key("text", "options"))
     assert page.number_input(SESSION.key("text", "seed")).value == 3
 
 

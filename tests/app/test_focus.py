@@ -12,6 +12,7 @@ from components.inputs.text_choice import CARRIED, TextFocus, write_text_focus
 from components.text.state import key
 from engine.data.datasets import load
 from tests.alerts import errors
+from tests.app.options import open_options
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -49,6 +50,7 @@ def test_the_page_opens_what_another_page_looked_at_and_keeps_its_own_choices(mo
     page.run()
     assert shown(page) == (model, "reviews", 8)
     assert page.text_area(text_choice.key("text")).value == load("reviews")[8].text
+    open_options(page, key("options"))
     assert page.segmented_control(key("unit")).value == "word"
     assert "pin" not in page.query_params
     assert page.query_params["method"] == "random"
@@ -94,6 +96,7 @@ def link_to(file: str, index: int) -> dict[str, str]:
 
 def test_a_data_set_that_is_not_there_is_said_until_another_is_chosen(model: str) -> None:
     page = opened(model, data="nosuch", index="3", pin="2")
+    open_options(page, key("options"))
     page.segmented_control(key("unit")).set_value("word").run()
     for one in (page, opened(**dict(page.query_params))):
         assert not one.exception
@@ -125,6 +128,7 @@ def test_a_row_put_before_it_makes_an_example_another_and_that_is_said(model: st
     assert sentence.startswith(f"digest: example 1 of {file} is not the text")
     assert page.text_area(text_choice.key("text")).value == "good food"
     assert (page.session_state[key("pins")], page.session_state[key("edit")]) == ([], None)
+    open_options(page, key("options"))
     page.segmented_control(key("unit")).set_value("token").run()
     assert page.query_params["digest"] == link_to(file, 1)["digest"] != link["digest"]
 

@@ -23,6 +23,7 @@ from engine.registry import all_explainers, explainer
 from engine.request import Picture, Request
 from engine.store import store_picture
 from tests.alerts import errors, notes
+from tests.app.options import open_options
 from tests.project import ROOT
 from tests.unit.vision.tiny_vit import save_vit
 
@@ -121,6 +122,7 @@ def test_another_class_is_explained_and_stands_in_the_link(page: AppTest) -> Non
     first = cards(page)
     predicted = page.session_state[key("target")]
     assert predicted == ""
+    open_options(page, key("options"))
     labels = page.selectbox(key("target")).options[1:]
     assert labels == ["cat", "dog", "eel"]
     explained = {label: opened(**{**link_of(page), "target": label}) for label in labels}
@@ -136,6 +138,7 @@ def test_another_class_is_explained_and_stands_in_the_link(page: AppTest) -> Non
 
 def test_the_look_a_parameter_and_the_seed_stand_in_the_link(model: str) -> None:
     page = opened(model=model, method=["gradient_x_input", "integrated_gradients", "occlusion", "random"])
+    open_options(page, key("options"))
     page.slider(key("gamma")).set_value(0.5)
     page.toggle(key("outline")).set_value(False)
     page.number_input(key("seed")).set_value(3)

@@ -17,6 +17,7 @@ from components.images.state import WIDGETS as PICTURE_WIDGETS
 from components.text.state import WIDGETS as TEXT_WIDGETS
 from components.text.state import key as text_key
 from tests.app.heads_page import link_of
+from tests.app.options import open_options
 from tests.app.test_attention_page import TEXT, opened
 from tests.tiny import save_checkpoint
 from tests.unit.vision.tiny_vit import save_vit
@@ -58,6 +59,7 @@ def drawn(page: AppTest, prefix: str) -> Iterator[tuple[str, str]]:
 def test_every_control_of_a_link_keeps_its_value(file: str, model: str, vit: str) -> None:
     prefix, link = PAGES[file]
     page = opened(file, model=vit if "images" in file else model, text=TEXT, **link)
+    open_options(page, f"{prefix}options")
     assert not page.exception
     scopes = {name: scope for name, scope in drawn(page, prefix) if not name.startswith(SET_ANEW)}
     assert len(scopes) > 8
@@ -77,6 +79,7 @@ def test_a_closed_section_loses_nothing_when_something_else_is_chosen(model: str
 
 def test_a_closed_list_of_texts_stays_sorted(model: str) -> None:
     page = opened("pages/text.py", model=model, text=TEXT, method="random")
+    open_options(page, text_key("options"))
     page.toggle(text_key("open.browse")).set_value(True).run()
     page.selectbox(text_key("browse.sort")).set_value("short").run()
     page.toggle(text_key("open.browse")).set_value(False).run()

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from components.method_picker import ANY
 from components.text.state import START, key
 from engine.registry import all_explainers, explainer
+from tests.app.options import open_options
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -118,6 +119,7 @@ def test_the_page_says_what_is_changed_and_takes_it_back(model: str) -> None:
 
 def test_a_parameter_set_in_the_list_stands_in_the_link_while_the_list_is_closed(model: str) -> None:
     page = text_page(model, method=["random", "occlusion"])
+    open_options(page, key("options"))
     page.button(key("all")).click().run()
     page.number_input(key("occlusion.window")).set_value(3).run()
     assert page.query_params["occlusion.window"] == "3"
@@ -131,6 +133,7 @@ def test_a_parameter_set_in_the_list_stands_in_the_link_while_the_list_is_closed
 
 def test_another_link_forgets_what_was_set_in_the_list(model: str) -> None:
     page = text_page(model, method=["random", "occlusion"])
+    open_options(page, key("options"))
     page.button(key("all")).click().run()
     page.number_input(key("occlusion.window")).set_value(3).run()
     page.query_params["occlusion.window"] = "2"

@@ -22,6 +22,7 @@ from engine.randomization.plan import RANDOMIZE
 from engine.registry import all_explainers
 from engine.shipped.experiments import RANDOMIZATION_PLANS
 from tests.alerts import errors
+from tests.app.options import open_options
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.randomization.making import TEXTS, reviews
@@ -96,6 +97,7 @@ def test_what_is_pressed_is_randomized_shown_and_opens_again_without_a_model(
     assert html.count('<th scope="col">') == 2
     assert "Blocks 2 to 3 randomized" in html
     assert page.query_params["stage"] == "2"
+    open_options(page, SESSION.key("text", "options"))
     page.selectbox(SESSION.key("text", "view.order")).select("most").run()
     assert "Changed by" in [box.label for box in page.selectbox]
     assert any(
@@ -124,7 +126,8 @@ def test_what_ships_is_offered_beside_a_check_of_ones_own(model: str, tmp_path: 
     link = {"model": model, "data": reviews(tmp_path), "method": "gradient_l2", "examples": "3", "seeds": "1"}
     press(opened(**link), "Randomize")
     finish()
-    [beside] = [one for one in opened(**link).multiselect if one.label == COMPARE_WITH]
+    page = open_options(opened(**link), SESSION.key("text", "options"))
+    [beside] = [one for one in page.multiselect if one.label == COMPARE_WITH]
     assert "reviews-minilm on reviews" in beside.options[0]
     assert not beside.disabled
     assert beside.proto.placeholder == "Other finished runs"

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components import controls as stale_choices
 from components.library.cards import MODEL_KEY
 from components.navigation import SCAFFOLD
 from components.scaffold.controls import key
@@ -27,6 +28,7 @@ from engine.scaffold.presets import explainer_plan
 from engine.scaffold.result import TrainingPass
 from engine.training.loop import STATE
 from tests.alerts import errors
+from tests.app.options import open_options
 from tests.project import ROOT
 from tests.unit.components.scaffolded import outcome
 from tests.unit.scaffold.plans import plan as tiny_plan
@@ -212,19 +214,11 @@ def test_what_is_wrong_is_said_with_what_is_allowed(query: dict[str, str], told:
     assert jobs.list_jobs() == []
 
 
-def open_options(page: AppTest, kind: str = "text", is_open: bool = True) -> AppTest:
-    """Open or close the popover, whose controls are drawn only while it is open."""
-    page.session_state[key(kind, "options")] = is_open
-    page.run()
-    assert not page.exception
-    return page
-
-
 @pytest.mark.parametrize("setting", [NONE, "gradient_l2", SMAT])
 def test_a_setting_that_is_deselected_and_selected_again_has_its_students(setting: str) -> None:
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(SCAFFOLD.file).run()
-    open_options(page)
-    open_options(press(page, "Pairs with a score, bert-quality"), is_open=False)
+    open_options(page, key("text", "options"))
+    open_options(press(page, "Pairs with a score, bert-quality"), key("text", "options"), is_open=False)
     link, table = dict(page.query_params), html_of(page)
     assert link["recipe.inner_rate"] == "0.3"
     assert "not trained yet" not in table
@@ -242,7 +236,7 @@ def test_a_setting_that_is_deselected_and_selected_again_has_its_students(settin
 def test_a_typed_list_with_a_wrong_entry_keeps_the_last_valid_one() -> None:
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(SCAFFOLD.file).run()
     table = html_of(page)
-    open_options(page).text_input(key("text", "sizes")).set_value("250,,x").run()
+    open_options(page, key("text", "options")).text_input(key("text", "sizes")).set_value("250,,x").run()
     assert errors(page) == [
         "Train sizes: entry 2 is empty; 'x' is not a whole number from 1 to 9,999,999. Still using 250,500,1000."
     ]
@@ -256,7 +250,8 @@ def test_a_typed_list_with_a_wrong_entry_keeps_the_last_valid_one() -> None:
 def test_controls_of_closed_options_are_not_drawn(plan: ScaffoldPlan) -> None:
     page = opened(plan)
     assert [one.label for one in page.text_input if one.label == "Train sizes"] == []
-    assert [one.label for one in open_options(page).text_input if one.label == "Train sizes"] == ["Train sizes"]
+    open_options(page, key("text", "options"))
+    assert [one.label for one in page.text_input if one.label == "Train sizes"] == ["Train sizes"]
 
 
 def draw_form() -> None:
@@ -316,3 +311,17 @@ def test_the_library_opens_the_form_for_a_model(monkeypatch: pytest.MonkeyPatch)
     assert GUIDE not in page.query_params
     assert any("gets an explainer of its own" in text.value for text in page.markdown)
     assert "Model: bert-reviews" in [text.value for text in page.text]
+
+
+def test_a_choice_made_before_the_browser_has_another_plan_does_not_undo_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stale_choices, "DRAWN_SECONDS", 3600.0)
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(SCAFFOLD.file).run()
+    teacher, data = (page.selectbox(key("text", name)).value for name in ("teacher", "data"))
+    open_options(page, key("text", "options"))
+    press(page, "Pairs with a score, bert-quality")
+    link = dict(page.query_params)
+    page.selectbox(key("text", "teacher")).set_value(teacher)
+    page.selectbox(key("text", "data")).set_value(data)
+    open_options(page, key("text", "options"), is_open=False)
+    assert dict(page.query_params) == link
+    assert page.selectbox(key("text", "teacher")).value == "bert-quality"

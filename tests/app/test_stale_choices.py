@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from components import controls
 from components.inputs import text_choice
 from components.text.state import key
+from tests.app.options import open_options
 from tests.project import ROOT
 
 SECONDS = 120
@@ -19,7 +20,7 @@ LINK = {"data": "reviews", "index": "0", "method": "random", "model": "reviews-m
 @pytest.fixture
 def page() -> AppTest:
     page = AppTest.from_file(str(ROOT / "pages" / "text.py"), default_timeout=SECONDS)
-    return say(page, LINK).run()
+    return open_options(say(page, LINK).run(), key("options"))
 
 
 def say(page: AppTest, link: dict[str, str]) -> AppTest:

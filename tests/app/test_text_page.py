@@ -22,6 +22,7 @@ from engine.registry import explainer
 from engine.request import Request
 from engine.result import Explanation
 from tests.alerts import errors, notes
+from tests.app.options import open_options
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -132,6 +133,7 @@ def test_a_picked_review_replaces_the_text(page: AppTest) -> None:
 def test_the_class_the_unit_and_a_parameter_stand_in_the_link(page: AppTest, model: str) -> None:
     page.multiselect(key("methods")).set_value(["occlusion"]).run()
     page.session_state[key("occlusion.window")] = 2
+    open_options(page, key("options"))
     page.segmented_control(key("unit")).set_value("word").run()
     page.selectbox(key("target")).set_value("LABEL_0").run()
     assert not page.exception
@@ -146,6 +148,7 @@ def test_the_class_the_unit_and_a_parameter_stand_in_the_link(page: AppTest, mod
 
 def test_the_view_is_chosen_and_stands_in_the_link(model: str) -> None:
     page = opened(model=model, method=["gradient_x_input", "integrated_gradients", "random"], text="good food")
+    open_options(page, key("options"))
     page.slider(key("gamma")).set_value(0.5)
     page.segmented_control(key("scale")).set_value("shared")
     page.segmented_control(key("style")).set_value("underline")
@@ -165,6 +168,7 @@ def test_a_pair_is_drawn_in_two_paragraphs(model: str) -> None:
     page = opened(model=model, method=["random"], text="a premise is here", pair="and a hypothesis")
     [row] = rows(page)
     assert row.count('<p class="xg-text"') == 2
+    open_options(page, key("options"))
     assert page.toggle(text_choice.key("has_pair")).value is True
 
 
@@ -324,6 +328,7 @@ def test_the_errors_of_the_engine_are_what_the_page_tells() -> None:
 
 def test_the_words_for_the_predicted_class_do_not_name_it(page: AppTest) -> None:
     """The browser answers with the words of a choice: with the class in them, the next example's had no such choice."""
+    open_options(page, key("options"))
     assert page.selectbox(key("target")).options[0] == "As predicted"
     page.segmented_control(key("unit")).set_value("word").run()
     assert "target" not in page.query_params

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.inputs import text_choice
 from components.text import state as text_state
+from tests.app.options import open_options
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -69,6 +70,7 @@ def test_another_text_has_nothing_pinned(model: str) -> None:
 def test_a_pin_in_a_word_pins_the_word_and_comes_back_with_the_tokens(model: str) -> None:
     page = opened(model=model, method="random", text="unbelievably warm", pin="2")
     before = told(page)
+    open_options(page, text_state.key("options"))
     page.segmented_control(text_state.key("unit")).set_value("word").run()
     assert pins(page) == [1]
     page.segmented_control(text_state.key("unit")).set_value("token").run()

@@ -28,6 +28,7 @@ session.fill({**control_values("browse.", loaded[1]), "open.browse": last.get("o
 for told in session.tell(said, fresh):
     show_error(told)
 picture_focus_controls.draw_focus_controls(embedded_image_models(), opened)
+picture_focus_controls.draw_split_control(opened)
 draw_picture_list(opened, session.key)
 focus, browse = picture_focus_controls.read_controls(opened), session.read_record("browse.", DEFAULT_LISTING)
 opens = {"open": ["browse"]} if session.value("open.browse") else {}

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from playwright.sync_api import Page, expect
 
 from components.evaluate.leaderboard import HINT
+from components.evaluate.page import RECENT
 from components.navigation import EVALUATE, TEXT
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
+from tests.browser.waiting import settled
 
 Open = Callable[..., Page]
 SMALL = "examples=2&method=gradient_x_input&method=random&metric=comprehensiveness&metric=plausibility_auc"
@@ -68,3 +70,21 @@ def test_a_telephone_scrolls_the_table_and_not_the_page(server: Server, open_pag
     expect(board).to_be_visible(timeout=TIMEOUT_MS)
     assert board.evaluate("box => box.scrollWidth > box.clientWidth")
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
+
+
+def test_a_seed_chosen_in_options_does_not_come_back_after_a_recent_evaluation(server: Server, open_page: Open) -> None:
+    page = opened(server, open_page)
+    page.get_by_role("button", name="Options", exact=True).click(timeout=TIMEOUT_MS)
+    seed = page.get_by_role("spinbutton", name="Seed")
+    seed.fill("7", timeout=TIMEOUT_MS)
+    seed.press("Enter")
+    expect(page).to_have_url(re.compile("seed=7"), timeout=TIMEOUT_MS)
+    settled(page).keyboard.press("Escape")
+    page.get_by_role("button", name=RECENT).click()
+    page.get_by_test_id("stPopoverBody").get_by_role("button", name="reviews-minilm on reviews").last.click()
+    expect(page).not_to_have_url(re.compile("seed="), timeout=TIMEOUT_MS)
+    examples = settled(page).get_by_role("spinbutton", name="Examples")
+    examples.fill("4")
+    examples.press("Enter")
+    expect(page).to_have_url(re.compile("examples=4"), timeout=TIMEOUT_MS)
+    assert "seed" not in settled(page).url

@@ -13,10 +13,10 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from components.navigation import ATTENTION, COMPARE, IMAGES, TEXT
+from components.navigation import ATTENTION, COMPARE, HOME, IMAGES, TEXT
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import settled
+from tests.browser.waiting import go_to, settled
 
 Open = Callable[..., Page]
 BUTTON = re.compile("^(View|Options)$")
@@ -106,6 +106,7 @@ CASES = {
         HEADS_LINK
         | {"scale": "shared", "order": "score", "between": "a_to_b", "special": "off", "layers": "1", "heads": "0,1"},
         {
+            "Explained class": "As predicted", "Second text, for models that read pairs": "on",
             "Scale": "Shared", "Order": "By score", "Attention between": "First to second text",
             "Special tokens in matrices": "off", "Layers": "1", "Heads": "0,1",
         },
@@ -116,7 +117,8 @@ CASES = {
         f"/{COMPARE.url_path}",
         COMPARE_LINK | {"layout": "text", "scale": "common", "gamma": "0.5", "order": "size", "percent": "25"},
         {
-            "Explained class": "Each model's prediction", "Show": "Scores", "Unit": "Words", "Layout": "Text",
+            "Explained class": "Each model's prediction", "Second text, for models that read pairs": "off",
+            "Show": "Scores", "Unit": "Words", "Layout": "Text",
             "Scale": "Common", "Gamma": "0.5", "Ranking": "Absolute value", "Top": "25%",
         },
         TEXT_TOUCHED,
@@ -203,3 +205,19 @@ def with_choices(link: dict[str, str], *choices: Choice) -> dict[str, str]:
     """The link after these choices: what is as usual is left out."""
     said = link | {choice.name: choice.said for choice in choices}
     return {name: value for name, value in said.items() if value}
+
+
+def test_what_was_chosen_in_options_does_not_come_back_after_another_link(
+    server: Server, model: str, open_page: Open
+) -> None:
+    link = {"model": model} | TEXT_LINK
+    page = opened(open_page(f"{server.url}/{TEXT.url_path}?{urlencode(link)}"))
+    choose(view(page), Choice("Words", "unit", "word"))
+    page.keyboard.press("Escape")
+    go_to(page, HOME)
+    page.locator(".st-key-gallery").get_by_role("link").first.click()
+    expect(page.get_by_role("heading", level=1)).to_have_text(TEXT.heading, timeout=TIMEOUT_MS)
+    settled(page)
+    assert "unit" not in asked(page)
+    choose(page.get_by_test_id("stMain"), Choice("3", "index", "3"))
+    assert "unit" not in asked(page)

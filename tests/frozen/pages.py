@@ -48,11 +48,15 @@ def _opened(name: str, link: str) -> dict[str, Any]:
     # A script that is run without a browser counts as opened on this machine: the organizer's pages ask.
     with patch.object(ContextProxy, "ip_address", new_callable=PropertyMock, return_value=None):
         page.run()
+        assert not page.exception, page.exception
+        found = {"errors": errors(page), "notes": [note[:200] for note in notes(page)]}
+        for name in [name for name in page.session_state._state.filtered_state if name.endswith("options")]:
+            page.session_state[name] = True  # the rare controls are drawn only while their popover is open
+        page.run()
     assert not page.exception, page.exception
     widgets = [[kind, one.label, one.value] for kind in KINDS for one in page.get(kind) if one.label]
     return {
         "address": {one: page.query_params[one] for one in page.query_params},
-        "errors": errors(page),
-        "notes": [note[:200] for note in notes(page)],
+        **found,
         "widgets": widgets,
     }
