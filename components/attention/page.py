@@ -127,7 +127,10 @@ def attention_panel(state: AttentionState, options: PopoverContainer) -> None:
         return
     fit_to_reading(state, reading)
     answer = st.empty()
-    board_controls(state, reading)
+    st.selectbox(
+        "Color heads by", SCORE_NAMES, key=key(state.kind, f"{BOARD_KEYS}score"), width=270, persist_state=PERSIST,
+        format_func=SCORE_TITLES.__getitem__,
+    )  # fmt: skip
     if options.open:
         with options:
             _view_controls(state.kind, reading)
@@ -183,37 +186,20 @@ def board_panel(state: AttentionState, reading: HeadReading, scores: HeadScoreMa
     )
 
 
-def board_controls(state: AttentionState, reading: HeadReading) -> None:
-    """The score, the map of each head, the detail, and what is drawn of them."""
-    kind = state.kind
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key(kind, "board_row")):
-        st.selectbox(
-            "Color heads by",
-            SCORE_NAMES,
-            key=key(kind, f"{BOARD_KEYS}score"),
-            format_func=SCORE_TITLES.__getitem__,
-            width=270,
-            persist_state=PERSIST,
-        )
-        # Words with a closed form only: a token's text may hold Markdown.
-        read = "their mean" if (reading.reads > 0).sum() > 1 else f"position {reading.reads.argmax()}"
-        st.segmented_control(
-            "Map of each head", VIEWS[kind], key=key(kind, f"{BOARD_KEYS}view"), required=True,
-            format_func=VIEW_TITLES[kind].__getitem__, help=VIEW_HELP.format(unit=INPUT_KINDS[kind].feature, read=read),
-            persist_state=PERSIST,
-        )  # fmt: skip
-        st.segmented_control(
-            "Detail",
-            DETAILS[kind],
-            key=key(kind, f"{BOARD_KEYS}detail"),
-            required=True,
-            format_func=DETAIL_TITLES.__getitem__,
-            persist_state=PERSIST,
-        )
-
-
 def _view_controls(kind: str, reading: HeadReading) -> None:
+    """The map of each head, the detail, and what is drawn of them."""
     layers, heads = reading.slope.shape
+    # Words with a closed form only: a token's text may hold Markdown.
+    read = "their mean" if (reading.reads > 0).sum() > 1 else f"position {reading.reads.argmax()}"
+    st.segmented_control(
+        "Map of each head", VIEWS[kind], key=key(kind, f"{BOARD_KEYS}view"), required=True,
+        format_func=VIEW_TITLES[kind].__getitem__, help=VIEW_HELP.format(unit=INPUT_KINDS[kind].feature, read=read),
+        persist_state=PERSIST,
+    )  # fmt: skip
+    st.segmented_control(
+        "Detail", DETAILS[kind], key=key(kind, f"{BOARD_KEYS}detail"), required=True,
+        format_func=DETAIL_TITLES.__getitem__, persist_state=PERSIST,
+    )  # fmt: skip
     st.segmented_control(
         "Scale", SCALES, key=key(kind, f"{BOARD_KEYS}scale"), required=True, format_func=str.capitalize,
         persist_state=PERSIST,

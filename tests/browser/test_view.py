@@ -68,8 +68,7 @@ TEXT_SWITCHES = {
 }
 PICTURE_LINK = {"data": "scenes:count=3", "index": "0", "method": "random"}
 PICTURE_TOUCHED = (Choice("1", "index", "1"), Choice("2", "index", "2"))
-HEADS_LINK = {"input": "text", "text": "a good film", "pair": "a bad end"}
-HEADS_TOUCHED = (Choice("Lines", "detail", "lines"), Choice("Received", "view", "received"))
+HEADS_LINK = {"input": "text", "data": "nli", "index": "0"}
 COMPARE_LINK = {"input": "text", "data": "reviews", "index": "0", "column": "none"}
 CASES = {
     "text": Case(
@@ -107,10 +106,11 @@ CASES = {
         | {"scale": "shared", "order": "score", "between": "a_to_b", "special": "off", "layers": "1", "heads": "0,1"},
         {
             "Explained class": "As predicted", "Second text, for models that read pairs": "on",
+            "Map of each head": "Matrix", "Detail": "Matrix",
             "Scale": "Shared", "Order": "By score", "Attention between": "First to second text",
             "Special tokens in matrices": "off", "Layers": "1", "Heads": "0,1",
         },
-        HEADS_TOUCHED,
+        TEXT_TOUCHED,
         Choice("By layer", "order", ""),
     ),
     "compare": Case(
