@@ -18,6 +18,7 @@ from components.server import (
 )
 from engine.access import restrict
 from engine.models import sandbox
+from engine.models.catalog import fixed_revisions
 
 if __name__ == "__main__":
     wait_for_imports()
@@ -31,7 +32,8 @@ if __name__ == "__main__":
     )
     if entry.alone or entry.organizer or admit_visitor(entry):
         begin_run()
-        page.run()
+        with fixed_revisions():
+            page.run()
         end_run()
 else:
     disable_address_lookup()

@@ -6,7 +6,6 @@ of equal scores.
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
 
@@ -14,7 +13,7 @@ import numpy as np
 import streamlit as st
 
 from components.numbers import count, hundredths, plural
-from engine.metrics.ranking import FeatureScores, average_ranks, is_constant, spearman
+from engine.metrics.ranking import FeatureScores, average_ranks, is_constant, spearman_of_pairs
 from engine.registry import Explainer
 from engine.result import Explanation
 from engine.word_units import BASELINE
@@ -70,7 +69,7 @@ def count_in_top(maps: Sequence[FeatureScores], k: int) -> list[int]:
 
 def describe_agreement(maps: Sequence[FeatureScores]) -> str:
     """The median and range of Spearman's rho over all pairs of maps that rank the features."""
-    values = [rho for a, b in itertools.combinations(maps, 2) if (rho := spearman(a, b)) is not None]
+    values = spearman_of_pairs(maps)
     median = float(np.median(values))
     level = next(word for bound, word in LEVELS if median < bound)
     if len(values) == 1:

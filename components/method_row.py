@@ -107,7 +107,7 @@ def cost_line(made: Explanation) -> str:
     return f"{count(made.evaluations, 'evaluation')} · {source}"
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=128)
 def method_row_html(row: MethodRow) -> str:
     """The row. Everything that is not ours is escaped. Remembered, since most reruns of a page draw the same rows."""
     return (

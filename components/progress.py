@@ -15,7 +15,6 @@ from components.method_row import Placeholder, placeholder_html, waiting_placeho
 from components.widgets.view_options import scale_group, shared_ends
 from engine.errors import Cancelled
 from engine.explain import cached_explanation, key_of
-from engine.models.catalog import fixed_revisions
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
@@ -118,8 +117,7 @@ def fill_places(
     where drawing alone does not.
     """
     cached: dict[MethodPlace, Explanation] = {}
-    with fixed_revisions():
-        missing = [place for place in places if not _is_there(place, cached)]
+    missing = [place for place in places if not _is_there(place, cached)]
     line = ProgressLine(progress, [key_of(place.request) for place in missing])
     for place in missing:
         place.slot.html(place.quiet(waiting_placeholder(place.method.title, now=False)))

@@ -63,8 +63,15 @@ def spearman(a: FeatureScores, b: FeatureScores) -> float | None:
     """
     if is_constant(a) or is_constant(b):
         return None
-    x, y = (ranks - ranks.mean() for ranks in (average_ranks(a), average_ranks(b)))
-    return float(np.clip((x @ y) / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0))
+    return spearman_of_pairs([a, b])[0]
+
+
+def spearman_of_pairs(maps: Sequence[FeatureScores]) -> list[float]:
+    """Spearman's rho of each pair of maps, none of them constant, in the order of `itertools.combinations`."""
+    centered = [ranks - ranks.mean() for ranks in map(average_ranks, maps)]
+    return [
+        float(np.clip((x @ y) / np.sqrt((x @ x) * (y @ y)), -1.0, 1.0)) for x, y in itertools.combinations(centered, 2)
+    ]
 
 
 def top_k_overlap(a: FeatureScores, b: FeatureScores, k: int) -> float:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import fnmatch
+import functools
 import hashlib
 import json
 import os
@@ -95,8 +96,14 @@ def embedded_bases() -> list[str]:
 
 def is_embedded(model: str) -> bool:
     """Whether a model or a base of that name is embedded."""
-    folder = EMBEDDED / model
-    named = folder.parent in (EMBEDDED, EMBEDDED / BASE_PREFIX)
+    return _is_embedded(model, EMBEDDED)
+
+
+@functools.lru_cache(maxsize=256)
+def _is_embedded(model: str, embedded: Path) -> bool:
+    """As `is_embedded`; remembered, since every picker and cache key needs it and no running process adds a model."""
+    folder = embedded / model
+    named = folder.parent in (embedded, embedded / BASE_PREFIX)
     return named and any((folder / name).is_file() for name in ("card.json", PROCESSOR))
 
 
@@ -139,8 +146,11 @@ def _locate(model: str) -> ModelSource:
 
 @contextlib.contextmanager
 def fixed_revisions() -> Iterator[None]:
-    """Read the files of each model once in the block, for keys of many cached results. The block must be short."""
-    token = _revisions.set({})
+    """Read the files of each model at most once in the block, for keys of many cached results.
+
+    Threads that compute read them again.
+    """
+    token = _revisions.set(_revisions.get() or {})
     try:
         yield
     finally:

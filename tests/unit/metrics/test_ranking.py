@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import spearmanr, t
 
-from engine.metrics.ranking import LEVEL, count_of_percent, rank_features, rho_limit, spearman
+from engine.metrics.ranking import LEVEL, count_of_percent, rank_features, rho_limit, spearman, spearman_of_pairs
 
 SCORES = st.lists(st.integers(-3, 3), min_size=1, max_size=20).map(lambda values: np.array(values, dtype=float))
 
@@ -137,3 +137,9 @@ def test_where_nothing_can_be_told_from_chance() -> None:
 def test_the_same_question_has_the_same_answer() -> None:
     maps, scores = rng(0).normal(size=(5, 30)), rng(1).normal(size=30)
     assert rho_limit(maps, scores) == rho_limit(maps, scores)
+
+
+def test_pairs_of_maps_correlate_as_scipy_says() -> None:
+    maps = np.random.default_rng(4).integers(0, 5, (5, 12)).astype(float)
+    wanted = [spearmanr(a, b).statistic for a, b in itertools.combinations(maps, 2)]
+    np.testing.assert_allclose(spearman_of_pairs(list(maps)), wanted, atol=1e-12)
