@@ -51,13 +51,13 @@ MAX_CACHED = 16
 FOREGROUND_ANSWERS = 300
 """Up to this number of answers, a page waits for the results: about a second."""
 SAMPLE = 200
-"""Number of rankings behind the first ratings of a page, which come within about a second."""
+"""Number of rankings behind the first ratings of a page, which take about half a second."""
 
 ExportRow = dict[str, Any]
 VotesVersion = tuple[int, int]
 """The number of answers ever received, and how many of them are superseded: both only grow."""
-UNRATED, SAMPLED = (-1, 0), (-1, 1)
-"""Versions of results without ratings, and with ratings of a sample: those that a page shows first."""
+SAMPLED = (-1, 0)
+"""Version of results with ratings of a sample, which a page shows first."""
 
 _log = logging.getLogger("exegesis.study")
 
@@ -172,8 +172,7 @@ def _cached_or_computed(record: StudyRecord, version: VotesVersion, report: Repo
 def latest_results(study: int) -> Results:
     """The newest available results, while newer ones are computed in the background.
 
-    Many votes that were never rated come without ratings first, then with those of a sample. Errors: there is no such
-    study.
+    Many votes that were never rated come with the ratings of a sample first. Errors: there is no such study.
     """
     older = _older_results(study)
     return results(study) if older is None else replace(older[1], study=find(study))
@@ -196,32 +195,30 @@ def _older_results(study: int) -> tuple[VotesVersion, Results] | None:
     if version[0] <= FOREGROUND_ANSWERS or (cached is not None and cached[0] == version):
         return None
     if cached is None or cached[1].study.design != record.design:
-        cached = _cache_first(UNRATED, _compute(record, sample=0))
+        cached = _cache_first(_compute(record, sample=SAMPLE))
     with _guard:
         if time.monotonic() < _rest_until.get(study, 0.0):
             return cached
         _rest_until[study] = float("inf")
     name = f"results of study {study}"
-    threading.Thread(target=_compute_in_background, args=(study, cached[0]), name=name, daemon=True).start()
+    threading.Thread(target=_compute_in_background, args=(study,), name=name, daemon=True).start()
     return cached
 
 
-def _cache_first(version: VotesVersion, first: Results) -> tuple[VotesVersion, Results]:
-    """Cache first results unless better ones are there; returns those that are cached."""
+def _cache_first(first: Results) -> tuple[VotesVersion, Results]:
+    """Cache the results of a sample unless some of the same design are there; returns those that are cached."""
     key = (study_database().address, first.study.id)
     with _guard:
         cached = _cache.get(key)
-        if cached is None or cached[0] == UNRATED or cached[1].study.design != first.study.design:
-            _cache[key] = cached = (version, first)
+        if cached is None or cached[1].study.design != first.study.design:
+            _cache[key] = cached = (SAMPLED, first)
         return cached
 
 
-def _compute_in_background(study: int, version: VotesVersion) -> None:
+def _compute_in_background(study: int) -> None:
     """Run in one thread per study; a pause of the same length follows, which leaves the machine to the voters."""
     start = time.monotonic()
     try:
-        if version == UNRATED:
-            _cache_first(SAMPLED, _compute(find(study), sample=SAMPLE))
         results(study, partial(_note_progress, study))
     except ExegesisError as error:  # deleted, or no database: the page itself reports it
         _log.info("results of study %d: %s", study, error)
