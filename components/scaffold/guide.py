@@ -18,6 +18,7 @@ from engine.data.sources import list_datasets
 from engine.input_kinds import kind_of_model
 from engine.lazy import LazyModule
 from engine.models import catalog
+from engine.models.summary import fitting_dataset, summarize_model
 from engine.scaffold import presets
 from engine.scaffold.plan import ScaffoldPlan, check
 
@@ -39,11 +40,18 @@ ABOUT = (
 
 
 def open_guide(teacher: str) -> None:
-    """Open the dialog for a model, with the data set that it was trained on where its card names one."""
+    """Open the dialog for a model, with a data set of its task."""
+    st.session_state[DATA] = default_dataset(teacher)
+    _dialog(teacher)
+
+
+def default_dataset(teacher: str) -> str:
+    """The data set that the model was trained on where its card names one; else one of its task, if there is one."""
     kind = kind_of_model(teacher)
     trained_on = (catalog.card(teacher).get("settings") or {}).get("dataset")
-    st.session_state[DATA] = trained_on if trained_on in list_datasets(kind) else opening_state(kind).data
-    _dialog(teacher)
+    if trained_on in list_datasets(kind):
+        return str(trained_on)
+    return fitting_dataset(summarize_model(teacher)) or opening_state(kind).data
 
 
 @st.dialog("Train an explainer", width="medium")

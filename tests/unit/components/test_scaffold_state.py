@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shlex
+from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
 from components.scaffold.export import rows_command
+from components.scaffold.guide import default_dataset
 from components.scaffold.state import (
     ScaffoldView,
     opening_state,
@@ -23,6 +26,7 @@ from engine.cli.root import app
 from engine.errors import UsageError
 from engine.scaffold.plan import Recipe, ScaffoldPlan
 from engine.scaffold.presets import OPENING_PLANS
+from tests.tiny import save_checkpoint
 
 OTHER = ScaffoldPlan(
     "owner/model", "my data.csv", ("none", "smat"), (20, 40), (3, 5), base="bases/bert", split="test",
@@ -128,3 +132,12 @@ def test_the_command_asks_for_the_same_plan(plan: ScaffoldPlan, monkeypatch: pyt
     assert name == "exegesis"
     CliRunner().invoke(app, [*given, "--job"])
     assert asked == [plan.as_plain()]
+
+
+def test_the_form_opens_with_the_training_set_or_one_of_the_models_task(tmp_path: Path) -> None:
+    own = save_checkpoint("bert", tmp_path / "own", labels=3)
+    config = json.loads((own / "config.json").read_text())
+    names = dict(enumerate(("entailment", "neutral", "contradiction")))
+    (own / "config.json").write_text(json.dumps({**config, "id2label": names}))
+    wanted = {"bert-reviews": "reviews-generated", "nli-minilm": "snli-sick", str(own): "nli"}
+    assert {teacher: default_dataset(teacher) for teacher in wanted} == wanted
