@@ -45,9 +45,9 @@ CHANCE = "Chance, on average"
 MOST_CLASSES = 3
 """Classes of the prediction that have a bar: the maps should be near the top of the page."""
 TRUTH_MEANING = (
-    "Overlap: how many of them are among the same number of highest-scored patches. Pointing game: whether the "
-    "highest-scored patch is one of them (Zhang et al., 2018). Coverage: how many of the highest-scored patches are "
-    "needed to include all of them. "
+    "Overlap: how many patches of the object are among the same number of highest-scored patches. Pointing game: "
+    "whether the highest-scored patch is one of them (Zhang et al., 2018). Coverage: how many of the highest-scored "
+    "patches are needed to include them all."
 )
 TRUTH_CAUTION = (
     "The outline marks the labeled object, not what the model uses. A map can be correct for a model that looks "
@@ -66,47 +66,38 @@ def true_patches(model: str, mask: Bool[np.ndarray, "height width"] | None) -> P
 
 
 def describe_agreement(explanation: Explanation, truth: PatchMask | None, seed: int) -> list[str]:
-    """Scores of a map against the truth, a line each; `explain_agreement` explains them."""
+    """Overlap of a map with the truth and the pointing game, a line each; `explain_agreement` explains them."""
     if truth is None:
         return []
     if reason := truth_skip_reason(truth, "patch"):
         return [f"Not compared with the object: {reason}"]
     scores = truth_scores(explanation.on_grid, truth, (seed,))
     hits, game = round(scores.overlap * scores.size), "hit" if scores.pointing else "missed"
-    lines = [
-        f"Overlap {hits} of {scores.size}, pointing game {game}",
-        f"Needs the top {scores.mean_rank:.0f} of {scores.n} patches to cover the object",
-    ]
-    return (
-        [*lines, "All scores are equal, so this is the level of chance."]
-        if is_constant(explanation.on_grid.ravel())
-        else lines
-    )
+    by_chance = scores.size * expected_truth_scores(scores.n, scores.size).overlap
+    line = f"Overlap {hits} of {scores.size} (chance {by_chance:.1f}), pointing game {game}"
+    equal = is_constant(explanation.on_grid.ravel())
+    return [line, "All scores are equal, so this is the level of chance."] if equal else [line]
 
 
 def explain_agreement(chance: TruthScores) -> str:
-    """The meaning of the scores, and their values by chance."""
-    shown, top = "shows" if chance.size == 1 else "show", plain(chance.mean_rank)
-    overlap, hits = percent(chance.overlap), percent(chance.pointing)
-    return (
-        f"{chance.size} of {chance.n} patches {shown} the object: the outline covers at least half of each, "
-        f"or, if there is no such patch, it covers this one most. {TRUTH_MEANING}"
-        f"A random map has on average an overlap of {overlap}, hits in {hits} of cases, and needs the top {top}; "
-        f"the best possible is {chance.size}. {TRUTH_CAUTION}"
-    )
+    """What the maps are compared with."""
+    covers = "at least half of each" if chance.size > 1 else "at least half of it, or more of it than of any other"
+    shown = "shows" if chance.size == 1 else "show"
+    return f"{chance.size} of {chance.n} patches {shown} the object: the outline covers {covers}. {TRUTH_CAUTION}"
 
 
 def draw_truth(
     methods: Mapping[str, Explainer], explanations: Mapping[str, Explanation], truth: PatchMask | None, seed: int
 ) -> None:
-    """Draw the meaning of the lines beside the maps, and on request a table. Nothing where the truth is not known."""
+    """Draw what the maps are compared with, and on request a table. Nothing where the truth is not known."""
     if truth is None or truth_skip_reason(truth) or not explanations:
         return
     chance = expected_truth_scores(truth.size, int(truth.sum()))
     st.subheader("Do the maps find the object?", anchor=False)
     st.caption(explain_agreement(chance))
     # On request, because the lines beside the maps say most of it.
-    if not st.toggle("Compare all methods with chance", key=key("open.truth"), persist_state=PERSIST):
+    title = "Compare all methods with chance"
+    if not st.toggle(title, key=key("open.truth"), persist_state=PERSIST, help=TRUTH_MEANING):
         return
     rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in explanations.items()}
     use_question_styles()
