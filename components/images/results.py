@@ -96,8 +96,9 @@ def draw_truth(
     st.subheader("Do the maps find the object?", anchor=False)
     st.caption(explain_agreement(chance))
     # On request, because the lines beside the maps say most of it.
-    title = "Compare all methods with chance"
-    if not st.toggle(title, key=key("open.truth"), persist_state=PERSIST, help=TRUTH_MEANING):
+    if not st.toggle(
+        "Compare all methods with chance", key=key("open.truth"), persist_state=PERSIST, help=TRUTH_MEANING
+    ):
         return
     rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in explanations.items()}
     use_question_styles()
