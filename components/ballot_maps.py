@@ -59,13 +59,13 @@ def input_html(model_input: Input) -> str:
 def scale_html(target: str | None, colors: str) -> str:
     """The legend of the colors of all maps. `target`: the explained class; None where it is hidden or not known yet.
 
-    `colors`: their meaning, as in the study's design.
+    Only a signed scale names it. `colors`: their meaning, as in the study's design.
     """
-    answer = "the model's answer" if target is None else f"<bdi>{escape(target)}</bdi>"
     if colors == BY_SIGN:
+        answer = "the model's answer" if target is None else f"<bdi>{escape(target)}</bdi>"
         scale = f'<i class="xg-scale xg-signed"></i><b>against {answer}</b><span>for {answer}</span>'
     else:
-        scale = f'<i class="xg-scale xg-amount"></i><b>matters least for {answer}</b><span>matters most</span>'
+        scale = '<i class="xg-scale xg-amount"></i><b>matters least</b><span>matters most</span>'
     return f'<div class="xg xg-key"><p class="xg-ends">{scale}</p><p class=xg-small>{COLOR_MEANINGS[colors]}</p></div>'
 
 

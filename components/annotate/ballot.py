@@ -75,7 +75,7 @@ def draw_way_back(seat: Seat, screen: str) -> None:
 def draw_leave() -> None:
     """Draw the button that signs out, for a shared device."""
     st.button(
-        "Forget me in this tab",
+        "Sign out in this tab",
         on_click=leave_seat,
         help="Removes your code from this tab, so that somebody else can take part on this device.",
     )

@@ -40,9 +40,10 @@ def describe_preference(summary: RankingSummary) -> str:
         for name in summary.order
     }
     best = [name for name in summary.order if not any(name in others for others in beaten.values())]
+    is_one = summary.votes == 1
     basis = f"{count(summary.votes, 'vote')} by {_people(summary)}"
     if not any(beaten.values()):
-        return f"No two methods can be separated from {basis}."
+        return f"{basis} {'separates' if is_one else 'separate'} no two methods."
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name in best:
         if beaten[name]:
@@ -54,7 +55,7 @@ def describe_preference(summary: RankingSummary) -> str:
     ]
     if len(best) == 1:
         return f"{clauses[0]} ({basis})."
-    return f"{'; '.join(clauses)}; {join_names(best)} cannot be separated from {basis}."
+    return f"{'; '.join(clauses)}; {basis} {'does' if is_one else 'do'} not separate {join_names(best)}."
 
 
 def describe_rankings(summary: RankingSummary) -> str:

@@ -119,8 +119,8 @@ def _mark(study: int) -> Mark:
 def _draw_progress(results: Results) -> None:
     """Draw the progress of the ratings, and say which votes the page shows until then."""
     share, votes = rating_progress(results.study.id), len(results.votes)
-    shown = f"the first {results.sample:,} below are a random sample" if results.sample else "the first follow shortly"
-    st.progress(min(1.0, share), f"Rating all {votes:,} votes; {shown}.")
+    sample = f" Shown until then: a random sample of {results.sample:,}." if results.sample else ""
+    st.progress(min(1.0, share), f"Rating all {votes:,} votes.{sample}")
 
 
 def _follow(results: Results, mark: Mark, duration: float) -> None:

@@ -103,7 +103,7 @@ def describe_exclusions(rules: ExclusionRules) -> str:
         parts.append(f"people with more than {rules.most_cannot_tell:.0%} “cannot tell”")
     if rules.least_consistency is not None:
         parts.append(f"people with a self-consistency below {rules.least_consistency:g}")
-    return "; ".join(parts) or "nothing"
+    return "; ".join(parts) or "none"
 
 
 def event_rows(log: Iterable[tuple[str, float, Mapping[str, Any]]], zone: tzinfo) -> list[dict[str, str]]:

@@ -205,8 +205,9 @@ class AnswerCounts:
 
     @property
     def people(self) -> str:
-        """Both numbers of people: 12 annotators (9 voted)."""
-        return f"{count_text(self.annotators, 'annotator')} ({self.voters:,} voted)"
+        """Both numbers of people, unless they are equal: 12 annotators (9 voted)."""
+        voted = "" if self.voters == self.annotators else f" ({self.voters:,} voted)"
+        return f"{count_text(self.annotators, 'annotator')}{voted}"
 
 
 NO_ANSWERS = AnswerCounts()

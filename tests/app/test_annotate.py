@@ -192,7 +192,7 @@ def test_a_study_that_ends_meanwhile_says_so() -> None:
 
 def test_who_is_forgotten_is_asked_anew_and_the_study_keeps_them() -> None:
     page = begun(open_study())
-    press(page, "Forget me in this tab")
+    press(page, "Sign out in this tab")
     assert title(page) == escape_label("Which one?")
     assert joined() == 1
 

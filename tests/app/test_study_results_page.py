@@ -119,7 +119,7 @@ def test_many_votes_give_an_answer_intervals_and_smats_setting_with_its_warning(
     assert said.startswith("Integrated gradients is rated above ")
     for sentence in (PLAUSIBLE, SMAT_WARNING, "30 rankings by 6 annotators", "better than the placebo, Random"):
         assert sentence in said
-    assert "6 annotators (6 voted), 42 answers; 12 repeats, used for self-consistency only." in said
+    assert "6 annotators, 42 answers; 12 repeats, used for self-consistency only." in said
     rows = {row["Method"]: row for row in tables_of(page)[0]}
     for rating in found.ratings:
         row = rows[TITLES[rating.method] + (" (placebo)" if rating.method == "random" else "")]
@@ -149,7 +149,7 @@ def test_one_vote_of_one_person_is_enough_for_every_section() -> None:
         assert ballot is not None
         confirm(person.id, answer(ballot))
     page = opened(*RANKING_SECTIONS, *ANSWER_SECTIONS, study=study.id)
-    assert page.subheader[0].value == escape_label("No two methods can be separated from 1 vote by 1 person.")
+    assert page.subheader[0].value == escape_label("1 vote by 1 person separates no two methods.")
     assert "1 ranking by 1 annotator of 1 item" in words_of(page)
     assert "A forecast needs at least two" in page.info[0].value
     assert [metric.value for metric in page.metric] == ["unknown"] * 3
@@ -163,7 +163,7 @@ def test_answers_that_rank_nothing_give_no_rating_but_are_told() -> None:
     confirm(person.id, Answer(ballot.token, new_token(), None, 3.0))
     page = opened(*ANSWER_SECTIONS, study=study.id)
     assert page.info[0].value == "No rankings yet, so there are no ratings."
-    assert "1 annotator (1 voted), 1 answer; 1 “cannot tell”." in words_of(page)
+    assert "1 annotator, 1 answer; 1 “cannot tell”." in words_of(page)
     assert [box.label for box in page.expander] == TITLES_OF_SECTIONS[len(RANKING_SECTIONS) :]
 
 

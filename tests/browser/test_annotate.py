@@ -227,7 +227,7 @@ def test_who_is_forgotten_is_not_known_after_a_reload(server: Server, own: int, 
     page.reload()
     at_item(page, "Practice")
     page.get_by_text("Pause", exact=True).click()
-    button(page, "Forget me in this tab").click()
+    button(page, "Sign out in this tab").click()
     expect(button(page, AGREE)).to_be_visible(timeout=TIMEOUT_MS)
     page.wait_for_function(f"() => !{KEPT}.length", timeout=TIMEOUT_MS)  # the tab hears it just after the button shows
     page.reload()

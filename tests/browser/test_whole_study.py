@@ -110,7 +110,7 @@ def results(server: Server, page: Page) -> Found:
 
 def expect_answers(page: Page, answers: int, people: int) -> None:
     """The page, which nobody loads again, comes to tell of these."""
-    came = f"({people:,} voted), {count(answers, 'answer')}"
+    came = f"{count(people, 'annotator')}, {count(answers, 'answer')}"
     expect(page.get_by_text(came)).to_be_visible(timeout=TIMEOUT_MS)
 
 

@@ -9,8 +9,9 @@ const FASTEST = 14; // pixels of scrolling a frame
 const GLIDE = 160; // milliseconds
 const LATE = 6000; // milliseconds without an answer: then it may be sent again
 const ORDINALS = ["1st", "2nd", "3rd", "4th", "5th", "6th"];
-const HINT = "Put the best first: drag a card by its letter. By keyboard: arrows move it, T ties it with the one above.";
-const UNTOUCHED = "Press a letter if the order is right as it is.";
+const HINT = "Put the best explanation first: drag the cards by their letters, or use the arrows.";
+const BY_KEYBOARD = " By keyboard: arrow keys move a card, T ties it with the one above."; // not on phones
+const UNTOUCHED = "To keep this order, press any letter, then Confirm.";
 const KEYS = { ArrowUp: "up", ArrowLeft: "up", ArrowDown: "down", ArrowRight: "down", Home: "first", End: "last", t: "tie", T: "tie" };
 // Where a move takes a card that is in step `at` of `count`, `alone` or not, `head` or not of its step.
 const MOVES = {
@@ -80,7 +81,7 @@ class Ranking extends Owned {
     this.said = element("p", { class: "xg-said" });
     this.told = element("div", { class: "xg-unseen", role: "status", "aria-live": "polite" });
     const buttons = element("div", { class: "xg-buttons" }, this.cannot, this.undo, this.confirm);
-    const hint = element("p", { class: "xg-small" }, HINT);
+    const hint = element("p", { class: "xg-small" }, HINT, element("span", { class: "xg-by-keyboard" }, BY_KEYBOARD));
     this.root = element("div", { class: "xg xg-rank" }, hint, this.list, this.said, buttons, this.told);
     this.listen();
   }

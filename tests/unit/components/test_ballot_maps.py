@@ -131,6 +131,12 @@ def test_the_scale_names_the_class_only_where_it_may_be_told() -> None:
         assert "good" not in scale_html(None, colors)
 
 
+def test_a_scale_without_signs_runs_from_least_to_most() -> None:
+    for colors in ("rank", "size"):
+        assert "<b>matters least</b><span>matters most</span>" in scale_html("good", colors)
+    assert "matters least" not in scale_html("good", "sign")
+
+
 def test_the_scale_names_the_colors() -> None:
     for colors in COLORS:
         html = scale_html(None, colors)

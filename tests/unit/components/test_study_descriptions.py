@@ -58,9 +58,7 @@ def test_what_it_gathered_is_counted() -> None:
     assert study_progress(record(), AnswerCounts()) == "not opened yet"
     assert study_progress(record("open"), AnswerCounts()) == "no participants yet"
     assert study_progress(record("open"), AnswerCounts(12, 110, voters=9)) == "12 annotators (9 voted), 110 answers"
-    assert study_progress(record("closed"), AnswerCounts(1, 1, 1, 1)) == (
-        "1 annotator (1 voted), 1 answer, 1 “cannot tell”"
-    )
+    assert study_progress(record("closed"), AnswerCounts(1, 1, 1, 1)) == ("1 annotator, 1 answer, 1 “cannot tell”")
 
 
 def test_its_card_names_what_is_compared() -> None:
@@ -95,7 +93,7 @@ def test_all_that_was_decided_is_told() -> None:
 
 
 def test_rules_are_told_only_where_there_are_any() -> None:
-    assert describe_exclusions(ExclusionRules()) == "nothing"
+    assert describe_exclusions(ExclusionRules()) == "none"
     assert describe_exclusions(ExclusionRules(2.5, 1, 0.0, -0.5)) == (
         "votes faster than 2.5 s; people with fewer than 1 vote; people with more than 0% “cannot tell”; "
         "people with a self-consistency below -0.5"
