@@ -103,7 +103,7 @@ def _shares(made: Explanation) -> Facts:
 
 def cost_line(made: Explanation) -> str:
     """The cost of the numbers in a line."""
-    source = "from the cache" if made.cached else seconds(made.seconds)
+    source = "cached" if made.cached else seconds(made.seconds)
     return f"{count(made.evaluations, 'evaluation')} · {source}"
 
 

@@ -241,7 +241,7 @@ def _describe_change(result: AttackResult) -> str:
 
 
 def _describe_run(result: AttackResult) -> str:
-    source = "from the cache" if result.cached else seconds(result.seconds)
+    source = "cached" if result.cached else seconds(result.seconds)
     starts = int(str(result.attack["starts"]))
     which = f", start {result.start + 1} of {starts}" if starts > 1 else ""
     if result.best is None:

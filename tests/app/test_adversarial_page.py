@@ -62,7 +62,7 @@ def test_an_attack_runs_when_it_is_asked_for_and_shows_both_objectives(model: st
     assert not button(page, "Run the attack")
     again = opened(model=model, text=TEXT, steps="4", top_k="3")
     assert "After, constrained" in said(again), "a finished attack opens from its link"
-    assert "from the cache" in said(again)
+    assert "; cached" in said(again)
 
 
 def test_what_does_not_count_as_fooled_is_said_in_red_with_a_sign(

@@ -55,7 +55,7 @@ def test_a_card_of_the_gallery_opens_its_text_with_every_map_from_the_cache(
     page.get_by_role("link", name=piece.title).click()
     expect(page.get_by_role("heading", level=1)).to_have_text(TEXT.heading, timeout=TIMEOUT_MS)
     expect(page.get_by_label("Text", exact=True)).to_have_value(piece.text, timeout=TIMEOUT_MS)
-    rows = page.locator(".xg-row").filter(has_text="from the cache")
+    rows = page.locator(".xg-row").filter(has_text="cached")
     expect(rows).to_have_count(len(METHODS), timeout=TIMEOUT_MS)
     titles = page.locator(".xg-row .xg-title")
     for place, method in enumerate((piece.method, piece.second)):

@@ -99,7 +99,7 @@ def test_a_job_outlives_a_reload_and_a_page_change_and_its_results_open(server: 
     expect(page.get_by_role("heading", level=1)).to_have_text(TEXT.heading, timeout=TIMEOUT_MS)
     rows = page.locator(".xg-row")
     expect(rows).to_have_count(METHODS, timeout=TIMEOUT_MS)
-    expect(rows.filter(has_text="from the cache")).to_have_count(METHODS, timeout=TIMEOUT_MS)
+    expect(rows.filter(has_text="cached")).to_have_count(METHODS, timeout=TIMEOUT_MS)
 
 
 def test_a_job_outlives_a_killed_server(start_server: Callable[[str], Server], open_page: Open) -> None:

@@ -39,7 +39,7 @@ def test_typing_a_text_gives_its_maps_and_a_link_that_reopens_them(server: Serve
     again = open_page(page.url)
     expect_maps(again)
     assert row(again, "gradient_x_input").locator(".xg-map").inner_html() == shown
-    expect(row(again, "gradient_x_input")).to_contain_text("from the cache")
+    expect(row(again, "gradient_x_input")).to_contain_text("cached")
 
 
 def test_a_hovered_token_tells_itself_and_is_lit_in_every_row_at_the_same_place(

@@ -62,7 +62,7 @@ def test_no_check_takes_no_room() -> None:
 
 def test_cost_says_evaluations_and_seconds_or_the_cache() -> None:
     assert "12 evaluations · 250 ms" in drawn()
-    assert "12 evaluations · from the cache" in drawn(cached=True)
+    assert "12 evaluations · cached" in drawn(cached=True)
 
 
 def test_caution_stands_below_the_map_and_its_citation_in_the_details() -> None:
