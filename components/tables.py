@@ -79,6 +79,7 @@ def row_choice(
         key=key,
         height="content" if len(rows) <= most_in_view else ROW_PIXELS * (1 + most_in_view) + BORDER_PIXELS,
         hide_index=True,
+        placeholder=NOTHING,
         column_config=dict(columns),
         selection_mode="single-row",
         on_select=partial(_receive_row, key, pick),

@@ -154,10 +154,10 @@ def _draw_thanks(seat: Seat) -> None:
 
 def workload(design: Design) -> str:
     """Describe the number of items."""
-    fresh = min(design.items_per_annotator, design.item_count)
+    number = design.practice + min(design.items_per_annotator, design.item_count) + design.repeats
     practice = f" The first {design.practice} are for practice." if design.practice > 1 else ""
     practice = " The first is for practice." if design.practice == 1 else practice
-    return f"There are {count(design.practice + fresh + design.repeats, 'item')}.{practice}"
+    return f"There {'is' if number == 1 else 'are'} {count(number, 'item')}.{practice}"
 
 
 def _go_on(study: str, code: str, step: Step = "items") -> None:

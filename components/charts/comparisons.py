@@ -9,7 +9,7 @@ import altair as alt
 import pandas as pd
 import plotly.graph_objects as go
 
-from components.charts.frame import dashes, line_legend, method_colors, style_chart
+from components.charts.frame import dashes, line_legend, method_colors, shapes, style_chart
 from components.numbers import hundredths, plain, plural
 from components.palette import PALETTES, STEPS, Theme, color
 from engine.metrics.agreement import Agreement
@@ -102,6 +102,7 @@ def interval_chart(
     """
     point, right = columns
     colors = alt.Scale(domain=list(names), range=method_colors(names, theme))
+    shape = alt.Shape("Method:N", scale=alt.Scale(domain=list(names), range=shapes(names)), legend=None)
     base = alt.Chart(table).encode(
         y=alt.Y("Method:N", sort=table["Method"].tolist(), axis=None),
         color=alt.Color("Method:N", scale=colors, legend=None),
@@ -111,7 +112,7 @@ def interval_chart(
     palette = PALETTES[theme]
     layers = [
         base.mark_rule(strokeWidth=4, strokeCap="round").encode(x=axis, x2="High:Q", tooltip=tips),
-        base.mark_point(filled=True, opacity=1, size=130).encode(x=f"{point}:Q", tooltip=tips),
+        base.mark_point(filled=True, opacity=1, size=130).encode(x=f"{point}:Q", shape=shape, tooltip=tips),
         _text_above(base, "Method", 0, "left", palette.text),
         _text_above(base, right, "width", "right", palette.muted),
     ]

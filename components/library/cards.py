@@ -25,8 +25,8 @@ from engine.format import size_text
 from engine.input_kinds import kind_of_model
 from engine.lazy import LazyModule
 from engine.models import catalog
-from engine.models.sizes import stored_parameters
-from engine.models.summary import describe_task, main_score
+from engine.models.sizes import model_size, stored_parameters
+from engine.models.summary import describe_task, format_score, main_score
 from engine.vision.view import read_view
 
 if TYPE_CHECKING:
@@ -72,7 +72,7 @@ def draw_models() -> None:
 def model_row(name: str, is_base: bool) -> dict[str, object]:
     """The row of a model; of one whose card cannot be read, its name only."""
     try:
-        card, kind = catalog.card(name), kind_of_model(name)
+        card, kind, size = catalog.card(name), kind_of_model(name), model_size(name)
     except ExegesisError:
         return {"Model": name}
     split, score = main_score(card)
@@ -82,11 +82,12 @@ def model_row(name: str, is_base: bool) -> dict[str, object]:
         "Task": "Base for fine-tuning" if is_base else describe_task(card),
         "Input": INPUTS[kind],
         "Accuracy": 100 * score["value"] if score and is_accuracy else None,
-        "Size": card["bytes"] / 1e6 if card.get("bytes") else None,
+        "Parameters": size.parameters / 1e6,
+        "On disk": card["bytes"] / 1e6 if card.get("bytes") else None,
         "License": card.get("licence", ""),
         "Trained on": (card.get("dataset") or {}).get("name", ""),
         "Measured on": f"{split}, {count(score['count'], 'example')}" if score else "",
-        "Other score": "" if is_accuracy or not score else f"{card.get('metric')} {score['value']:.3f}",
+        "Other score": "" if is_accuracy else format_score(card),
     }
 
 
@@ -94,9 +95,12 @@ def _model_columns() -> dict[str, Any]:
     column = st.column_config
     return {
         "Model": column.TextColumn(pinned=True),
-        "Accuracy": column.NumberColumn(format="%.1f%%", help="On the split named under Measured on."),
-        "Other score": column.TextColumn(help="Where the model is not measured by its accuracy."),
-        "Size": column.NumberColumn(format="%.1f MB", help="Of the stored weights."),
+        "Accuracy": column.NumberColumn(
+            format="%.1f%%", help="On the split named under Measured on. –: the model has no accuracy; see Other score."
+        ),
+        "Other score": column.TextColumn(help="Of models that predict a score: r is Pearson's correlation."),
+        "Parameters": column.NumberColumn(format="%.3gM", help="Millions of parameters of the whole model."),
+        "On disk": column.NumberColumn(format="%.1f MB", help="Stored weights; of a LoRA adapter without its base."),
     }
 
 
@@ -124,7 +128,7 @@ def _card_frame(kind: str, name: str) -> Iterator[None]:
 
 def _draw_model_card(name: str, is_base: bool) -> None:
     is_image = not is_base and kind_of_model(name) == "image"
-    view = view_facts(name) if is_image else {}
+    view = view_facts(name) if is_image else {"parameters": f"{model_size(name).parameters:,}"}
     st.html(facts_html(card_facts(catalog.card(name), catalog.revision(name), view)))
     _draw_full_card(name)
     if not is_base:
@@ -147,7 +151,7 @@ def view_facts(name: str) -> dict[str, object]:
 
 
 def card_facts(card: dict[str, Any], revision: str, view: Mapping[str, object] | None = None) -> dict[str, object]:
-    """The facts on a model's card, by name. `view`: facts about the input of an image model."""
+    """The facts on a model's card, by name. `view`: its parameters, and facts about the input of an image model."""
     return {
         "use": card.get("intended_use"),
         "labels": ", ".join(card.get("labels") or []),
@@ -155,7 +159,7 @@ def card_facts(card: dict[str, Any], revision: str, view: Mapping[str, object] |
         "kind": card.get("kind"),
         **(view or {}),
         "license": card.get("licence"),
-        "size": _stored_size(card),
+        "on disk": _stored_size(card),
         "revision": revision,
     }
 

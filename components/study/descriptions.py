@@ -51,16 +51,18 @@ def study_progress(record: StudyRecord, counts: AnswerCounts) -> str:
     return f"{answers}, {counts.cannot_tell:,} “cannot tell”" if counts.cannot_tell else answers
 
 
-def study_facts(record: StudyRecord, counts: AnswerCounts, zone: tzinfo) -> dict[str, str]:
-    """The facts on the card of a study."""
+def study_facts(
+    record: StudyRecord, counts: AnswerCounts, zone: tzinfo, methods: Mapping[str, Explainer]
+) -> dict[str, str]:
+    """The facts on the card of a study. `methods`: those of its kind; an unknown one is named by its id."""
     design = record.design
     return {
-        "votes": study_progress(record, counts),
+        "progress": study_progress(record, counts),
         "model": design.model,
         "data set": design.dataset,
         "task": MODES[design.mode],
-        "methods": ", ".join(method.id for method in design.ballot_methods),
-        "when": study_history(record, zone),
+        "methods": ", ".join(_describe_method(method, methods) for method in design.ballot_methods),
+        "dates": study_history(record, zone),
     }
 
 
@@ -75,6 +77,7 @@ def study_history(record: StudyRecord, zone: tzinfo) -> str:
 def design_facts(design: Design, methods: Mapping[str, Explainer]) -> dict[str, str]:
     """The facts of a design that can no longer be changed."""
     votes = design.votes_per_item
+    repeated = f", {design.repeats:,} of them shown twice" if design.repeats else ""
     return {
         "question": design.question,
         "task": MODES[design.mode],
@@ -85,7 +88,7 @@ def design_facts(design: Design, methods: Mapping[str, Explainer]) -> dict[str, 
         "methods": "; ".join(_describe_method(method, methods) for method in design.methods),
         "placebo": "a random explanation" if design.placebo else "none",
         "colors show": COLOR_WORDS[design.colors].lower(),
-        "items per person": f"{design.items_per_annotator:,}, {design.repeats:,} of them shown twice",
+        "items per person": f"{design.items_per_annotator:,}{repeated}",
         "target votes per item": "no limit" if votes is None else f"{votes:,}",
         "exclusion rules": describe_exclusions(design.exclusion),
         "seed": f"{design.seed}",
@@ -136,8 +139,9 @@ def _describe_items(design: Design) -> str:
     chosen, number = design.items, count(design.item_count, "item")
     if chosen.how == "hand":
         return f"{number}, picked by hand"
-    at_random = f"{number} drawn at random" + (f" of {chosen.split}" if chosen.split else "")
-    return at_random if chosen.how == "seed" else f"{at_random} {_describe_conditions(chosen)}".rstrip()
+    at_random = count(design.item_count, "random item")
+    source = f" from {chosen.split}" if chosen.split else ""
+    return f"{at_random}{source}{_describe_conditions(chosen) if chosen.how == 'filter' else ''}"
 
 
 def _describe_conditions(chosen: ItemChoice) -> str:
@@ -148,7 +152,7 @@ def _describe_conditions(chosen: ItemChoice) -> str:
         f"at most {count(chosen.most_words, 'word')}" if chosen.most_words is not None else "",
     ]
     conditions = ", ".join(filter(None, parts))
-    return f"of those with: {conditions}" if conditions else ""
+    return f": {conditions}" if conditions else ""
 
 
 def _describe_method(choice: MethodChoice, methods: Mapping[str, Explainer]) -> str:

@@ -32,6 +32,8 @@ from components.study.descriptions import (
     join_link,
     state_badge,
     study_facts,
+    study_history,
+    study_progress,
 )
 from components.study.draft import draw_draft, draw_new_study
 from components.tables import facts_html
@@ -58,7 +60,7 @@ SHOW_ARCHIVED = "study.show_archived"
 BLANK = "blank"
 EMPTY = (
     "No studies yet. Create one above: choose a model, a data set and 2 to 6 methods, open the study, and send its "
-    "link to participants. They see explanations without the names of the methods, and rank them or guess predictions. "
+    "link to participants. They see explanations without method names, and rank them or guess predictions. "
     "Study results then shows which methods are rated above others, and how certain that is."
 )
 LOCAL_LINK = (
@@ -70,7 +72,7 @@ LOCAL_LINK = (
 def draw_study_page() -> None:
     """Draw the view in the address, or the error of the database."""
     try:
-        with st.spinner("Opening the studies …"):
+        with st.spinner("Loading studies …"):
             study_database()
         draw_outcome()
         number, start = st.query_params.get(STUDY), st.query_params.get(NEW)
@@ -120,7 +122,7 @@ def _draw_card(record: StudyRecord, counts: AnswerCounts, zone: tzinfo) -> None:
     with st.container(border=True, key=f"study-{record.id}", gap="xsmall"):
         _draw_badge(record)
         st.subheader(escape_label(record.design.title), anchor=False)
-        st.html(facts_html(study_facts(record, counts, zone)))
+        st.html(facts_html(study_facts(record, counts, zone, all_explainers(record.design.kind))))
         st.button(
             "Go to this study", key=f"study.go.{record.id}", icon=":material/arrow_forward:",
             on_click=show_study, args=(record.id,),
@@ -140,8 +142,7 @@ def _draw_study(record: StudyRecord, zone: tzinfo) -> None:
     _draw_badge(record)
     st.header(escape_label(record.design.title), anchor=False)
     if record.state != DRAFT:
-        facts = study_facts(record, record_counts, zone)
-        st.html(facts_html({name: facts[name] for name in ("votes", "when")}))
+        st.html(facts_html({"progress": study_progress(record, record_counts), "dates": study_history(record, zone)}))
     if record.state == OPEN:
         _draw_link(record)
     _draw_actions(record, record_counts)
@@ -169,7 +170,7 @@ def _draw_actions(record: StudyRecord, counts: AnswerCounts) -> None:
             if st.button("Results", key="study.results", icon=icon, type="primary"):
                 st.switch_page(RESULTS.path, query_params={"study": str(record.id)})
         if record.state == OPEN:
-            help = "The study then accepts no more votes. You are asked to confirm."
+            help = "The study then accepts no more votes. You will be asked to confirm."
             if st.button("Close …", key="study.close", help=help, icon=":material/lock:"):
                 confirm_closing(record, counts)
         if record.state == CLOSED:
@@ -185,7 +186,7 @@ def _draw_actions(record: StudyRecord, counts: AnswerCounts) -> None:
         if st.button(
             "Delete …",
             key="study.delete",
-            help="Deletes the study and all of its votes. You are asked to confirm.",
+            help="Deletes the study and all of its votes. You will be asked to confirm.",
             icon=":material/delete:",
         ):
             confirm_deleting(record, counts)

@@ -242,6 +242,8 @@ def test_what_a_tab_has_seen_is_a_screen_and_a_number(sent: object, state: dict[
 def test_the_workload_counts_every_look() -> None:
     few = Design(items=ItemChoice(count=5), items_per_annotator=3, repeats=1, practice=2)
     assert workload(few) == "There are 6 items. The first 2 are for practice."
+    single = Design(items=ItemChoice(count=1), items_per_annotator=1, repeats=0, practice=0)
+    assert workload(single) == "There is 1 item."
 
 
 @pytest.mark.parametrize(

@@ -33,6 +33,7 @@ from engine.jobs import Job, UnitFailure
 from engine.jobs.kinds import known_ids
 from engine.jobs.table import STATES, Process
 from engine.models import catalog
+from engine.models.summary import summarize_model
 
 MARKUP = "<b>x</b> & *y*"
 JOB = Job(
@@ -204,16 +205,19 @@ def test_a_model_is_told_by_the_splits_that_no_choice_was_made_on() -> None:
     assert measured_scores(marked)["accuracy, test"] == "1.000 on 2,000 examples"
     assert float(measured_scores(marked)["accuracy, unmarked"].split()[0]) < 0.15
     facts = card_facts(card, "abc")
-    assert (facts["size"], facts["revision"]) == ("1.6 MB, on top of minilm", "abc")
-    assert card_facts({}, "abc")["size"] == ""
-    assert card_facts(card | {"kind": "Vision transformer"}, "abc")["size"] == "1.6 MB"
+    assert (facts["on disk"], facts["revision"]) == ("1.6 MB, on top of minilm", "abc")
+    assert card_facts({}, "abc")["on disk"] == ""
+    assert card_facts(card | {"kind": "Vision transformer"}, "abc")["on disk"] == "1.6 MB"
 
 
 def test_the_row_of_a_model_names_its_task_and_its_test_score() -> None:
     row = model_row("quality-minilm", is_base=False)
     assert (row["Task"], row["Input"], row["Accuracy"]) == ("Translation quality (pairs)", "Text", None)
-    assert (row["Other score"], row["Measured on"]) == ("pearson 0.755", "test, 2,000 examples")
-    assert (row["Size"], row["Trained on"]) == (1.633922, "Quality of translations")
+    assert (row["Other score"], row["Measured on"]) == ("r = 0.755", "test, 2,000 examples")
+    assert (row["On disk"], row["Trained on"]) == (1.633922, "Quality of translations")
+    pickers = summarize_model("quality-minilm")
+    assert (pickers.score, pickers.parameters) == ("r = 0.755", 22_713_601)
+    assert (row["Other score"], row["Parameters"]) == (pickers.score, 22.713601)
     assert model_row("digits-vit", is_base=False)["Input"] == "Picture"
     base = model_row("bases/gpt2", is_base=True)
     assert (base["Task"], base["Measured on"][:8]) == ("Base for fine-tuning", "held-out")

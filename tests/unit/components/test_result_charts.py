@@ -84,6 +84,16 @@ def test_a_method_keeps_its_color_from_chart_to_chart(found: RankingSummary) -> 
     assert domains == [list(found.methods)] * 2
 
 
+def test_methods_of_one_color_have_points_of_different_shapes(found: RankingSummary) -> None:
+    names = ["LIME", "Occlusion", "Random"]
+    ratings = [replace(rating, method=name) for rating, name in zip(found.ratings, names, strict=True)]
+    spec = rating_chart(ratings, names, "Random", (0, 1), "light").to_dict()
+    point = next(layer["encoding"] for layer in spec["layer"] if layer["mark"]["type"] == "point")
+    lime, occlusion, _ = point["color"]["scale"]["range"]
+    assert lime == occlusion
+    assert point["shape"]["scale"] == {"domain": names, "range": ["circle", "square", "cross"]}
+
+
 def test_the_course_has_the_skills_after_each_vote_and_the_placebo_is_dotted(found: RankingSummary) -> None:
     table = course_table(found)
     assert table["Votes"].tolist() == list(range(found.votes + 1))

@@ -62,9 +62,10 @@ def test_what_it_gathered_is_counted() -> None:
 
 
 def test_its_card_names_what_is_compared() -> None:
-    told = study_facts(record(), AnswerCounts(), UTC)
-    assert told["methods"] == "gradient, lime, random"
-    assert told["when"] == "created 1970-01-01 00:00 UTC"
+    told = study_facts(record(), AnswerCounts(), UTC, all_explainers("text"))
+    assert told["methods"] == "Gradient, LIME, Random"
+    assert study_facts(record(), AnswerCounts(), UTC, {})["methods"] == "gradient, lime, random"
+    assert told["dates"] == "created 1970-01-01 00:00 UTC"
     assert one_line_title(record()) == "Two lines"
 
 
@@ -84,10 +85,12 @@ def test_all_that_was_decided_is_told() -> None:
         all_explainers("text"),
     )
     assert told["items"] == (
-        "8 items drawn at random of train of those with: class good, the model is wrong, at least 3 words, "
-        "at most 1 word"
+        "8 random items from train: class good, the model is wrong, at least 3 words, at most 1 word"
     )
     assert told["methods"] == "LIME (n_samples 40); gone"
+    assert told["items per person"] == "20, 2 of them shown twice"
+    whole = design_facts(replace(DESIGN, items=ItemChoice("filter", 1), repeats=0), {})
+    assert (whole["items"], whole["items per person"]) == ("1 random item", "20")
     by_hand = ItemChoice("hand", indices=(1, 2, 3))
     assert design_facts(replace(DESIGN, items=by_hand), {})["items"] == "1 item, picked by hand"
 
