@@ -198,9 +198,7 @@ def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None) -> str:
         return NO_NUMBER
     number = wording.decisive_number(claim, outcome)
     title = wording.number_title(number.name, scale_of(SCALE))
-    text = (
-        f"{wording.format_number(number.value)} ({wording.interval_text(number)}), required: {wording.rule_text(claim)}"
-    )
+    text = f"{wording.number_with_interval(number)}, required: {wording.rule_text(claim)}"
     return f"{title}: {text}" if title else text
 
 

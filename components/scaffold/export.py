@@ -12,7 +12,7 @@ import streamlit as st
 
 from components.charts.files import ChartCaption, chart_file_buttons, chart_html, chart_svg, light_colors
 from components.errors import describe_error, note_html, show_error
-from components.experiment.page import TYPES
+from components.experiment.page import TITLES, TYPES
 from components.export import REPEATS, citation_box, citation_html, file_button
 from components.navigation import IMAGES, TEXT
 from components.numbers import count
@@ -131,7 +131,7 @@ def export_area(result: ScaffoldResult, size: int) -> None:
     with st.container(horizontal=True, gap="small", key=key(kind, "keep")):
         for ending, build in FORMATS.items():
             file_button(
-                f"Rows, {ending.upper()}", f"exegesis-scaffold.{ending}", TYPES[ending], partial(build, result),
+                f"Rows, {TITLES[ending]}", f"exegesis-scaffold.{ending}", TYPES[ending], partial(build, result),
                 ROWS_HELP, key(kind, f"keep.{ending}"),
             )  # fmt: skip
     cited = citation_html(cite(result.plan), [CITED])

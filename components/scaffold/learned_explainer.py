@@ -150,7 +150,7 @@ def active_words(weights: Weights) -> str:
     active, sums = int((weights > 0).sum()), weights.clip(min=0).sum(1)
     layer = int(sums.argmax())
     share = float(sums[layer] / sums.sum()) if sums.sum() else 0.0
-    text = f"**{active} of {weights.size} heads are active** (λ > 0)."
+    text = f"**{active} of {weights.size} heads {'is' if active == 1 else 'are'} active** (λ > 0)."
     return f"{text} Layer {layer} has the most weight ({100 * share:.0f}%)." if active else text
 
 

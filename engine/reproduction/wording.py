@@ -75,6 +75,14 @@ def format_number(value: float) -> str:
     return f"{value:.3f}".rstrip("0").rstrip(".").replace("-", "−") if round(value, 3) else "0"
 
 
+def number_with_interval(number: ClaimNumber) -> str:
+    """A number and its interval, all with the same decimals."""
+    values = (number.value, number.low, number.high)
+    decimals = max(len(format_number(value).partition(".")[2]) for value in values)
+    value, low, high = (f"{value:.{decimals}f}".replace("-", "−") for value in values)
+    return f"{value} ({low} to {high})"
+
+
 def statistic_text(claim: Claim) -> str:
     """What is computed for each entry, in one line."""
     if not claim.contrasts:

@@ -23,6 +23,7 @@ from engine.reproduction.claims import Claim, declaration, thesis_claims
 from engine.reproduction.report import VERDICTS, ClaimNumber, ClaimOutcome, Reproduction
 from engine.reproduction.shipped import ShippedReport
 from engine.reproduction.thesis import ThesisQuery
+from engine.reproduction.wording import number_with_interval
 from tests.unit.reproduction.stand_ins import report_of
 
 CLAIMS = declaration().claims
@@ -35,6 +36,16 @@ def test_each_claim_has_a_row_with_its_verdict_and_a_link() -> None:
     assert [(id, unescape(title), verdict) for id, title, verdict in rows] == [
         (claim.id, claim.title, OUTCOMES[claim.id].verdict) for claim in CLAIMS
     ]
+
+
+def test_a_number_and_its_interval_have_the_same_decimals() -> None:
+    number = OUTCOMES["marked-found"].numbers[0]
+    for values, text in (
+        ((1.0, 0.964, 1.0), "1.000 (0.964 to 1.000)"),
+        ((-0.96, -0.994, -0.88), "−0.960 (−0.994 to −0.880)"),
+        ((3.0, 2.0, 4.0), "3 (2 to 4)"),
+    ):
+        assert number_with_interval(replace(number, value=values[0], low=values[1], high=values[2])) == text
 
 
 def test_the_number_that_decides_stands_beside_what_was_asked() -> None:
