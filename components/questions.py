@@ -39,12 +39,12 @@ AREAS_WIDTH, AREA_WIDTH = 220, 200
 """Width of the table of areas in pixels: of its methods, and of each area."""
 READINGS = {
     "deletion": (
-        "How the {value} changes when the {units} that a map scores highest go first. A line that falls sooner than "
-        "Random names {units} that the model relies on; the lower the area, the sooner. "
+        "How the {value} changes when the {units} that a map scores highest are removed first. A line that falls "
+        "sooner than Random's shows that the model relies on these {units}; a smaller area means a sooner fall. "
     ),
     "insertion": (
-        "Insertion starts with every {unit} removed and brings those scored highest back first: a line that rises "
-        "sooner than Random names {units} that are enough for the model; the higher the area, the sooner. "
+        "Insertion starts with all {units} removed and restores the highest-scored ones first. A line that rises "
+        "sooner than Random's shows that these {units} are enough for the model; a larger area means a sooner rise. "
     ),
 }
 SOURCES = {
@@ -96,7 +96,7 @@ def question_section(page: QuestionPage, methods: Mapping[str, Explainer], maps:
 
 def _caption_missing(titles: Sequence[str]) -> None:
     if titles:
-        st.caption(f"Left out, because there is no map (above it says why): {', '.join(titles)}.")
+        st.caption(f"Left out because they have no map (the reason is above): {', '.join(titles)}.")
 
 
 def _draw_curves(page: QuestionPage, maps: Maps, titles: Mapping[str, str], probe: Explanation) -> None:
@@ -156,7 +156,7 @@ def _draw_charts(
 def _describe_curves(ways: Sequence[str], unit: str, value: str, shortened: str) -> str:
     read = "".join(READINGS[way].format(unit=unit, units=plural(unit), value=value) for way in ways)
     return (
-        f"{read}Random is one order by chance, so a small difference from it says little, and {shortened} is unlike "
+        f"{read}Random is a single random order, so a small difference from it means little, and {shortened} is unlike "
         f"what the model was trained on. {SOURCES[tuple(ways)]}"
     )
 

@@ -82,12 +82,12 @@ def model_row(name: str, is_base: bool) -> dict[str, object]:
         "Task": "Base for fine-tuning" if is_base else describe_task(card),
         "Input": INPUTS[kind],
         "Accuracy": 100 * score["value"] if score and is_accuracy else None,
+        "Other score": "" if is_accuracy else format_score(card),
         "Parameters": size.parameters / 1e6,
         "On disk": card["bytes"] / 1e6 if card.get("bytes") else None,
         "License": card.get("licence", ""),
         "Trained on": (card.get("dataset") or {}).get("name", ""),
         "Measured on": f"{split}, {count(score['count'], 'example')}" if score else "",
-        "Other score": "" if is_accuracy else format_score(card),
     }
 
 

@@ -31,7 +31,7 @@ MOST_SHOWN = 20
 ALL_KEY, FAILURE_KEY = "library_all_jobs", "library_jobs_said"
 EMPTY = (
     "No jobs yet. Open **New job** above to explain many examples in the background. A job continues while you use "
-    "other pages, can be resumed after a restart of the server, and links to the page of its result."
+    "other pages, can be resumed after a restart of the server, and links to its result."
 )
 
 
@@ -71,7 +71,7 @@ def explain_spec(model: str, data: str, count: int, methods: list[str]) -> dict[
 def _draw_controls(titles: dict[str, str]) -> None:
     left, middle, right = st.columns([2, 2, 1], gap="medium")
     with left:
-        _draw_name("Model", MODEL, _models(), "A model of the list, the folder of a checkpoint, or a hub ID.")
+        _draw_name("Model", MODEL, _models(), "A listed model, the folder of a checkpoint, or a hub ID.")
     with middle:
         _draw_name(
             "Data set", DATA, [*list_datasets("text"), *list_datasets("image")],

@@ -104,7 +104,7 @@ def _draw_cache_actions(stats: Stats) -> None:
             on_click=_check_cache,
             help="Removes damaged entries. They are computed again when needed.",
         )
-        if st.button("Clear …", disabled=not stats.entries, help="You are asked to confirm."):
+        if st.button("Clear …", disabled=not stats.entries, help="You will be asked to confirm."):
             _confirm_clearing(stats)
 
 
@@ -126,8 +126,11 @@ def cache_facts(stats: Stats) -> dict[str, object]:
 
 def describe_check(report: CheckReport) -> str:
     """Describe the outcome of a check."""
-    dropped = f"{report.dropped:,} damaged entries removed" if report.dropped else "no damage found"
-    return f"{report.checked:,} entries read, {dropped}. {report.status}".strip()
+    damaged = "entry" if report.dropped == 1 else "entries"
+    dropped = f"{report.dropped:,} damaged {damaged} removed" if report.dropped else "no damage found"
+    return (
+        f"{report.checked:,} {'entry' if report.checked == 1 else 'entries'} read, {dropped}. {report.status}".strip()
+    )
 
 
 def _check_cache() -> None:

@@ -64,7 +64,8 @@ def describe_rankings(summary: RankingSummary) -> str:
     separated = count_differences([rating.interval for rating in summary.ratings])
     pairs = count(methods * (methods - 1) // 2, "pair")
     basis = f"{count(summary.votes, 'ranking')} by {count(summary.annotators, 'annotator')}"
-    return f"Based on {basis} of {count(summary.items, 'item')}, which separate {separated:,} of {pairs} of methods."
+    they = "it separates" if summary.votes == 1 else "they separate"
+    return f"Based on {basis} on {count(summary.items, 'item')}; {they} {separated:,} of {pairs} of methods."
 
 
 def _people(summary: RankingSummary) -> str:
@@ -75,7 +76,7 @@ def describe_guesses(summary: GuessSummary) -> str:
     """Describe the number of guesses behind the results."""
     people = count(summary.annotators, "annotator")
     guesses = f"{summary.guesses:,} guess{'' if summary.guesses == 1 else 'es'}"
-    return f"Based on {guesses} by {people} of {count(summary.items, 'item')}."
+    return f"Based on {guesses} by {people} on {count(summary.items, 'item')}."
 
 
 def describe_answers(results: Results, counts: AnswerCounts) -> str:

@@ -209,7 +209,7 @@ def _draw_excluded(results: TitledResults) -> None:
     """Draw the votes excluded by the declared rules."""
     untitled = results.untitled
     excluded = sum(one.votes for one in untitled.excluded)
-    share = f" {excluded:,} of {count(untitled.answers, 'answer')} are excluded." if excluded else ""
+    share = f" Excluded: {excluded:,} of {count(untitled.answers, 'answer')}." if excluded else ""
     st.markdown(f"{describe_rules(results.study.design.exclusion)}{share}")
     if untitled.excluded:
         draw_table(exclusion_table(untitled.excluded, results.items), "excluded")

@@ -67,7 +67,7 @@ class TitledResults:
         return [urls[place] for place in places]
 
 
-@st.cache_data(show_spinner="Making small pictures of the items", max_entries=MOST_STUDIES)
+@st.cache_data(show_spinner="Creating thumbnails of the items", max_entries=MOST_STUDIES)
 def _thumbnails(study: int, token: str) -> dict[str, str]:
     """Thumbnails by place. The pictures of an open study never change; `token` distinguishes databases."""
     return {place: thumbnail_url(picture.pixels) for place, picture in item_pictures(study).items()}

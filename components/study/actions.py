@@ -23,8 +23,8 @@ FAILURE_KEY, NOTE_KEY = "study_failed", "study_done"
 TYPED_TITLE = "study.delete.typed"
 IMPORT_KEY, UPLOAD_KEY = "study.import", "study.import.file"
 FILE_HELP = (
-    "The design with its stored items and explanations, to run the same study elsewhere. It contains no votes: "
-    "download them on the page of the results."
+    "The design with its stored items and explanations, to run the same study elsewhere. Votes are not "
+    "included: download them on the Study results page."
 )
 
 
@@ -45,7 +45,9 @@ def show_list() -> None:
 
 def duplicate(study: int) -> None:
     """Create a draft of the same design and open it."""
-    _try(lambda: show_study(studies.duplicate(study).id), "Duplicated: this copy is a draft with its own join link.")
+    _try(
+        lambda: show_study(studies.duplicate(study).id), "Study duplicated. The copy is a draft with its own join link."
+    )
 
 
 def close(study: int) -> None:
@@ -122,12 +124,15 @@ def draw_study_file_button(study: int) -> None:
 
 def draw_import() -> None:
     """Draw the section that imports a study file; it runs only while open."""
-    section = st.expander("Study from a file", icon=":material/upload_file:", key=IMPORT_KEY, on_change="rerun")
+    section = st.expander("Import a study", icon=":material/upload_file:", key=IMPORT_KEY, on_change="rerun")
     if not section.open:
         return
     with section:
         file = st.file_uploader(
-            "A study file", "json", key=UPLOAD_KEY, help="With votes it becomes a closed study, without them a draft."
+            "Study file",
+            "json",
+            key=UPLOAD_KEY,
+            help="A file with votes becomes a closed study; a file without votes becomes a draft.",
         )
         if file is not None and st.button("Import the study", type="primary", key="study.import.go"):
             _import(file.getvalue())
@@ -140,6 +145,6 @@ def _import(data: bytes) -> None:
     except Exception as error:
         show_error(describe_error(error))
         return
-    leave_note("The study was imported, with a join link of its own.")
+    leave_note("Study imported. It has its own join link.")
     show_study(record.id)
     st.rerun()

@@ -175,7 +175,7 @@ def _draw_save(record: StudyRecord, zone: tzinfo) -> None:
 def _draw_open_button(record: StudyRecord, is_saved: bool) -> None:
     if st.button(
         "Open study …", type="primary", key="study.open", disabled=not is_saved,
-        help="Computes all explanations. Needs a confirmation." if is_saved else "Save the draft first.",
+        help="Computes all explanations. You will be asked to confirm." if is_saved else "Save the draft first.",
     ):  # fmt: skip
         confirm_opening(record)
 
@@ -187,7 +187,7 @@ def confirm_opening(record: StudyRecord) -> None:
     items, methods = design.item_count + design.practice, len(design.ballot_methods)
     st.text(f"{items:,} items with {methods} explanations each: {items * methods:,} explanations")
     st.markdown(
-        "The explanations are computed now and stored with the study, so later changes of the model or the data do not "
+        "The explanations are computed now and stored with the study, so later changes to the model or the data do not "
         "alter what participants see. The design and the exclusion rules cannot be changed afterwards. The computation "
         "continues if you close this page."
     )

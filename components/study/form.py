@@ -67,7 +67,7 @@ MODEL_HELP = "Choose a listed model, or type the path of a checkpoint or a Huggi
 DATA_HELP = "Choose a listed data set, or type the path of a file or folder, or hub:owner/name."
 QUESTION_HELP = "Shown above every item."
 MARKDOWN_HELP = "Supports Markdown: headings, lists, emphasis and links. HTML and images are removed."
-PLACEBO_HELP = "A placebo: a method that is not rated above it may be no better than chance."
+PLACEBO_HELP = "The placebo of the study. A method that is not rated above it may be no better than chance."
 LEARNED = "smat"
 VARIANT_WIDTH = 280
 """The width of the choice of a variant, in pixels."""
@@ -76,7 +76,7 @@ NOT_LEARNED = (
     "Train one on the Scaffold page."
 )
 AGAIN = "#"
-AGAIN_HELP = "It becomes another explanation on every ballot. Set its parameters under “All methods and parameters”."
+AGAIN_HELP = "Adds another explanation to every ballot. Set its parameters under “All methods and parameters”."
 COLOR_COSTS = {
     BY_RANK: "All explanations use the same set of colors, so the random one cannot be recognized by them. Neither "
     "sizes nor signs of scores are visible.",
@@ -187,7 +187,7 @@ def _draw_explanations() -> None:
     st.toggle(FIELD_LABELS["placebo"], key=field_key("placebo"), help=PLACEBO_HELP, persist_state="page")
     draw_choice("colors", COLOR_WORDS)
     st.caption(COLOR_COSTS[field_value("colors")])
-    st.caption("Choose 2 to 6 methods. Participants never see the names of the methods.")
+    st.caption("Choose 2 to 6 methods. Participants never see method names.")
 
 
 def _substitute_learned(kind: str, model: str) -> None:
@@ -285,8 +285,8 @@ def _draw_texts() -> None:
 def _draw_rules() -> None:
     st.subheader("Exclusion rules", anchor=False)
     st.caption(
-        "Votes excluded from the results. The rules are fixed when the study opens and are reported with the results. "
-        "0 or empty: no rule."
+        "These rules exclude votes from the results. They are fixed when the study opens and reported with the "
+        "results. 0 or empty: no rule."
     )
     with field_row():
         draw_number("exclusion.least_seconds")

@@ -41,7 +41,7 @@ from engine.study.items import read_candidates
 
 CHOICES = {"seed": "Random", "filter": "Random, filtered", "hand": "By hand"}
 JUDGED = {"any": "right or wrong", "right": "right", "wrong": "wrong"}
-HAND_HELP = "Numbers of examples in the data set, such as 3, 7, 10-19. The first ones become the practice items."
+HAND_HELP = "Example numbers in the data set, such as 3, 7, 10-19. The first ones become the practice items."
 ITEM_FIELDS = ("kind", "practice", "seed")
 """Fields besides those of `ItemChoice` that determine the items."""
 PICKER, START, INDICES, PREVIEW = "pick", "pick.from", "items.indices", "preview"

@@ -342,7 +342,7 @@ def test_the_cache_is_checked_and_cleared_after_a_question() -> None:
     page = opened("cache")
     assert page.get("progress")[0].proto.text.startswith("1 result, ")
     page.button[0].click().run()
-    assert page.info[0].value == "1 entries read, no damage found."
+    assert page.info[0].value == "1 entry read, no damage found."
     page.button[1].click().run()
     assert "1 result (" in page.markdown[0].value
     assert result_store().stats().entries == 1

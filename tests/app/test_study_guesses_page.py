@@ -68,7 +68,7 @@ def test_the_page_says_whether_explanations_help_and_that_plausible_is_not_helpf
     assert found is not None
     said = texts(page)
     assert "No significant effect: Integrated gradients, LIME and Random." in said
-    assert "Based on 12 guesses by 3 annotators of 4 items." in said
+    assert "Based on 12 guesses by 3 annotators on 4 items." in said
     for part in ("plausible", "leak", "accuracy", "baseline", "consistency"):
         assert found.meanings[part] in said
     table = tables_of(page)[0]

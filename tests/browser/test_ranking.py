@@ -272,7 +272,7 @@ def test_while_it_is_saved_nothing_moves_and_sent_twice_it_counts_once(
     page = opened(server, open_page, f"until={file}", hasty=True)
     button(page, "Move C up").click()
     confirm(page).click()
-    expect(page.locator(".xg-said")).to_contain_text("Being saved")
+    expect(page.locator(".xg-said")).to_contain_text("Saving …")
     expect(button(page, "Cannot tell")).to_be_disabled()
     grip(page, "A").press("ArrowDown")
     expect_order(page, "1st of 3: A", "2nd of 3: C", "3rd of 3: B")

@@ -342,8 +342,8 @@ class Ranking extends Owned {
 
   stateInWords() {
     const answer = this.answerInWords();
-    if (this.late) return `${answer} No answer from the server yet: confirm again, it counts once.`;
-    if (this.waiting) return `${answer} Being saved …`;
+    if (this.late) return `${answer} No answer from the server yet. Confirm again: your answer counts once.`;
+    if (this.waiting) return `${answer} Saving …`;
     if (this.confirmed) return `${answer} Confirmed.`;
     return this.history.length ? `${answer} Not confirmed yet.` : UNTOUCHED;
   }

@@ -134,7 +134,7 @@ SAFE = {
     ): "our words",
     (
         "components/questions.py",
-        "f\"Left out, because there is no map (above it says why): {', '.join(titles)}.\"",
+        "f\"Left out because they have no map (the reason is above): {', '.join(titles)}.\"",
     ): "titles of methods",
     ("components/attention/page.py", "missing"): "one of four sentences",
     (

@@ -260,6 +260,7 @@ def test_the_cache_tells_its_size_against_its_bound_and_its_state() -> None:
     assert cache_facts(stats)["lookups since start"] == "hits: 1, misses: 2"
     assert cache_facts(replace(stats, status="It is full."))["state"] == "see below"
     assert describe_check(CheckReport(10, 0, False, "")) == "10 entries read, no damage found."
+    assert describe_check(CheckReport(1, 1, False, "")) == "1 entry read, 1 damaged entry removed."
     assert describe_check(CheckReport(1000, 2, True, "It was replaced.")) == (
         "1,000 entries read, 2 damaged entries removed. It was replaced."
     )

@@ -75,7 +75,7 @@ def test_the_answer_claims_what_the_intervals_allow(
 
 def test_the_answer_says_on_how_many_votes_it_rests(found: RankingSummary) -> None:
     apart = of(found, (4, 5), (4, 6), (0, 1))
-    based = "Based on 2 rankings by 2 annotators of 1 item, which separate"
+    based = "Based on 2 rankings by 2 annotators on 1 item; they separate"
     assert describe_rankings(apart) == f"{based} 2 of 3 pairs of methods."
     assert describe_rankings(of(found, (3, 5), (3, 5), (3, 5))) == f"{based} 0 of 3 pairs of methods."
 
