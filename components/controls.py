@@ -15,7 +15,6 @@ from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 
 from components.links import MOST_SEED, Query, non_default_params
@@ -102,13 +101,15 @@ def forget_changes() -> None:
         st.session_state.pop(name, None)
 
 
-def options_button(key: str, line: DeltaGenerator) -> PopoverContainer:
-    """Draw the button that opens the rare controls. They are to be drawn only while it is `open`.
+def options_popover(prefix: str, line: DeltaGenerator) -> DeltaGenerator | None:
+    """Draw the button that opens the rare controls. Returns their place, or None while they must not be drawn.
 
     For controls in a closed popover the browser keeps sending the values that they had when it was last open, which
-    would undo those that Python has set since, as for another run of the list or a link.
+    would undo those that Python has set since, as for another run or a link. `prefix`: of the widget keys. The button
+    of the list of all methods closes the popover and needs the controls once more, to open the list.
     """
-    return line.popover("Options", key=key, icon=":material/tune:", on_change="rerun")
+    popover = line.popover("Options", key=f"{prefix}options", icon=":material/tune:", on_change="rerun")
+    return popover if popover.open or st.session_state.get(f"{prefix}all") else None
 
 
 def seed_input(key: Key, width: int) -> None:

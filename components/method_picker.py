@@ -15,7 +15,6 @@ from functools import partial
 from html import escape
 
 import streamlit as st
-from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 
 from components.controls import (
     PERSIST,
@@ -150,18 +149,13 @@ def all_methods(
     `usual`: the methods of the preset "Default". `models`: the explained models; the list says why a method does not
     work on one of them.
     """
-    # An open popover would cover the list, which is a dialog.
+    # An open popover would cover the list, which is a dialog: see `options_popover`.
     close = partial(st.session_state.__setitem__, f"{prefix}options", False)
     if st.button("All methods and parameters", key=f"{prefix}all", on_click=close):
         _choose(prefix, st.session_state[f"{prefix}methods"])
         for trait in TRAITS:
             st.session_state[f"{prefix}filter.{trait}"] = ANY
         _open(methods, usual, prefix, [model.strip() for model in models if model.strip()])
-
-
-def shows_options(options: PopoverContainer, prefix: str) -> bool:
-    """Whether to draw the rare controls: while their popover is open, and when its list of all methods opens."""
-    return bool(options.open or st.session_state.get(f"{prefix}all"))
 
 
 def picker_body(methods: Methods, usual: Sequence[str], prefix: str, models: Sequence[str] = ()) -> None:

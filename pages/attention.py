@@ -7,7 +7,7 @@ import streamlit as st
 from components.attention import state as attention_session
 from components.attention.page import attention_panel
 from components.compute import warm_up
-from components.controls import options_button
+from components.controls import options_popover
 from components.errors import show_error
 from components.inputs.choices import CHOICES
 from components.navigation import ATTENTION, guard, heading
@@ -30,8 +30,8 @@ for sentence in problems:
     show_error(sentence)
 
 CHOICES[kind].draw(models, opened)
-options = options_button(attention_session.key(kind, "options"), line)
-if options.open:
+options = options_popover(attention_session.key(kind, ""), line)
+if options is not None:
     with options:
         CHOICES[kind].draw_options(opened)
 state = attention_session.from_widgets(loaded, opened)

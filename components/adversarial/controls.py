@@ -41,7 +41,7 @@ from components.adversarial.state import (
     widget_settings,
     write,
 )
-from components.controls import PERSIST, options_button
+from components.controls import PERSIST, options_popover
 from components.experiment.controls import models_control
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
@@ -156,8 +156,7 @@ def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explaine
         text_choice.draw_text_fields()
     else:
         row = picture_focus_controls.draw_focus_controls(models, opened)
-    options = options_button(key(kind, "options"), row)
-    if options.open:
+    if (options := options_popover(key(kind, ""), row)) is not None:
         with options:
             _options(kind, methods, opened)
     return st.empty()
@@ -262,8 +261,7 @@ def experiment_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
             "Attacked methods", [id for id in METHODS if id in methods], selection_mode="multi", persist_state=PERSIST,
             key=key(kind, f"{MANY}methods"), format_func=lambda id: methods[id].title,
         )  # fmt: skip
-    options = options_button(key(kind, f"{MANY}options"), line)
-    if not options.open:
+    if (options := options_popover(key(kind, MANY), line)) is None:
         return
     with options:
         st.number_input(

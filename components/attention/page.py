@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 
 import streamlit as st
-from streamlit.elements.lib.mutable_popover_container import PopoverContainer
+from streamlit.delta_generator import DeltaGenerator
 
 from components.attention.export import (
     HeadsExport,
@@ -110,14 +110,14 @@ ALL_HELP = (
 )
 
 
-def attention_panel(state: AttentionState, options: PopoverContainer) -> None:
-    """Everything below the choice of model and input. `options`: the popover of the rare controls."""
+def attention_panel(state: AttentionState, options: DeltaGenerator | None) -> None:
+    """Everything below the choice of model and input. `options`: takes the rare controls if given."""
     if missing := describe_missing_input(state):
         st.info(missing)
     if missing or state.input is None:  # the controls of pictures have said why there is none
         return
     target, probe = key(state.kind, "target"), replace(state.request(PROBE), target=None)
-    place = options.container() if options.open else None
+    place = None if options is None else options.container()
     if prediction_area(probe, state.target, target, CHOICES[state.kind].noun, MAX_CLASSES, place) is None:
         _fit_to_cached_prediction(state, probe)
         restore_button(state)
@@ -131,7 +131,7 @@ def attention_panel(state: AttentionState, options: PopoverContainer) -> None:
         "Color heads by", SCORE_NAMES, key=key(state.kind, f"{BOARD_KEYS}score"), width=270, persist_state=PERSIST,
         format_func=SCORE_TITLES.__getitem__,
     )  # fmt: skip
-    if options.open:
+    if options is not None:
         with options:
             _view_controls(state.kind, reading)
     place, pending = st.empty(), is_pending(state)

@@ -29,7 +29,7 @@ from components.controls import (
     changed_parameters,
     gamma_slider,
     has_parameters,
-    options_button,
+    options_popover,
     parameter_widgets,
     seed_input,
 )
@@ -220,8 +220,7 @@ def _put_pairs(state: CompareState, columns: Sequence[ModelMethodPair]) -> None:
 def view_controls(state: CompareState, source: OpenDataSet, line: DeltaGenerator) -> None:
     """The rare controls: of the data set, the class that is explained, and how maps are shown."""
     kind = state.kind
-    options = options_button(key(kind, "options"), line)
-    if not options.open:
+    if (options := options_popover(key(kind, ""), line)) is None:
         return
     with options:
         CHOICES[kind].draw_options(source)

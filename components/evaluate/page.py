@@ -8,7 +8,7 @@ from html import escape
 from typing import TYPE_CHECKING
 
 import streamlit as st
-from streamlit.elements.lib.mutable_popover_container import PopoverContainer
+from streamlit.delta_generator import DeltaGenerator
 
 from components.controls import PERSIST
 from components.errors import escape_label, show_note
@@ -65,7 +65,7 @@ SCORES_HELP = "Every mean with its interval, n and skipped examples: the output 
 LEADERBOARD_HELP = "The leaderboard as one HTML page without scripts."
 
 
-def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, options: PopoverContainer) -> None:
+def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, options: DeltaGenerator | None) -> None:
     """Draw the result in views, once every model has one."""
     if status.results.missing:
         return

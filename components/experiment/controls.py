@@ -8,13 +8,12 @@ from typing import TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
-from streamlit.elements.lib.mutable_popover_container import PopoverContainer
 
 from components.controls import PERSIST, option_widget
 from components.errors import show_error
 from components.experiment.state import ExperimentSession, ExperimentState, Methods
 from components.inputs.labels import dataset_label, model_label, sort_by_task
-from components.method_picker import all_methods, chosen_methods, shows_options
+from components.method_picker import all_methods, chosen_methods
 from engine.data.sources import list_datasets
 from engine.experiments.options import Option, is_wide, page_options
 from engine.input_kinds import list_models
@@ -31,8 +30,8 @@ Places = Mapping[str, DeltaGenerator]
 Value = TypeVar("Value", int, str)
 
 
-def plan_controls(session: ExperimentSession, kind: str, methods: Methods, options: PopoverContainer) -> Places:
-    """Draw the controls of the plan. Returns the places for errors. `options`: the popover of the rare ones."""
+def plan_controls(session: ExperimentSession, kind: str, methods: Methods, options: DeltaGenerator | None) -> Places:
+    """Draw the controls of the plan. Returns the places for errors. `options`: takes the rare ones if given."""
     known = page_options(session.experiment.plan)
     first = ("models", "dataset", "methods")
     by_place: dict[str, list[Option]] = {"top": [], "line": [], "more": []}
@@ -53,7 +52,7 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods, optio
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             for one in by_place["line"]:
                 _pills(session, kind, one)
-    if shows_options(options, session.key(kind, "")):
+    if options is not None:
         with options:
             _method_sets(session, kind, methods)
             _more(session, kind, by_place["more"])

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any
 
 import streamlit as st
-from streamlit.elements.lib.mutable_popover_container import PopoverContainer
+from streamlit.delta_generator import DeltaGenerator
 
 from components.compute import warm_up
-from components.controls import options_button
+from components.controls import options_popover
 from components.errors import describe_error, escape_label, show_error
 from components.experiment.controls import Places, plan_controls, say_beside
 from components.experiment.runs import PlanStatus, error_of, recent_area, status_of, work_area
@@ -32,8 +32,8 @@ from engine.registry import all_explainers
 TYPES = {"csv": "text/csv", "json": "application/json", "parquet": "application/vnd.apache.parquet"}
 TITLES = {"csv": "CSV", "json": "JSON", "parquet": "Parquet"}
 ROWS_HELP = "One row per value: the output of `exegesis {} --out`."
-Results = Callable[[ExperimentState, PlanStatus, Methods, PopoverContainer], None]
-"""Draws the results; the last argument is the Options popover: see `options_button`."""
+Results = Callable[[ExperimentState, PlanStatus, Methods, DeltaGenerator | None], None]
+"""Draws the results; the last argument is the place of the rare controls: see `options_popover`."""
 Preview = Callable[[Any, PlanStatus, Methods], None]
 
 
@@ -88,7 +88,7 @@ def experiment_page(page: ExperimentPage) -> None:
     loaded, wrong = session.load(kind, methods)
     for one in wrong:
         show_error(one)
-    options = options_button(session.key(kind, "options"), line)
+    options = options_popover(session.key(kind, ""), line)
     state = session.from_widgets(loaded, methods)
     box = st.container()
     if page.summary is not None:
@@ -113,7 +113,8 @@ def experiment_page(page: ExperimentPage) -> None:
 
 
 def _results(
-    page: ExperimentPage, state: ExperimentState, plan: Any, methods: Methods, places: Places, options: PopoverContainer
+    page: ExperimentPage, state: ExperimentState, plan: Any, methods: Methods, places: Places,
+    options: DeltaGenerator | None,
 ) -> None:  # fmt: skip
     if wrong := error_of(plan):
         say_beside(places, wrong)

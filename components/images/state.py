@@ -9,7 +9,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.browse.lists import draw_browse_switch
-from components.controls import PERSIST, gamma_slider, options_button, scale_choice, seed_input
+from components.controls import PERSIST, gamma_slider, options_popover, scale_choice, seed_input
 from components.errors import show_error
 from components.inputs import picture_choice
 from components.inputs.datasets import OpenPictures, open_pictures
@@ -20,7 +20,7 @@ from components.inputs.picture_choice import (
     write_picture_focus,
 )
 from components.links import Query, last_values, opened_option, pins_option, read_record, write_record
-from components.method_picker import all_methods, shows_options
+from components.method_picker import all_methods
 from components.state import PageSession, PageState, control_values, read_shared, write_shared
 from components.widgets.base import Pins
 from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY, draw_patch_picker, on_grid
@@ -139,8 +139,7 @@ def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened
 
 def draw_options(methods: Mapping[str, Explainer], opened: OpenPictures, line: DeltaGenerator) -> DeltaGenerator | None:
     """Draw the popover of the rare controls. While it is open, returns the place of the explained class."""
-    options = options_button(key("options"), line)
-    if not shows_options(options, WIDGETS):
+    if (options := options_popover(WIDGETS, line)) is None:
         return None
     with options:
         all_methods(methods, START, WIDGETS, [str(SESSION.selection.value("model") or "")])

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 
 import streamlit as st
-from streamlit.elements.lib.mutable_popover_container import PopoverContainer
+from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import show_note
 from components.experiment.page import ExperimentPage, export_area, references
@@ -60,7 +60,7 @@ ROWS_HELP = "One row per model, stage, seed, example, method and measure: the ou
 CURVES_HELP = "Every mean with its interval, and the verdicts: the output of `exegesis randomize --json`."
 
 
-def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, options: PopoverContainer) -> None:
+def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, options: DeltaGenerator | None) -> None:
     """Draw the answer, the charts, the maps of one example, and the export."""
     results, titles = status.results, {id: method.title for id, method in methods.items()}
     offered = offered_checks(results.plan, status.runs)

@@ -8,7 +8,7 @@ from html import escape
 
 import numpy as np
 import streamlit as st
-from streamlit.elements.lib.mutable_popover_container import PopoverContainer
+from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import describe_error, show_error, show_note
 from components.experiment.controls import chosen_of
@@ -55,9 +55,9 @@ ENDS = {
 
 def stage_maps_area(
     state: ExperimentState, status: PlanStatus, models: Sequence[DrawnModel], methods: Methods,
-    options: PopoverContainer,
+    options: DeltaGenerator | None,
 ) -> None:  # fmt: skip
-    """Draw the controls and the maps. `options`: the popover of the rare controls."""
+    """Draw the controls and the maps. `options`: the place of the rare controls while they are drawn."""
     st.subheader("One example, stage by stage", anchor=False)
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
         drawn = _model(state, models)
@@ -68,7 +68,7 @@ def stage_maps_area(
         draws = {n + 1: f"Seed {s}" for n, s in enumerate(found.seeds)}
         order, draw = chosen_of(state, "order", ORDERS), chosen_of(state, "draw", draws)
         by = chosen_of(state, "by", found.methods)
-        if options.open:
+        if options is not None:
             with options, st.container(horizontal=True, gap="small"):
                 _draw_options(state, found, methods, draws)
         if not found.examples:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import streamlit as st
-from streamlit.elements.lib.mutable_popover_container import PopoverContainer
+from streamlit.delta_generator import DeltaGenerator
 
 from cache import key_for
 from components.controls import PERSIST
@@ -98,16 +98,17 @@ def measure_control(kind: str) -> None:
 
 def chart_options(
     state: ExperimentState, names: Sequence[str], company: Sequence[str], titles: Mapping[str, str],
-    offered: Mapping[str, str], options: PopoverContainer,
+    offered: Mapping[str, str], options: DeltaGenerator | None,
 ) -> str:  # fmt: skip
-    """Draw the rare controls of the charts into their popover.
+    """Draw the rare controls of the charts.
 
-    `names`: of the models; `company`: the methods; `offered`: other runs by their marks. Returns the method that has a
+    `names`: of the models; `company`: the methods; `offered`: other runs by their marks; `options`: the place of the
+    controls while they are drawn. Returns the method that has a
     line for each model; empty if each method has a line.
     """
     known = {"": METHOD_LINES} | {id: f"One line per model: {titles.get(id, id)}" for id in company}
     lines = chosen_of(state, "lines", known) if len(names) > 1 else ""
-    if options.open:
+    if options is not None:
         with options:
             _draw_chart_options(state, names, company, titles, offered, known)
     return lines

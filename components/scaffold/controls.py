@@ -13,7 +13,7 @@ from typing import TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.controls import PERSIST, field_widgets, options_button
+from components.controls import PERSIST, field_widgets, options_popover
 from components.experiment.controls import data_control
 from components.experiment.state import Apart
 from components.inputs.labels import model_label
@@ -192,8 +192,7 @@ def plan_controls(kind: str, line: DeltaGenerator) -> None:
         "Settings", SETTINGS, selection_mode="multi", key=key(kind, "settings"), persist_state=PERSIST,
         format_func=SETTING_TITLES.__getitem__, help=SETTING_HELP, label_visibility="collapsed",
     )  # fmt: skip
-    options = options_button(key(kind, "options"), line)
-    if options.open:
+    if (options := options_popover(key(kind, ""), line)) is not None:
         with options:
             _options(kind)
     if line.button("Train an explainer for this model", key=key(kind, "guide"), type="tertiary"):

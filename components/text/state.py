@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.browse.lists import draw_browse_switch
-from components.controls import PERSIST, gamma_slider, options_button, scale_choice, seed_input
+from components.controls import PERSIST, gamma_slider, options_popover, scale_choice, seed_input
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts, open_texts
 from components.inputs.link import read_text, write_text
@@ -22,7 +22,7 @@ from components.inputs.text_choice import (
     write_text_focus,
 )
 from components.links import Query, last_values, opened_option, pins_option, read_record, write_record
-from components.method_picker import all_methods, shows_options
+from components.method_picker import all_methods
 from components.state import PageSession, PageState, control_values, read_shared, write_shared
 from components.widgets.base import Pins, draw_pin_hint
 from components.widgets.token_map.picker import draw_token_picker, to_tokens, to_units
@@ -144,8 +144,7 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
 
 def draw_options(methods: Mapping[str, Explainer], opened: OpenTexts, line: DeltaGenerator) -> DeltaGenerator | None:
     """Draw the popover of the rare controls. While it is open, returns the place of the explained class."""
-    options = options_button(key("options"), line)
-    if not shows_options(options, WIDGETS):
+    if (options := options_popover(WIDGETS, line)) is None:
         return None
     with options:
         all_methods(methods, START, WIDGETS, [str(SESSION.selection.value("model") or "")])

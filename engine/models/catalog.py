@@ -150,7 +150,8 @@ def fixed_revisions() -> Iterator[None]:
 
     Threads that compute read them again.
     """
-    token = _revisions.set(_revisions.get() or {})
+    known = _revisions.get()
+    token = _revisions.set({} if known is None else known)
     try:
         yield
     finally:

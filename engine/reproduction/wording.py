@@ -79,7 +79,7 @@ def number_with_interval(number: ClaimNumber) -> str:
     """A number and its interval, all with the same decimals."""
     values = (number.value, number.low, number.high)
     decimals = max(len(format_number(value).partition(".")[2]) for value in values)
-    value, low, high = (f"{value:.{decimals}f}".replace("-", "−") for value in values)
+    value, low, high = (f"{round(value, decimals) + 0.0:.{decimals}f}".replace("-", "−") for value in values)
     return f"{value} ({low} to {high})"
 
 

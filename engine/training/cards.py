@@ -31,7 +31,7 @@ USES: dict[str, dict[str, str]] = {
             "methods can be looked at, compared and judged without a network."
         ),
         "limits": (
-            "Trained on single sentences and phrases of film reviews, in lower case and tokenised. There is no "
+            "Trained on single sentences and phrases of film reviews, in lower case and tokenized. There is no "
             "neutral class. Reviews of other things, irony, mixed opinions, other languages and texts much longer "
             "than a sentence are read much less well. Not for decisions about people."
         ),

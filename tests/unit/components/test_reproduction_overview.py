@@ -44,6 +44,7 @@ def test_a_number_and_its_interval_have_the_same_decimals() -> None:
         ((1.0, 0.964, 1.0), "1.000 (0.964 to 1.000)"),
         ((-0.96, -0.994, -0.88), "−0.960 (−0.994 to −0.880)"),
         ((3.0, 2.0, 4.0), "3 (2 to 4)"),
+        ((-0.0001, -0.25, 0.2), "0.00 (−0.25 to 0.20)"),
     ):
         assert number_with_interval(replace(number, value=values[0], low=values[1], high=values[2])) == text
 

@@ -26,6 +26,7 @@ from engine.experiments.options import options_of, page_options
 from engine.experiments.run import carry_out, check, finished, key_of, missing_tasks, sample_of
 from engine.params import option
 from engine.registry import all_explainers
+from tests.app.options import open_options
 from tests.unit.experiments.toy import TOY, ToyPlan
 from tests.unit.randomization.making import TEXTS, reviews
 
@@ -103,6 +104,7 @@ def test_the_page_has_a_widget_a_field_and_runs_the_job(plan: ToyPlan) -> None:
         shown.query_params[name] = value
     shown.run()
     assert not shown.exception
+    open_options(shown, "toy_text_page.options")
     [unit] = [box for box in shown.selectbox if box.label == "Unit"]
     unit.select("word").run()
     assert shown.query_params["unit"] == "word"
