@@ -24,9 +24,12 @@ def address(server: Server, model: str, methods: tuple[str, ...] = QUICK, **quer
 
 
 def row(page: Page, method: str, among: str = ".xg-row") -> Locator:
-    """A method's row; `among` names its line or its list entry in the aligned layout."""
+    """A method's row; `among` names its line or its list entry in the aligned layout.
+
+    While the page is drawn again, the row of the last run may still be there: it is stale.
+    """
     title = page.locator(".xg-title", has_text=re.compile(f"^{re.escape(explainer(method).title)}$"))
-    return page.locator(among).filter(has=title)
+    return page.locator(f".stElementContainer:not([data-stale=true]) {among}").filter(has=title)
 
 
 def expect_maps(page: Page, methods: tuple[str, ...] = QUICK) -> None:
