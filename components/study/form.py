@@ -146,8 +146,10 @@ def draw_form() -> None:
             for draw in (_draw_subject, draw_items, _draw_explanations, _draw_people, _draw_texts, _draw_rules):
                 with st.container(border=True):
                     draw()
-    finally:
+    except Exception:  # not if another request ends this run: the next one draws the rest
         curtain.empty()
+        raise
+    curtain.empty()
     st.session_state[DRAWN_KEY] = st.session_state[FILLED_KEY]
 
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from components.study.form import entry_names, method_id, with_repeats
+from unittest.mock import MagicMock
+
+import pytest
+from streamlit.runtime.scriptrunner import RerunException
+from streamlit.runtime.scriptrunner_utils.script_requests import RerunData
+
+from components.study import form
+from components.study.form import CURTAIN, DRAWN_KEY, FILLED_KEY, entry_names, method_id, with_repeats
 from engine.registry import all_explainers
 from engine.study.design import MethodChoice
 
@@ -24,3 +31,20 @@ def test_what_comes_again_is_listed_after_the_first_and_told_apart() -> None:
     assert listed["lime#2"].params is known["lime"].params
     assert [id for id in listed if method_id(id) == id] == list(known)
     assert len({method.title for method in listed.values()}) == len(listed)
+
+
+@pytest.mark.parametrize(("end", "hidden"), [(RerunException(RerunData()), True), (ValueError("broken"), False)])
+def test_a_half_drawn_form_stays_hidden_unless_the_rest_never_comes(
+    monkeypatch: pytest.MonkeyPatch, end: BaseException, hidden: bool
+) -> None:
+    """What is typed into a control before the browser knows the others would be lost."""
+    page = MagicMock(session_state={FILLED_KEY: "draft"})
+    monkeypatch.setattr(form, "st", page)
+    monkeypatch.setattr(form, "_draw_subject", lambda: None)
+    monkeypatch.setattr(form, "draw_items", MagicMock(side_effect=end))
+    with pytest.raises(type(end)):
+        form.draw_form()
+    curtain = page.empty.return_value
+    curtain.html.assert_called_once_with(CURTAIN)
+    assert curtain.empty.called is not hidden
+    assert DRAWN_KEY not in page.session_state
