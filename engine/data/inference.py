@@ -230,7 +230,11 @@ def find_reasons(premise: Sequence[Sentence], hypothesis: Sentence) -> tuple[lis
         return find_label([*others, sentence], hypothesis)
 
     reasons = [
-        frozenset(slot for slot in sentence.slots if decides(sentence, slot, functools.partial(judge_instead, number)))
+        frozenset(
+            slot
+            for slot in (sentence.slots if sentence.place == hypothesis.place else ("place",))  # others decide nothing
+            if decides(sentence, slot, functools.partial(judge_instead, number))
+        )
         for number, sentence in enumerate(premise)
     ]
     judge = functools.partial(find_label, premise)
