@@ -84,10 +84,9 @@ def seconds(value: float) -> str:
 
 
 def count(number: int, noun: str) -> str:
-    """1 evaluation, 1,024 evaluations, no evaluations."""
-    if number == 0:
-        return f"no {noun}s"
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    """1 evaluation, 1,024 evaluations, no passes."""
+    named = noun if number == 1 else f"{noun}{'es' if noun.endswith('s') else 's'}"
+    return f"{number:,} {named}" if number else f"no {named}"
 
 
 def duration(seconds: float) -> str:

@@ -51,7 +51,7 @@ OVER_TRAINING = (
     "share of an example's scores that is on its mark",
 )
 """The titles of both axes, over data and over training."""
-IDEAL = {OVER_DATA: "everything on the mark", OVER_TRAINING: "what the mark decides"}
+IDEAL = {OVER_DATA: "everything on the mark", OVER_TRAINING: "the mark's share of the decision"}
 LOOSE = [6, 4]
 """The dashes of the line that no method drew."""
 

@@ -39,7 +39,7 @@ COSTS = {"evaluations": "Model evaluations", "seconds": "Seconds"}
 ORDERS = {"high": "Highest first", "low": "Lowest first", "index": "As in the data set"}
 WAYS = {"without_top": "Highest scores removed", "with_top": "Only highest scores kept"}
 WIDTH = 280
-DRAWN_HELP = "The methods in the charts. None chosen: all of them."
+DRAWN_HELP = "The methods in the charts. If none is chosen, all are drawn."
 
 
 @dataclass(frozen=True)

@@ -37,7 +37,7 @@ MOST_RECENT = 30
 MOST_FOUND = 0.1
 """Largest share of cached units in a job whose time is used for estimates."""
 EMPTY = "Press **{}** to start. The job continues while you are on other pages."
-AGAIN = "Try the failed ones again"
+AGAIN = "Retry what failed"
 MOST_REASONS = 40
 SHIPPED = "included"
 MOST_NAMES, MOST_LISTED = 3, 12

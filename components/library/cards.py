@@ -83,7 +83,7 @@ def model_row(name: str, is_base: bool) -> dict[str, object]:
         "Input": INPUTS[kind],
         "Accuracy": 100 * score["value"] if score and is_accuracy else None,
         "Other score": "" if is_accuracy else format_score(card),
-        "Parameters": size.parameters / 1e6,
+        "Parameters": size.parameters,
         "On disk": card["bytes"] / 1e6 if card.get("bytes") else None,
         "License": card.get("licence", ""),
         "Trained on": (card.get("dataset") or {}).get("name", ""),
@@ -99,7 +99,7 @@ def _model_columns() -> dict[str, Any]:
             format="%.1f%%", help="On the split named under Measured on. –: the model has no accuracy; see Other score."
         ),
         "Other score": column.TextColumn(help="Of models that predict a score: r is Pearson's correlation."),
-        "Parameters": column.NumberColumn(format="%.3gM", help="Millions of parameters of the whole model."),
+        "Parameters": column.NumberColumn(format="compact", help="Of the whole model."),
         "On disk": column.NumberColumn(format="%.1f MB", help="Stored weights; of a LoRA adapter without its base."),
     }
 

@@ -151,7 +151,7 @@ def active_words(weights: Weights) -> str:
     layer = int(sums.argmax())
     share = float(sums[layer] / sums.sum()) if sums.sum() else 0.0
     text = f"**{active} of {weights.size} heads {'is' if active == 1 else 'are'} active** (λ > 0)."
-    return f"{text} Layer {layer} has the most weight ({100 * share:.0f}%)." if active else text
+    return f"{text} Layer {layer} has the most weight ({share:.1%})." if active else text
 
 
 def heaviest(weights: Weights, most: int = LINKED) -> list[tuple[int, int]]:

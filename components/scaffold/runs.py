@@ -44,7 +44,7 @@ MARKED_ALIKE: Mapping[str, tuple[str, ...]] = {
     "reviews-marked": (),
 }
 """Data sets of the same task that have marks of their own."""
-AGAIN = "Try the failed ones again"
+AGAIN = "Retry what failed"
 TIMED = "Estimated time: about {}, from the finished students of this plan."
 STOPPED = "A stopped student resumes from its last pass; finished students are not trained again."
 REFRESH_SECONDS = 2.0
@@ -242,5 +242,5 @@ def training_words(run: StudentRun, passes: tuple[TrainingPass, ...]) -> str:
     score = "not defined" if last.validation is None else fixed(last.validation, DECIMALS, False)
     return (
         f"Training: {SETTING_TITLES[run.setting]}, {count(run.train_size, 'example')}, seed {run.seed}; "
-        f"{count(len(passes), 'pass').replace('passs', 'passes')} done, simulability on validation {score}."
+        f"{count(len(passes), 'pass')} done, simulability on validation {score}."
     )

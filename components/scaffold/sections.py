@@ -228,7 +228,7 @@ def normalizations_area(result: ScaffoldResult, train_size: int) -> None:
     if len(there) < len(NORMALIZATIONS):
         st.markdown(NO_OTHER.format(" and ".join(f"*{name}*" for name in there) or "none"))
     file_button(
-        "Normalisations, CSV", "exegesis-scaffold-normalisations.csv", "text/csv", lambda: table.to_csv(index=False),
+        "Normalizations, CSV", "exegesis-scaffold-normalizations.csv", "text/csv", lambda: table.to_csv(index=False),
         "The numbers of the table.", key(kind, "normalisations_csv"),
     )  # fmt: skip
 

@@ -225,7 +225,7 @@ def _recipe(last: Mapping[str, str], start: Mapping[str, str], wrong: list[str])
         try:
             from_mapping(Recipe, {name.removeprefix(PREFIX): value}, "recipe")
         except ExegesisError as error:
-            wrong.append(f"{error} It is left as it was.")
+            wrong.append(f"{error} Its earlier value is kept.")
             continue
         recipe[name.removeprefix(PREFIX)] = value
     return changed_recipe(recipe)

@@ -77,7 +77,7 @@ class Preprocessing:
 
 
 def read_preprocessing(folder: Path, model: str) -> Preprocessing:
-    """Read the preprocessing of a checkpoint's folder. Errors: none is there, or it makes no sense."""
+    """Read the preprocessing of a checkpoint's folder. Errors: there is none, or its values are not valid."""
     file = folder / PROCESSOR
     if not file.is_file():
         raise ExegesisError(
@@ -220,7 +220,7 @@ def _cached_view(model: str, revision: str) -> ModelView:
 
 @contextlib.contextmanager
 def config_errors(model: str) -> Iterator[None]:
-    """Turn the errors of a config.json that makes no sense into one sentence."""
+    """Turn the errors of an invalid config.json into one sentence."""
     try:
         yield
     except (TypeError, ValueError, LookupError, AttributeError, ArithmeticError) as error:

@@ -190,7 +190,7 @@ def test_what_cannot_be_taught_is_told_and_can_be_tried_again(
     page = opened(plan)
     assert "1 student could not be trained." in html_of(page)
     assert "no memory" in html_of(page)
-    press(page, "Try the failed ones again")
+    press(page, "Retry what failed")
     finish()
     assert "could not be trained" not in html_of(opened(plan))
 

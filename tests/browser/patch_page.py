@@ -92,6 +92,9 @@ with st.container(gap=None, key="picture_cards"):
 draw_pin_hint("patch")
 if wait:
     st.text("Still running")
-    time.sleep(20)
+    progress = st.progress(0.0)
+    for step in range(200):  # as pages do that compute
+        time.sleep(0.1)
+        progress.progress(step / 200)
 st.text(f"Opacity {opacity}")
 st.text(f"Python holds {','.join(map(str, kept)) or 'nothing'} after {st.session_state.runs} runs")

@@ -51,5 +51,8 @@ with st.container(gap=None, key="text_rows"):
 draw_pin_hint(kind)
 if slowly:
     st.text("Still running")
-    time.sleep(20)
+    progress = st.progress(0.0)
+    for step in range(200):  # as pages do that compute
+        time.sleep(0.1)
+        progress.progress(step / 200)
 st.text(f"Python holds {','.join(map(str, kept)) or 'nothing'} after {st.session_state.runs} runs")

@@ -275,9 +275,9 @@ def test_strength_stands_beside_what_there_is_to_be_reached() -> None:
     made = spec(chart.chart(FOUND, FRAME))
     gray = data({**made, "layer": [made["layer"][0]]}, "line")
     assert gray.to_numpy().tolist() == [[0.5, 0.6], [1.0, 0.9]]
-    assert data(made, "text")["words"].tolist() == ["what the mark decides"]
+    assert data(made, "text")["words"].tolist() == ["the mark's share of the decision"]
     assert data(made, "point")["ideal"].tolist() == ["60.0%", "90.0%"]
-    assert chart.table(FOUND, FRAME)["What the mark decides"].tolist() == [0.6, 0.9]
+    assert chart.table(FOUND, FRAME)["The mark's share of the decision"].tolist() == [0.6, 0.9]
     unknown = StrengthChart((GradedScore(1.0, graded[0].score, None),))
     assert [one["mark"]["type"] for one in spec(unknown.chart(FOUND, FRAME))["layer"]] == [
         "area", "line", "point",

@@ -217,7 +217,7 @@ def test_the_row_of_a_model_names_its_task_and_its_test_score() -> None:
     assert (row["On disk"], row["Trained on"]) == (1.633922, "Quality of translations")
     pickers = summarize_model("quality-minilm")
     assert (pickers.score, pickers.parameters) == ("r = 0.755", 22_713_601)
-    assert (row["Other score"], row["Parameters"]) == (pickers.score, 22.713601)
+    assert (row["Other score"], row["Parameters"]) == (pickers.score, 22_713_601)
     assert model_row("digits-vit", is_base=False)["Input"] == "Picture"
     base = model_row("bases/gpt2", is_base=True)
     assert (base["Task"], base["Measured on"][:8]) == ("Base for fine-tuning", "held-out")

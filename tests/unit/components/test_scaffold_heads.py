@@ -16,7 +16,7 @@ WEIGHTS = np.array([[0.0, 0.1, 0.0], [0.7, 0.0, 0.2]])
 
 def test_how_many_heads_are_active_and_where_the_weight_lies() -> None:
     told = active_words(WEIGHTS)
-    assert told == "**3 of 6 heads are active** (λ > 0). Layer 1 has the most weight (90%)."
+    assert told == "**3 of 6 heads are active** (λ > 0). Layer 1 has the most weight (90.0%)."
     assert active_words(np.full((2, 3), 1 / 6)) == f"**6 of 6 heads are active.** {EVEN}"
     assert active_words(np.array([[-1.0, -0.5]])) == "**0 of 2 heads are active** (λ > 0)."
     assert active_words(np.array([[1.0, 0.0]])).startswith("**1 of 2 heads is active** (λ > 0).")

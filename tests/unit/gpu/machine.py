@@ -27,6 +27,10 @@ T = TypeVar("T")
 REAL = torch.cuda.is_available()
 SAME = 1e-4 if REAL else 1e-6
 """Largest difference of float32 numbers, relative to the largest of them: a GPU sums in another order."""
+LEAST = 1e-3
+"""The least size that numbers are compared to."""
+LEAST_ALONE = 1.0 if REAL else LEAST
+"""That of a single number: a GPU rounds what a probability or a check is computed from, however small the outcome."""
 VISION = dict(zip(("vit", "deit", "deit-distilled"), ARCHITECTURES, strict=True))
 KINDS = (*FAMILIES, *VISION)
 TEXTS = ("the film", "good bad food", "although the plot drags the ending is warm")
@@ -83,9 +87,9 @@ def gpu(free: int | None = None) -> Iterator[FakeCuda | RealCuda]:
     with on("cuda"), warnings.catch_warnings(record=True) as told:
         runtime.device()
         seen, before = RealCuda(), _allocations()
-        torch.cuda.set_sync_debug_mode("warn")
-        warnings.simplefilter("always")
+        warnings.simplefilter("always")  # setting the mode warns, too
         try:
+            torch.cuda.set_sync_debug_mode("warn")
             yield seen
         finally:
             torch.cuda.set_sync_debug_mode("default")
@@ -117,7 +121,7 @@ def assert_same(expected: object, got: object, bound: float = SAME) -> None:
     assert any(isinstance(one, np.ndarray) and one.size for _, one in known), "there are numbers"
     for (path, one), (_, other) in zip(known, found, strict=True):
         if isinstance(one, np.ndarray) and one.dtype.kind == "f":
-            largest = max(np.abs(one[np.isfinite(one)]).max(initial=0), 1e-3)
+            largest = max(np.abs(one[np.isfinite(one)]).max(initial=0), LEAST if one.ndim else LEAST_ALONE)
             np.testing.assert_allclose(other, one, rtol=0, atol=bound * largest, err_msg=path)
         elif isinstance(one, np.ndarray):
             np.testing.assert_array_equal(other, one, path)

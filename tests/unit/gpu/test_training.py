@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 import torch
 
+from engine import runtime
 from engine.errors import Cancelled, ExegesisError
 from engine.models import loading
 from engine.models.loading import load_model
@@ -66,7 +67,7 @@ def numbers(result: Any) -> list[Any]:
 
 
 def device() -> str:
-    return "cuda" if torch.cuda.is_available() else "cpu"
+    return runtime.device().type
 
 
 @pytest.mark.parametrize(
