@@ -10,7 +10,7 @@ import numpy as np
 import streamlit as st
 
 from components.errors import describe_error, show_error, show_note
-from components.experiment.runs import skip_reasons_html, spec_of
+from components.experiment.runs import AGAIN, skip_reasons_html, spec_of
 from components.inputs.datasets import FileStamp, file_stamp
 from components.job_panel import FINDS, JobPanel
 from components.numbers import count, duration, fixed
@@ -44,7 +44,6 @@ MARKED_ALIKE: Mapping[str, tuple[str, ...]] = {
     "reviews-marked": (),
 }
 """Data sets of the same task that have marks of their own."""
-AGAIN = "Retry what failed"
 TIMED = "Estimated time: about {}, from the finished students of this plan."
 STOPPED = "A stopped student resumes from its last pass; finished students are not trained again."
 REFRESH_SECONDS = 2.0

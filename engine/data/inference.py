@@ -229,11 +229,13 @@ def find_reasons(premise: Sequence[Sentence], hypothesis: Sentence) -> tuple[lis
             return label  # Two sentences about one place are not in the grammar.
         return find_label([*others, sentence], hypothesis)
 
+    def slots_of(sentence: Sentence) -> tuple[str, ...]:
+        """All slots, or of a sentence about another place the one that can move it to the hypothesis's place."""
+        return sentence.slots if sentence.place == hypothesis.place else ("place",)
+
     reasons = [
         frozenset(
-            slot
-            for slot in (sentence.slots if sentence.place == hypothesis.place else ("place",))  # others decide nothing
-            if decides(sentence, slot, functools.partial(judge_instead, number))
+            slot for slot in slots_of(sentence) if decides(sentence, slot, functools.partial(judge_instead, number))
         )
         for number, sentence in enumerate(premise)
     ]

@@ -23,8 +23,6 @@ SCORE = ("score",)
 """The only label of a regression head."""
 WITHOUT_SPLITS = ("reviews", "nli")
 """Embedded data sets without splits."""
-MOST_MEASURED = 10_000
-"""Examples of another split that a training measures, the first ones: a generated split may have a million."""
 
 
 @dataclass(frozen=True)
@@ -84,7 +82,7 @@ def _load_other_splits(
     splits = {}
     for split in ("validation", "test"):
         try:
-            other = load(dataset, split=split, columns=mapping, limit=MOST_MEASURED, label_names=names)
+            other = load(dataset, split=split, columns=mapping, label_names=names)
         except UsageError:
             continue
         if other.task != train.task:

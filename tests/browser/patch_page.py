@@ -93,8 +93,8 @@ draw_pin_hint("patch")
 if wait:
     st.text("Still running")
     progress = st.progress(0.0)
-    for step in range(200):  # as pages do that compute
-        time.sleep(0.1)
-        progress.progress(step / 200)
+    for step in range(100):  # as often as pages that compute
+        time.sleep(0.2)
+        progress.progress(step / 100)
 st.text(f"Opacity {opacity}")
 st.text(f"Python holds {','.join(map(str, kept)) or 'nothing'} after {st.session_state.runs} runs")
