@@ -13,6 +13,7 @@ from components.server import (
     disable_address_lookup,
     hide_script_path,
     middleware,
+    run_pages_in_frame,
     start_up,
     wait_for_imports,
 )
@@ -38,5 +39,6 @@ if __name__ == "__main__":
 else:
     disable_address_lookup()
     hide_script_path()
+    run_pages_in_frame()
     sandbox.enable()
     app = st.App(__file__, routes=study_routes(base_path()), middleware=middleware(), lifespan=start_up)

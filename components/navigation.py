@@ -1,4 +1,4 @@
-"""The pages: their list and navigation, the guard against a missing frame, the heading."""
+"""The pages: their list and navigation, the heading."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from urllib.parse import urlsplit
 
 import streamlit as st
 from streamlit.navigation.page import Page
-from streamlit.runtime.pages_manager import PagesManager
 
 from components.widgets.copy_link import draw_copy_link
 from engine.access import STUDY_ONLY
@@ -149,6 +148,7 @@ def navigation() -> tuple[Page, PageEntry]:
         root = st.Page(_only_studies, title="Exegesis", default=True)
         return st.navigation([root, _page(ANNOTATE)], position="hidden"), ANNOTATE
     sections = {name: [_page(entry) for entry in entries] for name, entries in SECTIONS.items()}
+    sections[""].append(st.Page(_open_home, title=HOME.title, url_path=HOME.url_path, visibility="hidden"))
     page = st.navigation(sections, position="hidden" if _entry_of_address().alone else "top")
     return page, next(entry for entry in PAGES if entry.url_path == (page.url_path or HOME.url_path))
 
@@ -157,7 +157,14 @@ def _only_studies() -> None:
     st.info("This server only serves studies. Open the link that you were given.")
 
 
+def _open_home() -> None:
+    """Answer /home, where Streamlit knows the default page only as /."""
+    st.switch_page(HOME.path)
+
+
 def _page(entry: PageEntry) -> Page:
+    if entry is HOME:
+        return st.Page(entry.path, title=entry.title, url_path="", default=True)
     visibility: Literal["visible", "hidden"] = "hidden" if entry.alone else "visible"
     return st.Page(entry.path, title=entry.title, url_path=entry.url_path, visibility=visibility)
 
@@ -166,18 +173,6 @@ def _entry_of_address() -> PageEntry:
     """The page of the address; without one, Home."""
     last = urlsplit(st.context.url or "").path.rstrip("/").rpartition("/")[-1]
     return next((entry for entry in PAGES if entry.url_path == last), HOME)
-
-
-def guard() -> None:
-    """Run the page inside the frame even when it is the first request of a fresh server.
-
-    With a `pages` folder beside the main script, Streamlit runs a page on its own until the main script
-    has called `st.navigation` once. `server.serve` switches that off before the server starts; this does
-    the same for a plain `streamlit run app.py`.
-    """
-    if PagesManager.uses_pages_directory:
-        PagesManager.uses_pages_directory = False
-        st.rerun()
 
 
 def heading(entry: PageEntry) -> None:

@@ -102,6 +102,14 @@ def disable_address_lookup() -> None:
     net_util.get_external_ip = lambda: None
 
 
+def run_pages_in_frame() -> None:
+    """Keep Streamlit from running a page of the folder `pages` without app.py.
+
+    It does so for a folder of this name until `st.navigation` is called for the first time.
+    """
+    PagesManager.uses_pages_directory = False
+
+
 def hide_script_path() -> None:
     """Keep Streamlit from telling every browser in which folder of this machine the dashboard lies."""
     create = AppSession._create_new_session_message
@@ -178,8 +186,6 @@ def parse_arguments(argv: Sequence[str]) -> argparse.Namespace:
 
 def serve(port: int, host: str, headless: bool) -> None:
     """Run the server until it is stopped."""
-    # Streamlit reads this flag before it has run app.py for the first time: see `navigation.guard`.
-    PagesManager.uses_pages_directory = False
     disable_address_lookup()
     gc.disable()  # nearly all that is created until the pages are imported stays
     flags = [f"--server.port={port}", f"--server.address={host}"]

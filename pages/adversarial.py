@@ -10,12 +10,11 @@ from components.adversarial.example_panel import attack_area
 from components.adversarial.experiment_panel import experiment_area
 from components.compute import warm_up
 from components.errors import show_error
-from components.navigation import ADVERSARIAL, guard, heading
+from components.navigation import ADVERSARIAL, heading
 from components.styles import use_styles
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
 
-guard()
 use_styles()
 heading(ADVERSARIAL)
 

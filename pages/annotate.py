@@ -5,9 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components.annotate.page import draw_study
-from components.navigation import guard
 from components.styles import use_styles
 
-guard()
 use_styles()
 draw_study(st.query_params.get("study", ""))

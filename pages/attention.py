@@ -10,12 +10,11 @@ from components.compute import warm_up
 from components.controls import options_popover
 from components.errors import show_error
 from components.inputs.choices import CHOICES
-from components.navigation import ATTENTION, guard, heading
+from components.navigation import ATTENTION, heading
 from components.styles import use_styles
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
 
-guard()
 use_styles()
 heading(ATTENTION)
 

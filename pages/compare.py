@@ -14,12 +14,11 @@ from components.compare.search import search_panel
 from components.compare.state import INPUT_KIND, link_words
 from components.compute import warm_up
 from components.errors import show_error
-from components.navigation import COMPARE, guard, heading
+from components.navigation import COMPARE, heading
 from components.styles import use_styles
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
 
-guard()
 use_styles()
 use_compare_styles()
 heading(COMPARE)

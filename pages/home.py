@@ -6,10 +6,9 @@ import streamlit as st
 
 from components.compute import warm_up
 from components.gallery import draw_gallery
-from components.navigation import HOME, LIBRARY, REPRODUCTION, SECTIONS, guard, heading
+from components.navigation import HOME, LIBRARY, REPRODUCTION, SECTIONS, heading
 from components.styles import use_styles
 
-guard()
 use_styles()
 heading(HOME)
 with st.container(key="questions"):

@@ -29,7 +29,7 @@ from components.images.state import (
 )
 from components.inputs.picture_choice import draw_focus_controls, fits_dataset, write_picture_focus
 from components.method_picker import chosen_methods
-from components.navigation import IMAGES, guard, heading
+from components.navigation import IMAGES, heading
 from components.prediction import heads_link
 from components.styles import use_styles
 from components.widgets.base import draw_pin_hint
@@ -37,7 +37,6 @@ from components.widgets.patch_map.html import use_picture_styles
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
 
-guard()
 use_styles()
 use_picture_styles()
 heading(IMAGES)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from components.library.page import draw_library
-from components.navigation import LIBRARY, guard, heading
+from components.navigation import LIBRARY, heading
 from components.styles import use_styles
 
-guard()
 use_styles()
 heading(LIBRARY)
 draw_library()

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from components.navigation import REPRODUCTION, guard, heading
+from components.navigation import REPRODUCTION, heading
 from components.reproduction.page import reproduction_page
 from components.styles import use_styles
 
-guard()
 use_styles()
 heading(REPRODUCTION)
 reproduction_page()

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from components.compute import warm_up
-from components.navigation import SCAFFOLD, guard, heading
+from components.navigation import SCAFFOLD, heading
 from components.scaffold.page import scaffold_page
 from components.styles import use_styles
 
-guard()
 use_styles()
 heading(SCAFFOLD)
 scaffold_page()

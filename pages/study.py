@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.navigation import STUDY, guard, heading
+from components.navigation import STUDY, heading
 from components.organizer import admit_organizer
 from components.study.page import draw_study_page
 from components.styles import use_styles
 
-guard()
 use_styles()
 heading(STUDY)
 with st.container(width=960):

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from components.navigation import RESULTS, guard, heading
+from components.navigation import RESULTS, heading
 from components.organizer import admit_organizer
 from components.results.page import draw_results_page
 from components.styles import use_styles
 
-guard()
 use_styles()
 heading(RESULTS)
 if admit_organizer():

@@ -9,7 +9,7 @@ from components.compute import warm_up
 from components.errors import show_error, show_note
 from components.inputs.text_choice import draw_focus_controls, draw_text_fields, fits_dataset, write_text_focus
 from components.method_picker import chosen_methods
-from components.navigation import TEXT, guard, heading
+from components.navigation import TEXT, heading
 from components.prediction import heads_link
 from components.styles import use_styles
 from components.text.edited import draw_edit
@@ -36,7 +36,6 @@ from components.widgets.token_map.rows import describe_mismatch, rationale_rows
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
 
-guard()
 use_styles()
 heading(TEXT)
 

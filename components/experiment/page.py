@@ -19,7 +19,7 @@ from components.experiment.controls import Places, plan_controls, say_beside
 from components.experiment.runs import PlanStatus, error_of, recent_area, status_of, work_area
 from components.experiment.state import ExperimentSession, ExperimentState, Methods, list_text, plan_of
 from components.export import REPEATS, citation_box, citation_html, file_button
-from components.navigation import PageEntry, guard, heading
+from components.navigation import PageEntry, heading
 from components.numbers import count
 from components.styles import use_styles
 from engine.errors import ExegesisError
@@ -72,7 +72,6 @@ class ExperimentPage:
 def experiment_page(page: ExperimentPage) -> None:
     """Draw the whole page."""
     if page.entry is not None:
-        guard()
         use_styles()
         heading(page.entry)
     if page.about:

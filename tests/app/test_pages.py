@@ -58,13 +58,6 @@ def test_a_page_runs_and_says_what_it_answers(entry: PageEntry) -> None:
     assert sum(name.endswith("copy_link") for name in names) == (not entry.alone)
 
 
-@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.title)
-def test_a_page_starts_with_the_guard(entry: PageEntry) -> None:
-    lines = [line for line in entry.path.read_text(encoding="utf-8").splitlines() if line and line[0].isalpha()]
-    first = next(line for line in lines if not line.startswith(("from ", "import ")))
-    assert first in {"guard()", "experiment_page(PAGE)"}, "the page of an experiment begins with the guard itself"
-
-
 def test_the_home_page_shows_a_map_for_each_piece_of_the_gallery_and_links_to_it() -> None:
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).run()
     links = {link.proto.label.strip("*"): link.proto.query_string for link in page.get("page_link")}

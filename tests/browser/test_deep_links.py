@@ -17,7 +17,7 @@ def link(entry: PageEntry) -> str:
 
 
 FIRST = [*(("streamlit", entry) for entry in PAGES), ("launcher", TEXT), ("launcher", ANNOTATE)]
-"""Each page guards itself against a plain start; the launcher guards all of them alike."""
+"""A plain start, and the launcher of `exegesis app`."""
 
 
 @pytest.mark.parametrize(("way", "entry"), FIRST, ids=lambda given: getattr(given, "title", given))
@@ -37,10 +37,11 @@ def test_a_link_opened_first_shows_the_page_in_its_frame(
     assert "Traceback" not in server.log
 
 
+@pytest.mark.parametrize("way", ["streamlit", "launcher"])
 def test_the_home_page_opens_by_its_name_too(
-    start_server: Callable[[str], Server], open_page: Callable[..., Page]
+    way: str, start_server: Callable[[str], Server], open_page: Callable[..., Page]
 ) -> None:
-    server = start_server("streamlit")
+    server = start_server(way)
     page = open_page(f"{server.url}/{HOME.url_path}")
     expect(page.get_by_role("heading", level=1)).to_have_text(HOME.heading, timeout=TIMEOUT_MS)
     expect(page.get_by_role("dialog")).to_have_count(0)
