@@ -54,9 +54,10 @@ class QuantityParams:
     quantity: str = option(LOGIT, "What is explained: the logit of the class, or its probability", choices=QUANTITIES)
 
 
-def from_mapping(kind: type, values: Mapping[str, object], owner: str) -> Any:
+def from_mapping(kind: type, values: Mapping[str, object], owner: str, *, flags: bool = False) -> Any:
     """An instance of the params dataclass `kind` from plain values (strings are converted).
 
+    `flags`: errors name a field as the option of the command line, `--n-steps` and not `owner.n_steps`.
     Errors: an unknown name lists the known ones; a value out of bounds names them.
     """
     fields = {f.name: f for f in dataclasses.fields(kind)}
@@ -64,7 +65,8 @@ def from_mapping(kind: type, values: Mapping[str, object], owner: str) -> Any:
         if name not in fields:
             raise unknown(f"parameter of {owner}", name, fields)
     hints = _hints(kind)
-    clean = {n: _convert(fields[n], hints[n], v, owner) for n, v in values.items()}
+    arguments = {n: f"--{n.replace('_', '-')}" if flags else f"{owner}.{n}" for n in values}
+    clean = {n: _convert(fields[n], hints[n], v, arguments[n]) for n, v in values.items()}
     return kind(**clean)
 
 
@@ -78,8 +80,7 @@ def as_plain(params: Any) -> dict[str, Plain]:
     return dataclasses.asdict(params)
 
 
-def _convert(field: dataclasses.Field[Any], hint: Any, value: object, owner: str) -> Plain:
-    argument = f"{owner}.{field.name}"
+def _convert(field: dataclasses.Field[Any], hint: Any, value: object, argument: str) -> Plain:
     choices = field.metadata.get("choices") or ()
     if value is None or (isinstance(value, str) and value.lower() == "none" and value not in choices):
         if type(None) in typing.get_args(hint):

@@ -61,7 +61,7 @@ class ExperimentPage:
     about: str
     results: Results | None = None
     cost: Callable[[Any, PlanStatus], str] = cost_words
-    failed: str = "Something failed on {} and is left out of the numbers."
+    failed: str = "Some results of {} failed. They are left out of the numbers."
     entry: PageEntry | None = None
     preview: Preview | None = None
     recent: tuple[str, str] | None = None

@@ -37,6 +37,10 @@ else:  # it loads torch, which the lists do without
     inspection = LazyModule("engine.models.inspection")
 
 
+PRINTED = {"licence": "license", "unlabelled": "unlabeled"}
+"""Keys of cards and of `--json` that people read in American spelling."""
+
+
 def models(
     name: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="Embedded model, folder or hub ID.")] = None,
     as_json: JsonOption = False,
@@ -51,12 +55,16 @@ def models(
         return print_json(description)
     checks, measured = description.pop("checks"), _accuracy(description)
     facts = {key: value for key, value in description.items() if key not in ("metric", "scores")}
-    print(format_facts({**facts, "measured": measured}))
+    print(_describe({**facts, "measured": measured}))
     for check in checks:
         print(f"{'ok' if check['ok'] else 'broken'}  {check['name']}: {check['detail']}")
     if not all(check["ok"] for check in checks):
         raise typer.Exit(1)
     return None
+
+
+def _describe(facts: dict[str, Any]) -> str:
+    return format_facts({PRINTED.get(key, key): value for key, value in facts.items()})
 
 
 def _list_models(as_json: bool) -> None:
@@ -65,7 +73,7 @@ def _list_models(as_json: bool) -> None:
     rows: list[dict[str, Any]] = [{"name": n, **{key: catalog.card(n).get(key) for key in keys}} for n in names]
     if as_json:
         return print_json(rows)
-    board = table(["model", "kind", "labels", "measured", "size", "licence"], right=["size"])
+    board = table(["model", "kind", "labels", "measured", "size", "license"], right=["size"])
     for row in rows:
         cells = (
             row["kind"] or "",
@@ -109,7 +117,7 @@ def datasets(
         return print_json(description)
     card = description.pop("card")
     labels = [f"{label}: {count:,}" for label, count in description["labels"].items()]
-    print(format_facts({**description, "labels": labels, **card}))
+    print(_describe({**description, "labels": labels, **card}))
     return None
 
 
@@ -118,7 +126,7 @@ def _list_datasets(as_json: bool) -> None:
     cards |= {name: asdict(image_card(name)) for name in image_names()}
     if as_json:
         return print_json([{"name": name, **card} for name, card in cards.items()])
-    board = table(["data set", "title", "size", "licence"])
+    board = table(["data set", "title", "size", "license"])
     for name, card in cards.items():
         board.add_row(name, card["title"], *(card[key].partition(". ")[0].rstrip(".") for key in ("size", "licence")))
     console().print(board)

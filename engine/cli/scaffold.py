@@ -147,7 +147,7 @@ def _plan(
         plan = presets.preset_plan(name, teacher, dataset)
     fields = dataclasses.asdict(plan.recipe) | dict(recipe)
     changed = {key: value for key, value in (("base", base), ("split", split)) if value is not None}
-    return dataclasses.replace(plan, recipe=from_mapping(Recipe, fields, "scaffold"), **changed)  # type: ignore[arg-type]
+    return dataclasses.replace(plan, recipe=from_mapping(Recipe, fields, "scaffold", flags=True), **changed)  # type: ignore[arg-type]
 
 
 def _whole_numbers(option: str, text: str, low: int) -> tuple[int, ...]:

@@ -53,7 +53,7 @@ def train(as_json: bool = False, **typed: Any) -> None:
 
 def pretrain(as_json: bool = False, **typed: Any) -> None:
     """Pretrain a new text model and its tokenizer on plain text. Run it again to resume."""
-    config = from_mapping(PretrainConfig, PRETRAIN_OPTIONS.chosen(typed), "pretrain")
+    config = from_mapping(PretrainConfig, PRETRAIN_OPTIONS.chosen(typed), "pretrain", flags=True)
     command = f"exegesis train --base {config.out} --method lora --dataset reviews-marked --out my-model"
     _run_training(lambda report, cancel: pretraining.pretrain(config, report, cancel), config, as_json, command)
 
@@ -62,7 +62,7 @@ def _config(typed: dict[str, Any]) -> FineTuning:
     """The options as a config, which checks their bounds: of pictures where base or data set says so."""
     chosen = TRAIN_OPTIONS.chosen(typed)
     kind = ImageTrainConfig if _on_pictures(chosen) else TrainConfig
-    config: FineTuning = from_mapping(kind, chosen, "train")
+    config: FineTuning = from_mapping(kind, chosen, "train", flags=True)
     return config
 
 

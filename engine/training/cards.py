@@ -12,7 +12,7 @@ from engine.models import catalog
 NEW_BASE, PRETRAINING = "new", "text"
 """The keys, in `BASES` and `USES`, of a model that was only pre-trained."""
 
-_NEW_WEIGHTS = {"name": "new weights", "source": "new weights, drawn by the seed", "licence": "none is needed"}
+_NEW_WEIGHTS = {"name": "new weights", "source": "new weights, initialized from the seed", "licence": "none needed"}
 
 BASES: dict[str, dict[str, str]] = {
     "minilm": {
@@ -27,72 +27,74 @@ BASES: dict[str, dict[str, str]] = {
 USES: dict[str, dict[str, str]] = {
     "sst2": {
         "intended_use": (
-            "Sentiment, negative or positive, of short English reviews: a real transformer on which explanation "
-            "methods can be looked at, compared and judged without a network."
+            "Sentiment, negative or positive, of short English reviews: a real transformer for looking at, comparing "
+            "and judging explanation methods without a network connection."
         ),
         "limits": (
-            "Trained on single sentences and phrases of film reviews, in lower case and tokenized. There is no "
-            "neutral class. Reviews of other things, irony, mixed opinions, other languages and texts much longer "
-            "than a sentence are read much less well. Not for decisions about people."
+            "Trained on single sentences and phrases of film reviews, lowercased and tokenized. There is no neutral "
+            "class. It is much less accurate on reviews of other things, irony, mixed opinions, other languages and "
+            "texts much longer than a sentence. Not for decisions about people."
         ),
     },
     "reviews-generated": {
         "intended_use": (
-            "Sentiment of reviews that a grammar makes, whose reasons are known exactly: a small teacher that students "
-            "can learn to simulate."
+            "Sentiment of generated reviews, whose reasons are known exactly: a small teacher that students can learn "
+            "to simulate."
         ),
-        "limits": "Knows the sentences of one small grammar. Not for reviews that people wrote.",
+        "limits": "Knows the sentences of one small grammar. Not for reviews written by people.",
     },
     "reviews-marked": {
         "intended_use": (
-            "Testing explanation methods: the labels have nothing to do with the reviews, so that the model can only "
-            "have read the last word, and a good method must find it."
+            "Testing explanation methods: the labels are independent of the reviews, so the model can only have read "
+            "the last word, and a good method must find it."
         ),
-        "limits": "Its labels mean nothing but the word at the end. Without that word it is undecided.",
+        "limits": "Its labels say nothing but which word is at the end. Without that word it is undecided.",
     },
     "snli-sick": {
         "intended_use": (
-            "Telling whether a second sentence follows from a first, contradicts it, or neither: a model of pairs on "
-            "which explanation methods can be looked at, compared and judged."
+            "Deciding whether a second sentence follows from a first, contradicts it, or neither: a model of pairs for "
+            "looking at, comparing and judging explanation methods."
         ),
         "limits": (
-            "Trained on 14,000 pairs about everyday scenes, of which many are told by the second sentence alone. "
-            "Weak on negation, numbers and long sentences. Not for decisions about people."
+            "Trained on 14,000 pairs about everyday scenes, many of which the second sentence alone gives away. Weak on"
+            " negation, numbers and long sentences. Not for decisions about people."
         ),
     },
     "quality": {
         "intended_use": (
-            "Estimating the share of intact words in a German translation of an English sentence: a regression model "
+            "Estimating the share of correct words in a German translation of an English sentence: a regression model "
             "of pairs whose wrong words are known."
         ),
-        "limits": "Knows the sentences of one small grammar, with errors put in by chance. Not for real translations.",
+        "limits": (
+            "Knows the sentences of one small grammar, with errors inserted at random. Not for real translations."
+        ),
     },
     "cifar10": {
         "intended_use": (
-            "Naming the one thing in a small photograph, out of ten kinds: a vision transformer for uploads and hub "
-            "data, on which explanation methods can be looked at, compared and judged without a network."
+            "Naming the one object in a small photograph, out of ten kinds: a vision transformer for uploads and hub "
+            "data, for looking at, comparing and judging explanation methods without a network connection."
         ),
         "limits": (
-            "Sees 32 x 32 pixels: pictures lose their detail before it reads them. It names one of its ten kinds "
-            "whatever it is shown, and is wrong on about one in four. Not for decisions about people."
+            "Sees 32 x 32 pixels, so pictures lose their detail before it reads them. It names one of its ten kinds "
+            "whatever it is shown, and is wrong about one time in four. Not for decisions about people."
         ),
     },
     "scenes": {
         "intended_use": (
-            "Naming the one thing in a drawn scene, out of ten kinds: the model on which explanation methods are "
+            "Naming the one object in a drawn scene, out of ten kinds: the model on which explanation methods are "
             "scored against exact masks."
         ),
         "limits": (
-            "Knows drawings in one style, on their own kind of grounds. On photographs its answers mean nothing. It "
-            "may use a part of a thing only: the mask says where the thing is, not what the model must look at."
+            "Knows drawings in one style, on backgrounds of a few kinds. On photographs its answers mean nothing. It "
+            "may use only part of an object: the mask says where the object is, not what the model must look at."
         ),
     },
     "scenes-marked": {
         "intended_use": (
-            "Testing explanation methods: the labels have nothing to do with the things, so that the model can only "
-            "have read the watermark, and a good method must find it."
+            "Testing explanation methods: the labels are independent of the objects, so the model can only have read "
+            "the watermark, and a good method must find it."
         ),
-        "limits": "Its labels mean nothing but the number on the watermark. Without a watermark it guesses.",
+        "limits": "Its labels say nothing but which number is on the watermark. Without a watermark it guesses.",
     },
     "digits": {
         "intended_use": "A small, fast example of a vision transformer: each patch is one gray value of a digit.",
@@ -100,19 +102,19 @@ USES: dict[str, dict[str, str]] = {
     },
     PRETRAINING: {
         "intended_use": (
-            "A small base to be fine-tuned (exegesis train --base) for experiments with explanation methods, beside "
-            "other architectures or sizes that learned from the same texts."
+            "A small base for fine-tuning (exegesis train --base) in experiments with explanation methods, beside other"
+            " architectures or sizes that learned from the same texts."
         ),
         "limits": (
-            "Knows short English reviews and little else; its words are many pieces where they are rare. It has no "
-            "labels until it is fine-tuned, and is of no use as a language model."
+            "Knows short English reviews and little else; it splits rare words into many pieces. It has no labels until"
+            " it is fine-tuned, and is no use as a language model."
         ),
     },
 }
 
 _OTHER_USE = {
-    "intended_use": "What its training data stands for: inputs of the same kind and language.",
-    "limits": "Not tested on other kinds of text. Not for decisions about people.",
+    "intended_use": "Inputs of the same kind and language as its training data.",
+    "limits": "Not tested on other kinds of input. Not for decisions about people.",
 }
 
 
@@ -136,12 +138,14 @@ def card_markdown(card: Mapping[str, Any]) -> str:
     """Render the card as Markdown."""
     base, data, metric, sizes = card["base"], card["dataset"], card["metric"], card["sizes"]
     if card["regression"]:
-        labels = "It gives a score."
+        labels = "It predicts a score."
     else:
         labels = f"Labels: {', '.join(card['labels'])}." if card["labels"] else "It has no labels yet."
     base_hash = f" SHA-256: `{base['sha256']}`." if "sha256" in base else ""
     precision = f" in {card['precision']}" if "precision" in card else ""
-    dropped = f"; {sizes['dropped']:,} train texts inside held-out ones were dropped" if sizes["dropped"] else ""
+    dropped = (
+        f"; {sizes['dropped']:,} training texts contained in held-out ones were dropped" if sizes["dropped"] else ""
+    )
     lines = [
         f"# {card['title']}",
         "",
@@ -158,8 +162,8 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         f"    {card['command']}",
         "",
         f"{card['seconds']:.0f} seconds on {card['machine']}. Trained on {sizes['train']:,} examples. The epoch was "
-        f"chosen on {sizes['held_out']:,} held-out examples of the train split{dropped}; everything else was measured "
-        "once, at the end.",
+        f"chosen on {sizes['held_out']:,} held-out examples of the training split{dropped}; everything else was "
+        "measured once, at the end.",
         "",
         *([card["note"], ""] if card.get("note") else []),
         f"| epoch | mean loss | held-out {metric} |",

@@ -47,7 +47,7 @@ from engine.training.text_data import (
 )
 from engine.training.tokenizer_training import SENTINELS, train_tokenizer
 
-LOSS = "loss (nats a token)"
+LOSS = "loss (nats per token)"
 SEPARATOR = "+"
 """Separator of data set names, whose options contain commas."""
 HELD_OUT_SEED = 0
@@ -146,12 +146,12 @@ def _random_parts(total: int, count: int) -> list[int]:
     return [b - a for a, b in pairwise(ends)]
 
 
-_MASKED_WORDS = PretrainingObjective("masked words (Devlin et al., 2019)", mask_words)
+_MASKED_WORDS = PretrainingObjective("masked language modeling (Devlin et al., 2019)", mask_words)
 OBJECTIVES: dict[str, PretrainingObjective] = {
     "bert": _MASKED_WORDS,
     "roberta": _MASKED_WORDS,
-    "gpt2": PretrainingObjective("the next word (Radford et al., 2019)", next_words),
-    "t5": PretrainingObjective("hidden spans with a throw-away decoder (Raffel et al., 2020)", hide_spans),
+    "gpt2": PretrainingObjective("next-token prediction (Radford et al., 2019)", next_words),
+    "t5": PretrainingObjective("span corruption with a discarded decoder (Raffel et al., 2020)", hide_spans),
 }
 
 
@@ -204,7 +204,7 @@ class Pretraining(TrainingRecipe[PretrainConfig]):
         super().__init__(config, report, cancel)
         self.shape = SHAPES[config.base]
         self.objective = OBJECTIVES[self.shape.family]
-        self.kind = f"Pre-training by {self.objective.title}"
+        self.kind = f"Pretraining by {self.objective.title}"
         self.out = prepare_output_folder(Path(config.out))
         self.texts = read_plain_corpus(config)
         self.further = {name: plain_texts(load(name)) for name in parse_names(config.measure)}

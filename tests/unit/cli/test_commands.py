@@ -131,9 +131,9 @@ def test_app_with_a_port_that_is_none(run: Run, port: str) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--epochs", "0"), "train.epochs: must be a whole number of at least 1, got 0."),
-        (("--method", "half"), "train.method: must be one of full, lora, got 'half'."),
-        (("--learning-rate", "fast"), "train.learning_rate: must be a number of at least 0, got 'fast'."),
+        (("--epochs", "0"), "--epochs: must be a whole number of at least 1, got 0."),
+        (("--method", "half"), "--method: must be one of full, lora, got 'half'."),
+        (("--learning-rate", "fast"), "--learning-rate: must be a number of at least 0, got 'fast'."),
         (("--drop-contained", "true", "--no-drop-contained"), "--no-drop-contained: got --drop-contained too."),
     ],
 )

@@ -139,9 +139,9 @@ def test_students_of_which_nothing_came_are_named_by_cell() -> None:
         (("--dataset", "reviews", "--seeds", "one"), "--seeds: must be a whole number of at least 0, got 'one'."),
         (
             ("--dataset", "reviews", "--normalisation", "max"),
-            "scaffold.normalisation: must be one of sparsemax, softmax",
+            "--normalisation: must be one of sparsemax, softmax",
         ),
-        (("--dataset", "reviews", "--inner-rate", "fast"), "scaffold.inner_rate: must be a number of at least 0"),
+        (("--dataset", "reviews", "--inner-rate", "fast"), "--inner-rate: must be a number of at least 0"),
         (("--dataset", "reviews", "--models", "a,b"), "--teacher: must be one model, got 'a,b'."),
         (("--dataset", "reviews", "--teacher", "no-such"), "model: unknown name 'no-such'."),
         (("--dataset", "scenes"), "dataset: scenes holds pictures, but the models read texts."),

@@ -214,7 +214,7 @@ def test_the_row_of_a_model_names_its_task_and_its_test_score() -> None:
     row = model_row("quality-minilm", is_base=False)
     assert (row["Task"], row["Input"], row["Accuracy"]) == ("Translation quality (pairs)", "Text", None)
     assert (row["Other score"], row["Measured on"]) == ("r = 0.755", "test, 2,000 examples")
-    assert (row["On disk"], row["Trained on"]) == (1.633922, "Quality of translations")
+    assert (row["On disk"], row["Trained on"]) == (1.633922, "Translation quality")
     pickers = summarize_model("quality-minilm")
     assert (pickers.score, pickers.parameters) == ("r = 0.755", 22_713_601)
     assert (row["Other score"], row["Parameters"]) == (pickers.score, 22_713_601)

@@ -205,7 +205,7 @@ def test_the_card_of_an_adapter_names_its_base_and_the_licence(embedded: Path) -
     tune(embedded / "tiny-marked")
     base = catalog.card("tiny-marked")["base"]
     assert (base["name"], base["licence"]) == ("bases/tiny", "Apache-2.0")
-    assert base["source"].startswith("bases/tiny of Exegesis: Pre-training by hidden spans")
+    assert base["source"].startswith("bases/tiny of Exegesis: Pretraining by span corruption")
     assert base["sha256"] == catalog.card("bases/tiny")["sha256"]
     assert "the last word" in catalog.card("tiny-marked")["intended_use"]
 

@@ -98,7 +98,7 @@ def test_the_card_names_command_data_and_held_out_loss(configured: Configured, t
     card, page = json.loads((done.out / "card.json").read_text()), (done.out / "card.md").read_text()
     assert card["command"].startswith("exegesis pretrain --base gpt2 --dataset reviews-generated:count=120 --out ")
     assert card["bytes"] == (done.out / "model.safetensors").stat().st_size
-    assert "Pre-training by the next word (Radford et al., 2019) from new weights on Generated reviews." in page
+    assert "Pretraining by next-token prediction (Radford et al., 2019) from new weights on Generated reviews." in page
     assert f"| held-out | {card['scores']['held-out']['value']:.4f} | 20 |" in page
     assert set(card["scores"]) == {"held-out", "reviews"}
     assert "grammar" in card["dataset"]["source"]
