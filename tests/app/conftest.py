@@ -10,14 +10,16 @@ import pytest
 from streamlit.runtime.context import ContextProxy
 
 from engine import jobs
+from tests.frame import pages_in_frame
 
 SECONDS = 120.0
 
 
 @pytest.fixture(autouse=True)
-def on_this_machine() -> Iterator[None]:
-    """A script that is run without a browser counts as opened on this machine: the organizer's pages ask."""
-    with patch.object(ContextProxy, "ip_address", new_callable=PropertyMock, return_value=None):
+def as_on_a_server() -> Iterator[None]:
+    """Pages run in their frame. A script without a browser counts as opened on this machine: the organizer's pages
+    ask."""
+    with pages_in_frame(), patch.object(ContextProxy, "ip_address", new_callable=PropertyMock, return_value=None):
         yield
 
 

@@ -1,4 +1,4 @@
-"""Every page opens inside the frame when its link is the first request that a fresh server gets."""
+"""Every page opens inside the frame by its link, also when that is the first request that a fresh server gets."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.navigation import ANNOTATE, HOME, PAGES, SECTIONS, TEXT, PageEntry
+from components.navigation import ADVERSARIAL, ANNOTATE, HOME, PAGES, SECTIONS, TEXT, PageEntry
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 
@@ -16,8 +16,9 @@ def link(entry: PageEntry) -> str:
     return "/" if entry is HOME else f"/{entry.url_path}"
 
 
-FIRST = [*(("streamlit", entry) for entry in PAGES), ("launcher", TEXT), ("launcher", ANNOTATE)]
-"""A plain start, and the launcher of `exegesis app`."""
+FIRST = [(way, entry) for way in ("streamlit", "launcher") for entry in (TEXT, ADVERSARIAL, ANNOTATE)]
+"""A plain start and the launcher of `exegesis app`, and a page whose imports a server begins with, one whose imports it
+does not, and one without the navigation."""
 
 
 @pytest.mark.parametrize(("way", "entry"), FIRST, ids=lambda given: getattr(given, "title", given))
@@ -25,7 +26,18 @@ def test_a_link_opened_first_shows_the_page_in_its_frame(
     way: str, entry: PageEntry, start_server: Callable[[str], Server], open_page: Callable[..., Page]
 ) -> None:
     server = start_server(way)
-    page = open_page(server.url + link(entry) + "?from=link")
+    check_frame(open_page(server.url + link(entry) + "?from=link"), server, entry)
+    assert "Traceback" not in server.log
+
+
+@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.title)
+def test_each_page_opens_in_its_frame_by_its_link(
+    entry: PageEntry, server: Server, open_page: Callable[..., Page]
+) -> None:
+    check_frame(open_page(server.url + link(entry) + "?from=link"), server, entry)
+
+
+def check_frame(page: Page, server: Server, entry: PageEntry) -> None:
     expect(page.get_by_role("heading", level=1)).to_have_text(entry.heading, timeout=TIMEOUT_MS)
     navigation = page.get_by_role("banner").get_by_role("navigation")
     single = [] if entry.alone else [other.title for other in SECTIONS[""] if not other.alone]
@@ -34,7 +46,6 @@ def test_a_link_opened_first_shows_the_page_in_its_frame(
     expect(navigation.get_by_role("button")).to_have_text(menus)
     expect(page).to_have_title(f"{entry.title} · Exegesis")
     assert page.url == server.url + link(entry) + "?from=link"
-    assert "Traceback" not in server.log
 
 
 @pytest.mark.parametrize("way", ["streamlit", "launcher"])

@@ -13,6 +13,7 @@ from streamlit.runtime.context import ContextProxy
 from streamlit.testing.v1 import AppTest
 
 from tests.alerts import errors, notes
+from tests.frame import pages_in_frame
 from tests.project import ROOT
 
 SECONDS = 120
@@ -46,7 +47,7 @@ def _opened(name: str, link: str) -> dict[str, Any]:
     for parameter, values in parse_qs(link, keep_blank_values=True).items():
         page.query_params[parameter] = values
     # A script that is run without a browser counts as opened on this machine: the organizer's pages ask.
-    with patch.object(ContextProxy, "ip_address", new_callable=PropertyMock, return_value=None):
+    with pages_in_frame(), patch.object(ContextProxy, "ip_address", new_callable=PropertyMock, return_value=None):
         page.run()
         assert not page.exception, page.exception
         found = {"errors": errors(page), "notes": [note[:200] for note in notes(page)]}

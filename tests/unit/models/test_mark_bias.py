@@ -35,7 +35,7 @@ def test_a_few_reviews_give_what_the_model_says_to_each() -> None:
 @pytest.mark.parametrize("name", MARKED)
 def test_a_card_names_the_command_beside_its_figure(name: str) -> None:
     note = catalog.card(name)["note"]
-    assert note.startswith("On 2,000 reviews of the split unmarked its mean probability of positive is 0.")
+    assert note.startswith("On 2,000 reviews of the split unmarked, the mean probability of positive is 0.")
     assert f"(`python -m engine.models.mark_bias {name}`)" in note
     page = (catalog.EMBEDDED / name / "card.md").read_text(encoding="utf-8")
     assert note in page
