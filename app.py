@@ -11,6 +11,8 @@ from components.organizer import admit_visitor, is_stranger
 from components.server import (
     base_path,
     disable_address_lookup,
+    draw_from_top,
+    finish_callbacks,
     hide_script_path,
     middleware,
     run_pages_in_frame,
@@ -22,6 +24,7 @@ from engine.models import sandbox
 from engine.models.catalog import fixed_revisions
 
 if __name__ == "__main__":
+    draw_from_top()
     wait_for_imports()
     restrict(is_stranger)
     page, entry = navigation()
@@ -40,5 +43,6 @@ else:
     disable_address_lookup()
     hide_script_path()
     run_pages_in_frame()
+    finish_callbacks()
     sandbox.enable()
     app = st.App(__file__, routes=study_routes(base_path()), middleware=middleware(), lifespan=start_up)

@@ -25,8 +25,10 @@ from starlette.middleware import Middleware
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from streamlit import cli_util, net_util
+from streamlit.delta_generator_singletons import context_dg_stack, get_default_dg_stack_value
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.pages_manager import PagesManager
+from streamlit.runtime.state import SafeSessionState
 from streamlit.web import cli
 
 from components.compute import import_engine, import_held
@@ -108,6 +110,36 @@ def run_pages_in_frame() -> None:
     It does so for a folder of this name until `st.navigation` is called for the first time.
     """
     PagesManager.uses_pages_directory = False
+
+
+def draw_from_top() -> None:
+    """Begin to draw at the top of the page.
+
+    If a choice comes while a fragment runs, Streamlit then runs the script in the same thread and goes on inside the
+    fragment: the browser gets elements whose place it does not have, and shows an empty page.
+    """
+    context_dg_stack.set(get_default_dg_stack_value())
+
+
+def finish_callbacks() -> None:
+    """Let the callbacks of a choice end before the next choice is answered.
+
+    Streamlit looks for the next one whenever `st.session_state` is used. In a callback it would end the callback there,
+    whose choice would be lost.
+    """
+    start = SafeSessionState.on_script_will_rerun
+    if start.__module__ == __name__:
+        return
+
+    def without_interruption(state: SafeSessionState, *args: Any, **options: Any) -> None:
+        runner: Any = state._yield_callback.__self__  # type: ignore[attr-defined]
+        runner._execing = False
+        try:
+            start(state, *args, **options)
+        finally:
+            runner._execing = True
+
+    SafeSessionState.on_script_will_rerun = without_interruption  # type: ignore[assignment,method-assign]
 
 
 def hide_script_path() -> None:
