@@ -115,8 +115,8 @@ def run_pages_in_frame() -> None:
 def draw_from_top() -> None:
     """Begin to draw at the top of the page.
 
-    If a choice comes while a fragment runs, Streamlit then runs the script in the same thread and goes on inside the
-    fragment: the browser gets elements whose place it does not have, and shows an empty page.
+    If a choice comes just as a fragment's run ends, Streamlit runs the script in the same thread and continues inside
+    the fragment. The browser then gets elements for places that it does not have, and shows an empty page.
     """
     context_dg_stack.set(get_default_dg_stack_value())
 
@@ -124,8 +124,8 @@ def draw_from_top() -> None:
 def finish_callbacks() -> None:
     """Let the callbacks of a choice end before the next choice is answered.
 
-    Streamlit looks for the next one whenever `st.session_state` is used. In a callback it would end the callback there,
-    whose choice would be lost.
+    Streamlit checks for the next choice whenever `st.session_state` is used. In a callback, that would end the callback
+    early and lose its choice.
     """
     start = SafeSessionState.on_script_will_rerun
     if start.__module__ == __name__:

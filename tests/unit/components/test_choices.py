@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+from streamlit.runtime.state import SafeSessionState
 from streamlit.testing.v1 import AppTest
 
 from components.server import finish_callbacks
@@ -9,7 +11,7 @@ from components.server import finish_callbacks
 SECONDS = 20.0
 
 
-def test_a_choice_that_comes_during_a_callback_does_not_end_it() -> None:
+def test_a_choice_that_comes_during_a_callback_does_not_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
     def script() -> None:
         import streamlit as st
         from streamlit.runtime.scriptrunner import RerunData, get_script_run_ctx
@@ -24,6 +26,8 @@ def test_a_choice_that_comes_during_a_callback_does_not_end_it() -> None:
         st.button("Add one", on_click=add_one)
         st.text(st.session_state.get("count", 0))
 
+    # After the test, Streamlit is as it was before.
+    monkeypatch.setattr(SafeSessionState, "on_script_will_rerun", SafeSessionState.on_script_will_rerun)
     finish_callbacks()
     page = AppTest.from_function(script, default_timeout=SECONDS).run()
     assert page.button[0].click().run().text[0].value == "1"
