@@ -131,18 +131,14 @@ def run_shared(key: str, compute: Callable[[CancelToken], T], tick: Tick) -> T:
 @st.cache_resource(show_spinner=False)
 def warm_up() -> threading.Thread:
     """Start to import the libraries that run models and draw charts, at the end of a page. Returns at once."""
-    return import_engine(*CHARTS)
+    return import_engine()
 
 
-def import_engine(*others: str, after: int | float = 0) -> threading.Thread:
-    """Import the libraries that run models in the background, and `others`, in `after` seconds.
-
-    Earlier computations do not wait.
-    """
-    timer = threading.Timer(after, import_held, (*MODELS, *others))
-    timer.daemon = True
-    timer.start()
-    return timer
+def import_engine() -> threading.Thread:
+    """Import the libraries that run models and draw charts in the background. Earlier computations do not wait."""
+    thread = threading.Thread(target=import_held, args=(*MODELS, *CHARTS), daemon=True)
+    thread.start()
+    return thread
 
 
 def is_stopped(key: str) -> bool:

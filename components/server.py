@@ -14,6 +14,7 @@ import os
 import re
 import sys
 import threading
+import time
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 from typing import Any
@@ -31,10 +32,11 @@ from streamlit.runtime.pages_manager import PagesManager
 from streamlit.runtime.state import SafeSessionState
 from streamlit.web import cli
 
-from components.compute import import_engine, import_held
-from components.navigation import HOME, ROOT, SECTIONS
+from components.compute import CHARTS, MODELS, import_held
+from components.navigation import HOME, PAGES, ROOT, SECTIONS, PageEntry
 from engine.access import STUDY_ONLY
 from engine.errors import not_allowed
+from engine.lazy import paused_collection
 
 EVERYWHERE = ("", "0.0.0.0", "::")
 EMBEDDERS = "EXEGESIS_EMBEDDERS"
@@ -44,7 +46,7 @@ ORIGIN = re.compile(r"https?://(\*\.)?[\w.-]+(:\d+)?")
 EARLY = ("torch", "transformers")
 """The libraries that are imported before the first visitor."""
 QUIET_SECONDS = 3
-"""The libraries that run models are imported after this time, even if nobody has opened a page."""
+"""What is not imported before the first visitor is imported after this time, even if nobody has opened a page."""
 
 
 class Headers:
@@ -157,24 +159,32 @@ def hide_script_path() -> None:
 
 
 def import_pages() -> None:
-    """Import what Home and the pages of the first menu import, then what runs models.
+    """Import what Home and the pages of the first menu import, then what runs models, then the rest.
 
     A script that runs meanwhile waits for the pages' imports. The browser takes a second to load, which is enough for
-    `EARLY`; the rest waits for `QUIET_SECONDS`, or until there is something to compute.
+    `EARLY`; the rest waits for `QUIET_SECONDS`, or until it is needed.
     """
     with _importing_pages:
-        for entry in (HOME, *SECTIONS["Explain"]):
-            for statement in ast.parse(entry.path.read_text(encoding="utf-8")).body:
-                if isinstance(statement, ast.ImportFrom) and statement.module:
-                    importlib.import_module(statement.module)
+        _import_modules(HOME, *SECTIONS["Explain"])
         gc.freeze()
         gc.enable()
     import_held(*EARLY)
-    import_engine(after=QUIET_SECONDS)
+    time.sleep(QUIET_SECONDS)
+    import_held(*MODELS, *CHARTS)
+    with _importing_pages, paused_collection():
+        _import_modules(*PAGES)
+
+
+def _import_modules(*pages: PageEntry) -> None:
+    """Import the modules that pages import."""
+    for entry in pages:
+        for statement in ast.parse(entry.path.read_text(encoding="utf-8")).body:
+            if isinstance(statement, ast.ImportFrom) and statement.module:
+                importlib.import_module(statement.module)
 
 
 def wait_for_imports() -> None:
-    """Wait until `import_pages` is done: two threads that import at once see half-imported modules."""
+    """Wait while `import_pages` imports pages: two threads that import at once see half-imported modules."""
     with _importing_pages:
         pass
 

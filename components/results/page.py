@@ -84,9 +84,10 @@ def _draw_study(record: StudyRecord) -> None:
         st.info("This study is a draft. Open it and send its join link to participants; the results then appear here.")
         _link_to_studies("Go to this study", {PARAMETER: str(record.id)})
         return
-    began, mark = time.monotonic(), _mark(record.id)
+    began = time.monotonic()
     try:
         with st.spinner("Computing ratings and intervals …", show_time=True):
+            mark = _mark(record.id)
             results = TitledResults(latest_results(record.id))
     except Exception as error:
         show_error(describe_error(error))

@@ -52,6 +52,8 @@ FOREGROUND_ANSWERS = 300
 """Up to this number of answers, a page waits for the results: about a second."""
 SAMPLE = 200
 """Number of rankings behind the first ratings of a page, which take about half a second."""
+PAUSE_SECONDS = 1.0
+"""Time before results are computed in the background, in which a page is drawn undisturbed."""
 
 ExportRow = dict[str, Any]
 VotesVersion = tuple[int, int]
@@ -200,8 +202,9 @@ def _older_results(study: int) -> tuple[VotesVersion, Results] | None:
         if time.monotonic() < _rest_until.get(study, 0.0):
             return cached
         _rest_until[study] = float("inf")
-    name = f"results of study {study}"
-    threading.Thread(target=_compute_in_background, args=(study,), name=name, daemon=True).start()
+    thread = threading.Timer(PAUSE_SECONDS, _compute_in_background, (study,))
+    thread.name, thread.daemon = f"results of study {study}", True
+    thread.start()
     return cached
 
 

@@ -39,6 +39,7 @@ def slow(store: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Even
     go = threading.Event()
     rate_quickly(monkeypatch, lambda votes: votes < 2 or go.wait(30))
     monkeypatch.setattr(following, "FOREGROUND_ANSWERS", 0)
+    monkeypatch.setattr(following, "PAUSE_SECONDS", 0)
     following._rest_until.clear()
     go.set()
     yield go
