@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -12,7 +11,7 @@ from typing import Literal
 import streamlit as st
 
 from components.errors import describe_error, show_error
-from components.numbers import count, duration
+from components.numbers import browser_zone, count, duration, format_time
 from components.organizer import is_organizer
 from engine import jobs
 from engine.errors import ExegesisError
@@ -102,7 +101,7 @@ def failures_html(failures: Sequence[UnitFailure]) -> str:
 
 
 def _when(job: Job) -> str:
-    submitted = f"submitted {time.strftime('%Y-%m-%d %H:%M', time.localtime(job.created))}"
+    submitted = f"submitted {format_time(job.created, browser_zone())}"
     if job.started is None or job.finished is None or job.finished < job.started:
         return submitted
     return f"{submitted}, last run {duration(job.finished - job.started)}"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from datetime import UTC, tzinfo
+from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
 import streamlit as st
@@ -110,6 +110,11 @@ def browser_zone() -> tzinfo:
         return ZoneInfo(st.context.timezone or "UTC")
     except (OSError, ValueError):
         return UTC
+
+
+def format_time(seconds: float, zone: tzinfo) -> str:
+    """A time in seconds since 1970 as local date and time with its zone: 2026-03-01 14:05 CET."""
+    return datetime.fromtimestamp(seconds, zone).strftime("%Y-%m-%d %H:%M %Z")
 
 
 def _minus(text: str) -> str:

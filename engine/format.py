@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 
 def count_text(number: int, noun: str) -> str:
@@ -24,3 +25,8 @@ def join_names(names: Sequence[str]) -> str:
     """Join at least one name: "A"; "A and B"; "A, B and C"."""
     *first, last = names
     return f"{', '.join(first)} and {last}" if first else last
+
+
+def time_text(seconds: float) -> str:
+    """Return a time in seconds since 1970 as ISO 8601 text in UTC, for files: 2026-03-01T14:05:09.250000+00:00."""
+    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")

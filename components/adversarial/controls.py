@@ -268,7 +268,8 @@ def experiment_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
             "Examples", 1, MOST_EXAMPLES, key=key(kind, f"{MANY}examples"), step=1, persist_state=PERSIST,
             help="Number of random examples; all examples if the data set has fewer.",
         )  # fmt: skip
-        models_control(kind, key(kind, f"{MANY}models"))
+        focus = text_choice if kind == "text" else picture_focus_controls
+        models_control(kind, key(kind, f"{MANY}models"), focus.key("data"))
         st.caption("Leave empty to use the model above.")
         st.multiselect(
             "Other methods to measure", list(methods), key=key(kind, f"{MANY}transfer"), persist_state=PERSIST,

@@ -37,7 +37,7 @@ from components.errors import escape_label
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.choices import CHOICES
-from components.inputs.datasets import OpenTexts
+from components.inputs.datasets import OpenTexts, describe_misfits
 from components.inputs.labels import model_label, sort_by_task
 from components.prediction import PREDICTED, PROBE
 from components.state import MODEL_HELP
@@ -185,9 +185,10 @@ def _pair_editor(
     for parameter, value in start.params:
         _start_parameter(methods[start.method], f"{name}{start.method}.{parameter}", parameter, value)
     options = list(dict.fromkeys([*models, *(pair.model for pair in state.columns), start.model]))
+    misfits = describe_misfits(filter(None, options), state.kind, state.focus.data)
     model = st.selectbox(
-        "Model", sort_by_task(filter(None, options)), key=f"{name}model", accept_new_options=True, help=MODEL_HELP,
-        format_func=model_label,
+        "Model", sort_by_task(filter(None, options), misfits), key=f"{name}model", accept_new_options=True,
+        help=MODEL_HELP, format_func=lambda model: model_label(model, model not in misfits),
         placeholder="Pick one, or type a folder or hub ID", persist_state="page",
     )  # fmt: skip
     method = methods[

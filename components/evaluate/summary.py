@@ -7,10 +7,11 @@ from html import escape
 
 from components.evaluate.leaderboard import Board, is_ranked
 from components.numbers import count
-from engine.evaluation.leaderboard import Standing, compare_with_random
+from engine.evaluation.leaderboard import compare_with_random
 from engine.evaluation.result import Evaluation
 from engine.experiments.options import RANDOM
 from engine.metrics.catalog import METRICS
+from engine.metrics.results import MetricScore
 
 NAMED = 5
 """The most names in one list."""
@@ -68,7 +69,7 @@ def _ranking_text(board: Board, metric: str, titles: Mapping[str, str], ranked: 
         return NO_BEST
     if len(best) == len(cells):
         return f"{best[0]} is the only method with a value." if len(best) == 1 else f"All {len(best)} methods tie."
-    lead = f"{join_names(best)} tie for best" if len(best) > 1 else _best_text(board, metric, best[0], cells[best[0]])
+    lead = _best_text(board, metric, {name: cells[name].score for name in best})
     it = "it" if len(best) == 1 else "them"
     if len(level) > 1 and len(best) + len(level) == len(cells):
         return f"{lead}, but none of the other {len(level)} methods is significantly different from {it}."
@@ -80,12 +81,16 @@ def _ranking_text(board: Board, metric: str, titles: Mapping[str, str], ranked: 
     return f"{lead}, significantly better than {others[0] if len(others) == 1 else 'the others'}."
 
 
-def _best_text(board: Board, metric: str, name: str, best: Standing) -> str:
-    score = best.score
-    if score.value is None or score.interval is None or score.doubt:
-        return f"{name} is best"
-    value, low, high = (board.format(metric, number) for number in (score.value, *score.interval))
-    return f"{name} is best ({value}, 95% interval {low} to {high})"
+def _best_text(board: Board, metric: str, best: Mapping[str, MetricScore]) -> str:
+    """The best methods, with their mean and its interval; of several that tie, the ends of all intervals."""
+    lead = f"{join_names([*best])} {'is' if len(best) == 1 else 'tie for'} best"
+    value = next(iter(best.values())).value
+    intervals = [one.interval for one in best.values() if one.interval is not None and not one.doubt]
+    if value is None or not intervals:
+        return lead
+    ends = min(low for low, _ in intervals), max(high for _, high in intervals)
+    mean, low, high = (board.format(metric, number) for number in (value, *ends))
+    return f"{lead} ({mean}, 95% {'interval' if len(set(intervals)) == 1 else 'intervals'} {low} to {high})"
 
 
 def _random_text(ranked: Sequence[str], titles: Mapping[str, str], better_than_random: Mapping[str, bool]) -> str:

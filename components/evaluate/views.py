@@ -36,8 +36,9 @@ from engine.models.catalog import embedded_models
 from engine.registry import all_explainers
 
 if TYPE_CHECKING:
-    from components.evaluate import chart_panel, charts
+    from components.evaluate import answers, chart_panel, charts
 else:  # altair and pandas are not needed before a chart is drawn
+    answers = LazyModule("components.evaluate.answers")
     chart_panel = LazyModule("components.evaluate.chart_panel")
     charts = LazyModule("components.evaluate.charts")
 
@@ -128,10 +129,16 @@ def _fill(kind: str, models: Sequence[str]) -> None:
         SESSION.put(kind, name, value)
 
 
+def _answer(html: str) -> None:
+    if html:
+        st.html(f'<div class="xg">{html}</div>')
+
+
 def _curves(viewed: ViewedEvaluation) -> None:
     with st.container(horizontal=True, gap="small"):
         viewed.model_control()
         metric = viewed.select("Shown", "way", WAYS)
+    _answer(answers.curves_answer(viewed.evaluation, viewed.drawn_model, metric, viewed.titles, viewed.drawn_methods))
     chart_panel.draw_chart(viewed, charts.RemovalChart(viewed.drawn_model, metric))
 
 
@@ -140,6 +147,11 @@ def _plausibility(viewed: ViewedEvaluation) -> None:
         viewed.model_control()
         x = viewed.metric_control("Horizontal axis", "other", _plausibility_metrics(viewed.evaluation))
         y = viewed.metric_control("Vertical axis", "metric", faithfulness_metrics(viewed.evaluation))
+    _answer(
+        answers.plausibility_answer(
+            viewed.evaluation, x, y, viewed.drawn_model, viewed.titles, viewed.drawn_methods
+        )
+    )  # fmt: skip
     chart_panel.draw_chart(viewed, charts.PlausibilityChart(x, y, viewed.drawn_model))
 
 
@@ -153,6 +165,9 @@ def _cost(viewed: ViewedEvaluation) -> None:
         viewed.model_control()
         y = viewed.metric_control("Vertical axis", "metric", quality_metrics(viewed.evaluation))
         x = viewed.select("Horizontal axis", "cost", COSTS)
+    _answer(
+        answers.cost_answer(viewed.evaluation, viewed.drawn_model, y, x, viewed.titles, viewed.drawn_methods)
+    )  # fmt: skip
     chart_panel.draw_chart(viewed, charts.CostChart(x, y, viewed.drawn_model))
 
 
@@ -160,12 +175,20 @@ def _scaling(viewed: ViewedEvaluation) -> None:
     with st.container(horizontal=True, gap="small"):
         metric = viewed.metric_control("Vertical axis", "metric", quality_metrics(viewed.evaluation))
         architecture = viewed.select("Architecture", "family", {name: name for name in size_ladders(viewed.sizes)})
+    _answer(
+        answers.scaling_answer(
+            viewed.evaluation, metric, viewed.sizes, architecture, viewed.titles, viewed.drawn_methods
+        )
+    )  # fmt: skip
     chart_panel.draw_chart(viewed, charts.ScalingChart(metric, viewed.sizes, architecture))
 
 
 def _architecture(viewed: ViewedEvaluation) -> None:
     with st.container(horizontal=True, gap="small"):
         metric = viewed.metric_control("Metric", "metric", quality_metrics(viewed.evaluation))
+    _answer(
+        answers.architecture_answer(viewed.evaluation, metric, viewed.sizes, viewed.titles, viewed.drawn_methods)
+    )  # fmt: skip
     if unequal := charts.unequal_sizes_text(viewed.sizes):
         show_note(unequal)
     chart_panel.draw_chart(viewed, charts.ArchitectureChart(metric, viewed.sizes))
@@ -178,10 +201,11 @@ def _slices(viewed: ViewedEvaluation) -> None:
         viewed.model_control()
         if inside == "bars":
             metric = viewed.metric_control("Metric", "metric", quality_metrics(viewed.evaluation))
+    parts = split(viewed.evaluation.slice(lambda fact: fact.model == viewed.drawn_model), by)
     if inside == "bars":
+        _answer(answers.slices_answer(parts, viewed.drawn_model, metric, viewed.titles, viewed.drawn_methods))
         chart_panel.draw_chart(viewed, charts.SliceChart(metric, by, viewed.drawn_model))
         return
-    parts = split(viewed.evaluation.slice(lambda fact: fact.model == viewed.drawn_model), by)
     content = _chart_of_slices(viewed, inside)
     for start in range(0, len(parts), COLUMNS):
         for place, part in zip(st.columns(COLUMNS), parts[start : start + COLUMNS], strict=False):
@@ -227,6 +251,7 @@ def _strength(viewed: ViewedEvaluation) -> None:
         else:
             graded = grade_by_training(viewed.evaluation, trained)
             content = charts.StrengthChart(tuple(graded), charts.OVER_TRAINING)
+        _answer(answers.strength_answer(graded, content.titles, viewed.titles, viewed.drawn_methods))
         chart_panel.draw_chart(viewed, content)
     if mark_strength(viewed.evaluation.plan.dataset) is not None:
         _missing_strengths(viewed)

@@ -10,13 +10,15 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.controls import PERSIST, option_widget
-from components.errors import show_error
+from components.errors import escape_label, show_error
 from components.experiment.state import ExperimentSession, ExperimentState, Methods
+from components.inputs.datasets import describe_misfits
 from components.inputs.labels import dataset_label, model_label, sort_by_task
 from components.method_picker import all_methods, chosen_methods
 from engine.data.sources import list_datasets
 from engine.experiments.options import Option, is_wide, page_options
 from engine.input_kinds import list_models
+from engine.models.summary import fitting_dataset, summarize_model
 
 MODELS_HELP = "Embedded models, folders of saved checkpoints, or hub IDs such as owner/name. Type to add one."
 DATA_HELP = {
@@ -41,7 +43,7 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods, optio
     with st.container(key=session.key(kind, "plan_row")):
         model, data, *others = st.columns([6, 4, *(2 for _ in by_place["top"])], gap="small")
     with model:
-        models_control(kind, session.key(kind, "models"))
+        models_control(kind, session.key(kind, "models"), session.key(kind, "dataset"))
     with data:
         data_control(kind, session.key(kind, "dataset"))
     for place, one in zip(others, by_place["top"], strict=True):
@@ -77,19 +79,41 @@ def say_beside(places: Places, error: str) -> None:
     show_error(error, places[PLACES.get(about, "other")])
 
 
-def models_control(kind: str, key: str) -> None:
-    """Draw a multiselect of the models of this kind of input. `key`: the widget key; it must have a value."""
+def models_control(kind: str, key: str, data_key: str) -> None:
+    """Draw a multiselect of the models of this kind of input, those that do not fit the data set marked and last.
+
+    `key`, `data_key`: the keys of this widget and of the data set's; both must have a value.
+    """
+    names = _with(list_models(kind), st.session_state[key])
+    misfits = describe_misfits(names, kind, str(st.session_state[data_key] or ""))
     st.multiselect(
         "Models",
-        sort_by_task(_with(list_models(kind), st.session_state[key])),
+        sort_by_task(names, misfits),
         key=key,
-        format_func=model_label,
+        format_func=lambda model: model_label(model, model not in misfits),
         accept_new_options=True,
         placeholder="Choose models, or type a folder or hub id",
         help=MODELS_HELP,
         persist_state=PERSIST,
         wrap=True,
     )
+    if chosen := next((model for model in st.session_state[key] if model in misfits), ""):
+        _offer_fitting(chosen, misfits[chosen], key, data_key)
+
+
+def _offer_fitting(model: str, reason: str, key: str, data_key: str) -> None:
+    """Say why a model does not fit the data set, with a button for a set that fits."""
+    with st.container(horizontal=True, gap="small", vertical_alignment="center"):
+        st.caption(escape_label(reason), width="content")
+        if dataset := fitting_dataset(summarize_model(model)):
+            st.button(
+                f"Use {escape_label(dataset)} instead", key=f"{key}.fitting", on_click=_put_dataset,
+                args=(data_key, dataset),
+            )  # fmt: skip
+
+
+def _put_dataset(key: str, dataset: str) -> None:
+    st.session_state[key] = dataset
 
 
 def data_control(kind: str, key: str) -> None:

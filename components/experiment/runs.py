@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
@@ -16,7 +15,7 @@ from components.errors import describe_error, escape_label, show_error, show_not
 from components.experiment.state import ExperimentSession, state_of
 from components.inputs.datasets import file_stamp
 from components.job_panel import BADGES, FINDS, JobPanel
-from components.numbers import count
+from components.numbers import browser_zone, count, format_time
 from engine import jobs
 from engine.errors import ExegesisError
 from engine.experiments.base import Experiment, experiment_of
@@ -242,7 +241,7 @@ def plan_summary(plan: Any, titles: Mapping[str, str]) -> str:
 
 def job_state(job: Job) -> str:
     """When the job was submitted, and its state."""
-    return f"{time.strftime('%d %b, %H:%M', time.localtime(job.created))}, {BADGES[job.state][0]}"
+    return f"{format_time(job.created, browser_zone())}, {BADGES[job.state][0]}"
 
 
 def _recent_row(session: ExperimentSession, key: str, plan: Any, state: str) -> None:

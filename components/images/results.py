@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from html import escape
 
@@ -18,7 +18,7 @@ from components.images.state import PictureState, key
 from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus, true_class
 from components.map_summary import draw_map_summary
-from components.numbers import percent, plain
+from components.numbers import count, percent
 from components.prediction import PROBE, prediction_area
 from components.progress import Ends, MethodPlace, fill_places, share_scales
 from components.questions import QuestionPage, question_section
@@ -31,6 +31,7 @@ from components.widgets.patch_map.html import (
     picture_style,
     quiet_card_html,
 )
+from engine.format import join_names
 from engine.metrics.plausibility import TruthScores, expected_truth_scores, truth_scores, truth_skip_reason
 from engine.metrics.ranking import is_constant
 from engine.registry import Explainer
@@ -94,15 +95,36 @@ def draw_truth(
         return
     chance = expected_truth_scores(truth.size, int(truth.sum()))
     st.subheader("Do the maps find the object?", anchor=False)
+    use_question_styles()
+    rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in explanations.items()}
+    equal = [methods[id].title for id, one in explanations.items() if is_constant(one.on_grid.ravel())]
+    st.html(f'<div class="xg"><p class="xg-answer">{escape(truth_answer(rows, chance, equal))}</p></div>')
     st.caption(explain_agreement(chance))
     # On request, because the lines beside the maps say most of it.
     if not st.toggle(
         "Compare all methods with chance", key=key("open.truth"), persist_state=PERSIST, help=TRUTH_MEANING
     ):
         return
-    rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in explanations.items()}
-    use_question_styles()
     st.html(truth_table_html(rows, chance))
+
+
+def truth_answer(rows: Mapping[str, TruthScores], chance: TruthScores, equal: Collection[str]) -> str:
+    """The methods with the highest overlap, and how often the highest-scored patch shows the object, beside chance.
+
+    `equal`: methods whose scores are all equal, which find nothing.
+    """
+    told = {name: scores for name, scores in rows.items() if name not in equal}
+    if not told:
+        return "No map tells patches apart: all scores of each are equal."
+    most = max(scores.overlap for scores in told.values())
+    best = [name for name, scores in told.items() if scores.overlap == most]
+    hits, pointing = round(most * chance.size), sum(scores.pointing == 1 for scores in told.values())
+    found = f"{hits} of {chance.size} patches (chance {chance.size * chance.overlap:.1f})"
+    finds = f"{join_names(best)} {'finds' if len(best) == 1 else 'find'} the most of it" if hits else "No map finds it"
+    return (
+        f"{finds}: {found}. The highest-scored patch shows it for {pointing} of {count(len(told), 'method')} (chance "
+        f"{percent(chance.pointing)}). One picture cannot rank methods; Evaluate compares them over many."
+    )
 
 
 def truth_table_html(rows: Mapping[str, TruthScores], chance: TruthScores) -> str:
@@ -119,7 +141,7 @@ def truth_table_html(rows: Mapping[str, TruthScores], chance: TruthScores) -> st
 
 
 def _row_html(name: str, scores: TruthScores, game: str) -> str:
-    cells = (percent(scores.overlap), game, plain(scores.mean_rank), plain(scores.mean_of_ranks))
+    cells = (percent(scores.overlap), game, f"{scores.mean_rank:.1f}", f"{scores.mean_of_ranks:.1f}")
     numbers = "".join(f'<td class="xg-number">{escape(cell)}</td>' for cell in cells)
     return f"<tr><th>{escape(name)}</th>{numbers}</tr>"
 

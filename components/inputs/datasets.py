@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -12,6 +13,7 @@ import streamlit as st
 from jaxtyping import Bool
 
 from components.errors import describe_error
+from components.inputs.labels import describe_misfit, find_misfits
 from engine import access
 from engine.data.datasets import load
 from engine.data.examples import Dataset, ImageDataset
@@ -99,6 +101,18 @@ def open_pictures(name: str, split: str = "") -> OpenPictures:
         instead = _open_pictures(DEFAULT_PICTURES, "", wanted)
     replacement = f"Its split {instead.data.split}" if instead.name == name else instead.name
     return replace(instead, error=f"{reason} {replacement} is shown.")
+
+
+def describe_misfits(models: Iterable[str], kind: str, name: str) -> dict[str, str]:
+    """Those of the models that were made for another task than the data set of that name, each with the reason.
+
+    None where the data set cannot be had: its own control says so.
+    """
+    opened = open_texts(name) if kind == "text" else open_pictures(name)
+    if opened.error:
+        return {}
+    misfits = find_misfits(dict.fromkeys(models), opened.name, opened.data)
+    return {model: describe_misfit(model, opened.name, opened.data) for model in misfits}
 
 
 def read_picture(opened: OpenPictures, index: int) -> ChosenPicture:

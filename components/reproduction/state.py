@@ -26,11 +26,12 @@ from engine.reproduction.claims import declaration, thesis_claims
 from engine.reproduction.papers import PAPERS
 from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import FORMER_NAMES, VERDICTS, Reproduction
-from engine.reproduction.run import cached_report, query_of
+from engine.reproduction.run import cached_report, query_of, report_key
 from engine.reproduction.shipped import ShippedReport, changed_models, shipped_for
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.thesis import ThesisQuery, split_topics
 from engine.reproduction.wording import time_text
+from engine.store import result_store
 
 SCALE = "embedded"
 THESIS, SMAT = PAPERS
@@ -145,6 +146,17 @@ EndedJobs = tuple[tuple[int, int, float | None], ...]
 """Of each job that is over: its number, how much it had done, and when it ended."""
 
 
+class ReportStamp(NamedTuple):
+    """What the report of a topic is remembered by: another one of these, and it is read again. A report that
+    `exegesis reproduce` writes changes none of them, so whether there is one is looked up each time."""
+
+    command: str
+    ended: EndedJobs
+    models: tuple[str, ...]
+    losses: int
+    home: str
+
+
 class LocalReport(NamedTuple):
     """`report`: None before it was run here with the models as they are. `changed`: models that the shipped report was
     made with and that are others now. `absent`: what is needed and not here, as a sentence. `time`: of a run."""
@@ -183,7 +195,9 @@ def topic_status(query: ReproductionQuery) -> TopicStatus:
     running = next((job for job in own if not job.is_over), None)
     ended = tuple((job.id, job.done, job.finished) for job in over)
     models = (*embedded_models(), *embedded_image_models())
-    local = _local_report(query.command(), ended, models, count_losses(), str(home()), query)
+    stamp = ReportStamp(query.command(), ended, models, count_losses(), str(home()))
+    found = result_store().contains(_report_key(stamp, query))
+    local = _local_report(stamp, found, query)
     return TopicStatus(local, shipped_for(query), running, over[0] if over else None)
 
 
@@ -192,10 +206,13 @@ def _is_same(job: Job, query: ReproductionQuery) -> bool:
     return bool((other.command(), other.places) == (query.command(), query.places))
 
 
-@st.cache_resource(max_entries=8, show_spinner="Looking for a report …")
-def _local_report(
-    command: str, ended: EndedJobs, models: tuple[str, ...], losses: int, home: str, _query: ReproductionQuery
-) -> LocalReport:
+@st.cache_resource(max_entries=32, show_spinner=False)
+def _report_key(stamp: ReportStamp, _query: ReproductionQuery) -> str:
+    return report_key(_query)
+
+
+@st.cache_resource(max_entries=32, show_spinner="Looking for a report …")
+def _local_report(stamp: ReportStamp, found: bool, _query: ReproductionQuery) -> LocalReport:
     report = cached_report(_query)
     if isinstance(_query, SmatQuery):
         return LocalReport(report, absent=" ".join(why for why in _query.tasks.values() if isinstance(why, str)))

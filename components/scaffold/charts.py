@@ -10,7 +10,17 @@ import altair as alt
 import pandas as pd
 
 from components.charts.files import LEGEND_COLUMNS
-from components.charts.frame import DASHED, FOOT, LABEL, LEGEND_ROW, SOLID, line_legend, style_chart
+from components.charts.frame import (
+    DASHED,
+    FOOT,
+    LABEL,
+    LEGEND_ROW,
+    SOLID,
+    line_legend,
+    method_colors,
+    shapes,
+    style_chart,
+)
 from components.numbers import count, fixed, plain
 from components.palette import PALETTES, Theme
 from components.scaffold.page_texts import MEASURES, METRICS, NO_BASELINE, SETTING_TITLES
@@ -19,7 +29,6 @@ from engine.scaffold.plan import NONE, SETTINGS, StudentRun
 from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResult, TrainingPass
 
 DECIMALS = 3
-SHAPES = ("circle", "square", "triangle-up", "diamond", "triangle-down", "cross")
 POINT, SEED = 90, 16
 """Areas in square pixels of a median and of a seed."""
 BAND, FAINT = 0.22, 0.45
@@ -48,7 +57,7 @@ def simulability_chart(result: ScaffoldResult, theme: Theme) -> alt.LayerChart:
     ends = span([*drawn, *seeds.get("value", [])])
     layers = _reference(base, ends, theme) if not base.empty else []
     if not cells.empty:
-        layers += _settings(cells, seeds, ends)
+        layers += _settings(cells, seeds, ends, theme)
     height = PLOT_HEIGHT + FOOT + LEGEND_ROW * (len(set(cells["name"])) if not cells.empty else 0)
     return style_chart(alt.LayerChart(layer=layers), height, theme)
 
@@ -177,16 +186,17 @@ def _row(result: ScaffoldResult, cell: SimulabilityCell) -> dict[str, object]:
     }  # fmt: skip
 
 
-def _settings(cells: pd.DataFrame, seeds: pd.DataFrame, ends: list[float]) -> list[alt.Chart]:
-    there = set(cells["name"])
-    names = [SETTING_TITLES[one] for one in SETTINGS if one != NONE]
+def _settings(cells: pd.DataFrame, seeds: pd.DataFrame, ends: list[float], theme: Theme) -> list[alt.Chart]:
+    there, explained = set(cells["name"]), [setting for setting in SETTINGS if setting != NONE]
+    names = [SETTING_TITLES[setting] for setting in explained]
     legend = line_legend(alt.ExprRef(LEGEND_COLUMNS), LABEL)
     legend.symbolType, legend.symbolSize, legend.symbolStrokeWidth = alt.Undefined, POINT, 1.5
     legend.values, legend.symbolOpacity = [name for name in names if name in there], 1
     x = alt.X("size:O", sort=_sizes(cells), title=SIZE, axis=alt.Axis(labelAngle=0))
     offset = alt.XOffset("name:N", sort=names, scale=alt.Scale(domain=legend.values, padding=0.35))
-    color = alt.Color("name:N", scale=alt.Scale(domain=names), title=None, legend=legend)
-    shape = alt.Shape("name:N", scale=alt.Scale(domain=names, range=list(SHAPES)), title=None, legend=legend)
+    colors = alt.Scale(domain=names, range=method_colors(explained, theme))
+    color = alt.Color("name:N", scale=colors, title=None, legend=legend)
+    shape = alt.Shape("name:N", scale=alt.Scale(domain=names, range=shapes(explained)), title=None, legend=legend)
     chart = alt.Chart(cells).encode(x=x, xOffset=offset, color=color)
     bars = chart.mark_rule(strokeWidth=2.2).encode(y=_y("low", ends), y2="high:Q", tooltip=_tips())
     medians = chart.mark_point(filled=True, opacity=1, size=POINT).encode(

@@ -16,7 +16,8 @@ from streamlit.delta_generator import DeltaGenerator
 from components.controls import PERSIST, field_widgets, options_popover
 from components.experiment.controls import data_control
 from components.experiment.state import Apart
-from components.inputs.labels import model_label
+from components.inputs.datasets import describe_misfits
+from components.inputs.labels import model_label, sort_by_task
 from components.scaffold.guide import open_guide
 from components.scaffold.page_texts import (
     BASE_HELP,
@@ -238,7 +239,11 @@ def _name_box(label: str, kind: str, name: str, names: Sequence[str], help: str,
     widget = key(kind, name)
     chosen = str(st.session_state[widget] or "")
     options = list(dict.fromkeys([*names, *([chosen] if chosen else [])]))
+    misfits = {}
+    if name == "teacher":
+        misfits = describe_misfits(options, kind, str(st.session_state[key(kind, "data")] or ""))
+        options = sort_by_task(options, misfits)
     st.selectbox(
-        label, options, key=widget, accept_new_options=True, help=help, persist_state=PERSIST,
-        format_func=lambda one: model_label(one) if one else empty,
+        label, options, key=widget, accept_new_options=True, help=help,
+        persist_state=PERSIST, format_func=lambda one: model_label(one, one not in misfits) if one else empty,
     )  # fmt: skip

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping
-from datetime import datetime, tzinfo
+from datetime import tzinfo
 from typing import Any, Literal
 from urllib.parse import urlsplit, urlunsplit
 
 from components.links import non_default_params
 from components.method_picker import describe_params
 from components.navigation import ANNOTATE
-from components.numbers import count
+from components.numbers import count, format_time
 from engine.registry import Explainer
 from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE, Design, ExclusionRules, ItemChoice, MethodChoice
 from engine.study.studies import ARCHIVED, CLOSED, DRAFT, OPEN, AnswerCounts, StudyRecord
@@ -128,11 +128,6 @@ def join_link(page: str | None, token: str) -> str:
 def is_local_link(link: str) -> bool:
     """Whether the link works on this machine only."""
     return urlsplit(link).hostname in ("localhost", "127.0.0.1", "::1", None)
-
-
-def format_time(seconds: float, zone: tzinfo) -> str:
-    """Format a time in the organizer's time zone."""
-    return datetime.fromtimestamp(seconds, zone).strftime("%Y-%m-%d %H:%M %Z")
 
 
 def _describe_items(design: Design) -> str:

@@ -16,7 +16,8 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import describe_error
-from components.inputs.labels import dataset_label, model_label
+from components.inputs.datasets import describe_misfits
+from components.inputs.labels import dataset_label, model_label, sort_by_task
 from engine.errors import not_allowed
 from engine.study.design import FIELD_LABELS, Design, label_fields
 
@@ -90,7 +91,10 @@ def draw_name(kind: str, name: str, options: Sequence[str], help: str) -> None:
     label, name = FIELD_LABELS[name], f"{kind}.{name}"
     current = st.session_state.get(field_key(name))
     names = list(dict.fromkeys([*options, *filter(None, [current])]))
-    label_of = model_label if name.endswith(".model") else dataset_label
+    label_of: Callable[[str], str] = dataset_label
+    if name.endswith(".model"):
+        misfits = describe_misfits(names, kind, str(st.session_state.get(field_key(f"{kind}.dataset")) or ""))
+        names, label_of = sort_by_task(names, misfits), lambda model: model_label(model, model not in misfits)
     st.selectbox(
         label, names, key=field_key(name), format_func=label_of, accept_new_options=True, help=help,
         persist_state="page",

@@ -6,13 +6,19 @@ import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
+import numpy as np
+from jaxtyping import Float
+
 from engine.errors import unknown
 from engine.evaluation.result import Evaluation
+from engine.lazy import scipy
 from engine.metrics.catalog import METRICS
-from engine.metrics.results import MetricKey, MetricRow, MetricScore, MetricSkip, mean_scores
+from engine.metrics.results import Interval, MetricKey, MetricRow, MetricScore, MetricSkip, mean_scores, resample
 
 COSTS = ("evaluations", "seconds")
 NOT_MEASURED = "it was not measured"
+LEAST_METHODS, LEAST_EXAMPLES = 3, 2
+"""A correlation over methods needs as many."""
 
 
 @dataclass(frozen=True)
@@ -141,3 +147,49 @@ def _mean(one: Mapping[int, MetricRow | MetricSkip], why: Mapping[int, str], see
     rows = [row for example, row in one.items() if isinstance(row, MetricRow) and not why[example]]
     skips = [MetricSkip(of, example, reason) for example, reason in why.items() if reason]
     return mean_scores(rows, skips, seed)[0]
+
+
+@dataclass(frozen=True)
+class MetricCorrelation:
+    """Spearman's rho of two metrics over `methods`, positive where the better by one are the better by the other.
+
+    `interval`: 95%, by resampling the `examples` on which every method has both values.
+    """
+
+    rho: float
+    interval: Interval
+    methods: int
+    examples: int
+
+
+def correlate_metrics(evaluation: Evaluation, x: str, y: str, of: ScoreFilter = EVERYTHING) -> MetricCorrelation | None:
+    """How two metrics rank the methods of one model alike, by the means over the examples that all have in common.
+
+    Metrics of which less is better are negated. None below three methods or two common examples.
+    """
+    tables = [_by_method(evaluation, metric, of) for metric in (x, y)]
+    rows = [
+        {key: {at: one.value for at, one in own.items() if isinstance(one, MetricRow)} for key, own in table.items()}
+        for table in tables
+    ]
+    keys = [key for key in rows[0] if rows[0][key] and rows[1].get(key)]
+    common = sorted(set.intersection(*(set(table[key]) for table in rows for key in keys))) if keys else []
+    if len(keys) < LEAST_METHODS or len(common) < LEAST_EXAMPLES:
+        return None
+    signs = [-1 if METRICS[metric].better == "low" else 1 for metric in (x, y)]
+    values = np.array([[sign * table[key][at] for sign, table in zip(signs, rows, strict=True) for key in keys]
+                       for at in common])  # fmt: skip
+    [rho] = _rank_correlations(values.mean(0, keepdims=True))
+    spread = _rank_correlations(resample(values, evaluation.plan.seed))
+    if np.isnan(rho):
+        return None
+    low, high = np.nanquantile(spread, [0.025, 0.975])
+    return MetricCorrelation(float(rho), (float(low), float(high)), len(keys), len(common))
+
+
+def _rank_correlations(means: Float[np.ndarray, "draw cell"]) -> Float[np.ndarray, "draw"]:
+    """Spearman's rho of the first half of each row with the second; NaN where all of a half are equal."""
+    ranks = scipy.stats.rankdata(means.reshape(len(means), 2, -1), axis=-1)
+    ranks -= ranks.mean(-1, keepdims=True)
+    spread = np.sqrt((ranks**2).sum(-1)).prod(-1)
+    return np.divide(ranks.prod(1).sum(-1), spread, out=np.full(len(means), np.nan), where=spread > 0)

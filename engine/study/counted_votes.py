@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
+from datetime import datetime
 from itertools import accumulate, combinations
 from pathlib import Path
 
@@ -147,10 +149,20 @@ def _read_row(number: int, place: str, row: Mapping[str, str], methods: Sequence
             ranks=read_ranks(ranks, methods),
             repeat=int(_read_number(row, "repeat", 0)),
             seconds=_read_number(row, "seconds", 0),
-            at=_read_number(row, "at", number),
+            at=_read_time(row, number),
         )
     except UsageError as error:
         raise ExegesisError(f"{place}: {error}") from None
+
+
+def _read_time(row: Mapping[str, str], default: int) -> float:
+    """The column `at` in seconds since 1970: a number, or a time with its zone as in our own export."""
+    text = row.get("at") or str(default)
+    with contextlib.suppress(ValueError):
+        time = datetime.fromisoformat(text)
+        if time.tzinfo is not None:
+            return time.timestamp()
+    return _read_number({"at": text}, "at", default)
 
 
 def _read_number(row: Mapping[str, str], name: str, default: int | float) -> float:

@@ -19,6 +19,7 @@ import numpy as np
 import sqlalchemy as sa
 
 from engine.errors import ExegesisError, UsageError, unknown
+from engine.format import time_text
 from engine.progress import Report, silent
 from engine.request import Example
 from engine.study.counted_votes import (
@@ -272,7 +273,7 @@ def vote_rows(votes: Sequence[Ranking | CountedVote], methods: Sequence[str]) ->
 
 
 def _vote_row(vote: Ranking | CountedVote) -> ExportRow:
-    return {name: getattr(vote, name) for name in VOTE_COLUMNS}
+    return {**{name: getattr(vote, name) for name in VOTE_COLUMNS}, "at": time_text(vote.at)}
 
 
 def rating_rows(ratings: Sequence[Rating]) -> list[ExportRow]:
@@ -434,7 +435,7 @@ def _order_rows(study: StudyRecord) -> list[ExportRow]:
             "repeat": ballot.repeat,
             "practice": int(practice),
             "order": ",".join(names[method] for method in ballot.order),
-            "at": ballot.at,
+            "at": time_text(ballot.at),
         }
         for ballot, annotator, place, practice in rows
     ]

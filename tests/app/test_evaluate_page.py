@@ -307,3 +307,14 @@ def test_graded_marks_are_drawn_over_the_strengths_that_are_there_and_the_others
     assert not any("several strengths" in note for note in notes(page))
     press(page, next(label for label in labels(page) if "more strengths" in label))
     assert 1 < len(jobs.list_jobs()) < len(plans_at_strengths(plan))
+
+
+def test_a_model_of_another_task_is_marked_and_a_data_set_that_fits_is_one_click_away() -> None:
+    page = opened(model="nli-minilm", data="reviews", method=METHODS, examples="2")
+    models = page.multiselect(SESSION.key("text", "models"))
+    assert any(label.startswith("nli-minilm · other task: inference") for label in models.options)
+    assert any(label.startswith("reviews-minilm · sentiment") for label in models.options)
+    assert any("was trained for inference" in caption.value for caption in page.caption)
+    press(page, "Use nli instead")
+    assert page.selectbox(SESSION.key("text", "dataset")).value == "nli"
+    assert not any("was trained for" in caption.value for caption in page.caption)

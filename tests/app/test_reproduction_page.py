@@ -172,6 +172,14 @@ def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
     assert badges(other) == ["not run"] * len(CLAIMS)
 
 
+def test_a_report_that_the_command_line_wrote_meanwhile_is_shown_at_the_next_look() -> None:
+    page = opened(seed="1")
+    assert badges(page) == ["not run"] * len(CLAIMS)
+    found = store_report(ThesisQuery(seed=1))
+    page.run()
+    assert badges(page)[: len(VERDICTS)] == badges_of(found)[: len(VERDICTS)]
+
+
 def test_randomizations_and_attacks_have_a_report_of_their_own(tmp_path: Path) -> None:
     model = str(save_checkpoint("bert", tmp_path / "tiny"))
     both = [store_report(ThesisQuery(topic=topic), model) for topic in THESIS_TOPICS]

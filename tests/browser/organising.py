@@ -6,7 +6,7 @@ import re
 
 from playwright.sync_api import Page
 
-from tests.browser.waiting import GROWN, PAINTED, settled
+from tests.browser.waiting import PAINTED, settled
 
 LINK = re.compile(r"http://localhost:\d+/annotate\?study=[\w-]{20,}")
 
@@ -34,7 +34,7 @@ def ask(page: Page, title: str) -> None:
 
 def choose_first(page: Page, label: str) -> None:
     """Takes the first line of a list. The list closes when the page around it scrolls: that has to be over."""
-    settled(page).wait_for_function(GROWN)
+    settled(page)
     box = page.get_by_role("combobox", name=label)
     box.scroll_into_view_if_needed()
     page.evaluate(PAINTED)

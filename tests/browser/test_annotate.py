@@ -31,7 +31,6 @@ from tests.browser.annotating import (
 )
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import GROWN
 from tests.unit.study.samples import text_design
 
 Open = Callable[..., Page]
@@ -189,7 +188,6 @@ def test_two_tabs_answer_one_ballot_and_the_later_answer_counts(
     second = open_page(address)
     second.get_by_text(GO_ON).click(timeout=TIMEOUT_MS)
     second.get_by_label("Your code").fill(code)
-    second.wait_for_function(GROWN)
     button(second, "Continue").click()
     at_item(second, "Practice")
     button(first, "Move B up").click()

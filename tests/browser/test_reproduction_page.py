@@ -16,7 +16,7 @@ from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.wording import count_text
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import GROWN, settled
+from tests.browser.waiting import settled
 from tests.unit.reproduction.stand_ins import store_report
 
 Open = Callable[..., Page]
@@ -44,7 +44,7 @@ def test_verdicts_lead_to_numbers_and_to_the_evaluation(
     card.get_by_text("Numbers", exact=True).click()
     expect(card.get_by_role("table")).to_contain_text("Integrated gradients")
     expect(page).to_have_url(re.compile(f"claim={CLAIM.id}"))
-    settled(page).wait_for_function(GROWN)
+    settled(page)
     card.get_by_role("link", name="Evaluation: marked, T5 sizes").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(EVALUATE.heading, timeout=TIMEOUT_MS)
     expect(page).to_have_url(re.compile("view=scaling"))

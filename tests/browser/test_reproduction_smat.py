@@ -14,7 +14,7 @@ from engine.reproduction.smat import SmatQuery
 from engine.reproduction.wording import count_text
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
-from tests.browser.waiting import GROWN, settled
+from tests.browser.waiting import settled
 from tests.unit.reproduction.student_reports import store_report
 
 Open = Callable[..., Page]
@@ -38,6 +38,6 @@ def test_the_paper_is_chosen_and_its_numbers_lead_to_the_students(
     card = page.locator(f".st-key-claim-{CLAIM}")
     card.get_by_text("Numbers", exact=True).click()
     expect(card.get_by_role("table")).to_contain_text("examples", timeout=TIMEOUT_MS)
-    settled(page).wait_for_function(GROWN)
+    settled(page)
     card.get_by_role("link", name="Students: texts, sparsemax").click()
     expect(page.get_by_role("heading", level=1)).to_have_text(SCAFFOLD.heading, timeout=TIMEOUT_MS)

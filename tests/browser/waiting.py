@@ -33,10 +33,6 @@ PAINTED = """async () => {
   for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
 }"""
 """Pictures are there, and what was drawn before has come to the screen: the second frame begins after the first."""
-GROWN = """() => !document.getAnimations().some((one) =>
-  one.playState === "running" && one.effect?.target?.closest("[data-testid=stExpander]"))"""
-"""No expander is opening or closing: while it grows, what lies in it is covered."""
-
 FITS = """() => {
   const main = document.querySelector("[data-testid=stMain]");
   return main && main.scrollWidth <= main.clientWidth && document.documentElement.scrollWidth <= innerWidth;

@@ -71,7 +71,17 @@ def test_ties_are_said_plainly() -> None:
     found = texts("gt_overlap", lime=same, gradient=same, random=same)
     assert found == ["All 3 methods tie.", "No method is significantly better than Random."]
     found = texts("gt_overlap", lime=[1] * 10, gradient=[1] * 10, occlusion=[0] * 10, random=[0] * 10)
-    assert found == ["LIME and Gradient tie for best.", "Occlusion is not significantly better than Random."]
+    assert found == [
+        "LIME and Gradient tie for best (1.00, 95% interval 0.69 to 1.00).",
+        "Occlusion is not significantly better than Random.",
+    ]
+
+
+def test_a_tie_has_its_interval_too() -> None:
+    found = texts("comprehensiveness", lime=around(0.5), gradient=around(0.5), random=[0.1] * 10)
+    assert found[0].startswith("LIME and Gradient tie for best (0.500, 95% interval 0.49")
+    apart = texts("comprehensiveness", lime=around(0.5), gradient=around(0.5, SWING), random=[0.1] * 10)
+    assert "tie for best (0.500, 95% intervals 0." in apart[0]
 
 
 def test_methods_without_values_are_named_and_so_is_a_missing_baseline() -> None:

@@ -17,6 +17,7 @@ from components.images.results import (
     describe_preprocessing,
     explain_agreement,
     true_patches,
+    truth_answer,
     truth_table_html,
 )
 from components.inputs.datasets import ChosenPicture, open_pictures, read_picture
@@ -141,10 +142,26 @@ def test_the_table_has_chance_first_and_then_the_best() -> None:
     rows = {name: truth_scores(sign * SCORES, truth) for name, sign in (("Worse", -1), ("Better", 1))}
     assert cells(truth_table_html(rows, expected_truth_scores(6, 3))) == [
         ["method", "overlap", "pointing game", "coverage: patches needed, of 6", "mean rank of the object"],
-        [CHANCE, "50.0%", "50.0%", "5.25", "3.5"],
-        ["Better", "66.7%", "hit", "5", "3"],
-        ["Worse", "33.3%", "missed", "6", "4"],
+        [CHANCE, "50.0%", "50.0%", "5.2", "3.5"],
+        ["Better", "66.7%", "hit", "5.0", "3.0"],
+        ["Worse", "33.3%", "missed", "6.0", "4.0"],
     ]
+
+
+def test_the_answer_names_the_methods_with_the_highest_overlap_beside_chance() -> None:
+    rows = {name: truth_scores(sign * SCORES, grid("x..", ".xx")) for name, sign in (("A", -1), ("B", 1), ("C", 1))}
+    rows["Equal"] = truth_scores(np.ones((2, 3)), grid("x..", ".xx"))
+    chance = expected_truth_scores(6, 3)
+    assert truth_answer(rows, chance, ["Equal"]) == (
+        "B and C find the most of it: 2 of 3 patches (chance 1.5). The highest-scored patch shows it for 2 of 3 "
+        "methods (chance 50.0%). One picture cannot rank methods; Evaluate compares them over many."
+    )
+    assert truth_answer(rows, chance, ["A", "C", "Equal"]).startswith("B finds the most of it: 2 of 3")
+    assert truth_answer(rows, chance, list(rows)).startswith("No map tells patches apart")
+    missed = {"A": truth_scores(SCORES, grid(".x.", "..."))}
+    assert truth_answer(missed, expected_truth_scores(6, 1), []).startswith(
+        "No map finds it: 0 of 1 patches (chance 0.2)"
+    )
 
 
 def test_names_in_the_table_are_escaped() -> None:

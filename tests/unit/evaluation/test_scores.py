@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.stats import spearmanr
 
 from engine.errors import UsageError
 from engine.evaluation.scores import (
     NOT_MEASURED,
     ScoreFilter,
     compute_scores,
+    correlate_metrics,
     curve_metrics,
     narrow,
     pair_scores,
@@ -134,3 +136,27 @@ def test_pairs_come_in_the_order_of_the_plan_as_far_as_wanted() -> None:
     order = [(one.x.model, one.y.method) for one in pair_scores(found, "seconds", "complexity")]
     assert order == [("b", "z"), ("b", "c"), ("a", "z"), ("a", "c")]
     assert [one.x.model for one in pair_scores(found, "seconds", "complexity", ScoreFilter(["a"], ["c"]))] == ["a"]
+
+
+def test_the_correlation_of_two_metrics_is_spearmans_over_the_examples_that_all_have() -> None:
+    """Sufficiency, of which less is better, is negated. The last example lacks a value and does not count."""
+    rng = np.random.default_rng(3)
+    x, y = rng.random((2, 5, 12)).round(1)
+    found = by_hand(
+        {("m", f"m{place}", "comprehensiveness"): [*row, 0.9] for place, row in enumerate(x)}
+        | {("m", f"m{place}", "sufficiency"): [*row, "none" if place else 0.1] for place, row in enumerate(y)}
+    )
+    result = correlate_metrics(found, "comprehensiveness", "sufficiency")
+    assert result is not None
+    assert (result.methods, result.examples) == (5, 12)
+    assert result.rho == pytest.approx(spearmanr(x.mean(1), -y.mean(1)).statistic)
+    draws = [rng.integers(12, size=12) for _ in range(4000)]
+    rhos = [spearmanr(x[:, draw].mean(1), -y[:, draw].mean(1)).statistic for draw in draws]
+    assert result.interval == pytest.approx(np.nanquantile(rhos, [0.025, 0.975]), abs=0.11)
+
+
+def test_no_correlation_without_three_methods_or_where_all_are_equal() -> None:
+    two = {("m", method, metric): [0.1, 0.2] for method in ("a", "b") for metric in ("complexity", "sufficiency")}
+    assert correlate_metrics(by_hand(two), "complexity", "sufficiency") is None
+    equal = two | {("m", "c", metric): [0.1, 0.2] for metric in ("complexity", "sufficiency")}
+    assert correlate_metrics(by_hand(equal), "complexity", "sufficiency") is None

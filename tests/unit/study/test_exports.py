@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +77,11 @@ def test_votes_come_back_with_what_was_not_told_and_left_out(tmp_path: Path) -> 
     assert [told[who]["left_out"] for who in (one, quick, unsure)] == ["", "least_seconds", ""]
     file = tmp_path / "votes.csv"
     file.write_text(to_csv(export_rows(study.id, "votes")))
-    assert read_rankings(file) == to_rankings(results(study.id).votes)
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}\+00:00", row["at"]) for row in table)
+    rankings = to_rankings(results(study.id).votes)
+    read = read_rankings(file)
+    assert [one.at for one in read] == pytest.approx([one.at for one in rankings], abs=1e-6)
+    assert [replace(one, at=was.at) for one, was in zip(read, rankings, strict=True)] == rankings
 
 
 def test_who_is_left_out_is_told_in_each_of_their_votes() -> None:

@@ -1,0 +1,193 @@
+"""The answers of the charts of an evaluation: a sentence above each, computed from what it draws, with its uncertainty.
+
+Each function returns HTML. `methods`: those that are drawn, None for all. `titles`: of the methods.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+
+from components.evaluate.charts import IDEAL
+from components.evaluate.leaderboard import boards
+from components.evaluate.summary import join_names, leaderboard_summary
+from components.numbers import count, hundredths, percent, seconds
+from engine.evaluation.groups import Sizes, Slice, size_ladders
+from engine.evaluation.result import Evaluation
+from engine.evaluation.scores import ScoreFilter, compute_scores, correlate_metrics, narrow
+from engine.evaluation.strength import MASS, GradedScore
+from engine.experiments.options import RANDOM
+from engine.metrics.catalog import METRICS
+from engine.metrics.results import MetricScore, mean_difference
+
+Titles = Mapping[str, str]
+Methods = Sequence[str] | None
+AREAS = {"without_top": "comprehensiveness", "with_top": "sufficiency"}
+"""The metric that is the mean over a removal curve."""
+TOO_FEW = "Too few examples to compare methods."
+CHANGES = {
+    "high": {"up": "significantly better", "down": "significantly worse"},
+    "low": {"up": "significantly worse", "down": "significantly better"},
+    "neither": {"up": "significantly higher", "down": "significantly lower"},
+}
+ONE_TRAINING = "Each size is one trained model: another training may differ."
+AT = {"model": "on", "slice": "in"}
+
+
+def curves_answer(evaluation: Evaluation, model: str, curve: str, titles: Titles, methods: Methods) -> str:
+    """The best method by the mean over the curve."""
+    area = AREAS[curve]
+    if area in evaluation.plan.metrics:
+        return best_answer(evaluation, model, area, titles, methods)
+    return _answer(METRICS[curve].title, f"{METRICS[area].title}, which sums these curves up, was not measured.")
+
+
+def best_answer(evaluation: Evaluation, model: str, metric: str, titles: Titles, methods: Methods) -> str:
+    """The leaderboard's answer by one metric, of the drawn methods alone."""
+    part = narrow(evaluation, metric, ScoreFilter([model], methods))
+    found = boards(part.standings, methods or evaluation.plan.methods_with_baselines, [metric])
+    return "".join(leaderboard_summary(part, titles, board, metric) for board in found)
+
+
+def plausibility_answer(
+    evaluation: Evaluation, x: str, y: str, model: str, titles: Titles, methods: Methods
+) -> str:  # fmt: skip
+    """Whether methods that are better by one metric are better by the other: Spearman's rho over the methods."""
+    drawn = [one for one in methods or evaluation.plan.methods_with_baselines if one != RANDOM]
+    found = correlate_metrics(evaluation, x, y, ScoreFilter([model], drawn))
+    head = f"{METRICS[y].title} and {METRICS[x].title} on {model}"
+    if found is None:
+        return _answer(head, "At least three methods with values on the same two examples are needed to compare them.")
+    low, high = found.interval
+    if low <= 0 <= high:
+        verdict = "It is not clear whether methods that do better by one do better by the other"
+    else:
+        verdict = f"Methods that do better by one do {'better' if low > 0 else 'worse'} by the other"
+    return _answer(
+        f"{head} ({count(found.methods, 'method')}, {count(found.examples, 'example')})",
+        f"{verdict}: Spearman's ρ is {hundredths(found.rho)} (95% interval {hundredths(low)} to {hundredths(high)}).",
+    )
+
+
+def cost_answer(evaluation: Evaluation, model: str, metric: str, cost: str, titles: Titles, methods: Methods) -> str:
+    """The cheapest of the methods that are best or not significantly different from the best."""
+    wanted = ScoreFilter([model], methods)
+    leaders = leading_methods(evaluation, model, metric, methods)
+    costs = {one.method: one.value for one in compute_scores(evaluation, cost, wanted) if one.value is not None}
+    priced = [method for method in leaders if method in costs]
+    head = f"{METRICS[metric].title} on {model}"
+    if not priced:
+        return _answer(head, TOO_FEW)
+    best, cheapest = priced[0], min(priced, key=lambda method: costs[method])
+
+    def named(method: str) -> str:
+        return f"{titles.get(method, method)} ({_cost(cost, costs[method])})"
+
+    if cheapest == best:
+        others = "" if len(priced) == 1 else ", and none of those not significantly different from it is cheaper"
+        return _answer(head, f"{named(best)} is best{others}.")
+    return _answer(
+        head,
+        f"The cheapest of the best is {named(cheapest)}. It is not significantly different from {named(best)}, which "
+        "has the best mean.",
+    )
+
+
+def scaling_answer(
+    evaluation: Evaluation, metric: str, sizes: Sizes, architecture: str, titles: Titles, methods: Methods
+) -> str:
+    """The methods whose mean differs significantly between the smallest and the largest model, by pairs of examples."""
+    ladders = size_ladders(sizes)
+    ladder = ladders.get(architecture or next(iter(ladders), ""), [])
+    if not ladder:
+        return ""
+    small, large = ladder[0], ladder[-1]
+    rows = narrow(evaluation, metric, ScoreFilter([small, large], methods)).rows
+    keys = {(row.of.model, row.of.method): row.of for row in rows}
+    changes: dict[str, list[str]] = {"up": [], "down": [], "": []}
+    for method in (one for one in evaluation.plan.methods_with_baselines if one != RANDOM):
+        one, other = keys.get((large, method)), keys.get((small, method))
+        if one and other and (gap := mean_difference(rows, one, other, evaluation.plan.seed).interval):
+            changes["up" if gap[0] > 0 else "down" if gap[1] < 0 else ""].append(titles.get(method, method))
+    if not any(changes.values()):
+        return _answer(METRICS[metric].title, TOO_FEW)
+    words = CHANGES[METRICS[metric].better]
+    texts = [f"{words[way]} for {join_names(names)}" for way, names in changes.items() if way and names]
+    if unchanged := changes[""]:
+        texts.append(
+            f"changes for {join_names(unchanged)} are not significant" if texts else "no change is significant"
+        )
+    text = "; ".join(texts)
+    return _answer(f"{METRICS[metric].title} from {small} to {large}", f"{text[0].upper()}{text[1:]}. {ONE_TRAINING}")
+
+
+def architecture_answer(evaluation: Evaluation, metric: str, sizes: Sizes, titles: Titles, methods: Methods) -> str:
+    """The methods that are among the best on every model."""
+    models = [model for model in evaluation.plan.models if model in sizes]
+    leaders = {model: leading_methods(evaluation, model, metric, methods) for model in models}
+    return _answer(METRICS[metric].title, _common_text(leaders, "model", titles))
+
+
+def slices_answer(
+    parts: Iterable[Slice], model: str, metric: str, titles: Titles, methods: Methods
+) -> str:  # fmt: skip
+    """The methods that are among the best in every slice."""
+    leaders = {part.name: leading_methods(part.evaluation, model, metric, methods) for part in parts}
+    return _answer(f"{METRICS[metric].title} on {model}", _common_text(leaders, "slice", titles))
+
+
+def leading_methods(evaluation: Evaluation, model: str, metric: str, methods: Methods) -> list[str]:
+    """The best methods by a metric, then those not significantly different from them; none if too little is known."""
+    standings = narrow(evaluation, metric, ScoreFilter([model], methods)).standings
+    if all(one.score.n < 2 for one in standings):
+        return []
+    return [one.score.method for one in standings if one.best] + [one.score.method for one in standings if one.level]
+
+
+def _common_text(leaders: Mapping[str, Sequence[str]], noun: str, titles: Titles) -> str:
+    """The methods that lead in all groups, else the best method of each. `leaders`: by group, the best first."""
+    known = {group: own for group, own in leaders.items() if own}
+    if not known:
+        return TOO_FEW
+    first, *others = known.values()
+    common = [titles.get(method, method) for method in first if all(method in own for own in others)]
+    where = f"every {noun}" if len(known) == len(leaders) else f"every {noun} with enough examples"
+    if common:
+        are = "is" if len(common) == 1 else "are"
+        return f"{join_names(common)} {are} best or not significantly different from the best {AT[noun]} {where}."
+    best = "; ".join(f"{titles.get(own[0], own[0])} {AT[noun]} {group}" for group, own in known.items())
+    return f"No method is among the best {AT[noun]} {where}. Best means: {best}."
+
+
+def strength_answer(graded: Sequence[GradedScore], axes: tuple[str, str], titles: Titles, methods: Methods) -> str:
+    """The method that puts most on the mark at the highest strength, beside Random and what there is to be reached."""
+    valued = [one for one in graded if one.score.value is not None and (not methods or one.score.method in methods)]
+    top = [one for one in valued if one.strength == max(one.strength for one in valued)]
+    random = [one for one in top if one.score.method == RANDOM]
+    others = [one for one in top if one.score.method != RANDOM]
+    if not others:
+        return _answer(METRICS[MASS].title, "No method has a value.")
+    best = max(others, key=lambda one: one.score.value or 0.0)
+    texts = [
+        f"{titles.get(best.score.method, best.score.method)} puts the largest share of its scores on the mark, "
+        f"{_share(best.score)}.",
+        *(f"Random: {_share(one.score)}." for one in random),
+        *([] if best.ideal is None else [f"{IDEAL[axes].capitalize()}: {percent(best.ideal)}."]),
+    ]
+    return _answer(f"With the mark in {percent(best.strength)} of the examples", " ".join(texts))
+
+
+def _share(score: MetricScore) -> str:
+    value = percent(score.value or 0.0)
+    if score.interval is None:
+        return value
+    low, high = map(percent, score.interval)
+    return f"{value} (95% interval {low} to {high})"
+
+
+def _cost(cost: str, value: float) -> str:
+    return seconds(value) if cost == "seconds" else count(round(value), "model evaluation")
+
+
+def _answer(head: str, text: str) -> str:
+    return f'<p class="xg-answer"><b>{escape(head)}:</b> {escape(text)}</p>'
