@@ -20,8 +20,8 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True)
 class Standing:
-    """`best`: of the methods on its model by its metric; several where they tie. `level`: not shown to be worse than
-    any of the best."""
+    """`best`: of the methods on its model by its metric, alone or tied. `level`: not shown to be worse than any of the
+    best."""
 
     score: MetricScore
     best: bool = False
