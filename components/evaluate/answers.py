@@ -60,12 +60,13 @@ def plausibility_answer(
         return _answer(head, "At least three methods with values on the same two examples are needed to compare them.")
     low, high = found.interval
     if low <= 0 <= high:
-        verdict = "It is not clear whether methods that do better by one do better by the other"
+        verdict = "It is not clear whether those of these methods that do better by one do better by the other"
     else:
-        verdict = f"Methods that do better by one do {'better' if low > 0 else 'worse'} by the other"
+        verdict = f"Of these methods, those that do better by one do {'better' if low > 0 else 'worse'} by the other"
+    rho, *ends = map(hundredths, (found.rho, low, high))
     return _answer(
         f"{head} ({count(found.methods, 'method')}, {count(found.examples, 'example')})",
-        f"{verdict}: Spearman's ρ is {hundredths(found.rho)} (95% interval {hundredths(low)} to {hundredths(high)}).",
+        f"{verdict}: Spearman's ρ is {rho} (95% interval over examples {' to '.join(ends)}).",
     )
 
 

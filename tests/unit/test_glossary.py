@@ -57,8 +57,9 @@ def test_the_name_of_a_type_is_given_once() -> None:
 OLD_WORDS = re.compile(
     r"\b(colours?|coloured|changed hands|cannot be told|told from the best|several where they tie|foresees?|foreseen"
     r"|puts? nothing in order|all true within|scores of the top fell|votes wanted|made in less|method once more"
-    r"|drawn of those|stood for by|input has of the|out of its proportions|until a picture is given|only this machine opens"
-    r"|asked since the server|comes taught|question the maps|organisers?|normalisation|optimised)\b"
+    r"|drawn of those|stood for by|input has of the|out of its proportions|until a picture is given"
+    r"|only this machine opens|asked since the server|comes taught|question the maps|organisers?|normalisation"
+    r"|optimised)\b"
     r"|, meant\b|[0-9}][ \u00a0]%|\b(?!1\b)\d+ holds\b",
     re.IGNORECASE,
 )

@@ -65,7 +65,7 @@ def test_two_metrics_that_rank_methods_alike_or_in_reverse(flip: int, words: str
     answer = plain(plausibility_answer(found, "plausibility_auc", "sufficiency", "m", TITLES, None))
     assert words in answer
     sign = "" if flip > 0 else "−"
-    assert f"Spearman's ρ is {sign}1.00 (95% interval {sign}1.00 to {sign}1.00)" in answer
+    assert f"Spearman's ρ is {sign}1.00 (95% interval over examples {sign}1.00 to {sign}1.00)" in answer
     assert "(4 methods, 10 examples)" in answer
 
 
@@ -80,7 +80,7 @@ def test_a_relation_that_other_examples_may_turn_is_not_clear() -> None:
     })  # fmt: skip
     answer = plain(plausibility_answer(found, "plausibility_auc", "comprehensiveness", "m", TITLES, None))
     assert "It is not clear whether" in answer
-    assert "by the other: Spearman's ρ is 1.00 (95% interval −1.00 to 1.00)" in answer
+    assert "by the other: Spearman's ρ is 1.00 (95% interval over examples −1.00 to 1.00)" in answer
 
 
 def test_two_methods_are_too_few_for_a_relation() -> None:
