@@ -16,7 +16,7 @@ from components.compute import Computation
 from components.errors import show_error, show_note
 from components.study.actions import draw_dialog_buttons, leave_note, show_study
 from components.study.fields import describe_field_error
-from components.study.form import draw_form, fill_form, read_design
+from components.study.form import draw_form, fill_form, forget_form, read_design
 from engine.errors import ExegesisError
 from engine.models.catalog import embedded_models
 from engine.progress import CancelToken
@@ -124,6 +124,7 @@ def draw_draft(record: StudyRecord, zone: tzinfo) -> None:
     """Draw the form, or the progress of opening."""
     opening = current_opening(record.id)
     if opening is not None and not opening.is_over:
+        forget_form()
         st.fragment(_draw_opening, run_every=REFRESH_SECONDS)(opening)
         return
     if opening is not None and (error := opening.failure()):

@@ -16,6 +16,7 @@ from components.ballot_maps import scale_html, use_ballot_styles
 from components.controls import current_parameters, has_parameters, reset_parameters
 from components.errors import show_note
 from components.method_picker import all_methods, chosen_methods
+from components.navigation import visit_number
 from components.safe_markdown import markdown
 from components.study.descriptions import COLOR_WORDS
 from components.study.fields import (
@@ -56,7 +57,7 @@ from engine.study.design import (
 )
 
 FILLED_KEY, DRAWN_KEY = "study_form_filled", "study_form_drawn"
-"""Session keys: the source from which the controls were filled, and the source of the last completely drawn form."""
+"""Session keys: the source from which the controls were filled; source and visit of the last completely drawn form."""
 CURTAIN = (
     "<style>.st-key-study_form { visibility: hidden; }</style>"
     '<div class="xg"><p class="xg-small" role="status">Loading the form …</p></div>'
@@ -138,8 +139,8 @@ def draw_form() -> None:
     At each change the browser sends the values of the controls that it knows, and Streamlit resets the others: a value
     typed into one of these in the meantime would be lost.
     """
-    curtain = st.empty()
-    if st.session_state.get(DRAWN_KEY) != st.session_state[FILLED_KEY]:
+    curtain, now = st.empty(), (st.session_state[FILLED_KEY], visit_number())
+    if st.session_state.get(DRAWN_KEY) != now:
         curtain.html(CURTAIN)
     try:
         with st.container(key="study_form"):
@@ -149,8 +150,14 @@ def draw_form() -> None:
     except Exception:  # not if another request ends this run: the next one draws the rest
         curtain.empty()
         raise
+    # In this order: a run that ends in between must not hide the form again while somebody types into it.
+    st.session_state[DRAWN_KEY] = now
     curtain.empty()
-    st.session_state[DRAWN_KEY] = st.session_state[FILLED_KEY]
+
+
+def forget_form() -> None:
+    """Note that the browser no longer has the controls, so that they appear together again."""
+    st.session_state.pop(DRAWN_KEY, None)
 
 
 def _draw_subject() -> None:

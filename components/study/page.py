@@ -36,6 +36,7 @@ from components.study.descriptions import (
     study_progress,
 )
 from components.study.draft import draw_draft, draw_new_study
+from components.study.form import forget_form
 from components.tables import facts_html
 from engine.errors import ExegesisError, UsageError
 from engine.registry import all_explainers
@@ -74,7 +75,8 @@ def draw_study_page() -> None:
     try:
         with st.spinner("Loading studies …"):
             study_database()
-        draw_outcome()
+        with st.container():  # a place of its own, so that nothing below moves when it goes
+            draw_outcome()
         number, start = st.query_params.get(STUDY), st.query_params.get(NEW)
         if not number and not start:
             _draw_list(browser_zone())
@@ -97,6 +99,7 @@ def _parse_number(text: str) -> int:
 
 def _draw_list(zone: tzinfo) -> None:
     """Draw all studies, the newest first, and the buttons for a new one; archived studies on demand."""
+    forget_form()
     with st.container(horizontal=True, gap="small"):
         for name, preset in PRESETS.items():
             _draw_new_button(name, f"New study: {preset.title}", "primary")

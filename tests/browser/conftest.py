@@ -44,9 +44,10 @@ HAND = """
   const say = (event) => window.handLog.push([
     event.type, Math.round(event.timeStamp), Math.round(event.clientX), Math.round(event.clientY),
     document.querySelector("[data-testid=stApp]")?.dataset.testScriptState, event.defaultPrevented,
-    event.target.isConnected, event.target.outerHTML?.slice(0, 120),
+    event.target.isConnected, event.target.value ?? "", event.target.outerHTML?.slice(0, 120),
   ].join(" "));
-  for (const kind of ["pointerdown", "mouseup", "click", "popstate"]) addEventListener(kind, say, { capture: true });
+  const kinds = ["pointerdown", "mouseup", "click", "popstate", "input", "focusin", "focusout"];
+  for (const kind of kinds) addEventListener(kind, say, { capture: true });
   addEventListener("click", say);
 """
 """What the hand did in a page, for the report of a test that failed. A click that reached its end is there twice."""

@@ -48,3 +48,22 @@ def test_a_half_drawn_form_stays_hidden_unless_the_rest_never_comes(
     curtain.html.assert_called_once_with(CURTAIN)
     assert curtain.empty.called is not hidden
     assert DRAWN_KEY not in page.session_state
+
+
+def test_a_run_that_ends_as_the_form_appears_does_not_hide_it_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A hidden field loses the focus, and what was typed into it is not sent when the next key is pressed."""
+    page = MagicMock(session_state={FILLED_KEY: "draft"})
+    page.empty.return_value.empty.side_effect = RerunException(RerunData())
+    monkeypatch.setattr(form, "st", page)
+    for name in ("_draw_subject", "draw_items", "_draw_explanations", "_draw_people", "_draw_texts", "_draw_rules"):
+        monkeypatch.setattr(form, name, lambda: None)
+    with pytest.raises(RerunException):
+        form.draw_form()
+    page.empty.return_value.html.reset_mock()
+    with pytest.raises(RerunException):
+        form.draw_form()
+    page.empty.return_value.html.assert_not_called()
+    form.forget_form()
+    with pytest.raises(RerunException):
+        form.draw_form()
+    page.empty.return_value.html.assert_called_once_with(CURTAIN)
