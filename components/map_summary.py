@@ -13,13 +13,14 @@ import numpy as np
 import streamlit as st
 
 from components.numbers import count, hundredths, plural
+from engine.format import join_names
 from engine.metrics.ranking import FeatureScores, average_ranks, is_constant, spearman_of_pairs
 from engine.registry import Explainer
 from engine.result import Explanation
 from engine.word_units import BASELINE
 
 TOP = 3
-"""Features with the highest scores that count as the top of a map."""
+"""Features with the highest scores that count as the top of a map: at most a third of all, at least one."""
 LEVELS = ((0.0, "disagree"), (0.3, "agree little"), (0.7, "agree in part"), (1.1, "largely agree"))
 """How far rankings agree, by an upper bound of the median of Spearman's rho."""
 
@@ -80,14 +81,17 @@ def describe_agreement(maps: Sequence[FeatureScores]) -> str:
 
 def _describe_top(maps: Sequence[FeatureScores], names: Sequence[str], unit: str) -> str:
     n = len(names)
-    k = TOP if n > TOP else 1
+    k = min(TOP, max(1, n // TOP))
     counts = count_in_top(maps, k)
     if max(counts) < 2 and k == 1:
         return f"No two methods put the same {unit} at the top of {n} {plural(unit)}."
     if max(counts) < 2:
         return f"No {unit} is among the top {k} of {n} {plural(unit)} for more than one of {len(maps)} methods."
     mean_rank = np.mean([average_ranks(scores) for scores in maps], axis=0)
-    best = max(range(n), key=lambda at: (counts[at], mean_rank[at]))
+    best, *others = sorted((at for at in range(n) if counts[at] == max(counts)), key=lambda at: -mean_rank[at])
     place = f"their top {k} of {n} {plural(unit)}" if k > 1 else f"the top of {n} {plural(unit)}"
     verb = f"rank “<bdi>{escape(names[best])}</bdi>” in" if k > 1 else f"put “<bdi>{escape(names[best])}</bdi>” at"
-    return f"{max(counts)} of {len(maps)} methods {verb} {place}."
+    also = join_names([f"“<bdi>{escape(names[at])}</bdi>”" for at in others[:TOP]]) if others else ""
+    more = f" and {len(others) - TOP} more" if len(others) > TOP else ""
+    there = f"; as many {'rank' if k > 1 else 'put'} {also}{more} there" if others else ""
+    return f"{max(counts)} of {len(maps)} methods {verb} {place}{there}."

@@ -99,6 +99,17 @@ def duration(seconds: float) -> str:
     return f"{whole // 3600} h {whole % 3600 // 60} min"
 
 
+def rough_duration(seconds: float) -> str:
+    """An estimate of a waiting time, rounded up to a second, minute or ten minutes: 12 s, 57 min, 2 h 10 min."""
+    if seconds <= 59:
+        return f"{math.ceil(seconds)} s"
+    minutes = math.ceil(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    tens = math.ceil(minutes / 10)
+    return f"{tens // 6} h {tens % 6 * 10} min" if tens % 6 else f"{tens // 6} h"
+
+
 def plural(unit: str) -> str:
     """The plural of a unit: tokens, words, patches."""
     return f"{unit}es" if unit.endswith("ch") else f"{unit}s"

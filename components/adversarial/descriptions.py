@@ -15,7 +15,7 @@ from engine.params import LOGIT, PROBABILITY, from_mapping
 from engine.registry import Explainer
 
 CAUTION = (
-    "The attack makes a small change to the input, to replace the top features of a map but keep the prediction. "
+    "The attack changes the input within its limits, to replace the top features of a map but keep the prediction. "
     "A map that can be fooled is not necessarily wrong on natural inputs: the changed input need not look like a real "
     "text or picture (Ghorbani, Abid and Zou, 2019, Interpretation of neural networks is fragile)."
 )

@@ -171,15 +171,18 @@ class Comparison:
         return sorted(found, key=lambda pair: -pair.value)
 
     @property
+    def uncounted(self) -> list[ColumnMap]:
+        """The maps that know nothing of the model; none where a reference is pinned, or too few others are left."""
+        random = [column for column in self.explained if column.method.family == BASELINE]
+        return random if self.reference is None and len(self.explained) - len(random) > 1 else []
+
+    @property
     def disagreement_scope(self) -> str:
         """The pairs of maps that the disagreement is over."""
         if self.reference is not None:
             return f"the maps and the reference {self.reference.letter}"
-        random = [column.letter for column in self.explained if column.method.family == BASELINE]
-        informed = len(self.explained) - len(random) > 1
-        return (
-            f"all pairs of maps without {' and '.join(random)} (random)" if random and informed else "all pairs of maps"
-        )
+        without = " and ".join(column.letter for column in self.uncounted)
+        return f"all pairs of maps without {without} (random)" if without else "all pairs of maps"
 
     def agreement_with_reference(self, column: ColumnMap, measure: str) -> float | None:
         """A column's agreement with the reference; None where there is none."""
@@ -251,6 +254,7 @@ def class_verdict(columns: Sequence[ColumnMap]) -> str:
     if len(models) < 2:
         return ""
     if len(letters_by_label) == 1:
-        return f"All {len(models)} models predict {next(iter(letters_by_label))}."
+        all_of = "Both" if len(models) == 2 else f"All {len(models)}"
+        return f"{all_of} models predict {next(iter(letters_by_label))}."
     parts = "; ".join(f"{', '.join(letters)}: {label}" for label, letters in letters_by_label.items())
     return f"The models disagree on the class. {parts}."

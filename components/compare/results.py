@@ -25,6 +25,7 @@ from components.progress import MethodPlace, fill_places
 from components.state import MEASURES
 from engine.comparison.alignment import align_maps
 from engine.errors import ExegesisError
+from engine.format import join_names
 from engine.lazy import LazyModule
 from engine.metrics.agreement import Agreement
 from engine.store import result_store
@@ -177,7 +178,9 @@ def agreement_summary(comparison: Comparison) -> str:
         return f"Agreement of {best.names}: {value(best)}. {chance}"
     if best.value - last.value < ROUNDING:
         return f"All {len(pairs)} pairs agree equally: {value(best)}. {chance}"
-    return f"{best.names} agree most ({value(best)}), {last.names} least ({value(last)}). {chance}"
+    left_out = comparison.uncounted
+    rest = f" Not counted: {join_names([column.name for column in left_out])}." if left_out else ""
+    return f"{best.names} agree most ({value(best)}), {last.names} least ({value(last)}). {chance}{rest}"
 
 
 def matrix_panel(comparison: Comparison) -> None:

@@ -25,6 +25,7 @@ Methods = Sequence[str] | None
 AREAS = {"without_top": "comprehensiveness", "with_top": "sufficiency"}
 """The metric that is the mean over a removal curve."""
 TOO_FEW = "Too few examples to compare methods."
+NEEDED = "At least three methods with values on the same two examples are needed. Random does not count."
 CHANGES = {
     "high": {"up": "significantly better", "down": "significantly worse"},
     "low": {"up": "significantly worse", "down": "significantly better"},
@@ -57,7 +58,7 @@ def plausibility_answer(
     found = correlate_metrics(evaluation, x, y, ScoreFilter([model], drawn))
     head = f"{METRICS[y].title} and {METRICS[x].title} on {model}"
     if found is None:
-        return _answer(head, "At least three methods with values on the same two examples are needed to compare them.")
+        return _answer(head, NEEDED)
     low, high = found.interval
     if low <= 0 <= high:
         verdict = "It is not clear whether those of these methods that do better by one do better by the other"
@@ -80,6 +81,10 @@ def cost_answer(evaluation: Evaluation, model: str, metric: str, cost: str, titl
     if not priced:
         return _answer(head, TOO_FEW)
     best, cheapest = priced[0], min(priced, key=lambda method: costs[method])
+    if RANDOM in leaders:
+        name = titles.get(best, best)
+        is_best = "has the best mean" if best == RANDOM else f"is not significantly worse than {name}"
+        return _answer(head, f"Cost cannot decide: Random {is_best}. More examples may tell methods apart.")
 
     def named(method: str) -> str:
         return f"{titles.get(method, method)} ({_cost(cost, costs[method])})"

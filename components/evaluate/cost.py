@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from components.experiment.runs import Run, is_timed_here, seconds_of
-from components.numbers import count, duration
+from components.numbers import count, rough_duration
 from engine.errors import ExegesisError
 from engine.evaluation.plan import EvaluationPlan
 from engine.jobs import Job
@@ -27,7 +27,7 @@ def cost_text(
     time = (
         UNTIMED.format("model" if len(plan.models) == 1 else "models")
         if pace is None
-        else TIMED.format(duration(number / pace))
+        else TIMED.format(rough_duration(number / pace))
     )
     about = f"about {round(number, -digits):,} model evaluations"
     return f"{of}: {about}. {time} Cached results are reused."

@@ -330,10 +330,12 @@ def hidden_text(tables: Sequence[Board], shown: Collection[str], named: Collecti
     """The columns that are not shown: with the reason where they tell nothing, of the others the number."""
     left = [id for id in tables[0].metrics if id not in shown]
     reasons = indistinct_columns(tables, named)
-    folded = [f"{METRICS[id].title} ({reasons[id]})" for id in left if id in reasons]
-    others = len(left) - len(folded)
-    also = count(others, "other column") if others else ""
-    hidden = " and ".join(filter(None, [", ".join(folded), also]))
+    titles: dict[str, list[str]] = {}
+    for id in left:
+        titles.setdefault(reasons.get(id, ""), []).append(METRICS[id].title)
+    others = len(titles.pop("", []))
+    folded = [f"{', '.join(own)} ({reason})" for reason, own in titles.items()]
+    hidden = "; ".join([*folded, *([count(others, "other column")] if others else [])])
     return f"Hidden: {hidden}. Choose them under Columns." if hidden else ""
 
 

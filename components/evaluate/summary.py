@@ -69,10 +69,12 @@ def _ranking_text(board: Board, metric: str, titles: Mapping[str, str], ranked: 
         return NO_BEST
     if len(best) == len(cells):
         return f"{best[0]} is the only method with a value." if len(best) == 1 else f"All {len(best)} methods tie."
-    lead = _best_text(board, metric, {name: cells[name].score for name in best})
+    undecided = len(best) == 1 and len(level) > 0 and len(best) + len(level) == len(cells)
+    lead = _best_text(board, metric, {name: cells[name].score for name in best}, undecided)
     it = "it" if len(best) == 1 else "them"
     if len(level) > 1 and len(best) + len(level) == len(cells):
-        return f"{lead}, but none of the other {len(level)} methods is significantly different from {it}."
+        others = "neither of the other two" if len(level) == 2 else f"none of the other {len(level)}"
+        return f"{lead}, but {others} is significantly different from {it}."
     if level:
         return f"{lead}; {join_names(level)} {_are(level)} not significantly different from {it}."
     if len(best) > 1:
@@ -81,9 +83,13 @@ def _ranking_text(board: Board, metric: str, titles: Mapping[str, str], ranked: 
     return f"{lead}, significantly better than {others[0] if len(others) == 1 else 'the others'}."
 
 
-def _best_text(board: Board, metric: str, best: Mapping[str, MetricScore]) -> str:
-    """The best methods, with their mean and its interval; of several that tie, the ends of all intervals."""
-    lead = f"{join_names([*best])} {'is' if len(best) == 1 else 'tie for'} best"
+def _best_text(board: Board, metric: str, best: Mapping[str, MetricScore], undecided: bool) -> str:
+    """The best methods, with their mean and its interval; of several that tie, the ends of all intervals.
+
+    `undecided`: no other method is significantly different.
+    """
+    verb = "has the best mean" if undecided else "is best" if len(best) == 1 else "tie for best"
+    lead = f"{join_names([*best])} {verb}"
     value = next(iter(best.values())).value
     intervals = [one.interval for one in best.values() if one.interval is not None and not one.doubt]
     if value is None or not intervals:

@@ -39,6 +39,7 @@ from engine.request import Request
 from engine.result import Explanation
 from engine.store import result_store
 from engine.vision.view import ModelView, read_view
+from engine.word_units import BASELINE
 
 PatchMask = Bool[np.ndarray, "row column"]
 """The patches that show what the label names."""
@@ -97,8 +98,12 @@ def draw_truth(
     st.subheader("Do the maps find the object?", anchor=False)
     use_question_styles()
     rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in explanations.items()}
-    equal = [methods[id].title for id, one in explanations.items() if is_constant(one.on_grid.ravel())]
-    st.html(f'<div class="xg"><p class="xg-answer">{escape(truth_answer(rows, chance, equal))}</p></div>')
+    blind = [
+        methods[id].title
+        for id, one in explanations.items()
+        if is_constant(one.on_grid.ravel()) or methods[id].family == BASELINE
+    ]
+    st.html(f'<div class="xg"><p class="xg-answer">{escape(truth_answer(rows, chance, blind))}</p></div>')
     st.caption(explain_agreement(chance))
     # On request, because the lines beside the maps say most of it.
     if not st.toggle(
@@ -108,12 +113,12 @@ def draw_truth(
     st.html(truth_table_html(rows, chance))
 
 
-def truth_answer(rows: Mapping[str, TruthScores], chance: TruthScores, equal: Collection[str]) -> str:
+def truth_answer(rows: Mapping[str, TruthScores], chance: TruthScores, blind: Collection[str]) -> str:
     """The methods with the highest overlap, and how often the highest-scored patch shows the object, beside chance.
 
-    `equal`: methods whose scores are all equal, which find nothing.
+    `blind`: methods that are not counted, because their scores are random or all equal.
     """
-    told = {name: scores for name, scores in rows.items() if name not in equal}
+    told = {name: scores for name, scores in rows.items() if name not in blind}
     if not told:
         return "No map tells patches apart: all scores of each are equal."
     most = max(scores.overlap for scores in told.values())

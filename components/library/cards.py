@@ -47,6 +47,7 @@ FIRST = ("size", "licence", "intended_use", "limits")
 MODEL_KEY, DATASET_KEY = "library_selected_model", "library_selected_dataset"
 """Session keys: the name of the selected row."""
 ROWS_IN_VIEW = 10
+OPENING = "Check the box of a row to open its card. To search or sort, use the toolbar above the table and its headers."
 INPUTS = {"text": "Text", "image": "Picture"}
 FACT_TITLES = {
     "size": "size",
@@ -61,7 +62,7 @@ def draw_models() -> None:
     """Draw the table of models and bases, and the card of the selected one."""
     models, bases = [*catalog.embedded_models(), *catalog.embedded_image_models()], catalog.embedded_bases()
     names = [*models, *bases]
-    st.caption("Select a row to open its card. To search or sort, use the toolbar above the table and its headers.")
+    st.caption(OPENING)
     _draw_rows(MODEL_KEY, names, [model_row(name, is_base=name in bases) for name in names], _model_columns())
     if (name := st.session_state.get(MODEL_KEY)) in names:
         with _card_frame("model", name):
@@ -246,7 +247,7 @@ def draw_datasets() -> None:
     """Draw the table of data sets, and the card of the selected one."""
     texts, pictures = dataset_names(), image_names()
     names = [*texts, *pictures]
-    st.caption("Select a row to open its card. To search or sort, use the toolbar above the table and its headers.")
+    st.caption(OPENING)
     rows = [dataset_row(name, dataset_card(name), "text") for name in texts]
     rows += [dataset_row(name, image_card(name), "image") for name in pictures]
     _draw_rows(DATASET_KEY, names, rows, _dataset_columns())

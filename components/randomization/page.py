@@ -14,7 +14,7 @@ from components.experiment.runs import PlanStatus, is_timed_here, seconds_of, sk
 from components.experiment.state import ExperimentState, Methods
 from components.export import citation_html
 from components.navigation import RANDOMIZATION
-from components.numbers import count, duration
+from components.numbers import count, rough_duration
 from components.randomization.panels import curves_area
 from components.randomization.stage_maps import stage_maps_area
 from components.randomization.view import (
@@ -107,7 +107,7 @@ def cost_words(plan: RandomizationPlan, status: PlanStatus) -> str:
         job, of = timed
         share = job.computed / job.total
         pace = explained_models(of) * of.examples * len(of.methods_with_baselines) * share / seconds_of(job)
-        words = [TIMED.format(duration(maps / pace)), FOUND]
+        words = [TIMED.format(rough_duration(maps / pace)), FOUND]
     sizes = (size, "example"), (len(plan.methods_with_baselines), "method"), (len(plan.models), "model")
     numbers = ", ".join(count(number, noun) for number, noun in sizes)
     random = count(models - len(plan.models), "randomized model")

@@ -43,7 +43,7 @@ UNITS = {"text": "tokens", "image": "patches"}
 JUDGED = "Verdicts always use the rank correlation in the cascading mode, of signed and of absolute scores."
 VERDICTS = {
     "at_once": "falls at once",
-    "falls": "falls to zero",
+    "falls": "falls to zero or below",
     "partly": "falls partly",
     "high": "stays high",
     "invariant": "does not change",

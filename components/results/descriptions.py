@@ -43,7 +43,7 @@ def describe_preference(summary: RankingSummary) -> str:
     is_one = summary.votes == 1
     basis = f"{count(summary.votes, 'vote')} by {_people(summary)}"
     if not any(beaten.values()):
-        return f"{basis} {'separates' if is_one else 'separate'} no two methods."
+        return f"{basis} {'shows' if is_one else 'show'} no difference between the methods."
     groups: dict[tuple[str, ...], list[str]] = defaultdict(list)
     for name in best:
         if beaten[name]:

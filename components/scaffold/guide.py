@@ -10,7 +10,7 @@ from components.errors import describe_error, show_error
 from components.experiment.controls import data_control
 from components.experiment.runs import spec_of
 from components.navigation import SCAFFOLD
-from components.numbers import count, duration
+from components.numbers import count, rough_duration
 from components.scaffold.runs import KIND, store_of
 from components.scaffold.state import opening_state, state_of, write_state
 from engine import jobs
@@ -94,4 +94,4 @@ def describe_work(plan: ScaffoldPlan, missing: int, seconds: float) -> str:
     )
     if not missing:
         return f"{students} They are already trained."
-    return f"{students} **At most {duration(seconds)} on this machine**; you can stop and continue at any time."
+    return f"{students} **At most {rough_duration(seconds)} on this machine**; you can stop and continue at any time."

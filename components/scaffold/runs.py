@@ -13,7 +13,7 @@ from components.errors import describe_error, show_error, show_note
 from components.experiment.runs import AGAIN, skip_reasons_html, spec_of
 from components.inputs.datasets import FileStamp, file_stamp
 from components.job_panel import FINDS, JobPanel
-from components.numbers import count, duration, fixed
+from components.numbers import count, fixed, rough_duration
 from components.palette import browser_theme
 from components.scaffold.charts import DECIMALS, curves_chart, lines_of
 from components.scaffold.page_texts import EMPTY, PARTLY, SETTING_TITLES
@@ -185,7 +185,7 @@ def cost_words(result: ScaffoldResult, missing: tuple[StudentRun, ...]) -> str:
         f"{len(missing):,} left to train."
     )
     seconds = seconds_of(result, missing)
-    return " ".join([sizes, *([] if seconds is None else [TIMED.format(duration(seconds))]), STOPPED])
+    return " ".join([sizes, *([] if seconds is None else [TIMED.format(rough_duration(seconds))]), STOPPED])
 
 
 def seconds_of(result: ScaffoldResult, missing: tuple[StudentRun, ...]) -> float | None:

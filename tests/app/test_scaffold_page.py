@@ -275,9 +275,9 @@ def guide(monkeypatch: pytest.MonkeyPatch, asked: list[object]) -> AppTest:
 def test_a_form_trains_an_explainer_for_a_model(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[object] = []
     page = guide(monkeypatch, asked)
-    assert any("2 students" in text.value and "At most 1 min 35 s" in text.value for text in page.markdown)
+    assert any("2 students" in text.value and "At most 2 min" in text.value for text in page.markdown)
     page = page.radio(CARE).set_value("Thorough").run()
-    assert any("15 students" in text.value and "At most 7 min 55 s" in text.value for text in page.markdown)
+    assert any("15 students" in text.value and "At most 8 min" in text.value for text in page.markdown)
     with monkeypatch.context() as patch:
         patch.setattr(jobs, "submit", lambda kind, spec: asked.append((kind, spec)))
         press(page, "Train")

@@ -149,7 +149,7 @@ def test_one_vote_of_one_person_is_enough_for_every_section() -> None:
         assert ballot is not None
         confirm(person.id, answer(ballot))
     page = opened(*RANKING_SECTIONS, *ANSWER_SECTIONS, study=study.id)
-    assert page.subheader[0].value == escape_label("1 vote by 1 person separates no two methods.")
+    assert page.subheader[0].value == escape_label("1 vote by 1 person shows no difference between the methods.")
     assert "1 ranking by 1 annotator on 1 item; it separates 0 of" in words_of(page)
     assert "A forecast needs at least two" in page.info[0].value
     assert [metric.value for metric in page.metric] == ["unknown"] * 3

@@ -161,7 +161,7 @@ def test_a_map_without_order_says_so() -> None:
 
 def test_the_verdict_names_who_says_what() -> None:
     compared = comparison()
-    assert class_verdict(compared.columns) == "All 2 models predict positive."
+    assert class_verdict(compared.columns) == "Both models predict positive."
     assert class_labels(compared.columns) == ["negative", "positive"]
     other = replace(
         compared.columns[1], explanation=of_model(explanation(Example(TEXT), pieces=r"\S+", labels=("a", "b")), "c")

@@ -86,7 +86,7 @@ def test_a_relation_that_other_examples_may_turn_is_not_clear() -> None:
 def test_two_methods_are_too_few_for_a_relation() -> None:
     metrics, methods = ("plausibility_auc", "comprehensiveness"), ("lime", "random", "gradient")
     found = by_hand({("m", method, metric): around(0.2) for metric in metrics for method in methods})
-    assert "three methods" in plausibility_answer(found, *metrics, "m", TITLES, None)
+    assert "Random does not count" in plausibility_answer(found, *metrics, "m", TITLES, None)
 
 
 def test_the_cheapest_of_the_best_is_named_beside_the_best() -> None:
@@ -105,6 +105,19 @@ def test_the_cheapest_of_the_best_is_named_beside_the_best() -> None:
     )
     alone = plain(cost_answer(found, "m", "comprehensiveness", "evaluations", TITLES, ("kernel_shap", "lime")))
     assert alone == "Comprehensiveness on m: Kernel SHAP (512 model evaluations) is best."
+
+
+def test_cost_does_not_decide_between_methods_that_random_matches() -> None:
+    found = by_hand({
+        ("m", "lime", "comprehensiveness"): around(0.1, SWING),
+        ("m", "random", "comprehensiveness"): around(0.09, SWING[::-1]),
+        ("m", "lime", "evaluations"): [100] * 10,
+        ("m", "random", "evaluations"): [0] * 10,
+    })  # fmt: skip
+    assert plain(cost_answer(found, "m", "comprehensiveness", "evaluations", TITLES, None)) == (
+        "Comprehensiveness on m: Cost cannot decide: Random is not significantly worse than LIME. More examples may "
+        "tell methods apart."
+    )
 
 
 def test_along_sizes_only_paired_differences_that_exclude_0_count() -> None:

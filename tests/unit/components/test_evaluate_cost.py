@@ -84,7 +84,7 @@ def test_what_was_found_took_no_time() -> None:
 
 
 def test_the_time_is_said_or_that_none_is_known() -> None:
-    assert "about 5,100 model evaluations. Estimated time: 4 min 17 s, " in cost_text(plan("m"), TEXT, 10, 20.0)
+    assert "about 5,100 model evaluations. Estimated time: 5 min, " in cost_text(plan("m"), TEXT, 10, 20.0)
     said = cost_text(plan("m"), TEXT, 10)
     assert "No time estimate yet: no job on the same model has finished on this device." in said
     assert "same models has" in cost_text(plan("m", "n"), TEXT, 10)

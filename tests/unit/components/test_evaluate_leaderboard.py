@@ -204,10 +204,10 @@ def test_columns_by_which_no_method_differs_are_hidden_with_the_reason() -> None
     assert default_columns(found, EvaluationView()) == ("comprehensiveness", "sufficiency"), "the first is never hidden"
     [board] = select_columns(found, EvaluationView())
     assert hidden_text(found, board.metrics) == (
-        "Hidden: Overlap with the marks (0 of 2 methods differ significantly from the best), Share of the marks found "
-        "(all 2 methods tie), Complexity (no values). Choose them under Columns."
+        "Hidden: Overlap with the marks (0 of 2 methods differ significantly from the best); Share of the marks found "
+        "(all 2 methods tie); Complexity (no values). Choose them under Columns."
     )
-    assert hidden_text(found, ("comprehensiveness",)).endswith(" and 1 other column. Choose them under Columns.")
+    assert hidden_text(found, ("comprehensiveness",)).endswith("; 1 other column. Choose them under Columns.")
     assert hidden_text(found, found[0].metrics) == ""
 
 

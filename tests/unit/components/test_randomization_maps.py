@@ -127,7 +127,9 @@ def test_every_verdict_has_words_a_mark_and_its_reason() -> None:
     assert "Plain gradient" in html
     assert FLAT in html
     assert all(verdict_words(Verdict("gradient", kind, None, 0, ""), "text") for kind in KINDS)
-    assert verdict_words(Verdict("lime", "falls", None, 0, ""), "text") == "falls to zero, check does not apply"
+    assert (
+        verdict_words(Verdict("lime", "falls", None, 0, ""), "text") == "falls to zero or below, check does not apply"
+    )
     assert "✗" in verdicts_html([("gradient", Verdict("gradient", "high", False, 0, "why"))], "text", "m")
 
 

@@ -49,8 +49,8 @@ def of(found: RankingSummary, *intervals: Interval) -> RankingSummary:
     [
         (((4, 5), (2, 3), (0, 1)), f"lime is rated above gradient and random {BY} (2 votes by 2 people)."),
         (((0, 1), (0, 1), (4, 5)), f"random is rated above lime and gradient {BY} (2 votes by 2 people)."),
-        (((0, 5), (2, 3), (0, 4)), f"{BASIS} separate no two methods."),
-        (((3, 5), (3, 5), (3, 5)), f"{BASIS} separate no two methods."),
+        (((0, 5), (2, 3), (0, 4)), f"{BASIS} show no difference between the methods."),
+        (((3, 5), (3, 5), (3, 5)), f"{BASIS} show no difference between the methods."),
         (((2, 3), (0, 2), (1, 1.5)), f"lime is rated above random {BY}; {BASIS} do not separate lime and gradient."),
         (
             ((4, 5), (4, 6), (0, 1)),
