@@ -73,8 +73,8 @@ def _ranking_text(board: Board, metric: str, titles: Mapping[str, str], ranked: 
     lead = _best_text(board, metric, {name: cells[name].score for name in best}, undecided)
     it = "it" if len(best) == 1 else "them"
     if len(level) > 1 and len(best) + len(level) == len(cells):
-        others = "neither of the other two" if len(level) == 2 else f"none of the other {len(level)}"
-        return f"{lead}, but {others} is significantly different from {it}."
+        rest = "neither of the other two" if len(level) == 2 else f"none of the other {len(level)}"
+        return f"{lead}, but {rest} is significantly different from {it}."
     if level:
         return f"{lead}; {join_names(level)} {_are(level)} not significantly different from {it}."
     if len(best) > 1:
