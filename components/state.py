@@ -69,8 +69,8 @@ LAST = "looked_at_last"
 KIND_TITLES = {"text": "Text", "image": "Picture"}
 KINDS = tuple(KIND_TITLES)
 MODEL_HELP = (
-    "A model of the list, the folder of a checkpoint, or a hub ID such as owner/name. The score is measured on the "
-    "model's test data: accuracy, or a correlation r."
+    "A model of the list, the folder of a checkpoint, or a hub ID such as owner/name. The score is accuracy, or "
+    "a correlation r: on the data set if the model was measured on it, else on the model's test data."
 )
 PARAMETER = "input"
 """The name of the kind of input in a link."""
@@ -164,11 +164,11 @@ class Selection:
         """The part of a link that holds the selection."""
         return {name: list(link[name]) for name in self.names if name in link}
 
-    def model_control(self, known: Collection[str], misfits: Collection[str] = ()) -> None:
-        """Draw the choice of the model. `misfits`: the models that do not fit the data set, which are marked."""
+    def model_control(self, known: Collection[str], misfits: Collection[str], data: str) -> None:
+        """Draw the choice of the model. `misfits`: the models that do not fit the data set `data`, which are marked."""
         options = sort_by_task(self.with_chosen(known, "model"), misfits)
-        labels = {model: model_label(model, model not in misfits) for model in options}
-        self._renew_label(labels)
+        labels = {model: model_label(model, model not in misfits, data) for model in options}
+        renew_models(self.key("model"), lambda model: labels.get(model, model))
         st.selectbox(
             "Model",
             options,
@@ -179,16 +179,6 @@ class Selection:
             help=MODEL_HELP,
             persist_state=PERSIST,
         )
-
-    def _renew_label(self, labels: Mapping[str, str]) -> None:
-        """Send the chosen model to the browser again if its label is new: it may show an earlier one or a bare name."""
-        chosen, memory = self.value("model"), self.key("model_label")
-        if not chosen:
-            return
-        label = labels[str(chosen)]
-        if st.session_state.get(memory, label) != label or st.session_state[self.key("model")] != chosen:
-            st.session_state[self.key("model")] = chosen
-        st.session_state[memory] = label
 
     def offer_fitting(self, reason: str, dataset: str, take: Callable[[], None], model: str) -> None:
         """Say why the model does not fit the data set, with a button for a set and one for a model that do.
@@ -228,6 +218,24 @@ class Selection:
         """The options of a control that accepts other values: the known ones and its own value."""
         chosen = self.value(name)
         return list(dict.fromkeys([*known, str(chosen)])) if chosen else list(known)
+
+
+def renew_models(key: str, label_of: Callable[[str], str]) -> None:
+    """Send the chosen models of a control to the browser again if their labels are new.
+
+    The browser answers with the labels that it shows, which may be earlier ones or bare names. `key`: of a control of
+    one model or of several, before it is drawn.
+    """
+    held = st.session_state.get(key)
+    names = [model_name(str(one)) for one in ([held] if isinstance(held, str) else held or [])]
+    new, labels, memory = (
+        names[0] if isinstance(held, str) else names,
+        [label_of(name) for name in names],
+        f"{key}.labels",
+    )
+    if names and (new != held or st.session_state.get(memory, labels) != labels):
+        st.session_state[key] = new
+    st.session_state[memory] = labels
 
 
 @dataclass(frozen=True)

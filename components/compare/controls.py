@@ -37,10 +37,10 @@ from components.errors import escape_label
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.choices import CHOICES
-from components.inputs.datasets import OpenTexts, describe_misfits
-from components.inputs.labels import model_label, sort_by_task
+from components.inputs.datasets import OpenTexts, label_models
+from components.inputs.labels import sort_by_task
 from components.prediction import PREDICTED, PROBE
-from components.state import MODEL_HELP
+from components.state import MODEL_HELP, renew_models
 from components.widgets.patch_map.picker import MOST_OPACITY
 from engine.comparison.agreement import ORDERS
 from engine.comparison.plan import MOST, ModelMethodPair, sorted_params
@@ -184,11 +184,12 @@ def _pair_editor(
         st.session_state.setdefault(f"{name}{part}", value)
     for parameter, value in start.params:
         _start_parameter(methods[start.method], f"{name}{start.method}.{parameter}", parameter, value)
-    options = list(dict.fromkeys([*models, *(pair.model for pair in state.columns), start.model]))
-    misfits = describe_misfits(filter(None, options), state.kind, state.focus.data)
+    options = [one for one in dict.fromkeys([*models, *(pair.model for pair in state.columns), start.model]) if one]
+    labels = label_models(options, state.kind, state.focus.data)
+    renew_models(f"{name}model", labels)
     model = st.selectbox(
-        "Model", sort_by_task(filter(None, options), misfits), key=f"{name}model", accept_new_options=True,
-        help=MODEL_HELP, format_func=lambda model: model_label(model, model not in misfits),
+        "Model", sort_by_task(options, labels.misfits), key=f"{name}model", accept_new_options=True, help=MODEL_HELP,
+        format_func=labels,
         placeholder="Pick one, or type a folder or hub ID", persist_state="page",
     )  # fmt: skip
     method = methods[

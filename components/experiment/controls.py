@@ -12,9 +12,10 @@ from streamlit.delta_generator import DeltaGenerator
 from components.controls import PERSIST, option_widget
 from components.errors import escape_label, show_error
 from components.experiment.state import ExperimentSession, ExperimentState, Methods
-from components.inputs.datasets import describe_misfits
-from components.inputs.labels import dataset_label, model_label, sort_by_task
+from components.inputs.datasets import label_models
+from components.inputs.labels import dataset_label, model_name, sort_by_task
 from components.method_picker import all_methods, chosen_methods
+from components.state import renew_models
 from engine.data.sources import list_datasets
 from engine.experiments.options import Option, is_wide, page_options
 from engine.input_kinds import list_models
@@ -84,21 +85,22 @@ def models_control(kind: str, key: str, data_key: str) -> None:
 
     `key`, `data_key`: the keys of this widget and of the data set's; both must have a value.
     """
-    names = _with(list_models(kind), st.session_state[key])
-    misfits = describe_misfits(names, kind, str(st.session_state[data_key] or ""))
+    names = _with(list_models(kind), map(model_name, st.session_state[key]))
+    labels = label_models(names, kind, str(st.session_state[data_key] or ""))
+    renew_models(key, labels)
     st.multiselect(
         "Models",
-        sort_by_task(names, misfits),
+        sort_by_task(names, labels.misfits),
         key=key,
-        format_func=lambda model: model_label(model, model not in misfits),
+        format_func=labels,
         accept_new_options=True,
         placeholder="Choose models, or type a folder or hub id",
         help=MODELS_HELP,
         persist_state=PERSIST,
         wrap=True,
     )
-    if chosen := next((model for model in st.session_state[key] if model in misfits), ""):
-        _offer_fitting(chosen, misfits[chosen], key, data_key)
+    if chosen := next((model for model in st.session_state[key] if model in labels.misfits), ""):
+        _offer_fitting(chosen, labels.misfits[chosen], key, data_key)
 
 
 def _offer_fitting(model: str, reason: str, key: str, data_key: str) -> None:
@@ -167,7 +169,7 @@ def _pills(session: ExperimentSession, kind: str, one: Option) -> None:
     )  # fmt: skip
 
 
-def _with(known: Sequence[str], chosen: Sequence[object]) -> list[str]:
+def _with(known: Sequence[str], chosen: Iterable[object]) -> list[str]:
     return list(dict.fromkeys([*known, *(str(one) for one in chosen if one)]))
 
 

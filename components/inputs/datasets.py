@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
@@ -13,7 +13,7 @@ import streamlit as st
 from jaxtyping import Bool
 
 from components.errors import describe_error
-from components.inputs.labels import describe_misfit, find_misfits
+from components.inputs.labels import describe_misfit, find_misfits, model_label
 from engine import access
 from engine.data.datasets import load
 from engine.data.examples import Dataset, ImageDataset
@@ -103,16 +103,24 @@ def open_pictures(name: str, split: str = "") -> OpenPictures:
     return replace(instead, error=f"{reason} {replacement} is shown.")
 
 
-def describe_misfits(models: Iterable[str], kind: str, name: str) -> dict[str, str]:
-    """Those of the models that were made for another task than the data set of that name, each with the reason.
+@dataclass(frozen=True)
+class ModelLabels:
+    """The labels of models beside a data set. `misfits`: those made for another task, each with the reason."""
 
-    None where the data set cannot be had: its own control says so.
-    """
-    opened = open_texts(name) if kind == "text" else open_pictures(name)
+    data: str
+    misfits: Mapping[str, str]
+
+    def __call__(self, model: str) -> str:
+        return model_label(model, model not in self.misfits, self.data)
+
+
+def label_models(models: Iterable[str], kind: str, data: str) -> ModelLabels:
+    """The labels beside the data set of that name; none is a misfit where it cannot be had: its own control says so."""
+    opened = open_texts(data) if kind == "text" else open_pictures(data)
     if opened.error:
-        return {}
+        return ModelLabels(data, {})
     misfits = find_misfits(dict.fromkeys(models), opened.name, opened.data)
-    return {model: describe_misfit(model, opened.name, opened.data) for model in misfits}
+    return ModelLabels(data, {model: describe_misfit(model, opened.name, opened.data) for model in misfits})
 
 
 def read_picture(opened: OpenPictures, index: int) -> ChosenPicture:

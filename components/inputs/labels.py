@@ -18,18 +18,26 @@ OTHER_TASK = "other task: "
 """Before the task of a model that does not fit the chosen data set."""
 
 
-def model_label(model: str, fits: bool = True) -> str:
-    """The label of a model: "reviews-minilm · sentiment, 89.2%, 22.7M". A name alone if nothing is known."""
+def model_label(model: str, fits: bool = True, data: str = "") -> str:
+    """The label of a model: "reviews-minilm · sentiment, 89.2%, 22.7M". A name alone if nothing is known.
+
+    The score is that on the data set `data` where the card has one, else the main score.
+    """
     summary = summarize_model(model)
     size = short_count(summary.parameters) if summary.parameters else ""
-    facts = ", ".join(filter(None, [_lower_first(summary.task), summary.score, size]))
+    score = summary.data_scores.get(data, summary.score)
+    facts = ", ".join(filter(None, [_lower_first(summary.task), score, size]))
     return f"{model}{SEPARATOR}{'' if fits else OTHER_TASK}{facts}" if facts else model
 
 
 def model_name(label: str) -> str:
     """The name in a label of either kind; any other text unchanged."""
     name, separator, _ = label.partition(SEPARATOR)
-    return name if separator and label in (model_label(name), model_label(name, fits=False)) else label
+    if not separator:
+        return label
+    scored_on = ("", *summarize_model(name).data_scores)
+    known = (model_label(name, fits, data) for data in scored_on for fits in (True, False))
+    return name if label in known else label
 
 
 def dataset_label(dataset: str) -> str:

@@ -277,7 +277,7 @@ def draw_focus_controls(models: Collection[str], opened: OpenPictures) -> DeltaG
     misfits = [] if opened.error else find_misfits(dict.fromkeys([*models, chosen]), opened.name, opened.data)
     row = _row()
     with row:
-        LOOKING.model_control(models, misfits)
+        LOOKING.model_control(models, misfits, opened.name)
         _draw_dataset_controls(opened)
         _draw_place_controls(opened)
     if chosen in misfits and value("source") != OWN:

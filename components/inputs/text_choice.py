@@ -154,7 +154,7 @@ def draw_focus_controls(models: list[str], opened: OpenTexts) -> DeltaGenerator:
     misfits = [] if opened.error else find_misfits(dict.fromkeys([*models, chosen]), opened.name, opened.data)
     row = _row()
     with row:
-        LOOKING.model_control(models, misfits)
+        LOOKING.model_control(models, misfits, opened.name)
         _draw_dataset_controls(opened)
     _show_open_error(opened)
     if chosen in misfits:

@@ -6,7 +6,7 @@ Texts and pictures have separate sessions, so switching between them loses nothi
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -16,8 +16,8 @@ from streamlit.delta_generator import DeltaGenerator
 from components.controls import PERSIST, field_widgets, options_popover
 from components.experiment.controls import data_control
 from components.experiment.state import Apart
-from components.inputs.datasets import describe_misfits
-from components.inputs.labels import model_label, sort_by_task
+from components.inputs.datasets import label_models
+from components.inputs.labels import model_label, model_name, sort_by_task
 from components.scaffold.guide import open_guide
 from components.scaffold.page_texts import (
     BASE_HELP,
@@ -43,7 +43,7 @@ from components.scaffold.state import (
     state_of,
     write_state,
 )
-from components.state import KINDS, KindSwitch, PageSession, control_values
+from components.state import KINDS, KindSwitch, PageSession, control_values, renew_models
 from engine.input_kinds import list_models
 from engine.models.catalog import embedded_bases
 from engine.params import from_mapping
@@ -237,13 +237,14 @@ def _precomputed_buttons(kind: str) -> None:
 def _name_box(label: str, kind: str, name: str, names: Sequence[str], help: str, empty: str = "") -> None:
     """Draw a select box that accepts other names. `empty`: the title of no name."""
     widget = key(kind, name)
-    chosen = str(st.session_state[widget] or "")
+    chosen = model_name(str(st.session_state[widget] or ""))
     options = list(dict.fromkeys([*names, *([chosen] if chosen else [])]))
-    misfits = {}
+    label_of: Callable[[str], str] = model_label
     if name == "teacher":
-        misfits = describe_misfits(options, kind, str(st.session_state[key(kind, "data")] or ""))
-        options = sort_by_task(options, misfits)
+        label_of = labels = label_models(options, kind, str(st.session_state[key(kind, "data")] or ""))
+        options = sort_by_task(options, labels.misfits)
+        renew_models(widget, labels)
     st.selectbox(
         label, options, key=widget, accept_new_options=True, help=help,
-        persist_state=PERSIST, format_func=lambda one: model_label(one, one not in misfits) if one else empty,
+        persist_state=PERSIST, format_func=lambda one: label_of(one) if one else empty,
     )  # fmt: skip

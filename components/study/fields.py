@@ -16,8 +16,9 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import describe_error
-from components.inputs.datasets import describe_misfits
-from components.inputs.labels import dataset_label, model_label, sort_by_task
+from components.inputs.datasets import label_models
+from components.inputs.labels import dataset_label, model_name, sort_by_task
+from components.state import renew_models
 from engine.errors import not_allowed
 from engine.study.design import FIELD_LABELS, Design, label_fields
 
@@ -90,11 +91,14 @@ def draw_name(kind: str, name: str, options: Sequence[str], help: str) -> None:
     """Draw the choice of a listed name, or of another one that the user types. `kind`: the type of the items."""
     label, name = FIELD_LABELS[name], f"{kind}.{name}"
     current = st.session_state.get(field_key(name))
+    if current and name.endswith(".model"):
+        current = model_name(current)
     names = list(dict.fromkeys([*options, *filter(None, [current])]))
     label_of: Callable[[str], str] = dataset_label
     if name.endswith(".model"):
-        misfits = describe_misfits(names, kind, str(st.session_state.get(field_key(f"{kind}.dataset")) or ""))
-        names, label_of = sort_by_task(names, misfits), lambda model: model_label(model, model not in misfits)
+        label_of = labels = label_models(names, kind, str(st.session_state.get(field_key(f"{kind}.dataset")) or ""))
+        names = sort_by_task(names, labels.misfits)
+        renew_models(field_key(name), labels)
     st.selectbox(
         label, names, key=field_key(name), format_func=label_of, accept_new_options=True, help=help,
         persist_state="page",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +22,8 @@ TEST = "test"
 class ModelFacts:
     """`task` is empty where neither card nor labels tell it, `score` where the model was not measured.
 
-    `dataset`: the registered data set that the model was trained on, or an empty text.
+    `dataset`: the registered data set that the model was trained on, or an empty text. `data_scores`: by data set, the
+    scores on others.
     """
 
     task: str = ""
@@ -31,6 +32,7 @@ class ModelFacts:
     labels: tuple[str, ...] = ()
     regression: bool = False
     dataset: str = ""
+    data_scores: Mapping[str, str] = field(default_factory=dict)
 
 
 def summarize_model(model: str) -> ModelFacts:
@@ -53,6 +55,7 @@ def summarize_model(model: str) -> ModelFacts:
 def _summary(model: str, stamp: tuple[int, ...]) -> ModelFacts:
     card, labels = catalog.card(model), catalog.model_labels(model)
     dataset = registered_dataset(str((card.get("settings") or {}).get("dataset") or ""))
+    scores = catalog.fair_scores(card)
     return ModelFacts(
         task=describe_task(card or {"labels": labels, "regression": len(labels) == 1}),
         score=format_score(card),
@@ -60,6 +63,7 @@ def _summary(model: str, stamp: tuple[int, ...]) -> ModelFacts:
         labels=labels,
         regression=bool(card.get("regression")) if card else len(labels) == 1,
         dataset=dataset,
+        data_scores={name: _format(card, one) for name, one in scores.items() if registered_dataset(name) == name},
     )
 
 
@@ -80,10 +84,11 @@ def main_score(card: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
 def format_score(card: Mapping[str, Any]) -> str:
     """The main score: an accuracy as "89.2%", a correlation as "r = 0.755"; empty without one."""
     _, score = main_score(card)
-    metric = str(card.get("metric") or "score")
-    if not score:
-        return ""
-    value = float(score["value"])
+    return _format(card, score) if score else ""
+
+
+def _format(card: Mapping[str, Any], score: Mapping[str, Any]) -> str:
+    metric, value = str(card.get("metric") or "score"), float(score["value"])
     return f"{value:.1%}" if metric == "accuracy" else f"{'r =' if metric == 'pearson' else metric} {value:.3f}"
 
 

@@ -64,6 +64,21 @@ def test_a_small_evaluation_is_done_when_it_is_asked_for_and_survives_a_reload(s
     expect(page.get_by_text("No removal curve was measured")).to_be_visible()
 
 
+def test_a_model_keeps_its_name_when_its_label_changes_with_the_data_set(server: Server, open_page: Open) -> None:
+    """The browser answers with the labels that it shows, also with those of the data set before."""
+    page = opened(server, open_page, "model=nli-minilm&data=reviews&method=gradient_x_input&examples=2")
+    models = page.get_by_test_id("stMultiSelect").first
+    expect(models).to_contain_text("nli-minilm · other task: inference")
+    page.get_by_role("button", name="Use nli instead").click()
+    expect(models).to_contain_text("nli-minilm · inference")
+    examples = page.get_by_role("spinbutton", name="Examples")
+    examples.fill("3")
+    examples.press("Enter")
+    expect(page).to_have_url(re.compile(r"model=nli-minilm&data=nli&.*examples=3"))
+    expect(models).to_contain_text("nli-minilm · inference")
+    expect(page.get_by_text("unknown name")).to_have_count(0)
+
+
 def test_a_telephone_scrolls_the_table_and_not_the_page(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, width=390, touch=True)
     board = page.get_by_role("region", name="Leaderboard of reviews-minilm")

@@ -28,6 +28,13 @@ def test_a_model_is_labeled_by_task_score_and_size_of_its_card() -> None:
     assert model_label("nli-minilm", fits=False) == "nli-minilm · other task: inference (pairs), 85.2%, 22.7M"
 
 
+def test_beside_a_data_set_that_it_was_measured_on_a_model_has_the_score_there() -> None:
+    value = catalog.card("reviews-minilm")["scores"]["reviews"]["value"]
+    assert model_label("reviews-minilm", data="reviews") == f"reviews-minilm · sentiment, {value:.1%}, 22.7M"
+    assert model_label("reviews-minilm", data="sst2") == model_label("reviews-minilm", data="test")
+    assert model_label("reviews-minilm", data="sst2") == model_label("reviews-minilm")
+
+
 @pytest.mark.parametrize("name", ["owner/name", "no such model", "a · b", "reviews-minilm · something", ""])
 def test_a_model_of_which_nothing_is_known_is_its_name_and_is_read_back(name: str) -> None:
     assert model_name(name) == name
@@ -36,8 +43,9 @@ def test_a_model_of_which_nothing_is_known_is_its_name_and_is_read_back(name: st
 
 
 @pytest.mark.parametrize("model", [*list_models("text"), *list_models("image")])
-def test_both_labels_of_a_model_are_read_back(model: str) -> None:
-    assert model_name(model_label(model)) == model_name(model_label(model, fits=False)) == model
+def test_all_labels_of_a_model_are_read_back(model: str) -> None:
+    data_sets = ("", "other", *catalog.card(model).get("scores", {}))
+    assert {model_name(model_label(model, fits, data)) for data in data_sets for fits in (True, False)} == {model}
 
 
 def test_a_data_set_is_labeled_by_task_and_number_of_examples() -> None:
