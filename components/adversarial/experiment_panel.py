@@ -99,11 +99,9 @@ def _results_area(
         show_note(f"No example is {WHICH[which].lower()}. Choose All.")
         return
     use_adversarial_styles()
-    answer.html(sentences_html(summarize_fooled(selected.scores, titles, which)))
+    answer.html(sentences_html(summarize_fooled(selected.scores, titles, which), list(result.problems(titles))))
     answer.caption(describe_experiment(result, len(sample.indices)))
     _charts(state, means)
-    if problems := list(result.problems):
-        st.html(sentences_html([], problems))
     for line in result.notes:
         show_note(line)
     _examples_area(state, sample, means, opened)

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -199,9 +200,8 @@ class AttackExperimentResult:
                 skips.append(AttackSkip(row.key, row.example, EXCLUDED[one.outcome]))
         return skips
 
-    @property
-    def problems(self) -> Iterator[str]:
-        """A line for each model, objective, method and problem: how many attacks are affected."""
+    def problems(self, titles: Mapping[str, str] = MappingProxyType({})) -> Iterator[str]:
+        """A line for each model, objective, method and problem: how many attacks are affected. `titles`: of methods."""
         totals = Counter((one.model, one.objective, one.attacked) for one in self.outcomes)
         for outcome, words in PROBLEMS.items():
             counts = Counter(
@@ -209,7 +209,8 @@ class AttackExperimentResult:
             )
             for (model, objective, attacked), count in counts.items():
                 total = totals[model, objective, attacked]
-                yield f"{attacked}, {objective}, {model}: {count} of {total} attacks {words}. Counted as not fooled."
+                method = titles.get(attacked, attacked)
+                yield f"{method}, {objective}, {model}: {count} of {total} attacks {words}. Counted as not fooled."
 
     def tidy_rows(self) -> Iterator[dict[str, str | int | float | None]]:
         """One row per observation, with the outcome of its attack."""
@@ -295,7 +296,7 @@ def to_json(result: AttackExperimentResult) -> dict[str, Any]:
              "confidence": one.confidence, "right": one.right, "length": one.length}
             for one in result.facts
         ],
-        "notes": [*result.problems, *result.notes],
+        "notes": [*result.problems(), *result.notes],
     }  # fmt: skip
 
 

@@ -152,7 +152,7 @@ def sections(result: AttackExperimentResult) -> Iterator[RenderableType]:
         yield _table(scores)
         yield from (Text(visible(line)) for line in _skipped(scores))
         yield ""
-    yield from (Text(visible(f"! {line}"), style="bold red") for line in result.problems)
+    yield from (Text(visible(f"! {line}"), style="bold red") for line in result.problems())
     yield from (Text(visible(line)) for line in result.notes)
     yield Text(LEGEND, style="dim")
 

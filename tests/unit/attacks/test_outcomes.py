@@ -176,7 +176,7 @@ def test_what_broke_or_failed_counts_in_no_mean_of_maps_and_as_not_fooled(
     assert scores["constrained", "gradient_l2", "class_kept"].value == 0
     assert {row.key.metric for row in broken.rows} > {*TRANSFERRED}, "the observations themselves are there"
     assert broken.complete
-    assert list(broken.problems) == [
+    assert list(broken.problems()) == [
         f"gradient_l2, unconstrained, {model}: 2 of 2 attacks {PROBLEMS[FAILED]}. Counted as not fooled.",
         f"gradient_l2, constrained, {model}: 2 of 2 attacks {PROBLEMS[CLASS_CHANGED]}. Counted as not fooled.",
     ]
@@ -192,7 +192,7 @@ def test_rows_and_json_say_what_each_attack_came_to(broken: AttackExperimentResu
     assert list(rows[0]) == list(COLUMNS)
     plain = to_json(broken)
     assert [one["outcome"] for one in plain["attacks"]] == [FAILED] * 2 + [CLASS_CHANGED] * 2
-    assert plain["notes"][:2] == list(broken.problems)
+    assert plain["notes"][:2] == list(broken.problems())
     assert any("epsilon 2 allows a change of up to" in note and "across examples" in note for note in plain["notes"])
     assert FORMATS["parquet"](broken)[:4] == b"PAR1"
     assert finished(broken.plan) == broken
