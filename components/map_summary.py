@@ -76,7 +76,7 @@ def describe_agreement(maps: Sequence[FeatureScores]) -> str:
     if len(values) == 1:
         return f"Rankings {level}: Spearman ρ {hundredths(median)}."
     ends = f"{hundredths(min(values))} to {hundredths(max(values))}"
-    return f"Rankings {level}: median Spearman ρ {hundredths(median)} over {len(values)} pairs ({ends})."
+    return f"Rankings {level}: median Spearman ρ {hundredths(median)} ({len(values)} pairs: {ends})."
 
 
 def _describe_top(maps: Sequence[FeatureScores], names: Sequence[str], unit: str) -> str:
@@ -87,11 +87,12 @@ def _describe_top(maps: Sequence[FeatureScores], names: Sequence[str], unit: str
         return f"No two methods put the same {unit} at the top of {n} {plural(unit)}."
     if max(counts) < 2:
         return f"No {unit} is among the top {k} of {n} {plural(unit)} for more than one of {len(maps)} methods."
+    leads = list(zip(counts, count_in_top(maps, 1), strict=True))  # more first places come first
     mean_rank = np.mean([average_ranks(scores) for scores in maps], axis=0)
-    best, *others = sorted((at for at in range(n) if counts[at] == max(counts)), key=lambda at: -mean_rank[at])
-    place = f"their top {k} of {n} {plural(unit)}" if k > 1 else f"the top of {n} {plural(unit)}"
-    verb = f"rank “<bdi>{escape(names[best])}</bdi>” in" if k > 1 else f"put “<bdi>{escape(names[best])}</bdi>” at"
+    best, *others = sorted((at for at in range(n) if leads[at] == max(leads)), key=lambda at: -mean_rank[at])
     also = join_names([f"“<bdi>{escape(names[at])}</bdi>”" for at in others[:TOP]]) if others else ""
     more = f" and {len(others) - TOP} more" if len(others) > TOP else ""
-    there = f"; as many {'rank' if k > 1 else 'put'} {also}{more} there" if others else ""
-    return f"{max(counts)} of {len(maps)} methods {verb} {place}{there}."
+    name = f"“<bdi>{escape(names[best])}</bdi>”{f' (also {also}{more})' if others else ''}"
+    if k == 1:
+        return f"{max(counts)} of {len(maps)} methods put {name} at the top of {n} {plural(unit)}."
+    return f"{max(counts)} of {len(maps)} methods rank {name} in the top {k} of {n} {plural(unit)}."

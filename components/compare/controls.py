@@ -38,7 +38,7 @@ from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.choices import CHOICES
 from components.inputs.datasets import OpenTexts, label_models
-from components.inputs.labels import sort_by_task
+from components.inputs.labels import fitting_model, sort_by_task
 from components.prediction import PREDICTED, PROBE
 from components.state import MODEL_HELP, renew_models
 from components.widgets.patch_map.picker import MOST_OPACITY
@@ -113,6 +113,22 @@ def column_controls(state: CompareState, methods: Methods, models: Sequence[str]
         with st.popover(ADD, icon=":material/add:", type="primary", disabled=full, help=FULL_HELP if full else None):
             _add_column(state, methods, models)
         _random_button(state, full)
+        _model_button(state, models, full)
+
+
+def _model_button(state: CompareState, models: Sequence[str], full: bool) -> None:
+    """While all columns are of one model: another one for the data set, one click away."""
+    if not state.columns or len({pair.model for pair in state.columns}) > 1:
+        return
+    first = state.columns[0]
+    misfits = label_models(models, state.kind, state.focus.data).misfits
+    others = [model for model in models if model != first.model and model not in misfits]
+    if other := fitting_model(others, state.focus.data):
+        added = ModelMethodPair(other, first.method)
+        st.button(
+            f"Add {escape_label(other)}", key=key(state.kind, "add_model"), disabled=full, on_click=_put_pairs,
+            args=(state, [*state.columns, added]), help="The method of the first column on another model.",
+        )  # fmt: skip
 
 
 def _random_button(state: CompareState, full: bool) -> None:

@@ -107,6 +107,13 @@ def test_columns_are_added_changed_moved_and_removed_and_stand_in_the_link(
     assert columns_of(again) == columns_of(page)
 
 
+def test_another_model_for_the_data_set_is_one_click_away() -> None:
+    page = opened(["gradient_x_input@reviews-minilm", "random@reviews-minilm"])
+    page = press(page, "Add bert\\-reviews")
+    assert columns_of(page)[-1] == "gradient_x_input@bert-reviews"
+    assert not any(button.label.startswith("Add bert") for button in page.button), "there are two models now"
+
+
 def test_a_reference_tells_the_agreement_of_the_others_and_the_moves(two: list[str]) -> None:
     page = press(opened(two), "Pin as the reference")
     assert link_of(page)["reference"] == "A"

@@ -26,11 +26,11 @@ def test_a_feature_counts_where_it_is_surely_in_the_top() -> None:
         ([scores(1, 2, 3), scores(1, 3, 2)], "Rankings agree in part: Spearman ρ 0.50."),
         (
             [scores(1, 2, 3), scores(3, 2, 1), scores(1, 2, 3)],
-            "Rankings disagree: median Spearman ρ −1.00 over 3 pairs (−1.00 to 1.00).",
+            "Rankings disagree: median Spearman ρ −1.00 (3 pairs: −1.00 to 1.00).",
         ),
         (
             [scores(1, 2, 3, 4), scores(2, 1, 4, 3), scores(4, 3, 2, 1)],  # ρ: 0.6, −1, −0.6
-            "Rankings disagree: median Spearman ρ −0.60 over 3 pairs (−1.00 to 0.60).",
+            "Rankings disagree: median Spearman ρ −0.60 (3 pairs: −1.00 to 0.60).",
         ),
         ([scores(1, 2, 3, 4), scores(2, 4, 1, 3)], "Rankings agree little: Spearman ρ 0.00."),
     ],
@@ -44,7 +44,7 @@ def test_the_sentence_names_the_feature_of_most_methods_and_of_those_the_highest
     html = summary_html(maps, ["a", "<b>", "c", "d", "e", "f"], "token")
     assert html.startswith(
         '<div class="xg"><p class="xg-summary">3 of 3 methods rank '
-        "“<bdi>&lt;b&gt;</bdi>” in their top 2 of 6 tokens. Rankings "
+        "“<bdi>&lt;b&gt;</bdi>” in the top 2 of 6 tokens. Rankings "
     )
     assert html.endswith("Not counted: 1 method with equal scores.</p></div>")
 
@@ -59,9 +59,12 @@ def test_the_sentence_names_the_baselines_that_are_shown_but_not_counted() -> No
 
 
 def test_features_of_as_many_methods_are_all_named() -> None:
-    """Both are in both top twos; the second is ranked higher on average."""
-    html = summary_html([scores(3, 4, 0, 1, 0, 0), scores(2, 4, 1, 0, 0, 0)], ["a", "b", "c", "d", "e", "f"], "word")
-    assert "2 of 2 methods rank “<bdi>b</bdi>” in their top 2 of 6 words; as many rank “<bdi>a</bdi>” there." in html
+    """Both are in both top twos and once first. If one is first twice, it is named alone."""
+    names = ["a", "b", "c", "d", "e", "f"]
+    html = summary_html([scores(3, 4, 0, 1, 0, 0), scores(4, 3, 1, 0, 0, 0)], names, "word")
+    assert "2 of 2 methods rank “<bdi>a</bdi>” (also “<bdi>b</bdi>”) in the top 2 of 6 words." in html
+    html = summary_html([scores(3, 4, 0, 1, 0, 0), scores(3, 4, 1, 0, 0, 0)], names, "word")
+    assert "2 of 2 methods rank “<bdi>b</bdi>” in the top 2 of 6 words." in html
 
 
 def test_a_short_text_has_a_top_of_one() -> None:
