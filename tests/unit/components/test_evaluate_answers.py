@@ -170,7 +170,12 @@ def test_the_method_with_the_largest_share_on_the_mark_beside_random_and_the_ide
         score = MetricScore("truth_mass", method, value, (value - 0.1, value + 0.1), 10, model="m")
         return GradedScore(strength, score, 0.98 * strength)
 
-    points = [graded(0.5, "lime", 0.9), graded(1, "lime", 0.4), graded(1, "gradient", 0.6), graded(1, "random", 0.1)]
+    points = [
+        graded(0.5, "lime", 0.9),
+        graded(1.0, "lime", 0.4),
+        graded(1.0, "gradient", 0.6),
+        graded(1.0, "random", 0.1),
+    ]
     assert plain(strength_answer(points, OVER_DATA, TITLES, None)) == (
         "With the mark in 100.0% of the examples: Gradient puts the largest share of its scores on the mark, 60.0% "
         "(95% interval 50.0% to 70.0%). Random: 10.0% (95% interval 0.0% to 20.0%). Everything on the mark: 98.0%."
