@@ -228,11 +228,8 @@ def renew_models(key: str, label_of: Callable[[str], str]) -> None:
     """
     held = st.session_state.get(key)
     names = [model_name(str(one)) for one in ([held] if isinstance(held, str) else held or [])]
-    new, labels, memory = (
-        names[0] if isinstance(held, str) else names,
-        [label_of(name) for name in names],
-        f"{key}.labels",
-    )
+    new = names[0] if isinstance(held, str) else names
+    labels, memory = list(map(label_of, names)), f"{key}.labels"
     if names and (new != held or st.session_state.get(memory, labels) != labels):
         st.session_state[key] = new
     st.session_state[memory] = labels

@@ -9,7 +9,7 @@ from typing import TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.controls import PERSIST, option_widget
+from components.controls import PERSIST, option_widget, set_control
 from components.errors import escape_label, show_error
 from components.experiment.state import ExperimentSession, ExperimentState, Methods
 from components.inputs.datasets import label_models
@@ -109,13 +109,9 @@ def _offer_fitting(model: str, reason: str, key: str, data_key: str) -> None:
         st.caption(escape_label(reason), width="content")
         if dataset := fitting_dataset(summarize_model(model)):
             st.button(
-                f"Use {escape_label(dataset)} instead", key=f"{key}.fitting", on_click=_put_dataset,
+                f"Use {escape_label(dataset)} instead", key=f"{key}.fitting", on_click=set_control,
                 args=(data_key, dataset),
             )  # fmt: skip
-
-
-def _put_dataset(key: str, dataset: str) -> None:
-    st.session_state[key] = dataset
 
 
 def data_control(kind: str, key: str) -> None:
