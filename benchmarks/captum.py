@@ -40,10 +40,9 @@ from benchmarks.workloads import picture_task, run_method, text_task
 from engine import runtime
 from engine.explainers.shapley import all_coalitions, exact
 from engine.home import project_root
-from engine.models.loading import load_model
-from engine.removal_operators import BASELINES
+from engine.input_kinds import BASELINES
+from engine.models.loading import load_image_model, load_model
 from engine.task import Task, TaskItem
-from engine.vision.loader import load_image_model
 
 TEXT_MODEL, PICTURE_MODEL = "reviews-minilm", "scenes-vit"
 FEATURES = 12

@@ -43,7 +43,7 @@ from benchmarks.served_pages import (
 )
 from benchmarks.watched_server import Run, runs, troubles, watched
 from components.images.state import START
-from components.inputs.link import write_text
+from components.links import write_text
 from components.navigation import IMAGES
 from tests.browser.conftest import ARGUMENTS, CHROMIUM
 from tests.browser.server import Server, running

@@ -17,13 +17,13 @@ from benchmarks.harness import TEXT
 from engine import runtime
 from engine.data.image_datasets import load_images
 from engine.explain import predict_encoded
+from engine.models.loading import load_image_model
 from engine.models.text_classifier import TextClassifier
 from engine.params import from_mapping
 from engine.registry import explainer
 from engine.request import Example, Picture
 from engine.task import Task, TaskItem
 from engine.vision.classifier import ImageClassifier
-from engine.vision.loader import load_image_model
 
 LONG_TEXT = " ".join([TEXT] * 10)
 SIDE, CLASSES = 224, 1000

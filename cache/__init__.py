@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from cache.codec import CorruptEntry, decode, encode
+from cache.codec import CorruptEntry, canonical, decode, encode, key_for
 from cache.database import is_damage
 from cache.flight import single_flight
-from cache.keys import canonical, key_for
 from cache.store import CheckReport, Stats, Store
 
 DEFAULT_BYTES = 4 * 1024**3

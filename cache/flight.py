@@ -74,7 +74,7 @@ def _lead(
     check: Callable[[], None] | None,
 ) -> tuple[Meta, Arrays, bool]:
     try:
-        with _locked(_lock_path(store.folder, key), check):
+        with _locked(store.folder / "flights" / hashlib.sha256(key.encode()).hexdigest(), check):
             entry = store.get(key)
             if entry is not None:
                 return *entry, True
@@ -135,10 +135,6 @@ def _try_lock(path: Path) -> int | None:
         raise
     os.close(handle)
     return None
-
-
-def _lock_path(folder: Path, key: str) -> Path:
-    return folder / "flights" / hashlib.sha256(key.encode()).hexdigest()
 
 
 def _forget_flights() -> None:

@@ -14,10 +14,8 @@ import streamlit as st
 from jaxtyping import Float
 
 from components.styles import use_sheet
-from components.widgets.patch_map import PatchMap, layers_html
-from components.widgets.patch_map.html import LAYERS, picture_style, place, use_picture_styles
-from components.widgets.token_map import TokenMap, token_map_html
-from components.widgets.token_map.html import direction
+from components.widgets.patch_map import LAYERS, PatchMap, layers_html, picture_style, place, use_picture_styles
+from components.widgets.token_map import TokenMap, direction, token_map_html
 from engine.request import Example, Input, Picture
 from engine.study.ballots import BallotMap
 from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE

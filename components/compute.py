@@ -39,7 +39,7 @@ Tick = Callable[[str], None]
 GRACE_SECONDS = 3.0
 """A computation that nobody waits for ends after this time. A page that is drawn again joins it sooner."""
 POLL_SECONDS = 0.2
-MODELS, CHARTS = ("engine.vision.loader", "peft"), ("pandas", "altair")
+MODELS, CHARTS = ("engine.models.loading", "peft"), ("pandas", "altair")
 """The libraries that run models, and those that draw charts and tables."""
 STOPPED = "stopped_requests"
 """Session key: the cache keys of requests that the person stopped."""

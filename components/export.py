@@ -16,16 +16,14 @@ import streamlit as st
 from PIL import Image
 
 from components.inputs.choices import Focus
-from components.inputs.link import LONGEST_IN_LINK
 from components.inputs.picture_choice import PictureFocus
-from components.links import non_default_params
+from components.links import LONGEST_IN_LINK, non_default_params
 from components.styles import ASSETS, ThemeChoice, stylesheet
 from components.widgets.base import component_key
 from engine.home import product_version
 from engine.registry import Explainer
 from engine.request import Example, Input
-from engine.result import Explanation, Provenance
-from engine.serialization import explanation_to_json
+from engine.result import Explanation, Provenance, explanation_to_json
 
 ExplainedMethods = tuple[tuple[Explainer, Explanation], ...]
 """Methods with their explanations, all of one model, one input and one class."""

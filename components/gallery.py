@@ -40,7 +40,8 @@ def link(card: GalleryCard) -> Query:
 
 def card_html(card: GalleryCard, made: Explanation | None) -> str:
     """Prediction, map and sentence. Without a current result (None) the text stands alone."""
-    parts = _bare(card) if made is None else _explained(card, made)
+    text = f'<p class="xg-text">{escape(card.example.text)}</p><p class="xg-small">Computed when you open it.</p>'
+    parts = text if made is None else _explained(card, made)
     return f'<div class="xg"><div class="xg-card">{parts}<p>{escape(card.see)}</p></div></div>'
 
 
@@ -64,10 +65,6 @@ def _draw(card: GalleryCard | None) -> None:
     icon = ":material/arrow_forward:"
     st.page_link(TEXT.file, label=f"**{card.title}**", icon=icon, icon_position="right", query_params=link(card))
     st.html(card_html(card, shipped_explanation(card.request(card.method))))
-
-
-def _bare(card: GalleryCard) -> str:
-    return f'<p class="xg-text">{escape(card.example.text)}</p><p class="xg-small">Computed when you open it.</p>'
 
 
 def _explained(card: GalleryCard, made: Explanation) -> str:

@@ -1,4 +1,4 @@
-"""Links of pages: records of options, methods with their parameters, pins and open sections.
+"""Links of pages: records of options, methods with their parameters, pins, open sections, and texts or their hashes.
 
 A record is a frozen dataclass whose fields are options (`engine.experiments.options`): one line declares the field for
 the link, too. `read_record` and `write_record` are all that reads and writes it.
@@ -9,6 +9,8 @@ the last value of each name (`last_values`).
 
 from __future__ import annotations
 
+import hashlib
+import json
 import re
 import typing
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,6 +22,8 @@ from engine.errors import ExegesisError, not_allowed, unknown
 from engine.experiments.options import Option, options_of
 from engine.params import as_plain, from_mapping, option
 from engine.registry import Explainer
+from engine.request import Example
+from engine.store import load_text, store_text
 
 Query = dict[str, list[str]]
 """The parameters of an address: by name, all values."""
@@ -35,6 +39,9 @@ MOST_SEED = 2**31 - 1
 MOST_PINS = 1024
 MOST_PLACE = 999_999
 PARAMETER = re.compile(r"(\w+)\.(\w+)")
+
+LONGEST_IN_LINK = 1500
+DIGEST_CHARACTERS = 8
 
 
 def read_record(
@@ -248,3 +255,29 @@ def _valid_params(method: Explainer, values: Mapping[str, str], said: list[str])
         except ExegesisError as error:
             said.append(f"{error} The default is used.")
     return valid
+
+
+def write_text(name: str, text: str) -> Query:
+    """A text in a link: itself, or the hash under which this machine stores it."""
+    if len(text) <= LONGEST_IN_LINK:
+        return {name: [text]}
+    return {f"{name}_sha": [store_text(text)]}
+
+
+def read_text(last: Mapping[str, str], name: str, notes: list[str]) -> str | None:
+    """The text of that name in a link; None where the link has none."""
+    sha = last.get(f"{name}_sha")
+    if sha is None:
+        return last.get(name)
+    text = load_text(sha)
+    if text is None:
+        notes.append(
+            f"{name}: the link refers to a long text by its hash, which this machine does not have. Paste it again."
+        )
+    return text or ""
+
+
+def text_digest(example: Example) -> str:
+    """A few hex digits that recognize an example of a file after rows were put before it."""
+    content = json.dumps([example.text, example.text_pair])
+    return hashlib.sha256(content.encode()).hexdigest()[:DIGEST_CHARACTERS]

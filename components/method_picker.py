@@ -162,9 +162,15 @@ def picker_body(methods: Methods, usual: Sequence[str], prefix: str, models: Seq
     """Draw the content of the dialog: sets of methods, filters, then a row a method."""
     use_sheet("picker")
     unavailable = unavailable_methods(methods.values(), models)
-    _presets({id: method for id, method in methods.items() if id not in unavailable}, usual, prefix)
+    with st.container(horizontal=True, gap="small"):
+        available = {id: method for id, method in methods.items() if id not in unavailable}
+        for name, ids in presets(available, usual).items():
+            label, key = f"{name} ({len(ids)})", f"{prefix}preset.{name}"
+            st.button(label, key=key, on_click=_choose, args=(prefix, ids), type="secondary")
     traits = {id: method_traits(method, current_parameters(method, prefix)) for id, method in methods.items()}
-    wanted = _filters(kinds_by_trait(traits.values()), prefix)
+    kinds = kinds_by_trait(traits.values())
+    with st.container(horizontal=True, gap="small"):
+        wanted = {trait: _filter(trait, kinds[trait], prefix) for trait in TRAITS}
     listed = [id for id in methods if matches(traits[id], wanted)]
     with st.container(horizontal=True, vertical_alignment="center", gap="small"):
         st.caption(f"{len(listed)} of {len(methods)} methods listed, {len(_chosen(prefix))} chosen.", width="stretch")
@@ -209,18 +215,6 @@ def _changes_with_reset(changes: str, methods: Sequence[Explainer], prefix: str,
 def _reset(methods: Sequence[Explainer], prefix: str) -> None:
     for method in methods:
         reset_parameters(method, prefix)
-
-
-def _presets(methods: Methods, usual: Sequence[str], prefix: str) -> None:
-    with st.container(horizontal=True, gap="small"):
-        for name, ids in presets(methods, usual).items():
-            label = f"{name} ({len(ids)})"
-            st.button(label, key=f"{prefix}preset.{name}", on_click=_choose, args=(prefix, ids), type="secondary")
-
-
-def _filters(kinds: Mapping[str, Sequence[str]], prefix: str) -> dict[str, str]:
-    with st.container(horizontal=True, gap="small"):
-        return {trait: _filter(trait, kinds[trait], prefix) for trait in TRAITS}
 
 
 def _filter(trait: str, kinds: Sequence[str], prefix: str) -> str:

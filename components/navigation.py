@@ -1,9 +1,11 @@
-"""The pages: their list and navigation, the heading."""
+"""The pages: their list and navigation, the heading, and its button that copies the link of the page."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Literal
 from urllib.parse import urlsplit
@@ -11,13 +13,15 @@ from urllib.parse import urlsplit
 import streamlit as st
 from streamlit.navigation.page import Page
 
-from components.widgets.copy_link import draw_copy_link
+from components.styles import ASSETS, asset_sheet
 from engine.access import STUDY_ONLY
 
 ROOT = Path(__file__).resolve().parent.parent
 VISIT = "frame_visit"
 """Session key: the number of the visit to a page, and the page."""
-ICON = ROOT / "components" / "assets" / "icon.svg"
+ICON = ASSETS / "icon.svg"
+COPY_LINK = "Copy link"
+COPY_ANSWERS = {"copied": "Copied", "failed": "Copy it from the address bar"}
 
 
 @dataclass(frozen=True)
@@ -186,8 +190,25 @@ def heading(entry: PageEntry) -> None:
     with st.container(key="page_heading"):
         st.title(entry.heading, anchor=False)
         if not entry.alone:
-            draw_copy_link()
+            _copy_button()(key="copy_link", data={"label": COPY_LINK, **COPY_ANSWERS}, width="content")
         st.caption(entry.question)
+
+
+@cache
+def _copy_button() -> Callable[..., object]:
+    """The button at the end of the title's line, which takes no room of its own.
+
+    The browser copies its own address, so the link is always that of the current state.
+    """
+    css = asset_sheet("copy_link").replace("}", "}\n")  # one line alone would be taken for the name of a file
+    built: Callable[..., object] = st.components.v2.component(
+        "exegesis_copy_link",
+        html='<button type="button" class="xc-copy"></button><span class="xc-copied" role="status"></span>',
+        css=css,
+        js=(ASSETS / "copy_link.js").read_text(encoding="utf-8"),
+        isolate_styles=False,
+    )
+    return built
 
 
 def visit_number() -> int:

@@ -2,8 +2,8 @@
 
 * `PageState`: what the states of all pages with maps have in common; `read_shared` and `write_shared` are its link.
 * `Selection`: the model, the data set and the example that all pages of a kind of input share.
-* `KindSwitch`: whether a page that serves both explains a text or a picture.
 * `PageSession`: a link fills the widgets, the widgets write the link, a page change keeps both.
+* `KindSessions`: a page that serves both explains a text or a picture, each in its own session.
 
 Streamlit can bind a widget to the address by itself (`bind="query-params"`). No widget here is bound, because with
 Streamlit 1.67 links would change and break:
@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from components.browse.listing import DEFAULT_LISTING, Listing
+from components.browse.examples import DEFAULT_LISTING, Listing
 from components.controls import (
     PERSIST,
     address_query,
@@ -40,7 +40,7 @@ from components.controls import (
     set_control,
 )
 from components.errors import escape_label
-from components.inputs.labels import dataset_label, model_label, model_name, sort_by_task
+from components.inputs.datasets import dataset_label, model_label, model_name, sort_by_task
 from components.links import (
     Params,
     Query,
@@ -220,6 +220,18 @@ class Selection:
         return list(dict.fromkeys([*known, str(chosen)])) if chosen else list(known)
 
 
+class Apart(Selection):
+    """A selection that is not shared with other pages, since many models and examples do not fit there."""
+
+    def carry(self, link: Mapping[str, list[str]]) -> None:
+        """Do nothing."""
+
+
+def apart(page: str) -> Apart:
+    """The selection of a page that shares none."""
+    return Apart(f"{page}_apart.", f"{page}_apart", ())
+
+
 def renew_models(key: str, label_of: Callable[[str], str]) -> None:
     """Send the chosen models of a control to the browser again if their labels are new.
 
@@ -233,58 +245,6 @@ def renew_models(key: str, label_of: Callable[[str], str]) -> None:
     if names and (new != held or st.session_state.get(memory, labels) != labels):
         st.session_state[key] = new
     st.session_state[memory] = labels
-
-
-@dataclass(frozen=True)
-class KindSwitch:
-    """The kind of input of a page that serves texts and pictures: from its link, its switch or the last selection.
-
-    `page`: the prefix of its session keys. `selections`: by kind.
-    """
-
-    page: str
-    selections: Mapping[str, Selection]
-
-    @property
-    def switched(self) -> str:
-        """The key of the switch."""
-        return f"{self.page}.kind"
-
-    @property
-    def last_kind_key(self) -> str:
-        """Session key: the kind that the page showed last."""
-        return f"{self.page}.seen_kind"
-
-    def chosen(self) -> str:
-        """The kind in a new link, else that of the switch, else that of the last selection."""
-        linked = st.query_params.get(PARAMETER)
-        if linked in KINDS and linked != st.session_state.get(self.last_kind_key):
-            st.session_state[self.switched] = linked
-        elif st.session_state.get(self.switched) not in KINDS:
-            st.session_state[self.switched] = st.session_state.get(self.last_kind_key) or self._last_kind()
-        kind = str(st.session_state[self.switched])
-        if st.session_state.get(self.last_kind_key) not in (kind, None):
-            st.query_params.clear()  # the address is still that of the other kind
-        st.session_state[self.last_kind_key] = kind
-        return kind
-
-    def switch(self) -> None:
-        """Draw the switch."""
-        st.segmented_control(
-            "Input",
-            list(KINDS),
-            key=self.switched,
-            required=True,
-            format_func=KIND_TITLES.__getitem__,
-            label_visibility="collapsed",
-        )
-
-    def unsaid(self, kind: str) -> bool:
-        """Whether the address lacks the kind: an address without one is that of a text."""
-        return kind != KINDS[0] and st.query_params.get(PARAMETER) != kind
-
-    def _last_kind(self) -> str:
-        return next((kind for kind, one in self.selections.items() if one.link == last_selection()), KINDS[0])
 
 
 @dataclass(frozen=True)
@@ -335,10 +295,15 @@ class PageSession:
             st.session_state[self._seen_key], st.session_state[self._before] = address, (visit_number(), [])
         return st.session_state[self._link], fresh
 
-    def tell(self, said: Sequence[str], fresh: bool) -> list[str]:
-        """Return the errors of the link, from when it was opened until the page shows something else."""
+    def tell(self, said: Sequence[str], fresh: bool, corrected: Callable[[], Query] | None = None) -> list[str]:
+        """Return the errors of the link, from when it was opened until the page shows something else.
+
+        `corrected`: returns the link to remember in place of one with errors, so that these are not passed on.
+        """
         if fresh:
             st.session_state[self._message_key] = list(said)
+            if said and corrected is not None:
+                st.session_state[self._link] = corrected()
         return list(st.session_state[self._message_key])
 
     def correct(self, link: Query, said: Sequence[str]) -> None:
@@ -469,6 +434,80 @@ class PageSession:
     @property
     def _message_key(self) -> str:
         return f"{self.page}_said"
+
+
+class KindSessions:
+    """The sessions of a page that serves texts and pictures: one for each, so that turning to the other loses nothing.
+
+    The kind of input comes from the link, the switch or the last selection. `page`: the prefix of the session keys.
+    `selections`: by kind; the page shares none if left out. `belonging`: see `PageSession`.
+    """
+
+    def __init__(
+        self, page: str, selections: Mapping[str, Selection] | None = None, belonging: Collection[str] = ()
+    ) -> None:
+        self.page = page
+        self.selections = selections or dict.fromkeys(KINDS, apart(page))
+        self._sessions = {kind: PageSession(f"{page}_{kind}", one, belonging) for kind, one in self.selections.items()}
+
+    def __getitem__(self, kind: str) -> PageSession:
+        return self._sessions[kind]
+
+    def key(self, kind: str, name: str) -> str:
+        """The widget key of a control."""
+        return self[kind].key(name)
+
+    def put(self, kind: str, name: str, value: object) -> None:
+        """Set a control before it is drawn."""
+        self[kind].put(name, value)
+
+    def remember(self, state: Any, loaded: Any, write: Callable[[Any], Query]) -> None:
+        """Remember the link of the state if it changed, and put it into the address unless it is there already."""
+        unsaid = state.kind != KINDS[0] and st.query_params.get(PARAMETER) != state.kind
+        changed = state != loaded or unsaid  # an address without the kind is that of a text
+        self[state.kind].save(write(state) if changed else {}, changed)
+
+    def show(self, kind: str, values: Mapping[str, object]) -> None:
+        """Turn to this kind with other values of the controls, in a callback."""
+        self[kind].replace(values)
+        st.session_state[self.switched] = kind
+
+    @property
+    def switched(self) -> str:
+        """The key of the switch."""
+        return f"{self.page}.kind"
+
+    @property
+    def last_kind_key(self) -> str:
+        """Session key: the kind that the page showed last."""
+        return f"{self.page}.seen_kind"
+
+    def chosen(self) -> str:
+        """The kind in a new link, else that of the switch, else that of the last selection."""
+        linked = st.query_params.get(PARAMETER)
+        if linked in KINDS and linked != st.session_state.get(self.last_kind_key):
+            st.session_state[self.switched] = linked
+        elif st.session_state.get(self.switched) not in KINDS:
+            st.session_state[self.switched] = st.session_state.get(self.last_kind_key) or self._last_kind()
+        kind = str(st.session_state[self.switched])
+        if st.session_state.get(self.last_kind_key) not in (kind, None):
+            st.query_params.clear()  # the address is still that of the other kind
+        st.session_state[self.last_kind_key] = kind
+        return kind
+
+    def switch(self) -> None:
+        """Draw the switch."""
+        st.segmented_control(
+            "Input",
+            list(KINDS),
+            key=self.switched,
+            required=True,
+            format_func=KIND_TITLES.__getitem__,
+            label_visibility="collapsed",
+        )
+
+    def _last_kind(self) -> str:
+        return next((kind for kind, one in self.selections.items() if one.link == last_selection()), KINDS[0])
 
 
 def control_values(prefix: str, record: Any, names: Iterable[str] | None = None) -> dict[str, object]:

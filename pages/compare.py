@@ -9,9 +9,15 @@ from components.compare.comparison import class_labels
 from components.compare.controls import column_controls, example_controls, view_controls
 from components.compare.export import export_panel
 from components.compare.maps_html import use_compare_styles
-from components.compare.results import about_panel, comparison_panel, label_words, matrix_panel, verdict_panel
-from components.compare.search import search_panel
-from components.compare.state import INPUT_KIND, link_words
+from components.compare.results import (
+    about_panel,
+    comparison_panel,
+    label_words,
+    matrix_panel,
+    search_panel,
+    verdict_panel,
+)
+from components.compare.state import SESSIONS, link_words
 from components.compute import warm_up
 from components.errors import show_error
 from components.navigation import COMPARE, heading
@@ -23,10 +29,10 @@ use_styles()
 use_compare_styles()
 heading(COMPARE)
 
-kind = INPUT_KIND.chosen()
+kind = SESSIONS.chosen()
 line = st.container(horizontal=True, gap="small", vertical_alignment="center", key="compare_line")
 with line:
-    INPUT_KIND.switch()
+    SESSIONS.switch()
 methods = all_explainers(kind)
 models = list_models(kind)
 loaded, source, errors = compare_state.load(kind, models)

@@ -33,7 +33,7 @@ from components.navigation import IMAGES, heading
 from components.prediction import heads_link
 from components.styles import use_styles
 from components.widgets.base import draw_pin_hint
-from components.widgets.patch_map.html import use_picture_styles
+from components.widgets.patch_map import use_picture_styles
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
 

@@ -9,13 +9,14 @@ from components.compute import warm_up
 from components.errors import show_error, show_note
 from components.inputs.text_choice import draw_focus_controls, draw_text_fields, fits_dataset, write_text_focus
 from components.method_picker import chosen_methods
+from components.method_row import describe_mismatch, rationale_rows
 from components.navigation import TEXT, heading
 from components.prediction import heads_link
 from components.styles import use_styles
-from components.text.edited import draw_edit
 from components.text.export import draw_export
 from components.text.results import (
     draw_ablation,
+    draw_edit,
     draw_gallery_note,
     draw_methods,
     draw_prediction,
@@ -32,7 +33,6 @@ from components.text.state import (
     save_state,
     widen_pins,
 )
-from components.widgets.token_map.rows import describe_mismatch, rationale_rows
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
 

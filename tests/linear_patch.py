@@ -13,11 +13,10 @@ import scipy.ndimage
 import torch
 from torch import Tensor, nn
 
+from engine.models.adapters import IMAGE_ADAPTERS
 from engine.request import Picture
-from engine.vision.adapters import ADAPTERS
 from engine.vision.classifier import ImageClassifier
-from engine.vision.picture import EncodedPicture
-from engine.vision.view import Preprocessing
+from engine.vision.picture import EncodedPicture, Preprocessing
 
 HEIGHT, WIDTH, PATCH, DEPTH = 12, 16, 4, 6
 GRID = (HEIGHT // PATCH, WIDTH // PATCH)
@@ -63,7 +62,7 @@ def linear_patches(labels: int = 1, seed: int = 0) -> ImageClassifier:
     names = tuple(f"LABEL_{i}" for i in range(labels))
     preprocessing = Preprocessing((HEIGHT, WIDTH), None, 2, 1 / 255, (0.4, 0.5, 0.6), (0.2, 0.25, 0.3))
     return ImageClassifier(
-        "linear patches", f"seed-{seed}", module, preprocessing, ADAPTERS[0], names, torch.float64,
+        "linear patches", f"seed-{seed}", module, preprocessing, IMAGE_ADAPTERS[0], names, torch.float64,
         torch.device("cpu"), regression=labels == 1,
     )  # fmt: skip
 

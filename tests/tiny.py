@@ -12,7 +12,7 @@ import torch
 import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 
-from engine.models.t5 import T5EncoderForSequenceClassification
+from engine.models.loading import T5EncoderForSequenceClassification
 
 CORPUS = [
     "the film is a quiet triumph and the acting never falters",

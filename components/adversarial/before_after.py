@@ -25,9 +25,8 @@ from components.adversarial.descriptions import (
 from components.numbers import plain, signed
 from components.prediction import prediction_html
 from components.styles import asset_sheet
-from components.widgets.patch_map import PatchMap, layers_html
+from components.widgets.patch_map import PatchMap, layers_html, picture_style, sentence, use_picture_styles
 from components.widgets.patch_map import legend_html as patch_legend
-from components.widgets.patch_map.html import picture_style, sentence, use_picture_styles
 from components.widgets.token_map import TokenMap, token_map_html
 from components.widgets.token_map import legend_html as token_legend
 from engine.attacks.result import AttackResult

@@ -6,9 +6,8 @@ Texts and pictures each have their own session, so switching between them loses 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -42,23 +41,19 @@ from components.adversarial.state import (
     write,
 )
 from components.controls import PERSIST, options_popover
-from components.experiment.controls import models_control
+from components.experiment.state import models_control
+from components.inputs import choices, text_choice
 from components.inputs import picture_choice as picture_focus_controls
-from components.inputs import text_choice
-from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
-from components.inputs.picture_choice import PictureFocus
-from components.inputs.text_choice import TextFocus
-from components.links import MOST_SEED, Query
-from components.state import KindSwitch, PageSession, control_values, sections_of
+from components.inputs.choices import SELECTIONS, Opened
+from components.inputs.datasets import OpenPictures, OpenTexts
+from components.links import MOST_SEED
+from components.state import KindSessions, control_values, sections_of
 from engine.attacks.attack import MIXED_SCALES
 from engine.attacks.plan import METHODS, MIXED, AttackParams
 from engine.registry import Explainer
 
-LOOKINGS = {"text": text_choice.LOOKING, "image": picture_focus_controls.LOOKING}
-SESSIONS = {kind: PageSession(f"adversarial_{kind}", looking, ()) for kind, looking in LOOKINGS.items()}
-INPUT_KIND = KindSwitch("adversarial", LOOKINGS)
-chosen_kind = INPUT_KIND.chosen
-Opened = OpenTexts | OpenPictures
+SESSIONS = KindSessions("adversarial", SELECTIONS)
+chosen_kind, key, put = SESSIONS.chosen, SESSIONS.key, SESSIONS.put
 FIELDS = ("method", "objective", "seed", "points", "start", "scale", "others")
 SET, MANY, OPEN = "set.", "many.", "open."
 MOST = {field.name: field.metadata.get("high") for field in dataclasses.fields(AttackParams)}
@@ -68,33 +63,19 @@ PATH_HELP = (
 MORE = {"steps": f"{HELP['steps']}. The thesis uses 500."}
 
 
-def key(kind: str, name: str) -> str:
-    """Widget key of a control."""
-    return SESSIONS[kind].key(name)
-
-
-def put(kind: str, name: str, value: object) -> None:
-    """Set a control before it is drawn."""
-    SESSIONS[kind].put(name, value)
-
-
 def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tuple[AdversarialState, Opened, list[str]]:
     """Give widgets without a value the value of the last link. Returns its state, the open data and errors."""
     session = SESSIONS[kind]
     link, fresh = session.follow()
-    opened, (state, errors) = _open_data(kind, link, models, methods)
-    if isinstance(state.focus, TextFocus) and isinstance(opened, OpenTexts):
-        text_choice.fill_controls(state.focus, opened)
-    elif isinstance(state.focus, PictureFocus) and isinstance(opened, OpenPictures):
-        picture_focus_controls.fill_controls(state.focus, opened)
+    opened = choices.CHOICES[kind].open(link)
+    read: Callable[..., tuple[AdversarialState, list[str]]] = read_text if kind == "text" else read_picture
+    state, errors = read(link, models, methods, opened)
+    choices.CHOICES[kind].fill(state.focus, opened)
     session.fill(control_values("", state, FIELDS))
     session.fill({f"{SET}{name}": value for name, value in widget_settings(kind, state.strength).items()})
     session.fill(control_values(MANY, state.many))
     session.fill({f"{OPEN}{name}": name in state.opened for name in sections_of(state)})
-    shown = session.tell(errors, fresh)
-    if fresh and errors:
-        session.correct(write(state), [])  # drop the invalid values
-    return state, opened, shown
+    return state, opened, session.tell(errors, fresh, lambda: write(state))
 
 
 def from_widgets(loaded: AdversarialState, opened: Opened) -> AdversarialState:
@@ -102,7 +83,7 @@ def from_widgets(loaded: AdversarialState, opened: Opened) -> AdversarialState:
     session = SESSIONS[loaded.kind]
     return dataclasses.replace(
         session.read_record("", loaded, FIELDS),
-        focus=_focus(opened),
+        focus=choices.CHOICES[loaded.kind].controls(opened),
         strength=settings_as_text(loaded.kind, session.values(SET, NAMES)),
         opened=session.opened_sections(loaded),
         many=session.read_record(MANY, loaded.many),
@@ -111,8 +92,7 @@ def from_widgets(loaded: AdversarialState, opened: Opened) -> AdversarialState:
 
 def save(state: AdversarialState, loaded: AdversarialState) -> None:
     """Store the state and write it into the address if it changed."""
-    changed = state != loaded or INPUT_KIND.unsaid(state.kind)
-    SESSIONS[state.kind].save(write(state) if changed else {}, changed)
+    SESSIONS.remember(state, loaded, write)
 
 
 def open_example(state: AdversarialState, opened: Opened, model: str, index: int, method: str, objective: str) -> None:
@@ -121,7 +101,7 @@ def open_example(state: AdversarialState, opened: Opened, model: str, index: int
         text_choice.show(opened, index)
     else:
         picture_focus_controls.show(opened, index)
-    LOOKINGS[state.kind].put("model", model)
+    SELECTIONS[state.kind].put("model", model)
     put(state.kind, "method", method)
     if objective not in state.objectives:
         put(state.kind, "objective", objective)
@@ -129,24 +109,10 @@ def open_example(state: AdversarialState, opened: Opened, model: str, index: int
     put(state.kind, f"{MANY}models", list(state.many.models or (state.focus.model,)))
 
 
-def _open_data(kind: str, link: Query, models: list[str], methods: Mapping[str, Explainer]) -> tuple[Opened, Any]:
-    if kind == "text":
-        data = open_texts(text_choice.requested_dataset(link))
-        return data, read_text(link, models, methods, data)
-    pictures = open_pictures(*picture_focus_controls.requested_dataset(link))
-    return pictures, read_picture(link, models, methods, pictures)
-
-
-def _focus(opened: Opened) -> TextFocus | PictureFocus:
-    if isinstance(opened, OpenTexts):
-        return text_choice.read_controls(opened)
-    return picture_focus_controls.read_controls(opened)
-
-
 def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explainer], opened: Opened) -> DeltaGenerator:
     """All controls of the attack on one example. Returns the place for errors."""
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        INPUT_KIND.switch()
+        SESSIONS.switch()
         st.selectbox(
             "Attacked method", [id for id in METHODS if id in methods], key=key(kind, "method"), width=200,
             help=METHOD_HELP, format_func=lambda id: methods[id].title if id in methods else id, persist_state=PERSIST,

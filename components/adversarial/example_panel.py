@@ -5,9 +5,11 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from html import escape
 
+import altair as alt
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -30,8 +32,7 @@ from components.adversarial.before_after import (
     sizes_html,
     use_adversarial_styles,
 )
-from components.adversarial.charts import CURVES, AttackCurve, curve_chart
-from components.adversarial.controls import Opened, key
+from components.adversarial.controls import key
 from components.adversarial.descriptions import (
     CAUTION,
     EMPTY,
@@ -45,34 +46,41 @@ from components.adversarial.descriptions import (
 )
 from components.adversarial.export import ExampleExport, example_export_area
 from components.adversarial.state import PATH, AdversarialState, parse_settings
+from components.charts.frame import ChartFrame, blank_chart, style_chart
 from components.compute import STOPPED as STOPPED_KEYS
 from components.compute import is_stopped, run_cached
 from components.errors import describe_error, show_error, show_note
+from components.inputs.choices import Opened
 from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus, true_class
-from components.numbers import count, percent, signed
-from components.palette import browser_theme
+from components.numbers import count, percent, plain, signed
+from components.palette import Theme, browser_theme
 from components.progress import ProgressLine, resume_button, run_with_progress
 from components.tables import draw_table
-from components.widgets.patch_map.html import picture_style
-from engine.attacks.attack import attack_key, attack_many
+from components.widgets.patch_map import picture_style
+from engine.attacks.attack import TransferResult, attack_key, attack_many, measure_transfer, transfer_key
 from engine.attacks.optimizer import StepValues
 from engine.attacks.plan import AttackRequest
 from engine.attacks.result import AttackResult, Trajectory
-from engine.attacks.transfer import TransferResult, measure_transfer, transfer_key
 from engine.data.labels import match_classes
 from engine.errors import Cancelled
 from engine.progress import CancelToken, cancellable
 from engine.registry import Explainer
 from engine.request import Example
 from engine.store import result_store
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 
 REQUESTED = "adversarial_asked"
 """Session key: cache keys of the attacks to run."""
 FAILURES = "adversarial_failed"
 """Session key: error messages of failed attacks by cache key."""
 DRAW_SECONDS = 1.0
+CURVES = {"objective": "Objective", "rank_change": "Rank change", "probability": "Probability"}
+SCORE = "Score"
+"""Title for regression, which has no probability."""
+SHARES = ("rank_change", "probability")
+CURVE_HEIGHT = 220
+DIFFERENT = "another class"
 
 
 class LiveAttack:
@@ -224,6 +232,63 @@ def _progress_callback(
             draw_curves([AttackCurve(str(request.attack["objective"]), live.trajectory())], curves)
 
     return tick
+
+
+@dataclass(frozen=True)
+class AttackCurve:
+    """The steps of one attack. `best`: the best step, None while it runs or if there is none."""
+
+    objective: str
+    trajectory: Trajectory
+    best: int | None = None
+
+
+def curve_data(attacks: Sequence[AttackCurve], curve: str) -> pd.DataFrame:
+    """One row per point: step, value, attack, class, whether it is the best step."""
+    return pd.DataFrame(
+        [
+            {
+                "step": int(step),
+                "value": float(value),
+                "name": OBJECTIVE_TITLES[one.objective],
+                "class": "unchanged" if kept else DIFFERENT,
+                "best": one.best == int(step),
+                "shown": plain(float(value)),
+            }
+            for one in attacks
+            for step, value, kept in zip(
+                one.trajectory.step, getattr(one.trajectory, curve), one.trajectory.class_kept, strict=True
+            )
+        ]
+    )
+
+
+def curve_chart(attacks: Sequence[AttackCurve], curve: str, theme: Theme, regression: bool = False) -> alt.LayerChart:
+    """One of `CURVES`, with a large point at the best step and small points at steps in another class."""
+    table = curve_data(attacks, curve)
+    if table.empty:
+        return blank_chart(ChartFrame({}, theme))
+    names = [OBJECTIVE_TITLES[one.objective] for one in attacks]
+    share = curve in SHARES and not (regression and curve == "probability")
+    legend = alt.Legend(orient="bottom", columns=1, symbolType="stroke", symbolSize=420) if len(names) > 1 else None
+    title = SCORE if regression and curve == "probability" else CURVES[curve]
+    base = alt.Chart(table).encode(
+        x=alt.X("step:Q", title="step", axis=alt.Axis(tickMinStep=1, tickCount=4, grid=False)),
+        y=alt.Y(
+            "value:Q", title=title, scale=alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=False),
+            axis=alt.Axis(tickCount=4, format="%" if share else ""),
+        ),
+        color=alt.Color("name:N", scale=alt.Scale(domain=names), title=None, legend=legend),
+        strokeDash=alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 3]][: len(names)]),
+                                  title=None, legend=legend),
+        tooltip=[alt.Tooltip("name:N", title="Attack"), alt.Tooltip("step:Q", title="Step"),
+                 alt.Tooltip("shown:N", title=title), alt.Tooltip("class:N", title="Class")],
+    )  # fmt: skip
+    layers = [base.mark_line(strokeWidth=2)]
+    for points, size in ((table[table["class"] == DIFFERENT], 26), (table[table["best"]], 110)):
+        if len(points):
+            layers.append(base.properties(data=points).mark_point(filled=True, opacity=1, size=size))
+    return style_chart(alt.LayerChart(layer=layers), CURVE_HEIGHT + 24 * (len(names) if legend else 0) + 40, theme)
 
 
 def draw_curves(attacks: Sequence[AttackCurve], place: DeltaGenerator, regression: bool = False) -> None:

@@ -1,17 +1,20 @@
-"""Attacks on many examples: the job, bars with intervals by method and objective, the examples behind a bar."""
+"""Attacks on many examples: the job, bars with intervals by method and objective, the examples behind a bar, files."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from functools import partial
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
+import altair as alt
+import pandas as pd
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.adversarial.before_after import sentences_html, use_adversarial_styles
-from components.adversarial.charts import axis_span, means_chart
-from components.adversarial.controls import MANY, Opened, key, open_example, put
+from components.adversarial.controls import MANY, key, open_example, put
 from components.adversarial.descriptions import (
+    CITED,
     MANY_EMPTY,
     MANY_FAILED,
     OBJECTIVE_TITLES,
@@ -25,21 +28,26 @@ from components.adversarial.descriptions import (
     summarize_fooled,
     summarize_means,
 )
-from components.adversarial.export import ExperimentMeans, experiment_export_area
+from components.adversarial.export import cite_experiment, experiment_command
 from components.adversarial.state import MEASURES, WHICH, AdversarialState
-from components.charts.files import chart_file_buttons
-from components.charts.frame import PICKED, AxisRange, ChartFrame
+from components.charts.files import CaptionedChart, ChartCaption, chart_file_buttons
+from components.charts.frame import PICKED, AxisRange, ChartFrame, blank_chart, linear_axis
+from components.charts.scores import GROUP, bar_chart, round_number
 from components.controls import PERSIST
 from components.errors import describe_error, escape_label, show_error, show_note
+from components.experiment.page import TYPES, summary_json
 from components.experiment.runs import PlanStatus, error_of, skip_reasons_html, status_of, work_area
+from components.export import REPEATS, citation_box, citation_html, file_button
+from components.inputs.choices import Opened
 from components.job_panel import FINDS
 from components.numbers import count, percent, plain
-from components.palette import browser_theme
+from components.palette import Theme, browser_theme
 from components.tables import draw_table
-from engine.attacks.experiment_result import METRICS, TRANSFERRED, AttackExperimentResult, AttackRow
+from engine.attacks.experiment_result import METRICS, TRANSFERRED, AttackExperimentResult, AttackRow, AttackScore
 from engine.attacks.plan import AttackPlan
 from engine.errors import ExegesisError
-from engine.evaluation.result import ExampleFacts
+from engine.evaluation.result import ExampleFacts, format_reasons
+from engine.experiments.run import FORMATS
 from engine.experiments.sample import Sample
 from engine.registry import Explainer
 from engine.request import Example
@@ -48,8 +56,143 @@ PAGE = "adversarial_many"
 """Prefix of the widget keys of the job."""
 START = "Attack all examples"
 LONGEST = 70
+ROWS_HELP = "One row per model, example, method, objective and measure: the output of `exegesis attack --out`."
+SCORES_HELP = "All means with intervals: the output of `exegesis attack --json`."
 BESIDE = 2
 """Number of charts side by side."""
+
+
+@dataclass(frozen=True)
+class ExperimentMeans(CaptionedChart):
+    """Means of the chosen measure for the maps that `ManyExamples.of` selects."""
+
+    state: AdversarialState
+    result: AttackExperimentResult
+    frame: ChartFrame
+
+    @property
+    def plan(self) -> AttackPlan:
+        return self.result.plan
+
+    @cached_property
+    def scores(self) -> list[AttackScore]:
+        own = (score for score in self.result.scores if score.key.metric == self.state.many.measure)
+        return [score for score in own if score.key.attacked == (self.attacked or score.key.method)]
+
+    @property
+    def attacked(self) -> str:
+        """Show all methods after attacks on this one; empty for each method after its own attacks."""
+        return self.state.many.of if self.state.many.of in self.plan.methods and self.plan.transfer else ""
+
+    @property
+    def methods_with_baselines(self) -> Sequence[str]:
+        """The measured methods."""
+        if not self.attacked:
+            return self.plan.methods
+        return (self.attacked, *self.plan.transfer_methods(self.attacked))
+
+    @property
+    def models(self) -> list[str]:
+        """The models with a mean."""
+        return [model for model in self.plan.models if self.model_scores(model)]
+
+    def model_scores(self, model: str) -> list[AttackScore]:
+        return [score for score in self.scores if score.key.model == model]
+
+    @property
+    def file(self) -> str:
+        return f"exegesis-attack-{self.state.many.measure.replace('_', '-')}"
+
+    @property
+    def table(self) -> pd.DataFrame:
+        return means_table(self.scores, self.frame.titles)
+
+    def key(self, kind: str) -> str:
+        """The key of a widget."""
+        return key(self.state.kind, f"many.keep.{kind}")
+
+    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
+        """All models in one chart, for files."""
+        frame = replace(self.frame, theme=theme) if theme else self.frame
+        return means_chart(
+            self.scores, frame, self.methods_with_baselines, self.plan.objectives, axis_span(self.scores), self.models
+        )
+
+    def caption(self) -> ChartCaption:
+        """Title, citation and command for the file."""
+        what = f"{METRICS[self.state.many.measure].title} under attack"
+        of = f" on {self.frame.title(self.attacked)}" if self.attacked else ""
+        title = f"{what}{of}, {', '.join(self.models)}, {self.plan.dataset}"
+        return ChartCaption(title, [cite_experiment(self.plan), f"{REPEATS}:"], [experiment_command(self.plan)])
+
+
+def means_chart(
+    scores: Sequence[AttackScore],
+    frame: ChartFrame,
+    company: Sequence[str],
+    objectives: Sequence[str],
+    span: AxisRange,
+    models: Sequence[str] = (),
+) -> alt.LayerChart:
+    """Bars of one metric: a group per objective, a bar per method. `models`: if several, a group for each."""
+    scored = [score for score in scores if score.value is not None]
+    if not scored:
+        return blank_chart(frame)
+    several = len(models) > 1
+    ordered = sorted(
+        scored,
+        key=lambda score: (models.index(score.key.model) if several else 0, objectives.index(score.key.objective)),
+    )
+    table = pd.DataFrame([_bar_record(score, frame, several) for score in ordered])
+    metric = METRICS[scored[0].key.metric]
+    unit = "" if metric.unit in metric.title.lower() else f" ({metric.unit})"
+    return bar_chart(table, company, frame, linear_axis([f"{metric.title}{unit}"], span), {"group": "Objective"})
+
+
+def axis_span(scores: Iterable[AttackScore]) -> AxisRange:
+    """The axis range of charts that are compared; bars start at 0."""
+    ends = [end for one in scores if one.value is not None for end in (one.value, *(one.interval or ()))]
+    low, high = min([0.0, *ends]), max([0.0, *ends])
+    room = 0.04 * (high - low) or 0.5
+    return low - (room if low < 0 else 0.0), high + (room if high > 0 or low == 0 else 0.0)
+
+
+def means_table(scores: Sequence[AttackScore], titles: Mapping[str, str]) -> pd.DataFrame:
+    """One row per mean, including those without a value."""
+    return pd.DataFrame([_table_row(score, titles) for score in scores])
+
+
+def _bar_record(score: AttackScore, frame: ChartFrame, named: bool) -> dict[str, object]:
+    """A record of a chart; `slice` is the objective for a click. `named`: include the model in its group."""
+    low, high = score.interval or (None, None)
+    key = score.key
+    return {
+        "model": key.model, "method": key.method, "metric": key.metric, "percent": 0, "slice": key.objective,
+        GROUP: f"{key.model}, {OBJECTIVE_TITLES[key.objective].lower()}" if named else OBJECTIVE_TITLES[key.objective],
+        "name": frame.title(key.method), "value": score.value,
+        "low": low, "high": high, "shown": plain(score.value or 0.0), "interval": _interval(score),
+        "examples": f"{score.n:,}", "skipped": format_reasons(score.skipped) or "none",
+    }  # fmt: skip
+
+
+def _interval(score: AttackScore) -> str:
+    return score.doubt or " to ".join(map(plain, score.interval or ()))
+
+
+def _table_row(score: AttackScore, titles: Mapping[str, str]) -> dict[str, object]:
+    low, high = (None if score.doubt else score.interval) or (None, None)
+    key = score.key
+    return {
+        "Method": titles.get(key.method, key.method),
+        "Objective": OBJECTIVE_TITLES[key.objective],
+        "Model": key.model,
+        "Measure": METRICS[key.metric].title,
+        "Mean": round_number(score.value),
+        "95% from": round_number(low),
+        "95% to": round_number(high),
+        "Examples": score.n,
+        "Without a value": sum(score.skipped.values()),
+    }
 
 
 def experiment_area(
@@ -245,3 +388,23 @@ def _example_text(sample: Sample, index: int) -> str:
     example = candidate.input
     words = " ".join(example.text.split()) if isinstance(example, Example) else candidate.label or ""
     return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+
+
+def experiment_export_area(state: AdversarialState, result: AttackExperimentResult) -> None:
+    """Draw download buttons of rows and means, and the citation."""
+    with st.container(horizontal=True, gap="small"):
+        for ending, write in FORMATS.items():
+            name = f"exegesis-attack.{ending}"
+            file_button(
+                f"Rows, {ending.upper()}", name, TYPES[ending], partial(write, result), ROWS_HELP,
+                key(state.kind, f"many.rows.{ending}"),
+            )  # fmt: skip
+        file_button(
+            "Means, JSON", "exegesis-attack-means.json", TYPES["json"], partial(summary_json, result), SCORES_HELP,
+            key(state.kind, "many.means"),
+        )  # fmt: skip
+    citation_box(
+        citation_html(cite_experiment(result.plan), [CITED]),
+        [(f"{REPEATS}:", experiment_command(result.plan))],
+        key(state.kind, "many.cite"),
+    )

@@ -1,4 +1,4 @@
-"""Files of attacks on one example and on many, their citation, and the command that reproduces them."""
+"""Files of attacks on one example; and of attacks on one or many the citation and the command that reproduces them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,9 @@ import json
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property, partial
+from functools import partial
 from html import escape
 
-import altair as alt
 import numpy as np
 import pandas as pd
 import streamlit as st
@@ -28,11 +27,9 @@ from components.adversarial.before_after import (
     size_maps,
     sizes_html,
 )
-from components.adversarial.charts import axis_span, means_chart, means_table
 from components.adversarial.controls import key
 from components.adversarial.descriptions import (
     CAUTION,
-    CITED,
     NO_COMMAND,
     attack_references,
     cite_attack,
@@ -41,21 +38,14 @@ from components.adversarial.descriptions import (
     titled_headline,
 )
 from components.adversarial.state import PATH, AdversarialState
-from components.charts.files import CaptionedChart, ChartCaption
-from components.charts.frame import ChartFrame
-from components.experiment.page import TYPES, summary_json
 from components.export import REPEATS, citation_box, citation_html, file_button, png_button, standalone_page
 from components.inputs.picture_choice import PictureFocus
-from components.palette import Theme
-from components.widgets.patch_map import PatchMap
-from components.widgets.patch_map.html import PatchCard, picture_sheet
+from components.widgets.patch_map import PatchCard, PatchMap, picture_sheet
 from components.widgets.patch_map.png import Sheet, sheet_png
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.svg import maps_svg
-from engine.attacks.experiment_result import METRICS, AttackExperimentResult, AttackScore
 from engine.attacks.plan import EXAMPLES, AttackParams, AttackPlan
 from engine.attacks.result import AttackResult, pack
-from engine.experiments.run import FORMATS
 from engine.home import product_version
 from engine.registry import Explainer
 
@@ -65,8 +55,6 @@ CSV_HELP = "One row per token or patch and attack: scores and ranks before and a
 JSON_HELP = "Everything except the change itself: predictions, scores, curves, parameters, notes."
 NPY_HELP = "The change as a NumPy array: tokens or patches by numbers."
 PNG_HELP = "The picture after the attack as the model sees it, rounded to 8 bits per color."
-ROWS_HELP = "One row per model, example, method, objective and measure: the output of `exegesis attack --out`."
-SCORES_HELP = "All means with intervals: the output of `exegesis attack --json`."
 
 
 @dataclass(frozen=True, eq=False)
@@ -247,90 +235,6 @@ def _result_json(result: AttackResult) -> dict[str, object]:
         "title": result_title(result), **numbers, **meta,
         **{name: values.tolist() for name, values in arrays.items() if name not in large},
     }  # fmt: skip
-
-
-@dataclass(frozen=True)
-class ExperimentMeans(CaptionedChart):
-    """Means of the chosen measure for the maps that `ManyExamples.of` selects."""
-
-    state: AdversarialState
-    result: AttackExperimentResult
-    frame: ChartFrame
-
-    @property
-    def plan(self) -> AttackPlan:
-        return self.result.plan
-
-    @cached_property
-    def scores(self) -> list[AttackScore]:
-        own = (score for score in self.result.scores if score.key.metric == self.state.many.measure)
-        return [score for score in own if score.key.attacked == (self.attacked or score.key.method)]
-
-    @property
-    def attacked(self) -> str:
-        """Show all methods after attacks on this one; empty for each method after its own attacks."""
-        return self.state.many.of if self.state.many.of in self.plan.methods and self.plan.transfer else ""
-
-    @property
-    def methods_with_baselines(self) -> Sequence[str]:
-        """The measured methods."""
-        if not self.attacked:
-            return self.plan.methods
-        return (self.attacked, *self.plan.transfer_methods(self.attacked))
-
-    @property
-    def models(self) -> list[str]:
-        """The models with a mean."""
-        return [model for model in self.plan.models if self.model_scores(model)]
-
-    def model_scores(self, model: str) -> list[AttackScore]:
-        return [score for score in self.scores if score.key.model == model]
-
-    @property
-    def file(self) -> str:
-        return f"exegesis-attack-{self.state.many.measure.replace('_', '-')}"
-
-    @property
-    def table(self) -> pd.DataFrame:
-        return means_table(self.scores, self.frame.titles)
-
-    def key(self, kind: str) -> str:
-        """The key of a widget."""
-        return key(self.state.kind, f"many.keep.{kind}")
-
-    def chart(self, theme: Theme | None = None) -> alt.LayerChart:
-        """All models in one chart, for files."""
-        frame = replace(self.frame, theme=theme) if theme else self.frame
-        return means_chart(
-            self.scores, frame, self.methods_with_baselines, self.plan.objectives, axis_span(self.scores), self.models
-        )
-
-    def caption(self) -> ChartCaption:
-        """Title, citation and command for the file."""
-        what = f"{METRICS[self.state.many.measure].title} under attack"
-        of = f" on {self.frame.title(self.attacked)}" if self.attacked else ""
-        title = f"{what}{of}, {', '.join(self.models)}, {self.plan.dataset}"
-        return ChartCaption(title, [cite_experiment(self.plan), f"{REPEATS}:"], [experiment_command(self.plan)])
-
-
-def experiment_export_area(state: AdversarialState, result: AttackExperimentResult) -> None:
-    """Draw download buttons of rows and means, and the citation."""
-    with st.container(horizontal=True, gap="small"):
-        for ending, write in FORMATS.items():
-            name = f"exegesis-attack.{ending}"
-            file_button(
-                f"Rows, {ending.upper()}", name, TYPES[ending], partial(write, result), ROWS_HELP,
-                key(state.kind, f"many.rows.{ending}"),
-            )  # fmt: skip
-        file_button(
-            "Means, JSON", "exegesis-attack-means.json", TYPES["json"], partial(summary_json, result), SCORES_HELP,
-            key(state.kind, "many.means"),
-        )  # fmt: skip
-    citation_box(
-        citation_html(cite_experiment(result.plan), [CITED]),
-        [(f"{REPEATS}:", experiment_command(result.plan))],
-        key(state.kind, "many.cite"),
-    )
 
 
 def experiment_command(plan: AttackPlan, index: int | None = None) -> str:

@@ -8,9 +8,10 @@ from dataclasses import dataclass, field, fields, replace
 
 from components.adversarial.descriptions import BOTH
 from components.experiment.state import read_models
+from components.inputs import choices
 from components.inputs.datasets import OpenPictures, OpenTexts
-from components.inputs.picture_choice import PictureFocus, read_picture_focus, write_picture_focus
-from components.inputs.text_choice import TextFocus, read_text_focus, write_text_focus
+from components.inputs.picture_choice import PictureFocus, read_picture_focus
+from components.inputs.text_choice import TextFocus, read_text_focus
 from components.links import (
     Query,
     last_values,
@@ -55,7 +56,7 @@ PATH = "integrated_gradients"
 MANY_METHODS = ("gradient_l2",)
 MANY_OTHERS = ("gradient_x_input", "attention_rollout")
 EXAMPLES, MOST_EXAMPLES = 50, 1000
-"""The default number of examples, whose results are shipped (`engine.shipped.experiments`), and the largest."""
+"""The default number of examples, whose results are shipped (`engine.shipped.make`), and the largest."""
 SCALES = {"own": "Own", "one": "Shared"}
 """Color scales of the maps before and after."""
 MEASURES = ("rank_change", "top_k_sum_change_normalised", "top_k_sum_change", "probability_change",
@@ -217,7 +218,7 @@ def read_picture(
 
 def write(state: AdversarialState) -> Query:
     """The link that reopens the state: the kind and all non-default values."""
-    focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
+    focus = choices.CHOICES[state.kind].to_link(state.focus)
     many = state.many
     unusual = write_record(state, names=["method", "objective", "seed", "points", "start", "scale", "opened"])
     unusual |= write_record(many, names=["examples", "measure", "which", "of"])

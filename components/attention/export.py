@@ -45,7 +45,7 @@ from components.svg import (
     svg_document,
     text_element,
 )
-from components.widgets.attention_board.options import (
+from components.widgets.attention_board import (
     Head,
     HeadScoreMap,
     describe_view,
@@ -57,15 +57,22 @@ from components.widgets.attention_board.options import (
 )
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.png import overlay_png
+from engine.format import to_csv
 from engine.heads.matrices import MatrixSelection
-from engine.heads.readings import HeadReading
+from engine.heads.readings import (
+    CAUTION,
+    DEFAULT_SCORES,
+    HeadReading,
+    HeadTable,
+    HeadTableQuery,
+    head_table,
+    head_table_to_json,
+)
 from engine.heads.scores import AGREEMENT, OFF
-from engine.heads.table import CAUTION, DEFAULT_SCORES, HeadTable, HeadTableQuery, head_table, head_table_to_json
 from engine.registry import explainer
 from engine.request import Picture
 from engine.result import Explanation
-from engine.table_io import to_csv
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 
 AXES = "layer head query key"
 ABOUT = "Probabilities in half precision, layers and heads from 0; NaN where a query may not attend."

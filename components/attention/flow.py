@@ -29,10 +29,9 @@ from components.widgets.flow_graph import (
     flow_svg,
     format_share,
 )
-from components.widgets.patch_map import PatchMap, layers_html
+from components.widgets.patch_map import PatchMap, layers_html, use_picture_styles
 from components.widgets.patch_map import legend_html as patch_legend
-from components.widgets.patch_map.html import sentence as patch_sentence
-from components.widgets.patch_map.html import use_picture_styles
+from components.widgets.patch_map import sentence as patch_sentence
 from components.widgets.token_map import TokenMap, legend_html, token_map_html
 from engine.heads.flow import FLOW_KINDS, attention_flow, flow_of_mean, gradient_flow, mean_over_heads
 from engine.heads.readings import HeadReading, reading_key

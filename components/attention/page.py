@@ -44,23 +44,23 @@ from components.export import (
 )
 from components.inputs.choices import CHOICES
 from components.prediction import PROBE, prediction_area
-from components.widgets.attention_board.board import attention_board
-from components.widgets.attention_board.options import (
+from components.widgets.attention_board import (
     DETAILS,
     ORDERS,
     SCORE_NAMES,
     VIEWS,
     HeadScoreMap,
+    attention_board,
     head_name,
 )
-from components.widgets.patch_map.html import picture_style, use_picture_styles
+from components.widgets.patch_map import picture_style, use_picture_styles
 from engine.errors import ExegesisError
 from engine.heads.matrices import BETWEEN, SCALES
 from engine.heads.readings import HeadReading
 from engine.heads.scores import AGREES, SCORES
 from engine.input_kinds import INPUT_KINDS
 from engine.request import Example, Picture, Request
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 
 MAX_CLASSES = 5
 SCORE_TITLES = {score.id: score.title for score in (*SCORES.values(), AGREES)}

@@ -19,7 +19,7 @@ from components.inputs.choices import CHOICES
 from components.numbers import count, plain, plural, signed
 from components.prediction import PROBE
 from components.progress import run_with_progress
-from components.widgets.attention_board.options import (
+from components.widgets.attention_board import (
     AGAINST,
     BoardOptions,
     Head,

@@ -21,8 +21,8 @@ from components.links import (
     write_record,
 )
 from components.prediction import target_index
-from components.state import KindSwitch, PageSession, control_values, sections_of
-from components.widgets.attention_board.options import (
+from components.state import KindSessions, control_values, sections_of
+from components.widgets.attention_board import (
     MAX_NUMBER,
     USUAL,
     BoardOptions,
@@ -35,10 +35,9 @@ from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.heads.flow import FLOW_KINDS, RESIDUAL
 from engine.heads.matrices import BETWEEN, select_positions
 from engine.heads.readings import HeadReading
-from engine.heads.scales import PLAIN, HeadScales
 from engine.params import Plain, option
 from engine.registry import Explainer
-from engine.request import Input, Request
+from engine.request import PLAIN, HeadScales, Input, Request
 from engine.result import Prediction
 
 METHOD = "gradient_x_input"
@@ -49,12 +48,8 @@ MODEL_FIELDS = ("head", "alone", "layers", "heads", "switched", "start_layer", "
 SCALED_HEAD_PATTERN = re.compile(r"(\d{1,4})\.(\d{1,4})x(\d(?:\.\d{1,3})?)")
 BOARD_KEYS, FLOW_KEYS = "look.", "flow."
 """Prefixes of the names of controls."""
-SESSIONS = {
-    kind: PageSession(f"attention_{kind}", selection, (*INPUT_FIELDS, *MODEL_FIELDS))
-    for kind, selection in SELECTIONS.items()
-}
-INPUT_KIND = KindSwitch("attention", SELECTIONS)
-KIND, chosen_kind, kind_switch = INPUT_KIND.switched, INPUT_KIND.chosen, INPUT_KIND.switch
+SESSIONS = KindSessions("attention", SELECTIONS, (*INPUT_FIELDS, *MODEL_FIELDS))
+KIND, chosen_kind, kind_switch, key = SESSIONS.switched, SESSIONS.chosen, SESSIONS.switch, SESSIONS.key
 
 
 def read_switched(given: Sequence[str], problems: list[str]) -> HeadScales:
@@ -158,11 +153,6 @@ def discard_stale(before: AttentionState, now: AttentionState) -> AttentionState
     return replace(now, board=board)
 
 
-def key(kind: str, name: str) -> str:
-    """The widget key of a control."""
-    return SESSIONS[kind].key(name)
-
-
 def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tuple[AttentionState, Opened, list[str]]:
     """Fill the widgets that have no value yet. Returns the state of the last link and its problems."""
     session, choice = SESSIONS[kind], CHOICES[kind]
@@ -176,10 +166,7 @@ def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tupl
             session.put(name, value)
     else:
         session.fill(_control_values(state))
-    sentences = session.tell(problems, fresh)
-    if fresh and problems:
-        session.correct(write(state), [])  # unknown values of a link are not passed on
-    return state, opened, sentences
+    return state, opened, session.tell(problems, fresh, lambda: write(state))
 
 
 def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:
@@ -199,8 +186,7 @@ def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:
 
 def save(state: AttentionState, loaded: AttentionState) -> None:
     """Remember the state and put it into the address, unless the address has it already."""
-    changed = state != loaded or INPUT_KIND.unsaid(state.kind)
-    SESSIONS[state.kind].save(write(state) if changed else {}, changed)
+    SESSIONS.remember(state, loaded, write)
 
 
 def correct(state: AttentionState, problems: Sequence[str]) -> NoReturn:

@@ -13,18 +13,19 @@ from html import escape
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.ablation import use_question_styles
 from components.attention.state import AttentionState, key, lock, switch
 from components.compute import explain
 from components.controls import PERSIST
 from components.numbers import count, signed
 from components.prediction import PROBE
 from components.progress import run_with_progress
-from components.widgets.attention_board.options import Head, HeadScoreMap, head_name, selected_head
+from components.styles import use_sheet
+from components.widgets.attention_board import Head, HeadScoreMap, head_name, selected_head
 from components.widgets.base import Pins
-from components.widgets.patch_map.html import (
+from components.widgets.patch_map import (
     CARDS_KEY,
     MOST_CLASSES,
+    draw_patch_picker,
     extent,
     patch_card,
     patch_card_html,
@@ -32,17 +33,15 @@ from components.widgets.patch_map.html import (
     picture_style,
     use_picture_styles,
 )
-from components.widgets.patch_map.picker import draw_patch_picker
 from components.widgets.token_map.edited import edited_map, edited_map_html, predictions_html
 from components.widgets.view_options import ViewOptions
 from engine.explain import key_of
 from engine.heads.readings import HeadReading
-from engine.heads.scales import LARGEST, OFF, PLAIN, HeadScales
 from engine.metrics.ranking import spearman
 from engine.registry import Explainer, all_explainers
-from engine.request import Example, Picture
+from engine.request import LARGEST_SCALE, PLAIN, SWITCHED_OFF, Example, HeadScales, Picture
 from engine.result import Explanation
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 
 STEP = 0.1
 UNCHANGED = 1.0
@@ -76,7 +75,7 @@ def layer_heads(layer: int, count: int) -> tuple[Head, ...]:
 
 def is_off(scales: HeadScales, heads: Iterable[Head]) -> bool:
     """Whether all these heads are switched off."""
-    return all(head_scale(scales, head) == OFF for head in heads)
+    return all(head_scale(scales, head) == SWITCHED_OFF for head in heads)
 
 
 def list_changes(scales: HeadScales, count: int) -> list[HeadChange]:
@@ -95,7 +94,7 @@ def list_changes(scales: HeadScales, count: int) -> list[HeadChange]:
 
 def describe_change(change: HeadChange) -> str:
     """3.7 off, layer 2 × 0.5."""
-    return f"{change.name} off" if change.scale == OFF else f"{change.name} × {change.scale:g}"
+    return f"{change.name} off" if change.scale == SWITCHED_OFF else f"{change.name} × {change.scale:g}"
 
 
 def _scales_by_head(scales: HeadScales) -> dict[Head, float]:
@@ -135,7 +134,7 @@ def _head_controls(state: AttentionState, head: Head, count: int) -> None:
     st.session_state[name] = head_scale(state.switched, head)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="small", key=key(state.kind, "switching")):
         st.slider(
-            f"Scale of head {head_name(head)}", OFF, LARGEST, key=name, step=STEP, width=320,
+            f"Scale of head {head_name(head)}", SWITCHED_OFF, LARGEST_SCALE, key=name, step=STEP, width=320,
             on_change=_apply_slider, args=(state, head, name),
             help="0 switches the head off, 1 leaves it unchanged, 2 doubles its output. Click a head above to choose "
             "another.",
@@ -147,7 +146,7 @@ def _head_controls(state: AttentionState, head: Head, count: int) -> None:
 
 def _switch_button(state: AttentionState, selected: Head, heads: tuple[Head, ...], title: str, name: str) -> None:
     off = is_off(state.switched, heads)
-    scales = set_scale(state.switched, heads, UNCHANGED if off else OFF)
+    scales = set_scale(state.switched, heads, UNCHANGED if off else SWITCHED_OFF)
     st.button(
         f"Switch {'on' if off else 'off'} {title}", key=key(state.kind, f"switch.{name}"),
         on_click=_apply_scales, args=(state, selected, scales),
@@ -180,7 +179,7 @@ def _change_list(state: AttentionState, count: int) -> None:
 
 def _comparison(state: AttentionState) -> None:
     """Both predictions, and one method's map of both, of the class that is explained without the changes."""
-    use_question_styles()
+    use_sheet("questions")
     probes = _explain_both(state, PROBE, "the prediction", st.empty())
     if probes is None:
         return

@@ -14,9 +14,14 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.browse.examples import (
     CONFIDENT,
+    DEFAULT_LISTING,
+    LONGEST_SEARCH,
     MOST_SHOWN,
     UNSURE,
+    ExampleResults,
     ExampleTable,
+    Listing,
+    RelatedJobs,
     describe_examples,
     describe_left_out,
     describe_place,
@@ -24,11 +29,6 @@ from components.browse.examples import (
     explain_missing,
     list_examples,
     neighbors,
-)
-from components.browse.listing import DEFAULT_LISTING, LONGEST_SEARCH, Listing
-from components.browse.results import (
-    ExampleResults,
-    RelatedJobs,
     picture_results,
     picture_spec,
     predict_spec,
@@ -282,7 +282,9 @@ def draw_picture_list(opened: OpenPictures, key: Key) -> None:
 def _draw_pictures(opened: OpenPictures, focus: PictureFocus, results: ExampleResults, key: Key) -> None:
     table, current = results.rows, None if focus.own else focus.index
     st.html(f'<div class="xg"><p class="xg-small">{escape(describe_examples(table))}</p></div>')
-    draw_jobs(results, _picture_jobs(focus.model, opened, table))
+    total = len(table.rows)
+    predict_all = Offer(f"Predict all {count(total, 'picture')}", "predict", picture_spec(focus.model, opened))
+    draw_jobs(results, [] if table.predicted == total else [predict_all])
     picture_choice.offer_better_model(list_models("image"), opened, "browse")
     barred = TEXTS_ONLY if table.label_names else TEXTS_ONLY | LABELS_ONLY
     listing = draw_listing_controls(st.columns(3, gap="small"), barred, table.label_names, key)
@@ -293,16 +295,11 @@ def _draw_pictures(opened: OpenPictures, focus: PictureFocus, results: ExampleRe
         show_note(missing)
     if listed:
         places = _draw_page_choice(listed, listing, current, key)
-        draw_picture_grid([table.rows[place] for place in places], _urls(opened, places), current, key("grid"), show)
+        data = opened.data
+        urls = _cached_urls(data.id, data.revision, data.split, len(data), tuple(places), data)
+        draw_picture_grid([table.rows[place] for place in places], urls, current, key("grid"), show)
     elif not missing:
         st.info("No picture matches. Change the filter.")
-
-
-def _picture_jobs(model: str, opened: OpenPictures, table: ExampleTable) -> list[Offer]:
-    total = len(table.rows)
-    if table.predicted == total:
-        return []
-    return [Offer(f"Predict all {count(total, 'picture')}", "predict", picture_spec(model, opened))]
 
 
 def _draw_page_choice(listed: Sequence[int], listing: Listing, current: int | None, key: Key) -> Sequence[int]:
@@ -324,11 +321,6 @@ def _draw_page_choice(listed: Sequence[int], listing: Listing, current: int | No
                 )  # fmt: skip
             st.caption(f"{page * PAGE_SIZE + 1:,} to {min(total, (page + 1) * PAGE_SIZE):,} of {total:,} pictures")
     return listed[starts[page] : starts[page] + PAGE_SIZE]
-
-
-def _urls(opened: OpenPictures, places: Sequence[int]) -> list[str]:
-    data = opened.data
-    return _cached_urls(data.id, data.revision, data.split, len(data), tuple(places), data)
 
 
 @st.cache_data(max_entries=64, show_spinner=False)

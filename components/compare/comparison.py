@@ -13,6 +13,8 @@ from components.numbers import percent, signed
 from components.widgets.view_options import ViewOptions
 from engine.comparison.agreement import (
     AgreementOptions,
+    AlignedMaps,
+    PartScores,
     compare_maps,
     compared_pairs,
     find_random,
@@ -22,7 +24,6 @@ from engine.comparison.agreement import (
     rank_moves,
     share_differences,
 )
-from engine.comparison.alignment import AlignedMaps, PartScores
 from engine.comparison.plan import ModelMethodPair
 from engine.metrics.agreement import Agreement
 from engine.registry import Explainer

@@ -37,11 +37,10 @@ from components.errors import escape_label
 from components.inputs import picture_choice as picture_focus_controls
 from components.inputs import text_choice
 from components.inputs.choices import CHOICES
-from components.inputs.datasets import OpenTexts, label_models
-from components.inputs.labels import fitting_model, sort_by_task
+from components.inputs.datasets import OpenTexts, fitting_model, label_models, sort_by_task
 from components.prediction import PREDICTED, PROBE
 from components.state import MODEL_HELP, renew_models
-from components.widgets.patch_map.picker import MOST_OPACITY
+from components.widgets.patch_map import MOST_OPACITY
 from engine.comparison.agreement import ORDERS
 from engine.comparison.plan import MOST, ModelMethodPair, sorted_params
 from engine.params import from_mapping

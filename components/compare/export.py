@@ -33,12 +33,12 @@ from components.export import (
 )
 from components.inputs.picture_choice import PictureFocus
 from components.numbers import hundredths, percent
-from components.widgets.patch_map.html import picture_sheet
+from components.widgets.patch_map import picture_sheet
 from engine.comparison.agreement import ORDERS
 from engine.comparison.experiment import comparison_to_json
+from engine.format import escape_cell
 from engine.metrics.agreement import MEASURES, TOP_PERCENT
 from engine.request import Example
-from engine.table_io import escape_cell
 
 
 def comparison_html(comparison: Comparison) -> str:

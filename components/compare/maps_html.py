@@ -20,14 +20,11 @@ from components.compare.comparison import ColumnMap, Comparison, prediction_text
 from components.method_row import check_html, cost_line, details_html, facts
 from components.numbers import MINUS, count, decimals_of, fixed, hundredths, percent, plain, plural
 from components.styles import asset_sheet
-from components.widgets.patch_map import PatchMap, layers_html
-from components.widgets.patch_map.html import LAYERS, picture_style, sentence, use_picture_styles
-from components.widgets.token_map import TokenMap, token_map_html
-from components.widgets.token_map.html import class_of, direction, facts_of, tone
-from engine.comparison.agreement import top_count
-from engine.comparison.alignment import AlignedPart, PartScores, PictureBox, common_box, visible_box
+from components.widgets.patch_map import LAYERS, PatchMap, layers_html, picture_style, sentence, use_picture_styles
+from components.widgets.token_map import TokenMap, class_of, direction, facts_of, token_map_html, tone
+from engine.comparison.agreement import AlignedPart, PartScores, PictureBox, common_box, top_count, visible_box
 from engine.request import Picture
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 from engine.word_units import Unit
 
 LABEL = "Maps side by side, a row for each part of the text"

@@ -6,15 +6,14 @@ A text and a picture have a session of their own each, so that turning from one 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
-from components.inputs import picture_choice as picture_focus_controls
-from components.inputs import text_choice
-from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
-from components.inputs.picture_choice import PictureFocus, read_picture_focus, write_picture_focus
-from components.inputs.text_choice import TextFocus, read_text_focus, write_text_focus
+from components.inputs.choices import CHOICES, SELECTIONS
+from components.inputs.datasets import OpenPictures, OpenTexts
+from components.inputs.picture_choice import PictureFocus, read_picture_focus
+from components.inputs.text_choice import TextFocus, read_text_focus
 from components.links import (
     Query,
     last_values,
@@ -24,8 +23,8 @@ from components.links import (
     target_option,
     write_record,
 )
-from components.state import MEASURES, PARAMETER, KindSwitch, PageSession, control_values
-from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY
+from components.state import MEASURES, PARAMETER, KindSessions, control_values
+from components.widgets.patch_map import MOST_OPACITY, OPACITY
 from components.widgets.view_options import gamma
 from engine.comparison.agreement import ORDERS, AgreementOptions
 from engine.comparison.plan import MOST, ModelMethodPair, read_pair
@@ -52,9 +51,8 @@ START = {
 }
 """By kind of input, the methods of the columns that the page begins with."""
 SECTIONS = ("search",)
-LOOKINGS = {"text": text_choice.LOOKING, "image": picture_focus_controls.LOOKING}
-SESSIONS = {kind: PageSession(f"compare_{kind}", looking, ()) for kind, looking in LOOKINGS.items()}
-INPUT_KIND = KindSwitch("compare", LOOKINGS)
+SESSIONS = KindSessions("compare", SELECTIONS)
+key = SESSIONS.key
 VIEW = "look."
 """Prefix of the widget keys of view options."""
 PLACE = ("data", "split", "index", "digest")
@@ -131,7 +129,7 @@ def read_picture(query: Query, models: list[str], source: OpenPictures) -> tuple
 
 def write(state: CompareState) -> Query:
     """The link that reopens the state: only what differs from the usual is written, and always kind and columns."""
-    focus = write_text_focus(state.focus) if isinstance(state.focus, TextFocus) else write_picture_focus(state.focus)
+    focus = CHOICES[state.kind].to_link(state.focus)
     columns = {"column": [pair.code for pair in state.columns] or ["none"]}
     reference: Query = {} if state.pinned is None else {"reference": [LETTERS[state.pinned]]}
     others = write_record(state, names=["target", "seed", "open_sections", "view"])
@@ -184,27 +182,24 @@ def _reference(
     return by_letter.get(letter)
 
 
-def key(kind: str, name: str) -> str:
-    """The widget key of a control."""
-    return SESSIONS[kind].key(name)
-
-
 def load(kind: str, models: list[str]) -> tuple[CompareState, OpenDataSet, list[str]]:
     """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
     session = SESSIONS[kind]
     link, fresh = session.follow()
-    source, wrong = _open(kind, link), []
+    choice = CHOICES[kind]
+    source, wrong = choice.open(link), []
     if fresh and source.error:
         wrong = [source.error]
         link = _without_place(link, source.name)
-        source = _open(kind, link)
-    state, errors = _read_link(kind, link, models, source)
+        source = choice.open(link)
+    read: Callable[..., tuple[CompareState, list[str]]] = read_text if kind == "text" else read_picture
+    state, errors = read(link, models, source)
+    choice.fill(state.focus, source)
     errors = [*wrong, *errors]
     session.fill(_values(state))
-    current = session.tell(errors, fresh)
+    current = session.tell(errors, fresh, lambda: write(state))
     if fresh and errors:
-        session.correct(write(state), [])  # what is wrong in a link is not passed on
-        LOOKINGS[kind].carry(write(state))  # at once, as in `follow`
+        SELECTIONS[kind].carry(write(state))  # at once, as in `follow`
     return state, source, current
 
 
@@ -214,7 +209,7 @@ def from_widgets(loaded: CompareState, source: OpenDataSet) -> CompareState:
     seed = session.value("seed")
     return dataclasses.replace(
         loaded,
-        focus=_focus(source),
+        focus=CHOICES[loaded.kind].controls(source),
         columns=_pairs(session.value("columns") or [], loaded.kind),
         reference=next(iter(_pairs([session.value("reference") or ""], loaded.kind)), None),
         target=session.value("target") or None,
@@ -226,8 +221,7 @@ def from_widgets(loaded: CompareState, source: OpenDataSet) -> CompareState:
 
 def save(state: CompareState, loaded: CompareState) -> None:
     """Remember the state and put it into the address, unless the address says it already."""
-    changed = state != loaded or INPUT_KIND.unsaid(state.kind)
-    SESSIONS[state.kind].save(write(state) if changed else {}, changed)
+    SESSIONS.remember(state, loaded, write)
 
 
 def remember_labels(kind: str, labels: Sequence[str]) -> bool:
@@ -252,33 +246,9 @@ def pin(kind: str, pair: ModelMethodPair | None) -> None:
     SESSIONS[kind].put("reference", "" if pair is None else pair.code)
 
 
-def _open(kind: str, link: Query) -> OpenDataSet:
-    if kind == "text":
-        return open_texts(text_choice.requested_dataset(link))
-    return open_pictures(*picture_focus_controls.requested_dataset(link))
-
-
-def _read_link(kind: str, link: Query, models: list[str], source: OpenDataSet) -> tuple[CompareState, list[str]]:
-    if isinstance(source, OpenTexts):
-        state, errors = read_text(link, models, source)
-        if isinstance(state.focus, TextFocus):
-            text_choice.fill_controls(state.focus, source)
-        return state, errors
-    state, errors = read_picture(link, models, source)
-    if isinstance(state.focus, PictureFocus):
-        picture_focus_controls.fill_controls(state.focus, source)
-    return state, errors
-
-
 def _without_place(link: Query, data: str) -> Query:
     """The link with a data set that can be had, and no place that was meant in another."""
     return {name: values for name, values in link.items() if name not in PLACE} | {"data": [data]}
-
-
-def _focus(source: OpenDataSet) -> TextFocus | PictureFocus:
-    if isinstance(source, OpenTexts):
-        return text_choice.read_controls(source)
-    return picture_focus_controls.read_controls(source)
 
 
 def _values(state: CompareState) -> dict[str, object]:

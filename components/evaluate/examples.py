@@ -15,8 +15,7 @@ from components.errors import show_note
 from components.evaluate.leaderboard import use_board_styles
 from components.evaluate.view import ORDERS, SESSION, ScorePoint, point_at
 from components.experiment.state import VIEW, ExperimentState
-from components.inputs.link import write_text
-from components.links import Query
+from components.links import Query, write_text
 from components.navigation import IMAGES, TEXT
 from components.numbers import count, even, percent
 from engine.data.examples import LabeledExample

@@ -11,23 +11,20 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from html import escape
 from itertools import groupby
-from pathlib import Path
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import escape_label
 from components.evaluate.view import SESSION, EvaluationView, ScorePoint, point_at
-from components.experiment.controls import select_known, view_pills
-from components.experiment.state import ExperimentState
+from components.experiment.state import ExperimentState, select_known, view_pills
 from components.export import standalone_page
 from components.numbers import count, even, plain
 from components.palette import STEPS
-from components.styles import compact_css, compact_script
-from components.widgets.token_map.html import TONES
-from engine.evaluation.leaderboard import Standing, badness
+from components.styles import ASSETS, TONES, asset_sheet, compact_script, use_sheet
 from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS, format_reasons
+from engine.evaluation.scores import Standing, badness
 from engine.experiments.options import RANDOM
 from engine.metrics.catalog import METRICS
 from engine.metrics.results import MetricScore
@@ -49,7 +46,6 @@ COLUMNS = (
 """The metrics that are shown first where there are too many."""
 MOST_COLUMNS = 8
 """They fit a laptop's screen."""
-ASSETS = Path(__file__).resolve().parent.parent / "assets"
 NAME = "exegesis_evaluate_board"
 MORE = "Scroll right for more columns, or choose fewer."
 COLUMNS_HELP = "The columns of the tables and of the exported leaderboard. None chosen: the default ones."
@@ -351,7 +347,7 @@ def leaderboard_page(
     first = tables[0].metrics[0]
     boards = "".join(board_html(one, titles, first, summary=summary(one, first)) for one in tables)
     sections = [f'<div class="xg-boards">{boards}</div>', f"<p>{how}</p><p>{LEGEND}</p>", cited]
-    return standalone_page("Leaderboard", sections, board_styles())
+    return standalone_page("Leaderboard", sections, asset_sheet("evaluate_board"))
 
 
 def _pick(kind: str, name: str, tables: Sequence[Board]) -> None:
@@ -371,19 +367,13 @@ def _sort(kind: str, name: str) -> None:
 
 def use_board_styles() -> None:
     """Put the layout of the leaderboard and of its examples into the page, without taking room."""
-    st.html(f"<style>{board_styles()}</style>")
-
-
-@cache
-def board_styles() -> str:
-    """The layout of the leaderboard and of its examples as CSS."""
-    return compact_css((ASSETS / "evaluate_board.css").read_text(encoding="utf-8"))
+    use_sheet("evaluate_board")
 
 
 @cache
 def _component() -> Callable[..., object]:
     js = (ASSETS / "evaluate_board.js").read_text(encoding="utf-8")
-    css = board_styles().replace("}", "}\n")  # one line alone would be taken for the name of a file
+    css = asset_sheet("evaluate_board").replace("}", "}\n")  # one line alone would be taken for the name of a file
     detail = '<p class="xg-small xg-told" aria-live="polite"></p>'
     html = f'<div class="xg"><p class="xg-small xg-more"></p><div class="xg-boards"></div>{detail}</div>'
     component: Callable[..., object] = st.components.v2.component(

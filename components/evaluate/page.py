@@ -12,11 +12,10 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.controls import PERSIST
 from components.errors import escape_label, show_note
-from components.evaluate.cost import cost_text, throughput
+from components.evaluate.answers import leaderboard_summary
 from components.evaluate.examples import examples_area
 from components.evaluate.leaderboard import BETTER, Board, boards, leaderboard_page, listed_methods, select_columns
-from components.evaluate.summary import leaderboard_summary
-from components.evaluate.view import SESSION, VIEWS, cite, plan_text
+from components.evaluate.view import SESSION, VIEWS, cite, cost_text, plan_text, throughput
 from components.evaluate.views import view_area
 from components.experiment.page import ExperimentPage, ExportFile, export_area, references
 from components.experiment.runs import PlanStatus, skip_reasons_html

@@ -1,21 +1,26 @@
-"""The view options of an evaluation: view, order, methods and selected point; and sentences that describe it."""
+"""The view of an evaluation: its options in the link, its controls, and sentences on what is or would be measured.
+
+The options are view, order, methods and selected point. The sentences cite a plan and state its settings and its cost.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 
-from components.experiment.controls import select_known, view_pills, view_select
-from components.experiment.state import ExperimentSession, ExperimentState
+from components.experiment.runs import Run, is_timed_here, seconds_of
+from components.experiment.state import ExperimentSession, ExperimentState, select_known, view_pills, view_select
 from components.links import whole_number
-from components.numbers import count
-from engine.errors import not_allowed
+from components.numbers import count, rough_duration
+from engine.errors import ExegesisError, not_allowed
 from engine.evaluation.groups import Sizes
 from engine.evaluation.plan import EVALUATE, EvaluationPlan
 from engine.evaluation.result import Evaluation
 from engine.home import product_version
+from engine.jobs import Job
 from engine.metrics.catalog import METRICS
 from engine.params import option
+from engine.registry import Explainer, estimate_rows
 
 VIEWS = {
     "leaderboard": "Leaderboard",
@@ -38,8 +43,17 @@ STRENGTHS = ("data", "training")
 COSTS = {"evaluations": "Model evaluations", "seconds": "Seconds"}
 ORDERS = {"high": "Highest first", "low": "Lowest first", "index": "As in the data set"}
 WAYS = {"without_top": "Highest scores removed", "with_top": "Only highest scores kept"}
+OVER_DATA = ("share of the examples that carry the mark", "share of all scores that is on the mark")
+OVER_TRAINING = (
+    "share of the training examples that carried the mark",
+    "share of an example's scores that is on its mark",
+)
+"""The titles of both axes, over data and over training."""
+IDEAL = {OVER_DATA: "everything on the mark", OVER_TRAINING: "the mark's share of the decision"}
 WIDTH = 280
 DRAWN_HELP = "The methods in the charts. If none is chosen, all are drawn."
+TIMED = "Estimated time: {}, from earlier jobs on this device."
+UNTIMED = "No time estimate yet: no job on the same {} has finished on this device."
 
 
 @dataclass(frozen=True)
@@ -179,3 +193,69 @@ def plan_text(plan: EvaluationPlan, size: int) -> str:
     units = "patches" if plan.units == "patch" else f"{plan.units}s"
     removed = f"{units} removed by {plan.operator}; means over {shares}% removed"
     return f"{count(size, 'example')}, seed {plan.seed}; {removed}."
+
+
+def cost_text(
+    plan: EvaluationPlan, methods: Mapping[str, Explainer], size: int, pace: float | None = None
+) -> str:  # fmt: skip
+    """A sentence on the cost. `pace`: model evaluations per second of such work, None where unknown."""
+    sizes = (size, "example"), (len(plan.methods_with_baselines), "method"), (len(plan.models), "model")
+    of = ", ".join(count(number, noun) for number, noun in sizes)
+    number = model_evaluations(plan, methods, size)
+    digits = max(0, len(str(number)) - 2)  # two are as much as is known
+    time = (
+        UNTIMED.format("model" if len(plan.models) == 1 else "models")
+        if pace is None
+        else TIMED.format(rough_duration(number / pace))
+    )
+    about = f"about {round(number, -digits):,} model evaluations"
+    return f"{of}: {about}. {time} Cached results are reused."
+
+
+def model_evaluations(plan: EvaluationPlan, methods: Mapping[str, Explainer], size: int) -> int:
+    """About how often the models run for all maps and for what is measured by removal."""
+    maps = sum(estimate_rows(methods[id], plan.params_of(id)) for id in plan.methods_with_baselines)
+    removed = (
+        2 * len(plan.percents) * len(plan.methods_with_baselines) if not plan.metrics or plan.needs("removal") else 0
+    )
+    moved = (plan.samples * maps) if plan.needs("perturbation") else 0
+    return len(plan.models) * size * (maps + removed + moved)
+
+
+def throughput(plan: EvaluationPlan, runs: Sequence[Run], methods: Mapping[str, Explainer]) -> float | None:
+    """Model evaluations a second by the newest job on the same models, else by one for each; None without them.
+
+    A job's model evaluations are counted as roughly as those of what is asked, so that what is off in both is not off
+    in the time.
+    """
+    timed = [(of.models, pace) for job, of in runs if (pace := _job_throughput(job, of, plan, methods))]
+    together = next((pace for models, pace in timed if set(models) == set(plan.models)), None)
+    if together is not None:
+        return together
+    alone = {models[0]: pace for models, pace in reversed(timed) if len(models) == 1}
+    if not set(plan.models) <= alone.keys():
+        return None
+    return len(plan.models) / sum(1 / alone[model] for model in plan.models)  # each does as much as the others
+
+
+def _job_throughput(
+    job: Job, of: EvaluationPlan, plan: EvaluationPlan, methods: Mapping[str, Explainer]
+) -> float | None:  # fmt: skip
+    """The throughput of one job; None for other models or devices, a failed job, or one mostly cached."""
+    if not set(of.models) <= set(plan.models) or of.dtype != plan.dtype or not is_timed_here(job):
+        return None
+    try:
+        whole = model_evaluations(of, methods, _job_examples(job, of))
+    except (ExegesisError, KeyError):  # a method or a parameter of another version
+        return None
+    return whole * job.computed / job.total / seconds_of(job)
+
+
+def _job_examples(job: Job, of: EvaluationPlan) -> int:
+    """The number of examples of a job, from its units (`engine.evaluation.experiment.units`).
+
+    The data set may have had fewer than asked for.
+    """
+    removal = not of.metrics or bool(of.needs("removal"))
+    parts = len(of.methods_with_baselines) * (1 + bool(of.needs("perturbation"))) + removal
+    return (job.total // len(of.models) - 1) // parts

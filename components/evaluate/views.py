@@ -11,35 +11,44 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import describe_error, escape_label, show_error, show_note
-from components.evaluate.cost import cost_text, throughput
+from components.evaluate import answers
 from components.evaluate.leaderboard import Board, leaderboard
-from components.evaluate.summary import leaderboard_summary
-from components.evaluate.view import COSTS, SESSION, SLICE_CHARTS, SLICES, WAYS, ViewedEvaluation
+from components.evaluate.view import (
+    COSTS,
+    OVER_TRAINING,
+    SESSION,
+    SLICE_CHARTS,
+    SLICES,
+    WAYS,
+    ViewedEvaluation,
+    cost_text,
+    throughput,
+)
 from components.experiment.runs import results_of, runs_of, spec_of
 from components.experiment.state import ExperimentState, plan_of
 from engine import jobs
 from engine.errors import ExegesisError
-from engine.evaluation.groups import read_sizes, size_ladders, split
-from engine.evaluation.plan import EVALUATE, EvaluationPlan
-from engine.evaluation.result import Evaluation
-from engine.evaluation.strength import (
+from engine.evaluation.groups import (
     equal_strengths,
     grade_by_data,
     grade_by_training,
     mark_strength,
     plans_at_strengths,
+    read_sizes,
+    size_ladders,
+    split,
     training_strengths,
 )
+from engine.evaluation.plan import EVALUATE, EvaluationPlan
+from engine.evaluation.result import Evaluation
 from engine.evaluation.views import VIEWS, ViewContext, faithfulness_metrics, plausibility_metrics, quality_metrics
 from engine.lazy import LazyModule
 from engine.models.catalog import embedded_models
 from engine.registry import all_explainers
 
 if TYPE_CHECKING:
-    from components.evaluate import answers, chart_panel, charts
+    from components.evaluate import charts
 else:  # altair and pandas are not needed before a chart is drawn
-    answers = LazyModule("components.evaluate.answers")
-    chart_panel = LazyModule("components.evaluate.chart_panel")
     charts = LazyModule("components.evaluate.charts")
 
 PLAUSIBLE = "plausibility_auc"
@@ -83,7 +92,7 @@ def view_area(
     """Draw the chosen view, or why it does not apply here. `line`: takes the choice of columns or methods."""
     id = state.view.view
     if id == "leaderboard":
-        summary = partial(leaderboard_summary, evaluation, titles)
+        summary = partial(answers.leaderboard_summary, evaluation, titles)
         leaderboard(state, tables, titles, summary, evaluation.chosen_metrics, line)
         return
     viewed = ViewedEvaluation(state, evaluation, titles, read_sizes(evaluation.plan.models))
@@ -139,7 +148,7 @@ def _curves(viewed: ViewedEvaluation) -> None:
         viewed.model_control()
         metric = viewed.select("Shown", "way", WAYS)
     _answer(answers.curves_answer(viewed.evaluation, viewed.drawn_model, metric, viewed.titles, viewed.drawn_methods))
-    chart_panel.draw_chart(viewed, charts.RemovalChart(viewed.drawn_model, metric))
+    charts.draw_chart(viewed, charts.RemovalChart(viewed.drawn_model, metric))
 
 
 def _plausibility(viewed: ViewedEvaluation) -> None:
@@ -152,7 +161,7 @@ def _plausibility(viewed: ViewedEvaluation) -> None:
             viewed.evaluation, x, y, viewed.drawn_model, viewed.titles, viewed.drawn_methods
         )
     )  # fmt: skip
-    chart_panel.draw_chart(viewed, charts.PlausibilityChart(x, y, viewed.drawn_model))
+    charts.draw_chart(viewed, charts.PlausibilityChart(x, y, viewed.drawn_model))
 
 
 def _plausibility_metrics(evaluation: Evaluation) -> list[str]:
@@ -168,7 +177,7 @@ def _cost(viewed: ViewedEvaluation) -> None:
     _answer(
         answers.cost_answer(viewed.evaluation, viewed.drawn_model, y, x, viewed.titles, viewed.drawn_methods)
     )  # fmt: skip
-    chart_panel.draw_chart(viewed, charts.CostChart(x, y, viewed.drawn_model))
+    charts.draw_chart(viewed, charts.CostChart(x, y, viewed.drawn_model))
 
 
 def _scaling(viewed: ViewedEvaluation) -> None:
@@ -180,7 +189,7 @@ def _scaling(viewed: ViewedEvaluation) -> None:
             viewed.evaluation, metric, viewed.sizes, architecture, viewed.titles, viewed.drawn_methods
         )
     )  # fmt: skip
-    chart_panel.draw_chart(viewed, charts.ScalingChart(metric, viewed.sizes, architecture))
+    charts.draw_chart(viewed, charts.ScalingChart(metric, viewed.sizes, architecture))
 
 
 def _architecture(viewed: ViewedEvaluation) -> None:
@@ -191,7 +200,7 @@ def _architecture(viewed: ViewedEvaluation) -> None:
     )  # fmt: skip
     if unequal := charts.unequal_sizes_text(viewed.sizes):
         show_note(unequal)
-    chart_panel.draw_chart(viewed, charts.ArchitectureChart(metric, viewed.sizes))
+    charts.draw_chart(viewed, charts.ArchitectureChart(metric, viewed.sizes))
 
 
 def _slices(viewed: ViewedEvaluation) -> None:
@@ -204,13 +213,13 @@ def _slices(viewed: ViewedEvaluation) -> None:
     parts = split(viewed.evaluation.slice(lambda fact: fact.model == viewed.drawn_model), by)
     if inside == "bars":
         _answer(answers.slices_answer(parts, viewed.drawn_model, metric, viewed.titles, viewed.drawn_methods))
-        chart_panel.draw_chart(viewed, charts.SliceChart(metric, by, viewed.drawn_model))
+        charts.draw_chart(viewed, charts.SliceChart(metric, by, viewed.drawn_model))
         return
     content = _chart_of_slices(viewed, inside)
     for start in range(0, len(parts), COLUMNS):
         for place, part in zip(st.columns(COLUMNS), parts[start : start + COLUMNS], strict=False):
             with place:
-                chart_panel.draw_chart(viewed, content, part)
+                charts.draw_chart(viewed, content, part)
 
 
 def _chart_of_slices(viewed: ViewedEvaluation, name: str) -> charts.ScoreChart:
@@ -250,9 +259,9 @@ def _strength(viewed: ViewedEvaluation) -> None:
             content = charts.StrengthChart(tuple(graded), others=tuple(evaluations))
         else:
             graded = grade_by_training(viewed.evaluation, trained)
-            content = charts.StrengthChart(tuple(graded), charts.OVER_TRAINING)
+            content = charts.StrengthChart(tuple(graded), OVER_TRAINING)
         _answer(answers.strength_answer(graded, content.titles, viewed.titles, viewed.drawn_methods))
-        chart_panel.draw_chart(viewed, content)
+        charts.draw_chart(viewed, content)
     if mark_strength(viewed.evaluation.plan.dataset) is not None:
         _missing_strengths(viewed)
 

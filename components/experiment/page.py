@@ -15,9 +15,17 @@ from streamlit.delta_generator import DeltaGenerator
 from components.compute import warm_up
 from components.controls import options_popover
 from components.errors import describe_error, escape_label, show_error
-from components.experiment.controls import Places, plan_controls, say_beside
 from components.experiment.runs import PlanStatus, error_of, recent_area, status_of, work_area
-from components.experiment.state import ExperimentSession, ExperimentState, Methods, list_text, plan_of
+from components.experiment.state import (
+    ExperimentSession,
+    ExperimentState,
+    Methods,
+    Places,
+    list_text,
+    plan_controls,
+    plan_of,
+    say_beside,
+)
 from components.export import REPEATS, citation_box, citation_html, file_button
 from components.navigation import PageEntry, heading
 from components.numbers import count
@@ -77,10 +85,10 @@ def experiment_page(page: ExperimentPage) -> None:
     if page.about:
         st.markdown(page.about)
     session = page.session
-    kind = session.input_kind.chosen()
+    kind = session.chosen()
     line = st.container(horizontal=True, gap="small", vertical_alignment="center")
     with line:
-        session.input_kind.switch()
+        session.switch()
         if page.recent is not None:
             recent_area(session, *page.recent)
     methods = all_explainers(kind)

@@ -11,18 +11,23 @@ import streamlit as st
 from jaxtyping import Bool, Float
 from streamlit.delta_generator import DeltaGenerator
 
-from components.ablation import PICTURE_WORDS, ablation_area, removable_pins, use_question_styles
 from components.controls import PERSIST
 from components.errors import show_note
 from components.images.state import PictureState, key
 from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus, true_class
-from components.map_summary import draw_map_summary
 from components.numbers import count, percent
-from components.prediction import PROBE, prediction_area
+from components.prediction import (
+    PICTURE_WORDS,
+    PROBE,
+    ablation_area,
+    prediction_area,
+    removable_pins,
+)
 from components.progress import Ends, MethodPlace, fill_places, share_scales
-from components.questions import QuestionPage, question_section
-from components.widgets.patch_map.html import (
+from components.questions import QuestionPage, draw_map_summary, question_section
+from components.styles import use_sheet
+from components.widgets.patch_map import (
     CARDS_KEY,
     extent,
     patch_card,
@@ -38,7 +43,7 @@ from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
 from engine.store import result_store
-from engine.vision.view import ModelView, read_view
+from engine.vision.picture import ModelView, read_view
 from engine.word_units import BASELINE
 
 PatchMask = Bool[np.ndarray, "row column"]
@@ -96,7 +101,7 @@ def draw_truth(
         return
     chance = expected_truth_scores(truth.size, int(truth.sum()))
     st.subheader("Do the maps find the object?", anchor=False)
-    use_question_styles()
+    use_sheet("questions")
     rows = {methods[id].title: truth_scores(one.on_grid, truth, (seed,)) for id, one in explanations.items()}
     blind = [
         methods[id].title

@@ -23,12 +23,12 @@ from components.links import Query, last_values, opened_option, pins_option, rea
 from components.method_picker import all_methods
 from components.state import PageSession, PageState, control_values, read_shared, write_shared
 from components.widgets.base import Pins
-from components.widgets.patch_map.picker import MOST_OPACITY, OPACITY, draw_patch_picker, on_grid
+from components.widgets.patch_map import MOST_OPACITY, OPACITY, draw_patch_picker, on_grid
 from components.widgets.view_options import SCALES, ViewOptions, gamma
 from engine.errors import UsageError
+from engine.input_kinds import PATCH_OPERATORS
 from engine.params import option
 from engine.registry import Explainer
-from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture, Request
 from engine.result import Explanation
 from engine.shipped.gallery import PICTURE_METHODS

@@ -20,16 +20,16 @@ from components.inputs.datasets import (
     DEFAULT_PICTURES,
     ChosenPicture,
     OpenPictures,
+    describe_misfit,
+    find_misfits,
     open_pictures,
     read_picture,
     read_uploaded_picture,
 )
-from components.inputs.labels import describe_misfit, find_misfits
-from components.inputs.link import DIGEST_CHARACTERS
-from components.links import Query, whole_number
+from components.links import DIGEST_CHARACTERS, Query, whole_number
 from components.state import Selection
 from engine.data.image_datasets import registered_name
-from engine.data.labels import NUMBERED_CLASS, ClassMatch, match_classes
+from engine.data.labels import NUMBERED_CLASS, match_classes
 from engine.data.picture_files import open_picture
 from engine.data.scenes import MarkedSceneParams
 from engine.data.sources import list_datasets
@@ -39,7 +39,7 @@ from engine.models.summary import fitting_dataset, summarize_model
 from engine.params import from_mapping, parse_assignments
 from engine.request import Picture
 from engine.store import store_picture
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 
 NAMES = ("model", "data", "split", "index", "digest", "picture_sha")
 """The fields of a link that hold the focus."""
@@ -191,14 +191,9 @@ def true_class(focus: PictureFocus, opened: OpenPictures, labels: Sequence[str])
     """The true class of the picture. `labels`: the model's classes."""
     if focus.label is None:
         return TrueClass("", None)
-    match = match_picture_classes(opened.data.label_names, labels)
+    match = match_classes(opened.data.label_names, labels, NUMBERED_CLASS)
     index = None if match.indices is None else match.indices[focus.label]
     return TrueClass(opened.data.label_names[focus.label], index, match.note)
-
-
-def match_picture_classes(names: Sequence[str], labels: Sequence[str]) -> ClassMatch:
-    """Match the classes of a picture set to those of a model."""
-    return match_classes(names, labels, NUMBERED_CLASS)
 
 
 def usual_model(models: Sequence[str], opened: OpenPictures) -> str:
@@ -226,7 +221,7 @@ def _rank_by_classes(models: Sequence[str], opened: OpenPictures) -> list[str]:
 def _count_classes(model: str, opened: OpenPictures) -> int:
     """The number of the set's classes that the model has; 0 where its files cannot be read."""
     try:
-        indices = match_picture_classes(opened.data.label_names, read_view(model).labels).indices
+        indices = match_classes(opened.data.label_names, read_view(model).labels, NUMBERED_CLASS).indices
     except ExegesisError:
         return 0
     return sum(index is not None for index in indices or ())

@@ -15,10 +15,15 @@ from streamlit.delta_generator import DeltaGenerator
 from components import controls
 from components.controls import PERSIST
 from components.errors import show_error
-from components.inputs.datasets import DEFAULT_TEXTS, OpenTexts, open_texts
-from components.inputs.labels import describe_misfit, find_misfits, fitting_model
-from components.inputs.link import read_text, text_digest, write_text
-from components.links import Query
+from components.inputs.datasets import (
+    DEFAULT_TEXTS,
+    OpenTexts,
+    describe_misfit,
+    find_misfits,
+    fitting_model,
+    open_texts,
+)
+from components.links import Query, read_text, text_digest, write_text
 from components.state import Selection
 from engine.data.datasets import dataset_names
 from engine.data.sources import list_datasets

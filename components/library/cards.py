@@ -25,9 +25,8 @@ from engine.format import size_text
 from engine.input_kinds import kind_of_model
 from engine.lazy import LazyModule
 from engine.models import catalog
-from engine.models.sizes import model_size, stored_parameters
-from engine.models.summary import describe_task, format_score, main_score
-from engine.vision.view import read_view
+from engine.models.summary import describe_task, format_score, main_score, model_size, stored_parameters
+from engine.vision.picture import read_view
 
 if TYPE_CHECKING:
     import pandas

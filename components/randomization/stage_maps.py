@@ -11,16 +11,14 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import describe_error, show_error, show_note
-from components.experiment.controls import chosen_of
 from components.experiment.runs import CachedResults, Ended, PlanStatus, ended_of, spec_of
-from components.experiment.state import ExperimentState, Methods
+from components.experiment.state import ExperimentState, Methods, chosen_of
 from components.job_panel import JobPanel
 from components.method_row import token_map
 from components.numbers import hundredths, percent, plain, signed
 from components.randomization.view import MEASURES, ORDERS, ORIGINAL, SCALES, SESSION, SIGNS, DrawnModel, choose
-from components.widgets.patch_map import PatchMap, layers_html
-from components.widgets.patch_map.html import patch_map, picture_style
-from components.widgets.patch_map.html import sentence as sentence_of
+from components.widgets.patch_map import PatchMap, layers_html, patch_map, picture_style
+from components.widgets.patch_map import sentence as sentence_of
 from components.widgets.token_map import TokenMap, token_map_html
 from engine.errors import ExegesisError
 from engine.home import home
@@ -32,7 +30,7 @@ from engine.randomization.result import ModelRandomization, Stage
 from engine.registry import Explainer
 from engine.request import Example, Input, Picture
 from engine.result import Explanation, Prediction
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 
 MapView = TokenMap | PatchMap
 ALL = "All stages"

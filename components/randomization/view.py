@@ -10,9 +10,16 @@ from streamlit.delta_generator import DeltaGenerator
 
 from cache import key_for
 from components.controls import PERSIST
-from components.experiment.controls import Value, chosen_of, view_pills, view_select
 from components.experiment.runs import CachedResults, Run, ended_of, results_of
-from components.experiment.state import VIEW, ExperimentSession, ExperimentState
+from components.experiment.state import (
+    VIEW,
+    ExperimentSession,
+    ExperimentState,
+    Value,
+    chosen_of,
+    view_pills,
+    view_select,
+)
 from components.links import MOST_PLACE
 from components.numbers import count
 from engine.errors import ExegesisError

@@ -27,10 +27,9 @@ from engine.evaluation.plan import EVALUATE as EVALUATION
 from engine.lazy import LazyModule
 from engine.randomization.plan import RANDOMIZE
 from engine.reproduction import wording
-from engine.reproduction.claims import Claim
+from engine.reproduction.claims import Claim, ReproductionQuery
 from engine.reproduction.documents import Reasons, failure_text
 from engine.reproduction.papers import SIZES, TASKS, scale_of
-from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import (
     CEILING,
     CONSTRUCTION,

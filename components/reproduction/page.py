@@ -40,10 +40,9 @@ from components.reproduction.state import (
 )
 from components.tables import table_styles
 from engine.errors import ExegesisError
-from engine.reproduction.claims import Claim
+from engine.reproduction.claims import Claim, ReproductionQuery
 from engine.reproduction.documents import Reasons, failure_reasons, report_files
 from engine.reproduction.papers import NON_FINDING_RULES, PAPERS, TOPICS, scale_of
-from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import NOT_RUN, VERDICTS, Reproduction
 from engine.reproduction.wording import accuracy_text, quantity_text, shared_data_text
 

@@ -12,19 +12,17 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from components.browse.results import count_losses
-from components.experiment.state import Apart
+from components.browse.examples import count_losses
 from components.links import Query, read_record, seed_option, write_record
-from components.state import PageSession
+from components.state import PageSession, apart
 from engine import jobs
 from engine.errors import unknown
 from engine.home import home
 from engine.jobs import Job
 from engine.models.catalog import embedded_image_models, embedded_models
 from engine.params import option
-from engine.reproduction.claims import declaration, thesis_claims
+from engine.reproduction.claims import ReproductionQuery, declaration, thesis_claims
 from engine.reproduction.papers import PAPERS
-from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import FORMER_NAMES, VERDICTS, Reproduction
 from engine.reproduction.run import cached_report, query_of, report_key
 from engine.reproduction.shipped import ShippedReport, changed_models, shipped_for
@@ -37,7 +35,7 @@ SCALE = "embedded"
 THESIS, SMAT = PAPERS
 MOST_EXAMPLES = 1_000
 FEWEST_EXAMPLES = 2
-SESSION = PageSession("reproduction", Apart("reproduction_apart.", "reproduction_apart", ()), ())
+SESSION = PageSession("reproduction", apart("reproduction"), ())
 OPEN = "open."
 FIELDS = ("paper", "examples", "seed", "show")
 key = SESSION.key
@@ -118,10 +116,7 @@ def load() -> tuple[ReproductionState, list[str]]:
     SESSION.fill({f"{OPEN}{id}": True for id in state.opened})
     sections = sections_by_claim()
     SESSION.fill({section_name(sections[id], state.show): True for id in state.opened})
-    current = SESSION.tell(errors, fresh)
-    if fresh and errors:
-        SESSION.correct(write(state), [])  # what is wrong in a link is not passed on
-    return state, current
+    return state, SESSION.tell(errors, fresh, lambda: write(state))
 
 
 def from_widgets(loaded: ReproductionState) -> ReproductionState:

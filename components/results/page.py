@@ -14,16 +14,16 @@ import streamlit as st
 from components.errors import describe_error, show_error
 from components.links import whole_number
 from components.navigation import STUDY
-from components.results.titles import TitledResults
+from components.results.descriptions import TitledResults
 from engine.errors import ExegesisError
 from engine.lazy import LazyModule
 from engine.study.results import Results, VotesVersion, latest_results, latest_version, rating_progress
 from engine.study.studies import ARCHIVED, DRAFT, StudyRecord, find, list_studies
 
 if TYPE_CHECKING:
-    from components.results import answers, sections
-else:  # charts and tables take long to import, and the list of studies needs neither
-    answers, sections = LazyModule("components.results.answers"), LazyModule("components.results.sections")
+    from components.results import sections
+else:  # charts and tables take long to import, and the list of studies needs neither of them
+    sections = LazyModule("components.results.sections")
 
 PARAMETER = "study"
 WIDGET = "results.study"
@@ -93,7 +93,7 @@ def _draw_study(record: StudyRecord) -> None:
         show_error(describe_error(error))
         return
     if "annotator" in st.query_params:
-        answers.draw_replay(results, st.query_params.to_dict())
+        sections.draw_replay(results, st.query_params.to_dict())
         return
     if results.untitled.sample is not None:
         st.fragment(_draw_progress, run_every=PROGRESS_SECONDS)(results.untitled)

@@ -23,11 +23,13 @@ from components.charts.frame import (
 )
 from components.numbers import count, fixed, plain
 from components.palette import PALETTES, Theme
-from components.scaffold.page_texts import MEASURES, METRICS, NO_BASELINE, SETTING_TITLES
+from components.scaffold.state import MEASURES, SETTING_TITLES
 from engine.format import join_names
 from engine.scaffold.plan import NONE, SETTINGS, StudentRun
 from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResult, TrainingPass
 
+METRICS = {"accuracy": "agreement with the teacher", "pearson": "correlation with the teacher's scores"}
+NO_BASELINE = "Select the setting “No explainer” to compare with students without explanations."
 DECIMALS = 3
 POINT, SEED = 90, 16
 """Areas in square pixels of a median and of a seed."""

@@ -1,4 +1,4 @@
-"""The controls of the Scaffold page, filled from its link and written back to it.
+"""The controls of the Scaffold page, filled from its link and written back to it, and the dialog to train an explainer.
 
 Texts and pictures have separate sessions, so switching between them loses nothing.
 """
@@ -8,62 +8,79 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.controls import PERSIST, field_widgets, options_popover
-from components.experiment.controls import data_control
-from components.experiment.state import Apart
-from components.inputs.datasets import label_models
-from components.inputs.labels import model_label, model_name, sort_by_task
-from components.scaffold.guide import open_guide
-from components.scaffold.page_texts import (
-    BASE_HELP,
-    BASE_OWN,
-    RECIPE,
-    SEEDS_HELP,
-    SETTING_HELP,
-    SETTING_TITLES,
-    SIZES_HELP,
-    SPLIT_HELP,
-    TEACHER_HELP,
-)
+from components.errors import describe_error, show_error
+from components.experiment.runs import spec_of
+from components.experiment.state import data_control
+from components.inputs.datasets import label_models, model_label, model_name, sort_by_task
+from components.navigation import SCAFFOLD
+from components.numbers import count, rough_duration
+from components.scaffold.runs import KIND, store_of
 from components.scaffold.state import (
     DEFAULT_RECIPE,
     DEFAULT_VIEW,
     NUMBER_LISTS,
     PREFIX,
+    SETTING_TITLES,
     VIEW,
     ScaffoldState,
     changed_recipe,
+    opening_state,
     read_numbers,
     read_state,
     state_of,
     write_state,
 )
-from components.state import KINDS, KindSwitch, PageSession, control_values, renew_models
-from engine.input_kinds import list_models
+from components.state import KindSessions, control_values, renew_models
+from engine import jobs
+from engine.data.sources import list_datasets
+from engine.input_kinds import kind_of_model, list_models
+from engine.lazy import LazyModule
+from engine.models import catalog
 from engine.models.catalog import embedded_bases
+from engine.models.summary import fitting_dataset, summarize_model
 from engine.params import from_mapping
-from engine.scaffold.plan import SETTINGS, Recipe
+from engine.scaffold import presets
+from engine.scaffold.plan import SETTINGS, Recipe, ScaffoldPlan, check
 from engine.scaffold.presets import OPENING_PLANS
 
-INPUT_KIND = KindSwitch("scaffold", {})
+if TYPE_CHECKING:
+    from engine.scaffold import training
+else:  # it trains a step, and its import loads torch
+    training = LazyModule("engine.scaffold.training")
+
+SETTING_HELP = (
+    "The explanation that a student sees with each example. SMaT weights the teacher's attention heads by learned "
+    "coefficients. It starts from equal weights, which is “Attention logits, all layers”, and is optimized so that its "
+    "students agree with the teacher."
+)
+BASE_OWN = "The teacher's own"
+BASE_HELP = (
+    "The pre-trained model that students start from. It must have the teacher's architecture and is never the teacher "
+    "itself."
+)
+TEACHER_HELP = (
+    "The model that students learn to predict: an embedded model, the folder of a saved checkpoint, or a hub id such "
+    "as owner/name. Type to add one."
+)
+SIZES_HELP = (
+    "Numbers of examples that students learn from, separated by commas. The largest one determines the data splits, so "
+    "changing it means new students at every size."
+)
+SEEDS_HELP = (
+    "One student per seed, separated by commas. The seed draws the student's examples, their order and its new head."
+)
+SPLIT_HELP = "The split of the data set that examples are drawn from."
+RECIPE = "How students are trained. The defaults are the authors' published configuration."
+
+SESSIONS = KindSessions("scaffold")
+key, put = SESSIONS.key, SESSIONS.put
 FIELDS = ("teacher", "data", "settings", "sizes", "seeds", "base", "split")
-APART = Apart("scaffold_apart.", "scaffold_apart", ())
-SESSIONS = {kind: PageSession(f"scaffold_{kind}", APART, ()) for kind in KINDS}
-
-
-def key(kind: str, name: str) -> str:
-    """The widget key of a control."""
-    return SESSIONS[kind].key(name)
-
-
-def put(kind: str, name: str, value: object) -> None:
-    """Set a control before it is drawn."""
-    SESSIONS[kind].put(name, value)
 
 
 def load(kind: str) -> tuple[ScaffoldState, list[str]]:
@@ -72,10 +89,7 @@ def load(kind: str) -> tuple[ScaffoldState, list[str]]:
     link, fresh = session.follow()
     state, wrong = read_state(kind, link)
     session.fill(_values(state))
-    errors = session.tell(wrong, fresh)
-    if fresh and wrong:
-        session.correct(write_state(state), [])  # wrong values of a link are not passed on
-    return state, errors
+    return state, session.tell(wrong, fresh, lambda: write_state(state))
 
 
 def from_widgets(loaded: ScaffoldState) -> tuple[ScaffoldState, list[str]]:
@@ -95,14 +109,12 @@ def from_widgets(loaded: ScaffoldState) -> tuple[ScaffoldState, list[str]]:
 
 def save(state: ScaffoldState, loaded: ScaffoldState) -> None:
     """Remember the state and write it to the address if it changed."""
-    changed = state != loaded or INPUT_KIND.unsaid(state.kind)
-    SESSIONS[state.kind].save(write_state(state) if changed else {}, changed)
+    SESSIONS.remember(state, loaded, write_state)
 
 
 def turn_to(state: ScaffoldState) -> None:
     """Show another plan. A callback."""
-    SESSIONS[state.kind].replace(_values(state))
-    st.session_state[INPUT_KIND.switched] = state.kind
+    SESSIONS.show(state.kind, _values(state))
 
 
 def _values(state: ScaffoldState) -> dict[str, object]:
@@ -248,3 +260,73 @@ def _name_box(label: str, kind: str, name: str, names: Sequence[str], help: str,
         label, options, key=widget, accept_new_options=True, help=help,
         persist_state=PERSIST, format_func=lambda one: label_of(one) if one else empty,
     )  # fmt: skip
+
+
+DATA, CARE = "explainer_guide.data", "explainer_guide.care"
+QUICK, THOROUGH = "Quick", "Thorough"
+CARES = {
+    QUICK: "One student with the explainer and one without. Shows roughly whether it helps.",
+    THOROUGH: "Five students each, and five with attention alone. Shows whether it helps beyond chance.",
+}
+ABOUT = (
+    "Your model gets an explainer of its own (SMaT). It learns which attention heads to show, so that a student that "
+    "sees them predicts the model's answers better. You can then choose the method SMaT for this model on every page."
+)
+
+
+def open_guide(teacher: str) -> None:
+    """Open the dialog for a model, with a data set of its task."""
+    st.session_state[DATA] = default_dataset(teacher)
+    _dialog(teacher)
+
+
+def default_dataset(teacher: str) -> str:
+    """The data set that the model was trained on where its card names one; else one of its task, if there is one."""
+    kind = kind_of_model(teacher)
+    trained_on = (catalog.card(teacher).get("settings") or {}).get("dataset")
+    if trained_on in list_datasets(kind):
+        return str(trained_on)
+    return fitting_dataset(summarize_model(teacher)) or opening_state(kind).data
+
+
+@st.dialog("Train an explainer", width="medium")
+def _dialog(teacher: str) -> None:
+    explainer_form(teacher)
+
+
+def explainer_form(teacher: str) -> None:
+    """Draw the content of the dialog."""
+    kind = kind_of_model(teacher)
+    st.text(f"Model: {teacher}")
+    st.markdown(ABOUT)
+    data_control(kind, DATA)
+    care = st.radio("How thoroughly", list(CARES), captions=list(CARES.values()), key=CARE)
+    try:
+        plan = presets.explainer_plan(teacher, st.session_state[DATA], care == THOROUGH)
+        check(plan)
+        missing = store_of(plan).missing()
+        seconds = _seconds_of(plan) if missing else 0.0
+    except Exception as error:
+        show_error(describe_error(error))
+        return
+    st.markdown(describe_work(plan, len(missing), seconds))
+    if st.button("Train" if missing else "Show the result", type="primary"):
+        if missing:
+            jobs.submit(KIND, spec_of(plan))
+        st.switch_page(SCAFFOLD.path, query_params=write_state(state_of(plan, kind)))
+
+
+@st.cache_data(max_entries=32, show_spinner="Timing a training step …")
+def _seconds_of(plan: ScaffoldPlan) -> float:
+    return training.estimate_seconds(plan)
+
+
+def describe_work(plan: ScaffoldPlan, missing: int, seconds: float) -> str:
+    """The number of students, what each learns from and is measured on, and how long that takes."""
+    students = (
+        f"{count(len(plan.students), 'student')}, each trained on {count(plan.train_sizes[0], 'example')} and tested "
+        f"on {plan.recipe.test:,}."
+    )
+    if not missing:
+        return f"{students} They are already trained."
+    return f"{students} **At most {rough_duration(seconds)} on this machine**; you can stop and continue at any time."

@@ -26,13 +26,22 @@ from components.scaffold.charts import (
     simulability_table,
 )
 from components.scaffold.controls import key
-from components.scaffold.page_texts import CITED, MEASURES, SAVE_HELP, SETTING_TITLES
+from components.scaffold.state import MEASURES, SETTING_TITLES
 from components.tables import draw_table
 from engine.errors import ExegesisError
 from engine.home import product_version
 from engine.scaffold.learned_explainer import explainers_folder, explainers_for, median_explainer, save_to_home
 from engine.scaffold.plan import SMAT, ScaffoldPlan, command_line
 from engine.scaffold.result import FORMATS, ScaffoldResult
+
+SAVE_HELP = (
+    "Saves the explainer of the median student. The method SMaT then uses it for this teacher on every page and on the "
+    "command line."
+)
+CITED = (
+    "Scaffold: P. Fernandes, M. Treviso, D. Pruthi, A. F. T. Martins and G. Neubig (2022), Learning to scaffold: "
+    "optimizing model explanations for teaching, NeurIPS."
+)
 
 
 @dataclass(frozen=True)

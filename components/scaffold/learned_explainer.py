@@ -16,31 +16,35 @@ from jaxtyping import Float
 from components.compute import run_cached
 from components.errors import escape_label, show_note
 from components.export import file_button
-from components.inputs.link import LONGEST_IN_LINK
-from components.links import Query
+from components.links import LONGEST_IN_LINK, Query
+from components.method_row import RATIONALE, mark_units
 from components.navigation import ATTENTION
 from components.numbers import count, fixed, plain, signed
 from components.palette import PALETTES, Theme, browser_theme
 from components.progress import run_with_progress
 from components.scaffold.charts import DECIMALS
 from components.scaffold.controls import key, view_number, view_switch
-from components.scaffold.page_texts import EVEN, HEADS, MAPS, NO_STUDENT, STUDENT, TITLES, TRUTH
 from components.scaffold.runs import cached_sample
-from components.scaffold.state import SCALES
+from components.scaffold.state import SCALES, SETTING_TITLES
 from components.tables import draw_table
-from components.widgets.patch_map import PatchMap, layers_html
+from components.widgets.patch_map import PatchMap, layers_html, picture_style, sentence, use_picture_styles
 from components.widgets.patch_map import legend_html as patch_legend
-from components.widgets.patch_map.html import picture_style, sentence, use_picture_styles
 from components.widgets.token_map import TokenMap, legend_html, token_map_html
-from components.widgets.token_map.rows import RATIONALE, mark_units
 from engine.data.examples import ImageExample, LabeledExample
 from engine.data.sources import SourceExample
 from engine.lazy import LazyModule
 from engine.request import Example
-from engine.scaffold.comparison import ExplainerComparison, compare_explainers, comparison_key
+from engine.scaffold.explainer_checks import (
+    HEAD,
+    LAYER,
+    UNIFORM,
+    ExplainerComparison,
+    compare_explainers,
+    comparison_key,
+)
 from engine.scaffold.plan import ScaffoldPlan
 from engine.scaffold.result import ScaffoldResult, StudentResult, coefficients_of
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 from engine.word_units import units
 
 if TYPE_CHECKING:
@@ -51,6 +55,39 @@ else:
     go = LazyModule("plotly.graph_objects")
     comparisons = LazyModule("components.charts.comparisons")
 """Plotly is slow to import and not needed by every section."""
+
+TITLES: Mapping[str, str] = {
+    **SETTING_TITLES,
+    LAYER: "Best layer",
+    HEAD: "Best head",
+    UNIFORM: "Uniform map",
+}
+"""Titles of explainers."""
+NO_STUDENT = (
+    "No student of the setting “SMaT, learned” is finished with {}, so there is no learned explainer to show. Select "
+    "this setting above and press Teach."
+)
+STUDENT = "The explainer of the median student with {}: seed {}, simulability {}."
+HEADS = (
+    "Weight λ of each of the teacher's attention heads in the learned explainer. Layers and heads count from 0 (SMaT, "
+    "figure 5). Click a cell to open that head on the Attention page."
+)
+EVEN = "All heads have the same weight: training did not change the explainer."
+MAPS = (
+    "The learned explanation and the static ones of one test example. The values of each sum to 1 over the {}; special "
+    "tokens get 0 (SMaT, figures 3 and 4)."
+)
+TRUTH = "The outline marks what is known to matter."
+EXAMPLES = 100
+"""Test examples of all sections; one number, so that they are read once."""
+LINKED = 6
+"""Heads with the largest weights that get a link."""
+LEFT, TOP, BOTTOM, SCALE = 48, 14, 44, 80
+"""Pixels around the cells: layers, nothing, heads, the scale."""
+CELL, LOWEST, WIDEST = 34, 220, 900
+EVEN_TO = 1e-9
+
+Weights = Float[np.ndarray, "layer head"]
 
 
 def show_median_student(result: ScaffoldResult, train_size: int) -> StudentResult | None:
@@ -67,17 +104,6 @@ def student_words(student: StudentResult) -> str:
     """Describe the student in one sentence."""
     score = "not defined" if student.simulability is None else fixed(student.simulability, DECIMALS, False)
     return STUDENT.format(count(student.run.train_size, "example"), student.run.seed, score)
-
-
-Weights = Float[np.ndarray, "layer head"]
-EXAMPLES = 100
-"""Test examples of all sections; one number, so that they are read once."""
-LINKED = 6
-"""Heads with the largest weights that get a link."""
-LEFT, TOP, BOTTOM, SCALE = 48, 14, 44, 80
-"""Pixels around the cells: layers, nothing, heads, the scale."""
-CELL, LOWEST, WIDEST = 34, 220, 900
-EVEN_TO = 1e-9
 
 
 def heads_area(result: ScaffoldResult, train_size: int) -> None:

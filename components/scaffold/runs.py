@@ -16,7 +16,7 @@ from components.job_panel import FINDS, JobPanel
 from components.numbers import count, fixed, rough_duration
 from components.palette import browser_theme
 from components.scaffold.charts import DECIMALS, curves_chart, lines_of
-from components.scaffold.page_texts import EMPTY, PARTLY, SETTING_TITLES
+from components.scaffold.state import SETTING_TITLES
 from engine import jobs
 from engine.errors import ExegesisError
 from engine.home import home
@@ -35,6 +35,11 @@ from engine.scaffold.plan import (
 from engine.scaffold.result import ScaffoldResult, TrainingPass
 from engine.store import result_store
 
+EMPTY = (
+    "No student of this plan has been trained yet. Press **Teach** to start. Training runs as a background job and "
+    "saves each finished student."
+)
+PARTLY = "Some students of this plan are finished and shown below. Press **Teach** to train the others."
 KIND = "scaffold"
 PANEL = JobPanel(KIND)
 MOST_CACHED = 8

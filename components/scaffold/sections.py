@@ -20,52 +20,84 @@ from components.progress import ProgressLine, resume_button, run_with_progress
 from components.scaffold.charts import DECIMALS
 from components.scaffold.controls import key, view_select, view_switch
 from components.scaffold.export import ScaffoldChart, draw_chart
-from components.scaffold.learned_explainer import EXAMPLES, heads_area, maps_area, show_median_student
-from components.scaffold.page_texts import (
-    ACTIVE,
-    ACTIVE_ALL,
-    KINDS,
-    MARKED,
-    NO_MARKS,
-    NO_OTHER,
-    NORMALIZATIONS_CAPTION,
-    NOT_TRAINED,
-    PARTS,
-    PLAUSIBILITY,
-    PROTOCOLS,
-    PROTOCOLS_PICTURES,
-    STOP_NOTE,
-    SUPERVISED,
-    TITLES,
-)
+from components.scaffold.learned_explainer import EXAMPLES, TITLES, heads_area, maps_area, show_median_student
 from components.scaffold.runs import cached_sample, marked_sets
 from components.scaffold.state import SECTIONS
 from components.tables import draw_table
 from engine.errors import Cancelled, ExegesisError
 from engine.scaffold.experiment import load_result
-from engine.scaffold.plan import ATTENTION, NONE, NORMALIZATIONS, SMAT, EvaluationSample, ScaffoldPlan
-from engine.scaffold.plausibility import (
+from engine.scaffold.explainer_checks import (
+    BORDER,
+    FIRST,
     HEAD,
+    LAST,
     LAYER,
+    LEAN_THRESHOLD,
+    PUNCTUATION,
+    STOP,
+    ExplanationMass,
     HeadContrast,
     Plausibility,
     PlausibilityRow,
     PlausibilitySide,
+    TrivialProtocols,
     measure_part,
     part_key,
     part_names,
     plausibility,
-)
-from engine.scaffold.result import HeadCoefficients, ScaffoldResult, SimulabilityCell, coefficients_of
-from engine.scaffold.trivial_protocols import (
-    LEAN_THRESHOLD,
-    ExplanationMass,
-    TrivialProtocols,
     protocols_key,
     trivial_protocols,
 )
+from engine.scaffold.plan import ATTENTION, NONE, NORMALIZATIONS, SMAT, EvaluationSample, ScaffoldPlan
+from engine.scaffold.result import HeadCoefficients, ScaffoldResult, SimulabilityCell, coefficients_of
 from engine.store import result_store
 
+KINDS: Mapping[str, str] = {
+    PUNCTUATION: "punctuation",
+    STOP: "stop words",
+    FIRST: "the first token",
+    LAST: "the last token",
+    BORDER: "border patches",
+}
+PLAUSIBILITY = (
+    "How often an explanation ranks a marked {} above an unmarked one: the area under the ROC curve (AUC), averaged "
+    "over examples. Chance is 0.5 (SMaT, tables 2 and 6). {} Bars are 95% bootstrap intervals over examples."
+)
+MARKED = {True: "The marks follow from how the examples were generated.", False: "The marks were made by people."}
+SUPERVISED = (
+    "Best layer and best head are supervised: they were selected by these same labels. Read them as upper bounds for "
+    "attention."
+)
+NO_MARKS = "No example of {} has marks, so explanations cannot be scored. Choose a data set with marks."
+ACTIVE_ALL = "All heads are active (λ > 0), so there are no inactive ones to compare with."
+ACTIVE = "Active heads (λ > 0) against inactive ones"
+PROTOCOLS = (
+    "How much of an explanation's mass lies on features that can leak the label. A learned explainer that points only "
+    "at punctuation, at stop words or at the ends of the text could reveal the label without explaining it (SMaT, "
+    "section 7, after Treviso and Martins, 2020). Special tokens get 0 by construction."
+)
+PROTOCOLS_PICTURES = (
+    "How much of an explanation's mass lies on features that can leak the label. A learned explainer that points only "
+    "at the border could reveal the label without explaining it (SMaT, section 7). The special token gets 0 by "
+    "construction."
+)
+STOP_NOTE = "Stop words are English function words without negations; texts in other languages have none."
+NORMALIZATIONS_CAPTION = (
+    "Simulability by how coefficients become head weights: median [lower : upper quartile] over seeds (SMaT, table 7). "
+    "Only finished students are counted."
+)
+NO_OTHER = (
+    "Trained with SMaT so far: {}. To compare, choose another normalization under **Options** and press **Teach**."
+)
+NOT_TRAINED = "not trained"
+PARTS: Mapping[str, str] = {
+    "heads": "All layers and heads",
+    "smat": TITLES["smat"],
+    "gradient_l2": TITLES["gradient_l2"],
+    "gradient_x_input": TITLES["gradient_x_input"],
+    "integrated_gradients": TITLES["integrated_gradients"],
+}
+"""Parts that are measured one after the other."""
 SIDE_TITLES: Mapping[str, str] = {"": "", "first": ", first text (source)", "second": ", second text (target)"}
 CHANCE = 0.5
 

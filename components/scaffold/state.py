@@ -8,13 +8,27 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from components.links import Query, last_values, read_record, whole_number, write_changed, write_record
-from components.scaffold.page_texts import MEASURES
 from engine.errors import ExegesisError, UsageError, unknown
 from engine.format import join_names
 from engine.params import from_mapping, option
-from engine.scaffold.plan import SETTINGS, Recipe, ScaffoldPlan
+from engine.scaffold.plan import NONE, SETTINGS, SMAT, Recipe, ScaffoldPlan
 from engine.scaffold.presets import OPENING_PLANS
 
+SETTING_TITLES: Mapping[str, str] = {
+    NONE: "No explainer",
+    "gradient_l2": "Gradient L2 norm",
+    "gradient_x_input": "Gradient x input",
+    "integrated_gradients": "Integrated gradients",
+    "attention_logits": "Attention logits, all layers",
+    "attention_logits_last": "Attention logits, last layer",
+    SMAT: "SMaT, learned",
+}
+"""Titles of the settings: what students see."""
+MEASURES = {
+    "validation": "Simulability on validation",
+    "loss": "Student's loss",
+    "outer": "Explainer's outer loss",
+}
 VIEW = "look."
 """Prefix of the keys of the view's controls."""
 MOST_NUMBER = 9_999_999

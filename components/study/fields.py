@@ -16,8 +16,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.errors import describe_error
-from components.inputs.datasets import label_models
-from components.inputs.labels import dataset_label, model_name, sort_by_task
+from components.inputs.datasets import dataset_label, label_models, model_name, sort_by_task
 from components.state import renew_models
 from engine.errors import not_allowed
 from engine.study.design import FIELD_LABELS, Design, label_fields

@@ -17,7 +17,9 @@ from components.study.actions import (
     archive,
     confirm_closing,
     confirm_deleting,
+    draw_draft,
     draw_import,
+    draw_new_study,
     draw_outcome,
     draw_study_file_button,
     duplicate,
@@ -35,7 +37,6 @@ from components.study.descriptions import (
     study_history,
     study_progress,
 )
-from components.study.draft import draw_draft, draw_new_study
 from components.study.form import forget_form
 from components.tables import facts_html
 from engine.errors import ExegesisError, UsageError

@@ -25,19 +25,18 @@ from components.export import (
     text_arguments,
     text_button,
 )
-from components.method_row import MethodRow, method_row, method_row_html, token_map
+from components.method_row import MethodRow, aligned_html, line_html, method_row, method_row_html, token_map
 from components.prediction import prediction_html
 from components.progress import shared_scale_ends
+from components.styles import STACK, unit_selector
 from components.text.state import TextState
-from components.widgets.token_map.html import STACK, unit_selector
-from components.widgets.token_map.picker import to_units
-from components.widgets.token_map.rows import aligned_html, line_html
+from components.widgets.token_map import to_units
 from components.widgets.token_map.svg import maps_svg
 from components.widgets.view_options import DEFAULT_VIEW, ViewOptions
+from engine.format import to_csv
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Explanation, Token
-from engine.table_io import to_csv
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from components.browse.lists import draw_browse_switch
 from components.controls import PERSIST, gamma_slider, options_popover, scale_choice, seed_input
 from components.inputs import text_choice
 from components.inputs.datasets import OpenTexts, open_texts
-from components.inputs.link import read_text, write_text
 from components.inputs.text_choice import (
     TextFocus,
     draw_pair_switch,
@@ -21,15 +20,24 @@ from components.inputs.text_choice import (
     read_text_focus,
     write_text_focus,
 )
-from components.links import Query, last_values, opened_option, pins_option, read_record, write_record
+from components.links import (
+    Query,
+    last_values,
+    opened_option,
+    pins_option,
+    read_record,
+    read_text,
+    write_record,
+    write_text,
+)
 from components.method_picker import all_methods
 from components.state import PageSession, PageState, control_values, read_shared, write_shared
 from components.widgets.base import Pins, draw_pin_hint
-from components.widgets.token_map.picker import draw_token_picker, to_tokens, to_units
+from components.widgets.token_map import draw_token_picker, to_tokens, to_units
 from components.widgets.view_options import DEFAULT_VIEW, LAYOUTS, STYLES, ViewOptions
+from engine.input_kinds import OPERATORS
 from engine.params import option
 from engine.registry import Explainer
-from engine.removal_operators import OPERATORS
 from engine.request import Example, Request
 from engine.result import Explanation
 from engine.shipped.gallery import METHODS, find_card

@@ -9,7 +9,16 @@ from typing import Any
 
 from cache import key_for
 from engine import runtime
-from engine.attacks.attack import EXAMPLES_AT_ONCE, attack, attack_key, attack_many, check_request
+from engine.attacks.attack import (
+    EXAMPLES_AT_ONCE,
+    TRANSFER_VERSION,
+    attack,
+    attack_key,
+    attack_many,
+    check_request,
+    measure_transfer,
+    transfer_key,
+)
 from engine.attacks.attack import VERSION as ATTACK_VERSION
 from engine.attacks.experiment_result import (
     COLUMNS,
@@ -30,8 +39,6 @@ from engine.attacks.experiment_result import (
 )
 from engine.attacks.plan import AttackPlan, AttackRequest
 from engine.attacks.result import AttackResult
-from engine.attacks.transfer import VERSION as TRANSFER_VERSION
-from engine.attacks.transfer import measure_transfer, transfer_key
 from engine.data.labels import match_classes
 from engine.data.sources import SourceExample, load_source
 from engine.errors import ExegesisError, UsageError, not_allowed

@@ -14,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from cache.codec import Arrays, Meta
-from engine.attacks.attack import describe_epsilon
+from engine.attacks.attack import TransferResult, describe_epsilon
 from engine.attacks.plan import TOLERANCE, AttackParams, AttackPlan
 from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, FOOLED, AttackResult
-from engine.attacks.transfer import TransferResult
 from engine.evaluation.result import ExampleFacts
 from engine.metrics.results import EQUAL, ONE, Interval, interval
 

@@ -13,8 +13,7 @@ from jaxtyping import Bool, Float, Int, UInt8
 from cache.codec import Arrays, Meta
 from engine.attacks.plan import TOLERANCE
 from engine.params import Plain
-from engine.result import Prediction, Provenance, Token
-from engine.serialization import unpack_prediction
+from engine.result import Prediction, Provenance, Token, unpack_prediction
 
 FOOLED, ROBUST, CLASS_CHANGED, BROKEN, FAILED = OUTCOMES = (
     "fooled", "robust", "class changed", "constraint broken", "failed"

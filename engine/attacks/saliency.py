@@ -16,8 +16,7 @@ from jaxtyping import Bool, Float, Int
 
 from engine.attacks.plan import PATH_STEPS, PIXELS, AttackParams
 from engine.errors import UsageError
-from engine.explainers.gradients import ignores_constant_shift
-from engine.explainers.integrated_gradients import quadrature_nodes
+from engine.explainers.gradients import ignores_constant_shift, quadrature_nodes
 from engine.lazy import torch
 from engine.models.attention import twice_differentiable
 from engine.models.classifier import EMBEDDING, AnyClassifier

@@ -1,6 +1,6 @@
 """The `exegesis` command: every result of the dashboard without a browser.
 
-`root` lists the commands, one module a subject; `options`, `inputs`, `output`, `guard` and `experiments` are shared.
+`root` lists the commands, one module a subject; `options`, `inputs`, `output` and `experiments` are shared.
 """
 
 from __future__ import annotations
@@ -10,8 +10,7 @@ import sys
 import warnings
 from collections.abc import Sequence
 
-from engine.cli.guard import log_to_file
-from engine.cli.root import app
+from engine.cli.root import app, log_to_file
 
 QUIET = {
     "HF_HUB_DISABLE_PROGRESS_BARS": "1",

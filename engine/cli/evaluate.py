@@ -13,9 +13,9 @@ from rich.text import Text
 
 from engine.cli.experiments import command_of
 from engine.cli.output import NOTHING, table, visible
-from engine.evaluation.leaderboard import Standing, leaderboard
 from engine.evaluation.plan import EVALUATE
 from engine.evaluation.result import Evaluation, group_reasons
+from engine.evaluation.scores import Standing, leaderboard
 from engine.metrics.results import MetricScore
 
 ARROWS = {"high": " ↑", "low": " ↓", "neither": ""}

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from statistics import fmean
 from typing import Annotated, Any, TypeVar
 
 import typer
 from rich.console import RenderableType
 
 from engine.cli import output
-from engine.cli.guard import FAILED, STOPPED, fail, note
 from engine.cli.inputs import check_dtype, read_methods, read_typed_params
 from engine.cli.jobs import exit_unless_done, run_with_progress
 from engine.cli.options import (
@@ -28,6 +26,7 @@ from engine.cli.options import (
     read_whole,
     set_parameters,
 )
+from engine.cli.root import FAILED, STOPPED, fail, note
 from engine.errors import Cancelled, UsageError, not_allowed
 from engine.experiments.base import Experiment
 from engine.experiments.options import Option, options_of
@@ -132,17 +131,6 @@ def run_experiment(
             print(f"Written: {output.visible(str(file))}, {sum(1 for _ in rows_of(result)):,} rows")
     if not any(one.examples for one in part_results(result)):
         raise typer.Exit(fail(f"{own.id}: {failed}; see the reasons above.", FAILED))
-
-
-def mean_table(result: Any) -> Iterator[RenderableType]:
-    """The mean of each metric by model and method."""
-    groups: dict[tuple[str, str, str], list[float]] = {}
-    for row in rows_of(result):
-        groups.setdefault((row["model"], row["method"], row["metric"]), []).append(row["value"])
-    means = output.table(["model", "method", "metric", "mean", "n"], right=["mean", "n"])
-    for names, numbers in groups.items():
-        means.add_row(*map(output.visible, names), f"{fmean(numbers):.4g}", str(len(numbers)))
-    yield means
 
 
 def require_value(option: str, value: str) -> str:

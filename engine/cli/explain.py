@@ -16,19 +16,18 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.cli import options, output
-from engine.cli.guard import note
 from engine.cli.inputs import InputOptions, check_dtype, check_model, read_heads, read_input, read_methods, read_params
+from engine.cli.root import note
 from engine.errors import ExegesisError, UsageError
 from engine.explain import explain as explain_one
 from engine.explain import explain_many
+from engine.heads.readings import CAUTION, DEFAULT_SCORES, HeadTable, HeadTableQuery, head_table, head_table_to_json
 from engine.heads.scores import AGREEMENT
-from engine.heads.table import CAUTION, DEFAULT_SCORES, HeadTable, HeadTableQuery, head_table, head_table_to_json
 from engine.metrics.ablation import PROBE
 from engine.progress import Report
 from engine.registry import explainer
 from engine.request import Request
-from engine.result import Check, Explanation
-from engine.serialization import explanation_to_json
+from engine.result import Check, Explanation, explanation_to_json
 from engine.store import result_store
 
 TOP_SCORES = 3

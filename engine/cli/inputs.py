@@ -9,18 +9,17 @@ from pathlib import Path
 
 import numpy as np
 
-from engine.cli.guard import note
 from engine.cli.options import read_names, read_pairs, read_text, read_whole
+from engine.cli.root import note
 from engine.data import datasets, image_datasets
 from engine.data.picture_files import read_picture
 from engine.errors import UsageError, not_allowed, unknown
-from engine.heads.scales import HeadScales
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.params import Plain, from_mapping
 from engine.registry import Explainer, all_explainers, explainer
-from engine.request import DTYPES, Example, Input, Picture
-from engine.vision.view import read_view
+from engine.request import DTYPES, Example, HeadScales, Input, Picture
+from engine.vision.picture import read_view
 
 REQUIRED_BY = {"--text-pair": "--text", "--index": "--dataset", "--split": "--dataset", "--column": "--dataset"}
 ALL = "all"

@@ -9,8 +9,8 @@ import typer
 
 from engine import jobs
 from engine.cli import output
-from engine.cli.guard import FAILED, STOPPED, Commands, fail, note
 from engine.cli.options import JsonOption, read_id, read_json_file
+from engine.cli.root import FAILED, STOPPED, Commands, fail, note
 from engine.errors import ExegesisError, UsageError
 from engine.jobs import Job
 

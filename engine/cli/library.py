@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from cache import Store
-from engine.cli.guard import FAILED, Commands
 from engine.cli.options import ColumnOption, JsonOption, YesOption, read_pairs, read_size
 from engine.cli.output import (
     console,
@@ -21,6 +20,7 @@ from engine.cli.output import (
     stdout_reserved,
     table,
 )
+from engine.cli.root import FAILED, Commands
 from engine.data.datasets import dataset_card, dataset_names, load
 from engine.data.examples import Dataset, ImageDataset
 from engine.data.image_datasets import image_card, image_names, is_images, load_images

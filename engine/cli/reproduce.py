@@ -9,15 +9,15 @@ from typing import Annotated, Any
 import typer
 
 from engine.cli import options
-from engine.cli.guard import STOPPED, fail, note
 from engine.cli.jobs import exit_unless_done, run_with_progress
 from engine.cli.options import SeedOption
 from engine.cli.output import console, print_json, stdout_reserved, stoppable, table, visible, write_file
+from engine.cli.root import STOPPED, fail, note
 from engine.errors import Cancelled, UsageError, not_allowed, unknown
 from engine.jobs import create
+from engine.reproduction.claims import ReproductionQuery
 from engine.reproduction.documents import report_files
 from engine.reproduction.papers import PAPERS, THESIS_TOPICS, scale_of
-from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import Reproduction
 from engine.reproduction.run import cached_report
 from engine.reproduction.run import reproduce as run_reproduction

@@ -1,18 +1,29 @@
-"""The list of commands. Each is imported when it is called: its module may import at its top what it needs."""
+"""The list of commands, and their end: an error becomes one line on stderr and an exit status, never a traceback.
+
+Each command is imported when it is called: its module may import at its top what it needs.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib
-from collections.abc import Mapping
+import logging
+import os
+import sys
+import time
+import traceback
+from collections.abc import Callable, Mapping
 from functools import cached_property
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
-from typer.core import TyperCommand
+from typer.core import TyperCommand, TyperGroup
 
-from engine.cli.guard import Commands
-from engine.home import product_version
+from engine.errors import ExegesisError, unknown
+from engine.home import home, product_version
 
+FAILED, WRONG_USE, STOPPED = 1, 2, 130
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "app": ("server.serve", "Open the dashboard in a browser."),
     "explain": (
@@ -60,6 +71,122 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "study": ("study.app", "Run blind studies in which people rank explanations."),
 }
 """By name the place below this package, and the summary: the help of the command itself, which a test compares."""
+
+
+class Commands(TyperGroup):
+    """A group of commands whose errors are one line and an exit status."""
+
+    def main(self, *args: Any, **options: Any) -> Any:
+        # The name of the program, however it was started: help and errors show commands that can be typed.
+        options["prog_name"] = "exegesis"
+        run = super().main
+        sys.exit(run_guarded(lambda: run(*args, **{**options, "standalone_mode": False})))
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if not args:
+            print(ctx.get_help())
+            raise typer.Exit
+        return super().parse_args(ctx, args)
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        if args and self.get_command(ctx, args[0]) is None:
+            if args[0].startswith("-"):
+                raise unknown(f"{ctx.command_path}: option", args[0], _options(ctx.command))
+            raise unknown(f"{ctx.command_path}: command", args[0], self.commands)
+        return super().resolve_command(ctx, args)
+
+
+def run_guarded(run: Callable[[], object]) -> int:
+    """Run a command; returns its exit status."""
+    try:
+        status = run()
+        sys.stdout.flush()
+        return status if isinstance(status, int) else 0
+    except ExegesisError as error:
+        return fail(str(error), error.exit_code)
+    except typer.TyperException as error:
+        return fail(_usage_message(error), WRONG_USE)
+    except (KeyboardInterrupt, typer.Abort):
+        return STOPPED
+    except BrokenPipeError:
+        _forget_stdout()
+        return FAILED
+    except Exception as error:
+        return fail(_unexpected_message(error), FAILED)
+
+
+def fail(message: str, status: int) -> int:
+    """Print an error in one line on stderr; returns the status."""
+    print("error:", " ".join(message.split()), file=sys.stderr)
+    return status
+
+
+def note(message: str) -> None:
+    """Print one line for people on stderr, which is not part of the result."""
+    print("note:", " ".join(message.split()), file=sys.stderr)
+
+
+def _usage_message(error: typer.TyperException) -> str:
+    """The parser's complaint in our form: what is wrong, what is allowed, where to read on."""
+    context = getattr(error, "ctx", None)
+    path = context.command_path if context else "exegesis"
+    parameter = getattr(error, "param", None)
+    if hasattr(error, "possibilities"):
+        return str(unknown(f"{path}: option", getattr(error, "option_name", ""), _options(context and context.command)))
+    if parameter is not None and not error.message:
+        return f"{path}: {getattr(parameter, 'metavar', None) or parameter.name} is missing. See: {path} --help."
+    if "extra argument" in error.message:
+        got = error.message.rpartition("(")[2].rstrip(").")
+        return f"{path}: too many arguments, got {got!r}. Put quotation marks around a text with spaces."
+    message = error.format_message().rstrip(".")
+    return f"{path}: {message[:1].lower()}{message[1:]}. See: {path} --help."
+
+
+def _options(command: Any) -> list[str]:
+    if command is None:
+        return ["--help"]
+    return [*(name for parameter in command.params for name in parameter.opts if name.startswith("--")), "--help"]
+
+
+def _unexpected_message(error: Exception) -> str:
+    message = f"unexpected {type(error).__name__}: {error}".rstrip(": ")
+    try:
+        return f"{message}. This is a bug in Exegesis; the traceback is in {_write_traceback(error)}."
+    except OSError as second:
+        folder = home() / "logs"
+        return f"{message}. The traceback could not be written to {folder} ({second.strerror}); set EXEGESIS_HOME."
+
+
+def _write_traceback(error: Exception) -> Path:
+    folder = home() / "logs"
+    folder.mkdir(parents=True, exist_ok=True)
+    file = folder / f"{time.strftime('%Y%m%d-%H%M%S')}-{os.getpid()}.txt"
+    text = "".join(traceback.format_exception(error))
+    file.write_text(f"{sys.argv}\n{text}", encoding="utf-8", errors="backslashreplace")
+    return file
+
+
+class _LazyFileHandler(logging.FileHandler):
+    """A log file whose folder is made with its first line; a home that cannot be written is no second error."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        with contextlib.suppress(OSError):
+            Path(self.baseFilename).parent.mkdir(parents=True, exist_ok=True)
+            super().emit(record)
+
+
+def log_to_file() -> None:
+    """Send the engine's log to a file of the home folder: on stderr a traceback would hide the one line."""
+    handler = _LazyFileHandler(home() / "logs" / "exegesis.log", encoding="utf-8", delay=True)
+    handler.setFormatter(logging.Formatter("%(asctime)s %(process)d %(name)s %(message)s"))
+    logging.getLogger("exegesis").addHandler(handler)
+    logging.getLogger().addHandler(logging.NullHandler())
+
+
+def _forget_stdout() -> None:
+    # Python flushes stdout once more at its end; a closed pipe would complain then.
+    with open(os.devnull, "w") as nowhere:
+        os.dup2(nowhere.fileno(), sys.stdout.fileno())
 
 
 class LazyCommand(TyperCommand):

@@ -18,8 +18,8 @@ from rich.text import Text
 
 from engine.cli import options
 from engine.cli.experiments import check_job, require_value, rows_file, worked
-from engine.cli.guard import FAILED, fail
 from engine.cli.output import NOTHING, console, print_json, table, visible, write_file
+from engine.cli.root import FAILED, fail
 from engine.errors import UsageError, not_allowed
 from engine.format import count_text
 from engine.input_kinds import kind_of_model

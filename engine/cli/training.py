@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import typer
 
-from engine.cli.guard import STOPPED, fail
 from engine.cli.options import ConfigOptions, set_parameters
 from engine.cli.output import print_json, progress_bar, stdout_reserved, stoppable
+from engine.cli.root import STOPPED, fail
 from engine.data.image_datasets import is_images
 from engine.errors import Cancelled
 from engine.lazy import LazyModule

@@ -13,20 +13,25 @@ from typing import Any
 
 import numpy as np
 
-from engine import serialization
-from engine.comparison.agreement import AgreementOptions, find_random, mean_disagreement, measure_agreement
-from engine.comparison.alignment import AlignedMaps, align_maps
+from engine.comparison.agreement import (
+    AgreementOptions,
+    AlignedMaps,
+    align_maps,
+    find_random,
+    mean_disagreement,
+    measure_agreement,
+)
 from engine.comparison.plan import ComparisonPlan, ModelMethodPair, plan_of
 from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import Cancelled, ExegesisError
-from engine.experiments import explain_many as explaining
+from engine.experiments.example_jobs import plan_explain
 from engine.experiments.sample import draw_indices, error_line
 from engine.explain import explain, explain_many, key_of
 from engine.jobs.kinds import Spec, WorkUnit, job_kind, unreadable_key
 from engine.metrics.agreement import MEASURES
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.request import Example, Request
-from engine.result import Explanation
+from engine.result import Explanation, explanation_to_json, unpack
 from engine.store import result_store
 
 EXAMPLES_AT_ONCE = 16
@@ -93,7 +98,7 @@ def units(spec: Spec) -> Iterator[WorkUnit]:
         yield from (_failing_unit(plan, source, index, error) for index, error in errors.items())
         examples = [source.read(index).input.as_plain() for index in indices if index not in errors]
     for pair in plan.pairs if examples else ():
-        yield from explaining.plan(_explain_spec(plan, pair, examples))
+        yield from plan_explain(_explain_spec(plan, pair, examples))
 
 
 def _length_error(source: ExampleSource, index: int) -> ExegesisError | None:
@@ -181,7 +186,7 @@ def _cached(request: Request) -> Answer:
         entry = result_store().get(key_of(request))
     except ExegesisError:
         return None
-    return None if entry is None else serialization.unpack(*entry)
+    return None if entry is None else unpack(*entry)
 
 
 def _compare_maps(
@@ -226,8 +231,7 @@ def comparison_to_json(
     first, random = agreements[MEASURES[0]], find_random(explanations)
     return {
         "columns": [
-            {"column": code, **serialization.explanation_to_json(one)}
-            for code, one in zip(codes, explanations, strict=True)
+            {"column": code, **explanation_to_json(one)} for code, one in zip(codes, explanations, strict=True)
         ],
         "failed": [{"column": code, "error": why} for code, why in failed.items()],
         "grid": None if maps.grid is None else list(maps.grid),

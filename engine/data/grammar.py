@@ -13,12 +13,13 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from engine.data.build_reviews import unmark
-from engine.data.examples import Dataset, LabeledExample
-from engine.data.generation import (
+from engine.data.examples import (
     ANY,
     SPLIT_SIZES,
+    Dataset,
     GeneratedExamples,
     GeneratedParams,
+    LabeledExample,
     as_sentence,
     choose_marked_split,
     draw_balanced,

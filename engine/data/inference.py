@@ -3,7 +3,7 @@
 A premise describes one to three places, a sentence each; the hypothesis is a sentence about one place. It holds in
 all, in some or in none of the worlds in which the premise is true, and that is the label. A word belongs to the
 rationale if another word of the grammar in its place can change the label. Every group that a sentence names has
-members, and words without a listed relation are independent.
+members, and words without a listed relation are independent. The words and their relations come first.
 """
 
 from __future__ import annotations
@@ -13,25 +13,128 @@ import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 
 from engine.data.build_reviews import unmark
-from engine.data.examples import Dataset, LabeledExample, Span
-from engine.data.generation import (
+from engine.data.examples import (
     SPLIT_SIZES,
+    Dataset,
     GeneratedExamples,
     GeneratedParams,
+    LabeledExample,
+    Span,
     as_sentence,
     draw_balanced,
     example_count,
     make_dataset,
 )
-from engine.data.inference_words import BASE_FORMS, GROUPS, PEOPLE, PLACES, VERBS, Relation
 from engine.data.labels import NLI_LABELS
 from engine.data.registry import LoadRequest, choose_split
+from engine.data.vocabulary import parse_list
 from engine.params import from_mapping, option
+
+Relation = Literal["same", "below", "above", "disjoint", "independent"]
+"""Of a first word to a second. Below: whatever the first describes, the second describes too."""
+
+
+@dataclass(frozen=True)
+class Taxonomy:
+    """Words and the more general word of some of them. `opposites`: sets of words that exclude each other."""
+
+    parents: Mapping[str, str]
+    opposites: Sequence[frozenset[str]] = ()
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """All words."""
+        return tuple(self.parents)
+
+    def relation(self, first: str, second: str) -> Relation:
+        """The relation of two words."""
+        if first == second:
+            return "same"
+        above_first, above_second = self._lineage(first), self._lineage(second)
+        if second in above_first:
+            return "below"
+        if first in above_second:
+            return "above"
+        excluded = any(one != other and {one, other} <= opposites for opposites in self.opposites
+                       for one in above_first for other in above_second)  # fmt: skip
+        return "disjoint" if excluded else "independent"
+
+    def relatives(self, word: str) -> tuple[str, ...]:
+        """The other words that are related to a word."""
+        return tuple(other for other in self.words if self.relation(word, other) not in ("same", "independent"))
+
+    def _lineage(self, word: str) -> list[str]:
+        lineage = [word]
+        while self.parents[lineage[-1]]:
+            lineage.append(self.parents[lineage[-1]])
+        return lineage
+
+
+def parse_taxonomy(*lines: str, opposites: Sequence[str] = ()) -> Taxonomy:
+    """Parse lines `general: special, special`; a line without a colon lists words without a general one."""
+    parents: dict[str, str] = {}
+    for line in lines:
+        general, _, special = line.rpartition(": ")
+        if general:
+            parents.setdefault(general, "")
+        parents |= dict.fromkeys(parse_list(special), general)
+    return Taxonomy(parents, tuple(frozenset(parse_list(words)) for words in opposites))
+
+
+@dataclass(frozen=True)
+class WordGroup:
+    """Nouns in the plural, and the properties that they can have."""
+
+    nouns: Taxonomy
+    properties: Taxonomy
+
+
+GROUPS = (
+    WordGroup(
+        parse_taxonomy("animals: dogs, cats, birds", "dogs: poodles, terriers", "birds: robins, sparrows"),
+        parse_taxonomy(
+            "resting: sleeping", "moving: running, jumping", "eating: eating meat", opposites=["resting, moving"]
+        ),
+    ),
+    WordGroup(
+        parse_taxonomy("children: girls, boys", "adults: women, men", "visitors: tourists"),
+        parse_taxonomy(
+            "talking: whispering, shouting", "reading: reading letters", "smiling", "sitting", "standing",
+            opposites=["sitting, standing", "whispering, shouting"],
+        ),
+    ),
+    WordGroup(
+        parse_taxonomy("vehicles: cars, trucks, bicycles", "cars: taxis"),
+        parse_taxonomy("damaged: burnt", "blue: dark blue", "red: bright red", "new", opposites=["blue, red"]),
+    ),
+    WordGroup(
+        parse_taxonomy("plants: flowers, trees", "flowers: roses, tulips", "trees: oaks, birches"),
+        parse_taxonomy("wet: soaked", "dry", "tall", "healthy", "sick", opposites=["wet, dry", "healthy, sick"]),
+    ),
+)  # fmt: skip
+PEOPLE = parse_list("doctor, farmer, teacher, nurse, pilot, baker, lawyer, painter, singer, guard, judge, waiter")
+VERBS = parse_taxonomy(
+    "touched: hugged, pushed", "followed: chased", "noticed: greeted, insulted", "helped: rescued", "praised", "paid"
+)
+"""Acts in the past; the form after "was" is the same."""
+BASE_FORMS = dict(
+    zip(
+        VERBS.words,
+        parse_list("touch, hug, push, follow, chase, notice, greet, insult, help, rescue, praise, pay"),
+        strict=True,
+    )
+)
+PLACES = {
+    **dict.fromkeys(parse_list("garden, kitchen, park, library, hall, harbor"), "in"),
+    **dict.fromkeys(parse_list("station, market, school, airport"), "at"),
+}
+"""Each with its preposition."""
+
 
 ENTAILMENT, NEUTRAL, CONTRADICTION = range(len(NLI_LABELS))
 MOST_SENTENCES = 3

@@ -12,31 +12,29 @@ from engine import runtime
 from engine.data.labels import match_classes
 from engine.data.sources import ExampleSource, SourceExample
 from engine.errors import Cancelled, ExegesisError, not_allowed
-from engine.evaluation.explanations import (
+from engine.evaluation.measurement import (
     ExplainedExample,
+    Measurements,
     UnitScores,
+    compute_removal,
     example_facts,
     explain_examples,
-    request_for,
-    unit_scores_of,
-)
-from engine.evaluation.leaderboard import to_json
-from engine.evaluation.measurement import (
-    Measurements,
-    compute_removal,
     measure_maps,
     measure_removal,
     measure_sensitivity,
+    request_for,
+    unit_scores_of,
     withdraw_constant_maps,
 )
 from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import COLUMNS, Evaluation, ExampleFacts, ModelEvaluation, pack, unpack
+from engine.evaluation.scores import to_json
 from engine.experiments.base import Units
 from engine.experiments.run import carry_out
 from engine.experiments.sample import GROUP_SIZE, Sample, UnreadableExample, draw_sample, error_line, has_marks
 from engine.explain import explain_many, method_key
 from engine.explain import key_of as explanation_key
-from engine.input_kinds import check_removal, check_unit, load_classifier
+from engine.input_kinds import check_removal, check_unit, keyed, keyed_params, load_classifier
 from engine.jobs.kinds import Batch, UnitStep, WorkUnit, unreadable_key
 from engine.metrics import faithfulness, sensitivity
 from engine.metrics.catalog import METRICS
@@ -46,7 +44,6 @@ from engine.models import catalog
 from engine.models.catalog import model_labels
 from engine.progress import CancelToken, Report, check_cancelled, silent
 from engine.registry import estimate_rows, explainer
-from engine.removal_operators import keyed, keyed_params
 from engine.store import result_store
 
 __all__ = [

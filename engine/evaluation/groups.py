@@ -1,19 +1,41 @@
-"""Groups of an evaluation's scores: models by size and architecture, examples in slices."""
+"""Scores in groups: by size and architecture of models, in slices of examples, and by the strength of a mark.
+
+Strength of a mark: does what a method puts on a mark grow with what the mark is worth? In marked sets labels are drawn
+by chance and a mark states them, so that the mark alone can tell anything. `strength` is the share of examples that
+carry it. It grades the mark in two ways:
+
+* **Over data** (`grade_by_data`): evaluations of the same model on sets of several strengths. The mark is worth as much
+  to the set as the share of its examples that carry it, so attribution is averaged over all examples, one without a
+  mark having 0 on it. A method that puts everything on every mark lies on the diagonal; one that puts the share c there
+  lies on c times it. The line says how much of a whole set's attribution a reader is shown on the mark; that it is
+  straight is no finding, since the same marked examples come again.
+* **Over training** (`grade_by_training`): models trained at several strengths, on the same examples, all of which carry
+  the mark. How far the mark decides their answers is measured, not supposed: as labels are by chance, accuracy above
+  chance can only come from the mark. Where it decides all answers, all attribution should be on it; where it decides
+  fewer, less should be, but how much less cannot be told.
+
+Attribution is `truth_mass`: the share of all |a| of an example that lies on its mark.
+"""
 
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Mapping, Sequence
+import dataclasses
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from engine.data.registry import parse_options
 from engine.errors import ExegesisError, unknown
-from engine.evaluation.result import Evaluation, ExampleFacts
+from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.result import Evaluation, ExampleFacts, ModelEvaluation
 from engine.evaluation.scores import ScoreFilter, compute_scores
-from engine.metrics.results import MetricScore
-from engine.models.sizes import ModelSize, model_size
+from engine.metrics.plausibility import NOTHING, UNMARKED_TRUTH
+from engine.metrics.results import Interval, MetricKey, MetricRow, MetricScore, MetricSkip, interval
+from engine.models import catalog
+from engine.models.summary import ModelSize, model_size
 
 Sizes = Mapping[str, ModelSize]
 """By model."""
@@ -156,3 +178,135 @@ def _by_correctness(evaluation: Evaluation) -> tuple[Callable[[ExampleFacts], st
 
 
 _GROUPS = {"label": _by_label, "correctness": _by_correctness}
+
+
+MASS = "truth_mass"
+MARKED_SETS = ("reviews-marked", "scenes-marked")
+STRENGTHS = (0.1, 0.25, 0.5, 0.75, 1.0)
+CARRIES = "marked"
+"""What an example of a marked set says of itself."""
+
+
+@dataclass(frozen=True)
+class MarkInfluence:
+    """The influence of the mark on predictions of `n` marked examples, from 0 (chance) to 1, with a 95% interval.
+
+    Below 0 where the model is right less often than by chance. None where it cannot be told.
+    """
+
+    value: float | None
+    interval: Interval | None
+    n: int
+
+
+@dataclass(frozen=True)
+class GradedScore:
+    """The attribution of a method to the mark at a strength. `ideal`: the value to be reached, if known."""
+
+    strength: float
+    score: MetricScore
+    ideal: float | None
+
+
+def mark_strength(dataset: str) -> float | None:
+    """The share of its examples that a marked set asks to carry the mark; None of other sets."""
+    if dataset.partition(":")[0] not in MARKED_SETS:
+        return None
+    return float(parse_options(dataset).get("strength", 1.0))
+
+
+def training_strengths(models: Iterable[str]) -> dict[str, float]:
+    """The strengths of the sets that models were trained on, as far as their cards say."""
+    datasets = {model: catalog.card(model).get("settings", {}).get("dataset", "") for model in models}
+    strengths = {model: mark_strength(str(dataset)) for model, dataset in datasets.items()}
+    return {model: strength for model, strength in strengths.items() if strength is not None}
+
+
+def plans_at_strengths(plan: EvaluationPlan, strengths: Sequence[float] = STRENGTHS) -> list[EvaluationPlan]:
+    """The plan with marks at several strengths in its set: the evaluations for `grade_by_data`."""
+    name, options = plan.dataset.partition(":")[0], parse_options(plan.dataset)
+    sets = ({**options, "strength": f"{one:g}"} for one in strengths)
+    names = (f"{name}:{','.join(f'{key}={value}' for key, value in one.items())}" for one in sets)
+    return [dataclasses.replace(plan, dataset=one) for one in names]
+
+
+def grade_by_data(
+    evaluations: Sequence[Evaluation], model: str, methods: Sequence[str] | None = None
+) -> list[GradedScore]:  # fmt: skip
+    """A point for each evaluation and method, of one model, by the share of the examples that carry the mark."""
+    graded = [one for evaluation in evaluations for one in _grade(evaluation, ScoreFilter([model], methods))]
+    return sorted(graded, key=lambda one: one.strength)
+
+
+def equal_strengths(evaluations: Sequence[Evaluation], model: str) -> list[list[float]]:
+    """The strengths asked for whose examples carry the mark equally often: they are at one place."""
+    by: dict[float | None, list[float]] = {}
+    for evaluation in evaluations:
+        strength = mark_strength(evaluation.plan.dataset)
+        by.setdefault(_marked_share(evaluation, model), []).extend([] if strength is None else [strength])
+    return [sorted(strengths) for share, strengths in by.items() if share is not None and len(strengths) > 1]
+
+
+def grade_by_training(
+    evaluation: Evaluation, trained: Mapping[str, float], methods: Sequence[str] | None = None
+) -> list[GradedScore]:
+    """A point for each model and method by the strength at which the model was trained, over the marked examples."""
+    ideals = {model: mark_influence(evaluation, model).value for model in trained}
+    scores = compute_scores(evaluation, MASS, ScoreFilter(trained, methods))
+    return sorted((GradedScore(trained[s.model], s, ideals[s.model]) for s in scores), key=lambda one: one.strength)
+
+
+def mark_influence(evaluation: Evaluation, model: str) -> MarkInfluence:
+    """The influence of the mark on the predictions: the accuracy on the marked examples, rescaled from chance to 1."""
+    marked = [one for one in evaluation.facts if one.model == model and one.extra.get(CARRIES) is True]
+    known = [one for one in marked if one.right is not None]
+    classes = len({one.label for one in evaluation.facts if one.label is not None})
+    if not known or classes < 2:
+        return MarkInfluence(None, None, len(known))
+    right, chance = np.array([float(bool(one.right)) for one in known]), 1 / classes
+    low_high = interval(right, evaluation.plan.seed, share=True)
+    ends = None if low_high is None else (_above(low_high[0], chance), _above(low_high[1], chance))
+    return MarkInfluence(_above(float(right.mean()), chance), ends, len(known))
+
+
+def _above(accuracy: float, chance: float) -> float:
+    return (accuracy - chance) / (1 - chance)
+
+
+def _grade(evaluation: Evaluation, of: ScoreFilter) -> list[GradedScore]:
+    """The scores over all examples of one set, at the share of marked examples among those with a value of the method.
+
+    Of all examples where it has no value. Else marked examples without one would count here and not there.
+    """
+    whole = dataclasses.replace(evaluation, models=tuple(map(_add_zeros, evaluation.models)))
+    graded = []
+    for score in compute_scores(whole, MASS, of):
+        key = MetricKey(score.model, score.dataset, score.method, MASS)
+        valued = {row.example for row in whole.rows if row.of == key}
+        share = _marked_share(whole, score.model, valued)
+        graded += [] if share is None else [GradedScore(share, score, share)]
+    return graded
+
+
+def _marked_share(evaluation: Evaluation, model: str, examples: Collection[int] = ()) -> float | None:
+    """The share of examples that carry the mark: of these, of all where none are given."""
+    facts = (one for one in evaluation.facts if one.model == model and (not examples or one.example in examples))
+    marked = [one.extra.get(CARRIES) is True for one in facts]
+    return sum(marked) / len(marked) if marked else None
+
+
+def _add_zeros(one: ModelEvaluation) -> ModelEvaluation:
+    """Add a value of 0 for examples without a mark. Examples that could not be explained stay without a value.
+
+    So does a method with no value on any marked example: unmarked ones alone would say 0, which nobody measured.
+    """
+    bare = {fact.example for fact in one.facts if fact.extra.get(CARRIES) is False}
+    marked = {fact.example for fact in one.facts if fact.extra.get(CARRIES) is True}
+    measured = {row.of for row in one.rows if row.of.metric == MASS and row.example in marked}
+
+    def is_zero(skip: MetricSkip) -> bool:
+        return skip.reason in (NOTHING, UNMARKED_TRUTH) and skip.example in bare and skip.of in measured
+
+    zeros = (MetricRow(skip.of, skip.example, 0.0) for skip in one.skips if is_zero(skip))
+    skips = tuple(skip for skip in one.skips if not is_zero(skip))
+    return dataclasses.replace(one, rows=(*one.rows, *zeros), skips=skips)

@@ -21,10 +21,9 @@ from engine.metrics.results import MetricKey, MetricRow, MetricScore, MetricSkip
 from engine.models.catalog import model_labels
 
 if TYPE_CHECKING:
-    from engine.evaluation import leaderboard, scores
-else:  # both are of evaluations
-    leaderboard = LazyModule("engine.evaluation.leaderboard")
-    scores = LazyModule("engine.evaluation.scores")
+    from engine.evaluation import scores as scoring
+else:  # it is of evaluations
+    scoring = LazyModule("engine.evaluation.scores")
 
 SATURATED = 0.99
 """A probability above it hardly moves where the logit moves much."""
@@ -140,10 +139,10 @@ class Evaluation(ExperimentResult):
         return mean_scores(self.rows, self.skips, self.plan.seed)
 
     @cached_property
-    def standings(self) -> list[leaderboard.Standing]:
+    def standings(self) -> list[scoring.Standing]:
         """The leaderboard of the metrics that give each method one number. Differences are resampled once."""
-        wanted = set(scores.scalar_metrics(self))
-        return leaderboard.leaderboard(self.narrow(lambda key: key.metric in wanted))
+        wanted = set(scoring.scalar_metrics(self))
+        return scoring.leaderboard(self.narrow(lambda key: key.metric in wanted))
 
     @property
     def class_notes(self) -> tuple[str, ...]:

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from engine.evaluation.groups import Sizes, architectures, size_ladders
+from engine.evaluation.groups import MASS, Sizes, architectures, mark_strength, size_ladders
 from engine.evaluation.result import Evaluation
 from engine.evaluation.scores import COSTS, curve_metrics, scalar_metrics
-from engine.evaluation.strength import MASS, mark_strength
 from engine.metrics.catalog import METRICS
-from engine.models.sizes import format_parameters
+from engine.models.summary import format_parameters
 
 PLAUSIBLE = ("marks", "pair")
 FEW_BANDS = "with many methods they are hidden, but each point shows its own on hover."

@@ -28,16 +28,15 @@ from engine.experiments.base import (
 from engine.experiments.options import Option, Spec, options_of
 from engine.experiments.sample import Sample
 from engine.explain import method_key
-from engine.input_kinds import kind_of_model
+from engine.format import to_csv, to_json, to_parquet
+from engine.input_kinds import keyed_params, kind_of_model
 from engine.jobs.kinds import JobKind, WorkUnit
 from engine.models import catalog
 from engine.params import allowed, from_mapping
 from engine.progress import CancelToken, Report, cancellable, silent
 from engine.registry import explainer
-from engine.removal_operators import keyed_params
 from engine.request import DTYPES
 from engine.store import result_store
-from engine.table_io import to_csv, to_json, to_parquet
 
 
 def carry_out(
@@ -358,23 +357,14 @@ def rows_of(result: Any) -> Iterator[dict[str, Any]]:
     return itertools.chain.from_iterable(steps.rows(one) for one in part_results(result))
 
 
-def plan_and_rows(found: Any) -> dict[str, Any]:
-    """The plan and all rows: a `to_json` for experiments that sum nothing up."""
-    return {"plan": found.plan.as_plain(), "rows": list(rows_of(found))}
-
-
 def _csv(found: Any) -> bytes:
     columns = experiment_of(found.plan).steps.COLUMNS
     return (to_csv(rows_of(found)) or ",".join(columns) + "\n").encode()
 
 
-def _json(found: Any) -> bytes:
-    return to_json(rows_of(found)).encode()
-
-
-def _parquet(found: Any) -> bytes:
-    return to_parquet(rows_of(found), experiment_of(found.plan).steps.COLUMNS)
-
-
-FORMATS: Mapping[str, Callable[[Any], bytes]] = {"csv": _csv, "json": _json, "parquet": _parquet}
+FORMATS: Mapping[str, Callable[[Any], bytes]] = {
+    "csv": _csv,
+    "json": lambda found: to_json(rows_of(found)).encode(),
+    "parquet": lambda found: to_parquet(rows_of(found), experiment_of(found.plan).steps.COLUMNS),
+}
 """The tidy table as a file, by the ending of its name."""

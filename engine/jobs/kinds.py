@@ -26,8 +26,8 @@ Batch = Callable[[Sequence["WorkUnit"]], object]
 Item = TypeVar("Item")
 
 MODULES = {
-    "explain": "engine.experiments.explain_many",
-    "predict": "engine.experiments.predict",
+    "explain": "engine.experiments.example_jobs",
+    "predict": "engine.experiments.example_jobs",
     "reproduce": "engine.reproduction.run",
     "reproduce_smat": "engine.reproduction.run",
     "compare": "engine.comparison.experiment",

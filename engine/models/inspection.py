@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+import torch
+
 from engine import runtime
 from engine.explain import predict_encoded
 from engine.input_kinds import input_kind, kind_of_model
 from engine.models import catalog
-from engine.models.loading import load_model
+from engine.models.catalog import weights_sha256
+from engine.models.loading import load_image_model, load_model
 from engine.models.text_classifier import TextClassifier
-from engine.models.weight_files import weights_sha256
-from engine.request import Example
+from engine.request import Example, Picture
+from engine.vision.classifier import ImageClassifier
+from engine.vision.picture import read_view
 
 FROM_CARD = ("title", "licence", "command", "metric", "scores", "intended_use", "limits")
 TRIAL = "A short sentence, to see that it runs."
@@ -49,6 +54,27 @@ def inspect_text_model(name: str) -> dict[str, Any]:
     }
 
 
+def inspect_image_model(name: str) -> dict[str, Any]:
+    """Inspect an image model on one picture. Errors: why the model is unusable, in one sentence."""
+    source = catalog.locate(name)
+    with runtime.turns():
+        model = load_image_model(name, device=runtime.device())
+        checks = [_check_run_on_gray(model)]
+    return {
+        "name": name,
+        "kind": source.kind,
+        "folder": str(source.folder),
+        "family": model.adapter.family,
+        "task": "classification of pictures",
+        "labels": list(model.labels),
+        "parameters": sum(p.numel() for p in model.module.parameters()),
+        "blocks": len(model.blocks),
+        **read_view(name).describe(),
+        "revision": model.revision,
+        "checks": checks,
+    }
+
+
 def check_weights(name: str) -> dict[str, Any]:
     """Check the stored weights against the hash in the card."""
     expected, actual = catalog.card(name).get("sha256"), weights_sha256(catalog.locate(name).folder)
@@ -75,3 +101,14 @@ def _check_offsets(model: TextClassifier) -> dict[str, Any]:
     good = all(TRIAL[t.start : t.end] == t.text for t in tokens if t.end > t.start)
     detail = f"{len(tokens)} tokens in {len(TRIAL)} characters"
     return {"name": "tokens have character offsets", "ok": good, "detail": detail}
+
+
+def _check_run_on_gray(model: ImageClassifier) -> dict[str, Any]:
+    gray = np.full((*model.size, 3), 128, dtype=np.uint8)
+    with torch.inference_mode():
+        [prediction] = model.predictions(model.logits(model.collate([model.encode(Picture(gray))])))
+    finite = all(map(math.isfinite, prediction.logits))
+    detail = (
+        f"gray is {prediction.label} {max(prediction.probabilities):.3f}" if finite else "its logits are not finite"
+    )
+    return {"name": "a picture runs", "ok": finite, "detail": detail}

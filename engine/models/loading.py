@@ -1,4 +1,4 @@
-"""Loading of text models: shared classifiers by name, and bases with a new head for fine-tuning."""
+"""Loading of models: shared classifiers of texts and pictures by name, and bases with a new head for fine-tuning."""
 
 from __future__ import annotations
 
@@ -13,16 +13,63 @@ from typing import Any, Generic, TypeVar
 import torch
 import transformers
 from safetensors import SafetensorError
+from torch import Tensor, nn
+from transformers import T5Config
+from transformers.modeling_outputs import SequenceClassifierOutput
+from transformers.models.t5.modeling_t5 import T5PreTrainedModel, T5Stack
 from transformers.utils import logging as hf_logging
 
 from engine import runtime
 from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
 from engine.lazy import peft
 from engine.models import catalog, sandbox
-from engine.models.adapters import TextAdapter, adapter_for
-from engine.models.t5 import T5EncoderForSequenceClassification
+from engine.models.adapters import TextAdapter, adapter_for, image_adapter_for
 from engine.models.text_classifier import TextClassifier
 from engine.request import DTYPES
+from engine.vision.classifier import ImageClassifier
+from engine.vision.picture import check_sizes, config_errors, read_preprocessing
+
+
+class T5EncoderForSequenceClassification(T5PreTrainedModel):
+    """T5's encoder with a classification head: half of the weights, and no decoder. Pooling ignores padding."""
+
+    _tied_weights_keys = {"encoder.embed_tokens.weight": "shared.weight"}  # noqa: RUF012
+
+    def __init__(self, config: T5Config) -> None:
+        super().__init__(config)
+        config.use_cache = False
+        config.is_encoder_decoder = False
+        self.shared = nn.Embedding(config.vocab_size, config.d_model)
+        self.encoder = T5Stack(config)
+        self.encoder.set_input_embeddings(self.shared)
+        self.dropout = nn.Dropout(config.classifier_dropout)
+        self.classifier = nn.Linear(config.d_model, int(config.num_labels or 2))
+        self.post_init()
+
+    def get_input_embeddings(self) -> nn.Module:
+        return self.shared
+
+    def set_input_embeddings(self, new_embeddings: Any) -> None:
+        self.shared = new_embeddings
+        self.encoder.set_input_embeddings(new_embeddings)
+
+    def forward(
+        self,
+        input_ids: Tensor | None = None,
+        attention_mask: Tensor | None = None,
+        inputs_embeds: Tensor | None = None,
+        **kwargs: Any,
+    ) -> SequenceClassifierOutput:
+        """Logits `[batch labels]` from ids or embeddings; `attention_mask` is `[batch seq]`."""
+        hidden = self.encoder(
+            input_ids=input_ids, attention_mask=attention_mask, inputs_embeds=inputs_embeds, **kwargs
+        ).last_hidden_state
+        if attention_mask is None:
+            attention_mask = torch.ones(hidden.shape[:2], device=hidden.device)
+        weights = attention_mask.to(hidden.dtype)[..., None]
+        pooled = (hidden * weights).sum(1) / weights.sum(1).clamp(min=1)
+        return SequenceClassifierOutput(logits=self.classifier(self.dropout(pooled)))
+
 
 CLASSIFIERS: dict[str, Any] = {"t5": T5EncoderForSequenceClassification}
 """Classifiers by config `model_type`, where transformers has none or another."""
@@ -81,7 +128,7 @@ def load_model(model: str, dtype: str = "float32", device: torch.device | None =
 
     Errors: an unknown name, a pickle-only or remote-code checkpoint, a family without an adapter, no classifier.
     """
-    return _CACHE.get(model, dtype, device)
+    return _TEXT_MODELS.get(model, dtype, device)
 
 
 def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device: torch.device) -> TextClassifier:
@@ -99,7 +146,33 @@ def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device:
     return TextClassifier(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
 
 
-_CACHE = ModelCache(load, "text")
+_TEXT_MODELS = ModelCache(load, "text")
+
+
+def load_image_model(model: str, dtype: str = "float32", device: torch.device | None = None) -> ImageClassifier:
+    """Return a shared, read-only image classifier; the last few stay loaded.
+
+    Errors: an unknown name, a pickle-only or remote-code checkpoint, another family, no classifier, no preprocessing.
+    """
+    return _IMAGE_MODELS.get(model, dtype, device)
+
+
+def load_image(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device: torch.device) -> ImageClassifier:
+    """Load a checkpoint without caching it. Errors: those of `load_image_model`."""
+    config = catalog.read_base_config(source.base or source.folder)
+    adapter = image_adapter_for(config.get("model_type", ""), config.get("architectures") or [], source.id)
+    preprocessing = read_preprocessing(source.folder, source.id)
+    with silence_libraries(), loading_errors(source.id):
+        module, _ = load_complete(getattr(transformers, adapter.architecture), source)
+    module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
+    with config_errors(source.id):
+        labels = tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
+    model = ImageClassifier(source.id, revision, module, preprocessing, adapter, labels, dtype, device)
+    check_sizes(model.id, model.preprocessing, model.size, model.channels)
+    return model
+
+
+_IMAGE_MODELS = ModelCache(load_image, "image")
 
 
 def _load_checkpoint(

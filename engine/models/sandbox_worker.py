@@ -15,7 +15,6 @@ from engine.input_kinds import input_kind
 from engine.models import catalog
 from engine.models.loading import load_tokenizer
 from engine.models.text_classifier import tokenize
-from engine.vision import loader  # noqa: F401 (imported before the first task, whose memory is limited)
 
 
 def main(tasks: IO[bytes], answers: IO[bytes]) -> None:

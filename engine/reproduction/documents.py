@@ -12,7 +12,7 @@ from typing import Any
 
 from engine.errors import UsageError
 from engine.reproduction import wording
-from engine.reproduction.claims import FOLDER, Claim, Declaration, declaration
+from engine.reproduction.claims import FOLDER, PLACES_FILE, Claim, Declaration, ReproductionQuery, declaration
 from engine.reproduction.papers import (
     ACTIVE,
     AUC,
@@ -28,7 +28,6 @@ from engine.reproduction.papers import (
     scale_of,
     setting_name,
 )
-from engine.reproduction.query import PLACES_FILE, ReproductionQuery
 from engine.reproduction.report import (
     ClaimNumber,
     ClaimOutcome,

@@ -15,9 +15,8 @@ from jaxtyping import Float
 
 from engine.lazy import scipy
 from engine.metrics.results import Interval, interval
-from engine.reproduction.claims import Claim, Contrast, MethodTerm
+from engine.reproduction.claims import Claim, Contrast, MethodTerm, NoNumber, interval_number
 from engine.reproduction.papers import EMBEDDED, OVERLAP, Scale, Source, ceiling_measure, measure
-from engine.reproduction.query import NoNumber, interval_number
 from engine.reproduction.report import CEILING_WIDTH, ERROR_RATE, ROUNDING, ClaimNumber, Margin
 
 ValueKey = tuple[str, str, str, str]

@@ -16,11 +16,10 @@ import numpy as np
 from scipy.optimize import linprog
 
 from engine.experiments.sample import draw_sample
-from engine.reproduction.claims import FOLDER, Contrast
+from engine.reproduction.claims import FOLDER, Contrast, ReproductionQuery
 from engine.reproduction.estimates import entries_at
 from engine.reproduction.experiments import are_correct, predict_examples
 from engine.reproduction.papers import AUC, OVERLAP, SIMULABILITY, TOPICS, ceiling_measure, scale_of
-from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import (
     CEILING_WIDTH,
     NOT_RUN,

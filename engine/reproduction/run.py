@@ -19,8 +19,7 @@ from engine.experiments.run import carry_out
 from engine.home import product_version
 from engine.jobs.kinds import Spec, WorkUnit, job_kind, kind_of
 from engine.progress import CancelToken, Report, cancellable, silent
-from engine.reproduction.claims import Claim
-from engine.reproduction.query import Findings, NoNumber, ReproductionQuery
+from engine.reproduction.claims import Claim, Findings, NoNumber, ReproductionQuery
 from engine.reproduction.report import (
     CEILING,
     CONSTRUCTION,

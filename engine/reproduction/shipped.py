@@ -15,9 +15,9 @@ from pathlib import Path
 
 from engine.errors import UsageError
 from engine.home import project_root
+from engine.reproduction.claims import ReproductionQuery
 from engine.reproduction.documents import markdown
 from engine.reproduction.papers import THESIS_TOPICS, TOPICS
-from engine.reproduction.query import ReproductionQuery
 from engine.reproduction.report import Reproduction, report_from_plain
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.thesis import ThesisQuery

@@ -9,10 +9,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from cache.keys import plain
+from cache.codec import plain
 from engine.data.datasets import SST2_COLUMNS, load, registered_name
-from engine.data.examples import Dataset
-from engine.data.generation import draw_balanced
+from engine.data.examples import Dataset, draw_balanced
 from engine.data.labels import SENTIMENT_LABELS
 from engine.errors import Cancelled, ExegesisError, unknown
 from engine.experiments.run import carry_out, key_of, parts_of, prepare, sample_of
@@ -21,7 +20,7 @@ from engine.home import product_version
 from engine.lazy import LazyModule
 from engine.models import catalog
 from engine.progress import Report, silent, token_here
-from engine.reproduction.claims import Claim, Contrast, declaration
+from engine.reproduction.claims import Claim, Contrast, Evidence, ReproductionQuery, declaration
 from engine.reproduction.estimates import ExampleFindings, ValueKey
 from engine.reproduction.experiments import KINDS, ExperimentKind, ExperimentRequest
 from engine.reproduction.papers import (
@@ -35,7 +34,6 @@ from engine.reproduction.papers import (
     measure,
     scale_of,
 )
-from engine.reproduction.query import Evidence, ReproductionQuery
 from engine.reproduction.report import ExperimentSummary, ModelSummary
 from engine.training.config import TrainConfig
 

@@ -92,7 +92,8 @@ class ExplainerCard:
         if not others:
             return f"was compared with no other setting (simulability {learned})"
         if min(summary.seeds for summary in self.simulability.values()) < FEW_SEEDS:
-            return f"was trained with too few seeds to tell whether it teaches better than {_setting_titles(others)}"
+            titles = " and ".join(map(setting_title, others))
+            return f"was trained with too few seeds to tell whether it teaches better than {titles}"
         return "; ".join(_against(learned, name, summary) for name, summary in others.items())
 
     def as_plain(self) -> dict[str, Any]:
@@ -112,10 +113,6 @@ def card_from_json(plain: object, source: str) -> ExplainerCard:
     if strange := sorted(map(str, plain.keys() - known)):
         raise ExegesisError(f"explainer {source}: unknown fields {', '.join(strange)}. {_NEXT}")
     return ExplainerCard(**{name: read(plain[name], name, source) for name, read in _FIELDS.items()})
-
-
-def _setting_titles(names: Mapping[str, SimulabilitySummary]) -> str:
-    return " and ".join(map(setting_title, names))
 
 
 def setting_title(setting: str) -> str:

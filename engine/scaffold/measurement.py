@@ -31,12 +31,20 @@ from engine.metrics.plausibility import (
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.progress import check_cancelled
 from engine.request import Input
+from engine.scaffold.explainer_checks import (
+    BOTH,
+    HEADS,
+    PICTURE_KINDS,
+    STATIC,
+    STEPS,
+    TEXT_KINDS,
+    UNIFORM,
+    feature_kinds,
+)
 from engine.scaffold.plan import ATTENTION, SMAT, EvaluationSample
-from engine.scaffold.plausibility import BOTH, HEADS, STEPS
 from engine.scaffold.result import HeadCoefficients
 from engine.scaffold.student import head_count
 from engine.scaffold.training_sets import distribution, head_scores, static_maps
-from engine.scaffold.trivial_protocols import PICTURE_KINDS, STATIC, TEXT_KINDS, UNIFORM, feature_kinds
 from engine.word_units import units
 
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from engine import table_io
 from engine.errors import unknown
+from engine.format import to_csv, to_parquet
+from engine.format import to_json as table_to_json
 from engine.scaffold.plan import NONE, SMAT, ScaffoldPlan, StudentRun
 
 
@@ -44,7 +45,7 @@ Weights = Float[np.ndarray, "head"]
 def head_weights(phi: Float[np.ndarray, "head"], normalization: str) -> Weights:
     """`λ = normalize(φ)` in double precision. Errors list the known projections.
 
-    In plain NumPy, so that pages need nothing that runs models; `engine.scaffold.attention_explainer` has the same
+    In plain NumPy, so that pages need nothing that runs models; `engine.scaffold.student` has the same
     projections for training, which differentiates through them.
     """
     if normalization not in _PROJECTIONS:
@@ -303,17 +304,9 @@ def _student_json(result: ScaffoldResult, student: StudentResult) -> dict[str, A
     }
 
 
-def _csv(result: ScaffoldResult) -> bytes:
-    return (table_io.to_csv(rows(result)) or ",".join(COLUMNS) + "\n").encode()
-
-
-def _json(result: ScaffoldResult) -> bytes:
-    return table_io.to_json(rows(result)).encode()
-
-
-def _parquet(result: ScaffoldResult) -> bytes:
-    return table_io.to_parquet(rows(result), COLUMNS)
-
-
-FORMATS: Mapping[str, Callable[[ScaffoldResult], bytes]] = {"csv": _csv, "json": _json, "parquet": _parquet}
+FORMATS: Mapping[str, Callable[[ScaffoldResult], bytes]] = {
+    "csv": lambda result: (to_csv(rows(result)) or ",".join(COLUMNS) + "\n").encode(),
+    "json": lambda result: table_to_json(rows(result)).encode(),
+    "parquet": lambda result: to_parquet(rows(result), COLUMNS),
+}
 """The rows as a file, by the ending of its name."""

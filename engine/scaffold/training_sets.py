@@ -20,7 +20,6 @@ from engine.params import from_mapping
 from engine.progress import check_cancelled
 from engine.registry import explainer
 from engine.runtime import in_chunks, rows_at_once
-from engine.scaffold.attention_explainer import mean_logits
 from engine.scaffold.plan import (
     ATTENTION,
     GRADIENTS,
@@ -34,7 +33,7 @@ from engine.scaffold.plan import (
     splits_of,
 )
 from engine.scaffold.result import is_constant
-from engine.scaffold.student import TeachingExamples, load_base
+from engine.scaffold.student import TeachingExamples, load_base, mean_logits
 from engine.task import Task, TaskItem
 
 TEMPERATURES = {"gradient_x_input": 0.1, "integrated_gradients": 0.5}

@@ -31,11 +31,10 @@ from engine.predictions import predictions
 from engine.progress import CancelToken, Report, silent
 from engine.registry import explainer
 from engine.request import Example, Input, Picture, Request
-from engine.result import Explanation, Prediction, Token
-from engine.serialization import pack, unpack_prediction
+from engine.result import Explanation, Prediction, Token, pack, unpack_prediction
 from engine.study.database import Item, ItemExplanation, study_database
 from engine.study.design import PLACEBO, PREDICT, Design, check_available
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 
 MAX_CHARACTERS = 70
 ELLIPSIS = "…"

@@ -15,13 +15,12 @@ from engine.data.examples import LabeledExample
 from engine.errors import ExegesisError
 from engine.models import catalog
 from engine.models.adapters import adapter_for
+from engine.models.catalog import weights_sha256
 from engine.models.loading import load_base, load_tokenizer, longest_input, merge_adapter, silence_libraries
-from engine.models.weight_files import weights_sha256
 from engine.progress import CancelToken, Report, silent
-from engine.training.cards import describe_training
 from engine.training.config import TrainConfig
 from engine.training.loop import SplitScore, TrainingLoop, evaluate
-from engine.training.recipe import TrainingRecipe, TrainResult, prepare_output_folder
+from engine.training.recipe import TrainingRecipe, TrainResult, describe_training, prepare_output_folder
 from engine.training.text_data import (
     TokenizedTexts,
     load_further_texts,

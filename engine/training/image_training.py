@@ -19,10 +19,9 @@ from torch import Tensor, nn
 from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError, not_allowed
 from engine.models import catalog
+from engine.models.catalog import weights_sha256
 from engine.models.loading import label_names, silence_libraries
-from engine.models.weight_files import weights_sha256
 from engine.progress import CancelToken, Report, silent
-from engine.training.cards import describe_training
 from engine.training.config import NEW_VIT, ImageTrainConfig
 from engine.training.image_data import (
     ImageCorpus,
@@ -38,7 +37,7 @@ from engine.training.image_data import (
     split_held_out_images,
 )
 from engine.training.loop import SplitScore, Tensors, TrainingLoop, evaluate, warmup_cosine
-from engine.training.recipe import TrainingRecipe, TrainResult, prepare_output_folder
+from engine.training.recipe import TrainingRecipe, TrainResult, describe_training, prepare_output_folder
 
 BILINEAR = 2
 """Pillow's number, as used in preprocessor files."""

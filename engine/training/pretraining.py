@@ -26,7 +26,6 @@ from engine.errors import ExegesisError, UsageError
 from engine.models.loading import silence_libraries
 from engine.models.text_classifier import tokenize
 from engine.progress import CancelToken, Report, silent
-from engine.training.cards import NEW_BASE, PRETRAINING, describe_training
 from engine.training.config import SHAPES, ModelShape, PretrainConfig
 from engine.training.loop import (
     EVALUATION_BATCH,
@@ -36,7 +35,14 @@ from engine.training.loop import (
     evaluation_mode,
     sorted_batches,
 )
-from engine.training.recipe import TrainingRecipe, TrainResult, prepare_output_folder
+from engine.training.recipe import (
+    NEW_BASE,
+    PRETRAINING,
+    TrainingRecipe,
+    TrainResult,
+    describe_training,
+    prepare_output_folder,
+)
 from engine.training.text_data import (
     TokenizedTexts,
     load_train_split,

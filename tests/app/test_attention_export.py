@@ -9,7 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.attention.page import FILES, LINES_HELP
-from engine.heads.table import CAUTION
+from engine.heads.readings import CAUTION
 from engine.home import product_version
 from tests.project import ROOT
 from tests.tiny import save_checkpoint

@@ -17,7 +17,7 @@ from streamlit.testing.v1 import AppTest
 from components.compare import export
 from components.compare.comparison import Comparison
 from components.compare.export import cite_html, command, comparison_html, comparison_json, matrix_csv, scores_csv
-from components.compare.state import INPUT_KIND, key
+from components.compare.state import SESSIONS, key
 from engine import jobs
 from tests.alerts import errors
 from tests.app.heads_page import SECONDS, link_of
@@ -181,7 +181,7 @@ def test_pictures_of_other_grids_are_compared_on_a_common_one(models: dict[str, 
     page.run()
     assert not page.exception
     assert not errors(page)
-    assert page.session_state[INPUT_KIND.switched] == "image"
+    assert page.session_state[SESSIONS.switched] == "image"
     assert board(page).count('role="img"') == 1 + 2
     assert 'aria-label="The picture without a map"' in board(page)
     assert any(

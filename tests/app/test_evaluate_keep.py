@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.evaluate import chart_panel
-from components.evaluate.chart_panel import EvaluationChart
+from components.evaluate import charts
+from components.evaluate.charts import EvaluationChart
 from components.evaluate.page import ROWS_HELP
 from engine.evaluation.experiment import evaluate
 from tests.app.test_evaluate_page import opened
@@ -43,7 +43,7 @@ def test_a_file_says_what_was_evaluated_and_by_which_command(
     asked: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kept: list[EvaluationChart] = []
-    monkeypatch.setattr(chart_panel, "chart_file_buttons", kept.append)
+    monkeypatch.setattr(charts, "chart_file_buttons", kept.append)
     page = opened(**asked, view="slices", inside="curves", slice="correctness")
     parts = {one.frame.slice: one for one in kept}
     right = {fact.example for fact in kept[0].viewed.evaluation.facts if fact.right}

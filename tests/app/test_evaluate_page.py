@@ -21,8 +21,8 @@ from engine import jobs
 from engine.errors import ExegesisError
 from engine.evaluation import experiment, result
 from engine.evaluation.experiment import evaluate
+from engine.evaluation.groups import plans_at_strengths
 from engine.evaluation.plan import EvaluationPlan
-from engine.evaluation.strength import plans_at_strengths
 from engine.experiments.run import carry_out
 from engine.request import MAX_CHARACTERS
 from tests.alerts import errors, notes

@@ -13,9 +13,8 @@ from components.attention.state import key
 from engine import runtime
 from engine.explain import explain, key_of
 from engine.heads.readings import read_heads, switch_off_each
-from engine.heads.scales import HeadScales
 from engine.input_kinds import load_classifier
-from engine.request import Example, Request
+from engine.request import Example, HeadScales, Request
 from tests.alerts import errors
 from tests.app.heads_page import TEXT, html_of, link_of, opened, press
 from tests.explaining import fingerprint

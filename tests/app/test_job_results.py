@@ -12,7 +12,7 @@ from components.adversarial.state import read_text as read_attack
 from components.compare.state import read_text as read_comparison
 from components.experiment.state import NoView, plan_of, read_state
 from components.inputs.datasets import open_texts
-from components.library.results import LINKS, result_link
+from components.library.jobs import LINKS, result_link
 from components.links import Query
 from components.reproduction.state import read as read_reproduction
 from components.scaffold.state import plan_of as scaffold_plan

@@ -20,7 +20,7 @@ from engine.models.classifier import AnyClassifier
 from engine.randomization.model_copy import ModelCopy, Weights, reinitialize
 from engine.randomization.plan import RANDOMIZE
 from engine.registry import all_explainers
-from engine.shipped.experiments import RANDOMIZATION_PLANS
+from engine.shipped.make import RANDOMIZATION_PLANS
 from tests.alerts import errors
 from tests.app.options import open_options
 from tests.project import ROOT

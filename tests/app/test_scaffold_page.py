@@ -15,8 +15,7 @@ from streamlit.testing.v1 import AppTest
 from components import controls as stale_choices
 from components.library.cards import MODEL_KEY
 from components.navigation import SCAFFOLD
-from components.scaffold.controls import key
-from components.scaffold.guide import CARE
+from components.scaffold.controls import CARE, key
 from components.scaffold.runs import KIND, spec_of
 from components.scaffold.state import GUIDE, state_of, write_state
 from engine import jobs
@@ -258,7 +257,7 @@ def draw_form() -> None:
     """The content of the dialog outside of it, which a script test cannot keep open."""
     import streamlit as st
 
-    from components.scaffold.guide import explainer_form
+    from components.scaffold.controls import explainer_form
 
     st.session_state.setdefault("explainer_guide.data", "nli")
     explainer_form("bert-nli")

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.scaffold.page_texts import PROTOCOLS, PROTOCOLS_PICTURES
+from components.scaffold.sections import PROTOCOLS, PROTOCOLS_PICTURES
 from components.scaffold.state import SECTIONS, state_of, write_state
 from engine.scaffold.plan import NONE, SMAT, ScaffoldPlan
 from tests.alerts import errors

@@ -17,9 +17,8 @@ from streamlit.testing.v1 import AppTest
 
 from components.errors import escape_label
 from components.organizer import PASSWORD
-from components.study import draft as study_draft
-from components.study.actions import NEW, STUDY
-from components.study.draft import Opening
+from components.study import actions as study_draft
+from components.study.actions import NEW, STUDY, Opening
 from components.study.page import SHOW_ARCHIVED
 from engine.errors import ExegesisError
 from engine.scaffold import learned_explainer

@@ -11,9 +11,9 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextInput
 from transformers import AutoTokenizer
 
-from components import ablation
-from components.ablation import TEXT_WORDS
+from components import prediction
 from components.inputs import text_choice
+from components.prediction import TEXT_WORDS
 from components.styles import asset_sheet
 from components.text.state import key
 from engine.registry import explainer
@@ -59,7 +59,7 @@ def said(page: AppTest) -> list[str]:
 
 def test_nothing_pinned_is_no_answer_and_no_work(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[object] = []
-    monkeypatch.setattr(ablation, "ablated_predictions", lambda *given: calls.append(given))
+    monkeypatch.setattr(prediction, "ablated_predictions", lambda *given: calls.append(given))
     page = opened(model)
     assert not page.exception
     assert TEXT_WORDS.nothing not in said(page)

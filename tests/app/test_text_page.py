@@ -13,9 +13,9 @@ from streamlit.testing.v1 import AppTest
 
 from components.inputs import text_choice
 from components.inputs.datasets import DEFAULT_TEXTS
+from components.method_row import RATIONALE as TITLE
 from components.palette import STEPS
 from components.text.state import key
-from components.widgets.token_map.rows import RATIONALE as TITLE
 from engine.data.datasets import load
 from engine.errors import ExegesisError
 from engine.registry import explainer

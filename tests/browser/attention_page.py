@@ -19,8 +19,8 @@ from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.links import read_record
 from components.styles import use_styles
-from components.widgets.attention_board.options import HeadScoreMap, default_options
-from components.widgets.patch_map.html import picture_style, use_picture_styles
+from components.widgets.attention_board import HeadScoreMap, default_options
+from components.widgets.patch_map import picture_style, use_picture_styles
 from engine.heads.readings import HeadAblation, HeadReading, _cached_or
 from engine.heads.scores import SCORES
 from tests.head_readings import (

@@ -13,16 +13,16 @@ import numpy as np
 import streamlit as st
 
 from components.styles import compact_css, compact_script, use_styles
-from components.widgets.attention_board.board import HERE, add_digest, map_data, pack_head, use_head_colors
+from components.widgets.attention_board import HERE, add_digest, map_data, pack_head, use_head_colors
 from components.widgets.base import BASE, Component
-from components.widgets.patch_map.html import picture_style, use_picture_styles
+from components.widgets.patch_map import picture_style, use_picture_styles
 from engine.heads.matrices import MatrixSelection, largest_values, pack_heads
 from engine.heads.scores import received
 
 LAYERS, HEADS = 2, 12
 GRID, SIDE = (6, 8), 16
 """Rows and columns of patches, and pixels of a patch."""
-DRAWINGS = ("model", "matrix", "lines", "overlay")
+DRAWINGS = ("model", "matrix", "details")
 WORDS = ("[CLS]", "the", "actors", "are", "warm", "&", "<b>funny</b>", "and", "very", "good", "good", "[SEP]")
 DRAW = """
 export default function ({ data, parentElement, setTriggerValue }) {

@@ -6,7 +6,7 @@ import streamlit as st
 
 from components.styles import use_styles
 from components.widgets.flow_graph import build_flow_graph, flow_graph
-from components.widgets.patch_map.html import picture_style, use_picture_styles
+from components.widgets.patch_map import picture_style, use_picture_styles
 from engine.heads.flow import attention_flow
 from tests.unit.components.flow_readings import TEXT, picture, picture_reading, text_reading
 

@@ -7,8 +7,8 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import CDPSession, FloatRect, Locator, Page, expect
 
+from components.method_row import RATIONALE
 from components.navigation import TEXT
-from components.widgets.token_map.rows import RATIONALE
 from engine.registry import explainer
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server

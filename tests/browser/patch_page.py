@@ -14,16 +14,17 @@ import streamlit as st
 from components.method_row import Placeholder
 from components.styles import use_styles
 from components.widgets.base import Pins, draw_pin_hint
-from components.widgets.patch_map import PatchMap
-from components.widgets.patch_map.html import (
+from components.widgets.patch_map import (
+    OPACITY,
     PatchCard,
+    PatchMap,
+    draw_patch_picker,
     patch_card_html,
     picture_card_html,
     picture_style,
     quiet_card_html,
     use_picture_styles,
 )
-from components.widgets.patch_map.picker import OPACITY, draw_patch_picker
 from engine.result import Check
 
 LARGE = "large" in st.query_params

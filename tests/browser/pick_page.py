@@ -9,8 +9,7 @@ import streamlit as st
 
 from components.styles import use_styles
 from components.widgets.base import Pins, draw_pin_hint
-from components.widgets.token_map import TokenMap, token_map_html
-from components.widgets.token_map.picker import draw_token_picker
+from components.widgets.token_map import TokenMap, draw_token_picker, token_map_html
 from engine.request import Example
 from engine.word_units import units
 from tests.unit.components.making import encoded

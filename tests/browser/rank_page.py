@@ -13,8 +13,7 @@ import numpy as np
 import streamlit as st
 
 from components.styles import use_styles
-from components.widgets.patch_map import PatchMap
-from components.widgets.patch_map.html import patches_html, picture_style, use_picture_styles
+from components.widgets.patch_map import PatchMap, patches_html, picture_style, use_picture_styles
 from components.widgets.ranking import PLACES, ConfirmedRanking, draw_ranking_board, forget_ranking
 from components.widgets.token_map import TokenMap, token_map_html
 from engine.errors import UsageError

@@ -7,7 +7,7 @@ from urllib.parse import urlencode
 
 from playwright.sync_api import Page, expect
 
-from components.adversarial.charts import CURVES
+from components.adversarial.example_panel import CURVES
 from components.navigation import ADVERSARIAL
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server

@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from components.palette import PALETTES
-from components.widgets.attention_board.board import head_color
+from components.widgets.attention_board import head_color
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.png import blended
 from engine.heads.scores import received

@@ -19,7 +19,7 @@ from components.ballot_maps import explanation_html
 from components.styles import asset_sheet, compact_script, stylesheet
 from components.widgets import ranking
 from components.widgets.base import component_files
-from components.widgets.patch_map.html import picture_sheet
+from components.widgets.patch_map import picture_sheet
 from engine.registry import all_explainers
 from engine.study.ballots import ItemView, assignment_plan, order_methods, replay_ballot
 from engine.study.counted_votes import method_names

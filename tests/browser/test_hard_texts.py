@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from components.palette import PALETTES
-from components.widgets.token_map.html import DIGITS
+from components.styles import DIGITS
 from engine.models.catalog import embedded_models
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.maps import address, expect_maps, expect_table, hover_text, rgb, row

@@ -7,7 +7,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from components.palette import PALETTES
-from components.widgets.patch_map.html import tip
+from components.widgets.patch_map import tip
 from tests.browser.conftest import Scheme
 from tests.browser.patch_seen import (
     BOXES,

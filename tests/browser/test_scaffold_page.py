@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 from playwright.sync_api import Page, expect
 
-from components.inputs.labels import dataset_label
+from components.inputs.datasets import dataset_label
 from components.navigation import SCAFFOLD
 from components.scaffold.charts import TABLE_LABEL
-from components.scaffold.page_texts import TITLE
+from components.scaffold.page import TITLE
 from components.scaffold.state import state_of, write_state
 from engine.scaffold.experiment import StudentStore
 from engine.scaffold.plan import NONE, SMAT, Recipe, ScaffoldPlan

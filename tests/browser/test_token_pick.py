@@ -9,7 +9,7 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from components.palette import PALETTES
-from components.widgets.token_map.html import SYMBOLS
+from components.styles import SYMBOLS
 from tests.browser.conftest import TIMEOUT_MS, Scheme
 from tests.browser.server import Server
 from tests.browser.waiting import box_of

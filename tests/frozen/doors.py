@@ -16,7 +16,7 @@ import numpy as np
 import typer
 from typer.testing import CliRunner
 
-import cache.keys
+import cache.codec
 from components.adversarial import state as adversarial
 from components.attention import state as attention
 from components.compare import state as compare
@@ -29,20 +29,18 @@ from components.reproduction import state as reproduction
 from components.scaffold import state as scaffold
 from components.text import state as text
 from engine import shipped
-from engine.attacks.attack import attack_key
+from engine.attacks.attack import attack_key, transfer_key
 from engine.attacks.plan import AttackRequest
-from engine.attacks.transfer import transfer_key
 from engine.cli.root import app
 from engine.errors import ExegesisError
 from engine.explain import key_of as explanation_key
 from engine.heads.readings import switching_key
-from engine.heads.scales import HeadScales
 from engine.jobs import kind_of
 from engine.metrics.agreement import disagreement_keys
 from engine.models import catalog
 from engine.predictions import keys_by_digest, prediction_keys
 from engine.registry import all_explainers, explainer
-from engine.request import Example, Input, Picture, Request
+from engine.request import Example, HeadScales, Input, Picture, Request
 from engine.store import result_store
 
 __all__ = [
@@ -96,18 +94,18 @@ def options(kind: str, method: str) -> dict[str, dict[str, Any]]:
 def key_parts() -> Iterator[dict[str, Any]]:
     """What each key that is formed meanwhile stands for, by the key."""
     formed: dict[str, Any] = {}
-    canonical = cache.keys.canonical
+    canonical = cache.codec.canonical
 
     def noted(value: object) -> bytes:
         text = canonical(value)
-        formed[cache.keys.hashlib.sha256(text).hexdigest()] = json.loads(text)
+        formed[cache.codec.hashlib.sha256(text).hexdigest()] = json.loads(text)
         return text
 
-    cache.keys.canonical = noted
+    cache.codec.canonical = noted
     try:
         yield formed
     finally:
-        cache.keys.canonical = canonical
+        cache.codec.canonical = canonical
 
 
 def units(kind: str, spec: Mapping[str, Any]) -> list[list[Any]]:

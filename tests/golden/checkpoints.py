@@ -12,7 +12,7 @@ import numpy as np
 import torch
 import transformers
 
-from engine.models.t5 import T5EncoderForSequenceClassification
+from engine.models.loading import T5EncoderForSequenceClassification
 from engine.request import Picture
 from tests.linear import word_tokenizer
 

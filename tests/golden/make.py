@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.models.loading import load_model
+from engine.models.loading import load_image_model, load_model
 from engine.registry import KINDS, SEVEN, all_explainers, explainer
-from engine.vision.loader import load_image_model
 from tests.explaining import run, task_for
 from tests.golden.checkpoints import FAMILIES, SEED, TARGET, TEXT, build, build_vit, picture
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from engine.alignment import AlignedColumn, align
 from engine.request import Example
 from engine.result import Token
-from engine.word_units import Unit, units
+from engine.word_units import AlignedColumn, Unit, align, units
 from tests.unit.components.making import encoded, explanation
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "[SEP]"]), max_size=12).map(" ".join)

@@ -14,13 +14,22 @@ import pytest
 import torch
 
 from engine import jobs, runtime
-from engine.device import INTERACTIVE_FIRST, DeviceQueue, in_background
 from engine.errors import Cancelled
 from engine.explain import explain
 from engine.input_kinds import load_classifier
 from engine.progress import CancelToken, cancellable
 from engine.request import Example, Request
-from engine.runtime import clock, in_chunks, rows_at_once, turn, turns, unlent
+from engine.runtime import (
+    INTERACTIVE_FIRST,
+    DeviceQueue,
+    clock,
+    in_background,
+    in_chunks,
+    rows_at_once,
+    turn,
+    turns,
+    unlent,
+)
 from tests.tiny import save_checkpoint
 from tests.waiting import until
 

@@ -34,7 +34,6 @@ LIGHT = (
     "engine.heads.readings",
     "engine.heads.flow",
     "engine.heads.matrices",
-    "engine.heads.table",
     "engine.randomization.experiment",
     "engine.randomization.curves",
 )
@@ -42,10 +41,10 @@ SHARED_ROOMS = ("browse", "charts", "experiment", "inputs", "widgets")
 """Rooms of `components` that belong to no page."""
 WRITES_LINKS = [
     ("components/library/cards.py", "components.scaffold.state"),
-    ("components/library/results.py", "components.adversarial.state"),
-    ("components/library/results.py", "components.compare.state"),
-    ("components/library/results.py", "components.reproduction.state"),
-    ("components/library/results.py", "components.scaffold.state"),
+    ("components/library/jobs.py", "components.adversarial.state"),
+    ("components/library/jobs.py", "components.compare.state"),
+    ("components/library/jobs.py", "components.reproduction.state"),
+    ("components/library/jobs.py", "components.scaffold.state"),
     ("components/reproduction/claim_view.py", "components.adversarial.state"),
     ("components/reproduction/claim_view.py", "components.scaffold.state"),
 ]

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine import device, runtime
+from engine import runtime
 from engine.errors import UsageError
 
 BLOCK, BLOCKS = 64 << 10, 4096
@@ -65,14 +65,14 @@ def build(**constants: str | None) -> Any:
 def test_a_gpu_is_ruled_out_only_where_torch_could_not_use_one(
     version: Any, driver: bool, expected: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(device, "_torch_version", version)
-    monkeypatch.setattr(device, "_loads", lambda library: driver)
-    assert device.gpu_possible() is expected
+    monkeypatch.setattr(runtime, "_torch_version", version)
+    monkeypatch.setattr(runtime, "_loads", lambda library: driver)
+    assert runtime.gpu_possible() is expected
 
 
 def test_the_quick_look_agrees_with_torch() -> None:
-    assert device._torch_version().__version__ == torch.__version__
-    assert device.gpu_possible() or not torch.cuda.is_available()
+    assert runtime._torch_version().__version__ == torch.__version__
+    assert runtime.gpu_possible() or not torch.cuda.is_available()
     assert runtime.device_type() == runtime.device().type
 
 

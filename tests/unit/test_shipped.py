@@ -23,7 +23,7 @@ from engine.request import Example, Request
 from engine.result import Explanation
 from engine.scaffold.experiment import StudentStore
 from engine.scaffold.presets import NORMALIZATION_PLANS, OPENING_PLANS
-from engine.shipped import experiments
+from engine.shipped import make
 from engine.shipped.gallery import (
     GALLERY,
     METHODS,
@@ -43,7 +43,7 @@ OPEN_A_PIECE = """
 import json, sys
 from engine.experiments.run import finished, prepare
 from engine.explain import explain, explain_many
-from engine.shipped import experiments
+from engine.shipped import make
 from engine.shipped.gallery import GALLERY, METHODS, picture_requests
 made = explain_many([GALLERY[-1].request(method) for method in METHODS])
 heavy = {"torch", "transformers", "scipy"} & set(sys.modules)
@@ -92,11 +92,9 @@ def students() -> Iterator[StudentStore]:
 
 def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
     of_the_gallery = {key_of(request) for request in gallery_requests()}
-    of_evaluations = {
-        key for plan in experiments.EVALUATION_PLANS.values() for key in experiments.evaluation_keys(plan)
-    }
+    of_evaluations = {key for plan in make.EVALUATION_PLANS.values() for key in make.evaluation_keys(plan)}
     of_students = {kept.key(pupil) for kept in students() for pupil in kept.plan.students}
-    others = {*of_evaluations, *experiments.randomization_keys(), *experiments.attack_keys(), *of_students}
+    others = {*of_evaluations, *make.randomization_keys(), *make.attack_keys(), *of_students}
     again = "run python -m engine.shipped.make, for students python -m engine.scaffold.ship"
     assert set(shipped.entries()) == of_the_gallery | others, again
     assert len(of_the_gallery) == len(GALLERY) * len(METHODS) + len(PICTURE_METHODS)
@@ -105,7 +103,7 @@ def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
 
 @pytest.mark.parametrize("kind", ["text", "image"])
 def test_a_shipped_evaluation_is_the_one_that_its_page_opens_with(kind: str) -> None:
-    plan = experiments.EVALUATION_PLANS[kind]
+    plan = make.EVALUATION_PLANS[kind]
     sample, found = sample_of(plan), finished(plan)
     assert found is not None, "run python -m engine.shipped.make"
     assert {fact.example for fact in found.facts} == set(sample.indices)

@@ -11,14 +11,13 @@ import pytest
 from components.adversarial.state import EXAMPLES, OTHERS, AdversarialState, read_picture, read_text
 from components.inputs.datasets import open_pictures, open_texts
 from engine import runtime, shipped
-from engine.attacks import attack, transfer
-from engine.attacks.attack import attack_key, attack_many
+from engine.attacks import attack
+from engine.attacks.attack import attack_key, attack_many, transfer_key
 from engine.attacks.experiment import attack_example
-from engine.attacks.transfer import transfer_key
 from engine.experiments import run
 from engine.experiments.run import finished, key_of, sample_of
 from engine.registry import all_explainers
-from engine.shipped import experiments
+from engine.shipped import make
 
 LARGEST_FILE = 400_000
 LEAST_RIGHT = 30
@@ -36,7 +35,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def opened(kind: str) -> AdversarialState:
     """What the page shows that was asked for nothing."""
-    plan, methods = experiments.ATTACK_PLANS[kind], all_explainers(kind)
+    plan, methods = make.ATTACK_PLANS[kind], all_explainers(kind)
     models = list(plan.models)
     if kind == "text":
         state, said = read_text({}, models, methods, open_texts(plan.dataset))
@@ -46,22 +45,22 @@ def opened(kind: str) -> AdversarialState:
     return state
 
 
-@pytest.mark.parametrize("kind", list(experiments.ATTACK_PLANS))
+@pytest.mark.parametrize("kind", list(make.ATTACK_PLANS))
 def test_the_shipped_attacks_are_those_that_the_page_opens_with(kind: str) -> None:
-    state, plan = opened(kind), experiments.ATTACK_PLANS[kind]
+    state, plan = opened(kind), make.ATTACK_PLANS[kind]
     asked = [attack_key(state.request(objective)) for objective in state.objectives]
-    assert asked == [attack_key(request) for request in experiments.attack_requests(kind)]
+    assert asked == [attack_key(request) for request in make.attack_requests(kind)]
     assert state.plan() == plan
-    assert state.others == OTHERS[kind] == experiments.ATTACK_OTHERS[kind]
+    assert state.others == OTHERS[kind] == make.ATTACK_OTHERS[kind]
     assert state.opened == ("others",)
     maps = {transfer_key(state.request(one), other, {}) for one in state.objectives for other in state.others}
     assert {*asked, *maps, key_of(plan, sample_of(plan))} <= set(shipped.entries()), "python -m engine.shipped.make"
     assert shipped.ATTACKS.stat().st_size < LARGEST_FILE
 
 
-@pytest.mark.parametrize("kind", list(experiments.ATTACK_PLANS))
+@pytest.mark.parametrize("kind", list(make.ATTACK_PLANS))
 def test_they_are_found_and_their_top_changes_while_the_class_stays(kind: str) -> None:
-    found = attack_many(experiments.attack_requests(kind))
+    found = attack_many(make.attack_requests(kind))
     assert all(one.cached for one in found)
     assert [one.attack["objective"] for one in found] == ["unconstrained", "constrained"]
     for one in found:
@@ -72,9 +71,9 @@ def test_they_are_found_and_their_top_changes_while_the_class_stays(kind: str) -
         np.testing.assert_allclose(abs(one.delta).max(1), one.largest, rtol=5e-4, atol=1e-9)
 
 
-@pytest.mark.parametrize("kind", list(experiments.ATTACK_PLANS))
+@pytest.mark.parametrize("kind", list(make.ATTACK_PLANS))
 def test_means_over_examples_are_there_without_a_model(kind: str) -> None:
-    plan = experiments.ATTACK_PLANS[kind]
+    plan = make.ATTACK_PLANS[kind]
     found = finished(plan)
     assert found is not None
     assert found.complete
@@ -83,14 +82,14 @@ def test_means_over_examples_are_there_without_a_model(kind: str) -> None:
     assert sum(one.right is True for one in found.facts) >= LEAST_RIGHT
 
 
-@pytest.mark.parametrize("kind", list(experiments.ATTACK_PLANS))
+@pytest.mark.parametrize("kind", list(make.ATTACK_PLANS))
 def test_a_shipped_example_is_what_is_computed(kind: str) -> None:
     """The shortest of the 50 examples, by the constrained attack.
 
     A long attack in float32 takes other steps in a batch or on another processor, so that outcomes and rank changes are
     compared, not scores.
     """
-    plan = experiments.ATTACK_PLANS[kind]
+    plan = make.ATTACK_PLANS[kind]
     found = finished(plan)
     assert found is not None
     before = min(found.facts, key=lambda one: one.length)
@@ -110,12 +109,12 @@ def test_both_kinds_are_computed_on_one_example_and_on_many(monkeypatch: pytest.
     many: list[object] = []
     maps: list[object] = []
     monkeypatch.setattr(attack, "attack_many", lambda requests: one.extend(requests) or requests)
-    monkeypatch.setattr(transfer, "measure_transfer", lambda *task: maps.append(task))
+    monkeypatch.setattr(attack, "measure_transfer", lambda *task: maps.append(task))
     monkeypatch.setattr(run, "carry_out", many.append)
-    assert experiments.compute_attacks() == experiments.attack_keys()
-    assert one == [request for kind in experiments.ATTACK_PLANS for request in experiments.attack_requests(kind)]
-    assert many == list(experiments.ATTACK_PLANS.values())
+    assert make.compute_attacks() == make.attack_keys()
+    assert one == [request for kind in make.ATTACK_PLANS for request in make.attack_requests(kind)]
+    assert many == list(make.ATTACK_PLANS.values())
     assert maps == [
-        (request, request, other, {}) for kind, others in experiments.ATTACK_OTHERS.items()
-        for request in experiments.attack_requests(kind) for other in others
+        (request, request, other, {}) for kind, others in make.ATTACK_OTHERS.items()
+        for request in make.attack_requests(kind) for other in others
     ]  # fmt: skip

@@ -14,8 +14,7 @@ from engine.experiments.run import finished, sample_of
 from engine.randomization.chunks import ChunkMaps, ModelWork, find_chunk, stage_maps
 from engine.randomization.plan import MODES
 from engine.randomization.result import MEASURES
-from engine.shipped.experiments import RANDOMIZATION_PLANS
-from engine.shipped.make import round_floats
+from engine.shipped.make import RANDOMIZATION_PLANS, round_floats
 from engine.store import result_store
 from tests.unit.test_shipped import forget_the_device
 

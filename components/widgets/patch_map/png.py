@@ -15,8 +15,7 @@ from PIL import Image, ImageDraw, ImageFont
 from components.numbers import MINUS, plain, small
 from components.palette import PALETTES, Theme
 from components.widgets.base import Pins
-from components.widgets.patch_map import PatchMap
-from components.widgets.patch_map.html import PatchCard, ends, more_lines, overlay, scale_colors, sides
+from components.widgets.patch_map import PatchCard, PatchMap, ends, more_lines, overlay, scale_colors, sides
 from engine.result import Check
 
 EDGE, GAP, BAR, LINE = 24, 20, 9, 1.4

@@ -18,15 +18,13 @@ from jaxtyping import Float
 from components.method_row import token_map
 from components.numbers import brief, count, percent, plain, plural, points, signed
 from components.prediction import MOST_BARS, prediction_html
-from components.widgets.token_map import TokenMap, legend_html
-from components.widgets.token_map.html import class_of, direction, modes, tip, tone
+from components.widgets.token_map import TokenMap, class_of, direction, legend_html, modes, tip, tone
 from components.widgets.view_options import DEFAULT_VIEW, SCALES, ViewOptions
-from engine.alignment import AlignedColumn, align
 from engine.metrics.ranking import is_constant, spearman
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Explanation, Prediction
-from engine.word_units import UNITS, Unit
+from engine.word_units import UNITS, AlignedColumn, Unit, align
 
 FEWEST = 3
 """Unchanged units below which their order says nothing."""

@@ -30,8 +30,7 @@ from components.svg import (
     text_element,
     wrap_lines,
 )
-from components.widgets.token_map import TokenMap, legend_html
-from components.widgets.token_map.html import between, direction, tip
+from components.widgets.token_map import TokenMap, between, direction, legend_html, tip
 
 VALUE = 13.0
 """Height of a printed value."""

@@ -8,10 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from components.adversarial.charts import AttackCurve, axis_span, curve_chart, curve_data, means_chart, means_table
 from components.adversarial.descriptions import describe_experiment, excluded_lines, summarize_means
-from components.adversarial.example_panel import LiveAttack, forget, live_attack
-from components.adversarial.experiment_panel import examples_of_bar
+from components.adversarial.example_panel import AttackCurve, LiveAttack, curve_chart, curve_data, forget, live_attack
+from components.adversarial.experiment_panel import axis_span, examples_of_bar, means_chart, means_table
 from components.charts.frame import ChartFrame
 from engine.attacks.experiment_result import (
     AttackExperimentResult,

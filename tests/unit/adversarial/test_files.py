@@ -11,10 +11,9 @@ import pytest
 from PIL import Image
 
 from components.adversarial.before_after import build_maps
-from components.adversarial.charts import axis_span, means_chart
 from components.adversarial.descriptions import cite_attack
-from components.adversarial.experiment_panel import examples_of_bar
-from components.adversarial.export import ExampleExport, ExperimentMeans, example_html, example_png, example_svg
+from components.adversarial.experiment_panel import ExperimentMeans, axis_span, examples_of_bar, means_chart
+from components.adversarial.export import ExampleExport, example_html, example_png, example_svg
 from components.adversarial.state import AdversarialState, ManyExamples
 from components.charts.frame import ChartFrame
 from components.inputs.datasets import ChosenPicture

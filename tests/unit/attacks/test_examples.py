@@ -11,11 +11,10 @@ import numpy as np
 import pytest
 
 import engine.attacks.attack as attack_module
-from engine.attacks.attack import FLAT, NOTHING_MOVES
+from engine.attacks.attack import FLAT, NOTHING_MOVES, transfer_key
 from engine.attacks.experiment import attack_examples
 from engine.attacks.experiment_result import COLUMNS, METRICS, ZERO, AttackExperimentResult, summarize_notes
 from engine.attacks.plan import AttackPlan
-from engine.attacks.transfer import transfer_key
 from engine.errors import UsageError
 from engine.experiments.run import FORMATS, carry_out, check, finished, missing_tasks, sample_of
 from engine.metrics.results import ONE, interval

@@ -27,6 +27,8 @@ from tests.unit.attacks.making import TEXTS, asked, attacked, leaving
 from tests.unit.evaluation.making import REVIEWS, written
 from tests.unit.vision.tiny_vit import blobs
 
+pytestmark = pytest.mark.usefixtures("home")  # the same attack of another file is not read from the cache
+
 
 @pytest.mark.parametrize(("objective", "positive", "kept", "outcome"), [
     ("unconstrained", 0.51, True, FOOLED),

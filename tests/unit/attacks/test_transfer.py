@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from engine.attacks.attack import attack
+from engine.attacks.attack import attack, measure_transfer, moved_model
 from engine.attacks.result import AttackResult
-from engine.attacks.transfer import measure_transfer, moved_model
 from engine.registry import all_explainers
 from engine.task import Task
 from tests.explaining import cheap_params, classifier, run, task_for

@@ -10,7 +10,7 @@ from unittest import mock
 import pytest
 import torch
 
-from benchmarks import attack, harness, randomization
+from benchmarks import experiments, harness
 from benchmarks.counting import Rows, counting
 from benchmarks.explainers import count_passes
 from benchmarks.harness import Limit, PairedClocks
@@ -61,13 +61,13 @@ def counted(model: TextClassifier, work: Iterable[Callable[[], object]]) -> tupl
     return rows, back.call_count
 
 
-@pytest.mark.parametrize("method", attack.METHODS)
+@pytest.mark.parametrize("method", experiments.METHODS)
 def test_an_attack_needs_the_passes_of_its_bare_side(method: str) -> None:
     model, steps = classifier("bert", dtype="float32"), 3
     items = encode_items(model, [(Example(text), 0) for text in TEXTS[2:5]])
-    ours, back = counted(model, [lambda: attack.run_attack(model, items, method, steps)])
+    ours, back = counted(model, [lambda: experiments.run_attack(model, items, method, steps)])
     with twice_differentiable(model.module):
-        bare, needed = counted(model, list(attack.bare_steps(model, items, method, steps)))
+        bare, needed = counted(model, list(experiments.bare_steps(model, items, method, steps)))
     assert [sorted(way) for way in ours.by_way] == [sorted(way) for way in bare.by_way]
     assert back == needed
     assert bare.count == (steps + 2) * len(items) * (PATH_STEPS if method == "integrated_gradients" else 1)
@@ -77,12 +77,12 @@ def test_an_attack_needs_the_passes_of_its_bare_side(method: str) -> None:
 def test_a_stage_needs_the_passes_of_its_bare_side_and_a_few(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     model = classifier("bert", dtype="float32")
     serve(monkeypatch, model)
-    monkeypatch.setattr(randomization, "STEPS", FEW["integrated_gradients"]["n_steps"])
+    monkeypatch.setattr(experiments, "STEPS", FEW["integrated_gradients"]["n_steps"])
     plan = RandomizationPlan(
         (str(checkpoint("bert")),), reviews(tmp_path), THESIS_METHODS, modes=("cascading",), seeds=1, params=FEW
     )
     work = ModelWork(plan, plan.models[0], sample_of(plan))
-    [batch], bare = work.batches, randomization.CascadePasses(model, work)
+    [batch], bare = work.batches, experiments.CascadePasses(model, work)
     clocks, settings = PairedClocks(model), work.settings()[:2]
     ours, _ = counted(model, [partial(work.do, work.chunks(setting, batch)) for setting in settings])
     needed, _ = counted(bare.model, [partial(bare.time, step, clocks) for step in range(2)])
@@ -108,11 +108,12 @@ def test_the_counted_passes_are_counted_and_the_hook_is_gone_after_an_error_too(
 
 def test_what_is_judged() -> None:
     row = {"what": "gradient_x_input", "by": "exegesis", "ratio": 1.31, "more MB": 7}
-    slow, large = attack.limits(row)
+    slow, large = experiments.attack_limits(row)
     assert (slow.kept, large.kept, large.figure) == (False, True, 7)
-    assert attack.limits(row | {"by": "bare"}) == []
-    [together] = attack.limits(row | {"by": "one at a time", "ratio": 2.0})
+    assert experiments.attack_limits(row | {"by": "bare"}) == []
+    [together] = experiments.attack_limits(row | {"by": "one at a time", "ratio": 2.0})
     assert together == Limit("together, to one at a time", 0.5, 1, "times")
-    assert [limit.kept for limit in randomization.limits(row)] == [False, True]
-    assert [limit.kept for limit in randomization.limits(row | {"ratio": 1.3, "more MB": 1e6})] == [True, False]
-    assert (attack.steps_of("gradient_x_input", 500), attack.steps_of("integrated_gradients", 500)) == (500, 55)
+    assert [limit.kept for limit in experiments.randomization_limits(row)] == [False, True]
+    larger = experiments.randomization_limits(row | {"ratio": 1.3, "more MB": 1e6})
+    assert [limit.kept for limit in larger] == [True, False]
+    assert [experiments.steps_of(method, 500) for method in experiments.METHODS] == [500, 55]

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from engine.explain import explain
-from engine.heads.scales import HeadScales
 from engine.registry import all_explainers
-from engine.request import Example, Request
+from engine.request import Example, HeadScales, Request
 from tests.tiny import FAMILIES
 from tests.unit.cli.conftest import Run
 

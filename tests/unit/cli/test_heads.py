@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from engine.heads.scales import HeadScales
+from engine.heads.readings import CAUTION, DEFAULT_SCORES, HeadTableQuery, head_table
 from engine.heads.scores import SCORES
-from engine.heads.table import CAUTION, DEFAULT_SCORES, HeadTableQuery, head_table
-from engine.request import Example, Request
+from engine.request import Example, HeadScales, Request
 from tests.unit.cli.conftest import Run
 from tests.unit.vision.tiny_vit import save_vit
 

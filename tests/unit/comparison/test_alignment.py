@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.comparison.alignment import (
+from engine.comparison.agreement import (
     AlignedMaps,
     PictureBox,
     align_picture_maps,
@@ -19,7 +19,7 @@ from engine.comparison.alignment import (
 from engine.errors import ExegesisError
 from engine.request import Example
 from engine.result import Explanation, Prediction, Provenance, Token
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 from tests.unit.components.making import explanation
 from tests.unit.vision.tiny_vit import save_vit
 

@@ -10,11 +10,10 @@ import pytest
 import sqlalchemy as sa
 import streamlit as st
 
-from components.annotate import ballot as annotate_ballot
+from components.annotate import page as annotate_ballot
 from components.annotate import page as annotate_page
 from components.annotate import seat as annotate_seat
-from components.annotate.ballot import LOST, _save_guess
-from components.annotate.page import workload
+from components.annotate.page import LOST, _save_guess, workload
 from components.annotate.seat import (
     TAB_KEY,
     UNREACHABLE,

@@ -14,16 +14,19 @@ import pytest
 
 from components.attention.state import describe_missing_heads
 from components.palette import PALETTES, THEMES, Theme, contrast
-from components.widgets.attention_board.board import (
+from components.widgets.attention_board import (
     DIGEST,
     HUES,
     MAGIC,
     TOP,
+    BoardOptions,
     HeadLock,
+    HeadScoreMap,
     QueryChoice,
     add_digest,
     board_data,
     cached_grids,
+    default_options,
     head_color,
     head_color_rules,
     map_data,
@@ -31,12 +34,12 @@ from components.widgets.attention_board.board import (
     pack_head,
     parse_lock,
     parse_query,
+    strongest_head,
 )
-from components.widgets.attention_board.options import BoardOptions, HeadScoreMap, default_options, strongest_head
 from engine.errors import UsageError
 from engine.heads.matrices import MatrixSelection, from_bytes, select_positions
 from engine.heads.readings import HeadReading
-from engine.heads.scales import PLAIN, HeadScales
+from engine.request import PLAIN, HeadScales
 from tests.head_readings import WORDS, dequantize, noise, patch_tokens, reading, text_tokens
 
 LAYERS, HEADS = 3, 4

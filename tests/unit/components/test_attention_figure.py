@@ -18,12 +18,11 @@ from components.attention.state import AttentionState
 from components.inputs.datasets import open_pictures, read_picture
 from components.inputs.picture_choice import PictureFocus
 from components.palette import PALETTES, STEPS, color
-from components.widgets.attention_board.options import BoardOptions, HeadScoreMap
+from components.widgets.attention_board import BoardOptions, HeadScoreMap
 from components.widgets.patch_map.png import enlarged
-from engine.heads.readings import HeadReading, read_heads
-from engine.heads.table import CAUTION
+from engine.heads.readings import CAUTION, HeadReading, read_heads
 from engine.result import Prediction
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 from tests.head_readings import noise, reading, text_tokens
 from tests.unit.components.test_attention_export import state
 from tests.unit.vision.tiny_vit import save_vit

@@ -17,7 +17,7 @@ from components.attention.readings import (
     agreement_score_map,
     answer_html,
 )
-from components.widgets.attention_board.options import (
+from components.widgets.attention_board import (
     BoardOptions,
     HeadScoreMap,
     describe_view,

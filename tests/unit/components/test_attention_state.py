@@ -17,11 +17,11 @@ from components.inputs.datasets import DEFAULT_PICTURES, OpenTexts, open_picture
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.links import write_record
-from components.widgets.attention_board.options import BoardOptions, default_options
+from components.widgets.attention_board import BoardOptions, default_options
 from engine.data.datasets import load
 from engine.errors import UsageError
-from engine.heads.scales import PLAIN, HeadScales
 from engine.registry import all_explainers
+from engine.request import PLAIN, HeadScales
 
 METHODS = all_explainers()
 MODELS = ["model-a", "model-b"]

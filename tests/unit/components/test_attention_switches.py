@@ -16,9 +16,8 @@ from components.attention.switches import (
     set_scale,
 )
 from components.widgets.token_map.edited import change_html, edited_map, edited_map_html, predictions_html
-from engine.heads.scales import PLAIN, HeadScales
 from engine.registry import explainer
-from engine.request import Example
+from engine.request import PLAIN, Example, HeadScales
 from engine.result import Prediction
 from tests.unit.components.making import explanation
 

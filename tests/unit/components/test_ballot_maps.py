@@ -13,8 +13,7 @@ from PIL import Image
 
 from components.ballot_maps import explanation_html, input_html, scale_html
 from components.palette import STEPS, THEMES, Theme
-from components.widgets.patch_map import PatchMap
-from components.widgets.patch_map.html import overlay
+from components.widgets.patch_map import PatchMap, overlay
 from engine.request import Example, Picture
 from engine.result import Token
 from engine.study.ballots import BallotMap

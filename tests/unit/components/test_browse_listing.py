@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.browse.listing import (
+from components.browse.examples import (
     DEFAULT_LISTING,
     FILTERS,
     LONGEST_SEARCH,

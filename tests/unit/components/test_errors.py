@@ -16,7 +16,7 @@ SAFE = {
     ("components/scaffold/page.py", "' '.join([MARKS if has_baseline else NO_BASELINE, *few, CAUTION])"): "our words",
     ("components/scaffold/export.py", "caption"): "our words",
     ("components/scaffold/learned_explainer.py", "active_words(weights)"): "numbers",
-    ("components/scaffold/guide.py", "describe_work(plan, len(missing), seconds)"): "numbers",
+    ("components/scaffold/controls.py", "describe_work(plan, len(missing), seconds)"): "numbers",
     ("components/scaffold/runs.py", "training_words(run, passes)"): "numbers and our words",
     (
         "components/scaffold/learned_explainer.py",
@@ -70,10 +70,10 @@ SAFE = {
     ),
     ("components/compare/results.py", "disagreement_words(disagreement, comparison)"): "numbers and our words",
     ("components/compare/results.py", "missing"): "one of three sentences",
-    ("components/compare/search.py", "list_words(examples, comparison)"): "numbers and our words",
-    ("components/compare/search.py", "f'Nothing is compared yet. Press {label}.'"): "a number",
+    ("components/compare/results.py", "list_words(examples, comparison)"): "numbers and our words",
+    ("components/compare/results.py", "f'Nothing is compared yet. Press {label}.'"): "a number",
     ("components/study/form.py", "COLOR_COSTS[field_value('colors')]"): "one of three sentences",
-    ("components/text/edited.py", "hint"): "one of three sentences",
+    ("components/text/results.py", "hint"): "one of three sentences",
     ("components/compute.py", "f'Computing: {words}'"): "numbers, and what is counted",
     ("components/attention/flow.py", "' '.join(filter(None, words))"): "numbers and our words",
     (
@@ -94,7 +94,7 @@ SAFE = {
     ("components/job_panel.py", "describe_end(last)"): "one of our states, and numbers",
     ("components/experiment/page.py", "page.about"): "our words",
     ("components/experiment/page.py", "page.advice(state.plan)"): "numbers and our words",
-    ("components/randomization/panels.py", "describe_means(models)"): "numbers and our words",
+    ("components/randomization/page.py", "describe_means(models)"): "numbers and our words",
     ("components/experiment/runs.py", "empty.format(start)"): "our words",
     ("components/experiment/runs.py", "cost(plan, status)"): "numbers",
     (
@@ -134,7 +134,7 @@ SAFE = {
     ): "our words",
     (
         "components/questions.py",
-        "f\"Left out because they have no map (the reason is above): {', '.join(titles)}.\"",
+        "f\"Left out because they have no map (the reason is above): {', '.join(missing)}.\"",
     ): "titles of methods",
     ("components/attention/page.py", "missing"): "one of four sentences",
     (
@@ -142,11 +142,11 @@ SAFE = {
         "f'This {kind} has only one {unit} to rank, so there is nothing to compare.'",
     ): "our words",
     (
-        "components/annotate/ballot.py",
+        "components/annotate/page.py",
         "f'{saved}{trial}' or 'Take as much time as you need.'",
     ): "our words",
-    ("components/results/answers.py", "results.summary.meanings['by_annotator']"): "our words",
-    ("components/results/answers.py", "results.summary.meanings['by_item']"): "our words",
+    ("components/results/sections.py", "results.summary.meanings['by_annotator']"): "our words",
+    ("components/results/sections.py", "results.summary.meanings['by_item']"): "our words",
     ("components/results/sections.py", "f\"{summary.meanings['needed']} {FORECAST}\""): "numbers and our words",
     ("components/reproduction/page.py", "' '.join((topic.about for topic in topics))"): "our words",
     (
@@ -181,7 +181,7 @@ SAFE = {
     ): "numbers",
     ("components/study/items.py", "_describe_preview(design, len(items))"): "numbers and our words",
     ("components/text/results.py", "missing"): "one of three sentences",
-    ("components/ablation.py", "words.nothing"): "our words",
+    ("components/prediction.py", "words.nothing"): "our words",
 }
 """Texts that need no `escape_label`, and why."""
 EVIL = "![](http://127.0.0.1:9/x.png) [a](http://evil.example) <img src=x> www.evil.example a@b.example"

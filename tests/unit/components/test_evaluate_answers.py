@@ -19,11 +19,10 @@ from components.evaluate.answers import (
     slices_answer,
     strength_answer,
 )
-from components.evaluate.charts import OVER_DATA
-from engine.evaluation.groups import split
-from engine.evaluation.strength import GradedScore
+from components.evaluate.view import OVER_DATA
+from engine.evaluation.groups import GradedScore, split
 from engine.metrics.results import MetricScore
-from engine.models.sizes import ModelSize
+from engine.models.summary import ModelSize
 from tests.unit.components.test_evaluate_summary import SWING, TITLES, around
 from tests.unit.evaluation.by_hand import by_hand, fact
 

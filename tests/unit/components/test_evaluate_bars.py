@@ -11,7 +11,7 @@ from components.charts.frame import DASH_DOT, DASHED, DOTTED, SOLID, ChartFrame
 from components.charts.scores import CHANCE, FULL, axis_title, missing_values_text, range_from_zero
 from components.evaluate.charts import ArchitectureChart, SliceChart, unequal_sizes_text
 from engine.metrics.results import EQUAL, ONE
-from engine.models.sizes import ModelSize
+from engine.models.summary import ModelSize
 from tests.unit.evaluation.by_hand import by_hand, fact
 
 FRAME = ChartFrame({"lime": "LIME", "random": "Random"})

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from components.charts.frame import ChartFrame, blank_chart
-from components.evaluate.chart_panel import list_points
-from components.evaluate.charts import CostChart, RemovalChart, SliceChart
+from components.evaluate.charts import CostChart, RemovalChart, SliceChart, list_points
 from components.evaluate.view import EvaluationView, ScorePoint, ViewedEvaluation
 from components.evaluate.views import SUGGESTIONS, available_models
 from components.experiment.state import ExperimentState

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from components.evaluate.cost import cost_text, throughput
+from components.evaluate.view import cost_text, throughput
 from engine.evaluation.plan import EvaluationPlan
 from engine.jobs import Job
 from engine.jobs.runner import device_queue

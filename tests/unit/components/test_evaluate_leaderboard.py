@@ -28,9 +28,9 @@ from components.evaluate.leaderboard import (
 )
 from components.evaluate.view import EvaluationView, ScorePoint
 from components.palette import STEPS
-from engine.evaluation.leaderboard import Standing
 from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS
+from engine.evaluation.scores import Standing
 from engine.metrics.catalog import Better, metric
 from engine.metrics.results import BY_BATCH, EQUAL, Interval, MetricScore
 

@@ -31,7 +31,6 @@ from components.charts.frame import (
 )
 from components.charts.scores import MOST_BANDS, missing_values_text
 from components.evaluate.charts import (
-    OVER_TRAINING,
     CostChart,
     PlausibilityChart,
     RemovalChart,
@@ -39,10 +38,11 @@ from components.evaluate.charts import (
     StrengthChart,
     equal_strengths_text,
 )
+from components.evaluate.view import OVER_TRAINING
 from components.palette import CHART_COLORS, PALETTES, THEMES, Theme, contrast
-from engine.evaluation.strength import GradedScore
+from engine.evaluation.groups import GradedScore
 from engine.metrics.results import BY_BATCH, ONE, MetricScore
-from engine.models.sizes import ModelSize
+from engine.models.summary import ModelSize
 from engine.registry import method_order
 from tests.project import ROOT
 from tests.unit.evaluation.by_hand import Found, Key, by_hand, fact

@@ -10,8 +10,7 @@ from unittest.mock import Mock
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.evaluate.chart_panel import clicked_point
-from components.evaluate.cost import cost_text, model_evaluations
+from components.evaluate.charts import clicked_point
 from components.evaluate.examples import cut_to, example_html, example_link, examples_of, title_html
 from components.evaluate.page import (
     MODEL,
@@ -24,7 +23,7 @@ from components.evaluate.page import (
     metrics_html,
     reference_texts,
 )
-from components.evaluate.view import EvaluationView, ScorePoint, plan_text
+from components.evaluate.view import EvaluationView, ScorePoint, cost_text, model_evaluations, plan_text
 from components.experiment import runs
 from components.experiment.page import command_line
 from components.experiment.runs import job_state, plan_summary, plan_title, skip_reasons_html
@@ -35,7 +34,7 @@ from engine.evaluation.result import ExampleFacts
 from engine.jobs import Job
 from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 from engine.registry import all_explainers
-from engine.shipped.experiments import EVALUATION_PLANS
+from engine.shipped.make import EVALUATION_PLANS
 from tests.unit.components.test_library import JOB
 from tests.unit.evaluation.by_hand import evaluation
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 import pytest
 
+from components.evaluate.answers import NO_RANDOM, join_names, leaderboard_summary, summary_texts
 from components.evaluate.leaderboard import boards
-from components.evaluate.summary import NO_RANDOM, join_names, leaderboard_summary, summary_texts
-from engine.evaluation.leaderboard import compare_with_random
 from engine.evaluation.result import Evaluation
+from engine.evaluation.scores import compare_with_random
 from tests.unit.evaluation.by_hand import by_hand
 
 TITLES = {"lime": "LIME", "kernel_shap": "Kernel SHAP", "gradient": "Gradient", "occlusion": "Occlusion",

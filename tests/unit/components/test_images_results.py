@@ -25,7 +25,7 @@ from components.inputs.picture_choice import PictureFocus
 from engine.metrics.plausibility import expected_truth_scores, truth_scores
 from engine.request import Example, Picture
 from engine.result import Explanation
-from engine.vision.view import ModelView, Preprocessing
+from engine.vision.picture import ModelView, Preprocessing
 from tests.unit.components.making import explanation
 from tests.unit.vision.tiny_vit import save_vit
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
-from components.inputs.datasets import open_pictures, open_texts
-from components.inputs.labels import (
+from components.inputs.datasets import (
     dataset_label,
     describe_misfit,
     find_misfits,
     fitting_model,
     model_label,
     model_name,
+    open_pictures,
+    open_texts,
     sort_by_task,
 )
 from engine.input_kinds import list_models

@@ -9,7 +9,6 @@ import pytest
 
 from cache import CheckReport, Stats
 from components.errors import describe_error, error_html
-from components.inputs.link import LONGEST_IN_LINK
 from components.job_panel import BADGES, FAILURES_SHOWN, describe_end, failures_html, job_view
 from components.library.cards import (
     card_facts,
@@ -20,9 +19,9 @@ from components.library.cards import (
     view_facts,
     without_title,
 )
-from components.library.jobs import explain_spec, line_html
+from components.library.jobs import IN_CACHE, LINKS, explain_spec, line_html, result_link
 from components.library.page import cache_facts, describe_check, describe_size
-from components.library.results import IN_CACHE, LINKS, result_link
+from components.links import LONGEST_IN_LINK
 from components.navigation import IMAGES, TEXT
 from components.numbers import duration
 from components.tables import checks_html, facts_html

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from components.map_summary import count_in_top, describe_agreement, summary_html
+from components.questions import count_in_top, describe_agreement, summary_html
 from engine.metrics.ranking import FeatureScores
 
 

@@ -7,8 +7,7 @@ import re
 import pytest
 
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, color, contrast, lightness, step_of
-from components.styles import stylesheet
-from components.widgets.token_map.html import TONES
+from components.styles import TONES, stylesheet
 
 LEGIBLE = 4.5
 

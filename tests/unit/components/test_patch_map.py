@@ -15,9 +15,10 @@ from streamlit.testing.v1 import AppTest
 
 from components.method_row import Placeholder
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, color, translucent_color
-from components.widgets.patch_map import PatchMap, legend_html
-from components.widgets.patch_map.html import (
+from components.widgets.patch_map import (
     PatchCard,
+    PatchMap,
+    legend_html,
     outline_path,
     overlay,
     patch_card,
@@ -218,7 +219,7 @@ def test_a_card_of_196_patches_is_light() -> None:
 
 def test_the_style_sheet_is_put_into_the_page() -> None:
     def page() -> None:
-        from components.widgets.patch_map.html import use_picture_styles
+        from components.widgets.patch_map import use_picture_styles
 
         use_picture_styles()
 

@@ -10,8 +10,7 @@ import pytest
 from PIL import Image
 
 from components.palette import PALETTES, THEMES, Theme, color, step_of
-from components.widgets.patch_map import PatchMap
-from components.widgets.patch_map.html import PatchCard
+from components.widgets.patch_map import PatchCard, PatchMap
 from components.widgets.patch_map.png import EDGE, GAP, Sheet, blended, enlarged, outlined, overlay_png, sheet_png
 from components.widgets.view_options import ViewOptions
 from engine.result import Check

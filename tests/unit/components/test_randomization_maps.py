@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from components.experiment.runs import CachedResults
-from components.randomization.page import left_out
-from components.randomization.panels import verdict_words, verdicts_html
+from components.randomization.page import left_out, verdict_words, verdicts_html
 from components.randomization.stage_maps import (
     MapGrid,
     MapLikeness,

@@ -14,7 +14,7 @@ from components.charts.frame import NOTHING, ChartFrame
 from components.experiment.runs import CachedResults, Run
 from components.randomization import view
 from components.randomization.charts import class_chart, models_chart, models_table, numbers_table, same_stages
-from components.randomization.panels import describe_means, method_verdicts
+from components.randomization.page import describe_means, method_verdicts
 from components.randomization.view import (
     NO_VERDICT,
     DrawnModel,
@@ -29,7 +29,7 @@ from engine.jobs import Job
 from engine.randomization.curves import Curve, curves_of
 from engine.randomization.plan import RandomizationPlan
 from engine.randomization.result import ModelRandomization, stages_of
-from engine.shipped.experiments import RANDOMIZATION_PLANS
+from engine.shipped.make import RANDOMIZATION_PLANS
 from tests.unit.components.randomized import PLAN, found
 
 FRAME = ChartFrame({"gradient_x_input": "Input x gradient"})
@@ -142,7 +142,7 @@ def test_other_checks_that_are_finished_are_offered_and_those_that_are_not_are_t
 
 def page(method: str) -> None:
     from components.experiment.state import ExperimentState
-    from components.randomization.panels import method_area
+    from components.randomization.page import method_area
     from components.randomization.view import RandomizationView, drawn_models
     from engine.randomization.curves import curves_of
     from tests.unit.components.randomized import found

@@ -13,7 +13,7 @@ from engine.randomization.curves import FEW, Curve, CurvePoint, judge
 from engine.randomization.plan import RANDOMIZE, THESIS_METHODS, RandomizationPlan
 from engine.randomization.result import Stage
 from engine.registry import all_explainers
-from engine.shipped.experiments import RANDOMIZATION_PLANS
+from engine.shipped.make import RANDOMIZATION_PLANS
 
 PLAN = RandomizationPlan(
     models=("a folder/with spaces", "owner/name"),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.randomization.panels import signed_and_absolute, summarize_verdicts, summary_html
+from components.randomization.page import signed_and_absolute, summarize_verdicts, summary_html
 from engine.randomization.curves import Curve, CurvePoint, Verdict, judge
 from engine.randomization.result import Stage
 

@@ -11,23 +11,21 @@ import pytest
 
 from components.palette import PALETTES, THEMES, Theme, contrast
 from components.results.charts import (
-    course_chart,
-    power_chart,
-    rating_chart,
-    rating_rows,
-    rating_span,
-    times_chart,
-    wins_html,
-)
-from components.results.tables import (
     MOST_POINTS,
+    course_chart,
     course_table,
     group_table,
     needed_table,
     order_table,
+    power_chart,
     power_table,
+    rating_chart,
+    rating_rows,
+    rating_span,
     rating_table,
     time_table,
+    times_chart,
+    wins_html,
     worth_table,
 )
 from engine.study.simulation import RankingSimulation, simulate_rankings

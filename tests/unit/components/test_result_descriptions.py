@@ -13,9 +13,10 @@ from components.results.descriptions import (
     describe_ranking,
     describe_rankings,
     describe_rules,
+    method_titles,
     rank_span,
+    titled_summary,
 )
-from components.results.titles import method_titles, titled_summary
 from engine.format import join_names
 from engine.study.counted_votes import CountedVote, Ranking
 from engine.study.design import Design, ExclusionRules, MethodChoice

@@ -11,13 +11,14 @@ from components.palette import PALETTES, THEMES, Theme, contrast
 from components.results.charts import (
     accuracy_chart,
     accuracy_rows,
+    condition_table,
     gain_chart,
     gain_rows,
     sureness_chart,
     sureness_rows,
+    sureness_table,
 )
-from components.results.tables import condition_table, sureness_table
-from components.results.titles import titled_forward
+from components.results.descriptions import titled_forward
 from engine.study.counted_votes import WITHOUT, GuessAnswer, GuessTarget
 from engine.study.guesses import GuessSummary, summarize_guesses
 from engine.study.simulation import GuessSimulation, simulate_guesses

@@ -28,7 +28,7 @@ from components.scaffold.charts import (
     span,
     table_html,
 )
-from components.scaffold.page_texts import FIGURE, about_html, figure_svg
+from components.scaffold.page import FIGURE, about_html, figure_svg
 from components.scaffold.runs import cost_words, failure_rows, seconds_of
 from engine.jobs import UnitFailure
 from engine.scaffold.plan import NONE, SMAT, StudentRun

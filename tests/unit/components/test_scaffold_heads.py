@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from components.palette import THEMES
-from components.scaffold.learned_explainer import active_words, head_words, heads_figure, heads_table, heaviest
-from components.scaffold.page_texts import EVEN
+from components.scaffold.learned_explainer import EVEN, active_words, head_words, heads_figure, heads_table, heaviest
 
 WEIGHTS = np.array([[0.0, 0.1, 0.0], [0.7, 0.0, 0.2]])
 

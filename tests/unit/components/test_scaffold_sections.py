@@ -10,18 +10,23 @@ import pytest
 
 from components.palette import THEMES
 from components.scaffold.learned_explainer import maps_table, pictures_html, texts_html
-from components.scaffold.page_texts import NOT_TRAINED
-from components.scaffold.sections import contrast_words, plan_with, protocols_table, side_chart, verdict
+from components.scaffold.sections import NOT_TRAINED, contrast_words, plan_with, protocols_table, side_chart, verdict
 from components.scaffold.sections import normalizations_table as normalisations_table
 from components.scaffold.sections import plausibility_table as plausible_table
 from engine.data.examples import LabeledExample
 from engine.data.sources import load_source
 from engine.result import Token
-from engine.scaffold.comparison import ExplainerComparison
+from engine.scaffold.explainer_checks import (
+    PUNCTUATION,
+    STOP,
+    UNIFORM,
+    ExplainerComparison,
+    HeadContrast,
+    PlausibilitySide,
+    TrivialProtocols,
+)
 from engine.scaffold.plan import NONE, SMAT, EvaluationSample
-from engine.scaffold.plausibility import HeadContrast, PlausibilitySide
 from engine.scaffold.result import ScaffoldResult
-from engine.scaffold.trivial_protocols import PUNCTUATION, STOP, UNIFORM, TrivialProtocols
 from tests.unit.components.taught import PLAN, SIZE, outcome
 
 SIDE = PlausibilitySide(

@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from components.scaffold.controls import default_dataset
 from components.scaffold.export import rows_command
-from components.scaffold.guide import default_dataset
 from components.scaffold.state import (
     ScaffoldView,
     opening_state,

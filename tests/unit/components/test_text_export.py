@@ -16,20 +16,20 @@ import pytest
 from typer.testing import CliRunner
 
 from components.export import stdin_file, stdin_text
+from components.method_row import rationale_rows
 from components.palette import STEPS
 from components.svg import CELLS, TextPiece, count_cells, wrap_lines
 from components.text.export import TextExport, command, command_arguments, csv_table, export_html, export_svg, json_list
-from components.widgets.token_map.rows import rationale_rows
 from components.widgets.token_map.svg import in_sight
 from components.widgets.view_options import ViewOptions
 from engine.cli.root import app
 from engine.data.datasets import load
 from engine.data.examples import LabeledExample
 from engine.explain import explain
+from engine.format import escape_cell
 from engine.home import product_version
 from engine.registry import explainer
 from engine.request import Example, Request
-from engine.table_io import escape_cell
 from tests.tiny import save_checkpoint
 from tests.unit.components.making import explanation
 

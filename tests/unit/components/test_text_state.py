@@ -6,11 +6,10 @@ from dataclasses import replace
 
 import pytest
 
-from components.browse.listing import Listing
+from components.browse.examples import Listing
 from components.inputs.datasets import OpenTexts
-from components.inputs.link import LONGEST_IN_LINK, text_digest
 from components.inputs.text_choice import TextFocus, write_text_focus
-from components.links import non_default_params
+from components.links import LONGEST_IN_LINK, non_default_params, text_digest
 from components.state import MEASURES
 from components.text.state import START, TextState, read_state, write_state
 from components.widgets.view_options import ViewOptions

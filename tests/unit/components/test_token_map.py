@@ -9,9 +9,8 @@ from html.parser import HTMLParser
 import pytest
 
 from components.palette import STEPS
-from components.styles import same_unit_rules
-from components.widgets.token_map import TokenMap, legend_html, token_map_html
-from components.widgets.token_map.html import DIGITS, direction, place_classes, tip, unit_selector
+from components.styles import DIGITS, place_classes, same_unit_rules, unit_selector
+from components.widgets.token_map import TokenMap, direction, legend_html, tip, token_map_html
 from engine.request import Example
 from engine.word_units import units
 from tests.unit.components.making import explanation

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.styles import DIGITS, STACK
 from components.widgets.base import PinEvent, Pins
-from components.widgets.token_map.html import DIGITS, STACK
-from components.widgets.token_map.picker import browser_data, hand_over, parse, to_tokens, to_units
+from components.widgets.token_map import hand_over, picker_data, read_pins, to_tokens, to_units
 from engine.errors import UsageError
 from engine.request import Example
 from engine.word_units import Unit, units
@@ -57,7 +57,7 @@ def test_special_tokens_and_tokens_that_the_text_no_longer_has_are_not_pinned() 
 
 
 def test_the_browser_is_told_plain_values_only() -> None:
-    told = browser_data(WORDS, (2, 4))
+    told = picker_data(WORDS, (2, 4))
     assert json.loads(json.dumps(told)) == told
     assert told == {
         "texts": ["[CLS]", "grinning", "in", "<script>", "[SEP]"],
@@ -71,12 +71,12 @@ def test_the_browser_is_told_plain_values_only() -> None:
 
 
 def test_keys_move_in_the_direction_of_the_text() -> None:
-    assert browser_data(drawn("word", "שלום עולם"), ())["direction"] == "rtl"
+    assert picker_data(drawn("word", "שלום עולם"), ())["direction"] == "rtl"
 
 
 def test_what_the_browser_asks_for_is_sorted_and_counted_once() -> None:
-    assert parse({"pins": [4, 2, 4], "turn": 3}, TOKENS) == PinEvent((2, 4), 3)
-    assert parse({"pins": [], "turn": 1}, TOKENS) == PinEvent((), 1)
+    assert read_pins({"pins": [4, 2, 4], "turn": 3}, TOKENS) == PinEvent((2, 4), 3)
+    assert read_pins({"pins": [], "turn": 1}, TOKENS) == PinEvent((), 1)
 
 
 @pytest.mark.parametrize(
@@ -86,30 +86,30 @@ def test_what_the_browser_asks_for_is_sorted_and_counted_once() -> None:
 )
 def test_pins_that_do_not_fit_the_text_are_refused_in_words(pins: object) -> None:
     with pytest.raises(UsageError, match=r"^pins: must be positions from 0 to 9 that are not special tokens, got "):
-        parse({"pins": pins, "turn": 1}, TOKENS)
+        read_pins({"pins": pins, "turn": 1}, TOKENS)
 
 
 def test_the_first_token_may_be_pinned_where_it_is_not_special() -> None:
-    assert parse({"pins": [0, 8], "turn": 1}, (*TOKENS[1:-1], TOKENS[1])) == PinEvent((0, 8), 1)
+    assert read_pins({"pins": [0, 8], "turn": 1}, (*TOKENS[1:-1], TOKENS[1])) == PinEvent((0, 8), 1)
 
 
 @pytest.mark.parametrize("turn", [None, 0, -1, 1.5, True, "1"], ids=repr)
 def test_a_count_that_is_none_is_refused_in_words(turn: object) -> None:
     with pytest.raises(UsageError, match=r"^turn: must be a whole number from 1, got .*reload the page"):
-        parse({"pins": [1], "turn": turn}, TOKENS)
+        read_pins({"pins": [1], "turn": turn}, TOKENS)
 
 
 @pytest.mark.parametrize("sent", [None, [], "x", 3], ids=repr)
 def test_anything_else_is_refused(sent: object) -> None:
     with pytest.raises(UsageError, match=r"got None"):
-        parse(sent, TOKENS)
+        read_pins(sent, TOKENS)
 
 
 def test_a_text_of_special_tokens_alone_has_nothing_to_pin() -> None:
     bare = tuple(replace(unit, special=True) for unit in TOKENS)
-    assert browser_data(bare, (1, 2))["pinned"] == []
+    assert picker_data(bare, (1, 2))["pinned"] == []
     with pytest.raises(UsageError, match="pins: must be"):
-        parse({"pins": [1], "turn": 1}, bare)
+        read_pins({"pins": [1], "turn": 1}, bare)
 
 
 def test_a_click_in_a_map_of_words_hands_over_tokens() -> None:
@@ -121,7 +121,7 @@ def test_a_click_in_a_map_of_words_hands_over_tokens() -> None:
 def page() -> None:
     import streamlit as st
 
-    from components.widgets.token_map.picker import draw_token_picker
+    from components.widgets.token_map import draw_token_picker
     from tests.unit.components.test_token_picker import WORDS
 
     draw_token_picker(WORDS, (4,), "pick", lambda pins: st.session_state.update(pins=pins))

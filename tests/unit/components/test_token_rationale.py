@@ -8,10 +8,9 @@ from html import unescape
 
 import pytest
 
-from components.method_row import method_row_html
+from components.method_row import RATIONALE, describe_mismatch, mark_units, method_row_html, rationale_rows
 from components.palette import STEPS
-from components.widgets.token_map.html import tip
-from components.widgets.token_map.rows import RATIONALE, describe_mismatch, mark_units, rationale_rows
+from components.widgets.token_map import tip
 from engine.data.datasets import load
 from engine.data.examples import Dataset, LabeledExample
 from engine.result import Prediction

@@ -9,10 +9,18 @@ from html.parser import HTMLParser
 import pytest
 from streamlit.delta_generator import DeltaGenerator
 
-from components.method_row import MethodRow, Placeholder, method_row, method_row_html, waiting_placeholder
+from components.method_row import (
+    MethodRow,
+    Placeholder,
+    aligned_html,
+    line_html,
+    method_row,
+    method_row_html,
+    quiet_line_html,
+    waiting_placeholder,
+)
 from components.text.results import AlignedLayout
 from components.widgets.token_map import token_map_html
-from components.widgets.token_map.rows import aligned_html, line_html, quiet_line_html
 from components.widgets.view_options import ViewOptions
 from engine.registry import explainer
 from engine.request import Example

@@ -9,10 +9,9 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
+from components.method_row import grid_html
 from components.text.export import TextExport, export_html, export_svg
-from components.widgets.token_map import TokenMap, token_map_html
-from components.widgets.token_map.picker import browser_data
-from components.widgets.token_map.rows import grid_html
+from components.widgets.token_map import TokenMap, picker_data, token_map_html
 from engine.explain import explain
 from engine.models.text_classifier import EncodedText
 from engine.registry import explainer
@@ -53,7 +52,7 @@ def test_no_name_of_a_tokenizer_is_drawn(family: str, text: str) -> None:
     view = drawn(family, text, "token")
     shown = [unit for unit in view.units if not unit.special]
     assert not any(MARKERS.search(unit.text) for unit in shown)
-    assert not MARKERS.search(grid_html(view, []) + token_map_html(view) + str(browser_data(shown, ())))
+    assert not MARKERS.search(grid_html(view, []) + token_map_html(view) + str(picker_data(shown, ())))
 
 
 def test_white_space_has_a_chip_of_its_own() -> None:

@@ -75,7 +75,7 @@ def test_a_picture_of_a_slice_with_two_underscores_can_be_kept() -> None:
 
 def test_a_ballot_with_two_underscores_can_be_answered() -> None:
     def page() -> None:
-        from components.annotate.ballot import board_key
+        from components.annotate.page import board_key
         from components.widgets.ranking import draw_ranking_board
 
         draw_ranking_board(["<p>one</p>", "<p>two</p>"], board_key("9__f"))

@@ -6,8 +6,7 @@ import pytest
 
 from engine.data import grammar
 from engine.data.datasets import load
-from engine.data.examples import LabeledExample
-from engine.data.generation import GeneratedExamples
+from engine.data.examples import GeneratedExamples, LabeledExample
 from tests.counted import counted
 
 

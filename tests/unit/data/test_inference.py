@@ -12,7 +12,7 @@ from sklearn.feature_extraction.text import CountVectorizer
 from sklearn.linear_model import LogisticRegression
 from sklearn.pipeline import make_pipeline
 
-from engine.data import inference_words
+from engine.data import inference
 from engine.data.datasets import load
 from engine.data.examples import LabeledExample, Span
 from engine.data.inference import CELL_SIZES, NUMBERS, QUANTIFIERS
@@ -99,19 +99,17 @@ def _exchanges(sentence: str) -> Iterator[tuple[list[Span], str]]:
     low = sentence.lower()
     counted, acted = COUNT.fullmatch(low), ACT.fullmatch(low)
     if counted:
-        for number, choices in enumerate(
-            (QUANTIFIERS, _family(counted[2]), inference_words.PLACES, _forms(counted[4])), 1
-        ):
+        for number, choices in enumerate((QUANTIFIERS, _family(counted[2]), inference.PLACES, _forms(counted[4])), 1):
             for choice in choices:
                 yield [counted.span(number)], _put(low, counted.span(number), choice)
         return
     assert acted
-    for choice in inference_words.PLACES:
+    for choice in inference.PLACES:
         yield [acted.span(1)], _put(low, acted.span(1), choice)
     for number in (2, 6):
-        for choice in set(inference_words.PEOPLE) - {acted[2], acted[6]}:
+        for choice in set(inference.PEOPLE) - {acted[2], acted[6]}:
             yield [acted.span(number)], _put(low, acted.span(number), choice)
-    for choice in inference_words.VERBS.words:
+    for choice in inference.VERBS.words:
         verb = BASES.get(choice, choice.removesuffix("ed")) if acted[3] == "did not" else choice
         yield [acted.span(4)], _put(low, acted.span(4), verb)
     voice = [(acted.start(3), acted.start(3) + 3), (acted.end(5) - 2, acted.end(5))] if acted[5] else []
@@ -138,12 +136,12 @@ def _put(text: str, span: Span, words: str) -> str:
 
 
 def _family(noun: str) -> list[str]:
-    group = next(group for group in inference_words.GROUPS if noun in group.nouns.words)
+    group = next(group for group in inference.GROUPS if noun in group.nouns.words)
     return [*group.nouns.words]
 
 
 def _forms(form: str) -> list[str]:
-    return [*next(group for group in inference_words.GROUPS if form in group.properties.words).properties.words]
+    return [*next(group for group in inference.GROUPS if form in group.properties.words).properties.words]
 
 
 def test_the_pairs_are_the_same_on_every_machine() -> None:
@@ -179,5 +177,5 @@ def test_no_label_depends_on_the_size_of_the_checked_worlds() -> None:
 
 
 def test_the_words_have_the_relations_that_the_oracle_knows() -> None:
-    nouns = {word: parent for group in inference_words.GROUPS for word, parent in group.nouns.parents.items()}
+    nouns = {word: parent for group in inference.GROUPS for word, parent in group.nouns.parents.items()}
     assert nouns == KINDS

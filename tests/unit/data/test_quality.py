@@ -11,9 +11,11 @@ import pytest
 
 from engine.data.datasets import load
 from engine.data.examples import LabeledExample
-from engine.data.lexicon import OBJECTS, PERSONS, VERBS
 from engine.data.quality import (
     ERRORS,
+    OBJECTS,
+    PERSONS,
+    VERBS,
     Sense,
     SentencePair,
     TranslatedWord,

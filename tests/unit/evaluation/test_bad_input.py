@@ -14,9 +14,9 @@ from engine.data.registry import parse_names
 from engine.errors import ExegesisError, UsageError
 from engine.evaluation import experiment
 from engine.evaluation.experiment import evaluate
-from engine.evaluation.explanations import explain_examples
-from engine.evaluation.leaderboard import leaderboard
+from engine.evaluation.measurement import explain_examples
 from engine.evaluation.result import Evaluation, group_reasons
+from engine.evaluation.scores import leaderboard
 from engine.experiments.run import FORMATS
 from engine.experiments.sample import GROUP_SIZE, UnreadableExample
 from tests.explaining import checkpoint

@@ -11,7 +11,7 @@ import pytest
 
 import engine.cluster as cluster_work
 import engine.evaluation.experiment as experiment
-import engine.evaluation.explanations as explanations
+import engine.evaluation.measurement as explanations
 from engine.errors import ExegesisError, UsageError
 from engine.evaluation.experiment import evaluate
 from engine.evaluation.plan import EvaluationPlan

@@ -12,7 +12,7 @@ from scipy import stats
 from sklearn.metrics import roc_auc_score
 
 import engine.evaluation.experiment as experiment
-import engine.evaluation.explanations as explanations
+import engine.evaluation.measurement as explanations
 import engine.experiments.sample as samples
 from engine.errors import Cancelled, ExegesisError
 from engine.evaluation.experiment import evaluate

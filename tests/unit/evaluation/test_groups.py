@@ -24,7 +24,7 @@ from engine.evaluation.groups import (
 )
 from engine.evaluation.result import Evaluation
 from engine.evaluation.scores import compute_scores
-from engine.models.sizes import ModelSize, format_parameters, model_size
+from engine.models.summary import ModelSize, format_parameters, model_size
 from tests.unit.evaluation.by_hand import by_hand, fact
 
 MODELS = ("t5-big", "bert", "t5-mini", "gpt", "t5-twin")

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from engine.evaluation.leaderboard import Standing, leaderboard
 from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.scores import Standing, leaderboard
 from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 from tests.unit.evaluation.by_hand import evaluation
 

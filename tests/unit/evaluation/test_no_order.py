@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from engine.evaluation.experiment import evaluate
-from engine.evaluation.explanations import UnitScores
-from engine.evaluation.leaderboard import leaderboard
-from engine.evaluation.measurement import Measurements, withdraw_constant_maps
+from engine.evaluation.measurement import Measurements, UnitScores, withdraw_constant_maps
 from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS
+from engine.evaluation.scores import leaderboard
 from engine.metrics.results import MetricKey, MetricRow
 from engine.metrics.sensitivity import FLAT
 from engine.reproduction.papers import EMBEDDED

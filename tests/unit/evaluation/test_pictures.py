@@ -16,7 +16,7 @@ from engine.evaluation.result import Evaluation
 from engine.explain import explain
 from engine.metrics.plausibility import UNMARKED_TRUTH, skip_reason, truth_scores
 from engine.request import Picture, Request
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 from tests.oracles.pictures import curve_one_by_one
 from tests.unit.vision.tiny_vit import SIDE, plain_vit, values_of, vit, vit_folder
 

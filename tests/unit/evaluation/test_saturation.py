@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from engine.evaluation.experiment import evaluate
-from engine.evaluation.leaderboard import to_json
 from engine.evaluation.result import Evaluation
+from engine.evaluation.scores import to_json
 from tests.explaining import checkpoint
 from tests.unit.evaluation.by_hand import by_hand, evaluation, fact
 from tests.unit.evaluation.making import REVIEWS, written

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 from engine.data.datasets import load
-from engine.evaluation.result import Evaluation
-from engine.evaluation.strength import (
+from engine.evaluation.groups import (
     equal_strengths,
     grade_by_data,
     grade_by_training,
@@ -18,6 +17,7 @@ from engine.evaluation.strength import (
     plans_at_strengths,
     training_strengths,
 )
+from engine.evaluation.result import Evaluation
 from engine.metrics.plausibility import NOTHING
 from engine.metrics.results import interval
 from engine.metrics.sensitivity import FLAT

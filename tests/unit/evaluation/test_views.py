@@ -16,7 +16,7 @@ from engine.evaluation.views import (
     plausibility_metrics,
     quality_metrics,
 )
-from engine.models.sizes import ModelSize
+from engine.models.summary import ModelSize
 from tests.unit.evaluation.by_hand import by_hand, fact
 
 ALL = ("comprehensiveness", "without_top", "plausibility_auc", "truth_mass", "evaluations", "seconds")

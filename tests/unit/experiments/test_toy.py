@@ -18,12 +18,12 @@ import tests.unit.experiments.toy as toy
 from components.experiment.page import command_line
 from components.experiment.state import ExperimentState, NoView, read_state, write_state
 from engine import jobs
-from engine.cli.experiments import command_of, mean_table
+from engine.cli.experiments import command_of
 from engine.errors import UsageError
 from engine.experiments import base
 from engine.experiments.base import experiment, register
 from engine.experiments.options import options_of, page_options
-from engine.experiments.run import carry_out, check, finished, key_of, missing_tasks, sample_of
+from engine.experiments.run import carry_out, check, finished, key_of, missing_tasks, rows_of, sample_of
 from engine.params import option
 from engine.registry import all_explainers
 from tests.app.options import open_options
@@ -42,7 +42,7 @@ def plan(tmp_path: Path) -> ToyPlan:
 
 def command(*given: str) -> Any:
     app = typer.Typer()
-    app.command("toy")(command_of(TOY, mean_table))
+    app.command("toy")(command_of(TOY, lambda result: (row["metric"] for row in rows_of(result))))
     return CliRunner().invoke(app, list(given))
 
 

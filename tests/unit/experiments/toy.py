@@ -11,7 +11,7 @@ from cache import key_for
 from engine.experiments import options
 from engine.experiments.base import Experiment, ExperimentResult, Units, register
 from engine.experiments.options import ExperimentPlan
-from engine.experiments.run import plan_and_rows
+from engine.experiments.run import rows_of
 from engine.experiments.sample import Sample, draw_sample
 from engine.jobs.kinds import WorkUnit
 from engine.params import Plain, option
@@ -21,7 +21,6 @@ from engine.store import result_store
 VERSIONS = [1]
 COLUMNS = {"model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float}
 Result = ExperimentResult
-to_json = plan_and_rows
 
 
 @dataclass(frozen=True)
@@ -82,6 +81,10 @@ def rows(found: ToyResult) -> Iterator[dict[str, Any]]:
     shared = {"model": found.model, "dataset": found.dataset}
     for example, length in zip(found.examples, found.lengths, strict=True):
         yield {**shared, "example": example, "method": "", "metric": "length", "value": float(length)}
+
+
+def to_json(found: ExperimentResult) -> dict[str, Any]:
+    return {"plan": found.plan.as_plain(), "rows": list(rows_of(found))}
 
 
 def _key(plan: ToyPlan, sample: Sample, index: int) -> str:

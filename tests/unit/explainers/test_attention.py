@@ -14,12 +14,11 @@ import transformers
 from engine.errors import UsageError
 from engine.explain import explain, key_of, method_key
 from engine.explainers.attention import gradient_weighted, mass_limit, mean_logits, pooled_rows, propagate, rollout
-from engine.heads.scales import HeadScales
 from engine.models.loading import classifier_class
 from engine.models.text_classifier import EncodedText
 from engine.randomization.model_copy import ModelCopy
 from engine.registry import all_explainers, explainer
-from engine.request import Example, Request
+from engine.request import Example, HeadScales, Request
 from engine.result import Prediction, Token
 from engine.scaffold.learned_explainer import save
 from engine.task import Captured, Task, TaskItem

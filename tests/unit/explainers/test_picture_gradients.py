@@ -11,8 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.explain import predict_encoded
-from engine.explainers.gradients import PLACES
-from engine.explainers.integrated_gradients import quadrature_nodes
+from engine.explainers.gradients import PLACES, quadrature_nodes
 from engine.models.classifier import EMBEDDING
 from engine.params import PROBABILITY, Plain, from_mapping
 from engine.registry import explainer

@@ -11,8 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from engine.errors import ExegesisError, UsageError
+from engine.explainers import shapley as estimation
 from engine.explainers.shapley import ShapleyEstimate, all_coalitions, exact, kernel_shap, least_budget, plan, solve
-from engine.explainers.shapley import estimate as estimation
 from engine.explainers.shapley.coalitions import allocate, kernel_by_size, odd_weights, pairs_by_size, signs
 from engine.explainers.shapley.surrogate import (
     Prior,
@@ -192,8 +192,8 @@ def test_residuals_correct_what_the_surrogate_cannot_take(monkeypatch: pytest.Mo
     truth = exact(12, game)
     errors = {}
     for fitted in (64, 100):
-        monkeypatch.setattr("engine.explainers.shapley.estimate.FITTED", fitted)
-        monkeypatch.setattr("engine.explainers.shapley.estimate.DESIGNED", 64)
+        monkeypatch.setattr("engine.explainers.shapley.FITTED", fitted)
+        monkeypatch.setattr("engine.explainers.shapley.DESIGNED", 64)
         errors[fitted] = error(kernel_shap(12, game, 4000, 0), truth)
     assert max(errors.values()) <= 0.1
 

@@ -9,32 +9,27 @@ import numpy as np
 import pytest
 import torch
 
-from benchmarks.vmapped_students import VmappedStudents
+from benchmarks.scaffold import VmappedStudents
 from engine import runtime
-from engine.attacks.attack import attack_many
+from engine.attacks.attack import attack_many, measure_transfer
 from engine.attacks.plan import METHODS as ATTACKED
 from engine.attacks.plan import OBJECTIVES, QUANTITIES, AttackRequest
-from engine.attacks.transfer import measure_transfer
 from engine.data.sources import load_source
 from engine.evaluation.experiment import evaluate
 from engine.explain import explain_many
 from engine.heads.readings import read_heads, switch_off_each
-from engine.heads.scales import HeadScales
 from engine.metrics.ablation import ablated_predictions
 from engine.metrics.catalog import METRICS
 from engine.metrics.faithfulness import WAYS, removal_curves
 from engine.models.inspection import inspect_model
 from engine.predictions import predictions
 from engine.randomization.experiment import randomize
-from engine.request import Request
-from engine.scaffold.attention_explainer import projection
-from engine.scaffold.bilevel import StepRates, TeachingObjective
-from engine.scaffold.comparison import compare_explainers
+from engine.request import HeadScales, Request
 from engine.scaffold.experiment import scaffold
+from engine.scaffold.explainer_checks import compare_explainers, plausibility, trivial_protocols
 from engine.scaffold.plan import ATTENTION, GRADIENTS, NONE, SMAT, EvaluationSample
-from engine.scaffold.plausibility import plausibility
-from engine.scaffold.student import Student, head_count
-from engine.scaffold.trivial_protocols import trivial_protocols
+from engine.scaffold.student import Student, head_count, projection
+from engine.scaffold.training import StepRates, TeachingObjective
 from tests.unit.evaluation.making import REVIEWS, written
 from tests.unit.gpu.machine import assert_same, both, folder, inputs, loaded
 from tests.unit.scaffold.making import taught

@@ -25,9 +25,8 @@ from engine.heads.flow import (
     rollout_flow,
 )
 from engine.heads.readings import HeadReading, read_heads
-from engine.heads.scales import HeadScales
 from engine.params import Plain
-from engine.request import Example, Input, Request
+from engine.request import Example, HeadScales, Input, Request
 from tests.explaining import checkpoint
 from tests.head_readings import strongest_path
 from tests.unit.vision.tiny_vit import blobs, vit_folder

@@ -12,12 +12,11 @@ import torch
 import engine.heads.readings as readings
 from engine.errors import Cancelled, ExegesisError
 from engine.heads.readings import read_heads, switch_off_each
-from engine.heads.scales import HeadScales
 from engine.heads.scores import SCORES
 from engine.input_kinds import load_classifier
 from engine.models.classifier import AnyClassifier
 from engine.progress import CancelToken
-from engine.request import Example, Request
+from engine.request import Example, HeadScales, Request
 from tests.counted import counted
 from tests.explaining import checkpoint, fingerprint
 from tests.oracles.heads import rescaled, slopes

@@ -10,18 +10,17 @@ import numpy as np
 import pytest
 import torch
 
-from engine import serialization
 from engine.errors import UsageError
 from engine.explain import explain, explain_many, key_of
-from engine.heads.scales import HeadScales
-from engine.heads.scaling import layers_and_heads, scaled_model
+from engine.heads import layers_and_heads, scaled_model
 from engine.metrics.ablation import ablated_predictions
 from engine.metrics.faithfulness import removal_curves
 from engine.models.attention import capture_attention, scale_heads, use_attention
 from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_model
 from engine.predictions import cached_predictions, prediction_keys, predictions
-from engine.request import Example, Request
+from engine.request import Example, HeadScales, Request
+from engine.result import pack, unpack
 from engine.task import Captured, Task, TaskItem
 from tests.explaining import CHEAP, METHODS, cheap_params, checkpoint, classifier, fingerprint, run_cheaply, task_for
 from tests.oracles.heads import rescaled
@@ -273,10 +272,10 @@ def test_pictures_too(method: str) -> None:
 def test_what_is_kept_says_which_heads_were_scaled() -> None:
     made, plain = explain(request()), explain(request(heads=HeadScales()))
     for one in (made, plain):
-        again = serialization.unpack(*serialization.pack(one))
+        again = unpack(*pack(one))
         assert again.provenance == dataclasses.replace(one.provenance, params=again.provenance.params)
     assert explain(request()).cached
-    assert "heads" not in serialization.pack(plain)[0]["provenance"]
+    assert "heads" not in pack(plain)[0]["provenance"]
 
 
 def test_curves_and_predictions_without_tokens_are_of_the_scaled_model_too() -> None:

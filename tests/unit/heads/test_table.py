@@ -11,11 +11,9 @@ import scipy.stats
 
 from engine.errors import UsageError
 from engine.explain import explain
-from engine.heads.readings import read_heads, switch_off_each
-from engine.heads.scales import HeadScales
+from engine.heads.readings import HeadTable, HeadTableQuery, head_table, read_heads, switch_off_each
 from engine.heads.scores import AGREES
-from engine.heads.table import HeadTable, HeadTableQuery, head_table
-from engine.request import Example, Request
+from engine.request import Example, HeadScales, Request
 from tests.explaining import checkpoint
 from tests.tiny import save_checkpoint
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 import engine.evaluation.experiment as experiment
-import engine.evaluation.explanations as explanations
+import engine.evaluation.measurement as explanations
 import engine.explain
 import engine.metrics.faithfulness as faithfulness
 import engine.metrics.sensitivity as sensitivity

@@ -13,8 +13,7 @@ from sklearn.metrics import average_precision_score, f1_score, roc_auc_score
 
 from engine.data.examples import ImageExample, LabeledExample
 from engine.errors import UsageError
-from engine.evaluation.explanations import UnitScores
-from engine.evaluation.measurement import Measurements, measure_maps
+from engine.evaluation.measurement import Measurements, UnitScores, measure_maps
 from engine.evaluation.plan import EvaluationPlan
 from engine.explain import explain
 from engine.metrics.plausibility import (
@@ -39,7 +38,7 @@ from engine.metrics.ranking import rank_features
 from engine.metrics.sensitivity import FLAT
 from engine.request import Request
 from engine.result import Explanation
-from engine.vision.view import read_view
+from engine.vision.picture import read_view
 from engine.word_units import unit_scores
 from tests.explaining import checkpoint
 from tests.oracles.plausibility import auc_by_pairs, f1_of, precision_by_thresholds

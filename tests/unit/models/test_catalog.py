@@ -12,7 +12,7 @@ import torch
 from safetensors.torch import load_file
 
 from engine.errors import ExegesisError, UsageError
-from engine.models import catalog, weight_files
+from engine.models import catalog
 from tests.explaining import checkpoint
 
 EMBEDDED = catalog.EMBEDDED / "reviews-minilm"
@@ -135,8 +135,8 @@ def test_only_weights_json_and_vocabularies_are_fetched(tmp_path: Path, monkeypa
         return str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    assert weight_files.download_snapshot("owner/name", argument="model", instead="look again") == tmp_path
-    assert weight_files.cached_snapshot("owner/name") == tmp_path
+    assert catalog.download_snapshot("owner/name", argument="model", instead="look again") == tmp_path
+    assert catalog.cached_snapshot("owner/name") == tmp_path
     files = ["*.json", "*.safetensors", "*.txt", "*.model"]
     assert calls == [
         {"name": "owner/name", "revision": None, "allow_patterns": files},
@@ -146,7 +146,7 @@ def test_only_weights_json_and_vocabularies_are_fetched(tmp_path: Path, monkeypa
 
 @pytest.mark.parametrize("name", catalog.embedded_models())
 def test_the_markdown_card_is_made_of_the_json_card(name: str) -> None:
-    from engine.training.cards import card_markdown
+    from engine.training.recipe import card_markdown
 
     folder = catalog.EMBEDDED / name
     assert (folder / "card.md").read_text(encoding="utf-8") == card_markdown(catalog.card(name))

@@ -21,14 +21,14 @@ from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 from engine.models.inspection import check_weights
 from engine.models.loading import load_model
-from engine.models.sizes import model_size
+from engine.models.summary import model_size
 from engine.models.text_classifier import TextClassifier
 from engine.request import Example
 from engine.result import Prediction
-from engine.training.cards import card_markdown
 from engine.training.config import PretrainConfig, TrainConfig
 from engine.training.finetuning import train
 from engine.training.pretraining import pretrain
+from engine.training.recipe import card_markdown
 
 LARGEST_BASE = 3 * 10**6
 LARGEST_ADAPTER = 2 * 10**6

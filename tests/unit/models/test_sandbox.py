@@ -13,10 +13,9 @@ import pytest
 from engine.errors import ExegesisError
 from engine.explain import explain
 from engine.models import catalog, sandbox
-from engine.models.loading import load_model
+from engine.models.loading import load_image_model, load_model
 from engine.models.sandbox import Sandbox
 from engine.request import Example, Request
-from engine.vision.loader import load_image_model
 from tests.tiny import save_checkpoint
 from tests.unit.vision.tiny_vit import save_vit
 

@@ -15,9 +15,8 @@ from safetensors.torch import load_file, save_file
 
 from engine.errors import ExegesisError
 from engine.models.catalog import embedded_image_models, embedded_models, locate
-from engine.models.loading import load_model
-from engine.models.sizes import ModelSize, model_size, stored_parameters
-from engine.vision.loader import load_image_model
+from engine.models.loading import load_image_model, load_model
+from engine.models.summary import ModelSize, model_size, stored_parameters
 from tests.explaining import checkpoint
 from tests.tiny import FAMILIES
 
@@ -74,7 +73,7 @@ def test_a_config_without_blocks_is_refused(tmp_path: Path, stated: object) -> N
 def test_no_weights_are_loaded() -> None:
     """Pages ask for sizes, and must not wait for the libraries that run models."""
     code = (
-        "import sys; from engine.models.sizes import model_size; model_size('reviews-minilm'); "
+        "import sys; from engine.models.summary import model_size; model_size('reviews-minilm'); "
         "print('torch' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

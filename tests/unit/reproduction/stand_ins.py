@@ -10,7 +10,7 @@ import pytest
 
 import engine.explain
 import engine.metrics.faithfulness as faithfulness
-from cache.keys import plain
+from cache.codec import plain
 from engine.reproduction.papers import EMBEDDED, FULL
 from engine.reproduction.report import (
     FINDINGS,

@@ -9,8 +9,7 @@ import numpy as np
 from engine.reproduction.claims import Claim, Contrast, StudentTerm
 from engine.reproduction.report import Bounds, Reproduction
 from engine.reproduction.run import judge_claims, report_key
-from engine.reproduction.smat import SmatQuery
-from engine.reproduction.students import StudentFindings, table_rows
+from engine.reproduction.smat import SmatQuery, StudentFindings, table_rows
 from engine.scaffold.plan import SMAT, ScaffoldPlan, StudentRun
 from engine.scaffold.result import ScaffoldResult, StudentResult
 from engine.store import result_store

@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binomtest
 
 from engine.metrics.results import interval
-from engine.reproduction.claims import Contrast, MethodTerm
+from engine.reproduction.claims import Contrast, MethodTerm, NoNumber
 from engine.reproduction.estimates import (
     ExampleValues,
     ValueKey,
@@ -21,7 +21,6 @@ from engine.reproduction.estimates import (
     widened_interval,
     with_room,
 )
-from engine.reproduction.query import NoNumber
 from engine.reproduction.report import ERROR_RATE
 
 Values = dict[ValueKey, ExampleValues]

@@ -12,12 +12,11 @@ from engine.data.sources import load_source
 from engine.reproduction import smat
 from engine.reproduction.claims import Contrast, StudentTerm, declaration
 from engine.reproduction.run import judge_claim
-from engine.reproduction.smat import SmatQuery
-from engine.reproduction.students import StudentFindings, active_share, mean_depth, seeds_needed
+from engine.reproduction.smat import SmatQuery, StudentFindings, active_share, mean_depth, seeds_needed
 from engine.reproduction.wording import settling_text
+from engine.scaffold.explainer_checks import Plausibility, PlausibilitySide
 from engine.scaffold.plan import NONE, ScaffoldPlan, StudentRun
 from engine.scaffold.plan import EvaluationSample as AskedOf
-from engine.scaffold.plausibility import Plausibility, PlausibilitySide
 from engine.scaffold.result import HeadCoefficients, ScaffoldResult, SimulabilityCell
 from tests.unit.reproduction.student_reports import claim, findings_of, gain, students
 

@@ -16,7 +16,7 @@ from engine.attacks.plan import METHODS, OBJECTIVES
 from engine.errors import UsageError
 from engine.randomization.experiment import randomize
 from engine.randomization.plan import MODES, THESIS_METHODS
-from engine.reproduction import experiments, query
+from engine.reproduction import claims, experiments
 from engine.reproduction.claims import Declaration, declaration
 from engine.reproduction.experiments import GRADIENTS, RANDOMIZED
 from engine.reproduction.papers import ATTACKS, EMBEDDED, MEASURES, THESIS_TOPICS
@@ -92,7 +92,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
         settings = {"embedded": {"randomization": {"seeds": 1}, "attack": {"attack": {"steps": STEPS}}}}
         return dataclasses.replace(declaration(topic), settings=settings)
 
-    monkeypatch.setattr(query, "declaration", shorter)
+    monkeypatch.setattr(claims, "declaration", shorter)
 
 
 @pytest.mark.usefixtures("home", "short")

@@ -17,19 +17,19 @@ from torch import Tensor
 
 from engine.errors import UsageError
 from engine.models.attention import capture_attention
-from engine.scaffold.attention_explainer import (
+from engine.scaffold.plan import NORMALIZATIONS
+from engine.scaffold.result import head_weights
+from engine.scaffold.student import (
     PROJECTIONS,
     divergence,
     entmax15,
     explanation,
+    head_count,
     log_explanation,
     mean_logits,
     projection,
     sparsemax,
 )
-from engine.scaffold.plan import NORMALIZATIONS
-from engine.scaffold.result import head_weights
-from engine.scaffold.student import head_count
 from engine.task import Task, TaskItem
 from tests.explaining import run
 from tests.oracles import scaffold as oracle

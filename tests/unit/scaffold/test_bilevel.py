@@ -11,8 +11,8 @@ from torch import Tensor
 from torch.func import functional_call
 from torch.nn import functional
 
-from engine.scaffold.attention_explainer import PROJECTIONS, projection
-from engine.scaffold.bilevel import (
+from engine.scaffold.student import PROJECTIONS, Student, head_count, projection
+from engine.scaffold.training import (
     StepRates,
     TeachingObjective,
     clip_gradients,
@@ -21,7 +21,6 @@ from engine.scaffold.bilevel import (
     student_loss,
     trainable,
 )
-from engine.scaffold.student import Student, head_count
 from tests.oracles import scaffold as oracle
 from tests.unit.scaffold.making import KINDS as ALL
 from tests.unit.scaffold.making import base, batch, fingerprint, student

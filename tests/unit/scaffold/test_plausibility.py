@@ -13,7 +13,8 @@ from engine.data.sources import load_source
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.request import Example, Request
-from engine.scaffold import measurement, plausibility
+from engine.scaffold import explainer_checks, measurement
+from engine.scaffold.explainer_checks import HEAD, LAYER, HeadContrast, Plausibility, part_names
 from engine.scaffold.measurement import MarkedExample
 from engine.scaffold.plan import (
     ATTENTION,
@@ -25,7 +26,6 @@ from engine.scaffold.plan import (
     evaluation_sample,
     splits_of,
 )
-from engine.scaffold.plausibility import HEAD, LAYER, HeadContrast, Plausibility, part_names
 from engine.scaffold.result import HeadCoefficients
 from engine.word_units import unit_scores
 from tests.explaining import checkpoint, classifier
@@ -45,7 +45,7 @@ def asked(folder: Path, family: str = "bert", pair: bool = False) -> EvaluationS
 
 
 def measured(of: EvaluationSample, learned: HeadCoefficients | None = None) -> Plausibility:
-    return plausibility.plausibility(of, learned)
+    return explainer_checks.plausibility(of, learned)
 
 
 def test_a_word_has_the_sum_of_its_pieces_and_each_text_is_judged_by_itself() -> None:
@@ -156,7 +156,7 @@ def test_what_is_measured_is_kept_and_hangs_on_the_learned_explainer(
     with pytest.raises(ZeroDivisionError):
         measured(of, HeadCoefficients(np.eye(HEADS)[1]))
     assert asked_again == [SMAT]
-    keys = {plausibility.part_key(of, learned, part) for part in part_names(learned)}
+    keys = {explainer_checks.part_key(of, learned, part) for part in part_names(learned)}
     assert len(keys) == len(part_names(learned)) == 5
 
 

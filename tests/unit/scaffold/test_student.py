@@ -6,8 +6,7 @@ import pytest
 import torch
 
 from engine.models.attention import capture_attention
-from engine.scaffold.attention_explainer import mean_logits
-from engine.scaffold.student import Student, head_count
+from engine.scaffold.student import Student, head_count, mean_logits
 from tests.unit.scaffold.making import KINDS, base, fingerprint, student, taught
 
 

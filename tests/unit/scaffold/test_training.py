@@ -12,10 +12,9 @@ import torch
 
 from engine.errors import Cancelled
 from engine.progress import CancelToken, cancellable, silent
-from engine.scaffold.attention_explainer import divergence, log_explanation
-from engine.scaffold.bilevel import inner_step
 from engine.scaffold.plan import SETTINGS
-from engine.scaffold.training import StudentTraining, TrainingOutcome
+from engine.scaffold.student import divergence, log_explanation
+from engine.scaffold.training import StudentTraining, TrainingOutcome, inner_step
 from engine.training.loop import CheckpointFolder
 from tests.unit.scaffold.making import base, course, teaching
 

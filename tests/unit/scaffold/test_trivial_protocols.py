@@ -11,9 +11,7 @@ import pytest
 from engine.data.sources import load_source
 from engine.request import Example
 from engine.scaffold import measurement
-from engine.scaffold.plan import SMAT, EvaluationSample
-from engine.scaffold.result import HeadCoefficients
-from engine.scaffold.trivial_protocols import (
+from engine.scaffold.explainer_checks import (
     BORDER,
     FIRST,
     LAST,
@@ -28,7 +26,9 @@ from engine.scaffold.trivial_protocols import (
     feature_kinds,
     trivial_protocols,
 )
-from engine.vision.view import read_view
+from engine.scaffold.plan import SMAT, EvaluationSample
+from engine.scaffold.result import HeadCoefficients
+from engine.vision.picture import read_view
 from tests.explaining import checkpoint, classifier
 from tests.unit.scaffold.marking import marked_file, marked_pictures
 from tests.unit.vision.tiny_vit import save_vit

@@ -5,11 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from benchmarks.vmapped_students import VmappedStudents
+from benchmarks.scaffold import VmappedStudents
 from engine.errors import ExegesisError
-from engine.scaffold.attention_explainer import PROJECTIONS, projection
-from engine.scaffold.bilevel import StepRates, TeachingObjective, inner_step, outer_gradient
-from engine.scaffold.student import head_count
+from engine.scaffold.student import PROJECTIONS, head_count, projection
+from engine.scaffold.training import StepRates, TeachingObjective, inner_step, outer_gradient
 from tests.tiny import FAMILIES
 from tests.unit.scaffold.making import base, fingerprint, student, taught
 

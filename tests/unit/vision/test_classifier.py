@@ -16,10 +16,9 @@ import transformers
 from engine.errors import ExegesisError, UsageError
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
-from engine.models.loading import load_model
+from engine.models.loading import load_image_model, load_model
 from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
-from engine.vision.loader import load_image_model
 from engine.vision.picture import PictureBatch, patch_mask
 from tests.unit.vision.tiny_vit import ARCHITECTURES, save_vit
 

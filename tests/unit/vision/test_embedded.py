@@ -15,9 +15,9 @@ from engine.data.image_datasets import load_images
 from engine.data.registry import data_root
 from engine.models import catalog
 from engine.models.inspection import check_weights
+from engine.models.loading import load_image_model
 from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
-from engine.vision.loader import load_image_model
 
 LARGEST = 6 * 10**6
 FRESH = "seed=11,count=200"

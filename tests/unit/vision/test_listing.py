@@ -11,7 +11,7 @@ from typer.testing import CliRunner
 from engine.cli.root import app
 from engine.models import catalog
 from engine.models.inspection import inspect_model
-from engine.models.sizes import stored_parameters
+from engine.models.summary import stored_parameters
 from tests.unit.data.conftest import class_files, zipped
 from tests.unit.vision.tiny_vit import save_vit
 

@@ -15,10 +15,9 @@ from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPi
 
 from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
+from engine.models.loading import load_image_model
 from engine.request import Picture
-from engine.vision.loader import load_image_model
-from engine.vision.picture import patch_mask
-from engine.vision.view import Preprocessing, read_preprocessing, read_view
+from engine.vision.picture import Preprocessing, patch_mask, read_preprocessing, read_view
 from tests.project import ROOT
 from tests.unit.vision.tiny_vit import ARCHITECTURES, save_vit
 
@@ -191,7 +190,7 @@ def test_a_gap_in_the_labels_is_reported_alike_with_the_weights(tmp_path: Path) 
 
 def test_torch_is_not_needed(tmp_path: Path) -> None:
     script = (
-        "import sys; from engine.vision.view import read_view; read_view(sys.argv[1]); print('torch' in sys.modules)"
+        "import sys; from engine.vision.picture import read_view; read_view(sys.argv[1]); print('torch' in sys.modules)"
     )
     folder = str(save_vit(tmp_path / "vit"))
     done = subprocess.run([sys.executable, "-c", script, folder], cwd=ROOT, capture_output=True, text=True, check=True)

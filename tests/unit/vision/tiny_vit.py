@@ -15,9 +15,9 @@ import transformers
 from torch import Tensor
 
 from engine.home import home
+from engine.models.loading import load_image_model
 from engine.request import Picture
 from engine.vision.classifier import ImageClassifier
-from engine.vision.loader import load_image_model
 
 SIZE = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
 ARCHITECTURES = ("ViTForImageClassification", "DeiTForImageClassification", "DeiTForImageClassificationWithTeacher")
