@@ -40,8 +40,8 @@ from benchmarks.workloads import picture_task, run_method, text_task
 from engine import runtime
 from engine.explainers.shapley import all_coalitions, exact
 from engine.home import project_root
-from engine.input_kinds import BASELINES
 from engine.models.loading import load_image_model, load_model
+from engine.removal_operators import BASELINES
 from engine.task import Task, TaskItem
 
 TEXT_MODEL, PICTURE_MODEL = "reviews-minilm", "scenes-vit"

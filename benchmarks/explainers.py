@@ -45,8 +45,8 @@ from engine.data.datasets import load
 from engine.data.image_datasets import load_images
 from engine.explain import explain
 from engine.explainers.perturbation import draw_samples
-from engine.heads import layers_and_heads
 from engine.heads.readings import plain_probe, read_heads, switch_off_each
+from engine.heads.scaling import layers_and_heads
 from engine.metrics.catalog import PERCENTS
 from engine.metrics.faithfulness import RowCounts, SharedRows, masks_without_top
 from engine.metrics.ranking import count_of_percent

@@ -15,12 +15,13 @@ import numpy as np
 import streamlit as st
 from jaxtyping import Float
 
+from components.ablation import TIED, QuestionWords
 from components.compute import explain
 from components.controls import PERSIST
 from components.errors import describe_error, show_error, show_note
 from components.numbers import count, hundredths, plural
 from components.palette import browser_theme
-from components.prediction import PROBE, TIED, QuestionWords
+from components.prediction import PROBE
 from components.state import MEASURES, QUESTIONS, PageState
 from engine.format import join_names
 from engine.lazy import LazyModule

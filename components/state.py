@@ -29,7 +29,7 @@ from typing import Any, TypeVar
 
 import streamlit as st
 
-from components.browse.examples import DEFAULT_LISTING, Listing
+from components.browse.listing import DEFAULT_LISTING, Listing
 from components.controls import (
     PERSIST,
     address_query,

@@ -12,14 +12,15 @@ from cache import key_for, single_flight
 from cache.codec import Arrays, Meta
 from engine import runtime, shipped
 from engine.errors import Cancelled, ExegesisError, UsageError
-from engine.heads import scaled_model
-from engine.input_kinds import input_kind, keyed_params, load_classifier
+from engine.heads.scaling import scaled_model
+from engine.input_kinds import input_kind, load_classifier
 from engine.lazy import torch
 from engine.models import catalog
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.params import Plain, as_plain
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.registry import Explainer, explainer
+from engine.removal_operators import keyed_params
 from engine.request import Request
 from engine.result import Explanation, Prediction, Provenance, pack, unpack
 from engine.store import result_store

@@ -1,23 +1,9 @@
-"""Values as text, the same on pages and on the command line, and tables as CSV, JSON and Parquet.
-
-Cells that a spreadsheet would run as a formula are escaped.
-"""
+"""Numbers and lists of names as text, the same on pages and on the command line."""
 
 from __future__ import annotations
 
-import csv
-import io
-import itertools
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any
-
-TableRow = Mapping[str, Any]
-ColumnTypes = Mapping[str, type]
-"""The type of each column: `str`, `int`, `float` or `bool`; any value may be None."""
-FORMULA_STARTS = ("=", "+", "-", "@", "\t", "\r", "\n")
-"""A spreadsheet takes a cell that begins with one of these for a formula."""
 
 
 def count_text(number: int, noun: str) -> str:
@@ -44,47 +30,3 @@ def join_names(names: Sequence[str]) -> str:
 def time_text(seconds: float) -> str:
     """Return a time in seconds since 1970 as ISO 8601 text in UTC, for files: 2026-03-01T14:05:09.250000+00:00."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
-
-
-def escape_cell(text: str) -> str:
-    """Return the text as a cell, after an apostrophe where a spreadsheet would take it for a formula."""
-    return f"'{text}" if text.startswith(FORMULA_STARTS) else text
-
-
-def unescape_cell(cell: str) -> str:
-    """Return the text of a cell that `escape_cell` wrote."""
-    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA_STARTS) else cell
-
-
-def to_csv(rows: Iterable[TableRow], line_end: str = "\n") -> str:
-    """Return rows of the same columns as CSV: numbers in full, text escaped."""
-    sheet = io.StringIO(newline="")
-    writer = csv.writer(sheet, lineterminator=line_end)
-    each = iter(rows)
-    for first in each:
-        writer.writerow([escape_cell(name) for name in first])
-        writer.writerows([_cell(value) for value in row.values()] for row in itertools.chain([first], each))
-    return sheet.getvalue()
-
-
-def to_json(rows: Iterable[TableRow]) -> str:
-    """Return rows as a JSON list of objects."""
-    return json.dumps(list(rows), indent=2, ensure_ascii=False, allow_nan=False) + "\n"
-
-
-def to_parquet(rows: Iterable[TableRow], types: ColumnTypes) -> bytes:
-    """Return rows as Parquet, with the columns of `types` in their order, also where no row has a value in one."""
-    import pyarrow
-    from pyarrow import parquet
-
-    arrow = {str: pyarrow.string(), int: pyarrow.int64(), float: pyarrow.float64(), bool: pyarrow.bool_()}
-    schema = pyarrow.schema([(name, arrow[kind]) for name, kind in types.items()])
-    sink = io.BytesIO()
-    parquet.write_table(pyarrow.Table.from_pylist(list(rows), schema=schema), sink)
-    return sink.getvalue()
-
-
-def _cell(value: object) -> str:
-    if value is None:
-        return ""
-    return escape_cell(value) if isinstance(value, str) else repr(value)

@@ -1,7 +1,4 @@
-"""The home folder, which holds what outlives a process: cache, jobs, trained models; and SQLite databases in it.
-
-A database is in WAL mode, and its transactions say at their begin whether they write.
-"""
+"""The home folder, which holds what outlives a process: cache, jobs, trained models."""
 
 from __future__ import annotations
 
@@ -9,9 +6,6 @@ import functools
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
-
-from engine.lazy import sqlalchemy as sa
 
 
 def home() -> Path:
@@ -29,25 +23,3 @@ def product_version() -> str:
     """The version that the project states of itself."""
     stated = tomllib.loads((project_root() / "pyproject.toml").read_text(encoding="utf-8"))
     return str(stated["project"]["version"])
-
-
-def sqlite_engine(address: str, busy_seconds: float, *pragmas: str) -> sa.Engine:
-    """An engine that many processes may write through: who finds it busy waits for `busy_seconds`.
-
-    A transaction takes the turn to write as it begins, unless its execution options say `reading=True`.
-    """
-    memory = {"poolclass": sa.StaticPool} if address == "sqlite://" else {}
-    options = {"timeout": busy_seconds, "check_same_thread": False}
-    engine = sa.create_engine(address, connect_args=options, hide_parameters=True, **memory)
-
-    @sa.event.listens_for(engine, "connect")
-    def connected(link: Any, _record: Any) -> None:
-        link.isolation_level = None  # SQLAlchemy says BEGIN below; the driver must not say it late
-        for pragma in ("journal_mode=WAL", *pragmas):
-            link.execute(f"PRAGMA {pragma}")
-
-    @sa.event.listens_for(engine, "begin")
-    def begun(link: sa.Connection) -> None:
-        link.exec_driver_sql("BEGIN" if link.get_execution_options().get("reading") else "BEGIN IMMEDIATE")
-
-    return engine

@@ -15,7 +15,7 @@ from engine.errors import ExegesisError, unknown
 from engine.lazy import LazyModule, torch
 from engine.models import catalog
 from engine.models.classifier import AnyClassifier
-from engine.params import Plain
+from engine.removal_operators import BASELINES, OPERATORS, PATCH_BASELINES, PATCH_OPERATORS
 from engine.request import DTYPES
 from engine.word_units import UNITS
 
@@ -29,32 +29,6 @@ else:  # these import pandas, transformers and torch: a kind is named long befor
     sources = LazyModule("engine.data.sources")
     inspection = LazyModule("engine.models.inspection")
     loading = LazyModule("engine.models.loading")
-
-
-OPERATORS = ("mask", "pad", "delete", "hide", "zero", "mean")
-"""Ways to remove tokens of a text."""
-PATCH_OPERATORS = ("mean", "zero", "blur", "drop")
-"""Ways to remove patches of a picture."""
-DELETE = "delete"
-"""The operator that takes tokens out of the sequence."""
-HIDING = ("hide", "drop")
-"""The operators that hide a position from attention; all others but `delete` put an embedding in place."""
-BASELINES = tuple(operator for operator in OPERATORS if operator not in (DELETE, *HIDING))
-"""The operators that put an embedding in place, so that a path can lead there."""
-PATCH_BASELINES = tuple(operator for operator in PATCH_OPERATORS if operator not in HIDING)
-IN_KEYS = {DELETE: "delete, positions closed up"}
-"""Names in cache keys of operators that once meant something else (`delete` hid the position), so that no older result
-is served for them."""
-
-
-def keyed(operator: Plain) -> Plain:
-    """Return an operator, or None where none is named, as cache keys name it."""
-    return IN_KEYS.get(operator, operator) if isinstance(operator, str) else operator
-
-
-def keyed_params(params: Mapping[str, Plain]) -> dict[str, Plain]:
-    """Return the parameters of a method as cache keys name them."""
-    return {name: keyed(value) if name == "removal" else value for name, value in params.items()}
 
 
 class InputKind(ABC):

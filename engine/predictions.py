@@ -15,7 +15,7 @@ from engine import runtime
 from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError, unknown
 from engine.explain import predict_encoded, require_finite
-from engine.heads import scaled_model
+from engine.heads.scaling import scaled_model
 from engine.input_kinds import load_classifier
 from engine.models import catalog
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent

@@ -22,9 +22,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from engine.input_kinds import DELETE, HIDING, check_removal
+from engine.input_kinds import check_removal
 from engine.lazy import torch
 from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
+from engine.removal_operators import DELETE, HIDING
 from engine.runtime import in_chunks, rows_at_once
 
 

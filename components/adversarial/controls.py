@@ -42,8 +42,7 @@ from components.adversarial.state import (
 )
 from components.controls import PERSIST, options_popover
 from components.experiment.state import models_control
-from components.inputs import choices, text_choice
-from components.inputs import picture_choice as picture_focus_controls
+from components.inputs import choices, picture_choice, text_choice
 from components.inputs.choices import SELECTIONS, Opened
 from components.inputs.datasets import OpenPictures, OpenTexts
 from components.links import MOST_SEED
@@ -100,7 +99,7 @@ def open_example(state: AdversarialState, opened: Opened, model: str, index: int
     if isinstance(opened, OpenTexts):
         text_choice.show(opened, index)
     else:
-        picture_focus_controls.show(opened, index)
+        picture_choice.show(opened, index)
     SELECTIONS[state.kind].put("model", model)
     put(state.kind, "method", method)
     if objective not in state.objectives:
@@ -121,7 +120,7 @@ def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explaine
         row = text_choice.draw_focus_controls(models, opened)
         text_choice.draw_text_fields()
     else:
-        row = picture_focus_controls.draw_focus_controls(models, opened)
+        row = picture_choice.draw_focus_controls(models, opened)
     if (options := options_popover(key(kind, ""), row)) is not None:
         with options:
             _options(kind, methods, opened)
@@ -131,7 +130,7 @@ def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explaine
 def _options(kind: str, methods: Mapping[str, Explainer], opened: Opened) -> None:
     """The rare controls."""
     if isinstance(opened, OpenPictures):
-        picture_focus_controls.draw_split_control(opened)
+        picture_choice.draw_split_control(opened)
     st.segmented_control(
         "Objective", CHOICES, key=key(kind, "objective"), required=True, help=OBJECTIVE_HELP, persist_state=PERSIST,
         format_func=lambda one: OBJECTIVE_TITLES.get(one, BOTH.capitalize()),
@@ -234,7 +233,7 @@ def experiment_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
             "Examples", 1, MOST_EXAMPLES, key=key(kind, f"{MANY}examples"), step=1, persist_state=PERSIST,
             help="Number of random examples; all examples if the data set has fewer.",
         )  # fmt: skip
-        focus = text_choice if kind == "text" else picture_focus_controls
+        focus = text_choice if kind == "text" else picture_choice
         models_control(kind, key(kind, f"{MANY}models"), focus.key("data"))
         st.caption("Leave empty to use the model above.")
         st.multiselect(

@@ -57,7 +57,6 @@ from components.widgets.attention_board import (
 )
 from components.widgets.patch_map import PatchMap
 from components.widgets.patch_map.png import overlay_png
-from engine.format import to_csv
 from engine.heads.matrices import MatrixSelection
 from engine.heads.readings import (
     CAUTION,
@@ -72,6 +71,7 @@ from engine.heads.scores import AGREEMENT, OFF
 from engine.registry import explainer
 from engine.request import Picture
 from engine.result import Explanation
+from engine.table_io import to_csv
 from engine.vision.picture import read_view
 
 AXES = "layer head query key"

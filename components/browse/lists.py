@@ -14,14 +14,9 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.browse.examples import (
     CONFIDENT,
-    DEFAULT_LISTING,
-    LONGEST_SEARCH,
     MOST_SHOWN,
     UNSURE,
-    ExampleResults,
     ExampleTable,
-    Listing,
-    RelatedJobs,
     describe_examples,
     describe_left_out,
     describe_place,
@@ -29,6 +24,11 @@ from components.browse.examples import (
     explain_missing,
     list_examples,
     neighbors,
+)
+from components.browse.listing import DEFAULT_LISTING, LONGEST_SEARCH, Listing
+from components.browse.results import (
+    ExampleResults,
+    RelatedJobs,
     picture_results,
     picture_spec,
     predict_spec,

@@ -13,8 +13,6 @@ from components.numbers import percent, signed
 from components.widgets.view_options import ViewOptions
 from engine.comparison.agreement import (
     AgreementOptions,
-    AlignedMaps,
-    PartScores,
     compare_maps,
     compared_pairs,
     find_random,
@@ -24,6 +22,7 @@ from engine.comparison.agreement import (
     rank_moves,
     share_differences,
 )
+from engine.comparison.alignment import AlignedMaps, PartScores
 from engine.comparison.plan import ModelMethodPair
 from engine.metrics.agreement import Agreement
 from engine.registry import Explainer

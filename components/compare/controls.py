@@ -34,8 +34,7 @@ from components.controls import (
     seed_input,
 )
 from components.errors import escape_label
-from components.inputs import picture_choice as picture_focus_controls
-from components.inputs import text_choice
+from components.inputs import picture_choice, text_choice
 from components.inputs.choices import CHOICES
 from components.inputs.datasets import OpenTexts, fitting_model, label_models, sort_by_task
 from components.prediction import PREDICTED, PROBE
@@ -76,7 +75,7 @@ def example_controls(source: OpenDataSet, line: DeltaGenerator, columns: Sequenc
     """The text or picture of all columns, and in the line the buttons to the examples before and after."""
     models = dict.fromkeys(pair.model for pair in columns)
     if not isinstance(source, OpenTexts):
-        picture_focus_controls.draw_example_controls(source, models)
+        picture_choice.draw_example_controls(source, models)
         return
     text_choice.draw_example_controls(source, models)
     if not source.error:

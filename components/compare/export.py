@@ -36,9 +36,9 @@ from components.numbers import hundredths, percent
 from components.widgets.patch_map import picture_sheet
 from engine.comparison.agreement import ORDERS
 from engine.comparison.experiment import comparison_to_json
-from engine.format import escape_cell
 from engine.metrics.agreement import MEASURES, TOP_PERCENT
 from engine.request import Example
+from engine.table_io import escape_cell
 
 
 def comparison_html(comparison: Comparison) -> str:

@@ -22,7 +22,8 @@ from components.numbers import MINUS, count, decimals_of, fixed, hundredths, per
 from components.styles import asset_sheet
 from components.widgets.patch_map import LAYERS, PatchMap, layers_html, picture_style, sentence, use_picture_styles
 from components.widgets.token_map import TokenMap, class_of, direction, facts_of, token_map_html, tone
-from engine.comparison.agreement import AlignedPart, PartScores, PictureBox, common_box, top_count, visible_box
+from engine.comparison.agreement import top_count
+from engine.comparison.alignment import AlignedPart, PartScores, PictureBox, common_box, visible_box
 from engine.request import Picture
 from engine.vision.picture import read_view
 from engine.word_units import Unit

@@ -15,33 +15,33 @@ from typing import TYPE_CHECKING
 
 import streamlit as st
 
-from components.browse.examples import JobStamp, count_losses, portable_name, portable_picture_name, related_jobs
+from components.ablation import TIED
 from components.browse.lists import Offer, draw_jobs, draw_walk
+from components.browse.results import JobStamp, count_losses, portable_name, portable_picture_name, related_jobs
 from components.compare.comparison import ColumnMap, Comparison, Methods, RankedPair, class_verdict, empty_columns
 from components.compare.maps_html import about_html, picture_maps_html, text_maps_html
 from components.compare.state import EXAMPLES, LETTERS, VIEW, CompareState, CompareViewOptions, OpenDataSet, key
 from components.controls import PERSIST
 from components.errors import describe_error, show_error, show_note
-from components.inputs import picture_choice as picture_focus_controls
-from components.inputs import text_choice
+from components.inputs import picture_choice, text_choice
 from components.inputs.datasets import OpenTexts
 from components.inputs.picture_choice import PictureFocus
 from components.method_row import Placeholder
 from components.numbers import count, hundredths, percent, plural
 from components.palette import PALETTES, browser_theme
-from components.prediction import TIED
 from components.progress import MethodPlace, fill_places
 from components.state import MEASURES
 from components.tables import row_choice
-from engine.comparison.agreement import align_maps
+from engine.comparison.alignment import align_maps
 from engine.comparison.experiment import ExampleDisagreement, find_disagreements
 from engine.comparison.plan import ComparisonPlan
 from engine.errors import ExegesisError
-from engine.format import escape_cell, join_names
+from engine.format import join_names
 from engine.home import home
 from engine.lazy import LazyModule
 from engine.metrics.agreement import Agreement
 from engine.store import result_store
+from engine.table_io import escape_cell
 
 if TYPE_CHECKING:
     import pandas
@@ -432,7 +432,7 @@ def _show_example(source: OpenDataSet, index: int) -> None:
     if isinstance(source, OpenTexts):
         text_choice.show(source, index)
     else:
-        picture_focus_controls.show(source, index)
+        picture_choice.show(source, index)
 
 
 def _cell_text(text: str) -> str:

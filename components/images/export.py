@@ -30,9 +30,9 @@ from components.progress import shared_scale_ends
 from components.widgets.patch_map import extent, patch_card, patch_map
 from components.widgets.patch_map.png import Sheet, sheet_png
 from engine.errors import UsageError
-from engine.format import to_csv
 from engine.registry import Explainer
 from engine.result import Explanation
+from engine.table_io import to_csv
 from engine.vision.picture import read_view
 
 FLAGS = {True: "true", False: "false"}

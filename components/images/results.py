@@ -11,19 +11,14 @@ import streamlit as st
 from jaxtyping import Bool, Float
 from streamlit.delta_generator import DeltaGenerator
 
+from components.ablation import PICTURE_WORDS, ablation_area, removable_pins
 from components.controls import PERSIST
 from components.errors import show_note
 from components.images.state import PictureState, key
 from components.inputs.datasets import OpenPictures
 from components.inputs.picture_choice import PictureFocus, true_class
 from components.numbers import count, percent
-from components.prediction import (
-    PICTURE_WORDS,
-    PROBE,
-    ablation_area,
-    prediction_area,
-    removable_pins,
-)
+from components.prediction import PROBE, prediction_area
 from components.progress import Ends, MethodPlace, fill_places, share_scales
 from components.questions import QuestionPage, draw_map_summary, question_section
 from components.styles import use_sheet

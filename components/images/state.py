@@ -26,9 +26,9 @@ from components.widgets.base import Pins
 from components.widgets.patch_map import MOST_OPACITY, OPACITY, draw_patch_picker, on_grid
 from components.widgets.view_options import SCALES, ViewOptions, gamma
 from engine.errors import UsageError
-from engine.input_kinds import PATCH_OPERATORS
 from engine.params import option
 from engine.registry import Explainer
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture, Request
 from engine.result import Explanation
 from engine.shipped.gallery import PICTURE_METHODS

@@ -23,7 +23,7 @@ from engine.data.datasets import load
 from engine.data.examples import Dataset, ImageDataset
 from engine.data.image_datasets import load_images
 from engine.data.labels import NUMBERED_CLASS, UNNAMED_CLASS
-from engine.data.sources import TASKS, example_count, registered_dataset, task_of_dataset
+from engine.data.tasks import TASKS, example_count, registered_dataset, task_of_dataset
 from engine.errors import ExegesisError
 from engine.home import home
 from engine.models.summary import fits_task, short_count, summarize_model

@@ -11,8 +11,7 @@ import streamlit as st
 
 from components.browse.thumbnails import first_thumbnails, thumbnails_html, use_thumbnails
 from components.errors import describe_error, error_html, note_html
-from components.inputs import picture_choice as picture_focus_controls
-from components.inputs import text_choice
+from components.inputs import picture_choice, text_choice
 from components.navigation import IMAGES, SCAFFOLD, TEXT, PageEntry
 from components.numbers import count
 from components.scaffold.state import guide_link
@@ -313,7 +312,7 @@ def draw_text_button(label: str, **names: str) -> None:
 
 def draw_images_button(label: str, **names: str) -> None:
     """Draw a button that opens the Images page with another model or picture set."""
-    _draw_turn_button(label, IMAGES, picture_focus_controls.turn_to, names)
+    _draw_turn_button(label, IMAGES, picture_choice.turn_to, names)
 
 
 def _draw_turn_button(label: str, page: PageEntry, turn_to: Callable[..., None], names: Mapping[str, str]) -> None:

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import streamlit as st
 
-from components.browse.examples import count_losses
+from components.browse.results import count_losses
 from components.links import Query, read_record, seed_option, write_record
 from components.state import PageSession, apart
 from engine import jobs

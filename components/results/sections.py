@@ -55,7 +55,6 @@ from components.results.descriptions import (
     describe_rules,
 )
 from components.tables import draw_table, table_styles
-from engine.format import to_csv, to_json
 from engine.request import Example, Input
 from engine.result import Prediction
 from engine.study.annotators import SUREST
@@ -69,6 +68,7 @@ from engine.study.results import results as complete_results
 from engine.study.studies import NO_ANSWERS, count_answers
 from engine.study.study_file import export_study
 from engine.study.summary import RankingSummary
+from engine.table_io import to_csv, to_json
 
 UNKNOWN = "unknown"
 FORECAST = "The forecast assumes that future participants resemble the past ones."

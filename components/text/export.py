@@ -33,10 +33,10 @@ from components.text.state import TextState
 from components.widgets.token_map import to_units
 from components.widgets.token_map.svg import maps_svg
 from components.widgets.view_options import DEFAULT_VIEW, ViewOptions
-from engine.format import to_csv
 from engine.registry import Explainer
 from engine.request import Example
 from engine.result import Explanation, Token
+from engine.table_io import to_csv
 
 
 @dataclass(frozen=True)

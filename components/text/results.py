@@ -14,6 +14,7 @@ from typing import Protocol, runtime_checkable
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from components.ablation import TEXT_WORDS, Span, ablation_area, pinned_span, pinned_span_in_edit, substitute
 from components.compute import explain
 from components.controls import PERSIST
 from components.errors import describe_error, escape_label, show_error, show_note
@@ -29,16 +30,7 @@ from components.method_row import (
     quiet_line_html,
     token_map,
 )
-from components.prediction import (
-    PROBE,
-    TEXT_WORDS,
-    Span,
-    ablation_area,
-    pinned_span,
-    pinned_span_in_edit,
-    prediction_area,
-    substitute,
-)
+from components.prediction import PROBE, prediction_area
 from components.progress import Ends, MethodPlace, Slot, fill_places, share_scales
 from components.questions import QuestionPage, draw_map_summary, question_section
 from components.styles import use_sheet

@@ -35,9 +35,9 @@ from components.state import PageSession, PageState, control_values, read_shared
 from components.widgets.base import Pins, draw_pin_hint
 from components.widgets.token_map import draw_token_picker, to_tokens, to_units
 from components.widgets.view_options import DEFAULT_VIEW, LAYOUTS, STYLES, ViewOptions
-from engine.input_kinds import OPERATORS
 from engine.params import option
 from engine.registry import Explainer
+from engine.removal_operators import OPERATORS
 from engine.request import Example, Request
 from engine.result import Explanation
 from engine.shipped.gallery import METHODS, find_card

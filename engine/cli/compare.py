@@ -21,7 +21,8 @@ from engine.cli.options import (
     read_whole,
 )
 from engine.cli.output import console, print_json, progress_bar, stdout_reserved, table, visible
-from engine.comparison.agreement import AgreementOptions, align_maps
+from engine.comparison.agreement import AgreementOptions
+from engine.comparison.alignment import align_maps
 from engine.comparison.experiment import SkippedMap, comparison_to_json, find_disagreements, search_to_json
 from engine.comparison.plan import SHAPE, ComparisonPlan, ModelMethodPair, check_pairs, read_pair
 from engine.errors import Cancelled, ExegesisError, UsageError, unknown

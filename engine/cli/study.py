@@ -37,9 +37,10 @@ from engine.cli.output import (
 )
 from engine.cli.root import STOPPED, Commands, fail
 from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed, unknown
-from engine.format import count_text, to_csv, to_json
+from engine.format import count_text
 from engine.lazy import LazyModule
 from engine.study.design import MODES, PREDICT, RANK, Design, field_label, find_preset, label_fields
+from engine.table_io import to_csv, to_json
 
 if TYPE_CHECKING:
     from engine.study import counted_votes, guesses, ratings, simulation, studies, study_file, summary

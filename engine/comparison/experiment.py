@@ -13,14 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from engine.comparison.agreement import (
-    AgreementOptions,
-    AlignedMaps,
-    align_maps,
-    find_random,
-    mean_disagreement,
-    measure_agreement,
-)
+from engine.comparison.agreement import AgreementOptions, find_random, mean_disagreement, measure_agreement
+from engine.comparison.alignment import AlignedMaps, align_maps
 from engine.comparison.plan import ComparisonPlan, ModelMethodPair, plan_of
 from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import Cancelled, ExegesisError

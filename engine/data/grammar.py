@@ -13,13 +13,12 @@ from dataclasses import dataclass, replace
 from random import Random
 
 from engine.data.build_reviews import unmark
-from engine.data.examples import (
+from engine.data.examples import Dataset, LabeledExample
+from engine.data.generation import (
     ANY,
     SPLIT_SIZES,
-    Dataset,
     GeneratedExamples,
     GeneratedParams,
-    LabeledExample,
     as_sentence,
     choose_marked_split,
     draw_balanced,

@@ -11,7 +11,8 @@ import numpy as np
 from jaxtyping import UInt8
 
 from engine import access
-from engine.data.examples import ImageDataset, ImageExample, hash_values
+from engine.data.examples import ImageDataset, ImageExample
+from engine.data.generation import hash_values
 from engine.data.hub import HUB_PREFIX
 from engine.data.image_readers import (
     PICTURE_SUFFIXES,

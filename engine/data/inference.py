@@ -18,13 +18,11 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 
 from engine.data.build_reviews import unmark
-from engine.data.examples import (
+from engine.data.examples import Dataset, LabeledExample, Span
+from engine.data.generation import (
     SPLIT_SIZES,
-    Dataset,
     GeneratedExamples,
     GeneratedParams,
-    LabeledExample,
-    Span,
     as_sentence,
     draw_balanced,
     example_count,

@@ -12,16 +12,8 @@ from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Literal
 
-from engine.data.examples import (
-    SPLIT_SIZES,
-    Dataset,
-    GeneratedExamples,
-    GeneratedParams,
-    LabeledExample,
-    Span,
-    example_count,
-    make_dataset,
-)
+from engine.data.examples import Dataset, LabeledExample, Span
+from engine.data.generation import SPLIT_SIZES, GeneratedExamples, GeneratedParams, example_count, make_dataset
 from engine.data.registry import LoadRequest, choose_split
 from engine.params import from_mapping
 

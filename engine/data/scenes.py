@@ -15,12 +15,11 @@ import numpy as np
 from jaxtyping import Bool, Float, UInt8
 from PIL import Image, ImageDraw
 
-from engine.data.examples import (
+from engine.data.examples import ImageDataset, ImageExample
+from engine.data.generation import (
     SPLIT_SIZES,
     UNMARKED,
     GeneratedParams,
-    ImageDataset,
-    ImageExample,
     choose_marked_split,
     draw_balanced,
     example_count,

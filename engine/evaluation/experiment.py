@@ -34,7 +34,7 @@ from engine.experiments.run import carry_out
 from engine.experiments.sample import GROUP_SIZE, Sample, UnreadableExample, draw_sample, error_line, has_marks
 from engine.explain import explain_many, method_key
 from engine.explain import key_of as explanation_key
-from engine.input_kinds import check_removal, check_unit, keyed, keyed_params, load_classifier
+from engine.input_kinds import check_removal, check_unit, load_classifier
 from engine.jobs.kinds import Batch, UnitStep, WorkUnit, unreadable_key
 from engine.metrics import faithfulness, sensitivity
 from engine.metrics.catalog import METRICS
@@ -44,6 +44,7 @@ from engine.models import catalog
 from engine.models.catalog import model_labels
 from engine.progress import CancelToken, Report, check_cancelled, silent
 from engine.registry import estimate_rows, explainer
+from engine.removal_operators import keyed, keyed_params
 from engine.store import result_store
 
 __all__ = [

@@ -28,15 +28,16 @@ from engine.experiments.base import (
 from engine.experiments.options import Option, Spec, options_of
 from engine.experiments.sample import Sample
 from engine.explain import method_key
-from engine.format import to_csv, to_json, to_parquet
-from engine.input_kinds import keyed_params, kind_of_model
+from engine.input_kinds import kind_of_model
 from engine.jobs.kinds import JobKind, WorkUnit
 from engine.models import catalog
 from engine.params import allowed, from_mapping
 from engine.progress import CancelToken, Report, cancellable, silent
 from engine.registry import explainer
+from engine.removal_operators import keyed_params
 from engine.request import DTYPES
 from engine.store import result_store
+from engine.table_io import to_csv, to_json, to_parquet
 
 
 def carry_out(

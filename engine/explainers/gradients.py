@@ -15,12 +15,12 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import unknown
-from engine.input_kinds import BASELINES, PATCH_BASELINES
 from engine.lazy import torch
 from engine.models.classifier import EMBEDDING, AnyClassifier, as_float64
 from engine.params import LOGIT, QuantityParams, option
 from engine.registry import Axes, register
 from engine.removal import removed
+from engine.removal_operators import BASELINES, PATCH_BASELINES
 from engine.result import Check
 from engine.task import Attribution, Task, TaskItem
 

@@ -15,11 +15,11 @@ from jaxtyping import Bool, Float
 
 from engine.errors import UsageError
 from engine.explainers import shapley
-from engine.input_kinds import OPERATORS, PATCH_OPERATORS
 from engine.models.classifier import EncodedInput
 from engine.params import option
 from engine.registry import Axes, register
 from engine.removal import FeatureGroups, singletons
+from engine.removal_operators import OPERATORS, PATCH_OPERATORS
 from engine.result import Check
 from engine.task import Attribution, Task, TaskItem
 from engine.vision.picture import SEGMENTS, EncodedPicture, segment_picture

@@ -20,7 +20,7 @@ from engine import runtime
 from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed, unknown
 from engine.explain import explain, key_of, require_finite
 from engine.explainers.attention import gradient_weighted, pooled_rows
-from engine.heads import layers_and_heads
+from engine.heads.scaling import layers_and_heads
 from engine.heads.scores import (
     AGREEMENT,
     AGREES,

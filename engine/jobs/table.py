@@ -24,7 +24,7 @@ from sqlalchemy.exc import DatabaseError, IntegrityError, OperationalError, SQLA
 
 from cache import is_damage
 from engine.errors import ExegesisError
-from engine.home import sqlite_engine
+from engine.sqlite import sqlite_engine
 
 SCHEMA = 1
 ACTIVE = ("queued", "running")

@@ -12,12 +12,13 @@ from cache import key_for
 from engine import runtime
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.explain import explain, key_of
-from engine.heads import scaled_model
-from engine.input_kinds import check_removal, input_kind, keyed, load_classifier
+from engine.heads.scaling import scaled_model
+from engine.input_kinds import check_removal, input_kind, load_classifier
 from engine.lazy import torch
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.progress import CancelToken, cancellable, check_cancelled
 from engine.removal import removed, token_masks
+from engine.removal_operators import keyed
 from engine.request import Request
 from engine.result import Prediction, Token
 from engine.store import result_store

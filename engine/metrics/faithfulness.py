@@ -18,14 +18,15 @@ from cache import key_for
 from engine import runtime
 from engine.errors import ExegesisError, not_allowed, unknown
 from engine.explain import explain_many, key_of
-from engine.heads import scaled_model
-from engine.input_kinds import check_removal, check_unit, input_kind, keyed, load_classifier
+from engine.heads.scaling import scaled_model
+from engine.input_kinds import check_removal, check_unit, input_kind, load_classifier
 from engine.metrics.catalog import PERCENTS, SHARES
 from engine.metrics.ranking import count_of_percent, rank_features
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.params import PROBABILITY
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
 from engine.removal import coalition_quantities, token_masks
+from engine.removal_operators import keyed
 from engine.request import Example, HeadScales, Input, Request
 from engine.result import Explanation
 from engine.store import result_store

@@ -22,7 +22,7 @@ from cache import key_for
 from engine import runtime
 from engine.errors import ExegesisError, not_allowed
 from engine.explain import explain_many, key_of, predict_encoded, require_finite
-from engine.heads import scaled_model
+from engine.heads.scaling import scaled_model
 from engine.input_kinds import load_classifier
 from engine.lazy import torch
 from engine.metrics.catalog import SAMPLES

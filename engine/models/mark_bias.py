@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from engine.data.datasets import load
-from engine.data.examples import UNMARKED
+from engine.data.generation import UNMARKED
 from engine.predictions import predictions
 
 DATASET = "reviews-marked"

@@ -13,7 +13,7 @@ from typing import Any
 from safetensors import SafetensorError, safe_open
 
 from engine.data.labels import UNNAMED_CLASS, match_classes
-from engine.data.sources import FACTS, TASK_LABELS, registered_dataset, shipped_dataset, task_of_dataset
+from engine.data.tasks import FACTS, TASK_LABELS, registered_dataset, shipped_dataset, task_of_dataset
 from engine.errors import ExegesisError, excerpt
 from engine.models import catalog
 from engine.models.adapters import TextAdapter, adapter_for, image_adapter_for

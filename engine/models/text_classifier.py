@@ -11,11 +11,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.errors import ExegesisError, UsageError, excerpt, panics_told, unknown
-from engine.input_kinds import OPERATORS
 from engine.lazy import torch
 from engine.models import sandbox
 from engine.models.adapters import TextAdapter
 from engine.models.classifier import Classifier
+from engine.removal_operators import OPERATORS
 from engine.request import Example
 from engine.result import Token
 

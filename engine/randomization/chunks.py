@@ -21,7 +21,7 @@ from engine.data.sources import SourceExample
 from engine.errors import ExegesisError, unknown
 from engine.experiments.sample import Sample, bisect_failures, error_line
 from engine.explain import method_key, predict_encoded, require_finite
-from engine.input_kinds import keyed_params, load_classifier
+from engine.input_kinds import load_classifier
 from engine.models import catalog
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.models.summary import block_count
@@ -31,6 +31,7 @@ from engine.randomization.model_copy import ModelCopy
 from engine.randomization.plan import RandomizationPlan
 from engine.randomization.result import ORIGINAL, Stage, is_baseline, stages_of
 from engine.registry import explainer
+from engine.removal_operators import keyed_params
 from engine.result import Explanation, Prediction, Provenance, Token, unpack_prediction
 from engine.store import result_store
 from engine.task import Attribution, Task, TaskItem

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from cache.codec import plain
 from engine.data.datasets import SST2_COLUMNS, load, registered_name
-from engine.data.examples import Dataset, draw_balanced
+from engine.data.examples import Dataset
+from engine.data.generation import draw_balanced
 from engine.data.labels import SENTIMENT_LABELS
 from engine.errors import Cancelled, ExegesisError, unknown
 from engine.experiments.run import carry_out, key_of, parts_of, prepare, sample_of

@@ -13,9 +13,9 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import unknown
-from engine.format import to_csv, to_parquet
-from engine.format import to_json as table_to_json
 from engine.scaffold.plan import NONE, SMAT, ScaffoldPlan, StudentRun
+from engine.table_io import to_csv, to_parquet
+from engine.table_io import to_json as table_to_json
 
 
 def simulability(

@@ -18,13 +18,13 @@ from sqlalchemy.orm import Session, defer
 
 from engine.data.tables import read_table
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
-from engine.format import unescape_cell
 from engine.result import Prediction
 from engine.study.annotators import UnknownIdentifier
 from engine.study.database import Annotator, Event, Item, JsonObject, Study, Vote, study_database
 from engine.study.design import Design, ExclusionRules
 from engine.study.items import item_prediction
 from engine.study.studies import log_event
+from engine.table_io import unescape_cell
 
 MAX_METHODS = 50
 VOTE_COLUMNS = ("annotator", "item", "repeat", "seconds", "at")

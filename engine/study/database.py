@@ -24,7 +24,8 @@ from sqlalchemy.exc import ArgumentError, IntegrityError, SQLAlchemyError
 from sqlalchemy.orm import DeclarativeBase, Mapped, Session, mapped_column, relationship
 
 from engine.errors import ExegesisError, UsageError
-from engine.home import home, sqlite_engine
+from engine.home import home
+from engine.sqlite import sqlite_engine
 
 JsonObject = dict[str, Any]
 _CONSTRAINT_NAMES = {

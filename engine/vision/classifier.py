@@ -11,10 +11,10 @@ from typing import Any, ClassVar
 from jaxtyping import Float
 
 from engine.errors import unknown
-from engine.input_kinds import PATCH_OPERATORS
 from engine.lazy import torch
 from engine.models.adapters import ImageAdapter
 from engine.models.classifier import EMBEDDING, Classifier
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture
 from engine.vision.picture import EncodedPicture, PictureBatch, Preprocessing, both_sides, collate
 

@@ -12,9 +12,9 @@ from streamlit.testing.v1 import AppTest
 
 import engine.metrics.faithfulness as faithfulness
 from components import prediction
+from components.ablation import PICTURE_WORDS
 from components.images.results import CHANCE
 from components.images.state import key
-from components.prediction import PICTURE_WORDS
 from engine.registry import explainer
 from tests.alerts import errors
 from tests.project import ROOT

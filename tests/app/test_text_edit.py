@@ -12,8 +12,8 @@ from streamlit.testing.v1.element_tree import TextInput
 from transformers import AutoTokenizer
 
 from components import prediction
+from components.ablation import TEXT_WORDS
 from components.inputs import text_choice
-from components.prediction import TEXT_WORDS
 from components.styles import asset_sheet
 from components.text.state import key
 from engine.registry import explainer

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import streamlit as st
 
-from components.browse.examples import DEFAULT_LISTING
+from components.browse.listing import DEFAULT_LISTING
 from components.browse.lists import draw_picture_list
 from components.errors import describe_error, escape_label, show_error
 from components.images.results import describe_picture

@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import TEXT
 from components.palette import PALETTES
-from engine.input_kinds import OPERATORS
+from engine.removal_operators import OPERATORS
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.server import Server
 from tests.browser.waiting import settled

@@ -17,7 +17,7 @@ from captum.attr import (
 )
 from torch import Tensor, nn
 
-from engine.input_kinds import BASELINES
+from engine.removal_operators import BASELINES
 from tests.oracles.text import World
 
 

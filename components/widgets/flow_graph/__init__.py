@@ -32,7 +32,6 @@ from components.svg import (
 )
 from components.widgets import base
 from components.widgets.base import Component
-from engine.format import escape_cell
 from engine.heads.flow import (
     AttentionFlow,
     FlowEdge,
@@ -45,6 +44,7 @@ from engine.heads.flow import (
 )
 from engine.heads.readings import HeadReading
 from engine.result import Explanation
+from engine.table_io import escape_cell
 
 NAME = "exegesis_flow_graph"
 THRESHOLDS = tuple(round(digit / scale, 4) for scale in (10, 100, 1_000, 10_000) for digit in (7, 5, 3, 2, 1))

@@ -10,14 +10,14 @@ export default function (given) {
   return showPicker(TokenPins, given);
 }
 
-/** The position of a drawn unit, from the two digits that `html.py` writes into its classes. */
+/** The position of a drawn unit, from the two digits that `place_classes` writes into its classes. */
 function positionOf(unit, digits) {
   const high = /\bxi(\d+)/.exec(unit.closest("[class*='xi']")?.className);
   const low = /(?:^| )j(\w)\b/.exec(unit.className);
   return high && low ? digits * Number(high[1]) + Number.parseInt(low[1], digits) : -1;
 }
 
-/** The selector of a unit in every map (`html.unit_selector`). */
+/** The selector of a unit in every map (`unit_selector` in styles.py). */
 function selectorOf(position, { scope, digits }) {
   const high = `.xi${Math.floor(position / digits)}`, low = `.j${(position % digits).toString(digits)}`;
   return `${scope} :is(${high} ${low}, ${high}${low})`;

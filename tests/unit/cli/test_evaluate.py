@@ -17,12 +17,12 @@ from engine.errors import ExegesisError
 from engine.evaluation import result
 from engine.evaluation.experiment import evaluate
 from engine.evaluation.result import COLUMNS
-from engine.format import unescape_cell
 from engine.jobs import list_jobs
 from engine.metrics.plausibility import ALL, NOTHING
 from engine.metrics.results import BY_BATCH, EQUAL
 from engine.progress import CancelToken
 from engine.request import Request
+from engine.table_io import unescape_cell
 from tests.unit.cli.conftest import Ran, Run
 from tests.unit.evaluation.making import REVIEWS, written
 

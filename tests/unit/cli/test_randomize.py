@@ -12,10 +12,10 @@ import pandas
 import pytest
 
 from engine.cli.randomize import _exclusions
-from engine.format import unescape_cell
 from engine.jobs import list_jobs
 from engine.randomization.experiment import randomize
 from engine.randomization.result import COLUMNS, ModelRandomization
+from engine.table_io import unescape_cell
 from tests.unit.cli.conftest import Run
 from tests.unit.randomization.making import reviews
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from engine.format import to_csv
 from engine.study.results import vote_rows
 from engine.study.simulation import RankingSimulation, simulate_rankings
+from engine.table_io import to_csv
 from tests.unit.cli.conftest import Run
 
 KNOWN = ("--methods", "A,B,C", "--strength", "2,1,0", "--annotators", "20", "--items", "6", "--seed", "1")

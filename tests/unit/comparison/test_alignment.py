@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from engine.comparison.agreement import (
+from engine.comparison.alignment import (
     AlignedMaps,
     PictureBox,
     align_picture_maps,

@@ -7,7 +7,7 @@ from html import unescape
 
 import pytest
 
-from components.prediction import (
+from components.ablation import (
     PICTURE_WORDS,
     TEXT_WORDS,
     MethodClaim,
@@ -20,9 +20,9 @@ from components.prediction import (
     removable_pins,
     substitute,
 )
-from engine.input_kinds import PATCH_OPERATORS
 from engine.metrics.ablation import AblatedPrediction
 from engine.registry import explainer
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Example
 from engine.result import Prediction
 from tests.unit.components.making import encoded, explanation

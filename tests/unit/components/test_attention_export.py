@@ -34,10 +34,10 @@ from components.inputs.text_choice import TextFocus
 from components.widgets.attention_board import BoardOptions, HeadScoreMap
 from engine.cli.root import app
 from engine.explain import explain
-from engine.format import FORMULA_STARTS
 from engine.heads.readings import read_heads, switch_off_each
 from engine.registry import explainer
 from engine.request import Example, HeadScales
+from engine.table_io import FORMULA_STARTS
 from tests.head_readings import reading, text_tokens
 from tests.tiny import save_checkpoint
 from tests.unit.vision.tiny_vit import save_vit

@@ -8,13 +8,10 @@ from dataclasses import replace
 import pytest
 
 from components.browse.examples import (
-    FILTERS,
     MOST_CHARACTERS,
     MOST_SHOWN,
-    SORTS,
     ExampleRow,
     ExampleTable,
-    Listing,
     describe_examples,
     describe_left_out,
     describe_place,
@@ -25,6 +22,7 @@ from components.browse.examples import (
     neighbors,
     top_quarter,
 )
+from components.browse.listing import FILTERS, SORTS, Listing
 from engine.data.examples import Dataset, DatasetTask, LabeledExample
 from engine.data.registry import external_card
 from engine.metrics.agreement import Disagreement

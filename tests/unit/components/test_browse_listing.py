@@ -4,13 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.browse.examples import (
-    DEFAULT_LISTING,
-    FILTERS,
-    LONGEST_SEARCH,
-    SORTS,
-    Listing,
-)
+from components.browse.listing import DEFAULT_LISTING, FILTERS, LONGEST_SEARCH, SORTS, Listing
 from components.links import Query, read_record, write_record
 
 

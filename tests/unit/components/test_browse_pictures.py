@@ -7,14 +7,8 @@ import json
 import numpy as np
 import pytest
 
-from components.browse.examples import (
-    ExampleRow,
-    Listing,
-    describe_examples,
-    explain_missing,
-    list_examples,
-    picture_table,
-)
+from components.browse.examples import ExampleRow, describe_examples, explain_missing, list_examples, picture_table
+from components.browse.listing import Listing
 from components.browse.lists import PAGE_SIZE, QUALITY, SIDE
 from components.browse.thumbnails import describe_row, grid_cell, thumbnail_url
 from engine.data.examples import ImageDataset, ImageExample

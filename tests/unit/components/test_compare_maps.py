@@ -25,7 +25,7 @@ from components.inputs.datasets import ChosenPicture, open_pictures
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.numbers import fixed
-from engine.comparison.agreement import align_text_maps
+from engine.comparison.alignment import align_text_maps
 from engine.comparison.plan import ModelMethodPair
 from engine.registry import all_explainers
 from engine.request import Example, Picture

@@ -181,7 +181,7 @@ SAFE = {
     ): "numbers",
     ("components/study/items.py", "_describe_preview(design, len(items))"): "numbers and our words",
     ("components/text/results.py", "missing"): "one of three sentences",
-    ("components/prediction.py", "words.nothing"): "our words",
+    ("components/ablation.py", "words.nothing"): "our words",
 }
 """Texts that need no `escape_label`, and why."""
 EVIL = "![](http://127.0.0.1:9/x.png) [a](http://evil.example) <img src=x> www.evil.example a@b.example"

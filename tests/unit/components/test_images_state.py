@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as some
 
-from components.browse.examples import FILTERS, SORTS, Listing
+from components.browse.listing import FILTERS, SORTS, Listing
 from components.images.state import START, PictureState, PictureViewOptions, read_state, write_state
 from components.inputs.datasets import OpenPictures, open_pictures, read_picture, read_uploaded_picture
 from components.inputs.picture_choice import PictureFocus
@@ -18,9 +18,9 @@ from components.links import MOST_SEED
 from components.state import MEASURES, QUESTIONS
 from components.widgets.patch_map import MOST_OPACITY
 from components.widgets.view_options import SCALES
-from engine.input_kinds import PATCH_OPERATORS
 from engine.models.catalog import embedded_image_models
 from engine.registry import all_explainers
+from engine.removal_operators import PATCH_OPERATORS
 from engine.store import store_picture
 
 METHODS = all_explainers("image")

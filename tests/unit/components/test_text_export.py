@@ -26,10 +26,10 @@ from engine.cli.root import app
 from engine.data.datasets import load
 from engine.data.examples import LabeledExample
 from engine.explain import explain
-from engine.format import escape_cell
 from engine.home import product_version
 from engine.registry import explainer
 from engine.request import Example, Request
+from engine.table_io import escape_cell
 from tests.tiny import save_checkpoint
 from tests.unit.components.making import explanation
 

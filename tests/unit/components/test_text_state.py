@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from components.browse.examples import Listing
+from components.browse.listing import Listing
 from components.inputs.datasets import OpenTexts
 from components.inputs.text_choice import TextFocus, write_text_focus
 from components.links import LONGEST_IN_LINK, non_default_params, text_digest

@@ -6,7 +6,8 @@ import pytest
 
 from engine.data import grammar
 from engine.data.datasets import load
-from engine.data.examples import GeneratedExamples, LabeledExample
+from engine.data.examples import LabeledExample
+from engine.data.generation import GeneratedExamples
 from tests.counted import counted
 
 

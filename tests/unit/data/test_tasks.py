@@ -6,7 +6,7 @@ import pytest
 
 from engine.data.datasets import dataset_names, load
 from engine.data.image_datasets import image_names, load_images
-from engine.data.sources import FACTS, TASK_LABELS, example_count, registered_dataset, shipped_dataset, task_of_dataset
+from engine.data.tasks import FACTS, TASK_LABELS, example_count, registered_dataset, shipped_dataset, task_of_dataset
 
 
 def test_every_registered_data_set_has_a_task_and_only_those() -> None:

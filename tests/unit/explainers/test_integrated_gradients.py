@@ -15,9 +15,9 @@ from torch import Tensor
 from engine.data.datasets import load
 from engine.data.image_datasets import load_images
 from engine.explainers.gradients import CHANGE_LIMIT, GAP_LIMIT, MAX_STEPS, QUADRATURES, quadrature_nodes
-from engine.input_kinds import BASELINES
 from engine.models.loading import load_image_model, load_model
 from engine.params import QUANTITIES
+from engine.removal_operators import BASELINES
 from engine.request import Picture
 from engine.task import Attribution, Task
 from tests.explaining import classifier, logit_of, run, task_for

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from engine.input_kinds import PATCH_BASELINES, PATCH_OPERATORS
 from engine.models.classifier import EMBEDDING
 from engine.params import Plain
 from engine.registry import all_explainers
+from engine.removal_operators import PATCH_BASELINES, PATCH_OPERATORS
 from engine.task import Attribution, Task
 from tests.explaining import run, task_for
 from tests.linear_patch import GRID, PATCHES, PatchLine, linear_patches, noise

@@ -9,10 +9,10 @@ import pytest
 
 from engine.data.examples import ImageExample
 from engine.data.image_datasets import load_images
-from engine.input_kinds import PATCH_OPERATORS
 from engine.metrics.plausibility import expected_truth_scores, truth_scores
 from engine.models.loading import load_image_model
 from engine.params import Plain
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture
 from engine.vision.picture import read_view
 from tests.explaining import run, task_for

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from engine.errors import UsageError
 from engine.explainers.perturbation import draw_samples, proximity, weighted_ridge, windows
-from engine.input_kinds import OPERATORS
+from engine.removal_operators import OPERATORS
 from engine.task import TaskItem
 from tests.explaining import classifier, run, task_for
 from tests.linear import bag_of_embeddings

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from engine.errors import UsageError
 from engine.explainers.perturbation import PatchExactShapleyParams, draw_samples, proximity, windows
-from engine.input_kinds import PATCH_OPERATORS
 from engine.params import Plain
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture
 from engine.task import Task
 from engine.vision.picture import segment_picture, superpixels

@@ -10,9 +10,9 @@ import torch
 from torch import Tensor
 
 from engine.errors import UsageError
-from engine.input_kinds import BASELINES, OPERATORS
 from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.removal import coalition_values, token_masks
+from engine.removal_operators import BASELINES, OPERATORS
 from engine.request import Example
 from tests.explaining import classifier, task_for
 from tests.tiny import FAMILIES

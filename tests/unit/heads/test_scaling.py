@@ -12,7 +12,7 @@ import torch
 
 from engine.errors import UsageError
 from engine.explain import explain, explain_many, key_of
-from engine.heads import layers_and_heads, scaled_model
+from engine.heads.scaling import layers_and_heads, scaled_model
 from engine.metrics.ablation import ablated_predictions
 from engine.metrics.faithfulness import removal_curves
 from engine.models.attention import capture_attention, scale_heads, use_attention

@@ -12,9 +12,9 @@ import torch
 import engine.metrics.ablation as ablation
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.explain import explain
-from engine.input_kinds import OPERATORS
 from engine.metrics.ablation import ablated_predictions
 from engine.progress import CancelToken
+from engine.removal_operators import OPERATORS
 from engine.request import Example, Request
 from tests.counted import counted
 from tests.explaining import checkpoint, classifier

@@ -10,8 +10,8 @@ import pytest
 import engine.metrics.ablation as ablation
 from engine.errors import UsageError
 from engine.explain import explain
-from engine.input_kinds import PATCH_OPERATORS
 from engine.metrics.ablation import ablated_predictions
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Request
 from tests.oracles.pictures import probabilities_without
 from tests.unit.vision.tiny_vit import SIDE, blobs, plain_vit, values_of, vit, vit_folder

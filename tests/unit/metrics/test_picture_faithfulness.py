@@ -8,9 +8,9 @@ import pytest
 import engine.metrics.faithfulness as faithfulness
 from engine.errors import UsageError
 from engine.explain import explain
-from engine.input_kinds import PATCH_OPERATORS
 from engine.metrics.catalog import PERCENTS
 from engine.metrics.faithfulness import WAYS, removal_curves
+from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Example, Picture, Request
 from tests.counted import counted
 from tests.explaining import checkpoint

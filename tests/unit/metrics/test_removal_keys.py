@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from engine import input_kinds
+from engine import removal_operators
 from engine.evaluation.plan import EvaluationPlan
 from engine.experiments import run
 from engine.explain import key_of
-from engine.input_kinds import OPERATORS
 from engine.metrics.ablation import ablated_predictions
 from engine.metrics.faithfulness import removal_curves
 from engine.randomization.plan import RandomizationPlan
+from engine.removal_operators import OPERATORS
 from engine.request import Example, Request
 from tests.explaining import checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
@@ -28,7 +28,7 @@ OTHERS = [operator for operator in OPERATORS if operator != "delete"]
 @pytest.fixture
 def as_before(monkeypatch: pytest.MonkeyPatch) -> Callable[[bool], None]:
     """Keys as they were while `delete` hid the position, or as they are."""
-    return lambda before: monkeypatch.setattr(input_kinds, "IN_KEYS", {} if before else {"delete": "now"})
+    return lambda before: monkeypatch.setattr(removal_operators, "IN_KEYS", {} if before else {"delete": "now"})
 
 
 def request(method: str, **params: str) -> Request:
@@ -81,6 +81,6 @@ def test_whole_evaluations_and_randomizations(as_before: Callable[[bool], None],
 
 
 def test_the_key_of_a_removal_says_that_it_was_changed() -> None:
-    assert input_kinds.keyed("delete") != "delete"
-    assert [input_kinds.keyed(one) for one in OTHERS] == OTHERS
-    assert input_kinds.keyed(None) is None
+    assert removal_operators.keyed("delete") != "delete"
+    assert [removal_operators.keyed(one) for one in OTHERS] == OTHERS
+    assert removal_operators.keyed(None) is None

@@ -14,7 +14,6 @@ import pytest
 import sqlalchemy as sa
 
 from engine.errors import ExegesisError, UsageError
-from engine.format import to_csv, to_json
 from engine.study.access import new_token
 from engine.study.annotators import Answer, Guess, confirm, consent, join
 from engine.study.ballots import next_ballot
@@ -22,6 +21,7 @@ from engine.study.counted_votes import WITHOUT, counted_votes, read_rankings, to
 from engine.study.database import Item, Study, study_database
 from engine.study.design import ExclusionRules
 from engine.study.results import EXPORT_TABLES, export_rows, results, results_to_json
+from engine.table_io import to_csv, to_json
 from tests.unit.study.polls import METHODS, agreed, answer, open_study
 from tests.unit.study.quick import rate_quickly
 

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 
 from engine.errors import ExegesisError, UsageError
-from engine.format import escape_cell, to_csv, to_json, unescape_cell
 from engine.study.counted_votes import Ranking, ranked_methods, read_rankings
 from engine.study.ratings import Rating
 from engine.study.results import rankings_to_json, rating_rows, vote_rows
 from engine.study.simulation import RankingSimulation, simulate_rankings
 from engine.study.summary import summarize_rankings
+from engine.table_io import escape_cell, to_csv, to_json, unescape_cell
 
 
 @pytest.fixture

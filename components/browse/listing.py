@@ -1,0 +1,34 @@
+"""The filter and order of a list of examples: plain values, read from the link and written to it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from engine.params import option
+
+FILTERS = ("all", "right", "wrong", "confident_wrong", "unsure", "off", "disagree", "rationale")
+"""`off`: far from the score that a regression should give. `disagree`: methods rank the tokens differently."""
+SORTS = ("index", "mistakes", "confident", "doubtful", "error", "disagree", "agree", "short", "long")
+"""`mistakes`: failure cases first."""
+LONGEST_SEARCH = 200
+
+
+def _read_words(given: Sequence[str], wrong: list[str]) -> str:
+    return given[-1][:LONGEST_SEARCH] if given else ""
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The choice of a list.
+
+    `search`: words that a text must have. `label`: the true class, by its name. Empty means any.
+    """
+
+    search: str = option("", link="find", exact=True, read=_read_words)
+    show: str = option(FILTERS[0], choices=FILTERS)
+    label: str = option("", exact=True, read=_read_words)
+    sort: str = option(SORTS[0], choices=SORTS)
+
+
+DEFAULT_LISTING = Listing()

@@ -1,0 +1,134 @@
+"""The stored results of a data set's examples, without running the model, remembered until there is more or less."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import streamlit as st
+
+from components.browse.examples import ExampleTable, example_table, picture_table
+from components.inputs.datasets import OpenPictures, OpenTexts
+from engine import jobs
+from engine.data import image_datasets
+from engine.data.datasets import registered_name
+from engine.data.examples import Dataset, ImageDataset
+from engine.data.hub import HUB_PREFIX
+from engine.home import home
+from engine.jobs import Job
+from engine.metrics.agreement import cached_disagreements
+from engine.models.catalog import revision
+from engine.predictions import cached_predictions, cached_set_predictions
+from engine.store import result_store
+
+JobStamp = tuple[tuple[int, int], ...]
+"""Number and finished parts of each job that was about it."""
+
+
+@dataclass(frozen=True)
+class RelatedJobs:
+    """The jobs about something: the one that is `running`, or the `last` that is over; `stamp` of those over."""
+
+    running: Job | None = None
+    last: Job | None = None
+    stamp: JobStamp = ()
+
+
+@dataclass(frozen=True)
+class ExampleResults:
+    """The rows of a data set, and the jobs about it: `running`, or the `last` one that is over."""
+
+    rows: ExampleTable
+    running: Job | None = None
+    last: Job | None = None
+
+
+def text_results(model: str, opened: OpenTexts) -> ExampleResults:
+    """The stored predictions of this model, and how far methods disagree."""
+
+    def read(stamp: JobStamp) -> ExampleTable:
+        return _read_texts(model, *_content(model, opened.data), stamp, count_losses(), str(home()), opened.data)
+
+    return results_by_jobs(predict_spec(model, opened.name), read)
+
+
+def picture_results(model: str, opened: OpenPictures) -> ExampleResults:
+    """The stored predictions of this model."""
+
+    def read(stamp: JobStamp) -> ExampleTable:
+        return _read_pictures(model, *_content(model, opened.data), stamp, count_losses(), str(home()), opened.data)
+
+    return results_by_jobs(picture_spec(model, opened), read)
+
+
+def _content(model: str, data: Dataset | ImageDataset) -> tuple[str, tuple[object, ...]]:
+    """The revision of the model, and what identifies the content of the data."""
+    return revision(model), (data.id, data.revision, data.split, len(data))
+
+
+@st.cache_resource(max_entries=4, show_spinner="Loading predictions …")
+def _read_texts(
+    model: str, revision: str, content: tuple[object, ...], stamp: JobStamp, losses: int, home: str, _data: Dataset
+) -> ExampleTable:
+    examples = [labeled.example for labeled in _data.examples]
+    return example_table(_data, cached_predictions(model, examples), cached_disagreements(model, examples))
+
+
+@st.cache_resource(max_entries=4, show_spinner="Loading predictions …")
+def _read_pictures(
+    model: str, revision: str, content: tuple[object, ...], stamp: JobStamp, losses: int, home: str, _data: ImageDataset
+) -> ExampleTable:
+    return picture_table(_data, cached_set_predictions(model, _data))
+
+
+def results_by_jobs(spec: Mapping[str, object], read: Callable[[JobStamp], ExampleTable]) -> ExampleResults:
+    """The rows that `read` finds, and the jobs of this spec, whatever else they did; `read` gets their stamp."""
+    names = ("model", "data", "split")
+    related = related_jobs("predict", lambda job: all(job.spec.get(name) == spec.get(name) for name in names))
+    return ExampleResults(read(related.stamp), related.running, related.last)
+
+
+def related_jobs(kind: str, is_about: Callable[[Job], bool]) -> RelatedJobs:
+    """The jobs of that kind which are about something."""
+    related = [job for job in jobs.list_jobs() if job.kind == kind and is_about(job)]
+    running = next((job for job in related if not job.is_over), None)
+    over = [job for job in related if job.is_over]
+    return RelatedJobs(running, over[0] if over else None, tuple((job.id, job.done) for job in over))
+
+
+def predict_spec(model: str, data: str, methods: Sequence[str] = ()) -> dict[str, object]:
+    """The spec of a predict job."""
+    return {"model": model, "data": portable_name(data)} | ({"methods": list(methods)} if methods else {})
+
+
+def portable_name(data: str) -> str:
+    """The name by which a job finds a data set. A path is made absolute: it may be resumed from another folder."""
+    return data if registered_name(data) or data.startswith(HUB_PREFIX) else str(Path(data).resolve())
+
+
+def picture_spec(model: str, opened: OpenPictures) -> dict[str, object]:
+    """The spec of a predict job on pictures."""
+    return {"model": model, "data": portable_picture_name(opened.name), "split": opened.data.split}
+
+
+def portable_picture_name(name: str) -> str:
+    """The name by which a job finds a picture set, a path as an absolute one."""
+    is_portable = image_datasets.registered_name(name) or name.startswith(HUB_PREFIX)
+    return name if is_portable else str(Path(name).resolve())
+
+
+def count_losses() -> int:
+    """Count how often results have disappeared since the server started, also when the cache was cleared elsewhere.
+
+    Not how many there are: each map that is looked at adds one, and the whole list would be read again.
+    """
+    counts, entries = _counts(str(home())), result_store().stats().entries
+    counts["losses"] += entries < counts["entries"]
+    counts["entries"] = entries
+    return counts["losses"]
+
+
+@st.cache_resource
+def _counts(home: str) -> dict[str, int]:
+    return {"entries": 0, "losses": 0}

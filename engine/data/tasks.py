@@ -1,0 +1,68 @@
+"""The task of each registered data set, the number of its examples, and the set that fits a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.data import datasets, image_datasets
+from engine.data.labels import NLI_LABELS, SENTIMENT_LABELS
+
+PAIRS = " (pairs)"
+
+
+@dataclass(frozen=True)
+class DatasetFacts:
+    """`examples`: the size of the default split; None for a set that Exegesis does not ship, whose copies differ."""
+
+    task: str
+    examples: int | None = None
+
+
+FACTS: Mapping[str, DatasetFacts] = {
+    "reviews": DatasetFacts("Sentiment", 320),
+    "reviews-generated": DatasetFacts("Sentiment", 1000),
+    "reviews-marked": DatasetFacts("Marker word", 1000),
+    "nli": DatasetFacts(f"Inference{PAIRS}", 219),
+    "nli-generated": DatasetFacts(f"Inference{PAIRS}", 1000),
+    "quality": DatasetFacts(f"Translation quality{PAIRS}", 1000),
+    "sst2": DatasetFacts("Sentiment"),
+    "imdb": DatasetFacts("Sentiment"),
+    "movies": DatasetFacts("Sentiment"),
+    "esnli": DatasetFacts(f"Inference{PAIRS}"),
+    "multinli": DatasetFacts(f"Inference{PAIRS}"),
+    "snli-sick": DatasetFacts(f"Inference{PAIRS}"),
+    "mlqe-pe": DatasetFacts(f"Translation quality{PAIRS}"),
+    "scenes": DatasetFacts("Objects", 1000),
+    "scenes-marked": DatasetFacts("Marker", 1000),
+    "digits": DatasetFacts("Digits", 500),
+    "photos": DatasetFacts("", 12),
+    "cifar10": DatasetFacts("Objects"),
+}
+"""By registered name; of a task, the sets that Exegesis ships come first. The photographs have no labels."""
+TASKS = tuple(dict.fromkeys(facts.task for facts in FACTS.values() if facts.task))
+TASK_LABELS = {"Sentiment": SENTIMENT_LABELS, f"Inference{PAIRS}": NLI_LABELS}
+"""The classes of tasks whose sets all have the same ones."""
+
+
+def registered_dataset(name: str) -> str:
+    """The registered name in a name with or without options; empty for a file, a folder or a hub id."""
+    return datasets.registered_name(name) or image_datasets.registered_name(name) or ""
+
+
+def task_of_dataset(name: str) -> str:
+    """The task of a registered data set, with or without options; empty for any other."""
+    facts = FACTS.get(registered_dataset(name))
+    return facts.task if facts else ""
+
+
+def example_count(name: str) -> int | None:
+    """The number of examples in a registered set's default split; None where options or a copy decide it."""
+    facts = FACTS.get(name)
+    return facts.examples if facts else None
+
+
+def shipped_dataset(task: str) -> str:
+    """The first shipped data set of a task; empty if there is none."""
+    shipped = (name for name, facts in FACTS.items() if facts.task == task and facts.examples is not None)
+    return next(shipped, "") if task else ""

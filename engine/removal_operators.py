@@ -1,0 +1,45 @@
+"""Names of the removal operators, apart from `engine.removal`: a link or a list of choices needs no model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from engine.lazy import LazyModule
+from engine.params import Plain
+
+if TYPE_CHECKING:
+    from engine.data import datasets, image_datasets, sources
+    from engine.models import inspection, loading
+else:  # these import pandas, transformers and torch: a kind is named long before it is loaded
+    datasets = LazyModule("engine.data.datasets")
+    image_datasets = LazyModule("engine.data.image_datasets")
+    sources = LazyModule("engine.data.sources")
+    inspection = LazyModule("engine.models.inspection")
+    loading = LazyModule("engine.models.loading")
+
+
+OPERATORS = ("mask", "pad", "delete", "hide", "zero", "mean")
+"""Ways to remove tokens of a text."""
+PATCH_OPERATORS = ("mean", "zero", "blur", "drop")
+"""Ways to remove patches of a picture."""
+DELETE = "delete"
+"""The operator that takes tokens out of the sequence."""
+HIDING = ("hide", "drop")
+"""The operators that hide a position from attention; all others but `delete` put an embedding in place."""
+BASELINES = tuple(operator for operator in OPERATORS if operator not in (DELETE, *HIDING))
+"""The operators that put an embedding in place, so that a path can lead there."""
+PATCH_BASELINES = tuple(operator for operator in PATCH_OPERATORS if operator not in HIDING)
+IN_KEYS = {DELETE: "delete, positions closed up"}
+"""Names in cache keys of operators that once meant something else (`delete` hid the position), so that no older result
+is served for them."""
+
+
+def keyed(operator: Plain) -> Plain:
+    """Return an operator, or None where none is named, as cache keys name it."""
+    return IN_KEYS.get(operator, operator) if isinstance(operator, str) else operator
+
+
+def keyed_params(params: Mapping[str, Plain]) -> dict[str, Plain]:
+    """Return the parameters of a method as cache keys name them."""
+    return {name: keyed(value) if name == "removal" else value for name, value in params.items()}
