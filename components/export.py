@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import shlex
 import unicodedata
@@ -11,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from hashlib import sha256
 from html import escape
+from typing import TypeVar
 
+import numpy as np
 import streamlit as st
 from PIL import Image
 
@@ -20,13 +21,17 @@ from components.inputs.picture_choice import PictureFocus
 from components.links import LONGEST_IN_LINK, non_default_params
 from components.styles import ASSETS, ThemeChoice, stylesheet
 from components.widgets.base import component_key
+from components.widgets.patch_map import png_file
 from engine.home import product_version
 from engine.registry import Explainer
-from engine.request import Example, Input
+from engine.request import Example, Input, Picture
 from engine.result import Explanation, Provenance, explanation_to_json
 
 ExplainedMethods = tuple[tuple[Explainer, Explanation], ...]
 """Methods with their explanations, all of one model, one input and one class."""
+Shown = TypeVar("Shown")
+FileOf = tuple[str, str, str, Callable[[Shown], str | bytes], str]
+"""A file of what a page shows: its label, name and media type, what builds it, and a help text."""
 TEXT_FILE, PICTURE_FILE = "text.txt", "picture.png"
 REPEATS = "This command makes the same numbers"
 PNG_BUTTON = "exegesis_png_button"
@@ -79,25 +84,24 @@ def stdin_file(example: Example) -> bytes:
     return f"\ufeff{text}\r\n".encode()
 
 
-def picture_arguments(focus: PictureFocus) -> list[str]:
-    """The command's arguments of a picture: its file if uploaded, else its place in the data set."""
+def input_arguments(focus: Focus) -> list[str]:
+    """The command's arguments of an input: of a picture its file if uploaded, else its place in the data set."""
+    if not isinstance(focus, PictureFocus):
+        return text_arguments(focus.example)
     if focus.own:
         return ["--image", PICTURE_FILE]
     split = ["--split", focus.split] if focus.split else []
     return ["--dataset", focus.data, *split, "--index", str(focus.index)]
 
 
-def input_arguments(focus: Focus) -> list[str]:
-    """The command's arguments of an input."""
-    return picture_arguments(focus) if isinstance(focus, PictureFocus) else text_arguments(focus.example)
+def reads_file(focus: Focus) -> bool:
+    """Whether the command on an input reads it from a file."""
+    return focus.own if isinstance(focus, PictureFocus) else stdin_text(focus.example) is not None
 
 
-def picture_file(focus: PictureFocus) -> bytes:
-    """The original picture without loss, for the command to read."""
-    file = io.BytesIO()
-    if focus.picture is not None:
-        Image.fromarray(focus.picture.pixels).save(file, "PNG", optimize=True)
-    return file.getvalue()
+def to_png(pixels: np.ndarray) -> bytes:
+    """The picture as a PNG file, without loss."""
+    return png_file(Image.fromarray(pixels))
 
 
 def explanations_json(shown: ExplainedMethods) -> str:
@@ -172,44 +176,41 @@ def file_button(label: str, name: str, kind: str, build: Callable[[], str | byte
     st.download_button(label, build, name, kind, key=key, help=help, on_click="ignore", width="content")
 
 
-def text_button(example: Example, key: str) -> None:
-    """Draw a download button for the text, where the command reads it from a file."""
-    if stdin_text(example) is not None:
-        help = "What the command below reads."
-        file_button("Text", TEXT_FILE, "text/plain", lambda: stdin_file(example), help, key)
-
-
-def picture_button(focus: PictureFocus, key: str) -> None:
-    """Draw a download button for the picture."""
-    help = "The picture as it came, before the model's preprocessing."
-    file_button("Picture", PICTURE_FILE, "image/png", lambda: picture_file(focus), help, key)
-
-
 def input_button(focus: Focus, key: str) -> None:
     """Draw a download button for the input; for a text only where the command reads it from a file."""
-    if isinstance(focus, PictureFocus):
-        picture_button(focus, key)
-    else:
-        text_button(focus.example, key)
+    shown = focus.input
+    if isinstance(shown, Picture):
+        help = "The picture as it came, before the model's preprocessing."
+        file_button("Picture", PICTURE_FILE, "image/png", partial(to_png, shown.pixels), help, key)
+    elif isinstance(shown, Example) and stdin_text(shown) is not None:
+        help = "What the command below reads."
+        file_button("Text", TEXT_FILE, "text/plain", partial(stdin_file, shown), help, key)
 
 
 def how_to_repeat(focus: Focus) -> str:
     """The line above a command on an input."""
-    return how_to_repeat_picture(focus) if isinstance(focus, PictureFocus) else how_to_repeat_text(focus.example)
-
-
-def how_to_repeat_text(example: Example) -> str:
-    """The line above a command on a text."""
-    if stdin_text(example) is None:
+    if not reads_file(focus):
         return f"{REPEATS}:"
-    return f"{REPEATS}. It reads the text from a file: save {TEXT_FILE} with the button above."
+    noun, file = ("picture", PICTURE_FILE) if isinstance(focus, PictureFocus) else ("text", TEXT_FILE)
+    return f"{REPEATS}. It reads the {noun} from a file: save {file} with the button above."
 
 
-def how_to_repeat_picture(focus: PictureFocus) -> str:
-    """The line above a command on a picture."""
-    if not focus.own:
-        return f"{REPEATS}:"
-    return f"{REPEATS}. It reads the picture from a file: save {PICTURE_FILE} with the button above."
+def export_area(
+    page: str, files: Sequence[FileOf[Shown]], shown: Shown, focus: Focus, command: str, cited: str,
+    png: Callable[[], None] | None = None,
+) -> None:  # fmt: skip
+    """Draw files to download and how to cite. A file is built when its button is pressed, not before.
+
+    `page`: the prefix of the widget keys. `command`: repeats the page. `cited`: HTML. `png`: draws the PNG button.
+    """
+    st.subheader("Export", anchor=False)
+    with st.container(horizontal=True, gap="small", key=f"{page}_keep"):
+        for label, name, kind, build, help in files:
+            file_button(label, name, kind, partial(build, shown), help, f"{page}_keep_{label}")
+        input_button(focus, f"{page}_keep_input")
+        if png is not None:  # last: its element is as wide as the rest of the line
+            png()
+    citation_box(cited, [(how_to_repeat(focus), command)], f"{page}_cite")
 
 
 def citation_box(citation: str, commands: Sequence[tuple[str, str]], key: str) -> None:

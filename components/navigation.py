@@ -200,11 +200,10 @@ def _copy_button() -> Callable[..., object]:
 
     The browser copies its own address, so the link is always that of the current state.
     """
-    css = asset_sheet("copy_link").replace("}", "}\n")  # one line alone would be taken for the name of a file
     built: Callable[..., object] = st.components.v2.component(
         "exegesis_copy_link",
         html='<button type="button" class="xc-copy"></button><span class="xc-copied" role="status"></span>',
-        css=css,
+        css=asset_sheet("copy_link"),
         js=(ASSETS / "copy_link.js").read_text(encoding="utf-8"),
         isolate_styles=False,
     )

@@ -323,6 +323,11 @@ class PageSession:
             st.session_state[self._seen_key] = address_query()
         record_link(shown)
 
+    def remember(self, state: Any, loaded: Any, write: Callable[[Any], Query], unsaid: bool = False) -> None:
+        """Save the link of the state if it changed. `unsaid`: the address does not say the state even if it did not."""
+        changed = state != loaded or unsaid
+        self.save(write(state) if changed else {}, changed)
+
     def fill(self, values: Mapping[str, object]) -> None:
         """Set the controls that have no value yet."""
         for name, initial in values.items():
@@ -463,9 +468,9 @@ class KindSessions:
 
     def remember(self, state: Any, loaded: Any, write: Callable[[Any], Query]) -> None:
         """Remember the link of the state if it changed, and put it into the address unless it is there already."""
+        # An address without the kind is that of a text.
         unsaid = state.kind != KINDS[0] and st.query_params.get(PARAMETER) != state.kind
-        changed = state != loaded or unsaid  # an address without the kind is that of a text
-        self[state.kind].save(write(state) if changed else {}, changed)
+        self[state.kind].remember(state, loaded, write, unsaid)
 
     def show(self, kind: str, values: Mapping[str, object]) -> None:
         """Turn to this kind with other values of the controls, in a callback."""

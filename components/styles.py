@@ -1,4 +1,4 @@
-"""Style sheets and scripts: those of everything that we draw as HTML, and any of our files without comments."""
+"""Style sheets of everything that we draw as HTML."""
 
 from __future__ import annotations
 
@@ -24,18 +24,15 @@ TONES: dict[Side, str] = {"for": "f", "against": "a", "amount": "m"}
 """The classes of steps of color begin so."""
 _STEPS = {f"{TONES[side]}{step}": (side, step) for side in SIDES for step in range(1, STEPS + 1)}
 _SECTION = re.compile(r"/\* sheet (\w+) \*/")
-_PIECE = re.compile(r"""(?P<string>"[^"]*"|'[^']*')|/\*.*?\*/""", re.DOTALL)
-_AROUND = re.compile(r"\s*([{};,])\s*")
-_LINE_COMMENT = re.compile(r"//|/\*\*.*\*/$")
 
 
 @cache
 def asset_sheet(sheet: str | Path) -> str:
-    """The style sheet of that path, or the section of that name in assets/pages.css, without comments."""
+    """The style sheet of that path, or the section of that name in assets/pages.css."""
     if isinstance(sheet, Path):
-        return compact_css(sheet.read_text(encoding="utf-8"))
+        return sheet.read_text(encoding="utf-8")
     sections = _SECTION.split((ASSETS / "pages.css").read_text(encoding="utf-8"))
-    return compact_css(sections[sections.index(sheet) + 1])
+    return sections[sections.index(sheet) + 1]
 
 
 def use_sheet(sheet: str | Path) -> None:
@@ -91,30 +88,6 @@ def same_unit_rules() -> str:
     named = [("xi", name) for name in highs] + [("xj", name) for name in lows]
     rules = "".join(f"&:has(.{name}:hover) .{name}{{--{flag}:1}}" for flag, name in named)
     return f"{STACK}{{{rules}}}"
-
-
-def compact_css(sheet: str) -> str:
-    """Remove comments and superfluous white space from a style sheet; quoted texts stay unchanged."""
-    parts: list[str] = []
-    at = 0
-    for piece in _PIECE.finditer(sheet):
-        parts += [_tight(sheet[at : piece.start()]), piece["string"] or ""]
-        at = piece.end()
-    return "".join([*parts, _tight(sheet[at:])]).strip()
-
-
-def compact_script(script: str) -> str:
-    """Remove indentation and comment lines from a script.
-
-    It parses no JavaScript: a text in backticks must not run over several lines.
-    """
-    lines = (line.strip() for line in script.splitlines())
-    return "\n".join(line for line in lines if line and not _LINE_COMMENT.match(line))
-
-
-def _tight(rules: str) -> str:
-    # A space before a colon is kept: "a :is(b)" selects something else than "a:is(b)".
-    return _AROUND.sub(r"\1", re.sub(r"\s+", " ", rules)).replace(": ", ":").replace(";}", "}")
 
 
 def _theme_colors(theme: Theme) -> dict[str, str]:

@@ -7,7 +7,7 @@ they are come by `engine.registry.serve`.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from engine import access
@@ -203,14 +203,14 @@ def kind_of_dataset(dataset: str) -> str:
 
 def list_models(kind: str) -> list[str]:
     """The models of a kind to choose from: the embedded ones, then those that the operator offers."""
-    offered = [model for model in access.offered(access.MODELS) if _kind_or_default(model) == kind]
+    offered = [model for model in access.offered(access.MODELS) if kind_or_default(kind_of_model, model) == kind]
     return list(dict.fromkeys([*input_kind(kind).embedded_models(), *offered]))
 
 
-def _kind_or_default(model: str) -> str:
-    """The kind of a model; the default one where its files cannot be read, which is reported once it is chosen."""
+def kind_or_default(kind_of: Callable[[str], str], name: str) -> str:
+    """The kind of a model or data set; the default one where it cannot be read, which is reported once it is chosen."""
     try:
-        return kind_of_model(model)
+        return kind_of(name)
     except ExegesisError:
         return next(iter(INPUT_KINDS))
 

@@ -3,21 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
-from engine.lazy import LazyModule
 from engine.params import Plain
-
-if TYPE_CHECKING:
-    from engine.data import datasets, image_datasets, sources
-    from engine.models import inspection, loading
-else:  # these import pandas, transformers and torch: a kind is named long before it is loaded
-    datasets = LazyModule("engine.data.datasets")
-    image_datasets = LazyModule("engine.data.image_datasets")
-    sources = LazyModule("engine.data.sources")
-    inspection = LazyModule("engine.models.inspection")
-    loading = LazyModule("engine.models.loading")
-
 
 OPERATORS = ("mask", "pad", "delete", "hide", "zero", "mean")
 """Ways to remove tokens of a text."""

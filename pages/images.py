@@ -19,13 +19,14 @@ from components.images.results import (
     true_patches,
 )
 from components.images.state import (
+    SESSION,
     WIDGETS,
     draw_options,
     draw_pins,
     key,
     load_state,
     read_controls,
-    save_state,
+    write_state,
 )
 from components.inputs.picture_choice import draw_focus_controls, fits_dataset, write_picture_focus
 from components.method_picker import chosen_methods
@@ -54,7 +55,7 @@ with st.container(gap="xsmall"):
     with left:
         chosen_methods(methods, WIDGETS, labeled=False)
     state = read_controls(loaded, methods, opened)
-    save_state(state, loaded)
+    SESSION.remember(state, loaded, write_state)
     with answer:
         probe = draw_prediction(state, class_place)
     summary = st.empty()

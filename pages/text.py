@@ -24,14 +24,15 @@ from components.text.results import (
     draw_summary,
 )
 from components.text.state import (
+    SESSION,
     WIDGETS,
     draw_options,
     draw_pins,
     key,
     load_state,
     read_controls,
-    save_state,
     widen_pins,
+    write_state,
 )
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
@@ -51,7 +52,7 @@ with st.container(gap="xsmall"):
     draw_text_fields()
     chosen_methods(methods, WIDGETS, labeled=False)
     state = read_controls(loaded, methods, opened)
-    save_state(state, loaded)
+    SESSION.remember(state, loaded, write_state)
     probe = draw_prediction(state, class_place)
     summary = st.empty()
     if probe is not None:

@@ -6,7 +6,7 @@ Texts and pictures each have their own session, so switching between them loses 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from functools import partial
 
 import streamlit as st
@@ -34,8 +34,7 @@ from components.adversarial.state import (
     SCALES,
     AdversarialState,
     baselines,
-    read_picture,
-    read_text,
+    read_state,
     settings_as_text,
     widget_settings,
     write,
@@ -44,7 +43,7 @@ from components.controls import PERSIST, options_popover
 from components.experiment.state import models_control
 from components.inputs import choices, picture_choice, text_choice
 from components.inputs.choices import SELECTIONS, Opened
-from components.inputs.datasets import OpenPictures, OpenTexts
+from components.inputs.datasets import OpenPictures
 from components.links import MOST_SEED
 from components.state import KindSessions, control_values, sections_of
 from engine.attacks.attack import MIXED_SCALES
@@ -67,8 +66,7 @@ def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tupl
     session = SESSIONS[kind]
     link, fresh = session.follow()
     opened = choices.CHOICES[kind].open(link)
-    read: Callable[..., tuple[AdversarialState, list[str]]] = read_text if kind == "text" else read_picture
-    state, errors = read(link, models, methods, opened)
+    state, errors = read_state(kind, link, models, methods, opened)
     choices.CHOICES[kind].fill(state.focus, opened)
     session.fill(control_values("", state, FIELDS))
     session.fill({f"{SET}{name}": value for name, value in widget_settings(kind, state.strength).items()})
@@ -96,10 +94,7 @@ def save(state: AdversarialState, loaded: AdversarialState) -> None:
 
 def open_example(state: AdversarialState, opened: Opened, model: str, index: int, method: str, objective: str) -> None:
     """Show one of many attacks in the upper panel. Call it in a callback."""
-    if isinstance(opened, OpenTexts):
-        text_choice.show(opened, index)
-    else:
-        picture_choice.show(opened, index)
+    choices.CHOICES[state.kind].show(opened, index)
     SELECTIONS[state.kind].put("model", model)
     put(state.kind, "method", method)
     if objective not in state.objectives:
@@ -116,11 +111,7 @@ def attack_controls(kind: str, models: list[str], methods: Mapping[str, Explaine
             "Attacked method", [id for id in METHODS if id in methods], key=key(kind, "method"), width=200,
             help=METHOD_HELP, format_func=lambda id: methods[id].title if id in methods else id, persist_state=PERSIST,
         )  # fmt: skip
-    if isinstance(opened, OpenTexts):
-        row = text_choice.draw_focus_controls(models, opened)
-        text_choice.draw_text_fields()
-    else:
-        row = picture_choice.draw_focus_controls(models, opened)
+    row = choices.CHOICES[kind].draw(models, opened)
     if (options := options_popover(key(kind, ""), row)) is not None:
         with options:
             _options(kind, methods, opened)
@@ -233,8 +224,7 @@ def experiment_controls(kind: str, methods: Mapping[str, Explainer]) -> None:
             "Examples", 1, MOST_EXAMPLES, key=key(kind, f"{MANY}examples"), step=1, persist_state=PERSIST,
             help="Number of random examples; all examples if the data set has fewer.",
         )  # fmt: skip
-        focus = text_choice if kind == "text" else picture_choice
-        models_control(kind, key(kind, f"{MANY}models"), focus.key("data"))
+        models_control(kind, key(kind, f"{MANY}models"), SELECTIONS[kind].key("data"))
         st.caption("Leave empty to use the model above.")
         st.multiselect(
             "Other methods to measure", list(methods), key=key(kind, f"{MANY}transfer"), persist_state=PERSIST,

@@ -50,9 +50,7 @@ from components.charts.frame import ChartFrame, blank_chart, style_chart
 from components.compute import STOPPED as STOPPED_KEYS
 from components.compute import is_stopped, run_cached
 from components.errors import describe_error, show_error, show_note
-from components.inputs.choices import Opened
-from components.inputs.datasets import OpenPictures
-from components.inputs.picture_choice import PictureFocus, true_class
+from components.inputs.choices import CHOICES, Opened
 from components.numbers import count, percent, plain, signed
 from components.palette import Theme, browser_theme
 from components.progress import ProgressLine, resume_button, run_with_progress
@@ -62,11 +60,11 @@ from engine.attacks.attack import TransferResult, attack_key, attack_many, measu
 from engine.attacks.optimizer import StepValues
 from engine.attacks.plan import AttackRequest
 from engine.attacks.result import AttackResult, Trajectory
-from engine.data.labels import match_classes
+from engine.data.labels import NUMBERED_CLASS, UNNAMED_CLASS, match_classes
 from engine.errors import Cancelled
 from engine.progress import CancelToken, cancellable
 from engine.registry import Explainer
-from engine.request import Example
+from engine.request import Example, Picture
 from engine.store import result_store
 from engine.vision.picture import read_view
 
@@ -300,10 +298,10 @@ def draw_curves(attacks: Sequence[AttackCurve], place: DeltaGenerator, regressio
 
 def model_picture(state: AdversarialState, results: list[AttackResult]) -> np.ndarray | None:
     """The picture as the model sees it before the attack; None for texts."""
-    if not isinstance(state.focus, PictureFocus) or state.focus.picture is None:
+    if not isinstance(state.input, Picture):
         return None
     shown = next((result.picture for result in results if result.picture is not None), None)
-    return read_view(state.focus.model).transform(state.focus.picture.pixels) if shown is None else shown.before
+    return read_view(state.focus.model).transform(state.input.pixels) if shown is None else shown.before
 
 
 def describe_wrong_prediction(state: AdversarialState, opened: Opened, result: AttackResult) -> str:
@@ -318,18 +316,10 @@ def describe_wrong_prediction(state: AdversarialState, opened: Opened, result: A
 
 def _truth(state: AdversarialState, opened: Opened, labels: tuple[str, ...]) -> tuple[str, int | None]:
     """The label's name in the data set, and the index of the model's class."""
-    focus = state.focus
-    if isinstance(focus, PictureFocus):
-        if focus.own or not isinstance(opened, OpenPictures):
-            return "", None
-        truth = true_class(focus, opened, labels)
-        return truth.label, truth.index
-    if focus.index is None or isinstance(opened, OpenPictures):
-        return "", None
-    label, names = opened.data[focus.index].label, opened.data.label_names
-    indices = match_classes(names, labels).indices
+    label, names = CHOICES[state.kind].label(state.focus, opened), opened.data.label_names
     if not isinstance(label, int) or not 0 <= label < len(names):
         return "", None
+    indices = match_classes(names, labels, NUMBERED_CLASS if state.kind == "image" else UNNAMED_CLASS).indices
     return names[label], None if indices is None else indices[label]
 
 

@@ -13,7 +13,6 @@ from html import escape
 import numpy as np
 import pandas as pd
 import streamlit as st
-from PIL import Image
 
 from components.adversarial.before_after import (
     MapView,
@@ -38,8 +37,7 @@ from components.adversarial.descriptions import (
     titled_headline,
 )
 from components.adversarial.state import PATH, AdversarialState
-from components.export import REPEATS, citation_box, citation_html, file_button, png_button, standalone_page
-from components.inputs.picture_choice import PictureFocus
+from components.export import REPEATS, citation_box, citation_html, file_button, png_button, standalone_page, to_png
 from components.widgets.patch_map import PatchCard, PatchMap, picture_sheet
 from components.widgets.patch_map.png import Sheet, sheet_png
 from components.widgets.token_map import TokenMap
@@ -123,15 +121,14 @@ def example_png(export: ExampleExport) -> bytes:
 
 def example_command(state: AdversarialState) -> str:
     """The command that reproduces the attack; empty for an input that is in no data set."""
-    focus = state.focus
-    index = None if isinstance(focus, PictureFocus) and focus.own else focus.index
+    index = state.focus.place
     if index is None:
         return ""
     params = {PATH: state.path} if state.method == PATH and state.path else {}
     others = tuple(id for id in state.others if id != state.method) if "others" in state.opened else ()
-    return experiment_command(
-        replace(state.plan(), models=(focus.model,), methods=(state.method,), params=params, transfer=others), index
-    )
+    models, methods = (state.focus.model,), (state.method,)
+    plan = replace(state.plan(), models=models, methods=methods, params=params, transfer=others)
+    return experiment_command(plan, index)
 
 
 def _headlines(export: ExampleExport) -> list[str]:
@@ -212,13 +209,6 @@ def to_npy(values: np.ndarray) -> bytes:
     """The array as a NumPy file."""
     file = io.BytesIO()
     np.save(file, values, allow_pickle=False)
-    return file.getvalue()
-
-
-def to_png(pixels: np.ndarray) -> bytes:
-    """The picture as a PNG file."""
-    file = io.BytesIO()
-    Image.fromarray(pixels).save(file, "PNG", optimize=True)
     return file.getvalue()
 
 

@@ -9,9 +9,8 @@ from dataclasses import dataclass, field, fields, replace
 from components.adversarial.descriptions import BOTH
 from components.experiment.state import read_models
 from components.inputs import choices
-from components.inputs.datasets import OpenPictures, OpenTexts
-from components.inputs.picture_choice import PictureFocus, read_picture_focus
-from components.inputs.text_choice import TextFocus, read_text_focus
+from components.inputs.choices import Focus, Opened
+from components.inputs.text_choice import TextFocus
 from components.links import (
     Query,
     last_values,
@@ -146,7 +145,7 @@ class AdversarialState:
     """
 
     kind: str
-    focus: TextFocus | PictureFocus
+    focus: Focus
     method: str = METHOD
     objective: str = option(BOTH, choices=CHOICES)
     strength: SettingTexts = field(default_factory=dict)
@@ -161,7 +160,7 @@ class AdversarialState:
     @property
     def input(self) -> Input | None:
         """The text or picture, or None if there is none."""
-        return self.focus.example if isinstance(self.focus, TextFocus) else self.focus.picture
+        return self.focus.input
 
     @property
     def objectives(self) -> tuple[str, ...]:
@@ -183,7 +182,6 @@ class AdversarialState:
 
     def plan(self) -> AttackPlan:
         """The plan of attacks on many examples, the same as that of `exegesis attack`."""
-        split = self.focus.split if isinstance(self.focus, PictureFocus) else ""
         return AttackPlan(
             models=self.many.models or (self.focus.model,),
             dataset=self.focus.data,
@@ -191,29 +189,29 @@ class AdversarialState:
             objectives=self.objectives,
             examples=self.many.examples,
             seed=self.seed,
-            split=split or None,
+            split=self.focus.split or None,
             attack=engine_settings(parse_settings(self.kind, self.strength)),
             params={PATH: self.path} if PATH in self.many.methods and self.path else {},
             transfer=self.many.transfer,
         )
 
 
-def read_text(
-    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenTexts
+def read_state(
+    kind: str, query: Query, models: list[str], methods: Mapping[str, Explainer], opened: Opened
 ) -> tuple[AdversarialState, list[str]]:
-    """The state of a link to a text, and its errors."""
+    """The state of a link to an input of that kind, and its errors."""
     errors: list[str] = []
-    return _read("text", read_text_focus(last_values(query), models, opened, errors), query, methods, errors), errors
-
-
-def read_picture(
-    query: Query, models: list[str], methods: Mapping[str, Explainer], opened: OpenPictures
-) -> tuple[AdversarialState, list[str]]:
-    """The state of a link to a picture, and its errors."""
-    errors: list[str] = []
-    return _read(
-        "image", read_picture_focus(last_values(query), models, opened, errors), query, methods, errors
-    ), errors
+    last = last_values(query)
+    focus = choices.CHOICES[kind].from_link(last, models, opened, errors)
+    attackable = {id: method for id, method in methods.items() if id in METHODS}
+    state = AdversarialState(kind=kind, focus=focus, method=_method(last, attackable, methods, errors))
+    state = read_record(state, query, errors, names=["objective"])
+    state = replace(state, strength=read_settings(kind, last, errors))
+    state = read_record(state, query, errors, names=["seed", "scale"])
+    state = replace(state, others=read_methods(query.get("other", []), methods, OTHERS[kind], errors))
+    state = read_record(state, query, errors, names=["opened", "points"])
+    start = read_choice("start", last, ("", *baselines(methods)), errors)
+    return replace(state, start=start, many=_many(query, attackable, methods, errors)), errors
 
 
 def write(state: AdversarialState) -> Query:
@@ -229,21 +227,6 @@ def write(state: AdversarialState) -> Query:
     several: Query = {name: list(value) or ["none"] for name, value, usual in lists if value != usual}
     strength: Query = {name: [value] for name, value in state.strength.items()}
     return {"input": [state.kind]} | focus | unusual | strength | several
-
-
-def _read(
-    kind: str, focus: TextFocus | PictureFocus, query: Query, methods: Mapping[str, Explainer], errors: list[str]
-) -> AdversarialState:
-    last = last_values(query)
-    attackable = {id: method for id, method in methods.items() if id in METHODS}
-    state = AdversarialState(kind=kind, focus=focus, method=_method(last, attackable, methods, errors))
-    state = read_record(state, query, errors, names=["objective"])
-    state = replace(state, strength=read_settings(kind, last, errors))
-    state = read_record(state, query, errors, names=["seed", "scale"])
-    state = replace(state, others=read_methods(query.get("other", []), methods, OTHERS[kind], errors))
-    state = read_record(state, query, errors, names=["opened", "points"])
-    start = read_choice("start", last, ("", *baselines(methods)), errors)
-    return replace(state, start=start, many=_many(query, attackable, methods, errors))
 
 
 def _method(

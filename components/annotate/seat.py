@@ -18,7 +18,6 @@ from typing import Any, Literal, get_args
 
 import streamlit as st
 
-from components.styles import compact_script
 from engine.errors import ExegesisError, UsageError
 from engine.study.access import TooManyAttempts
 from engine.study.annotators import Participant, StudyNotOpen, UnknownIdentifier
@@ -171,7 +170,5 @@ def _sent(event: str) -> Mapping[str, Any]:
 
 @cache
 def _component() -> Callable[..., object]:
-    component: Callable[..., object] = st.components.v2.component(
-        COMPONENT, js=compact_script(SCRIPT.read_text(encoding="utf-8"))
-    )
+    component: Callable[..., object] = st.components.v2.component(COMPONENT, js=SCRIPT.read_text(encoding="utf-8"))
     return component

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 import json
 import math
 from base64 import b64encode
@@ -55,7 +54,7 @@ from components.widgets.attention_board import (
     select_matrix,
     selected_head,
 )
-from components.widgets.patch_map import PatchMap
+from components.widgets.patch_map import PatchMap, png_file
 from components.widgets.patch_map.png import overlay_png
 from engine.heads.matrices import MatrixSelection
 from engine.heads.readings import (
@@ -393,9 +392,7 @@ def _matrix_png(matrix: Float[np.ndarray, "row column"], end: float) -> bytes:
     times = max(1, MATRIX_PIXELS // max(matrix.shape))
     image = Image.fromarray(places.repeat(times, 0).repeat(times, 1), "P")
     image.putpalette(bytes.fromhex("".join(one.removeprefix("#") for one in colors)))
-    file = io.BytesIO()
-    image.save(file, "PNG", optimize=True)
-    return file.getvalue()
+    return png_file(image)
 
 
 def _image(png: bytes, x: float, y: float, width: float, height: float) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -36,6 +36,7 @@ from components.attention.switches import restore_button, switch_section
 from components.compute import explain, is_cached
 from components.controls import PERSIST
 from components.export import (
+    FileOf,
     citation_box,
     file_button,
     how_to_repeat,
@@ -79,8 +80,7 @@ BETWEEN_TITLES: Mapping[str, str] = {
     "all": "All", "a_to_b": "First to second text", "b_to_a": "Second to first text"
 }  # fmt: skip
 
-Builder = Callable[[HeadsExport], str | bytes]
-FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
+FILES: Sequence[FileOf[HeadsExport]] = (
     (
         "HTML",
         "exegesis-heads.html",
@@ -231,7 +231,7 @@ def export_section(state: AttentionState, reading: HeadReading, scores: HeadScor
     export, kind = HeadsExport(state, reading, scores), state.kind
     lines = LINES_HELP * (state.board.detail == "lines")
 
-    def button(label: str, name: str, form: str, build: Builder, help: str) -> None:
+    def button(label: str, name: str, form: str, build: Callable[[HeadsExport], str | bytes], help: str) -> None:
         file_button(label, name, form, lambda: build(export), help, key(kind, f"keep.{label}"))
 
     st.subheader("Export", anchor=False)

@@ -280,7 +280,7 @@ def draw_picture_list(opened: OpenPictures, key: Key) -> None:
 
 
 def _draw_pictures(opened: OpenPictures, focus: PictureFocus, results: ExampleResults, key: Key) -> None:
-    table, current = results.rows, None if focus.own else focus.index
+    table, current = results.rows, focus.place
     st.html(f'<div class="xg"><p class="xg-small">{escape(describe_examples(table))}</p></div>')
     total = len(table.rows)
     predict_all = Offer(f"Predict all {count(total, 'picture')}", "predict", picture_spec(focus.model, opened))

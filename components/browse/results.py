@@ -11,11 +11,10 @@ import streamlit as st
 from components.browse.examples import ExampleTable, example_table, picture_table
 from components.inputs.datasets import OpenPictures, OpenTexts
 from engine import jobs
-from engine.data import image_datasets
-from engine.data.datasets import registered_name
 from engine.data.examples import Dataset, ImageDataset
 from engine.data.hub import HUB_PREFIX
 from engine.home import home
+from engine.input_kinds import input_kind
 from engine.jobs import Job
 from engine.metrics.agreement import cached_disagreements
 from engine.models.catalog import revision
@@ -46,25 +45,23 @@ class ExampleResults:
 
 def text_results(model: str, opened: OpenTexts) -> ExampleResults:
     """The stored predictions of this model, and how far methods disagree."""
-
-    def read(stamp: JobStamp) -> ExampleTable:
-        return _read_texts(model, *_content(model, opened.data), stamp, count_losses(), str(home()), opened.data)
-
-    return results_by_jobs(predict_spec(model, opened.name), read)
+    return _results(model, predict_spec(model, opened.name), opened.data, _read_texts)
 
 
 def picture_results(model: str, opened: OpenPictures) -> ExampleResults:
     """The stored predictions of this model."""
-
-    def read(stamp: JobStamp) -> ExampleTable:
-        return _read_pictures(model, *_content(model, opened.data), stamp, count_losses(), str(home()), opened.data)
-
-    return results_by_jobs(picture_spec(model, opened), read)
+    return _results(model, picture_spec(model, opened), opened.data, _read_pictures)
 
 
-def _content(model: str, data: Dataset | ImageDataset) -> tuple[str, tuple[object, ...]]:
-    """The revision of the model, and what identifies the content of the data."""
-    return revision(model), (data.id, data.revision, data.split, len(data))
+def _results(
+    model: str, spec: Mapping[str, object], data: Dataset | ImageDataset, read: Callable[..., ExampleTable]
+) -> ExampleResults:
+    """The rows that `read` finds, and the jobs of this spec, whatever else they did."""
+    names = ("model", "data", "split")
+    related = related_jobs("predict", lambda job: all(job.spec.get(name) == spec.get(name) for name in names))
+    content = (data.id, data.revision, data.split, len(data))
+    rows = read(model, revision(model), content, related.stamp, count_losses(), str(home()), data)
+    return ExampleResults(rows, related.running, related.last)
 
 
 @st.cache_resource(max_entries=4, show_spinner="Loading predictions …")
@@ -82,13 +79,6 @@ def _read_pictures(
     return picture_table(_data, cached_set_predictions(model, _data))
 
 
-def results_by_jobs(spec: Mapping[str, object], read: Callable[[JobStamp], ExampleTable]) -> ExampleResults:
-    """The rows that `read` finds, and the jobs of this spec, whatever else they did; `read` gets their stamp."""
-    names = ("model", "data", "split")
-    related = related_jobs("predict", lambda job: all(job.spec.get(name) == spec.get(name) for name in names))
-    return ExampleResults(read(related.stamp), related.running, related.last)
-
-
 def related_jobs(kind: str, is_about: Callable[[Job], bool]) -> RelatedJobs:
     """The jobs of that kind which are about something."""
     related = [job for job in jobs.list_jobs() if job.kind == kind and is_about(job)]
@@ -99,23 +89,18 @@ def related_jobs(kind: str, is_about: Callable[[Job], bool]) -> RelatedJobs:
 
 def predict_spec(model: str, data: str, methods: Sequence[str] = ()) -> dict[str, object]:
     """The spec of a predict job."""
-    return {"model": model, "data": portable_name(data)} | ({"methods": list(methods)} if methods else {})
+    return {"model": model, "data": portable_name("text", data)} | ({"methods": list(methods)} if methods else {})
 
 
-def portable_name(data: str) -> str:
+def portable_name(kind: str, data: str) -> str:
     """The name by which a job finds a data set. A path is made absolute: it may be resumed from another folder."""
-    return data if registered_name(data) or data.startswith(HUB_PREFIX) else str(Path(data).resolve())
+    is_portable = input_kind(kind).is_registered(data) or data.startswith(HUB_PREFIX)
+    return data if is_portable else str(Path(data).resolve())
 
 
 def picture_spec(model: str, opened: OpenPictures) -> dict[str, object]:
     """The spec of a predict job on pictures."""
-    return {"model": model, "data": portable_picture_name(opened.name), "split": opened.data.split}
-
-
-def portable_picture_name(name: str) -> str:
-    """The name by which a job finds a picture set, a path as an absolute one."""
-    is_portable = image_datasets.registered_name(name) or name.startswith(HUB_PREFIX)
-    return name if is_portable else str(Path(name).resolve())
+    return {"model": model, "data": portable_name("image", opened.name), "split": opened.data.split}
 
 
 def count_losses() -> int:

@@ -18,7 +18,6 @@ from components.compare.state import (
     UNITS,
     VIEW,
     CompareState,
-    OpenDataSet,
     key,
     pin,
     put_columns,
@@ -35,7 +34,7 @@ from components.controls import (
 )
 from components.errors import escape_label
 from components.inputs import picture_choice, text_choice
-from components.inputs.choices import CHOICES
+from components.inputs.choices import CHOICES, Opened
 from components.inputs.datasets import OpenTexts, fitting_model, label_models, sort_by_task
 from components.prediction import PREDICTED, PROBE
 from components.state import MODEL_HELP, renew_models
@@ -71,7 +70,7 @@ ORDER_HELP = (
 )
 
 
-def example_controls(source: OpenDataSet, line: DeltaGenerator, columns: Sequence[ModelMethodPair]) -> None:
+def example_controls(source: Opened, line: DeltaGenerator, columns: Sequence[ModelMethodPair]) -> None:
     """The text or picture of all columns, and in the line the buttons to the examples before and after."""
     models = dict.fromkeys(pair.model for pair in columns)
     if not isinstance(source, OpenTexts):
@@ -233,7 +232,7 @@ def _put_pairs(state: CompareState, columns: Sequence[ModelMethodPair]) -> None:
         pin(state.kind, columns[state.pinned] if changed else None)
 
 
-def view_controls(state: CompareState, source: OpenDataSet, line: DeltaGenerator) -> None:
+def view_controls(state: CompareState, source: Opened, line: DeltaGenerator) -> None:
     """The rare controls: of the data set, the class that is explained, and how maps are shown."""
     kind = state.kind
     if (options := options_popover(key(kind, ""), line)) is None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from functools import partial
 from html import escape
 
@@ -16,22 +16,20 @@ from components.compare.maps_html import about_html, compare_sheet, picture_maps
 from components.compare.results import MEASURE_TITLES, agreement_words, missing_words, parts_words
 from components.compare.state import LETTERS, key
 from components.export import (
+    FileOf,
     citation,
     citation_box,
     citation_html,
     command_html,
     command_line,
     file_button,
-    how_to_repeat_picture,
-    how_to_repeat_text,
-    picture_arguments,
-    picture_button,
+    how_to_repeat,
+    input_arguments,
+    input_button,
+    reads_file,
     references,
     standalone_page,
-    text_arguments,
-    text_button,
 )
-from components.inputs.picture_choice import PictureFocus
 from components.numbers import hundredths, percent
 from components.widgets.patch_map import picture_sheet
 from engine.comparison.agreement import ORDERS
@@ -129,17 +127,15 @@ def cite_html(comparison: Comparison) -> str:
 
 def _arguments(comparison: Comparison) -> list[str]:
     state, view = comparison.state, comparison.view
-    arguments = ["compare", *(part for pair in state.columns for part in ("--column", pair.code))]
-    if isinstance(state.focus, PictureFocus):
-        arguments += picture_arguments(state.focus)
-    elif isinstance(state.input, Example):
-        arguments += text_arguments(state.input)
+    columns = (part for pair in state.columns for part in ("--column", pair.code))
     options = (
         ("--target", state.target, None), ("--unit", view.unit, "word"), ("--measure", view.measure, MEASURES[0]),
         ("--order", view.order, ORDERS[0]), ("--percent", view.percent, TOP_PERCENT), ("--seed", state.seed, 0),
     )  # fmt: skip
     return [
-        *arguments,
+        "compare",
+        *columns,
+        *input_arguments(state.focus),
         *(str(part) for name, value, default in options if value != default for part in (name, value)),
         "--json",
     ]
@@ -174,20 +170,14 @@ def export_panel(comparison: Comparison) -> None:
     with st.container(horizontal=True, gap="small", key=key(state.kind, "keep")):
         for label, name, kind, build, help in FILES:
             file_button(label, name, kind, partial(build, comparison), help, key(state.kind, f"keep_{label}"))
-        if isinstance(state.input, Example):
-            text_button(state.input, key(state.kind, "keep_Text"))
-        elif isinstance(state.focus, PictureFocus) and state.focus.own:
-            picture_button(state.focus, key(state.kind, "keep_Picture"))
+        if reads_file(state.focus):
+            input_button(state.focus, key(state.kind, "keep_input"))
     if len(comparison.columns) > 1:
-        if isinstance(state.focus, PictureFocus):
-            repeat = how_to_repeat_picture(state.focus)
-        else:
-            repeat = how_to_repeat_text(state.focus.example)
-        citation_box(cite_html(comparison), [(repeat, command(comparison))], f"compare_{state.kind}_cite")
+        repeat = (how_to_repeat(state.focus), command(comparison))
+        citation_box(cite_html(comparison), [repeat], f"compare_{state.kind}_cite")
 
 
-Builder = Callable[[Comparison], str | bytes]
-FILES: tuple[tuple[str, str, str, Builder, str], ...] = (
+FILES: Sequence[FileOf[Comparison]] = (
     (
         "HTML", "exegesis-compare.html", "text/html", comparison_html,
         "Maps and matrix as one self-contained page.",

@@ -17,15 +17,13 @@ import streamlit as st
 
 from components.ablation import TIED
 from components.browse.lists import Offer, draw_jobs, draw_walk
-from components.browse.results import JobStamp, count_losses, portable_name, portable_picture_name, related_jobs
+from components.browse.results import JobStamp, count_losses, portable_name, related_jobs
 from components.compare.comparison import ColumnMap, Comparison, Methods, RankedPair, class_verdict, empty_columns
 from components.compare.maps_html import about_html, picture_maps_html, text_maps_html
-from components.compare.state import EXAMPLES, LETTERS, VIEW, CompareState, CompareViewOptions, OpenDataSet, key
+from components.compare.state import EXAMPLES, LETTERS, VIEW, CompareState, CompareViewOptions, key
 from components.controls import PERSIST
 from components.errors import describe_error, show_error, show_note
-from components.inputs import picture_choice, text_choice
-from components.inputs.datasets import OpenTexts
-from components.inputs.picture_choice import PictureFocus
+from components.inputs.choices import CHOICES, Opened
 from components.method_row import Placeholder
 from components.numbers import count, hundredths, percent, plural
 from components.palette import PALETTES, browser_theme
@@ -147,15 +145,9 @@ def about_panel(comparison: Comparison) -> None:
         st.html(about_html(comparison))
 
 
-def label_words(state: CompareState, source: OpenDataSet) -> str:
+def label_words(state: CompareState, source: Opened) -> str:
     """The example's label in the data set, in words; empty where there is none."""
-    focus = state.focus
-    if isinstance(focus, PictureFocus):
-        names = () if isinstance(source, OpenTexts) else source.data.label_names
-        return "" if focus.label is None or focus.own else f"Label: {names[focus.label]}."
-    if focus.index is None or not isinstance(source, OpenTexts):
-        return ""
-    label, names = source.data[focus.index].label, source.data.label_names
+    label, names = CHOICES[state.kind].label(state.focus, source), source.data.label_names
     if label is None:
         return ""
     return f"Label: {names[label] if isinstance(label, int) and names else label}."
@@ -302,7 +294,7 @@ def _draw_matrix(comparison: Comparison, agreement: Agreement) -> None:
     st.plotly_chart(figure, key=f"compare_{comparison.state.kind}_matrix", width=width)
 
 
-def search_panel(comparison: Comparison, source: OpenDataSet) -> None:
+def search_panel(comparison: Comparison, source: Opened) -> None:
     """Opened by its switch. Columns without a map of the example at hand are not searched."""
     state = comparison.state
     st.subheader("Where they disagree most", anchor=False)
@@ -327,14 +319,12 @@ def search_panel(comparison: Comparison, source: OpenDataSet) -> None:
         show_error(describe_error(error))
 
 
-def search_plan(comparison: Comparison, source: OpenDataSet) -> ComparisonPlan:
+def search_plan(comparison: Comparison, source: Opened) -> ComparisonPlan:
     """The plan of the search: the columns that have a map here, on the data set that is open."""
     state = comparison.state
     pairs = tuple(state.columns[LETTERS.index(column.letter)] for column in comparison.explained)
-    split = None if isinstance(source, OpenTexts) else source.split or None
-    return ComparisonPlan(
-        _portable_name(source), pairs, state.kind, split, state.view.examples, state.seed, state.target
-    )  # fmt: skip
+    name, split = portable_name(state.kind, source.name), source.split or None
+    return ComparisonPlan(name, pairs, state.kind, split, state.view.examples, state.seed, state.target)
 
 
 def _is_same_search(spec: Mapping[str, object], other: Mapping[str, object]) -> bool:
@@ -342,11 +332,7 @@ def _is_same_search(spec: Mapping[str, object], other: Mapping[str, object]) -> 
     return {**spec, "examples": 0} == {**other, "examples": 0}
 
 
-def _portable_name(source: OpenDataSet) -> str:
-    return portable_name(source.name) if isinstance(source, OpenTexts) else portable_picture_name(source.name)
-
-
-def _draw_search(comparison: Comparison, source: OpenDataSet) -> None:
+def _draw_search(comparison: Comparison, source: Opened) -> None:
     plan = search_plan(comparison, source)
     spec = plan.as_plain()
     jobs = related_jobs("compare", lambda job: _is_same_search(job.spec, spec))
@@ -367,16 +353,16 @@ def _draw_search(comparison: Comparison, source: OpenDataSet) -> None:
         st.info(f"Nothing is compared yet. Press {label}.")
 
 
-def _draw_list(comparison: Comparison, source: OpenDataSet, examples: Sequence[ExampleDisagreement]) -> None:
+def _draw_list(comparison: Comparison, source: Opened, examples: Sequence[ExampleDisagreement]) -> None:
     state = comparison.state
     places = [one.index for one in examples]
-    current = state.focus.index if not isinstance(state.focus, PictureFocus) or not state.focus.own else None
-    draw_walk(places, current, partial(_show_example, source), partial(key, state.kind))
+    current, show = state.focus.place, partial(CHOICES[state.kind].show, source)
+    draw_walk(places, current, show, partial(key, state.kind))
     row_choice(
         disagreement_frame(examples, comparison),
         key(state.kind, TABLE),
         places.index(current) if current in places else None,
-        lambda row: _show_example(source, places[row]),
+        lambda row: show(places[row]),
         {
             "#": st.column_config.NumberColumn(width=60, help="Index in the data set"),
             "Disagreement": st.column_config.NumberColumn(format="%.2f", width=110),
@@ -426,13 +412,6 @@ def _disagreements(
     home: str,
 ) -> list[ExampleDisagreement]:
     return find_disagreements(plan, view.agreement_options, view.unit, reference, compute=False)
-
-
-def _show_example(source: OpenDataSet, index: int) -> None:
-    if isinstance(source, OpenTexts):
-        text_choice.show(source, index)
-    else:
-        picture_choice.show(source, index)
 
 
 def _cell_text(text: str) -> str:

@@ -6,14 +6,11 @@ A text and a picture have a session of their own each, so that turning from one 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase
 
-from components.inputs.choices import CHOICES, SELECTIONS
-from components.inputs.datasets import OpenPictures, OpenTexts
-from components.inputs.picture_choice import PictureFocus, read_picture_focus
-from components.inputs.text_choice import TextFocus, read_text_focus
+from components.inputs.choices import CHOICES, SELECTIONS, Focus, Opened
 from components.links import (
     Query,
     last_values,
@@ -57,7 +54,6 @@ VIEW = "look."
 """Prefix of the widget keys of view options."""
 PLACE = ("data", "split", "index", "digest")
 """Fields of a link that name an example's place."""
-OpenDataSet = OpenTexts | OpenPictures
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ class CompareState:
     """
 
     kind: str
-    focus: TextFocus | PictureFocus
+    focus: Focus
     columns: tuple[ModelMethodPair, ...]
     reference: ModelMethodPair | None = None
     target: str | None = target_option()
@@ -105,7 +101,7 @@ class CompareState:
     @property
     def input(self) -> Input | None:
         """The text or picture; None where there is none to read."""
-        return self.focus.example if isinstance(self.focus, TextFocus) else self.focus.picture
+        return self.focus.input
 
     @property
     def pinned(self) -> int | None:
@@ -113,18 +109,16 @@ class CompareState:
         return self.columns.index(self.reference) if self.reference in self.columns else None
 
 
-def read_text(query: Query, models: list[str], source: OpenTexts) -> tuple[CompareState, list[str]]:
-    """The state that a link to a text asks for, and a sentence for everything in it that is not known."""
+def read_state(kind: str, query: Query, models: list[str], source: Opened) -> tuple[CompareState, list[str]]:
+    """The state that a link asks for, and a sentence for everything in it that is not known."""
     errors: list[str] = []
     last = last_values(query)
-    return _read_state("text", query, last, read_text_focus(last, models, source, errors), errors), errors
-
-
-def read_picture(query: Query, models: list[str], source: OpenPictures) -> tuple[CompareState, list[str]]:
-    """As `read_text`, of a link to a picture."""
-    errors: list[str] = []
-    last = last_values(query)
-    return _read_state("image", query, last, read_picture_focus(last, models, source, errors), errors), errors
+    focus = CHOICES[kind].from_link(last, models, source, errors)
+    columns = default_columns(kind, focus.model)
+    if codes := query.get("column", []):
+        columns = read_columns([code for code in codes if code != "none"], kind, errors)
+    state = CompareState(kind=kind, focus=focus, columns=columns, reference=_reference(last, columns, errors))
+    return read_record(state, query, errors, names=["target", "seed", "view", "open_sections"]), errors
 
 
 def write(state: CompareState) -> Query:
@@ -161,17 +155,6 @@ def default_columns(kind: str, model: str) -> tuple[ModelMethodPair, ...]:
     return tuple(ModelMethodPair(model, method) for method in START[kind]) if model else ()
 
 
-def _read_state(
-    kind: str, query: Query, last: Mapping[str, str], focus: TextFocus | PictureFocus, errors: list[str]
-) -> CompareState:
-    codes = query.get("column", [])
-    columns = default_columns(kind, focus.model)
-    if codes:
-        columns = read_columns([code for code in codes if code != "none"], kind, errors)
-    state = CompareState(kind=kind, focus=focus, columns=columns, reference=_reference(last, columns, errors))
-    return read_record(state, query, errors, names=["target", "seed", "view", "open_sections"])
-
-
 def _reference(
     last: Mapping[str, str], columns: Sequence[ModelMethodPair], errors: list[str]
 ) -> ModelMethodPair | None:
@@ -182,7 +165,7 @@ def _reference(
     return by_letter.get(letter)
 
 
-def load(kind: str, models: list[str]) -> tuple[CompareState, OpenDataSet, list[str]]:
+def load(kind: str, models: list[str]) -> tuple[CompareState, Opened, list[str]]:
     """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
     session = SESSIONS[kind]
     link, fresh = session.follow()
@@ -192,8 +175,7 @@ def load(kind: str, models: list[str]) -> tuple[CompareState, OpenDataSet, list[
         wrong = [source.error]
         link = _without_place(link, source.name)
         source = choice.open(link)
-    read: Callable[..., tuple[CompareState, list[str]]] = read_text if kind == "text" else read_picture
-    state, errors = read(link, models, source)
+    state, errors = read_state(kind, link, models, source)
     choice.fill(state.focus, source)
     errors = [*wrong, *errors]
     session.fill(_values(state))
@@ -203,7 +185,7 @@ def load(kind: str, models: list[str]) -> tuple[CompareState, OpenDataSet, list[
     return state, source, current
 
 
-def from_widgets(loaded: CompareState, source: OpenDataSet) -> CompareState:
+def from_widgets(loaded: CompareState, source: Opened) -> CompareState:
     """The state that the controls now show; what is not drawn stays as it was loaded."""
     session = SESSIONS[loaded.kind]
     seed = session.value("seed")

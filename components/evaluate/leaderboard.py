@@ -21,7 +21,7 @@ from components.experiment.state import ExperimentState, select_known, view_pill
 from components.export import standalone_page
 from components.numbers import count, even, plain
 from components.palette import STEPS
-from components.styles import ASSETS, TONES, asset_sheet, compact_script, use_sheet
+from components.styles import ASSETS, TONES, asset_sheet, use_sheet
 from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS, format_reasons
 from engine.evaluation.scores import Standing, badness
@@ -373,10 +373,9 @@ def use_board_styles() -> None:
 @cache
 def _component() -> Callable[..., object]:
     js = (ASSETS / "evaluate_board.js").read_text(encoding="utf-8")
-    css = asset_sheet("evaluate_board").replace("}", "}\n")  # one line alone would be taken for the name of a file
     detail = '<p class="xg-small xg-told" aria-live="polite"></p>'
     html = f'<div class="xg"><p class="xg-small xg-more"></p><div class="xg-boards"></div>{detail}</div>'
     component: Callable[..., object] = st.components.v2.component(
-        NAME, html=html, css=css, js=compact_script(js), isolate_styles=False
+        NAME, html=html, css=asset_sheet("evaluate_board"), js=js, isolate_styles=False
     )
     return component

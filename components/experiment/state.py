@@ -346,24 +346,35 @@ def _with(known: Sequence[str], chosen: Iterable[object]) -> list[str]:
 
 
 def view_select(
-    session: ExperimentSession, state: ExperimentState, label: str, name: str, known: Mapping[Value, str], width: int,
-    help: str | None = None,
+    session: KindSessions, state: Any, label: str, name: str, known: Mapping[Value, str], width: int,
+    help: str | None = None, default: Value | None = None,
 ) -> Value:  # fmt: skip
-    """Draw a select box for a field of the view; the first choice where the field holds none of them."""
-    now = chosen_of(state, name, known)
+    """Draw a select box for a field of the view; the default or first choice where the field holds none of them.
+
+    That choice is not written to the link. `state`: of any page whose state has a `kind` and a `view`.
+    """
+    now = chosen_of(state, name, known, default)
     widget = session.key(state.kind, f"view.{name}")
     st.session_state[widget] = now
     st.selectbox(
         label, list(known), key=widget, width=width, help=help, format_func=known.__getitem__, persist_state=PERSIST,
-        on_change=partial(_take, session, state.kind, name, widget),
+        on_change=partial(_take_one, session, state.kind, name, widget, tuple(known)),
     )  # fmt: skip
     return now
 
 
-def chosen_of(state: ExperimentState, name: str, known: Iterable[Value]) -> Value:
-    """The value of a field of the view; the first choice where it holds none of them."""
+def chosen_of(state: Any, name: str, known: Iterable[Value], default: Value | None = None) -> Value:
+    """The value of a field of the view; the default or first choice where it holds none of them."""
     held = getattr(state.view, name)
-    return held if held in known else next(iter(known))
+    if held in known:
+        return held
+    return next(iter(known)) if default is None else default
+
+
+def _take_one(session: KindSessions, kind: str, name: str, widget: str, known: tuple[object, ...]) -> None:
+    """Copy a widget's value to a field of the view (a callback, also of a widget or option that was just removed)."""
+    if (value := st.session_state.get(widget)) in known:
+        session.put(kind, f"{VIEW}{name}", value)
 
 
 def view_pills(

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
-
-import streamlit as st
 
 from components.export import (
     ExplainedMethods,
-    citation_box,
+    FileOf,
     cite,
     cite_html,
     command_line,
     explain_arguments,
     explanations_json,
-    file_button,
-    how_to_repeat_picture,
-    picture_arguments,
-    picture_button,
+    export_area,
+    input_arguments,
     references,
 )
 from components.images.results import PatchMask, describe_agreement
@@ -121,10 +116,10 @@ def command(export: PictureExport) -> str:
 
 def command_arguments(export: PictureExport) -> list[str]:
     """The command's arguments."""
-    return explain_arguments(export.methods, picture_arguments(export.focus))
+    return explain_arguments(export.methods, input_arguments(export.focus))
 
 
-FILES: tuple[tuple[str, str, str, Callable[[PictureExport], str | bytes], str], ...] = (
+FILES: Sequence[FileOf[PictureExport]] = (
     ("PNG", "exegesis-maps.png", "image/png", export_png,
      "The picture and its maps side by side, with references, in the light theme."),
     ("CSV", "exegesis-patches.csv", "text/csv", csv_table, "One row per patch and method."),
@@ -143,9 +138,4 @@ def draw_export(
         return
     explained = tuple((methods[id], explanation) for id, explanation in explanations.items())
     export = PictureExport(state.focus, explained, truth, state.pins, state.view, state.seed)
-    st.subheader("Export", anchor=False)
-    with st.container(horizontal=True, gap="small", key="picture_keep"):
-        for label, name, kind, build, help in FILES:
-            file_button(label, name, kind, partial(build, export), help, f"picture_keep_{label}")
-        picture_button(state.focus, "picture_keep_Picture")
-    citation_box(cite_html(explained), [(how_to_repeat_picture(state.focus), command(export))], "picture_cite")
+    export_area("picture", FILES, export, state.focus, command(export), cite_html(explained))

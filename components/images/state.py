@@ -36,7 +36,7 @@ from engine.shipped.gallery import PICTURE_METHODS
 START = PICTURE_METHODS
 OF_A_PICTURE = ("pin",)
 """The fields of a link that belong to one picture and to no other."""
-SESSION = PageSession("picture", picture_choice.LOOKING, (*OF_A_PICTURE, "target"))
+SESSION = PageSession("picture", picture_choice.SELECTION, (*OF_A_PICTURE, "target"))
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "picture_patch_pick"
 
@@ -115,12 +115,6 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Pic
     SESSION.fill(control_values("", state.view))
     SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
-
-
-def save_state(state: PictureState, loaded: PictureState) -> None:
-    """Remember the state and put it into the address, unless the address says it already."""
-    changed = state != loaded
-    SESSION.save(write_state(state) if changed else {}, changed)
 
 
 def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened: OpenPictures) -> PictureState:

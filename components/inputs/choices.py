@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from streamlit.delta_generator import DeltaGenerator
+
 from components.inputs import picture_choice, text_choice
 from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
 from components.inputs.picture_choice import PictureFocus
@@ -23,7 +25,8 @@ class InputChoice:
 
     `noun`: the input. `open`: the data set that controls or link name. `from_link` and `to_link`: the focus in a link;
     `is_other`: whether the link was made of another input. `fill`, `controls` and `draw`: the focus in the controls.
-    `draw_options`: the rare controls of an open data set.
+    `draw_options`: the rare controls of an open data set. `show`: chooses an example of it, in a callback.
+    `label`: the true class by its number or score in the data set, None where there is none.
     """
 
     noun: str
@@ -34,19 +37,22 @@ class InputChoice:
     to_link: Callable[[Any], Query]
     fill: Callable[[Any, Any], None]
     controls: Callable[[Any], Any]
-    draw: Callable[[list[str], Any], object]
+    draw: Callable[[list[str], Any], DeltaGenerator]
     draw_options: Callable[[Any], None]
+    show: Callable[[Any, int], None]
+    label: Callable[[Any, Any], int | float | None]
 
 
-def _draw_text(models: list[str], opened: OpenTexts) -> None:
-    text_choice.draw_focus_controls(models, opened)
+def _draw_text(models: list[str], opened: OpenTexts) -> DeltaGenerator:
+    row = text_choice.draw_focus_controls(models, opened)
     text_choice.draw_text_fields()
+    return row
 
 
 CHOICES: Mapping[str, InputChoice] = {
     "text": InputChoice(
         noun="text",
-        selection=text_choice.LOOKING,
+        selection=text_choice.SELECTION,
         open=lambda link: open_texts(text_choice.requested_dataset(link)),
         from_link=text_choice.read_text_focus,
         is_other=text_choice.is_other_text,
@@ -55,10 +61,12 @@ CHOICES: Mapping[str, InputChoice] = {
         controls=text_choice.read_controls,
         draw=_draw_text,
         draw_options=lambda _: text_choice.draw_pair_switch(),
+        show=text_choice.show,
+        label=lambda focus, opened: None if focus.index is None else opened.data[focus.index].label,
     ),
     "image": InputChoice(
         noun="picture",
-        selection=picture_choice.LOOKING,
+        selection=picture_choice.SELECTION,
         open=lambda link: open_pictures(*picture_choice.requested_dataset(link)),
         from_link=picture_choice.read_picture_focus,
         is_other=picture_choice.is_other_picture,
@@ -67,6 +75,8 @@ CHOICES: Mapping[str, InputChoice] = {
         controls=picture_choice.read_controls,
         draw=picture_choice.draw_focus_controls,
         draw_options=picture_choice.draw_split_control,
+        show=picture_choice.show,
+        label=lambda focus, _: None if focus.own else focus.label,
     ),
 }
 """By the kind of input, the default first."""

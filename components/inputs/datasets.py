@@ -12,6 +12,7 @@ from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import islice
 from pathlib import Path
+from typing import ClassVar
 
 import numpy as np
 import streamlit as st
@@ -50,6 +51,7 @@ class OpenTexts:
     data: Dataset
     error: str = ""
     wanted: str = ""
+    split: ClassVar[str] = ""
 
     @property
     def requested(self) -> str:

@@ -45,8 +45,8 @@ NAMES = ("model", "data", "split", "index", "digest", "picture_sha")
 """The fields of a link that hold the focus."""
 WIDGETS = "picture_focus."
 """Every widget of the choice has a key that starts so."""
-LOOKING = Selection(WIDGETS, "picture_focus_link", NAMES)
-key, value, turn_to = LOOKING.key, LOOKING.value, LOOKING.turn_to
+SELECTION = Selection(WIDGETS, "picture_focus_link", NAMES)
+key, value, turn_to = SELECTION.key, SELECTION.value, SELECTION.turn_to
 EVERYDAY = ("photos-vit", "scenes-vit")
 """Models of everyday things, where they are there: they stand in for a picture set that no model fits."""
 NO_PICTURE = ChosenPicture(None)
@@ -81,6 +81,11 @@ class PictureFocus:
     def own(self) -> bool:
         """Whether it is a picture of one's own."""
         return bool(self.picture_sha)
+
+    @property
+    def place(self) -> int | None:
+        """The place in the picture set of what is shown; None for a picture of one's own."""
+        return None if self.own else self.index
 
     @property
     def picture(self) -> Picture | None:
@@ -248,7 +253,7 @@ def fill_controls(focus: PictureFocus, opened: OpenPictures) -> None:
     for name, initial in values.items():
         st.session_state.setdefault(key(name), initial)
     if not 0 <= _index() < len(opened.data):
-        LOOKING.put("index", 0)
+        SELECTION.put("index", 0)
 
 
 def read_controls(opened: OpenPictures) -> PictureFocus:
@@ -263,7 +268,7 @@ def read_controls(opened: OpenPictures) -> PictureFocus:
 def show(opened: OpenPictures, index: int) -> None:
     """Choose a picture of the set, and thereby the set: in a callback, or before the controls are drawn."""
     for name, new in {"data": opened.name, "split": opened.split, "index": index, "source": FROM_DATA}.items():
-        LOOKING.put(name, new)
+        SELECTION.put(name, new)
 
 
 def draw_focus_controls(models: Collection[str], opened: OpenPictures) -> DeltaGenerator:
@@ -272,7 +277,7 @@ def draw_focus_controls(models: Collection[str], opened: OpenPictures) -> DeltaG
     misfits = [] if opened.error else find_misfits(dict.fromkeys([*models, chosen]), opened.name, opened.data)
     row = _row()
     with row:
-        LOOKING.model_control(models, misfits, opened.name)
+        SELECTION.model_control(models, misfits, opened.name)
         _draw_dataset_controls(opened)
         _draw_place_controls(opened)
     if chosen in misfits and value("source") != OWN:
@@ -316,7 +321,7 @@ def draw_split_control(opened: OpenPictures) -> None:
 
 def _offer_fitting(chosen: str, opened: OpenPictures, model: str) -> None:
     reason = describe_misfit(chosen, opened.name, opened.data)
-    LOOKING.offer_fitting(reason, fitting_dataset(summarize_model(chosen)), _take_dataset, model)
+    SELECTION.offer_fitting(reason, fitting_dataset(summarize_model(chosen)), _take_dataset, model)
 
 
 def offer_better_model(models: Collection[str], opened: OpenPictures, name: str) -> None:
@@ -333,7 +338,7 @@ def offer_better_model(models: Collection[str], opened: OpenPictures, name: str)
             f"{escape_label(better)} has more of this data set's classes than {escape_label(model)}.", width="content"
         )
         st.button(
-            f"Use {escape_label(better)}", key=key(f"better {name}"), on_click=LOOKING.put, args=("model", better)
+            f"Use {escape_label(better)}", key=key(f"better {name}"), on_click=SELECTION.put, args=("model", better)
         )
 
 
@@ -342,9 +347,9 @@ def _row() -> DeltaGenerator:
 
 
 def _draw_dataset_controls(opened: OpenPictures) -> None:
-    LOOKING.data_control(list_datasets("image"), DATA_HELP, _take_dataset)
+    SELECTION.data_control(list_datasets("image"), DATA_HELP, _take_dataset)
     if registered_name(opened.name) == MARKED and not opened.error:
-        LOOKING.put("strength", _read_marked_params(opened.name).strength)
+        SELECTION.put("strength", _read_marked_params(opened.name).strength)
         st.number_input(
             "Mark strength", 0.0, 1.0, key=key("strength"), step=0.25, width=130, on_change=_take_strength,
             help="The share of pictures that carry the mark of their label.", persist_state=PERSIST,
@@ -407,14 +412,14 @@ def _draw_own_picture_controls() -> None:
 
 def take_picture(name: str) -> None:
     """Store the picture that the control of that name has just received, or say why it is refused."""
-    LOOKING.put("refused", "")
+    SELECTION.put("refused", "")
     upload = st.session_state.get(key(name))
     if upload is None:
         return
     try:
-        LOOKING.put("picture_sha", store_picture(open_picture(upload.getvalue(), upload.name)))
+        SELECTION.put("picture_sha", store_picture(open_picture(upload.getvalue(), upload.name)))
     except Exception as error:
-        LOOKING.put("refused", describe_error(error))
+        SELECTION.put("refused", describe_error(error))
 
 
 def _index() -> int:
@@ -433,14 +438,14 @@ def _show_first() -> None:
 
 
 def _take_dataset() -> None:
-    LOOKING.put("split", "")
+    SELECTION.put("split", "")
     _show_first()
 
 
 def _take_strength() -> None:
     options = _read_options(str(value("data"))) | {"strength": f"{value('strength'):g}"}
     assignments = ",".join(f"{name}={option}" for name, option in options.items())
-    LOOKING.put("data", f"{MARKED}:{assignments}" if assignments != "strength=1" else MARKED)
+    SELECTION.put("data", f"{MARKED}:{assignments}" if assignments != "strength=1" else MARKED)
 
 
 def _read_options(name: str) -> dict[str, str]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import ClassVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -36,8 +37,8 @@ NAMES = ("model", "data", "index", "digest", "text", "text_sha", "pair", "pair_s
 WIDGETS = "focus."
 """Every widget of the choice has a key that starts so."""
 CARRIED = "focus_link"
-LOOKING = Selection(WIDGETS, CARRIED, NAMES)
-key, value, turn_to = LOOKING.key, LOOKING.value, LOOKING.turn_to
+SELECTION = Selection(WIDGETS, CARRIED, NAMES)
+key, value, turn_to = SELECTION.key, SELECTION.value, SELECTION.turn_to
 DATA_HELP = "A name, a file (JSONL, CSV, TSV, parquet), or hub:owner/name."
 
 
@@ -53,6 +54,11 @@ class TextFocus:
     pair: str | None = None
     index: int | None = None
     data: str = DEFAULT_TEXTS
+    split: ClassVar[str] = ""
+
+    @property
+    def place(self) -> int | None:
+        return self.index
 
     @property
     def example(self) -> Example:
@@ -150,7 +156,7 @@ def show(opened: OpenTexts, index: int) -> None:
     example = opened.data[index].example
     values = {"data": opened.name, "index": index, "text": example.text, "has_pair": example.text_pair is not None}
     for name, new in (values | {"pair": example.text_pair or ""}).items():
-        LOOKING.put(name, new)
+        SELECTION.put(name, new)
 
 
 def draw_focus_controls(models: list[str], opened: OpenTexts) -> DeltaGenerator:
@@ -159,7 +165,7 @@ def draw_focus_controls(models: list[str], opened: OpenTexts) -> DeltaGenerator:
     misfits = [] if opened.error else find_misfits(dict.fromkeys([*models, chosen]), opened.name, opened.data)
     row = _row()
     with row:
-        LOOKING.model_control(models, misfits, opened.name)
+        SELECTION.model_control(models, misfits, opened.name)
         _draw_dataset_controls(opened)
     _show_open_error(opened)
     if chosen in misfits:
@@ -188,7 +194,7 @@ def _offer_fitting(chosen: str, opened: OpenTexts, model: str = "") -> None:
     """Offer a data set for the task of the chosen model, and another model. Nothing for a text of one's own."""
     if _index_in_data(opened) is not None:
         reason = describe_misfit(chosen, opened.name, opened.data)
-        LOOKING.offer_fitting(reason, fitting_dataset(summarize_model(chosen)), _show_first, model)
+        SELECTION.offer_fitting(reason, fitting_dataset(summarize_model(chosen)), _show_first, model)
 
 
 def draw_pair_switch() -> None:
@@ -212,7 +218,7 @@ def _row() -> DeltaGenerator:
 
 def _draw_dataset_controls(opened: OpenTexts) -> None:
     last = len(opened.data) - 1
-    LOOKING.data_control(list_datasets("text"), DATA_HELP, _show_first)
+    SELECTION.data_control(list_datasets("text"), DATA_HELP, _show_first)
     st.number_input(
         f"Example, 0 to {last:,}", 0, last, key=key("index"), step=1, placeholder="own text", width=160,
         help="The row number in the data set. Empty: your own text.", on_change=_show_chosen, args=(opened,),

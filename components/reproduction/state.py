@@ -134,7 +134,7 @@ def from_widgets(loaded: ReproductionState) -> ReproductionState:
 
 def save(state: ReproductionState, loaded: ReproductionState) -> None:
     """Remember the state and put it into the address, unless the address says it already."""
-    SESSION.save(write(state), state != loaded)
+    SESSION.remember(state, loaded, write)
 
 
 EndedJobs = tuple[tuple[int, int, float | None], ...]

@@ -154,7 +154,7 @@ def condition_table(summary: GuessSummary) -> pd.DataFrame:
     return _table(
         {
             "Explanation": placebo.get(one.name, one.name),
-            **_right_columns(one.share),
+            **_table_columns(one.share),
             "Guesses": one.share.guesses if one.share else 0,
             "Cannot tell": one.cannot_tell,
             "Confidence": one.sure,
@@ -240,7 +240,7 @@ def _needed_votes(pair: PairForecast, forecast: bool) -> str:
     return "too close" if pair.votes is None else f"{pair.votes:,}"
 
 
-def _right_columns(share: GuessShare | None) -> Row:
+def _table_columns(share: GuessShare | None) -> Row:
     low, high = share.interval if share else (None, None)
     return {"Right": share.accuracy if share else None, "Low": low, "High": high}
 
@@ -435,7 +435,7 @@ def accuracy_rows(summary: GuessSummary) -> pd.DataFrame:
     """A row per condition with guesses: the data of the chart and of its tooltips."""
     return pd.DataFrame(
         [
-            {"Method": one.name, **_share_columns(one.share, _placebo_prefix(one.name, summary.placebo))}
+            {"Method": one.name, **_chart_columns(one.share, _placebo_prefix(one.name, summary.placebo))}
             for one in summary.conditions
             if one.share
         ]
@@ -491,10 +491,10 @@ def sureness_chart(summary: GuessSummary, theme: Theme) -> alt.LayerChart:
 
 def sureness_rows(summary: GuessSummary) -> pd.DataFrame:
     """A row per level of sureness in use."""
-    return pd.DataFrame([{"Sure": level, **_share_columns(share)} for level, share in summary.by_sureness.items()])
+    return pd.DataFrame([{"Sure": level, **_chart_columns(share)} for level, share in summary.by_sureness.items()])
 
 
-def _share_columns(share: GuessShare, prefix: str = "") -> dict[str, float | str]:
+def _chart_columns(share: GuessShare, prefix: str = "") -> dict[str, float | str]:
     low, high = share.interval
     return {
         "Accuracy": share.accuracy,

@@ -16,7 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 from components.controls import PERSIST, field_widgets, options_popover
 from components.errors import describe_error, show_error
 from components.experiment.runs import spec_of
-from components.experiment.state import data_control
+from components.experiment.state import VIEW, data_control, view_select
 from components.inputs.datasets import label_models, model_label, model_name, sort_by_task
 from components.navigation import SCAFFOLD
 from components.numbers import count, rough_duration
@@ -27,7 +27,6 @@ from components.scaffold.state import (
     NUMBER_LISTS,
     PREFIX,
     SETTING_TITLES,
-    VIEW,
     ScaffoldState,
     changed_recipe,
     opening_state,
@@ -134,30 +133,12 @@ Value = TypeVar("Value", int, str)
 def view_choice(
     state: ScaffoldState, label: str, name: str, options: Mapping[Value, str], default: Value, help: str | None = None
 ) -> Value:
-    """Draw a select box for a field of the view. A value that is no option is replaced by the default.
-
-    The default is not written to the link.
-    """
-    value = getattr(state.view, name)
-    chosen = value if value in options else default
-    widget = key(state.kind, f"view.{name}")
-    st.session_state[widget] = chosen
-    wide = max(map(len, options.values())) > LONG
-    st.selectbox(
-        label, list(options), key=widget, width=WIDE if wide else WIDTH, help=help,
-        format_func=options.__getitem__, persist_state=PERSIST,
-        on_change=partial(_take, state.kind, name, widget, tuple(options)),
-    )  # fmt: skip
-    return chosen
+    """Draw a select box for a field of the view, wider for long names."""
+    width = WIDE if max(map(len, options.values())) > LONG else WIDTH
+    return view_select(SESSIONS, state, label, name, options, width, help, default)
 
 
-def _take(kind: str, name: str, widget: str, options: tuple[object, ...]) -> None:
-    """Copy the value of a widget to the field. A callback, also of a widget or option that was just removed."""
-    if (value := st.session_state.get(widget)) in options:
-        put(kind, f"{VIEW}{name}", value)
-
-
-def view_select(kind: str, label: str, name: str, options: Mapping[Value, str], width: int = 240) -> Value:
+def bound_select(kind: str, label: str, name: str, options: Mapping[Value, str], width: int = 240) -> Value:
     """Draw a select box bound to a field of the view. A value that is no option is replaced by the first option."""
     _bind(kind, name, options)
     chosen: Value = st.selectbox(
@@ -168,7 +149,7 @@ def view_select(kind: str, label: str, name: str, options: Mapping[Value, str], 
 
 
 def view_switch(kind: str, label: str, name: str, options: Mapping[str, str]) -> str:
-    """Draw a segmented control bound to a field of the view, as `view_select`."""
+    """Draw a segmented control bound to a field of the view, as `bound_select`."""
     _bind(kind, name, options)
     chosen = st.segmented_control(
         label, list(options), key=key(kind, f"{VIEW}{name}"), format_func=options.__getitem__, required=True,

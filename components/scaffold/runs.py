@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 import streamlit as st
 
+from components.browse.results import related_jobs
 from components.errors import describe_error, show_error, show_note
 from components.experiment.runs import AGAIN, skip_reasons_html, spec_of
 from components.inputs.datasets import FileStamp, file_stamp
@@ -76,13 +77,11 @@ class ScaffoldStatus:
 
 def status_of(plan: ScaffoldPlan) -> ScaffoldStatus:
     """The finished students and jobs of a plan. Errors: those of the plan, the data set and the models' files."""
-    own = [job for job in jobs.list_jobs() if job.kind == KIND and _is_about(job, plan)]
-    running = next((job for job in own if not job.is_over), None)
-    last = next((job for job in own if job.is_over), None)
-    store = store_of(plan)
+    related = related_jobs(KIND, lambda job: _is_about(job, plan))
+    last, store = related.last, store_of(plan)
     failed = tuple(jobs.failures(last.id)) if last is not None and last.failed else ()
     result = _result(_json(plan), are_finished(store), str(home()), plan, store)
-    return ScaffoldStatus(result, store, running, last, failed)
+    return ScaffoldStatus(result, store, related.running, last, failed)
 
 
 def _is_about(job: Job, plan: ScaffoldPlan) -> bool:

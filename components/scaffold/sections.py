@@ -18,7 +18,7 @@ from components.numbers import count, fixed, hundredths, percent, points
 from components.palette import PALETTES, Theme
 from components.progress import ProgressLine, resume_button, run_with_progress
 from components.scaffold.charts import DECIMALS
-from components.scaffold.controls import key, view_select, view_switch
+from components.scaffold.controls import bound_select, key, view_switch
 from components.scaffold.export import ScaffoldChart, draw_chart
 from components.scaffold.learned_explainer import EXAMPLES, TITLES, heads_area, maps_area, show_median_student
 from components.scaffold.runs import cached_sample, marked_sets
@@ -159,8 +159,8 @@ def plausibility_area(result: ScaffoldResult, train_size: int) -> None:
     learned = coefficients_of(result.plan, show_median_student(result, train_size))
     plan, kind = result.plan, result.plan.kind
     with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
-        marks = view_select(kind, "Marks from", "marks", marked_sets(plan), 300)
-        size = view_select(kind, "Examples", "examples", {number: f"{number}" for number in SIZES}, 130)
+        marks = bound_select(kind, "Marks from", "marks", marked_sets(plan), 300)
+        size = bound_select(kind, "Examples", "examples", {number: f"{number}" for number in SIZES}, 130)
     sample = cached_sample(plan, size, marks)
     if _is_measured(sample, learned, kind):
         _results_area(result, plausibility(sample, learned))

@@ -29,8 +29,6 @@ MEASURES = {
     "loss": "Student's loss",
     "outer": "Explainer's outer loss",
 }
-VIEW = "look."
-"""Prefix of the keys of the view's controls."""
 MOST_NUMBER = 9_999_999
 """The largest train size and seed that the page accepts."""
 MOST_ENTRIES, LONGEST_ENTRY = 3, 20

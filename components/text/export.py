@@ -2,28 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 
-import streamlit as st
-
 from components.export import (
     ExplainedMethods,
-    citation_box,
+    FileOf,
     cite,
     cite_html,
     command_html,
     command_line,
     explain_arguments,
     explanations_json,
-    file_button,
-    how_to_repeat_text,
+    export_area,
     png_button,
     references,
     standalone_page,
     text_arguments,
-    text_button,
 )
 from components.method_row import MethodRow, aligned_html, line_html, method_row, method_row_html, token_map
 from components.prediction import prediction_html
@@ -140,7 +136,7 @@ def command_arguments(export: TextExport) -> list[str]:
     return explain_arguments(export.methods, text_arguments(export.example))
 
 
-FILES: tuple[tuple[str, str, str, Callable[[TextExport], str | bytes], str], ...] = (
+FILES: Sequence[FileOf[TextExport]] = (
     ("HTML", "exegesis-maps.html", "text/html", export_html,
      "All maps as one HTML page that works offline and without scripts."),
     ("SVG", "exegesis-maps.svg", "image/svg+xml", export_svg, "The maps as a picture for papers and slides."),
@@ -162,11 +158,6 @@ def draw_export(
         return
     explained = tuple((methods[id], explanation) for id, explanation in explanations.items())
     export = TextExport(state.example, state.unit, explained, tuple(above), state.view, state.pins)
-    st.subheader("Export", anchor=False)
-    with st.container(horizontal=True, gap="small", key="text_keep"):
-        for label, name, kind, build, help in FILES:
-            file_button(label, name, kind, partial(build, export), help, f"text_keep_{label}")
-        text_button(state.example, "text_keep_Text")
-        # Last: its element is as wide as the rest of the line.
-        png_button("PNG", PNG_FILE, partial(export_svg, export, dark=False), PNG_HELP, key="text_keep_PNG")
-    citation_box(cite_html(explained), [(how_to_repeat_text(state.example), command(export))], "text_cite")
+    light = partial(export_svg, export, dark=False)
+    png = partial(png_button, "PNG", PNG_FILE, light, PNG_HELP, key="text_keep_PNG")
+    export_area("text", FILES, export, state.focus, command(export), cite_html(explained), png)

@@ -46,7 +46,7 @@ from engine.word_units import UNITS, Unit, units
 START = METHODS
 OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
 """The fields of a link that belong to one text and to no other."""
-SESSION = PageSession("text", text_choice.LOOKING, (*OF_A_TEXT, "target"))
+SESSION = PageSession("text", text_choice.SELECTION, (*OF_A_TEXT, "target"))
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "text_token_pick"
 
@@ -119,12 +119,6 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
     SESSION.fill(own | control_values("", state.view))
     SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
-
-
-def save_state(state: TextState, loaded: TextState) -> None:
-    """Remember the state and put it into the address, unless the address says it already."""
-    changed = state != loaded
-    SESSION.save(write_state(state) if changed else {}, changed)
 
 
 def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: OpenTexts) -> TextState:

@@ -16,7 +16,6 @@ import streamlit as st
 
 from components.errors import show_note
 from components.numbers import plural
-from components.styles import compact_css, compact_script
 from engine.errors import UsageError, not_allowed
 
 BASE = Path(__file__).with_suffix("")
@@ -130,8 +129,7 @@ def build_component(name: str, *files: str, folder: Path, html: str | None = Non
 def component_files(*files: str, folder: Path) -> tuple[str, str]:
     """Return the style sheet and the script of a component as the browser gets them."""
     paths = [BASE, *(folder / file for file in files)]
-    css = compact_css(_joined(paths, "css")).replace("}", "}\n")  # one line alone would be taken for the name of a file
-    return css, compact_script(_joined(paths, "js"))
+    return _joined(paths, "css"), _joined(paths, "js")
 
 
 def component_key(key: str) -> str:

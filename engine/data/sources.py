@@ -12,7 +12,7 @@ from engine.data import datasets, image_datasets
 from engine.data.examples import ImageExample, LabeledExample
 from engine.data.labels import NUMBERED_CLASS, UNNAMED_CLASS
 from engine.errors import ExegesisError, UsageError
-from engine.input_kinds import INPUT_KINDS, input_kind, kind_of_dataset
+from engine.input_kinds import INPUT_KINDS, input_kind, kind_of_dataset, kind_or_default
 from engine.request import Input, Picture
 
 
@@ -71,11 +71,7 @@ def list_datasets(kind: str) -> list[str]:
 
 @functools.cache
 def _kind_or_default(dataset: str) -> str:
-    """Return the kind of a data set; the default kind if it cannot be read, which is reported when it is selected."""
-    try:
-        return kind_of_dataset(dataset)
-    except ExegesisError:
-        return next(iter(INPUT_KINDS))
+    return kind_or_default(kind_of_dataset, dataset)
 
 
 def load_texts(dataset: str, split: str | None, tolerant: bool) -> ExampleSource:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from engine.explain import predict_encoded
 from engine.input_kinds import input_kind, kind_of_model
 from engine.models import catalog
 from engine.models.catalog import weights_sha256
+from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_image_model, load_model
 from engine.models.text_classifier import TextClassifier
 from engine.request import Example, Picture
@@ -34,44 +36,41 @@ def inspect_model(name: str) -> dict[str, Any]:
 
 def inspect_text_model(name: str) -> dict[str, Any]:
     """Inspect a text model on one sentence. Errors: why the model is unusable, in one sentence."""
-    source = catalog.locate(name)
     with runtime.turns():
         model = load_model(name, device=runtime.device())
         checks = [_check_run(model), _check_offsets(model)]
-    return {
-        "name": name,
-        "kind": source.kind,
-        "folder": str(source.folder),
-        "base": None if source.base is None else str(source.base),
-        "family": model.adapter.family,
-        "task": "regression" if model.regression else "classification",
-        "labels": list(model.labels),
-        "parameters": sum(p.numel() for p in model.module.parameters()),
-        "blocks": len(model.blocks),
-        "longest_input": model.max_length,
-        "revision": model.revision,
-        "checks": checks,
-    }
+    base, task = catalog.locate(name).base, "regression" if model.regression else "classification"
+    origin = {"base": None if base is None else str(base)}
+    return _facts(name, model, origin, task, {"longest_input": model.max_length}, checks)
 
 
 def inspect_image_model(name: str) -> dict[str, Any]:
     """Inspect an image model on one picture. Errors: why the model is unusable, in one sentence."""
-    source = catalog.locate(name)
     with runtime.turns():
         model = load_image_model(name, device=runtime.device())
         checks = [_check_run_on_gray(model)]
+    return _facts(name, model, {}, "classification of pictures", read_view(name).describe(), checks)
+
+
+def _facts(
+    name: str, model: AnyClassifier, origin: Mapping[str, Any], task: str, sizes: Mapping[str, Any],
+    checks: Sequence[Mapping[str, Any]],
+) -> dict[str, Any]:  # fmt: skip
+    """What is known of every model. `origin` and `sizes`: what is known of its kind alone."""
+    source = catalog.locate(name)
     return {
         "name": name,
         "kind": source.kind,
         "folder": str(source.folder),
+        **origin,
         "family": model.adapter.family,
-        "task": "classification of pictures",
+        "task": task,
         "labels": list(model.labels),
         "parameters": sum(p.numel() for p in model.module.parameters()),
         "blocks": len(model.blocks),
-        **read_view(name).describe(),
+        **sizes,
         "revision": model.revision,
-        "checks": checks,
+        "checks": list(checks),
     }
 
 

@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.lazy import scipy
-from engine.metrics.results import Interval, interval
+from engine.metrics.results import Interval, interval, share_interval
 from engine.reproduction.claims import Claim, Contrast, MethodTerm, NoNumber, interval_number
 from engine.reproduction.papers import EMBEDDED, OVERLAP, Scale, Source, ceiling_measure, measure
 from engine.reproduction.report import CEILING_WIDTH, ERROR_RATE, ROUNDING, ClaimNumber, Margin
@@ -175,13 +175,6 @@ def mean_interval(
     half = normal_quantile(error_rate) * math.sqrt(more.var() / len(more))
     low, high = max(more.mean() - half, ends[0]), min(more.mean() + half, ends[1])
     return float(min(low, values.mean())), float(max(high, values.mean()))
-
-
-def share_interval(hits: int, n: int, error_rate: float) -> Interval:
-    """Clopper and Pearson's interval of a share."""
-    low = float(scipy.special.betaincinv(hits, n - hits + 1, error_rate / 2)) if hits else 0.0
-    high = float(scipy.special.betaincinv(hits + 1, n - hits, 1 - error_rate / 2)) if hits < n else 1.0
-    return low, high
 
 
 def widened_interval(values: Float[np.ndarray, "example"], seed: int, error_rate: float) -> Interval:

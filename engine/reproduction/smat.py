@@ -285,7 +285,7 @@ def _summary(key: StudentsKey, result: ScaffoldResult | str) -> ExperimentSummar
     return ExperimentSummary(name, result.plan.as_plain(), "", missing, "scaffold")
 
 
-ACTIVE_HEADS, INACTIVE_HEADS = "active_heads", "inactive_heads"
+ACTIVE_HEADS = "active_heads"
 QUARTILES = 1.349
 """The distance between the quartiles of normal values, in standard deviations."""
 MEDIAN = math.sqrt(math.pi / 2)

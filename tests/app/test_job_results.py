@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from components.adversarial.state import read_text as read_attack
-from components.compare.state import read_text as read_comparison
+from components.adversarial.state import read_state as read_attack
+from components.compare.state import read_state as read_comparison
 from components.experiment.state import NoView, plan_of, read_state
 from components.inputs.datasets import open_texts
 from components.library.jobs import LINKS, result_link
@@ -63,13 +63,13 @@ def experiment_plans(kind: str, query: Query, spec: Mapping[str, Any]) -> tuple[
 
 
 def attack_plans(kind: str, query: Query, spec: Mapping[str, Any]) -> tuple[object, object]:
-    state, wrong = read_attack(query, list_models("text"), all_explainers("text"), open_texts("reviews"))
+    state, wrong = read_attack("text", query, list_models("text"), all_explainers("text"), open_texts("reviews"))
     assert not wrong
     return state.plan(), experiment(kind).plan_of(spec)
 
 
 def comparison_plans(kind: str, query: Query, spec: Mapping[str, Any]) -> tuple[object, object]:
-    state, wrong = read_comparison(query, list_models("text"), open_texts("reviews"))
+    state, wrong = read_comparison("text", query, list_models("text"), open_texts("reviews"))
     assert not wrong
     assert state.open_sections == ("search",)
     shown = ComparisonPlan(

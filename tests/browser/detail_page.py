@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 import streamlit as st
 
-from components.styles import compact_css, compact_script, use_styles
+from components.styles import use_styles
 from components.widgets.attention_board import HERE, add_digest, map_data, pack_head, use_head_colors
 from components.widgets.base import BASE, Component
 from components.widgets.patch_map import picture_style, use_picture_styles
@@ -141,11 +141,9 @@ def _segment(case: Case, at: int) -> int:
 @cache
 def component() -> Component:
     paths = [BASE, *(HERE / name for name in DRAWINGS)]
-    css = compact_css("\n".join(path.with_suffix(".css").read_text("utf-8") for path in (BASE, HERE / "board")))
+    css = "\n".join(path.with_suffix(".css").read_text("utf-8") for path in (BASE, HERE / "board"))
     script = "\n".join([*(path.with_suffix(".js").read_text("utf-8") for path in paths), DRAW])
-    return st.components.v2.component(
-        "exegesis_detail", css=css.replace("}", "}\n"), js=compact_script(script), isolate_styles=False
-    )
+    return st.components.v2.component("exegesis_detail", css=css, js=script, isolate_styles=False)
 
 
 if __name__ == "__main__":

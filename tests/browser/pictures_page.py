@@ -17,7 +17,7 @@ from components.styles import use_styles
 from engine.models.catalog import embedded_image_models
 
 use_styles()
-session = PageSession("picture", picture_focus_controls.LOOKING, ())
+session = PageSession("picture", picture_focus_controls.SELECTION, ())
 link, fresh = session.follow()
 opened = open_pictures(*picture_focus_controls.requested_dataset(link))
 last = last_values(link)

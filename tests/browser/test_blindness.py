@@ -16,7 +16,7 @@ from playwright.sync_api import Page, expect
 
 from components.annotate.seat import SCRIPT
 from components.ballot_maps import explanation_html
-from components.styles import asset_sheet, compact_script, stylesheet
+from components.styles import asset_sheet, stylesheet
 from components.widgets import ranking
 from components.widgets.base import component_files
 from components.widgets.patch_map import picture_sheet
@@ -61,7 +61,7 @@ def ours() -> tuple[bytes, ...]:
     """Style sheets and scripts, which are the same in every study: they speak of gradients of colors."""
     sheets = [stylesheet(), picture_sheet(), f"<style>{asset_sheet('ballot')}</style>"]
     files = component_files("ranking", folder=Path(ranking.__file__).parent)
-    return tuple(one.encode() for one in [*sheets, *files, compact_script(SCRIPT.read_text(encoding="utf-8"))])
+    return tuple(one.encode() for one in [*sheets, *files, SCRIPT.read_text(encoding="utf-8")])
 
 
 def without_ours(received: bytes) -> bytes:

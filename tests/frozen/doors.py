@@ -165,9 +165,11 @@ def pages() -> dict[str, Page]:
             picture_page.write_state,
             _seen,
         ),
-        "compare, text": Page(lambda query: compare.read_text(query, texts, _data(query)), compare.write, _seen),
+        "compare, text": Page(
+            lambda query: compare.read_state("text", query, texts, _data(query)), compare.write, _seen
+        ),
         "compare, picture": Page(
-            lambda query: compare.read_picture(query, pictures, _pictures(query)), compare.write, _seen
+            lambda query: compare.read_state("image", query, pictures, _pictures(query)), compare.write, _seen
         ),
         "reproduction": Page(
             reproduction.read, reproduction.write, lambda state: [_plain(one) for one in state.thesis_queries]
@@ -181,14 +183,12 @@ def pages() -> dict[str, Page]:
             attention.write,
             _explained,
         )
-    for name, page, asks in (("adversarial", adversarial, _attacked),):
-        found[f"{name}, text"] = Page(
-            lambda query, page=page: page.read_text(query, texts, _methods("text"), _data(query)), page.write, asks
-        )
-        found[f"{name}, picture"] = Page(
-            lambda query, page=page: page.read_picture(query, pictures, _methods("image"), _pictures(query)),
-            page.write,
-            asks,
+        found[f"adversarial, {word}"] = Page(
+            lambda query, kind=kind, models=models, opens=opens: adversarial.read_state(
+                kind, query, models, _methods(kind), opens(query)
+            ),
+            adversarial.write,
+            _attacked,
         )
     for kind, word in (("text", "text"), ("image", "picture")):
         for name, page in (("evaluate", EVALUATION), ("randomization", RANDOMIZATION)):

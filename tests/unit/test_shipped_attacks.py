@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from components.adversarial.state import EXAMPLES, OTHERS, AdversarialState, read_picture, read_text
+from components.adversarial.state import EXAMPLES, OTHERS, AdversarialState, read_state
 from components.inputs.datasets import open_pictures, open_texts
 from engine import runtime, shipped
 from engine.attacks import attack
@@ -37,10 +37,8 @@ def opened(kind: str) -> AdversarialState:
     """What the page shows that was asked for nothing."""
     plan, methods = make.ATTACK_PLANS[kind], all_explainers(kind)
     models = list(plan.models)
-    if kind == "text":
-        state, said = read_text({}, models, methods, open_texts(plan.dataset))
-    else:
-        state, said = read_picture({}, models, methods, open_pictures(plan.dataset, ""))
+    opened = open_texts(plan.dataset) if kind == "text" else open_pictures(plan.dataset, "")
+    state, said = read_state(kind, {}, models, methods, opened)
     assert said == []
     return state
 

@@ -98,9 +98,14 @@ def data_url(pixels: UInt8[np.ndarray, "h w 3"]) -> str:
 
 def png_url(image: Image.Image, **more: bytes) -> str:
     """A PNG file as an address."""
+    return f"data:image/png;base64,{b64encode(png_file(image, **more)).decode()}"
+
+
+def png_file(image: Image.Image, **more: bytes) -> bytes:
+    """The picture without loss, in few bytes. `more`: options of Pillow."""
     file = io.BytesIO()
     image.save(file, "PNG", optimize=True, **more)
-    return f"data:image/png;base64,{b64encode(file.getvalue()).decode()}"
+    return file.getvalue()
 
 
 def outline_path(mask: Bool[np.ndarray, "h w"]) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -15,7 +14,7 @@ from PIL import Image, ImageDraw, ImageFont
 from components.numbers import MINUS, plain, small
 from components.palette import PALETTES, Theme
 from components.widgets.base import Pins
-from components.widgets.patch_map import PatchCard, PatchMap, ends, more_lines, overlay, scale_colors, sides
+from components.widgets.patch_map import PatchCard, PatchMap, ends, more_lines, overlay, png_file, scale_colors, sides
 from engine.result import Check
 
 EDGE, GAP, BAR, LINE = 24, 20, 9, 1.4
@@ -67,14 +66,14 @@ def sheet_png(sheet: Sheet, theme: Theme) -> bytes:
     page = _stacked([head, *rows, foot], GAP, theme)
     framed = Image.new("RGB", (page.width + 2 * EDGE, page.height + 2 * EDGE), PALETTES[theme].ground)
     framed.paste(page, (EDGE, EDGE))
-    return _png(framed)
+    return png_file(framed)
 
 
 def overlay_png(
     picture: UInt8[np.ndarray, "h w 3"], view: PatchMap, theme: Theme, opacity: int | float = OPACITY
 ) -> bytes:
     """The map over the picture, and nothing else."""
-    return _png(Image.fromarray(blended(picture, view, theme, opacity)))
+    return png_file(Image.fromarray(blended(picture, view, theme, opacity)))
 
 
 def blended(
@@ -263,9 +262,3 @@ def _near_edges(inside: Bool[np.ndarray, "h w"], reach: int) -> Bool[np.ndarray,
 def _rgb(color: str) -> tuple[int, int, int]:
     red, green, blue = (int(color[at : at + 2], 16) for at in (1, 3, 5))
     return red, green, blue
-
-
-def _png(image: Image.Image) -> bytes:
-    file = io.BytesIO()
-    image.save(file, "PNG", optimize=True)
-    return file.getvalue()

@@ -14,7 +14,7 @@ from components.adversarial.state import (
     ManyExamples,
     default_settings,
     parse_settings,
-    read_text,
+    read_state,
     settings_as_text,
     widget_settings,
     write,
@@ -53,7 +53,7 @@ FULL = dataclasses.replace(
 
 @pytest.mark.parametrize("state", [PLAIN, FULL], ids=["usual", "full"])
 def test_a_link_reopens_the_state(state: AdversarialState) -> None:
-    assert read_text(write(state), MODELS, TEXT, open_texts("reviews")) == (state, [])
+    assert read_state("text", write(state), MODELS, TEXT, open_texts("reviews")) == (state, [])
 
 
 def test_what_is_usual_is_not_written() -> None:
@@ -67,7 +67,7 @@ def test_each_thing_that_is_not_known_is_said_and_the_usual_stands_instead() -> 
         "attacked": ["lime"], "other": ["nonsense"], "place": ["pixel"], "scale": ["large"],
         "points": ["0"], "start": ["here"], "asked": ["nonsense"], "of": ["lime"],
     }  # fmt: skip
-    state, errors = read_text(query, MODELS, TEXT, open_texts("reviews"))
+    state, errors = read_state("text", query, MODELS, TEXT, open_texts("reviews"))
     assert len(errors) == len(query) - 2
     assert any("occlusion cannot be attacked" in one for one in errors)
     assert state.strength == {}

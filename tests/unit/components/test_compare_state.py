@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from components.compare.state import DEFAULT_VIEW, CompareState, CompareViewOptions, default_columns, read_text, write
+from components.compare.state import DEFAULT_VIEW, CompareState, CompareViewOptions, default_columns, read_state, write
 from components.inputs.datasets import open_texts
 from components.inputs.text_choice import TextFocus
 from engine.comparison.plan import ModelMethodPair
@@ -28,7 +28,7 @@ STATE = CompareState(
 
 
 def read(query: dict[str, list[str]]) -> tuple[CompareState, list[str]]:
-    return read_text(query, ["reviews-minilm"], open_texts("reviews"))
+    return read_state("text", query, ["reviews-minilm"], open_texts("reviews"))
 
 
 def test_a_link_holds_everything_that_is_shown() -> None:

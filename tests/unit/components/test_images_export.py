@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from typer.testing import CliRunner
 
-from components.export import ExplainedMethods, picture_file
+from components.export import ExplainedMethods, to_png
 from components.images.export import (
     PictureExport,
     command,
@@ -144,9 +144,9 @@ def test_a_picture_of_ones_own_is_saved_for_the_command(
     assert shown is not None
     focus = PictureFocus(model, picture_sha=digest, chosen=shown)
     kept = PictureExport(focus, shown_by(model, Picture(pixels)))
-    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(picture_file(kept.focus)))), pixels)
+    np.testing.assert_array_equal(np.asarray(Image.open(io.BytesIO(to_png(pixels)))), pixels)
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "picture.png").write_bytes(picture_file(kept.focus))
+    (tmp_path / "picture.png").write_bytes(to_png(pixels))
     same_numbers(shlex.split(command(kept)), kept)
 
 

@@ -110,17 +110,13 @@ def pages() -> dict[str, tuple[Read, Callable[[Any], Query]]]:
     found: dict[str, tuple[Read, Callable[[Any], Query]]] = {
         "text": (partial(text.read_state, **of_texts), text.write_state),
         "images": (partial(picture.read_state, **of_pictures), picture.write_state),
-        "compare, text": (partial(compare.read_text, models=MODELS, source=texts()), compare.write),
-        "compare, image": (
-            partial(compare.read_picture, models=embedded_image_models(), source=pictures()),
-            compare.write,
-        ),
         "reproduction": (reproduction.read, reproduction.write),
     }
     for kind, inputs in (("text", of_texts), ("image", of_pictures)):
+        compared = {"models": inputs["models"], "source": inputs["opened"]}
+        found[f"compare, {kind}"] = (partial(compare.read_state, kind, **compared), compare.write)
         found[f"attention, {kind}"] = (partial(attention.read_state, kind, **inputs), attention.write)
-    found["adversarial, text"] = (partial(adversarial.read_text, **of_texts), adversarial.write)
-    found["adversarial, image"] = (partial(adversarial.read_picture, **of_pictures), adversarial.write)
+        found[f"adversarial, {kind}"] = (partial(adversarial.read_state, kind, **inputs), adversarial.write)
     for kind, methods in (("text", of_text), ("image", of_image)):
         evaluation = partial(read_state, EVALUATE, EvaluationView, kind, methods=methods)
         found[f"evaluate, {kind}"] = (evaluation, write_state)

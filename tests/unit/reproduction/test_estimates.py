@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import binomtest
 
-from engine.metrics.results import interval
+from engine.metrics.results import interval, share_interval
 from engine.reproduction.claims import Contrast, MethodTerm, NoNumber
 from engine.reproduction.estimates import (
     ExampleValues,
@@ -16,7 +16,6 @@ from engine.reproduction.estimates import (
     estimate,
     mean_interval,
     range_of_sum,
-    share_interval,
     variance_intervals,
     widened_interval,
     with_room,
