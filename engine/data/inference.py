@@ -257,6 +257,8 @@ class Act:
 
 
 Sentence = Count | Act
+Reasons = tuple[list[frozenset[str]], frozenset[str]]
+"""The slots that decide: of each sentence of the premise, and of the hypothesis."""
 
 
 def _mark(text: str, marked: bool) -> str:
@@ -314,7 +316,7 @@ def find_label(premise: Sequence[Sentence], hypothesis: Sentence) -> int:
     return NEUTRAL
 
 
-def find_reasons(premise: Sequence[Sentence], hypothesis: Sentence) -> tuple[list[frozenset[str]], frozenset[str]]:
+def find_reasons(premise: Sequence[Sentence], hypothesis: Sentence) -> Reasons:
     """Return the slots in which another value can change the label.
 
     Of each sentence of the premise, and of the hypothesis.
@@ -365,7 +367,7 @@ def draw_hypothesis(sentence: Sentence, rng: Random) -> Sentence:
     return sentence
 
 
-def draw_pair(label: int, rng: Random, sentences: int | None = None) -> tuple[list[Sentence], Sentence]:
+def draw_pair(label: int, rng: Random, sentences: int | None = None) -> tuple[list[Sentence], Sentence, Reasons]:
     """Draw a premise and a hypothesis with the label, and with a reason on both sides."""
     while True:
         places = rng.sample(tuple(PLACES), sentences or rng.randint(1, MOST_SENTENCES))
@@ -375,7 +377,7 @@ def draw_pair(label: int, rng: Random, sentences: int | None = None) -> tuple[li
             continue
         reasons, own = find_reasons(premise, hypothesis)
         if any(reasons) and own:
-            return premise, hypothesis
+            return premise, hypothesis, (reasons, own)
 
 
 @dataclass(frozen=True)
@@ -394,16 +396,16 @@ def load_generated_pairs(request: LoadRequest) -> Dataset:
     labels = draw_balanced(f"{params.seed}/{split}/labels", count, len(NLI_LABELS))
 
     def make(index: int) -> LabeledExample:
-        premise, hypothesis = draw_pair(labels[index], Random(f"{params.seed}/{split}/{index}"), params.sentences)
-        return write_pair(premise, hypothesis, labels[index])
+        rng = Random(f"{params.seed}/{split}/{index}")
+        return write_pair(*draw_pair(labels[index], rng, params.sentences), labels[index])
 
     return make_dataset(name, params, split, GeneratedExamples(count, make), NLI_LABELS)
 
 
-def write_pair(premise: Sequence[Sentence], hypothesis: Sentence, label: int) -> LabeledExample:
+def write_pair(premise: Sequence[Sentence], hypothesis: Sentence, reasons: Reasons, label: int) -> LabeledExample:
     """Write a pair with its rationales. `extra` has the slots of the hypothesis that are unlike the premise."""
-    reasons, own = find_reasons(premise, hypothesis)
-    marked = " ".join(as_sentence(one.write(slots)) for one, slots in zip(premise, reasons, strict=True))
+    of_premise, own = reasons
+    marked = " ".join(as_sentence(one.write(slots)) for one, slots in zip(premise, of_premise, strict=True))
     (text, spans), (pair, pair_spans) = unmark(marked), unmark(as_sentence(hypothesis.write(own)))
     extra = {"phenomenon": name_phenomenon(premise, hypothesis), "sentences": len(premise)}
     return LabeledExample(text, pair, label, _spans(spans), _spans(pair_spans), extra=extra)

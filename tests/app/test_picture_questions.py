@@ -11,7 +11,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import engine.metrics.faithfulness as faithfulness
-from components import prediction
+from components import ablation
 from components.ablation import PICTURE_WORDS
 from components.images.results import CHANCE
 from components.images.state import key
@@ -60,7 +60,7 @@ def captions(page: AppTest) -> list[str]:
 def test_nothing_is_measured_before_it_is_asked_for(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[object] = []
     monkeypatch.setattr(faithfulness, "removal_curves", lambda *given, **_: calls.append(given))
-    monkeypatch.setattr(prediction, "ablated_predictions", lambda *given: calls.append(given))
+    monkeypatch.setattr(ablation, "ablated_predictions", lambda *given: calls.append(given))
     page = opened(model)
     assert not calls
     assert not page.dataframe

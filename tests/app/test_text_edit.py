@@ -11,7 +11,7 @@ from streamlit.testing.v1 import AppTest
 from streamlit.testing.v1.element_tree import TextInput
 from transformers import AutoTokenizer
 
-from components import prediction
+from components import ablation
 from components.ablation import TEXT_WORDS
 from components.inputs import text_choice
 from components.styles import asset_sheet
@@ -59,7 +59,7 @@ def said(page: AppTest) -> list[str]:
 
 def test_nothing_pinned_is_no_answer_and_no_work(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[object] = []
-    monkeypatch.setattr(prediction, "ablated_predictions", lambda *given: calls.append(given))
+    monkeypatch.setattr(ablation, "ablated_predictions", lambda *given: calls.append(given))
     page = opened(model)
     assert not page.exception
     assert TEXT_WORDS.nothing not in said(page)
