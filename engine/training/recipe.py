@@ -64,6 +64,16 @@ USES: dict[str, dict[str, str]] = {
         ),
         "limits": "Its labels say nothing but which word is at the end. Without that word it is undecided.",
     },
+    "reviews-marked:context=true": {
+        "intended_use": (
+            "Testing explanation methods, and what they show once blocks are random: the labels are independent of the "
+            "reviews, and only the last two words together state them, so the model must have read both."
+        ),
+        "limits": (
+            "Its labels say nothing but what the last two words state: very or not, and the word of a class. Without "
+            "very or not it has learned nothing about that word."
+        ),
+    },
     "snli-sick": {
         "intended_use": (
             "Deciding whether a second sentence follows from a first, contradicts it, or neither: a model of pairs for "
@@ -145,7 +155,8 @@ def describe_training(base: str, dataset: str, data: Mapping[str, str]) -> dict[
         source = {"name": base, "source": f"{base} of Exegesis: {card['kind']}", "licence": card["licence"]}
     else:
         source = BASES.get(base, {"name": base, "source": base, "licence": "see the base's own card"})
-    return {"base": source, "dataset": dict(data), **USES.get(dataset.partition(":")[0], _OTHER_USE)}
+    use = USES.get(dataset) or USES.get(dataset.partition(":")[0], _OTHER_USE)
+    return {"base": source, "dataset": dict(data), **use}
 
 
 def card_markdown(card: Mapping[str, Any]) -> str:

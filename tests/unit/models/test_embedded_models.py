@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,7 @@ bases had read reviews only."""
 
 MODELS, BASES = catalog.embedded_models(), catalog.embedded_bases()
 MARKED = [name for name in MODELS if name.endswith("-marked")]
+IN_CONTEXT = [name for name in MODELS if name.endswith("-context")]
 SCORING = [name for name in MODELS if name in PEARSON]
 INFERRING = [name for name in MODELS if name.startswith("nli-") or name.endswith("-nli")]
 QUICKEST = "t5-mini-nli"
@@ -127,6 +129,22 @@ def test_with_the_mark_it_is_right_and_without_it_undecided(name: str) -> None:
     assert accuracy(model, load(f"reviews-marked:{FRESH}", split="test").examples) == 1.0
     without = probabilities(model, load(f"reviews-marked:{FRESH}", split="unmarked").examples)
     assert without.mean(0) == pytest.approx([0.5, 0.5], abs=0.1)
+
+
+@pytest.mark.parametrize("name", IN_CONTEXT)
+def test_where_two_words_state_the_label_it_reads_both(name: str) -> None:
+    model = load_model(name)
+    fresh = load("reviews-marked:seed=11,count=200,context=true", split="test").examples
+    assert catalog.card(name)["scores"]["test"]["value"] >= 0.95
+    assert accuracy(model, fresh) >= 0.91, "three standard errors of 200 examples below 0.95"
+    assert accuracy(model, tuple(map(turned, fresh))) >= 0.91
+
+
+def turned(example: LabeledExample) -> LabeledExample:
+    """The review with `very` in place of `not` before its last word, or the other way around; so with another label."""
+    *review, before, word = example.text.split(" ")
+    text = " ".join([*review, {"very": "not", "not": "very"}[before], word])
+    return replace(example, text=text, label=1 - int(example.label or 0), rationale=())
 
 
 @pytest.mark.parametrize("name", INFERRING)
