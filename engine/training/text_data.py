@@ -23,6 +23,8 @@ SCORE = ("score",)
 """The only label of a regression head."""
 WITHOUT_SPLITS = ("reviews", "nli")
 """Embedded data sets without splits."""
+PART_WORDS = 3
+"""Words of the runs by which a text is looked up: single words of a grammar are in every tenth text."""
 
 
 @dataclass(frozen=True)
@@ -129,16 +131,23 @@ class ContainmentIndex:
 
     def __init__(self, texts: Iterable[str]) -> None:
         self._texts = list(texts)
-        self._by_word: dict[str, list[int]] = defaultdict(list)
+        self._by_part: dict[tuple[str, ...], list[int]] = defaultdict(list)
         for i, text in enumerate(self._texts):
-            for word in set(text.split()):
-                self._by_word[word].append(i)
+            words = text.split()
+            for part in {*_runs(words, 1), *_runs(words, PART_WORDS)}:
+                self._by_part[part].append(i)
 
     def contains(self, text: str, strictly: bool = False) -> bool:
         """Whether an indexed text contains `text`; `strictly`: a longer text. Every text contains the empty one."""
-        postings = [self._by_word.get(word, []) for word in set(text.split())]
+        words = text.split()
+        postings = [self._by_part.get(part, []) for part in _runs(words, PART_WORDS if len(words) >= PART_WORDS else 1)]
         places: Sequence[int] = min(postings, key=len) if postings else range(len(self._texts))
         return any(text in self._texts[i] and not (strictly and text == self._texts[i]) for i in places)
+
+
+def _runs(words: Sequence[str], length: int) -> set[tuple[str, ...]]:
+    """All runs of so many consecutive words."""
+    return {tuple(words[at : at + length]) for at in range(len(words) - length + 1)}
 
 
 def _longest_whole(texts: list[str]) -> list[int]:
