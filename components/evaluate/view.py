@@ -191,7 +191,8 @@ def plan_text(plan: EvaluationPlan, size: int) -> str:
     """The settings of the evaluation in one sentence."""
     shares = ", ".join(map(str, plan.shares))
     units = "patches" if plan.units == "patch" else f"{plan.units}s"
-    removed = f"{units} removed by {plan.operator}; means over {shares}% removed"
+    second = f" and again by {plan.second_operator}" if plan.second_operator else ""
+    removed = f"{units} removed by {plan.operator}{second}; means over {shares}% removed"
     return f"{count(size, 'example')}, seed {plan.seed}; {removed}."
 
 
@@ -215,11 +216,15 @@ def cost_text(
 def model_evaluations(plan: EvaluationPlan, methods: Mapping[str, Explainer], size: int) -> int:
     """About how often the models run for all maps and for what is measured by removal."""
     maps = sum(estimate_rows(methods[id], plan.params_of(id)) for id in plan.methods_with_baselines)
-    removed = (
-        2 * len(plan.percents) * len(plan.methods_with_baselines) if not plan.metrics or plan.needs("removal") else 0
-    )
+    removed = 2 * len(plan.percents) * len(plan.methods_with_baselines) * _operator_count(plan)
     moved = (plan.samples * maps) if plan.needs("perturbation") else 0
     return len(plan.models) * size * (maps + removed + moved)
+
+
+def _operator_count(plan: EvaluationPlan) -> int:
+    """The number of operators by which units are removed."""
+    removal = not plan.metrics or bool(plan.needs("removal"))
+    return removal * (1 + (plan.second_operator is not None))
 
 
 def throughput(plan: EvaluationPlan, runs: Sequence[Run], methods: Mapping[str, Explainer]) -> float | None:
@@ -256,6 +261,5 @@ def _job_examples(job: Job, of: EvaluationPlan) -> int:
 
     The data set may have had fewer than asked for.
     """
-    removal = not of.metrics or bool(of.needs("removal"))
-    parts = len(of.methods_with_baselines) * (1 + bool(of.needs("perturbation"))) + removal
+    parts = len(of.methods_with_baselines) * (1 + bool(of.needs("perturbation"))) + _operator_count(of)
     return (job.total // len(of.models) - 1) // parts
