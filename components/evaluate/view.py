@@ -14,7 +14,7 @@ from components.links import whole_number
 from components.numbers import count, rough_duration
 from engine.errors import ExegesisError, not_allowed
 from engine.evaluation.groups import Sizes
-from engine.evaluation.plan import EVALUATE, EvaluationPlan
+from engine.evaluation.plan import EVALUATE, NO_OPERATOR, EvaluationPlan
 from engine.evaluation.result import Evaluation
 from engine.home import product_version
 from engine.jobs import Job
@@ -224,7 +224,7 @@ def model_evaluations(plan: EvaluationPlan, methods: Mapping[str, Explainer], si
 def _operator_count(plan: EvaluationPlan) -> int:
     """The number of operators by which units are removed."""
     removal = not plan.metrics or bool(plan.needs("removal"))
-    return removal * (1 + (plan.second_operator is not None))
+    return removal * (1 if plan.second_removal == NO_OPERATOR else 2)
 
 
 def throughput(plan: EvaluationPlan, runs: Sequence[Run], methods: Mapping[str, Explainer]) -> float | None:

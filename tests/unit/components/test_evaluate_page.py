@@ -41,7 +41,14 @@ from tests.unit.evaluation.by_hand import evaluation
 EVIL = "<img src=x onerror=alert(1)>"
 TEXT = all_explainers("text")
 PLAN = EvaluationPlan(
-    ("m",), "d", ("lime",), ("comprehensiveness", "gt_overlap"), examples=3, unit="token", removal="mask"
+    ("m",),
+    "d",
+    ("lime",),
+    ("comprehensiveness", "gt_overlap"),
+    examples=3,
+    unit="token",
+    removal="mask",
+    second_removal="none",
 )
 OF = MetricKey("m", "d", "lime", "comprehensiveness")
 ROWS = tuple(MetricRow(OF, example, value) for example, value in ((4, 0.2), (1, 0.9), (2, -0.5)))
@@ -70,8 +77,8 @@ def test_what_is_measured_against_what_is_said(metrics: tuple[str, ...], exact: 
 
 def test_how_it_was_done_names_units_and_removal() -> None:
     assert plan_text(PLAN, 3) == "3 examples, seed 0; tokens removed by mask; means over 5, 10, 20, 50% removed."
-    plan = dataclasses.replace(PLAN, unit="patch", removal="blur", shares=(10,))
-    assert "patches removed by blur; means over 10% removed" in plan_text(plan, 3)
+    plan = dataclasses.replace(PLAN, unit="patch", removal="blur", second_removal="drop", shares=(10,))
+    assert "patches removed by blur and again by drop; means over 10% removed" in plan_text(plan, 3)
 
 
 def test_reasons_are_counted_once_an_example_the_commonest_first() -> None:
@@ -97,8 +104,10 @@ def test_metrics_are_explained_with_their_source() -> None:
 def test_the_cost_counts_maps_and_removal() -> None:
     plan = EvaluationPlan(("m", "n"), "d", ("lime", "random"), ("comprehensiveness",))
     maps = 512 + 2
-    assert model_evaluations(plan, TEXT, 10) == 2 * 10 * (maps + 2 * len(plan.percents) * 2)
-    assert cost_text(plan, TEXT, 10).startswith("10 examples, 2 methods, 2 models: about 11,000 model evaluations.")
+    alone = dataclasses.replace(plan, second_removal="none")
+    assert model_evaluations(plan, TEXT, 10) == 2 * 10 * (maps + 2 * 2 * len(plan.percents) * 2), "by two operators"
+    assert model_evaluations(alone, TEXT, 10) == 2 * 10 * (maps + 2 * len(plan.percents) * 2)
+    assert cost_text(alone, TEXT, 10).startswith("10 examples, 2 methods, 2 models: about 11,000 model evaluations.")
     assert model_evaluations(dataclasses.replace(plan, metrics=("complexity",)), TEXT, 10) == 2 * 10 * maps
     assert added_methods(EvaluationPlan(("m",), "d", ("ensemble_top3",))) == [
         "lime",
