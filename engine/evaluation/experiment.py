@@ -295,7 +295,7 @@ class _ModelUnits:
             own = {_removal_key(of_plan, of_example): index for index, of_example in keys.items()}
             work = partial(self._remove, of_plan, {index: key for key, index in own.items()})
             curves = 2 * len(plan.percents) * len(plan.methods_with_baselines)
-            second = "" if of_plan is plan else f", {of_plan.operator}"
+            second = "" if of_plan is plan else f" ({of_plan.operator})"
             yield from self._each(own, f"removal{second}", f"Removal by all methods{second}", curves, work)
         if plan.needs("perturbation"):
             for place, id in enumerate(plan.methods_with_baselines):

@@ -202,7 +202,11 @@ def test_the_answer_says_whether_the_best_method_depends_on_the_operator(model: 
         assert "Comprehensiveness: Occlusion leads with both." in answer
     assert OPERATORS_TITLE in [one.label for one in page.expander]
     table = next(one for one in html_of(page).split("<table") if ">delete</th>" in one)
-    assert [table.count(f'scope="row">{name}</th>') for name in ("Occlusion", "Gradient L2 norm", "Random")] == [1, 1, 1]
+    assert [table.count(f'scope="row">{name}</th>') for name in ("Occlusion", "Gradient L2 norm", "Random")] == [
+        1,
+        1,
+        1,
+    ]
     assert ("0.525 ★" in table, "0.125" in table) == (True, True)
     curves = html_of(opened(**asked(model, data, method=methods, view="curves")))
     assert (DEPENDS in curves) is swap
