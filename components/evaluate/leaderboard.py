@@ -385,8 +385,8 @@ def operators_html(evaluation: Evaluation, tables: Sequence[Board], titles: Mapp
 def _operators_table(board: Board, second: Board, plan: EvaluationPlan, titles: Mapping[str, str]) -> str:
     metrics, operators = second.metrics, (plan.operator, plan.second_operator or "")
     heads = "".join(
-        f'<th scope="colgroup" colspan="2">{escape(METRICS[id].title)} {ARROWS[METRICS[id].better]}</th>'
-        for id in metrics
+        f'<th scope="colgroup" colspan="2" class="xg-number">{escape(of.title)} {ARROWS[of.better]}</th>'
+        for of in map(METRICS.__getitem__, metrics)
     )
     columns = "".join(f'<th scope="col" class="xg-number">{escape(one)}</th>' for _ in metrics for one in operators)
     rows = "".join(
@@ -396,8 +396,8 @@ def _operators_table(board: Board, second: Board, plan: EvaluationPlan, titles: 
     )
     return (
         f'<p class="xg-title">{escape(board.model)}</p><div class="xg-scroll" role="region" tabindex="0" '
-        f'aria-label="Scores of {escape(board.model)} by removal operator"><table class="xg-numbers"><thead>'
-        f'<tr><td></td>{heads}</tr><tr><th scope="col">Method</th>{columns}</tr></thead><tbody>{rows}</tbody>'
+        f'aria-label="Scores of {escape(board.model)} by removal operator"><table class="xg-numbers xg-operators">'
+        f'<thead><tr><td></td>{heads}</tr><tr><th scope="col">Method</th>{columns}</tr></thead><tbody>{rows}</tbody>'
         "</table></div>"
     )
 
@@ -406,12 +406,10 @@ def _operator_cell(board: Board, own: Board, method: str, metric: str, titles: M
     """A mean of `own` with its mark, with the decimals that `board` has for the metric."""
     standing = own.cells.get((method, metric))
     if standing is None or standing.score.value is None:
-        return f'<td class="xg-number">{NOTHING}</td>'
+        return f'<td class="xg-number">{NOTHING}<i></i></td>'
     text, mark = cell_text(standing, titles.get(method, method)), rank_mark(standing)
-    return (
-        f'<td class="xg-number" title="{escape(text)}">{board.format(metric, standing.score.value)}'
-        f"{f' {mark}' if mark else ''}</td>"
-    )
+    value = board.format(metric, standing.score.value)
+    return f'<td class="xg-number" title="{escape(text)}">{value}<i>{mark}</i></td>'
 
 
 def use_board_styles() -> None:

@@ -66,6 +66,7 @@ MODEL = (
     "Against the model: comprehensiveness, sufficiency and removal curves measure how the prediction changes when "
     "units are removed."
 )
+SECOND = "The same maps are also judged with units removed by {}: see Scores by removal operator."
 MARKED = ("marks", "pair")
 NAMED = 2
 """So many methods are named; of more it is said how many."""
@@ -135,7 +136,8 @@ def reference_texts(evaluation: Evaluation, exact: bool) -> list[str]:
     """A sentence for each thing that the metrics compare with. `exact`: whether the marks are the truth."""
     needs = {METRICS[id].needs for id in evaluation.plan.metrics}
     marks = (TRUTH if exact else PEOPLE) if needs & set(MARKED) else NEITHER
-    return [marks, *([MODEL] if "removal" in needs else [])]
+    second = [] if evaluation.second is None else [SECOND.format(evaluation.second.plan.operator)]
+    return [marks, *([MODEL] if "removal" in needs else []), *second]
 
 
 def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:

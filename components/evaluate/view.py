@@ -191,8 +191,7 @@ def plan_text(plan: EvaluationPlan, size: int) -> str:
     """The settings of the evaluation in one sentence."""
     shares = ", ".join(map(str, plan.shares))
     units = "patches" if plan.units == "patch" else f"{plan.units}s"
-    second = f" and again by {plan.second_operator}" if plan.second_operator else ""
-    removed = f"{units} removed by {plan.operator}{second}; means over {shares}% removed"
+    removed = f"{units} removed by {plan.operator}; means over {shares}% removed"
     return f"{count(size, 'example')}, seed {plan.seed}; {removed}."
 
 

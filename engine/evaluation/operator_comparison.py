@@ -152,9 +152,9 @@ def operator_of(evaluation: Evaluation, method: str) -> str | None:
 
 
 def comparison_head(first: OperatorComparison) -> str:
-    """What is compared, for the start of a line: "Removed by delete instead of mask on reviews-minilm"."""
+    """What is compared, for the start of a line: "Removed by delete instead of mask"."""
     one, other = first.operators
-    return f"Removed by {other} instead of {one} on {first.model}"
+    return f"Removed by {other} instead of {one}"
 
 
 def comparison_texts(comparisons: Sequence[OperatorComparison], titles: Mapping[str, str]) -> list[str]:

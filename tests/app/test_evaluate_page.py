@@ -193,7 +193,7 @@ def test_the_answer_says_whether_the_best_method_depends_on_the_operator(model: 
     keep(plan, sample_of(plan), first.with_second("delete", second, ()))
     page = opened(**asked(model, data, method=methods))
     answer = unescape(board(page))
-    assert f"Removed by delete instead of mask on {model}:" in answer
+    assert "Removed by delete instead of mask:" in answer
     assert (DEPENDS in answer, SAME in answer) == (swap, not swap)
     if swap:
         assert "Occlusion is significantly better with mask, Gradient L2 norm with delete" in answer
@@ -207,7 +207,7 @@ def test_the_answer_says_whether_the_best_method_depends_on_the_operator(model: 
         1,
         1,
     ]
-    assert ("0.525 ★" in table, "0.125" in table) == (True, True)
+    assert ("0.525<i>★</i>" in table, "0.125<i></i>" in table) == (True, True)
     curves = html_of(opened(**asked(model, data, method=methods, view="curves")))
     assert (DEPENDS in curves) is swap
 

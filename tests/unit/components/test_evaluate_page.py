@@ -16,6 +16,7 @@ from components.evaluate.page import (
     MODEL,
     NEITHER,
     PEOPLE,
+    SECOND,
     TRUTH,
     added_methods,
     left_out,
@@ -36,7 +37,7 @@ from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 from engine.registry import all_explainers
 from engine.shipped.make import EVALUATION_PLANS
 from tests.unit.components.test_library import JOB
-from tests.unit.evaluation.by_hand import evaluation
+from tests.unit.evaluation.by_hand import by_two_operators, evaluation
 
 EVIL = "<img src=x onerror=alert(1)>"
 TEXT = all_explainers("text")
@@ -73,12 +74,14 @@ STATE = state_of(EVALUATE.opens_with["text"], EvaluationView)
 def test_what_is_measured_against_what_is_said(metrics: tuple[str, ...], exact: bool, expected: list[str]) -> None:
     found = dataclasses.replace(FOUND, plan=dataclasses.replace(PLAN, metrics=metrics))
     assert reference_texts(found, exact) == expected
+    one = {("reviews-minilm", "lime", "sufficiency"): [0.5, 0.4]}
+    assert reference_texts(by_two_operators(one, one), False)[-1] == SECOND.format("delete")
 
 
 def test_how_it_was_done_names_units_and_removal() -> None:
     assert plan_text(PLAN, 3) == "3 examples, seed 0; tokens removed by mask; means over 5, 10, 20, 50% removed."
-    plan = dataclasses.replace(PLAN, unit="patch", removal="blur", second_removal="drop", shares=(10,))
-    assert "patches removed by blur and again by drop; means over 10% removed" in plan_text(plan, 3)
+    plan = dataclasses.replace(PLAN, unit="patch", removal="blur", shares=(10,))
+    assert "patches removed by blur; means over 10% removed" in plan_text(plan, 3)
 
 
 def test_reasons_are_counted_once_an_example_the_commonest_first() -> None:
