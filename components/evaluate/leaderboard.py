@@ -373,9 +373,9 @@ def _sort(kind: str, name: str) -> None:
 def operators_html(evaluation: Evaluation, tables: Sequence[Board], titles: Mapping[str, str]) -> str:
     """For each model a table of its methods by the metrics that remove units, by both operators beside each other.
 
-    Empty without scores by a second operator.
+    Empty without scores by a second operator, and where only curves were measured.
     """
-    if (second := evaluation.second) is None:
+    if (second := evaluation.second) is None or not scalar_metrics(second):
         return ""
     by_second = {one.model: one for one in boards(second.standings, (), scalar_metrics(second))}
     both = [(board, by_second[board.model]) for board in tables if board.model in by_second]
