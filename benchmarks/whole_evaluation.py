@@ -112,7 +112,7 @@ class Contest:
         with empty_home():
             return evaluate(
                 [str(self.folder)], str(self.file), list(settings), METRICS,
-                len(self.texts), shares=PERCENTS, params=params,
+                len(self.texts), shares=PERCENTS, params=params, second_removal="none",
             )  # fmt: skip
 
     def build_bare(self, rows: Rows) -> Callable[[], None]:

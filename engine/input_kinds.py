@@ -15,7 +15,7 @@ from engine.errors import ExegesisError, unknown
 from engine.lazy import LazyModule, torch
 from engine.models import catalog
 from engine.models.classifier import AnyClassifier
-from engine.removal_operators import BASELINES, OPERATORS, PATCH_BASELINES, PATCH_OPERATORS
+from engine.removal_operators import BASELINES, DELETE, DROP, OPERATORS, PATCH_BASELINES, PATCH_OPERATORS
 from engine.request import DTYPES
 from engine.word_units import UNITS
 
@@ -35,9 +35,12 @@ class InputKind(ABC):
     """One kind of input. `id`: in links, cache keys and files. `plural`: what its inputs are called on pages.
 
     `feature`: what is removed and ranked. `units`: what scores may be summed into, the features themselves first.
-    `removals`: how features are removed, the default first (see `engine.removal`); `baselines`: those of them that put
-    an embedding in place, so that a path can lead there. `incomplete`: what its inputs are called once features are
-    removed. `varies_in_length`: whether passes are shorter when inputs of about the same length share them.
+    `removals`: how features are removed, the default first (see `engine.removal`); `second_removal`: the one by which
+    evaluations judge a second time. The default puts something in the place of a feature, the second leaves the place
+    out, so that what is put there cannot be what decides (Jain et al., 2022, Missingness bias in model debugging).
+    `baselines`: those of them that put an embedding in place, so that a path can lead there. `incomplete`: what its
+    inputs are called once features are removed. `varies_in_length`: whether passes are shorter when inputs of about the
+    same length share them.
     """
 
     id: ClassVar[str]
@@ -45,6 +48,7 @@ class InputKind(ABC):
     feature: ClassVar[str]
     units: ClassVar[tuple[str, ...]]
     removals: ClassVar[tuple[str, ...]]
+    second_removal: ClassVar[str]
     baselines: ClassVar[tuple[str, ...]]
     incomplete: ClassVar[str]
     varies_in_length: ClassVar[bool] = False
@@ -94,6 +98,7 @@ class TextKind(InputKind):
     feature = "token"
     units = UNITS
     removals = OPERATORS
+    second_removal = DELETE
     baselines = BASELINES
     incomplete = "shortened texts"
     varies_in_length = True
@@ -134,6 +139,7 @@ class ImageKind(InputKind):
     feature = "patch"
     units = ("patch",)
     removals = PATCH_OPERATORS
+    second_removal = DROP
     baselines = PATCH_BASELINES
     incomplete = "pictures with holes"
 

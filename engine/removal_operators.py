@@ -12,7 +12,9 @@ PATCH_OPERATORS = ("mean", "zero", "blur", "drop")
 """Ways to remove patches of a picture."""
 DELETE = "delete"
 """The operator that takes tokens out of the sequence."""
-HIDING = ("hide", "drop")
+DROP = "drop"
+"""The operator that takes patches out of the sequence."""
+HIDING = ("hide", DROP)
 """The operators that hide a position from attention; all others but `delete` put an embedding in place."""
 BASELINES = tuple(operator for operator in OPERATORS if operator not in (DELETE, *HIDING))
 """The operators that put an embedding in place, so that a path can lead there."""

@@ -12,6 +12,7 @@ from components.evaluate.leaderboard import Board, boards, is_ranked
 from components.evaluate.view import IDEAL
 from components.numbers import count, hundredths, percent, seconds
 from engine.evaluation.groups import MASS, GradedScore, Sizes, Slice, size_ladders
+from engine.evaluation.operator_comparison import comparison_head, comparison_texts
 from engine.evaluation.result import Evaluation
 from engine.evaluation.scores import ScoreFilter, compare_with_random, compute_scores, correlate_metrics, narrow
 from engine.experiments.options import RANDOM
@@ -39,8 +40,15 @@ Methods = Sequence[str] | None
 
 
 def leaderboard_summary(evaluation: Evaluation, titles: Mapping[str, str], board: Board, metric: str) -> str:
-    """The answer by one metric of an evaluation, as HTML."""
-    return summary_html(board, metric, titles, compare_with_random(evaluation, board.model, metric))
+    """The answer by one metric of an evaluation, as HTML; where it removes units, with `operators_answer`."""
+    answer = summary_html(board, metric, titles, compare_with_random(evaluation, board.model, metric))
+    return answer + (operators_answer(evaluation, board.model, titles) if METRICS[metric].needs == "removal" else "")
+
+
+def operators_answer(evaluation: Evaluation, model: str, titles: Titles) -> str:
+    """Whether the best method depends on how units are removed, as HTML; empty without scores by a second operator."""
+    compared = [one for one in evaluation.operator_comparisons if one.model == model]
+    return _answer(comparison_head(compared[0]), " ".join(comparison_texts(compared, titles))) if compared else ""
 
 
 def summary_html(board: Board, metric: str, titles: Mapping[str, str], better_than_random: Mapping[str, bool]) -> str:

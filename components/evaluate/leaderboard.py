@@ -23,8 +23,8 @@ from components.numbers import count, even, plain
 from components.palette import STEPS
 from components.styles import ASSETS, TONES, asset_sheet, use_sheet
 from engine.evaluation.plan import EvaluationPlan
-from engine.evaluation.result import CONSTANT_MAPS, format_reasons
-from engine.evaluation.scores import Standing, badness
+from engine.evaluation.result import CONSTANT_MAPS, Evaluation, format_reasons
+from engine.evaluation.scores import Standing, badness, scalar_metrics
 from engine.experiments.options import RANDOM
 from engine.metrics.catalog import METRICS
 from engine.metrics.results import MetricScore
@@ -53,6 +53,11 @@ HINT = "Hover over a number, or reach it with Tab, for its interval. Click it fo
 LEGEND = (
     "★ best (paired comparison; ties share the star); ≈ not significantly different from the best (95% interval of the "
     "paired difference, not adjusted for the number of methods). Stronger color: better."
+)
+OPERATORS_TITLE = "Scores by removal operator"
+OPERATORS_ABOUT = (
+    "The same maps, judged with units removed in two ways. ★ best, ≈ not significantly different from the best, each "
+    "by that operator. LIME, SHAP and occlusion make their maps by one of these operators, which may favor them there."
 )
 Summary = Callable[["Board", str], str]
 """The answer of a table by one metric, as HTML."""
@@ -363,6 +368,48 @@ def _sort(kind: str, name: str) -> None:
     sent = st.session_state[name].get("sorted")
     if isinstance(sent, str) and sent in METRICS:
         SESSION.put_view(kind, "sort", sent)
+
+
+def operators_html(evaluation: Evaluation, tables: Sequence[Board], titles: Mapping[str, str]) -> str:
+    """For each model a table of its methods by the metrics that remove units, by both operators beside each other.
+
+    Empty without scores by a second operator, and where only curves were measured.
+    """
+    if (second := evaluation.second) is None or not scalar_metrics(second):
+        return ""
+    by_second = {one.model: one for one in boards(second.standings, (), scalar_metrics(second))}
+    both = [(board, by_second[board.model]) for board in tables if board.model in by_second]
+    return f'<div class="xg">{"".join(_operators_table(*pair, evaluation.plan, titles) for pair in both)}</div>'
+
+
+def _operators_table(board: Board, second: Board, plan: EvaluationPlan, titles: Mapping[str, str]) -> str:
+    metrics, operators = second.metrics, (plan.operator, plan.second_operator or "")
+    heads = "".join(
+        f'<th scope="colgroup" colspan="2" class="xg-number">{escape(of.title)} {ARROWS[of.better]}</th>'
+        for of in map(METRICS.__getitem__, metrics)
+    )
+    columns = "".join(f'<th scope="col" class="xg-number">{escape(one)}</th>' for _ in metrics for one in operators)
+    rows = "".join(
+        f'<tr><th scope="row">{escape(titles.get(method, method))}</th>'
+        f"{''.join(_operator_cell(board, one, method, id, titles) for id in metrics for one in (board, second))}</tr>"
+        for method in board.sort(metrics[0])
+    )
+    return (
+        f'<p class="xg-title">{escape(board.model)}</p><div class="xg-scroll" role="region" tabindex="0" '
+        f'aria-label="Scores of {escape(board.model)} by removal operator"><table class="xg-numbers xg-operators">'
+        f'<thead><tr><td></td>{heads}</tr><tr><th scope="col">Method</th>{columns}</tr></thead><tbody>{rows}</tbody>'
+        "</table></div>"
+    )
+
+
+def _operator_cell(board: Board, own: Board, method: str, metric: str, titles: Mapping[str, str]) -> str:
+    """A mean of `own` with its mark, with the decimals that `board` has for the metric."""
+    standing = own.cells.get((method, metric))
+    if standing is None or standing.score.value is None:
+        return f'<td class="xg-number">{NOTHING}<i></i></td>'
+    text, mark = cell_text(standing, titles.get(method, method)), rank_mark(standing)
+    value = board.format(metric, standing.score.value)
+    return f'<td class="xg-number" title="{escape(text)}">{value}<i>{mark}</i></td>'
 
 
 def use_board_styles() -> None:

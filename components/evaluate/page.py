@@ -14,7 +14,17 @@ from components.controls import PERSIST
 from components.errors import escape_label, show_note
 from components.evaluate.answers import leaderboard_summary
 from components.evaluate.examples import examples_area
-from components.evaluate.leaderboard import BETTER, Board, boards, leaderboard_page, listed_methods, select_columns
+from components.evaluate.leaderboard import (
+    BETTER,
+    OPERATORS_ABOUT,
+    OPERATORS_TITLE,
+    Board,
+    boards,
+    leaderboard_page,
+    listed_methods,
+    operators_html,
+    select_columns,
+)
 from components.evaluate.view import SESSION, VIEWS, cite, cost_text, plan_text, throughput
 from components.evaluate.views import view_area
 from components.experiment.page import ExperimentPage, ExportFile, export_area, references
@@ -56,6 +66,7 @@ MODEL = (
     "Against the model: comprehensiveness, sufficiency and removal curves measure how the prediction changes when "
     "units are removed."
 )
+SECOND = "The same maps are also judged with units removed by {}: see Scores by removal operator."
 MARKED = ("marks", "pair")
 NAMED = 2
 """So many methods are named; of more it is said how many."""
@@ -83,6 +94,10 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
     st.html(f"<style>{table_styles()}</style>")
     view_area(state, evaluation, tables, titles, line)
     examples_area(state, evaluation, source, titles)
+    if html := operators_html(evaluation, tables, titles):
+        with st.expander(OPERATORS_TITLE, key="evaluate.operators"):
+            st.html(html)
+            st.caption(OPERATORS_ABOUT)
     if lines := left_out(evaluation.skips, titles):
         with st.expander(escape_label(left_out_title(evaluation.skips, titles)), key="evaluate.left_out"):
             st.html(skip_reasons_html(lines))
@@ -121,7 +136,8 @@ def reference_texts(evaluation: Evaluation, exact: bool) -> list[str]:
     """A sentence for each thing that the metrics compare with. `exact`: whether the marks are the truth."""
     needs = {METRICS[id].needs for id in evaluation.plan.metrics}
     marks = (TRUTH if exact else PEOPLE) if needs & set(MARKED) else NEITHER
-    return [marks, *([MODEL] if "removal" in needs else [])]
+    second = [] if evaluation.second is None else [SECOND.format(evaluation.second.plan.operator)]
+    return [marks, *([MODEL] if "removal" in needs else []), *second]
 
 
 def left_out_title(skips: Sequence[MetricSkip], titles: Mapping[str, str]) -> str:

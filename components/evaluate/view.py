@@ -14,7 +14,7 @@ from components.links import whole_number
 from components.numbers import count, rough_duration
 from engine.errors import ExegesisError, not_allowed
 from engine.evaluation.groups import Sizes
-from engine.evaluation.plan import EVALUATE, EvaluationPlan
+from engine.evaluation.plan import EVALUATE, NO_OPERATOR, EvaluationPlan
 from engine.evaluation.result import Evaluation
 from engine.home import product_version
 from engine.jobs import Job
@@ -215,11 +215,15 @@ def cost_text(
 def model_evaluations(plan: EvaluationPlan, methods: Mapping[str, Explainer], size: int) -> int:
     """About how often the models run for all maps and for what is measured by removal."""
     maps = sum(estimate_rows(methods[id], plan.params_of(id)) for id in plan.methods_with_baselines)
-    removed = (
-        2 * len(plan.percents) * len(plan.methods_with_baselines) if not plan.metrics or plan.needs("removal") else 0
-    )
+    removed = 2 * len(plan.percents) * len(plan.methods_with_baselines) * _operator_count(plan)
     moved = (plan.samples * maps) if plan.needs("perturbation") else 0
     return len(plan.models) * size * (maps + removed + moved)
+
+
+def _operator_count(plan: EvaluationPlan) -> int:
+    """The number of operators by which units are removed."""
+    removal = not plan.metrics or bool(plan.needs("removal"))
+    return removal * (1 if plan.second_removal == NO_OPERATOR else 2)
 
 
 def throughput(plan: EvaluationPlan, runs: Sequence[Run], methods: Mapping[str, Explainer]) -> float | None:
@@ -256,6 +260,5 @@ def _job_examples(job: Job, of: EvaluationPlan) -> int:
 
     The data set may have had fewer than asked for.
     """
-    removal = not of.metrics or bool(of.needs("removal"))
-    parts = len(of.methods_with_baselines) * (1 + bool(of.needs("perturbation"))) + removal
+    parts = len(of.methods_with_baselines) * (1 + bool(of.needs("perturbation"))) + _operator_count(of)
     return (job.total // len(of.models) - 1) // parts

@@ -5,7 +5,7 @@ For people: a leaderboard a model, what was skipped, and what the words mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
 
 from rich.console import RenderableType
@@ -13,6 +13,7 @@ from rich.text import Text
 
 from engine.cli.experiments import command_of
 from engine.cli.output import NOTHING, table, visible
+from engine.evaluation.operator_comparison import comparison_head, comparison_texts
 from engine.evaluation.plan import EVALUATE
 from engine.evaluation.result import Evaluation, group_reasons
 from engine.evaluation.scores import Standing, leaderboard
@@ -24,10 +25,13 @@ LEGEND = (
     "mark). level: not significantly different from the best (95% interval of the paired difference, not adjusted for "
     "the number of methods)."
 )
+BY_SECOND = "by {}: the mean and the mark of the same maps when units are removed by that operator."
 LEFT_OUT = "Curves and agreement between methods are not listed: name them with --metrics, or use --json or --out."
 
 Skipped = tuple[str, int, tuple[str, ...]]
 """Reason, number of examples, methods."""
+Cell = tuple[str, str, int | None, str]
+"""Model, metric, percent and method of a mean."""
 
 
 def sections(evaluation: Evaluation) -> Iterator[RenderableType]:
@@ -36,35 +40,72 @@ def sections(evaluation: Evaluation) -> Iterator[RenderableType]:
     The points of curves and pairs of methods fill many rows: they are listed only where their metrics are chosen.
     """
     standings, everything = leaderboard(evaluation), bool(evaluation.chosen_metrics)
+    second = {} if evaluation.second is None else {_cell(one): one for one in leaderboard(evaluation.second)}
     listed = [one for one in standings if everything or not (one.score.against or one.score.percent is not None)]
     for model, group in groupby(listed, key=lambda one: one.score.model):
         own = list(group)
         yield Text(visible(f"{model} on {own[0].score.dataset}"), style="bold")
-        yield _leaderboard(own)
+        yield _leaderboard(own, second, evaluation.plan.second_operator)
         yield from (Text(visible(line)) for line in _doubts([one.score for one in own]))
+        yield from (Text(visible(line)) for line in _operators(evaluation, model))
         yield ""
     for model, scores in groupby((one.score for one in standings), key=lambda score: score.model):
         yield from (Text(visible(f"skipped on {model}: {line}")) for line in _skipped(list(scores)))
+    for model, scores in groupby(_skipped_more(standings, second), key=lambda score: score.model):
+        removed = f"skipped on {model}, removed by {evaluation.plan.second_operator}"
+        yield from (Text(visible(f"{removed}: {line}")) for line in _skipped(list(scores)))
     yield from (Text(visible(line)) for line in (*evaluation.class_notes, *evaluation.notes))
     yield Text(LEGEND, style="dim")
+    if second:
+        yield Text(BY_SECOND.format(evaluation.plan.second_operator), style="dim")
     if len(listed) < len(standings):
         yield Text(LEFT_OUT, style="dim")
 
 
-def _leaderboard(standings: Sequence[Standing]) -> RenderableType:
-    """A row a method, metric by metric, the best first."""
-    right = ["mean", "95% interval", "n", "skipped"]
-    rows = table(["metric", "method", *right, ""], right=right)
+def _leaderboard(
+    standings: Sequence[Standing], second: Mapping[Cell, Standing], operator: str | None
+) -> RenderableType:  # fmt: skip
+    """A row a method, metric by metric, the best first. `second`: the standings by the second operator, if there is
+    one: their means and marks are the last columns.
+    """
+    right, by_second = ["mean", "95% interval", "n", "skipped"], f"by {operator}"
+    added = [by_second, ""] if second else []
+    rows = table(["metric", "method", *right, "", *added], right=[*right, by_second])
     for _, group in groupby(standings, key=lambda one: (one.score.metric, one.score.percent)):
         for one in group:
             score, style = one.score, "bold" if one.best else ""
             counts = (str(score.n), str(sum(score.skipped.values()) or ""))
-            mark = "best" if one.best else "level" if one.level else ""
+            other = second.get(_cell(one))
+            more = ("", "") if other is None else (_number(other.score.value), _mark(other))
             interval = NOTHING if score.doubt or score.interval is None else " to ".join(map(_number, score.interval))
-            cells = (_metric(score), _method(score), _number(score.value), interval, *counts, mark)
-            rows.add_row(*(Text(visible(cell), style=style) for cell in cells))
+            cells = (_metric(score), _method(score), _number(score.value), interval, *counts, _mark(one))
+            rows.add_row(*(Text(visible(cell), style=style) for cell in (*cells, *(more if second else ()))))
         rows.add_section()
     return rows
+
+
+def _cell(one: Standing) -> Cell:
+    score = one.score
+    return score.model, score.metric, score.percent, _method(score)
+
+
+def _mark(one: Standing) -> str:
+    return "best" if one.best else "level" if one.level else ""
+
+
+def _operators(evaluation: Evaluation, model: str) -> Iterator[str]:
+    """Whether the best method depends on the operator, a line for each sentence; none without a second operator."""
+    compared = [one for one in evaluation.operator_comparisons if one.model == model]
+    if compared:
+        first, *others = comparison_texts(compared, {})
+        yield f"{comparison_head(compared[0])}: {first}"
+        yield from others
+
+
+def _skipped_more(standings: Sequence[Standing], second: Mapping[Cell, Standing]) -> list[MetricScore]:
+    """The scores by the second operator that lack other examples than those by the first."""
+    first = {_cell(one): one.score.skipped for one in standings}
+    return [one.score for cell, one in second.items() if one.score.skipped != first.get(cell)]
 
 
 def _metric(score: MetricScore) -> str:

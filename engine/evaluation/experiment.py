@@ -11,7 +11,7 @@ from cache import key_for
 from engine import runtime
 from engine.data.labels import match_classes
 from engine.data.sources import ExampleSource, SourceExample
-from engine.errors import Cancelled, ExegesisError, not_allowed
+from engine.errors import Cancelled, ExegesisError, not_allowed, unknown
 from engine.evaluation.measurement import (
     ExplainedExample,
     Measurements,
@@ -26,7 +26,7 @@ from engine.evaluation.measurement import (
     unit_scores_of,
     withdraw_constant_maps,
 )
-from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.plan import NO_OPERATOR, EvaluationPlan, second_removals_of
 from engine.evaluation.result import COLUMNS, Evaluation, ExampleFacts, ModelEvaluation, pack, unpack
 from engine.evaluation.scores import to_json
 from engine.experiments.base import Units
@@ -83,9 +83,13 @@ def evaluate(
 
 
 def check(plan: EvaluationPlan) -> None:
-    """Refuse units, operators and shares that there are not for this kind of input."""
+    """Refuse units, operators and shares that there are not for this kind of input, and the same operator twice."""
     if plan.removal is not None:
         check_removal(plan.removal, plan.kind)
+    if plan.second_removal is not None and plan.second_removal not in (choices := second_removals_of(plan.kind)):
+        raise unknown("second_removal", plan.second_removal, choices)
+    if plan.second_removal == plan.operator:
+        raise not_allowed("second_removal", f"another operator than the first, or {NO_OPERATOR}", plan.second_removal)
     if plan.unit is not None:
         check_unit(plan.unit, plan.kind)
     if not plan.shares or 0 in plan.shares:
@@ -110,16 +114,21 @@ def resolve(plan: EvaluationPlan, sample: Sample) -> EvaluationPlan:
 
 
 def result_key(plan: EvaluationPlan, sample: Sample) -> str:
-    """The cache key of the result on one model. Reads the model's files, never loads it."""
+    """The cache key of the result on one model. Reads the model's files, never loads it.
+
+    A second operator is in it by its name, and only where there are second scores: results without them, and those of
+    the time before there were any, share a key.
+    """
     [model] = plan.models
-    asked = {name: value for name, value in plan.as_plain().items() if name != "models"}
+    asked = {name: value for name, value in plan.as_plain().items() if name not in ("models", "second_removal")}
+    second = {} if plan.second_operator is None else {"second_removal": keyed(plan.second_operator)}
     params = {method: keyed_params(plan.params_of(method)) for method in plan.params}
     source = sample.source
     return key_for(
         {
             "kind": "evaluation",
             "version": VERSIONS,
-            "plan": asked | {"removal": keyed(plan.removal), "params": params},
+            "plan": asked | {"removal": keyed(plan.removal), "params": params} | second,
             "model": [model, catalog.revision(model)],
             "data": [source.name, source.revision, source.count],
             "methods": [_method_key(plan, method, model) for method in plan.methods_with_baselines],
@@ -136,8 +145,10 @@ def _method_key(plan: EvaluationPlan, method: str, model: str) -> list[object]:
 
 
 def rows(result: ModelEvaluation) -> Iterator[dict[str, Any]]:
-    """The rows, one per value."""
-    return (row.as_plain() for row in result.rows)
+    """The rows, one per value; those by the second operator after the others."""
+    for one in (result, *([] if result.second is None else [result.second])):
+        for row in one.rows:
+            yield {**row.as_plain(), "removal": one.removal if METRICS[row.of.metric].needs == "removal" else ""}
 
 
 def class_notes(plan: EvaluationPlan, source: ExampleSource) -> dict[str, list[str]]:
@@ -183,11 +194,12 @@ class _ModelEvaluator:
         self.plan, self.sample = plan, sample
         [self.model] = plan.models
         self.measurements = Measurements(self.model, sample.source.name)
+        self.second_measurements = Measurements(self.model, sample.source.name)
         self.facts: list[ExampleFacts] = []
         self.class_note = ""
 
     def run(self, report: Report) -> ModelEvaluation:
-        plan, counts, scored = self.plan, RowCounts(), list[UnitScores]()
+        plan, second, counts, scored = self.plan, self.plan.second_plan, RowCounts(), list[UnitScores]()
         broken, total = "", len(self.sample.indices)
 
         def tell(label: str) -> None:
@@ -201,6 +213,8 @@ class _ModelEvaluator:
             broken = broken or ("" if any(one.explanations for one in explained) else self._load_error())
             tell(f"removal on {self.model}")
             measure_removal(plan, self.measurements, explained, counts)
+            if second is not None:
+                measure_removal(second, self.second_measurements, explained, counts)
             tell(f"small changes on {self.model}")
             measure_sensitivity(plan, self.measurements, explained)
             own = [unit_scores_of(plan, one) for one in explained]
@@ -209,7 +223,7 @@ class _ModelEvaluator:
         measure_maps(plan, scored, self.measurements)
         withdraw_constant_maps(plan, scored, self.measurements)
         report(total, total, "")
-        return ModelEvaluation(
+        result = ModelEvaluation(
             self.model,
             plan.dataset,
             tuple(self.measurements.rows),
@@ -219,7 +233,12 @@ class _ModelEvaluator:
             not any(one.failed for one in scored),
             counts.requested,
             counts.evaluated,
+            plan.operator,
         )
+        if second is None:
+            return result
+        withdraw_constant_maps(second, scored, self.second_measurements)
+        return result.with_second(second.operator, self.second_measurements.rows, self.second_measurements.skips)
 
     def _load_error(self) -> str:
         """The error of loading the model; empty where it loads: then the examples failed, and others may not."""
@@ -251,8 +270,8 @@ class _ModelEvaluator:
 
 
 def units(plan: EvaluationPlan, sample: Sample) -> Units:
-    """A unit a map, then a unit an example for all its removal curves, which share their passes, then a unit a
-    sensitivity where that is asked for.
+    """A unit a map, then a unit an example and operator for all its removal curves, which share their passes, then a
+    unit a sensitivity where that is asked for.
     """
     return Units(_ModelUnits(plan, sample).units())
 
@@ -271,14 +290,16 @@ class _ModelUnits:
         for place, id in enumerate(plan.methods_with_baselines):
             own = {of_example[place]: index for index, of_example in keys.items()}
             yield from self._each(own, id, known[id].title, cost[id], partial(self._explain, id))
-        if plan.needs("removal"):
-            own = {self._removal_key(of_example): index for index, of_example in keys.items()}
-            work = partial(self._remove, {index: key for key, index in own.items()})
+        judges = (plan, plan.second_plan) if plan.needs("removal") else ()
+        for of_plan in (one for one in judges if one is not None):
+            own = {_removal_key(of_plan, of_example): index for index, of_example in keys.items()}
+            work = partial(self._remove, of_plan, {index: key for key, index in own.items()})
             curves = 2 * len(plan.percents) * len(plan.methods_with_baselines)
-            yield from self._each(own, "removal", "Removal by all methods", curves, work)
+            second = "" if of_plan is plan else f" ({of_plan.operator})"
+            yield from self._each(own, f"removal{second}", f"Removal by all methods{second}", curves, work)
         if plan.needs("perturbation"):
             for place, id in enumerate(plan.methods_with_baselines):
-                own = {self._marker("sensitivity", [of[place]], plan.samples): index for index, of in keys.items()}
+                own = {_marker("sensitivity", [of[place]], plan.samples): index for index, of in keys.items()}
                 title = f"{known[id].title} after small changes"
                 work = partial(self._perturb, id, own)
                 yield from self._each(own, f"small changes, {id}", title, plan.samples * cost[id], work)
@@ -309,24 +330,15 @@ class _ModelUnits:
             named = {"dataset": self.plan.dataset, "index": index}
             return [unreadable_key(method, named, error) for method in self.plan.methods_with_baselines]
 
-    def _removal_key(self, of_example: Sequence[str]) -> str:
-        plan = self.plan
-        how = faithfulness.VERSION, plan.operator, plan.units, list(plan.percents)
-        return self._marker("removal", of_example, *how)
-
-    def _marker(self, what: str, of: Sequence[str], *how: object) -> str:
-        """The key of a marker that it is done; the numbers themselves are cached one by one."""
-        return key_for({"kind": "evaluated", "what": what, "of": list(of), "how": list(how)})
-
     def _read(self, indices: Sequence[int]) -> list[SourceExample]:
         return [self.sample.source.read(index) for index in indices]
 
     def _explain(self, method: str, indices: Sequence[int]) -> object:
         return explain_many([request_for(self.plan, self.model, method, one) for one in self._read(indices)])
 
-    def _remove(self, keys: Mapping[int, str], indices: Sequence[int]) -> None:
-        explained = explain_examples(self.plan, self.model, self._read(indices))
-        compute_removal(self.plan, self.model, explained)
+    def _remove(self, plan: EvaluationPlan, keys: Mapping[int, str], indices: Sequence[int]) -> None:
+        explained = explain_examples(plan, self.model, self._read(indices))
+        compute_removal(plan, self.model, explained)
         for why in (why for one in explained for why in one.failed.values()):
             raise ExegesisError(why)  # so that the example is tried again once its maps can be made
         _mark_done([keys[index] for index in indices])
@@ -335,6 +347,15 @@ class _ModelUnits:
         requests = [request_for(self.plan, self.model, method, one) for one in self._read(indices)]
         sensitivities(requests, samples=self.plan.samples)
         _mark_done([key for key, index in own.items() if index in set(indices)])
+
+
+def _removal_key(plan: EvaluationPlan, of_example: Sequence[str]) -> str:
+    return _marker("removal", of_example, faithfulness.VERSION, plan.operator, plan.units, list(plan.percents))
+
+
+def _marker(what: str, of: Sequence[str], *how: object) -> str:
+    """The key of a marker that it is done; the numbers themselves are cached one by one."""
+    return key_for({"kind": "evaluated", "what": what, "of": list(of), "how": list(how)})
 
 
 def _mark_done(keys: Sequence[str]) -> None:

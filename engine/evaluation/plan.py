@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import MISSING, dataclass
+from dataclasses import MISSING, dataclass, replace
 
 from engine.errors import not_allowed
 from engine.experiments import options
@@ -19,6 +19,8 @@ TEXT_METHODS = tuple("gradient_l2" if one == "gradient" else one for one in SEVE
 """Preselected for texts, where the signed sum of the gradient is zero on models with layer norm."""
 QUICK_METHODS = ("gradient_x_input", "integrated_gradients", "attention_rollout", "attn_lrp", RANDOM)
 """Methods that are not the thesis's seven alone, and none of them slow."""
+NO_OPERATOR = "none"
+"""In place of a second operator: units are removed by the first one alone."""
 
 
 def units_of(kind: str) -> tuple[str, ...]:
@@ -29,6 +31,11 @@ def units_of(kind: str) -> tuple[str, ...]:
 def removals_of(kind: str) -> tuple[str, ...]:
     """The operators that remove units of inputs of a kind, the default first."""
     return input_kind(kind).removals
+
+
+def second_removals_of(kind: str) -> tuple[str, ...]:
+    """The choices of a second operator for inputs of a kind, the default first, none last."""
+    return tuple(dict.fromkeys((input_kind(kind).second_removal, *removals_of(kind), NO_OPERATOR)))
 
 
 def parse_shares(text: str) -> tuple[int, ...]:
@@ -46,9 +53,10 @@ class EvaluationPlan(ExperimentPlan):
     """`metrics`: none for all that suit the data set (only where they are named: sensitivity, for it costs most, and
     falls of the logit).
 
-    `unit`, `removal`: the first of the input's kind where they are None. `shares`: the percentages over which
-    comprehensiveness and sufficiency are means. `k`: of `recall_at_k`. `samples`: of sensitivity. `params`: of methods,
-    where not at their defaults.
+    `unit`, `removal`: the first of the input's kind where they are None. `second_removal`: the operator by which the
+    same maps are judged a second time, "none" for one operator alone; see `second_operator` where it is None. `shares`:
+    the percentages over which comprehensiveness and sufficiency are means. `k`: of `recall_at_k`. `samples`: of
+    sensitivity. `params`: of methods, where not at their defaults.
     """
 
     models: tuple[str, ...] = options.models()
@@ -71,6 +79,12 @@ class EvaluationPlan(ExperimentPlan):
     removal: str | None = option(
         None, "How units are removed.", by_kind=removals_of, metavar="O",
         label="Removed by", about="How the metrics remove units.",
+    )  # fmt: skip
+    second_removal: str | None = option(
+        None, "Second operator, to see whether the ranking depends on it, or none.", by_kind=second_removals_of,
+        metavar="O", label="Also removed by",
+        about="Judges the same maps by a second operator, to see whether the ranking depends on it. LIME, SHAP and "
+        "occlusion use the first one themselves, which may favor them.",
     )  # fmt: skip
     dtype: str = options.dtype()
     shares: tuple[int, ...] = option(
@@ -96,6 +110,23 @@ class EvaluationPlan(ExperimentPlan):
     def operator(self) -> str:
         """The operator by which units are removed."""
         return self.removal or removals_of(self.kind)[0]
+
+    @property
+    def second_operator(self) -> str | None:
+        """The operator of the second scores; None where it is switched off, or no metric removes units.
+
+        By default the second one of the kind, or the first one of the kind where that second one is `operator`.
+        """
+        if self.second_removal == NO_OPERATOR or (self.metrics and not self.needs("removal")):
+            return None
+        usual = (input_kind(self.kind).second_removal, *removals_of(self.kind)) if self.second_removal is None else ()
+        return self.second_removal or next(one for one in usual if one != self.operator)
+
+    @property
+    def second_plan(self) -> EvaluationPlan | None:
+        """The plan that has the second scores as its own: the metrics that remove units, by the second operator."""
+        second, metrics = self.second_operator, tuple(self.needs("removal"))
+        return None if second is None else replace(self, removal=second, second_removal=NO_OPERATOR, metrics=metrics)
 
     @property
     def percents(self) -> tuple[int, ...]:

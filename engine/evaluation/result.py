@@ -21,22 +21,26 @@ from engine.metrics.results import MetricKey, MetricRow, MetricScore, MetricSkip
 from engine.models.catalog import model_labels
 
 if TYPE_CHECKING:
+    from engine.evaluation import operator_comparison as operators
     from engine.evaluation import scores as scoring
-else:  # it is of evaluations
+else:  # they are of evaluations
+    operators = LazyModule("engine.evaluation.operator_comparison")
     scoring = LazyModule("engine.evaluation.scores")
 
 SATURATED = 0.99
 """A probability above it hardly moves where the logit moves much."""
 FALLING = {"comprehensiveness", "sufficiency", "without_top", "with_top"}
 """The metrics that tell little then."""
+SECOND = "second"
+"""In cache entries: what is of the second operator."""
 CONSTANT_MAPS = "all maps of the method are constant on this model, so they rank nothing"
 """Why values that are of an order are taken back."""
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "against": str,
-    "percent": int,
+    "percent": int, "removal": str,
 }  # fmt: skip
 """Of the rows. `example`: the place in the data set. `against`: the other method, of agreement. `percent`: along a
-curve."""
+curve. `removal`: the operator by which units were removed; empty where the metric removes none."""
 _NUMBER = re.compile(r"-?\d[\d,.]*(?<=\d)")
 
 
@@ -63,7 +67,8 @@ class ModelEvaluation:
     """The results on one model. `class_note`: how the data set's classes are its own, where that is not plain.
 
     `complete`: no example failed, so that none need be tried again. `requested_rows`, `evaluated_rows`: model rows that
-    the removal metrics needed, and that were run for them now; none of what the cache held.
+    the removal metrics needed, and that were run for them now; none of what the cache held. `removal`: the operator of
+    the rows that are of removal. `second`: rows and skips of the same maps by a second operator, None where it is off.
     """
 
     model: str
@@ -75,23 +80,32 @@ class ModelEvaluation:
     complete: bool = True
     requested_rows: int = 0
     evaluated_rows: int = 0
+    removal: str = ""
+    second: ModelEvaluation | None = None
 
     @property
     def examples(self) -> tuple[int, ...]:
         """The places of those that could be explained."""
         return tuple(fact.example for fact in self.facts)
 
+    def with_second(self, removal: str, rows: Sequence[MetricRow], skips: Sequence[MetricSkip]) -> ModelEvaluation:
+        """The results with these by a second operator beside them."""
+        own = replace(self, rows=tuple(rows), skips=tuple(skips), removal=removal, requested_rows=0, evaluated_rows=0)
+        return replace(self, second=own)
+
     def narrow(self, wanted: Callable[[MetricKey], bool]) -> ModelEvaluation:
         """The values of some methods and metrics alone."""
         rows = tuple(row for row in self.rows if wanted(row.of))
-        return replace(self, rows=rows, skips=tuple(skip for skip in self.skips if wanted(skip.of)))
+        skips = tuple(skip for skip in self.skips if wanted(skip.of))
+        return replace(self, rows=rows, skips=skips, second=self.second and self.second.narrow(wanted))
 
     def slice(self, wanted: Callable[[ExampleFacts], bool]) -> ModelEvaluation:
         """The result on some examples alone."""
         facts = tuple(one for one in self.facts if wanted(one))
         examples = {one.example for one in facts}
         rows = tuple(row for row in self.rows if row.example in examples)
-        return replace(self, rows=rows, skips=tuple(s for s in self.skips if s.example in examples), facts=facts)
+        skips = tuple(skip for skip in self.skips if skip.example in examples)
+        return replace(self, rows=rows, skips=skips, facts=facts, second=self.second and self.second.slice(wanted))
 
 
 @dataclass(frozen=True)
@@ -143,6 +157,18 @@ class Evaluation(ExperimentResult):
         """The leaderboard of the metrics that give each method one number. Differences are resampled once."""
         wanted = set(scoring.scalar_metrics(self))
         return scoring.leaderboard(self.narrow(lambda key: key.metric in wanted))
+
+    @cached_property
+    def second(self) -> Evaluation | None:
+        """The same maps judged by the second operator, by the metrics of removal alone; None where it is off."""
+        results = [one.second for one in self.models]
+        plan = None if None in results else self.plan.second_plan
+        return None if plan is None else Evaluation(plan, tuple(one for one in results if one is not None))
+
+    @cached_property
+    def operator_comparisons(self) -> list[operators.OperatorComparison]:
+        """Whether the best method depends on the operator, by model and metric. Differences are resampled once."""
+        return operators.compare_operators(self)
 
     @property
     def class_notes(self) -> tuple[str, ...]:
@@ -218,15 +244,20 @@ def format_reasons(skipped: Mapping[str, int]) -> str:
 
 def pack(result: ModelEvaluation) -> tuple[Meta, Arrays]:
     """The results on a model as a cache entry."""
+    meta, arrays = _pack_values(result)
+    meta |= {"facts": [dataclasses.asdict(fact) for fact in result.facts], "said": result.class_note}
+    if result.second is not None:
+        meta[SECOND], second = _pack_values(result.second)
+        arrays |= {f"{SECOND}.{name}": array for name, array in second.items()}
+    return meta, arrays
+
+
+def _pack_values(result: ModelEvaluation) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
+    """The rows and skips, each key and each reason once."""
     keys = _number([*(row.of for row in result.rows), *(skip.of for skip in result.skips)])
     reasons = _number([skip.reason for skip in result.skips])
-    meta: dict[str, Any] = {
-        "ofs": [dataclasses.astuple(key) for key in keys],
-        "reasons": list(reasons),
-        "facts": [dataclasses.asdict(fact) for fact in result.facts],
-        "said": result.class_note,
-    }
-    arrays = {
+    meta = {"ofs": [dataclasses.astuple(key) for key in keys], "reasons": list(reasons)}
+    return meta, {
         "row_of": _integers([keys[row.of] for row in result.rows]),
         "row_example": _integers([row.example for row in result.rows]),
         "value": np.array([row.value for row in result.rows], dtype=np.float64),
@@ -234,22 +265,27 @@ def pack(result: ModelEvaluation) -> tuple[Meta, Arrays]:
         "skip_example": _integers([skip.example for skip in result.skips]),
         "reason": _integers([reasons[skip.reason] for skip in result.skips]),
     }
-    return meta, arrays
 
 
 def unpack(plan: EvaluationPlan, meta: Meta, arrays: Arrays) -> ModelEvaluation:
     """The results on a model from a cache entry. `plan`: of one model."""
     [model] = plan.models
+    facts = tuple(ExampleFacts(**fact) for fact in meta["facts"])
+    values = _unpack_values(meta, arrays)
+    result = ModelEvaluation(model, plan.dataset, *values, facts, meta["said"], removal=plan.operator)
+    if SECOND not in meta or plan.second_operator is None:
+        return result
+    own = {name.removeprefix(f"{SECOND}."): array for name, array in arrays.items() if name.startswith(f"{SECOND}.")}
+    return result.with_second(plan.second_operator, *_unpack_values(meta[SECOND], own))
+
+
+def _unpack_values(meta: Meta, arrays: Arrays) -> tuple[tuple[MetricRow, ...], tuple[MetricSkip, ...]]:
     keys = [MetricKey(*values) for values in meta["ofs"]]
     rows = zip(arrays["row_of"].tolist(), arrays["row_example"].tolist(), arrays["value"].tolist(), strict=True)
     skips = zip(arrays["skip_of"].tolist(), arrays["skip_example"].tolist(), arrays["reason"].tolist(), strict=True)
-    return ModelEvaluation(
-        model,
-        plan.dataset,
+    return (
         tuple(MetricRow(keys[key], example, value) for key, example, value in rows),
         tuple(MetricSkip(keys[key], example, meta["reasons"][reason]) for key, example, reason in skips),
-        tuple(ExampleFacts(**fact) for fact in meta["facts"]),
-        meta["said"],
     )
 
 

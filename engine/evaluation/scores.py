@@ -182,20 +182,26 @@ def correlate_metrics(evaluation: Evaluation, x: str, y: str, of: ScoreFilter = 
 
     Metrics of which less is better are negated. None below three methods or two common examples.
     """
-    tables = [_by_method(evaluation, metric, of) for metric in (x, y)]
+    return correlate_means((evaluation, x), (evaluation, y), of)
+
+
+def correlate_means(
+    x: tuple[Evaluation, str], y: tuple[Evaluation, str], of: ScoreFilter = EVERYTHING
+) -> MetricCorrelation | None:
+    """As `correlate_metrics`, each metric of an evaluation of its own, of the same models and examples."""
     rows = [
         {key: {at: one.value for at, one in own.items() if isinstance(one, MetricRow)} for key, own in table.items()}
-        for table in tables
+        for table in (_by_method(evaluation, metric, of) for evaluation, metric in (x, y))
     ]
     keys = [key for key in rows[0] if rows[0][key] and rows[1].get(key)]
     common = sorted(set.intersection(*(set(table[key]) for table in rows for key in keys))) if keys else []
     if len(keys) < LEAST_METHODS or len(common) < LEAST_EXAMPLES:
         return None
-    signs = [-1 if METRICS[metric].better == "low" else 1 for metric in (x, y)]
+    signs = [-1 if METRICS[metric].better == "low" else 1 for _, metric in (x, y)]
     values = np.array([[sign * table[key][at] for sign, table in zip(signs, rows, strict=True) for key in keys]
                        for at in common])  # fmt: skip
     [rho] = _rank_correlations(values.mean(0, keepdims=True))
-    spread = _rank_correlations(resample(values, evaluation.plan.seed))
+    spread = _rank_correlations(resample(values, x[0].plan.seed))
     if np.isnan(rho):
         return None
     low, high = np.nanquantile(spread, [0.025, 0.975])
@@ -333,21 +339,25 @@ def to_json(evaluation: Evaluation) -> dict[str, Any]:
     """The contract of `exegesis evaluate --json`: the plan, with company and metrics filled in, and a score for each
     model, metric and method. Rows of examples go to `--out`.
 
-    `notes`: sentences on what the numbers do not say of themselves.
+    `second_scores`: those by the second operator, `operators`: whether the best method depends on it; both empty where
+    it is off. `notes`: sentences on what the numbers do not say of themselves.
     """
+    second = evaluation.second
     return {
         "plan": {**evaluation.plan.as_plain(), "company": list(evaluation.plan.methods_with_baselines)},
-        "scores": [_standing_json(standing) for standing in leaderboard(evaluation)],
+        "scores": [_standing_json(standing, evaluation) for standing in leaderboard(evaluation)],
+        "second_scores": [] if second is None else [_standing_json(one, second) for one in leaderboard(second)],
+        "operators": [one.as_plain() for one in evaluation.operator_comparisons],
         "classes": list(evaluation.class_notes),
         "notes": list(evaluation.notes),
         "removal_rows": {"asked": evaluation.requested_rows, "run": evaluation.evaluated_rows},
     }
 
 
-def _standing_json(standing: Standing) -> dict[str, Any]:
+def _standing_json(standing: Standing, evaluation: Evaluation) -> dict[str, Any]:
     """`low`, `high`: ends of the 95% interval. `doubt`: why there is none, or one that tells nothing.
 
-    `level`: not shown to be worse than the best.
+    `level`: not shown to be worse than the best. `removal`: the operator by which units were removed, if any.
     """
     score = standing.score
     low, high = score.interval or (None, None)
@@ -358,6 +368,7 @@ def _standing_json(standing: Standing) -> dict[str, Any]:
         "percent": score.percent,
         "method": score.method,
         "against": score.against or None,
+        "removal": evaluation.models[0].removal if METRICS[score.metric].needs == "removal" else None,
         "value": score.value,
         "low": low,
         "high": high,

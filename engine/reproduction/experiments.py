@@ -14,7 +14,7 @@ from engine.attacks.plan import AttackParams, AttackPlan
 from engine.data.labels import match_classes
 from engine.data.sources import ExampleSource as DataSource
 from engine.data.sources import SourceExample
-from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.plan import NO_OPERATOR, EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS, Evaluation
 from engine.experiments.options import RANDOM
 from engine.experiments.run import sample_of
@@ -83,8 +83,10 @@ class ExperimentKind:
 
 
 def plan_evaluation(request: ExperimentRequest) -> EvaluationPlan:
+    """The claims are about one operator, so that there is no second one."""
+    settings = {"second_removal": NO_OPERATOR, **request.settings}
     return EvaluationPlan(
-        request.models, request.dataset, METHODS, request.metrics, request.examples, request.seed, **request.settings
+        request.models, request.dataset, METHODS, request.metrics, request.examples, request.seed, **settings
     )
 
 

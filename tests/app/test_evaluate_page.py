@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.controls import PERSIST
+from components.evaluate.leaderboard import OPERATORS_TITLE
 from components.evaluate.view import SESSION
 from components.experiment.runs import AGAIN
 from components.navigation import EVALUATE
@@ -22,8 +24,10 @@ from engine.errors import ExegesisError
 from engine.evaluation import experiment, result
 from engine.evaluation.experiment import evaluate
 from engine.evaluation.groups import plans_at_strengths
+from engine.evaluation.operator_comparison import DEPENDS, SAME
 from engine.evaluation.plan import EvaluationPlan
-from engine.experiments.run import carry_out
+from engine.experiments.run import carry_out, keep, sample_of
+from engine.metrics.results import MetricRow
 from engine.request import MAX_CHARACTERS
 from tests.alerts import errors, notes
 from tests.app.options import open_options
@@ -171,6 +175,51 @@ def test_examples_behind_a_number_are_sorted_and_lead_to_their_page(model: str, 
     assert [f"index={place}" in link for place, link in enumerate(links)] == [True] * 6
     press(page, "Close")
     assert "point" not in page.query_params
+
+
+@pytest.mark.parametrize("swap", [True, False])
+def test_the_answer_says_whether_the_best_method_depends_on_the_operator(model: str, data: str, swap: bool) -> None:
+    """Occlusion leads by 0.4 on every example with mask; with delete, it trails by as much or leads again."""
+    methods = ("gradient_l2", "occlusion", "random")
+    plan = EvaluationPlan((model,), data, methods, METRICS, examples=6)
+    [found] = evaluate([model], data, methods, METRICS, examples=6).models
+    assert found.second is not None
+
+    def by_hand(rows: Sequence[MetricRow], best: str) -> tuple[MetricRow, ...]:
+        return tuple(replace(row, value=(0.5 if row.of.method == best else 0.1) + row.example / 100) for row in rows)
+
+    second = by_hand(found.second.rows, "gradient_l2" if swap else "occlusion")
+    first = replace(found, rows=by_hand(found.rows, "occlusion"))
+    keep(plan, sample_of(plan), first.with_second("delete", second, ()))
+    page = opened(**asked(model, data, method=methods))
+    answer = unescape(board(page))
+    assert "Removed by delete instead of mask:" in answer
+    assert (DEPENDS in answer, SAME in answer) == (swap, not swap)
+    if swap:
+        assert "Occlusion is significantly better with mask, Gradient L2 norm with delete" in answer
+        assert "Occlusion, which uses mask itself, falls significantly behind the best with delete." in answer
+    else:
+        assert "Comprehensiveness: Occlusion leads with both." in answer
+    assert OPERATORS_TITLE in [one.label for one in page.expander]
+    table = next(one for one in html_of(page).split("<table") if ">delete</th>" in one)
+    assert [table.count(f'scope="row">{name}</th>') for name in ("Occlusion", "Gradient L2 norm", "Random")] == [
+        1,
+        1,
+        1,
+    ]
+    assert ("0.525<i>★</i>" in table, "0.125<i></i>" in table) == (True, True)
+    curves = html_of(opened(**asked(model, data, method=methods, view="curves")))
+    assert (DEPENDS in curves) is swap
+
+
+def test_with_one_operator_nothing_is_compared(model: str, data: str) -> None:
+    evaluate([model], data, METHODS, METRICS, examples=6, second_removal="none")
+    page = opened(**asked(model, data, second_removal="none"))
+    assert board(page)
+    assert "instead of mask" not in board(page)
+    assert OPERATORS_TITLE not in [one.label for one in page.expander]
+    page = opened(**asked(model, data, second_removal="mask"))
+    assert any("second_removal: must be another operator than the first" in error for error in errors(page))
 
 
 @pytest.mark.parametrize("view", ["curves", "plausibility", "slices", "cost", "scaling", "architecture", "strength"])

@@ -15,7 +15,7 @@ import engine.cli.experiments as run_module
 import engine.evaluation.measurement as explanations
 from engine.errors import ExegesisError
 from engine.evaluation import result
-from engine.evaluation.experiment import evaluate
+from engine.evaluation.experiment import evaluate, rows
 from engine.evaluation.result import COLUMNS
 from engine.jobs import list_jobs
 from engine.metrics.plausibility import ALL, NOTHING
@@ -46,7 +46,7 @@ def test_the_files_hold_a_row_a_value_and_are_those_of_the_engine(
     run: Run, bert: str, reviews: str, tmp_path: Path
 ) -> None:
     found = evaluate([bert], reviews, METHODS, seed=3)
-    expected = [row.as_plain() for row in found.rows]
+    expected = [row for one in found.models for row in rows(one)]
     for ending in ("csv", "json", "parquet"):
         done = ran(run, bert, reviews, "--seed", "3", "--out", str(tmp_path / f"rows.{ending}"))
         assert f"rows.{ending}, {len(expected):,} rows" in done.out
@@ -76,7 +76,7 @@ def test_a_name_that_a_spreadsheet_would_run_is_defused(run: Run, bert: str, tmp
 
 def test_the_json_says_what_was_planned_and_what_came_of_it(run: Run, bert: str, reviews: str) -> None:
     told = ran(run, bert, reviews, "--metrics", "plausibility_auc,comprehensiveness", "--json").json
-    assert set(told) == {"plan", "scores", "classes", "notes", "removal_rows"}
+    assert set(told) == {"plan", "scores", "second_scores", "operators", "classes", "notes", "removal_rows"}
     assert told["plan"]["company"] == [*METHODS, "random"]
     found = evaluate([bert], reviews, METHODS, ["plausibility_auc", "comprehensiveness"])
     by_name = {(one["metric"], one["method"]): one for one in told["scores"]}
@@ -104,9 +104,9 @@ def test_probabilities_too_near_1_are_told_and_their_logits_measured(
 def test_seconds_come_without_interval_and_rank_in_words(run: Run, bert: str, reviews: str) -> None:
     asked = ("--metrics", "seconds,evaluations")
     lines = ran(run, bert, reviews, *asked).out.splitlines()
-    rows = [line.split() for line in lines if line.startswith(("seconds ↓", "evaluations ↓"))]
-    assert {row[4] for row in rows} == {"-"}, "one measurement a batch, and counts that are all equal"
-    assert {row[-1] for row in rows if row[0] == "seconds"}.isdisjoint({"best", "level"})
+    cells = [line.split() for line in lines if line.startswith(("seconds ↓", "evaluations ↓"))]
+    assert {row[4] for row in cells} == {"-"}, "one measurement a batch, and counts that are all equal"
+    assert {row[-1] for row in cells if row[0] == "seconds"}.isdisjoint({"best", "level"})
     assert {f"seconds: {BY_BATCH}", f"evaluations: {EQUAL}"} <= set(lines)
     scores = ran(run, bert, reviews, *asked, "--json").json["scores"]
     assert {one["doubt"] for one in scores} == {BY_BATCH, EQUAL}
@@ -117,10 +117,17 @@ def test_the_leaderboard_has_the_best_first_and_says_what_was_skipped(run: Run, 
     assert lines[0].startswith(f"{bert} on ")
     found = evaluate([bert], reviews, METHODS)
     means = {s.method: s.value for s in found.scores if s.metric == "comprehensiveness"}
-    rows = [line.split() for line in lines if line.startswith("comprehensiveness ↑")]
-    assert [row[2] for row in rows] == sorted(means, key=lambda name: -(means[name] or 0))
-    assert [row[3] for row in rows] == [f"{value:.4g}" for value in sorted(means.values(), reverse=True)]
-    assert (rows[0][-1], rows[0][-2]) == ("best", "6")
+    cells = [line.split() for line in lines if line.startswith("comprehensiveness ↑")]
+    assert [row[2] for row in cells] == sorted(means, key=lambda name: -(means[name] or 0))
+    assert [row[3] for row in cells] == [f"{value:.4g}" for value in sorted(means.values(), reverse=True)]
+    assert cells[0][7:9] == ["6", "best"]
+    assert found.second is not None
+    by_delete = {s.method: f"{s.value:.4g}" for s in found.second.scores if s.metric == "comprehensiveness"}
+    assert all(by_delete[row[2]] in row[8:] for row in cells)
+    assert any(line.startswith("Removed by delete instead of mask: Which method is best ") for line in lines)
+    assert any(line.startswith("Sufficiency: ") for line in lines)
+    alone = ran(run, bert, reviews, "--second-removal", "none").out
+    assert "delete" not in alone
     [said] = [line for line in lines if line.endswith(f": {NOTHING}")]
     assert "1 example in gt_overlap, " in said
     assert not any("with_top" in line for line in lines[:-1] if "--metrics" not in line)

@@ -44,8 +44,8 @@ def test_the_newest_job_counts_and_only_the_examples_that_the_data_set_had() -> 
 
 def test_removal_is_work_of_a_job_too() -> None:
     of = replace(plan("m"), metrics=("comprehensiveness",))
-    passes = 10 * (512 + 2 + 2 * len(of.percents) * 2)
-    job = ended(total=31, computed=31, done=31)
+    passes = 10 * (512 + 2 + 2 * 2 * len(of.percents) * 2)
+    job = ended(total=41, computed=41, done=41)
     assert throughput(plan("m"), [(job, of)], TEXT) == pytest.approx(passes / 257)
 
 

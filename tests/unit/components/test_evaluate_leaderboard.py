@@ -23,6 +23,7 @@ from components.evaluate.leaderboard import (
     hidden_text,
     indistinct_columns,
     listed_methods,
+    operators_html,
     select_columns,
     sort_metric,
 )
@@ -33,7 +34,9 @@ from engine.evaluation.result import CONSTANT_MAPS
 from engine.evaluation.scores import Standing
 from engine.metrics.catalog import Better, metric
 from engine.metrics.results import BY_BATCH, EQUAL, Interval, MetricScore
+from tests.unit.evaluation.by_hand import by_hand, by_two_operators
 
+EMBEDDED = "reviews-minilm"
 EVIL = "<img src=x onerror=alert(1)>\"'"
 CELL = re.compile(r'<td(?: class="(\w+)")?><button[^>]*data-method="(\w+)" data-metric="(\w+)" data-told="([^"]*)"')
 HEAD = re.compile(r"<tr><th scope=\"row\"><p>([^<]*)</p>")
@@ -235,3 +238,18 @@ def test_added_methods_without_a_value_are_not_listed() -> None:
     assert listed_methods(plan, given) == ["lime", "ensemble_all", "gradient_x_input"]
     asked = EvaluationPlan(("m",), "d", ("gradient",))
     assert listed_methods(asked, given[:2]) == ["gradient"], "what was chosen is listed, with the reason"
+
+
+def test_both_operators_stand_beside_each_other_by_the_first_ones_order_and_decimals() -> None:
+    first = {(EMBEDDED, "lime", "sufficiency"): [0.1, 0.2], (EMBEDDED, "gradient", "sufficiency"): [0.3, 0.4]}
+    second = {(EMBEDDED, "lime", "sufficiency"): [0.5, 0.7], (EMBEDDED, "gradient", "sufficiency"): ["no order"] * 2}
+    found = by_two_operators(first, second)
+    html = operators_html(found, boards(found.standings, ("gradient", "lime"), ["sufficiency"]), {"lime": "<LIME>"})
+    rows = [re.sub("<[^>]+>", " ", row).split() for row in html.split("<tr>")[2:]]
+    assert rows == [
+        ["Method", "mask", "delete"], ["&lt;LIME&gt;", "0.150", "★", "0.600", "★"], ["gradient", "0.350", "–"],
+    ]  # fmt: skip
+    assert "Sufficiency ↓" in html
+    assert operators_html(by_hand(first), boards(found.standings, ("lime",), ["sufficiency"]), {}) == ""
+    curves = {(EMBEDDED, "lime", "with_top", 50): [0.1, 0.2]}
+    assert operators_html(by_two_operators(curves, curves), [], {}) == ""

@@ -16,6 +16,7 @@ from components.evaluate.page import (
     MODEL,
     NEITHER,
     PEOPLE,
+    SECOND,
     TRUTH,
     added_methods,
     left_out,
@@ -36,12 +37,19 @@ from engine.metrics.results import MetricKey, MetricRow, MetricSkip
 from engine.registry import all_explainers
 from engine.shipped.make import EVALUATION_PLANS
 from tests.unit.components.test_library import JOB
-from tests.unit.evaluation.by_hand import evaluation
+from tests.unit.evaluation.by_hand import by_two_operators, evaluation
 
 EVIL = "<img src=x onerror=alert(1)>"
 TEXT = all_explainers("text")
 PLAN = EvaluationPlan(
-    ("m",), "d", ("lime",), ("comprehensiveness", "gt_overlap"), examples=3, unit="token", removal="mask"
+    ("m",),
+    "d",
+    ("lime",),
+    ("comprehensiveness", "gt_overlap"),
+    examples=3,
+    unit="token",
+    removal="mask",
+    second_removal="none",
 )
 OF = MetricKey("m", "d", "lime", "comprehensiveness")
 ROWS = tuple(MetricRow(OF, example, value) for example, value in ((4, 0.2), (1, 0.9), (2, -0.5)))
@@ -66,6 +74,8 @@ STATE = state_of(EVALUATE.opens_with["text"], EvaluationView)
 def test_what_is_measured_against_what_is_said(metrics: tuple[str, ...], exact: bool, expected: list[str]) -> None:
     found = dataclasses.replace(FOUND, plan=dataclasses.replace(PLAN, metrics=metrics))
     assert reference_texts(found, exact) == expected
+    one = {("reviews-minilm", "lime", "sufficiency"): [0.5, 0.4]}
+    assert reference_texts(by_two_operators(one, one), False)[-1] == SECOND.format("delete")
 
 
 def test_how_it_was_done_names_units_and_removal() -> None:
@@ -97,8 +107,10 @@ def test_metrics_are_explained_with_their_source() -> None:
 def test_the_cost_counts_maps_and_removal() -> None:
     plan = EvaluationPlan(("m", "n"), "d", ("lime", "random"), ("comprehensiveness",))
     maps = 512 + 2
-    assert model_evaluations(plan, TEXT, 10) == 2 * 10 * (maps + 2 * len(plan.percents) * 2)
-    assert cost_text(plan, TEXT, 10).startswith("10 examples, 2 methods, 2 models: about 11,000 model evaluations.")
+    alone = dataclasses.replace(plan, second_removal="none")
+    assert model_evaluations(plan, TEXT, 10) == 2 * 10 * (maps + 2 * 2 * len(plan.percents) * 2), "by two operators"
+    assert model_evaluations(alone, TEXT, 10) == 2 * 10 * (maps + 2 * len(plan.percents) * 2)
+    assert cost_text(alone, TEXT, 10).startswith("10 examples, 2 methods, 2 models: about 11,000 model evaluations.")
     assert model_evaluations(dataclasses.replace(plan, metrics=("complexity",)), TEXT, 10) == 2 * 10 * maps
     assert added_methods(EvaluationPlan(("m",), "d", ("ensemble_top3",))) == [
         "lime",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import Evaluation, ExampleFacts, ModelEvaluation
@@ -32,6 +33,17 @@ def by_hand(
             else:
                 rows.append(MetricRow(of, example, float(value)))
     return evaluation(plan, rows, skips, facts)
+
+
+def by_two_operators(
+    first: Mapping[Key, Found], second: Mapping[Key, Found], operators: tuple[str, str] = ("mask", "delete")
+) -> Evaluation:
+    """The values by each operator. Models are ones that there are, so that what methods use themselves is known."""
+    one, other = (by_hand(values) for values in (first, second))
+    plan = replace(one.plan, removal=operators[0], second_removal=operators[1])
+    pairs = zip(one.models, other.models, strict=True)
+    models = (replace(a, removal=operators[0]).with_second(operators[1], b.rows, b.skips) for a, b in pairs)
+    return Evaluation(plan, tuple(models))
 
 
 def evaluation(

@@ -44,7 +44,9 @@ def test_what_a_job_leaves_is_read_by_an_evaluation_without_a_model(
     asked = spec | {"metrics": ["comprehensiveness", "plausibility_auc", "sensitivity"], "samples": 2, "unit": "word"}
     job = jobs.run_now(jobs.create("evaluate", asked))
     assert (job.state, job.error) == ("done", "")
-    assert (job.total, job.computed) == (18 + 6 + 18 + 1, 43), "a map, an example's removal, a change, the whole"
+    assert (job.total, job.computed) == (18 + 2 * 6 + 18 + 1, 49), (
+        "a map, an example's removal by two operators, a change, the whole"
+    )
     assert job.title == f"Evaluate gradient_x_input, gradient_l2 on {spec['dataset']} with {spec['models'][0]}"
     without_a_model(monkeypatch)
     more = {"unit": "word", "samples": 2}
@@ -58,9 +60,11 @@ def test_what_a_job_leaves_is_read_by_an_evaluation_without_a_model(
 def test_a_second_run_finds_all_and_another_method_costs_only_itself(spec: dict[str, Any]) -> None:
     jobs.run_now(jobs.create("evaluate", spec))
     again = jobs.run_now(jobs.create("evaluate", spec))
-    assert (again.done, again.computed) == (25, 0)
+    assert (again.done, again.computed) == (31, 0)
     more = jobs.run_now(jobs.create("evaluate", spec | {"methods": [*METHODS, "occlusion"]}))
-    assert (more.total, more.computed) == (31, 13), "six maps, of six examples the curves of one method, the whole"
+    assert (more.total, more.computed) == (37, 19), (
+        "six maps, of six examples the curves of one method by two operators, the whole"
+    )
 
 
 def test_a_stopped_job_goes_on_where_it_was(spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,11 +75,11 @@ def test_a_stopped_job_goes_on_where_it_was(spec: dict[str, Any], monkeypatch: p
 
     monkeypatch.setattr(faithfulness.SharedRows, "values", stopped)
     job = jobs.run_now(jobs.create("evaluate", spec))
-    assert (job.state, job.computed, job.failed) == ("failed", 18, 7)
+    assert (job.state, job.computed, job.failed) == ("failed", 18, 13)
     monkeypatch.setattr(faithfulness.SharedRows, "values", real)
     jobs.resume(job.id)
     job = jobs.wait(job.id)
-    assert (job.state, job.computed) == ("done", 7)
+    assert (job.state, job.computed) == ("done", 13)
 
 
 def test_an_example_that_fails_does_not_stop_the_others(spec: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
@@ -89,13 +93,15 @@ def test_an_example_that_fails_does_not_stop_the_others(spec: dict[str, Any], mo
     for module in (engine.explain, explanations, experiment):
         monkeypatch.setattr(module, "explain_many", explain_many)
     job = jobs.run_now(jobs.create("evaluate", spec))
-    assert (job.state, job.failed, job.computed) == ("failed", 4, 21), "three maps and what is removed by them"
+    assert (job.state, job.failed, job.computed) == ("failed", 5, 26), (
+        "three maps and what is removed by them, in two ways"
+    )
     assert "text: too strange." in job.error
     for module in (engine.explain, explanations, experiment):
         monkeypatch.setattr(module, "explain_many", real)
     jobs.resume(job.id)
     job = jobs.wait(job.id)
-    assert (job.state, job.computed) == ("done", 5)
+    assert (job.state, job.computed) == ("done", 6)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +119,8 @@ def test_an_example_that_fails_does_not_stop_the_others(spec: dict[str, Any], mo
         ({"examples": 0}, "examples: must be a whole number of at least 1, got 0"),
         ({"seed": -1}, "seed: must be a whole number of at least 0, got -1"),
         ({"removal": "burn"}, "removal: unknown name 'burn'"),
+        ({"second_removal": "burn"}, "second_removal: unknown name 'burn'. Known: delete, hide, mask, mean, none, pad"),
+        ({"second_removal": "mask"}, "second_removal: must be another operator than the first, or none, got 'mask'"),
         ({"unit": "patch"}, "unit: unknown name 'patch'"),
         ({"dtype": "float"}, "dtype: unknown name 'float'"),
         ({"shares": [0, 5]}, "shares: must be at least one percentage above 0"),
