@@ -304,8 +304,11 @@ def data_control(kind: str, key: str) -> None:
 
 
 def _more(session: ExperimentSession, kind: str, options: Sequence[Option]) -> None:
-    """Draw options that need a whole row, then the others in pairs, then lists as text inputs."""
-    narrow = [one for one in options if not is_wide(one)]
+    """Draw options that need a whole row, then the others in pairs, then lists as text inputs.
+
+    Where inputs of the kind allow for one choice alone, there is nothing to choose.
+    """
+    narrow = [one for one in options if not is_wide(one) and not (one.get("by_kind") and len(one.choices(kind)) < 2)]
     for one in options:
         if is_wide(one) and not one.get("parse"):
             _control(session, kind, one)

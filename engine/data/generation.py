@@ -94,11 +94,16 @@ def hash_values(*values: object) -> str:
 
 
 def make_dataset(
-    name: str, params: GeneratedParams, split: str, examples: GeneratedExamples, labels: tuple[str, ...]
+    name: str,
+    params: GeneratedParams,
+    split: str,
+    examples: GeneratedExamples,
+    labels: tuple[str, ...],
+    version: int = VERSION,
 ) -> Dataset:
     """Build a data set of generated examples; without labels, its task is regression."""
     card = read_card(name)
     options = {field: value for field, value in asdict(params).items() if value is not False and value != ANY}
-    revision = hash_values(name, VERSION, options, split, len(examples))
+    revision = hash_values(name, version, options, split, len(examples))
     task: DatasetTask = "classification" if labels else "regression"
     return Dataset(name, card.title, task, labels, examples, card, revision, split, exact=True)

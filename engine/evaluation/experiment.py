@@ -26,7 +26,7 @@ from engine.evaluation.measurement import (
     unit_scores_of,
     withdraw_constant_maps,
 )
-from engine.evaluation.plan import NO_OPERATOR, EvaluationPlan, second_removals_of
+from engine.evaluation.plan import NO_OPERATOR, READ, EvaluationPlan, marks_of, second_removals_of
 from engine.evaluation.result import COLUMNS, Evaluation, ExampleFacts, ModelEvaluation, pack, unpack
 from engine.evaluation.scores import to_json
 from engine.experiments.base import Units
@@ -92,6 +92,8 @@ def check(plan: EvaluationPlan) -> None:
         raise not_allowed("second_removal", f"another operator than the first, or {NO_OPERATOR}", plan.second_removal)
     if plan.unit is not None:
         check_unit(plan.unit, plan.kind)
+    if plan.marks is not None and plan.marks not in (choices := marks_of(plan.kind)):
+        raise unknown("marks", plan.marks, choices)
     if not plan.shares or 0 in plan.shares:
         raise not_allowed("shares", "at least one percentage above 0", list(plan.shares))
     check_percents(plan.percents)
@@ -116,11 +118,12 @@ def resolve(plan: EvaluationPlan, sample: Sample) -> EvaluationPlan:
 def result_key(plan: EvaluationPlan, sample: Sample) -> str:
     """The cache key of the result on one model. Reads the model's files, never loads it.
 
-    A second operator is in it by its name, and only where there are second scores: results without them, and those of
-    the time before there were any, share a key.
+    A second operator is in it by its name, and only where there are second scores; which marks count only where they
+    are not whole. Results without them, and those of the time before there was a choice, share a key.
     """
     [model] = plan.models
-    asked = {name: value for name, value in plan.as_plain().items() if name not in ("models", "second_removal")}
+    left_out = ("models", "second_removal", *(["marks"] if plan.marks != READ else []))
+    asked = {name: value for name, value in plan.as_plain().items() if name not in left_out}
     second = {} if plan.second_operator is None else {"second_removal": keyed(plan.second_operator)}
     params = {method: keyed_params(plan.params_of(method)) for method in plan.params}
     source = sample.source

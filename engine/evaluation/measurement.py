@@ -18,7 +18,7 @@ from cache import canonical, key_for
 from engine.data.examples import LabeledExample
 from engine.data.sources import SourceExample
 from engine.errors import ExegesisError
-from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.plan import READ, EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS, ExampleFacts
 from engine.experiments.options import RANDOM
 from engine.experiments.sample import UnreadableExample, bisect_failures, error_line
@@ -30,6 +30,7 @@ from engine.metrics.plausibility import (
     CUT_OFF,
     NOTHING,
     UNMARKED_TRUTH,
+    UNREAD,
     Marks,
     average_precision,
     is_cut_off,
@@ -138,19 +139,24 @@ def unit_scores_of(plan: EvaluationPlan, one: ExplainedExample) -> UnitScores:
     scores = {method: ranked_units(own, example.input, plan.units)[0] for method, own in one.explanations.items()}
     cost = {method: (own.evaluations, own.seconds) for method, own in one.explanations.items()}
     ties = plan.seed, int(key_for(example.input.as_plain())[:16], 16)
-    return UnitScores(one.index, scores, one.failed, cost, *_marks(example, first, plan.units), ties)
+    return UnitScores(one.index, scores, one.failed, cost, *_marks(plan, example, first), ties)
 
 
-def _marks(one: SourceExample, explanation: Explanation, unit: str) -> tuple[Marks | str, Int[np.ndarray, "unit"]]:
+def _marks(
+    plan: EvaluationPlan, one: SourceExample, explanation: Explanation
+) -> tuple[Marks | str, Int[np.ndarray, "unit"]]:
     """The marks of units, and in which text each unit is."""
     given = one.example
     if not isinstance(given, LabeledExample):
         marks = marks_of_picture(explanation.provenance.model, given)
         return (UNMARKED_TRUTH if marks is None else marks), np.zeros(len(explanation.features), dtype=int)
-    places = np.array(segments(explanation, given, unit))
+    places = np.array(segments(explanation, given, plan.units))
     if not given.rationale and not given.rationale_pair:
         return NOTHING, places
-    return (CUT_OFF if is_cut_off(explanation, given) else marks_of_text(explanation, given, unit)), places
+    cut_off, marks = is_cut_off(explanation, given), marks_of_text(explanation, given, plan.units)
+    if cut_off and plan.marks != READ:
+        return CUT_OFF, places
+    return (UNREAD if cut_off and not marks.any() else marks), places
 
 
 def example_facts(model: str, one: ExplainedExample, true: int | None, units: int) -> ExampleFacts | None:

@@ -25,8 +25,8 @@ from engine.metrics.results import MeanDifference, MetricKey, mean_difference
 from engine.params import as_plain, from_mapping
 from engine.registry import explainer
 
-DEPENDS = "Which method is best depends on the operator."
-SAME = "Which method is best does not depend on the operator, as far as these examples can tell."
+DEPENDS = "The best method depends on the operator."
+SAME = "The best method does not depend on the operator, as far as these examples can tell."
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,8 @@ TEXT_METHODS = tuple("gradient_l2" if one == "gradient" else one for one in SEVE
 """Preselected for texts, where the signed sum of the gradient is zero on models with layer norm."""
 QUICK_METHODS = ("gradient_x_input", "integrated_gradients", "attention_rollout", "attn_lrp", RANDOM)
 """Methods that are not the thesis's seven alone, and none of them slow."""
+WHOLE, READ = "whole", "read"
+"""Which marks of a text count that is too long for the model: all or none, or those in the part that it reads."""
 NO_OPERATOR = "none"
 """In place of a second operator: units are removed by the first one alone."""
 
@@ -38,6 +40,11 @@ def second_removals_of(kind: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys((input_kind(kind).second_removal, *removals_of(kind), NO_OPERATOR)))
 
 
+def marks_of(kind: str) -> tuple[str, ...]:
+    """Which marks can count in inputs of a kind, the default first: only texts can be too long."""
+    return (WHOLE, READ) if kind == "text" else (WHOLE,)
+
+
 def parse_shares(text: str) -> tuple[int, ...]:
     """Percentages between commas. Errors say what is allowed."""
     parts = [part.strip() for part in text.split(",")]
@@ -54,7 +61,8 @@ class EvaluationPlan(ExperimentPlan):
     falls of the logit).
 
     `unit`, `removal`: the first of the input's kind where they are None. `second_removal`: the operator by which the
-    same maps are judged a second time, "none" for one operator alone; see `second_operator` where it is None. `shares`:
+    same maps are judged a second time, "none" for one operator alone; see `second_operator` where it is None. `marks`:
+    None for whole ones. `shares`:
     the percentages over which comprehensiveness and sufficiency are means. `k`: of `recall_at_k`. `samples`: of
     sensitivity. `params`: of methods, where not at their defaults.
     """
@@ -85,6 +93,12 @@ class EvaluationPlan(ExperimentPlan):
         metavar="O", label="Also removed by",
         about="Judges the same maps by a second operator, to see whether the ranking depends on it. LIME, SHAP and "
         "occlusion use the first one themselves, which may favor them.",
+    )  # fmt: skip
+    marks: str | None = option(
+        None, "Of texts too long for the model: whole, or read to count the marks in the part that it reads.",
+        by_kind=marks_of, metavar="M", label="Marks of long texts",
+        about="Whole: a text whose marks the model does not read to the end is left out. Read: the marks in the part "
+        "that it reads count, and the result says so.",
     )  # fmt: skip
     dtype: str = options.dtype()
     shares: tuple[int, ...] = option(

@@ -14,7 +14,7 @@ import numpy as np
 
 from cache.codec import Arrays, Meta
 from engine.errors import ExegesisError
-from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.plan import READ, EvaluationPlan
 from engine.experiments.base import ExperimentResult
 from engine.lazy import LazyModule
 from engine.metrics.results import MetricKey, MetricRow, MetricScore, MetricSkip, mean_scores
@@ -33,6 +33,7 @@ FALLING = {"comprehensiveness", "sufficiency", "without_top", "with_top"}
 """The metrics that tell little then."""
 SECOND = "second"
 """In cache entries: what is of the second operator."""
+PART_READ = "Of texts that are too long for the model, the marks in the part that it reads count; the rest do not."
 CONSTANT_MAPS = "all maps of the method are constant on this model, so they rank nothing"
 """Why values that are of an order are taken back."""
 COLUMNS = {
@@ -177,9 +178,10 @@ class Evaluation(ExperimentResult):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Warnings: models whose probabilities are too close to 1 to fall."""
-        note = _saturated(self) if FALLING & set(self.plan.metrics) else ""
-        return (note,) if note else ()
+        """Warnings: models whose probabilities are too close to 1 to fall, and marks that are not counted."""
+        saturated = _saturated(self) if FALLING & set(self.plan.metrics) else ""
+        part = PART_READ if self.plan.marks == READ and (self.plan.needs("marks") or self.plan.needs("pair")) else ""
+        return tuple(filter(None, (saturated, part)))
 
     def narrow(self, wanted: Callable[[MetricKey], bool]) -> Evaluation:
         """The values of some methods and metrics alone."""

@@ -28,6 +28,7 @@ Marks = Bool[np.ndarray, "unit"]
 NOTHING = "nothing is marked"
 ALL = "everything is marked"
 CUT_OFF = "marked words were cut off by the model's length limit"
+UNREAD = "no marked word is in the part that the model reads"
 UNMARKED_TRUTH = "the data set has no marks for it"
 
 

@@ -174,7 +174,12 @@ class Scale:
 _NLI = TaskData("nli", "nli")
 EMBEDDED = Scale(
     "embedded",
-    {"marked": TaskData("marked", "reviews-marked"), "mnli": _NLI, "esnli": _NLI},
+    {
+        "marked": TaskData("marked", "reviews-marked"),
+        "context": TaskData("context", "reviews-marked:context=true"),
+        "mnli": _NLI,
+        "esnli": _NLI,
+    },
     {
         "size-1": "t5-mini", "size-2": "t5-small", "size-3": "t5", "size-4": "t5-deep",
         "bert": "bert", "roberta": "roberta", "t5": "t5", "gpt2": "gpt2",
@@ -185,6 +190,7 @@ FULL = Scale(
     "full",
     {
         "marked": TaskData(MARKED_SST, MARKED_SST),
+        "context": TaskData(MARKED_SST, MARKED_SST),
         "mnli": TaskData("multinli", "multinli"),
         "esnli": TaskData("esnli", "esnli"),
     },

@@ -176,8 +176,8 @@ class ThesisQuery(ReproductionQuery):
             for name, own in by_model.items()
         )
         # Of all tasks that the data set stands for, whichever claims are chosen, so that all share their work.
-        tasks = [task for task, own in scale.tasks.items() if own == data]
-        metrics = tuple(dict.fromkeys(metric for task in tasks for metric in self.declaration.tasks[task]))
+        tasks = [own for task, own in self.declaration.tasks.items() if scale.tasks[task] == data]
+        metrics = tuple(dict.fromkeys(metric for own in tasks for metric in own))
         return ThesisExperiment(
             _experiment_name(data, family, source), data, source, roles, self.request(source, data, metrics)
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
@@ -13,6 +14,7 @@ import torch
 
 from engine.data.datasets import dataset_card, load, registered_name
 from engine.data.examples import Dataset, LabeledExample
+from engine.data.generation import SPLIT_SIZES, GeneratedExamples
 from engine.data.registry import parse_names
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models.adapters import TextAdapter
@@ -89,6 +91,8 @@ def _load_other_splits(
             continue
         if other.task != train.task:
             raise ExegesisError(f"dataset: {dataset} is {train.task} in train but {other.task} in {split}.")
+        if isinstance(other.examples, GeneratedExamples):  # as many as are asked for are for training
+            other = dataclasses.replace(other, examples=other.examples[: SPLIT_SIZES[split]])
         if rows := _labelled(other):
             splits[other.split] = rows
     return splits

@@ -187,16 +187,16 @@ def test_randomizations_and_attacks_have_a_report_of_their_own(tmp_path: Path) -
     assert badges(page) == badges_of(*both)
     text = html_of(page)
     assert any("Randomized models, T5 in four sizes" in one.label for one in page.expander)
-    assert "The first is cascading_half(attention_rollout; t5-marked)." in text
-    assert "The first is unconstrained_rank_change(gradient_l2; t5-mini-marked, t5-small-marked, t5-marked" in text
+    assert "The first is cascading_half(attention_rollout; t5-context)." in text
+    assert "The first is unconstrained_rank_change(gradient_l2; t5-mini-context, t5-small-context, t5-context" in text
     links = {link.proto.label: link.proto.query_string for link in page.get("page_link")}
     assert set(links) == {
-        "Randomization: marked, T5 sizes, randomization", "Attack: marked, T5 sizes, attack",
+        "Randomization: context, T5 sizes, randomization", "Attack: context, T5 sizes, attack",
     }  # fmt: skip
-    assert "data=reviews-marked" in links["Randomization: marked, T5 sizes, randomization"]
-    assert "examples=" in links["Attack: marked, T5 sizes, attack"]
-    assert "digest=" not in links["Attack: marked, T5 sizes, attack"], "no example is open"
-    assert "measure=" not in links["Attack: marked, T5 sizes, attack"], "rank change is what the page opens with"
+    assert "data=reviews-marked%3Acontext%3Dtrue" in links["Randomization: context, T5 sizes, randomization"]
+    assert "examples=" in links["Attack: context, T5 sizes, attack"]
+    assert "digest=" not in links["Attack: context, T5 sizes, attack"], "no example is open"
+    assert "measure=" not in links["Attack: context, T5 sizes, attack"], "rank change is what the page opens with"
 
 
 def test_sections_are_closed_until_a_link_or_a_verdict_opens_them(tmp_path: Path) -> None:

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
 from engine.data.datasets import load
 from engine.data.examples import LabeledExample, Span
 from engine.data.registry import data_root
+from engine.errors import UsageError
 from engine.evaluation.experiment import evaluate
-from engine.evaluation.result import Evaluation
-from engine.metrics.plausibility import CUT_OFF, NOTHING
+from engine.evaluation.result import PART_READ, Evaluation
+from engine.metrics.plausibility import CUT_OFF, NOTHING, UNREAD
 from tests.explaining import checkpoint
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -51,6 +54,26 @@ def test_each_text_of_a_pair_is_judged_where_some_of_its_words_are_marked(data: 
     assert counts["plausibility_auc_first"] == sum(decides(one.text, one.rationale) for one in examples) > 0
     assert counts["plausibility_auc_second"] == sum(decides(one.text_pair, one.rationale_pair) for one in examples) > 0
     assert all(score.n + sum(score.skipped.values()) == EXAMPLES for score in found.scores)
+
+
+def test_of_a_long_text_the_marks_that_are_read_count_on_request(tmp_path: Path) -> None:
+    """The tiny model reads 64 tokens: the first text fits, the others do not, the last is marked at its end alone."""
+    long, late = "the film " * 50, len("the film " * 49)
+    spans = ([[0, 3]], [[0, 3], [late, late + 3]], [[late, late + 3]])
+    rows = [
+        {"text": text, "label": "good", "rationale": own}
+        for text, own in zip(("the film", long, long), spans, strict=True)
+    ]
+    file = tmp_path / "long.jsonl"
+    file.write_text("".join(f"{json.dumps(row)}\n" for row in [*rows, {**rows[0], "label": "bad"}]), encoding="utf-8")
+    model, asked = [str(checkpoint("bert", 2))], (str(file), ["random"], ["gt_overlap"])
+    whole, read = (evaluate(model, *asked, unit="word", marks=marks) for marks in ("whole", "read"))
+    skipped = [{skip.example: skip.reason for skip in found.skips} for found in (whole, read)]
+    assert skipped == [{1: CUT_OFF, 2: CUT_OFF}, {2: UNREAD}]
+    assert [{row.example for row in found.rows} for found in (whole, read)] == [{0, 3}, {0, 1, 3}]
+    with pytest.raises(UsageError, match="marks: "):
+        evaluate(["scenes-vit"], "scenes", ["random"], marks="read")
+    assert (PART_READ in whole.notes, PART_READ in read.notes) == (False, True)
 
 
 def test_of_a_marked_review_one_word_is_true_and_chance_finds_it_at_its_rate() -> None:

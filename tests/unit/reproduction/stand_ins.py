@@ -42,12 +42,17 @@ def stand_ins(folder: Path) -> dict[str, str]:
         EMBEDDED.model(part, task): (base, task) for part, base in EMBEDDED.bases.items() for task in EMBEDDED.tasks
     }
     models = {
-        name: str(save_checkpoint(_family(base), folder / name, labels=2 if task == "marked" else 3, seed=number))
+        name: str(
+            save_checkpoint(
+                _family(base), folder / name, labels=3 if EMBEDDED.tasks[task].key == "nli" else 2, seed=number
+            )
+        )
         for number, (name, (base, task)) in enumerate(sorted(names.items()))
     }
     reviews = [marked(text, label) for label, text in enumerate(PHRASES)]
     return models | {
         "reviews-marked": written(folder / "marked.jsonl", reviews),
+        "reviews-marked:context=true": written(folder / "context.jsonl", reviews),
         "nli": written(folder / "nli.jsonl", pairs(1)),
     }
 

@@ -65,7 +65,8 @@ def test_it_answers_the_claims_as_they_are_declared_now(topic: str, shipped: Shi
 def test_it_was_made_with_the_models_that_come_with_the_project(topic: str, shipped: ShippedReport) -> None:
     now = {one.name: catalog.revision(one.name) for one in shipped.report.models}
     assert changed_models(shipped.report, now) == ()
-    assert changed_models(shipped.report, {**now, "t5-marked": "0"}) == ("t5-marked",)
+    one = next(iter(now))
+    assert changed_models(shipped.report, {**now, one: "0"}) == (one,)
 
 
 @TOPICS_SHIPPED

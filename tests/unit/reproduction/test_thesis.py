@@ -26,6 +26,7 @@ from tests.unit.reproduction.stand_ins import take_as_learned, without_models
 
 STEPS = 2
 CLAIMS = ("families-random-gpt2", "families-attack-unconstrained-gpt2")
+CONTEXT = "reviews-marked:context=true"
 SANITY = ThesisQuery(topic="sanity")
 
 
@@ -41,10 +42,10 @@ def test_measures_are_those_of_both_engines() -> None:
 def test_every_experiment_is_told_what_was_declared() -> None:
     plans = {one.name: one.plan for one in SANITY.experiments()}
     assert list(plans) == [
-        "marked, T5 sizes, randomization", "nli, T5 sizes, randomization", "marked, T5 sizes, attack",
-        "marked, architectures, randomization", "marked, architectures, attack", "nli, architectures, attack",
+        "context, T5 sizes, randomization", "nli, T5 sizes, randomization", "context, T5 sizes, attack",
+        "context, architectures, randomization", "context, architectures, attack", "nli, architectures, attack",
     ]  # fmt: skip
-    random, attack = plans["marked, T5 sizes, randomization"], plans["nli, architectures, attack"]
+    random, attack = plans["context, T5 sizes, randomization"], plans["nli, architectures, attack"]
     assert (random.examples, random.seeds, random.modes) == (50, 3, MODES)
     assert (attack.examples, attack.attack["steps"], attack.attack["alpha"], attack.dataset) == (16, 100, 1.0, "nli")
 
@@ -97,7 +98,7 @@ def short(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("home", "short")
 def test_a_run_finds_what_both_engines_find(small: dict[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
-    places = {name: small[name] for name in ("gpt2-marked", "reviews-marked")}
+    places = {name: small[name] for name in ("gpt2-context", CONTEXT)}
     asked = ThesisQuery(examples=3, claims=CLAIMS, places=places, topic="sanity")
     job = jobs.run_now(jobs.create("reproduce", asked.as_plain()))
     assert (job.state, job.error, job.title) == ("done", "", "Reproduce the thesis at embedded scale, sanity")
@@ -106,9 +107,9 @@ def test_a_run_finds_what_both_engines_find(small: dict[str, str], monkeypatch: 
     assert report.command.startswith("exegesis reproduce thesis --topic sanity --scale embedded --examples 3 --seed 0 ")
     assert [one.source for one in report.experiments] == ["randomization", "attack"]
     [model] = report.models
-    assert (model.name, model.n, model.classes) == ("gpt2-marked", 3, 2), "how often it is right"
+    assert (model.name, model.n, model.classes) == ("gpt2-context", 3, 2), "how often it is right"
     random, attack = report.outcomes
-    given: Any = (places["gpt2-marked"],), places["reviews-marked"]
+    given: Any = (places["gpt2-context"],), places[CONTEXT]
     [one] = randomize(*given, RANDOMIZED, examples=3, seeds=1).models
     last = next(at for at, stage in enumerate(one.stages) if len(stage.parts) == one.blocks)
     by_hand = one.likeness[last, 0, one.methods.index("attention_mean"), 0].mean()

@@ -40,7 +40,7 @@ def test_sums_are_told_with_their_weights() -> None:
         "paired difference of rho with the later half of the blocks random and rho with all blocks random; "
         "each of 4 numbers"
     )
-    models = "attention_mean; t5-mini-marked"
+    models = "attention_mean; t5-mini-context"
     assert sum_text(linear.contrasts[0], EMBEDDED, {}) == f"cascading_half({models}) - 0.5 cascading_end({models})"
 
 
