@@ -333,10 +333,13 @@ def test_pictures_have_a_session_of_their_own() -> None:
     open_options(page, SESSION.key("image", "options"))
     assert page.number_input(SESSION.key("image", "seed")).value == 0
     assert page.multiselect(SESSION.key("image", "models")).value == ["scenes-marked-vit"]
-    assert "patch" in page.selectbox(SESSION.key("image", "unit")).options[1].lower()
+    boxes = {box.key for box in page.selectbox}
+    assert SESSION.key("image", "removal") in boxes
+    assert not boxes & {SESSION.key("image", "unit"), SESSION.key("image", "marks")}, "there is nothing to choose"
     page.segmented_control("evaluate.kind").set_value("text").run()
     open_options(page, SESSION.key("text", "options"))
     assert page.number_input(SESSION.key("text", "seed")).value == 3
+    assert page.selectbox(SESSION.key("text", "marks")).options == ["Default (whole)", "Whole", "Read"]
 
 
 def test_graded_marks_are_drawn_over_the_strengths_that_are_there_and_the_others_offered(model: str) -> None:
