@@ -31,6 +31,8 @@ WINDOW = 50
 EVALUATION_BATCH = 64
 """Examples per batch in evaluations."""
 STATE = "state.json"
+LOSS = "loss (nats per token)"
+"""The metric of pre-trainings; its exponential is the perplexity."""
 
 
 @runtime_checkable

@@ -29,6 +29,7 @@ from engine.progress import CancelToken, Report, silent
 from engine.training.config import SHAPES, ModelShape, PretrainConfig
 from engine.training.loop import (
     EVALUATION_BATCH,
+    LOSS,
     SplitScore,
     TrainingLoop,
     copy_weights,
@@ -53,7 +54,6 @@ from engine.training.text_data import (
 )
 from engine.training.tokenizer_training import SENTINELS, train_tokenizer
 
-LOSS = "loss (nats per token)"
 SEPARATOR = "+"
 """Separator of data set names, whose options contain commas."""
 HELD_OUT_SEED = 0

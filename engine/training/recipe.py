@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import math
 import os
 import platform
 import tempfile
@@ -21,7 +22,7 @@ from engine.models import catalog
 from engine.models.catalog import weights_sha256
 from engine.progress import CancelToken, Report
 from engine.training.config import LoopConfig
-from engine.training.loop import CheckpointFolder, EpochRecord, SplitScore, TrainingLoop, copy_weights
+from engine.training.loop import LOSS, CheckpointFolder, EpochRecord, SplitScore, TrainingLoop, copy_weights
 
 NEW_BASE, PRETRAINING = "new", "text"
 """The keys, in `BASES` and `USES`, of a model that was only pre-trained."""
@@ -148,6 +149,18 @@ def write_card(out: Path, card: Mapping[str, Any]) -> None:
     (out / "card.md").write_text(card_markdown(card), encoding="utf-8")
 
 
+def _scores_table(card: Mapping[str, Any]) -> list[str]:
+    """The scores by split; of a loss in nats per token its perplexity, too."""
+    of_tokens = card["metric"] == LOSS
+    head = ["measured on", card["metric"], *(["perplexity"] if of_tokens else []), "examples"]
+    rows = [
+        [split, f"{one['value']:.4f}", *([f"{math.exp(one['value']):.1f}"] if of_tokens else []), f"{one['count']:,}"]
+        for split, one in card["scores"].items()
+    ]
+    lines = [f"| {' | '.join(row)} |" for row in (head, *rows)]
+    return [lines[0], f"|{'---|' * len(head)}", *lines[1:]]
+
+
 def describe_training(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]:
     """Describe source, license, use and limits of a base and a data set, as far as they are known."""
     if base in catalog.embedded_bases():
@@ -199,9 +212,7 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         "",
         f"Measured on the stored weights, read back from this folder. Chosen: epoch {card['best_epoch'] + 1}.",
         "",
-        f"| measured on | {metric} | examples |",
-        "|---|---|---|",
-        *[f"| {split} | {s['value']:.4f} | {s['count']:,} |" for split, s in card["scores"].items()],
+        *_scores_table(card),
         "",
         "## Use and limits",
         "",

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import math
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -19,7 +20,8 @@ from engine.models.loading import load_model
 from engine.progress import CancelToken
 from engine.training.config import SHAPES, TrainConfig
 from engine.training.finetuning import train
-from engine.training.pretraining import IGNORED, LOSS, hide_spans, mask_words, new_module, next_words, pretrain
+from engine.training.loop import LOSS
+from engine.training.pretraining import IGNORED, hide_spans, mask_words, new_module, next_words, pretrain
 from engine.training.tokenizer_training import SENTINELS, train_tokenizer
 from tests.unit.training.conftest import SHAPES_OF_FAMILIES, Configured
 
@@ -99,7 +101,9 @@ def test_the_card_names_command_data_and_held_out_loss(configured: Configured, t
     assert card["command"].startswith("exegesis pretrain --base gpt2 --dataset reviews-generated:count=120 --out ")
     assert card["bytes"] == (done.out / "model.safetensors").stat().st_size
     assert "Pretraining by next-token prediction (Radford et al., 2019) from new weights on Generated reviews." in page
-    assert f"| held-out | {card['scores']['held-out']['value']:.4f} | 20 |" in page
+    loss = card["scores"]["held-out"]["value"]
+    assert "| measured on | loss (nats per token) | perplexity | examples |" in page
+    assert f"| held-out | {loss:.4f} | {math.exp(loss):.1f} | 20 |" in page
     assert set(card["scores"]) == {"held-out", "reviews"}
     assert "grammar" in card["dataset"]["source"]
 
