@@ -241,14 +241,13 @@ def test_they_are_those_of_one_text_at_a_time(labels: int) -> None:
 
 def test_they_cost_no_pass_of_their_own(tmp_path: Path) -> None:
     reviews = written(tmp_path / "reviews.jsonl", REVIEWS)
-    both = evaluate(
-        [str(checkpoint("bert", 2))], reviews, ["gradient_l2"], ["comprehensiveness", "sufficiency", *LOGITS]
-    )
+    asked, metrics = ([str(checkpoint("bert", 2))], reviews, ["gradient_l2"]), ["comprehensiveness", "sufficiency"]
+    both = evaluate(*asked, [*metrics, *LOGITS], second_removal="none")
     assert both.requested_rows == len(REVIEWS) * 2 * 2 * len(FEW_PERCENTS), "as of the probability alone"
     found = {score.metric: score for score in both.scores if score.method == "gradient_l2"}
     assert {found[id].n for id in LOGITS} == {len(REVIEWS)}
     assert found[LOGITS[0]].value != found["comprehensiveness"].value
-    again = evaluate([str(checkpoint("bert", 2))], reviews, ["gradient_l2"], LOGITS)
+    again = evaluate(*asked, LOGITS, second_removal="none")
     assert (again.requested_rows, again.evaluated_rows) == (0, 0), "the curves are there"
 
 
