@@ -221,7 +221,7 @@ def model_evaluations(plan: EvaluationPlan, methods: Mapping[str, Explainer], si
 
 
 def _operator_count(plan: EvaluationPlan) -> int:
-    """The number of operators by which units are removed."""
+    """The number of operators by which units are removed, told without the kind of the models: they may be unknown."""
     removal = not plan.metrics or bool(plan.needs("removal"))
     return removal * (1 if plan.second_removal == NO_OPERATOR else 2)
 

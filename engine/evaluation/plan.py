@@ -41,8 +41,8 @@ def second_removals_of(kind: str) -> tuple[str, ...]:
 
 
 def marks_of(kind: str) -> tuple[str, ...]:
-    """Which marks can count in inputs of a kind, the default first: only texts can be too long."""
-    return (WHOLE, READ) if kind == "text" else (WHOLE,)
+    """Which marks can count in inputs of a kind, the default first. Only what varies in length can be too long."""
+    return (WHOLE, READ) if input_kind(kind).varies_in_length else (WHOLE,)
 
 
 def parse_shares(text: str) -> tuple[int, ...]:
