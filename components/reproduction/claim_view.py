@@ -93,7 +93,6 @@ BELOW_THE_TOP = "scroll-margin-top:6.5rem"
 SURPRISES = 5
 NO_NUMBER = "–"
 HEADS = ("Claim", "Verdict", "Deciding number")
-WIDENED = ("Widened from", "Widened to")
 Outcomes = Mapping[str, ClaimOutcome]
 
 
@@ -268,8 +267,7 @@ def _numbers(claim: Claim, outcome: ClaimOutcome, report: Reproduction, query: R
         sizes = query.sizes if isinstance(query, SmatQuery) else {}
         first = wording.sum_text(claim.contrasts[0], scale_of(SCALE), sizes)
         st.html(note_html(f"The first is {first}."))
-        table = pandas.DataFrame(number_rows(outcome))
-        draw_table(table.drop(columns=list(WIDENED)) if claim.unit == "seeds" else table, f"claim_{claim.id}")
+        draw_table(pandas.DataFrame(number_rows(outcome)), f"claim_{claim.id}")
         for entry, label, link in experiment_links(claim, report, query):
             st.page_link(entry.file, label=label, icon=":material/open_in_new:", query_params=link)
 

@@ -218,13 +218,13 @@ def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, reasons: Reasons |
     if outcome.verdict == "undecided":
         yield from (f"Undecided: {wording.settling_text(outcome)}.", "")
     yield from _paragraph(failure_text(outcome, reasons))
-    ends = ["quartiles"] if claim.unit == "seeds" else ["95% interval", "widened"]
-    yield from table(["what", "value", *ends, "n", "inside"], [_number(one, claim, scale) for one in outcome.numbers])
+    columns = ["what", "value", "95% interval", "widened", "n", "inside"]
+    yield from table(columns, [_number(one, scale) for one in outcome.numbers])
 
 
-def _number(one: ClaimNumber, claim: Claim, scale: Scale) -> list[str]:
+def _number(one: ClaimNumber, scale: Scale) -> list[str]:
     name = wording.number_title(one.name, scale) or "all"
-    ends = [wording.interval_text(one), *([] if claim.unit == "seeds" else [wording.wide_interval_text(one)])]
+    ends = [wording.interval_text(one), wording.wide_interval_text(one)]
     return [name, wording.format_number(one.value), *ends, f"{one.n:,}", wording.INSIDE[one.verdict]]
 
 

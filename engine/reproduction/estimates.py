@@ -5,6 +5,7 @@ Intervals are at any error rate, and never without width, so that no claim is se
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -158,6 +159,12 @@ def normal_quantile(error_rate: float) -> float:
     return NormalDist().inv_cdf(1 - error_rate / 2)
 
 
+@functools.cache
+def student_quantile(error_rate: float, degrees: int) -> float:
+    """The two-sided quantile of Student's t distribution with so many degrees of freedom."""
+    return float(scipy.stats.t.ppf(1 - error_rate / 2, degrees))
+
+
 def mean_interval(
     values: Float[np.ndarray, "example"], ends: Interval, terms: Sequence[MethodTerm], seed: int, error_rate: float
 ) -> Interval:
@@ -185,7 +192,7 @@ def widened_interval(values: Float[np.ndarray, "example"], seed: int, error_rate
     plain = interval(values, seed)
     assert plain is not None
     mean = float(values.mean())
-    times = float(np.divide(*scipy.stats.t.ppf(1 - np.array([error_rate, ERROR_RATE]) / 2, len(values) - 1)))
+    times = student_quantile(error_rate, len(values) - 1) / student_quantile(ERROR_RATE, len(values) - 1)
     return mean - (mean - plain[0]) * times, mean + (plain[1] - mean) * times
 
 

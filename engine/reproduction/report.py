@@ -49,7 +49,7 @@ CEILING_WIDTH = 0.01
 
 @dataclass(frozen=True)
 class Margin:
-    """Distance by which a number is inside its bounds, negative outside. Of `n` examples.
+    """Distance by which a number is inside its bounds, negative outside. Of `n` examples or seeds.
 
     `low`: the least, wrong at the first of `error_rates` (of a two-sided interval); `high`: the most, wrong at the
     second. `strict`: the bound itself is outside.
@@ -71,7 +71,7 @@ class Margin:
 
     @property
     def settled_by(self) -> int | None:
-        """Number of examples that would settle it with power 0.8; None where the number is the bound.
+        """Number of examples or seeds that would settle it with power 0.8; None where the number is the bound.
 
         An interval of a mean narrows with the square root of n. Half of it, h, is z standard errors long; the bound,
         at a distance d, is excluded with power 0.8 once d is z + z(0.8) of them: at n (h / d)^2 (1 + z(0.8) / z)^2.
@@ -83,25 +83,6 @@ class Margin:
         quantile = NormalDist().inv_cdf(1 - self.error_rates[0 if inside else 1] / 2)
         times = (1 + NormalDist().inv_cdf(POWER) / quantile) ** 2
         return math.ceil(round(self.n * times * (half / self.value) ** 2, 6))
-
-
-@dataclass(frozen=True)
-class SeedMargin(Margin):
-    """Margin of a number whose ends are quartiles over seeds. `seeds`: students that would settle it, None where none.
-
-    Quartiles that touch overlap: the number is outside only where it lies wholly beyond the bound.
-    """
-
-    seeds: int | None = None
-
-    @property
-    def verdict(self) -> Finding:
-        verdict = super().verdict
-        return "undecided" if verdict == "does not hold" and self.high >= -ROUNDING else verdict
-
-    @property
-    def settled_by(self) -> int | None:
-        return self.seeds
 
 
 @dataclass(frozen=True)
@@ -137,16 +118,14 @@ def margin(
 
 
 def best_margin(choices: Sequence[Margin]) -> Margin:
-    """The margin of several numbers of which one inside is enough; of students the fewest that one of them needs."""
-    best = replace(
+    """The margin of several numbers of which one inside is enough."""
+    return replace(
         choices[0],
         value=max(one.value for one in choices),
         low=max(one.low for one in choices),
         high=max(one.high for one in choices),
         n=min(one.n for one in choices),
     )
-    seeds = [one.seeds for one in choices if isinstance(one, SeedMargin) and one.seeds is not None]
-    return replace(best, seeds=min(seeds, default=None)) if isinstance(best, SeedMargin) else best
 
 
 def error_rates(entries: int, choices: int, least: int) -> tuple[float, float]:

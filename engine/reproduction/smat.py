@@ -10,7 +10,6 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from statistics import NormalDist
 from typing import Any, ClassVar
 
 import numpy as np
@@ -20,6 +19,7 @@ from cache.codec import plain
 from engine.errors import Cancelled, ExegesisError
 from engine.experiments.sample import error_line
 from engine.home import product_version
+from engine.metrics.results import Interval
 from engine.models import catalog
 from engine.progress import Report, silent
 from engine.reproduction.claims import (
@@ -33,21 +33,18 @@ from engine.reproduction.claims import (
     StudentTerm,
     interval_number,
 )
-from engine.reproduction.estimates import widened_interval, with_room
+from engine.reproduction.estimates import student_quantile, widened_interval, with_room
 from engine.reproduction.experiments import are_correct, label_correlation, predict_examples
 from engine.reproduction.papers import ACTIVE, AUC, DEPTH, SIMULABILITY, TASKS, setting_name, size_name
 from engine.reproduction.report import (
     CEILING_WIDTH,
     ERROR_RATE,
-    POWER,
     ROUNDING,
     ClaimNumber,
     ExperimentSummary,
     Margin,
     ModelSummary,
-    SeedMargin,
     TableRow,
-    margin,
 )
 from engine.scaffold import experiment, presets
 from engine.scaffold.experiment import load_result, scaffold
@@ -66,7 +63,7 @@ from engine.scaffold.plan import (
 from engine.scaffold.presets import PRESETS, preset_plan
 from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResult, coefficients_of
 
-VERSION = 2
+VERSION = 3
 """Raised whenever the numbers of a report change."""
 PRESET_OF = {"text": "imdb", "image": "cifar100", "regression": "mlqe"}
 """The published preset of each task."""
@@ -286,10 +283,6 @@ def _summary(key: StudentsKey, result: ScaffoldResult | str) -> ExperimentSummar
 
 
 ACTIVE_HEADS = "active_heads"
-QUARTILES = 1.349
-"""The distance between the quartiles of normal values, in standard deviations."""
-MEDIAN = math.sqrt(math.pi / 2)
-"""The standard error of the median of normal values, as a multiple of that of their mean."""
 ABOVE, BELOW = "above no explanations", "below no explanations"
 
 StudentsKey = tuple[str, str]
@@ -316,25 +309,25 @@ class StudentFindings:
     ) -> tuple[ClaimNumber, Margin]:
         if contrast.terms[0].metric == AUC:
             return self._over_examples(claim, contrast, seed, error_rates)
-        return self._over_seeds(claim, contrast)
+        return self._over_seeds(claim, contrast, error_rates)
 
-    def _over_seeds(self, claim: Claim, contrast: Contrast) -> tuple[ClaimNumber, Margin]:
+    def _over_seeds(
+        self, claim: Claim, contrast: Contrast, error_rates: tuple[float, float]
+    ) -> tuple[ClaimNumber, Margin]:
+        each = [self.seed_values(term) for term in contrast.terms]
+        seeds = sorted(set.intersection(*map(set, each)))
+        if len(seeds) < self.least_seeds:
+            raise NoNumber(f"{len(seeds)} seeds have every student that it compares; {self.least_seeds} are needed.")
         times = [term.times for term in contrast.terms]
-        cells = [self.cell(term) for term in contrast.terms]
-        pairs = list(zip(times, cells, strict=True))
-        value = sum(t * cell.median for t, cell in pairs)
-        low = sum(t * (cell.low if t > 0 else cell.high) for t, cell in pairs)
-        high = sum(t * (cell.high if t > 0 else cell.low) for t, cell in pairs)
-        n = min(len(cell.values) for cell in cells)
-        plain = margin(value, (low, high), (low, high), claim.bounds, n, claim.strict)
-        inside = SeedMargin(
-            plain.value, plain.low, plain.high, n, claim.strict, seeds=seeds_needed(plain.value, times, cells)
-        )
+        values = np.array([sum(t * one[seed] for t, one in zip(times, each, strict=True)) for seed in seeds])
+        reach = [sorted(t * end for end in self._range(term)) for t, term in zip(times, contrast.terms, strict=True)]
+        ends = sum(low for low, _ in reach), sum(high for _, high in reach)
+        intervals = [seed_interval(values, ends, rate) for rate in (ERROR_RATE, *error_rates)]
         at_best = all(
-            term.metric == SIMULABILITY and cell.median >= 1 - CEILING_WIDTH
-            for term, cell in zip(contrast.terms, cells, strict=True)
+            term.metric == SIMULABILITY and np.mean([one[seed] for seed in seeds]) >= 1 - CEILING_WIDTH
+            for term, one in zip(contrast.terms, each, strict=True)
         )
-        return ClaimNumber(contrast.name, value, low, high, low, high, n, inside.verdict, at_best), inside
+        return interval_number(claim, contrast, float(values.mean()), intervals, len(seeds), error_rates, at_best)
 
     def _over_examples(
         self, claim: Claim, contrast: Contrast, seed: int, error_rates: tuple[float, float]
@@ -353,13 +346,21 @@ class StudentFindings:
 
     def cell(self, term: StudentTerm) -> SimulabilityCell:
         """A value for each student. Errors: `NoNumber`, where there are too few."""
+        return SimulabilityCell(term.setting, self.sizes[term.task][term.size], tuple(self.seed_values(term).values()))
+
+    def seed_values(self, term: StudentTerm) -> dict[int, float]:
+        """The value of each student by its seed. Errors: `NoNumber`, where there are too few."""
         scaffold = self._scaffold(term)
-        size = self.sizes[term.task][term.size]
-        students = scaffold.students_of(term.setting, size)
-        values = tuple(value for one in students if (value := self._value(term, one)) is not None)
+        students = scaffold.students_of(term.setting, self.sizes[term.task][term.size])
+        values = {one.run.seed: value for one in students if (value := self._value(term, one)) is not None}
         if len(values) < self.least_seeds:
             raise NoNumber(self._too_few(term, scaffold, len(values)))
-        return SimulabilityCell(term.setting, size, values)
+        return values
+
+    def _range(self, term: StudentTerm) -> Interval:
+        """The least and the most that a value can be."""
+        correlates = term.metric == SIMULABILITY and self._scaffold(term).metric == "pearson"
+        return (-1.0 if correlates else 0.0), 1.0
 
     def _scaffold(self, term: StudentTerm) -> ScaffoldResult:
         scaffold = self.students.get((term.task, term.normalization), "It was not trained.")
@@ -416,17 +417,16 @@ def _auc(measured: Plausibility, term: StudentTerm, task: str) -> Float[np.ndarr
     return side.heads[:, heads].mean(1)
 
 
-def seeds_needed(distance: int | float, times: Sequence[int | float], cells: Sequence[SimulabilityCell]) -> int | None:
-    """Students a cell with which a 95% interval of the sum of medians leaves a bound so far away, with power 0.8.
+def seed_interval(values: Float[np.ndarray, "seed"], ends: Interval, error_rate: float) -> Interval:
+    """Student's t interval of a mean over seeds, wrong at that rate. `ends`: range of each value.
 
-    None where the sum is the bound. As if values were normal, as spread as the quartiles now are.
+    Of equal values, which have no spread to go by, as much as one seed of so many can hide (`with_room`).
     """
-    if abs(distance) <= ROUNDING:
-        return None
-    spread = sum((t * (cell.high - cell.low) / QUARTILES) ** 2 for t, cell in zip(times, cells, strict=True))
-    quantiles = NormalDist().inv_cdf(1 - ERROR_RATE / 2) + NormalDist().inv_cdf(POWER)
-    more = max(len(cell.values) for cell in cells) + 1
-    return max(more, math.ceil((quantiles * MEDIAN / distance) ** 2 * spread))
+    mean = float(values.mean())
+    if np.ptp(values) <= ROUNDING:
+        return with_room(values, (mean, mean), ends, error_rate)
+    half = student_quantile(error_rate, len(values) - 1) * float(values.std(ddof=1)) / math.sqrt(len(values))
+    return max(mean - half, ends[0]), min(mean + half, ends[1])
 
 
 def active_share(weights: Float[np.ndarray, "layer head"]) -> float:

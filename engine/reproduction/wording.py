@@ -105,9 +105,10 @@ def _method_statistic(contrast: Contrast) -> str:
 
 
 def _student_statistic(contrast: Contrast) -> str:
-    metric = contrast.terms[0].metric
-    title = STUDENT_MEASURES[metric]
-    return title if len(contrast.terms) == 1 else f"{_difference(contrast, paired=metric == AUC)} of {title}"
+    title = STUDENT_MEASURES[contrast.terms[0].metric]
+    if len(contrast.terms) == 1:
+        return f"mean {title}"
+    return f"{_difference(contrast, paired=len({term.task for term in contrast.terms}) == 1)} of {title}"
 
 
 def _difference(contrast: Contrast, paired: bool) -> str:

@@ -56,7 +56,7 @@ def test_a_report_shows_verdicts_reasons_and_the_way_to_the_students() -> None:
     text = html_of(page)
     assert "Why it fails here: not examined." in text
     assert "A program cannot tell what people find." in text
-    assert "The first is median simulability(SMaT; scores, " in text
+    assert "The first is simulability(SMaT; scores, " in text
     links = {link.proto.label: link.proto.query_string for link in page.get("page_link")}
     assert set(links) == {f"Students: scores, {name}" for name in ("sparsemax", "softmax", "entmax15", "none")}
     assert "recipe.normalisation=softmax" in links["Students: scores, softmax"]

@@ -61,7 +61,7 @@ def report_of(query: SmatQuery) -> Reproduction:
     for key in query.keys:
         plan = query.plan(key)
         assert isinstance(plan, ScaffoldPlan)
-        values = {(s, n): tuple(0.7 + at / 50 + seed / 1000 for seed in range(5)) for n in plan.train_sizes
+        values = {(s, n): tuple(0.7 + at / 50 + seed * at / 1000 for seed in range(5)) for n in plan.train_sizes
                   for at, s in enumerate(plan.settings)}  # fmt: skip
         trained[key] = students(values, plan)
     findings = StudentFindings(trained, {}, query.sizes, query.declaration.seeds["least"])

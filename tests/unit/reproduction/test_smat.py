@@ -42,7 +42,7 @@ def test_numbers_are_named_by_what_a_claim_goes_through() -> None:
     [one] = declaration("smat").select(("text-smat-static",), EVERY)
     assert len(one.entries) == 15
     assert one.contrasts[0].name == "1 examples, gradient L2 norm"
-    first = "median simulability(SMaT; texts, 1 examples) − median simulability(gradient L2 norm; texts, 1 examples)"
+    first = "simulability(SMaT; texts, 1 examples) − simulability(gradient L2 norm; texts, 1 examples)"
     assert sum_text(one.contrasts[0], EMBEDDED, EVERY) == first
     [either] = declaration("smat").select(("heads-layers",), EVERY)
     assert [len(entry) for entry in either.entries] == [2], "in either direction, and never with itself"
