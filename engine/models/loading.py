@@ -273,7 +273,9 @@ def merge_adapter(base: torch.nn.Module, adapter: Path) -> torch.nn.Module:
     """Merge a stored LoRA adapter into the base, in float32."""
     with silence_libraries():
         # On the CPU, as the caller chooses the device: by default peft loads onto the first GPU.
-        return peft.PeftModel.from_pretrained(base, str(adapter), torch_device="cpu").merge_and_unload().float()
+        merged = peft.PeftModel.from_pretrained(base, str(adapter), torch_device="cpu").merge_and_unload().float()
+        merged.tie_weights()  # an adapter may hold embeddings that the base has under two names
+        return merged
 
 
 def load_tokenizer(path: Path) -> Any:

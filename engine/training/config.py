@@ -66,11 +66,15 @@ class TrainConfig(LoopConfig):
     """Options of a fine-tuning. Defaults: thesis, section 3.1 (10 epochs, batch 16, 5e-5, 6% warm-up, patience 5)."""
 
     columns: str = option("", "columns of a file, such as text=review,label=stars")
-    method: str = option("full", "train all weights, or a LoRA adapter", choices=("full", "lora"))
+    method: str = option(
+        "full",
+        "train all weights, a LoRA adapter, or all weights and extract an adapter",
+        choices=("full", "lora", "extracted"),
+    )
     max_length: int = option(256, "tokens per example; longer ones are truncated", low=4)
     half: bool = option(False, "store all weights in float16 (an adapter's always are)")
     drop_contained: bool = option(True, "drop training texts that are part of a held-out text")
-    rank: int = option(16, "LoRA: rank of the updates", low=1)
+    rank: int = option(16, "adapters: rank of the updates", low=1)
     alpha: int = option(32, "LoRA: scale of the updates, divided by the rank", low=1)
     dropout: float = option(0.05, "LoRA: dropout before the updates", low=0, high=0.9)
 

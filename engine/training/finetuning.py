@@ -1,4 +1,4 @@
-"""Fine-tuning of a base on labeled texts, either all weights or a LoRA adapter."""
+"""Fine-tuning of a base on labeled texts: all weights, a LoRA adapter, or an adapter extracted from all weights."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import peft
 import torch
 from safetensors.torch import save_file
+from transformers.pytorch_utils import Conv1D
 
 from engine.data.examples import LabeledExample
 from engine.errors import ExegesisError
@@ -31,8 +32,15 @@ from engine.training.text_data import (
     tokenize_examples,
 )
 
+LINEAR = (torch.nn.Linear, Conv1D)
 ADAPTER_WEIGHTS = "adapter_model.safetensors"
 ADAPTER_CONFIG = "adapter_config.json"
+KINDS = {
+    "full": "Full fine-tuning",
+    "lora": "LoRA adapter",
+    "extracted": "Adapter extracted from a full fine-tuning",
+}
+"""What a training by each method makes."""
 
 
 def train(config: TrainConfig, report: Report = silent, cancel: CancelToken | None = None) -> TrainResult:
@@ -44,7 +52,7 @@ class FineTuning(TrainingRecipe[TrainConfig]):
     """Training of a text classifier."""
 
     def __init__(self, config: TrainConfig, report: Report, cancel: CancelToken | None) -> None:
-        self.config, self.lora = config, config.method == "lora"
+        self.config, self.as_adapter = config, config.method != "full"
         self.path = catalog.locate_base(config.base)
         self.out = prepare_output_folder(Path(config.out), self.path)
         self.corpus = read_text_corpus(config.dataset, config.columns)
@@ -54,13 +62,13 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         self.family = catalog.read_base_config(self.path).get("model_type", "")
         self.tokenizer = load_tokenizer(self.path)
         self.max_length = min(config.max_length, longest_input(self.path, self.tokenizer))
-        self.kind = "LoRA adapter" if self.lora else "Full fine-tuning"
+        self.kind = KINDS[config.method]
         self.metric = "pearson" if self.regression else "accuracy"
         super().__init__(config, report, cancel)
 
     def new_loop(self) -> TrainingLoop:
         module = load_base(self.path, self.labels, self.regression)
-        if self.lora:
+        if self.config.method == "lora":
             module = add_lora(module, self.family, self.config)
         inputs = {"base's weights": weights_sha256(self.path), "data set's content": self.corpus.revision}
         train, held_out = self._tokenize(self.train_rows), self._tokenize(self.held_rows)
@@ -68,7 +76,10 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         return TrainingLoop(module.to(self.device), train, held_out, self.config, self.regression, identity)
 
     def store(self, module: Any) -> None:
-        if self.lora:
+        if self.config.method == "extracted":
+            base = load_base(self.path, self.labels, self.regression)
+            module = extract_lora(module.cpu(), base, self.family, self.config)
+        if self.as_adapter:
             store_adapter(module, self.out, _lasting_name(self.config.base))
         else:
             with silence_libraries():
@@ -76,8 +87,8 @@ class FineTuning(TrainingRecipe[TrainConfig]):
                 self.tokenizer.save_pretrained(str(self.out))
 
     def measure(self, loop: TrainingLoop) -> dict[str, SplitScore]:
-        stored = load_base(self.path if self.lora else self.out, self.labels, self.regression)
-        stored = (merge_adapter(stored, self.out) if self.lora else stored).to(self.device)
+        stored = load_base(self.path if self.as_adapter else self.out, self.labels, self.regression)
+        stored = (merge_adapter(stored, self.out) if self.as_adapter else stored).to(self.device)
         splits = {"held-out": self.held_rows, **self.corpus.others, **self.further}
         return {name: evaluate(stored, self._tokenize(rows), self.regression) for name, rows in splits.items()}
 
@@ -121,6 +132,46 @@ def add_lora(module: torch.nn.Module, family: str, config: TrainConfig) -> torch
     )
     with silence_libraries():
         return peft.get_peft_model(module, settings)
+
+
+def extract_lora(trained: torch.nn.Module, base: torch.nn.Module, family: str, config: TrainConfig) -> torch.nn.Module:
+    """The base with an adapter that does what a full fine-tuning did.
+
+    The change of each matrix of the blocks becomes the nearest one of the adapter's rank (Eckart and Young, 1936); all
+    else, such as embeddings, norms, biases and the head, is kept as it was trained.
+    """
+    own = adapter_for(family, config.base)
+    changed, ends = dict(trained.named_modules()), tuple(f".{target}" for target in own.lora_targets)
+    matrices = {name for name, one in changed.items() if name.endswith(ends) and isinstance(one, LINEAR)}
+    leaves = (name for name, one in changed.items() if name not in matrices and list(one.parameters(recurse=False)))
+    others = [*own.head, *(name for name in leaves if not f"{name}.".startswith(tuple(f"{at}." for at in own.head)))]
+    settings = peft.LoraConfig(
+        task_type="SEQ_CLS",
+        r=config.rank,
+        lora_alpha=config.rank,
+        target_modules=list(own.lora_targets),
+        modules_to_save=others,
+        bias="all",
+    )
+    with silence_libraries(), torch.no_grad():
+        adapted = peft.get_peft_model(base, settings)
+        for name, module in adapted.get_base_model().named_modules():
+            if name in matrices:
+                _set_update(module, changed[name], config.rank)
+            elif name in others:
+                module.modules_to_save["default"].load_state_dict(changed[name].state_dict())
+    return adapted
+
+
+def _set_update(layer: Any, trained: Any, rank: int) -> None:
+    """Give a layer with LoRA the update that comes nearest to the trained weights."""
+    change = (trained.weight - layer.base_layer.weight).double()
+    left, sizes, right = torch.linalg.svd(change.T if layer.fan_in_fan_out else change, full_matrices=False)
+    root = sizes[:rank].sqrt()
+    layer.lora_A["default"].weight[: len(root)] = (root[:, None] * right[:rank]).float()
+    layer.lora_B["default"].weight[:, : len(root)] = (left[:, :rank] * root).float()
+    if trained.bias is not None:
+        layer.base_layer.bias.copy_(trained.bias)
 
 
 def store_adapter(module: Any, out: Path, base_name: str) -> None:

@@ -85,6 +85,13 @@ USES: dict[str, dict[str, str]] = {
             " negation, numbers and long sentences. Not for decisions about people."
         ),
     },
+    "nli-generated": {
+        "intended_use": (
+            "Testing explanation methods on pairs: a grammar determines the label, and with it the words of both texts "
+            "that matter."
+        ),
+        "limits": "Knows the sentences of one small grammar, one to a text. Not for sentences written by people.",
+    },
     "quality": {
         "intended_use": (
             "Estimating the share of correct words in a German translation of an English sentence: a regression model "

@@ -7,13 +7,15 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import load_file
 
 from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.models import catalog
-from engine.models.loading import load_model
+from engine.models.adapters import adapter_for
+from engine.models.loading import load_base, load_model
 from engine.progress import CancelToken, silent
 from engine.request import Example
 from engine.training.config import TrainConfig
@@ -56,6 +58,36 @@ def test_every_family_trains_an_adapter_in_float16(family: str, tiny, toy, tmp_p
     assert any("lora_B" in name and t.abs().max() > 0 for name, t in tensors.items())
     assert result.card["bytes"] == (tmp_path / "m" / "adapter_model.safetensors").stat().st_size
     assert load_model(str(tmp_path / "m")).labels == ("good", "poor")
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_extracted_adapter_does_what_the_full_fine_tuning_did(family: str, tiny, toy, tmp_path: Path) -> None:
+    """At full rank the same, but for float16; at rank 1 each matrix of the blocks is the nearest of that rank."""
+    logits, weights = {}, {}
+    for name, changes in {
+        "full": {},
+        "same": {"method": "extracted", "rank": 64},
+        "rank 1": {"method": "extracted", "rank": 1},
+    }.items():
+        train(config(tiny(family), toy(TWO, 40), tmp_path / name, epochs=2, **changes))
+        model = load_model(str(tmp_path / name))
+        with torch.inference_mode():
+            logits[name] = model.logits(model.collate([model.encode(Example("the film is warm"))]))
+        weights[name] = {key: w.detach() for key, w in model.module.state_dict().items()}
+    torch.testing.assert_close(logits["same"], logits["full"], atol=5e-3, rtol=5e-3)
+    base = load_base(Path(tiny(family)), ("good", "poor")).state_dict()
+    ends = tuple(f".{target}.weight" for target in adapter_for(family, family).lora_targets)
+    matrices = [key for key in base if key.endswith(ends)]
+    assert len(matrices) >= 8
+    for key in base:
+        if key not in matrices:
+            torch.testing.assert_close(weights["rank 1"][key], weights["full"][key], atol=2e-3, rtol=2e-3)
+            continue
+        change, kept = (weights[name][key] - base[key] for name in ("full", "rank 1"))
+        left, sizes, right = np.linalg.svd(change.double().numpy())
+        nearest = sizes[0] * np.outer(left[:, 0], right[0])
+        np.testing.assert_allclose(kept.numpy(), nearest, atol=1e-4 + 2e-3 * abs(nearest).max())
+        assert sizes[1] > 1e-4, "a full fine-tuning changes more than one direction"
 
 
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
