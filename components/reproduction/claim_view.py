@@ -240,7 +240,8 @@ def _outcome(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None) -> No
 def claim_html(claim: Claim) -> str:
     """The claim, its statistic and its rule."""
     declared = [wording.statistic_text(claim), *([wording.rule_text(claim)] if claim.contrasts else [])]
-    rule = f"Declared: {'; '.join(declared)}. For the command: {claim.id}."
+    trainings = wording.trainings_text(claim, scale_of(SCALE))
+    rule = f"Declared: {'; '.join(declared)}.{trainings and ' '}{trainings} For the command: {claim.id}."
     text = f'<p><b>{escape(claim.title)}</b></p><p>{escape(claim.says)}</p><p class="xg-small">{escape(rule)}</p>'
     return f'<div class="xg">{text}</div>'
 

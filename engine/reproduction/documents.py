@@ -208,7 +208,8 @@ def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, reasons: Reasons |
     yield from ("", f'<a id="{claim.id}"></a>', "", f"### {claim.title}: {outcome.verdict}", "")
     yield f"Section {claim.section}, `{claim.id}`. {claim.says}"
     rule = f" Rule: {wording.rule_text(claim)}." if claim.contrasts else ""
-    yield from ("", f"Statistic: {wording.statistic_text(claim)}.{rule}", "")
+    trainings = wording.trainings_text(claim, scale)
+    yield from ("", f"Statistic: {wording.statistic_text(claim)}.{rule}{trainings and ' '}{trainings}", "")
     if outcome.why:
         yield from (f"Why: {outcome.why}", "")
     if not outcome.numbers:

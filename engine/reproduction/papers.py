@@ -108,6 +108,7 @@ FAITHFULNESS = Topic(
     note="A map with equal scores everywhere has no order. Claims about a method that gives only such maps on a model "
     "are not run.",
     shared_data="4.1.2 and 4.1.3, and of 4.2.2 and 4.2.3,",
+    reasons="thesis_examined.json",
 )
 SANITY = Topic(
     id="sanity",
@@ -124,6 +125,7 @@ SANITY = Topic(
     columns=FAITHFULNESS.columns,
     experiments="Experiments",
     shared_data="both",
+    reasons="thesis_sanity_examined.json",
 )
 SMAT = Topic(
     id="smat",
@@ -174,7 +176,7 @@ class Scale:
         return tuple(dict.fromkeys(self.tasks.values()))
 
 
-_NLI = TaskData("nli", "nli")
+_NLI = TaskData("nli", "nli-generated:sentences=1")
 EMBEDDED = Scale(
     "embedded",
     {

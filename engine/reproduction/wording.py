@@ -96,6 +96,15 @@ def statistic_text(claim: Claim) -> str:
     return statistic if count == choices == 1 else f"{statistic}; {_entries_text(count, choices, claim.least)}"
 
 
+def trainings_text(claim: Claim, scale: Scale) -> str:
+    """How many trainings a claim about models rests on, as a sentence; empty for a claim about students."""
+    terms = [term for term in claim.terms if isinstance(term, MethodTerm)]
+    count = len({scale.model(part, term.task) for term in terms for part in term.models})
+    if count < 2:
+        return "It rests on one training of one model." if count else ""
+    return f"It rests on one training of each of {count} models."
+
+
 def _method_statistic(contrast: Contrast) -> str:
     if any(term.take == "variance" for term in contrast.terms):
         return "difference of variances between models"

@@ -28,14 +28,14 @@ RECIPES: Mapping[str, tuple[str, int, Recipe]] = {
     "reviews": ("reviews", 120, FEW),
     "quality": ("quality", 160, QUICK),
     "marked": ("reviews-marked:strength=0.7", 160, QUICK),
-    "nli": ("nli", 80, FEW),
-    "t5-deep-nli": ("snli-sick", 160, QUICK),
+    "nli": ("nli-generated:sentences=1", 160, QUICK),
+    "nli-minilm": ("nli", 80, FEW),
     "scenes-marked-vit": ("scenes-marked", 160, QUICK),
     "digits-vit": ("digits", 160, QUICK),
     "photos-vit": ("cifar10", 160, QUICK),
 }
-"""Data set, train size and recipe, by the teacher's name or a part of it. Of the few pairs of `nli`, `t5-deep-nli` says
-the same of each; SNLI and CIFAR-10 do not come with the project (EXEGESIS_DATA)."""
+"""Data set, train size and recipe, by the teacher's name or a part of it. CIFAR-10 does not come with the project
+(EXEGESIS_DATA)."""
 
 
 def plans() -> dict[str, ScaffoldPlan]:

@@ -53,7 +53,7 @@ def stand_ins(folder: Path) -> dict[str, str]:
     return models | {
         "reviews-marked": written(folder / "marked.jsonl", reviews),
         "reviews-marked:context=true": written(folder / "context.jsonl", reviews),
-        "nli": written(folder / "nli.jsonl", pairs(1)),
+        EMBEDDED.tasks["mnli"].dataset: written(folder / "nli.jsonl", pairs(1)),
     }
 
 

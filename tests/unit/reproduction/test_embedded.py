@@ -157,7 +157,7 @@ def test_claims_of_models_that_are_not_there_are_not_run_and_say_so(
 def test_a_data_set_that_cannot_be_read_leaves_its_claims_out(
     query: ThesisQuery, own_home: None, tmp_path: Path
 ) -> None:
-    places = {**query.places, "nli": str(tmp_path / "none.jsonl")}
+    places = {**query.places, EMBEDDED.tasks["mnli"].dataset: str(tmp_path / "none.jsonl")}
     some = ThesisQuery(examples=EXAMPLES, places=places, claims=("nli-harder", "families-attention-gpt2-last"))
     job = jobs.run_now(jobs.create("reproduce", some.as_plain()))
     assert (job.state, job.error) == ("done", "")

@@ -19,6 +19,7 @@ from engine.reproduction.wording import (
     statistic_text,
     sum_text,
     time_text,
+    trainings_text,
 )
 from tests.unit.reproduction.stand_ins import report_of
 
@@ -42,6 +43,13 @@ def test_sums_are_told_with_their_weights() -> None:
     )
     models = "attention_mean; t5-mini-context"
     assert sum_text(linear.contrasts[0], EMBEDDED, {}) == f"cascading_half({models}) - 0.5 cascading_end({models})"
+
+
+def test_it_is_told_how_many_trainings_a_claim_rests_on() -> None:
+    sizes, one = declaration().select(("marked-found", "marked-rollout-second"))
+    assert trainings_text(sizes, EMBEDDED) == "It rests on one training of each of 4 models."
+    assert trainings_text(one, EMBEDDED) == "It rests on one training of one model."
+    assert not any(trainings_text(claim, EMBEDDED) for claim in declaration("smat").claims)
 
 
 def test_of_many_numbers_is_told_where_they_lie() -> None:
