@@ -23,6 +23,8 @@ HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
 """Names of the numbers of blocks and heads in the families' configs."""
 PEFT_PREFIX = "base_model.model."
 """Prefix that peft gives to the names of an adapter's tensors."""
+PEFT_EXTRA = re.compile(r"\.(lora_[AB]|modules_to_save|original_module)\.")
+"""What an adapter holds beside parameters of the merged model: updates, and second copies of biases."""
 TEST = "test"
 NO_PARAMETER = re.compile(r"(^|\.)(position_ids|token_type_ids|attn\.(masked_)?bias)$|^encoder\.embed_tokens\.weight$")
 """Tensors that are not parameters: buffers in old checkpoints, and the duplicate of T5's embeddings."""
@@ -77,7 +79,11 @@ def _merged_counts(source: catalog.ModelSource, kind: str) -> dict[str, int]:
     assert source.base is not None
     base = _backbone_counts(_folder_counts(source, source.base), adapter_for(kind, source.id))
     own = _folder_counts(source, source.folder)
-    return base | {name.removeprefix(PEFT_PREFIX): n for name, n in own.items() if ".lora_" not in name}
+    return base | {
+        name.removeprefix(PEFT_PREFIX).replace(".base_layer.", "."): n
+        for name, n in own.items()
+        if not PEFT_EXTRA.search(name)
+    }
 
 
 def _backbone_counts(counts: Mapping[str, int], adapter: TextAdapter) -> dict[str, int]:

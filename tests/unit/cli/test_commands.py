@@ -132,7 +132,7 @@ def test_app_with_a_port_that_is_none(run: Run, port: str) -> None:
     ("args", "said"),
     [
         (("--epochs", "0"), "--epochs: must be a whole number of at least 1, got 0."),
-        (("--method", "half"), "--method: must be one of full, lora, got 'half'."),
+        (("--method", "half"), "--method: must be one of full, lora, extracted, got 'half'."),
         (("--learning-rate", "fast"), "--learning-rate: must be a number of at least 0, got 'fast'."),
         (("--drop-contained", "true", "--no-drop-contained"), "--no-drop-contained: got --drop-contained too."),
     ],
