@@ -3,18 +3,31 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from engine.cli import options
 from engine.cli.jobs import exit_unless_done, run_with_progress
 from engine.cli.options import SeedOption
-from engine.cli.output import console, print_json, stdout_reserved, stoppable, table, visible, write_file
+from engine.cli.output import (
+    console,
+    print_json,
+    progress_bar,
+    stdout_reserved,
+    stoppable,
+    table,
+    visible,
+    write_file,
+)
 from engine.cli.root import STOPPED, fail, note
 from engine.errors import Cancelled, UsageError, not_allowed, unknown
 from engine.jobs import create
+from engine.lazy import LazyModule
+from engine.progress import cancellable
 from engine.reproduction.claims import ReproductionQuery
 from engine.reproduction.documents import report_files
 from engine.reproduction.papers import PAPERS, THESIS_TOPICS, scale_of
@@ -24,6 +37,11 @@ from engine.reproduction.run import reproduce as run_reproduction
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.thesis import ThesisQuery, split_topics
 from engine.reproduction.wording import decision_text, summary_sentence, time_text
+
+if TYPE_CHECKING:
+    from engine.reproduction import rehearsal
+else:  # it loads torch, which all else here does without
+    rehearsal = LazyModule("engine.reproduction.rehearsal")
 
 
 def reproduce(
@@ -46,6 +64,14 @@ def reproduce(
     places: Annotated[
         str | None, typer.Option(metavar="FILE", help="JSON file that maps names of models and data sets to folders.")
     ] = None,
+    rehearse: Annotated[
+        bool,
+        typer.Option(
+            "--rehearse",
+            help="Full scale of the thesis: run on random models of the same sizes and two examples, and estimate "
+            "time and memory.",
+        ),
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the findings as JSON; two topics are grouped by name.")
     ] = False,
@@ -71,6 +97,9 @@ def reproduce(
         queries = split_topics(whole, THESIS_TOPICS if topic is None else (topic,))
     for query in queries:
         query.check()
+    if rehearse:
+        _rehearse(queries, as_json)
+        return
     reports = {}
     for query in queries:
         reports[query.topic_id] = report = _answer(query)
@@ -80,6 +109,37 @@ def reproduce(
     if as_json:
         plain = {topic: report.as_plain() for topic, report in reports.items()}
         print_json(plain if len(plain) > 1 else next(iter(plain.values())))
+
+
+def _rehearse(queries: Sequence[ReproductionQuery], as_json: bool) -> None:
+    """Print what each part of the full scale would cost, and write the reports of the rehearsal beside its models."""
+    chosen = [query for query in queries if isinstance(query, ThesisQuery)]
+    if len(chosen) < len(queries):
+        raise UsageError("--rehearse: applies to the thesis only. Remove it, or reproduce the thesis.")
+    parts: dict[str, rehearsal.RehearsedPart] = {}
+    with stdout_reserved(), stoppable() as cancel, progress_bar("rehearsal", lines=True) as report:
+        try:
+            with cancellable(cancel):
+                for query in chosen:
+                    parts |= {one.name: one for one in rehearsal.rehearse(query, report)}
+                    own = rehearsal.rehearsal_of(query)
+                    _write(run_reproduction(own), own, Path(own.folder))
+        except Cancelled:
+            raise typer.Exit(
+                fail("reproduce: stopped; finished parts are stored. Run the same command to resume.", STOPPED)
+            ) from None
+    if as_json:
+        print_json([asdict(one) | {"hours": one.hours} for one in parts.values()])
+        return
+    rows = table(["part", "here", "times", "full scale", "memory"], right=["here", "times", "full scale", "memory"])
+    for one in parts.values():
+        rows.add_row(
+            visible(one.name), f"{one.seconds:,.1f} s", f"{one.times:,.0f}", f"{one.hours:,.1f} h",
+            f"{one.memory / 2**30:.1f} GiB",
+        )  # fmt: skip
+    console().print(rows)
+    hours, most = sum(one.hours for one in parts.values()), max(one.memory for one in parts.values())
+    print(f"The full scale takes about {hours:,.0f} hours on this machine and up to {most / 2**30:.1f} GiB of memory.")
 
 
 def _folder(out: str) -> Path:

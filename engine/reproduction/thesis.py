@@ -48,6 +48,8 @@ VERSION = 4
 FOLDER = "reproduction"
 SPLITS = ("train", "validation")
 MARKS_SEED = 0
+REHEARSED_STEPS = 2
+"""Steps of an attack in a rehearsal."""
 SECONDS = {
     "t5-mini": 0.6, "t5-small": 0.9, "t5": 1.6, "t5-deep": 4.5, "bert": 1.2, "roberta": 1.5, "gpt2": 1.7,
 }  # fmt: skip
@@ -57,18 +59,22 @@ of the shipped report."""
 
 @dataclass(frozen=True)
 class PlannedFineTuning:
-    """A model that is still to be fine-tuned: what `exegesis train` is told. `source`: of the marked reviews."""
+    """A model to be fine-tuned: what `exegesis train` is told. `source`: of the marked reviews. `data`: the name of the
+    data set, where `dataset` may be a folder. `epochs`: the thesis's, of which a rehearsal does one.
+    """
 
     name: str
     base: str
     dataset: str
     out: str
     source: str = ""
+    data: str = ""
+    epochs: int = TrainConfig.epochs
 
     @property
     def config(self) -> TrainConfig:
         """The defaults of `exegesis train` are the thesis's recipe."""
-        return TrainConfig(base=self.base, dataset=self.dataset, out=self.out)
+        return TrainConfig(base=self.base, dataset=self.dataset, out=self.out, epochs=self.epochs)
 
     def run(self, report: Report = silent) -> None:
         """Go on from its checkpoint where it was stopped. Errors: those of the base, the data set, the training."""
@@ -123,10 +129,13 @@ Result = tuple[ThesisExperiment, Any]
 
 @dataclass(frozen=True)
 class ThesisQuery(ReproductionQuery):
-    """`folder`: of models that are fine-tuned for it. `topic`: which claims are meant."""
+    """`folder`: of models that are fine-tuned for it. `topic`: which claims are meant. `rehearsal`: whether it only
+    tests the machine, with one epoch of each training and few steps of each attack (`engine.reproduction.rehearsal`).
+    """
 
     folder: str = FOLDER
     topic: str = THESIS_TOPICS[0]
+    rehearsal: bool = False
 
     job: ClassVar[str] = "reproduce"
 
@@ -143,6 +152,12 @@ class ThesisQuery(ReproductionQuery):
     def selected_claims(self) -> tuple[Claim, ...]:
         return self.declaration.select(self.claims)
 
+    def command(self) -> str:
+        """As of any query; of a rehearsal without the folders of its stand-ins."""
+        if not self.rehearsal:
+            return super().command()
+        return f"{replace(self, places={}, rehearsal=False).command()} --rehearse"
+
     @property
     def locations(self) -> Locations:
         return Locations(scale_of(self.scale), self.places, Path(self.folder))
@@ -152,6 +167,8 @@ class ThesisQuery(ReproductionQuery):
         settings = dict(self.declaration.settings.get(self.scale, {}).get(source, {}))
         declared = self.declaration.examples[self.scale]
         count = max(2, round(self.count * settings.pop("examples", declared) / declared))
+        if self.rehearsal and source == "attack":
+            settings["attack"] = {**settings["attack"], "steps": REHEARSED_STEPS}
         return ExperimentRequest((), self.locations.dataset(data.dataset), metrics, count, self.seed, settings)
 
     def experiments(self) -> tuple[ThesisExperiment, ...]:
@@ -182,19 +199,23 @@ class ThesisQuery(ReproductionQuery):
             _experiment_name(data, family, source), data, source, roles, self.request(source, data, metrics)
         )
 
+    def fine_tunings(self) -> tuple[PlannedFineTuning, ...]:
+        """The fine-tunings that the selected claims need, done or not."""
+        return tuple(dict.fromkeys(one for one, _ in self._fine_tunings()))
+
     def pending_fine_tunings(self) -> tuple[PlannedFineTuning, ...]:
         """The fine-tunings that the selected claims need and that are not there."""
-        if not scale_of(self.scale).trains:
-            return ()
+        return tuple(dict.fromkeys(one for one, role in self._fine_tunings() if not role.available))
+
+    def _fine_tunings(self) -> Iterator[tuple[PlannedFineTuning, ModelRole]]:
+        locations = self.locations
+        epochs = 1 if self.rehearsal else TrainConfig.epochs
         roles = (role for experiment in self.experiments() for role in experiment.roles)
-        locations, pending = self.locations, []
-        for role in roles:
-            if not role.available:
-                name = role.data.dataset
-                base = locations.base(locations.scale.bases[role.parts[0]])
-                source = locations.dataset("sst2") if name == MARKED_SST and name not in locations.given else ""
-                pending.append(PlannedFineTuning(role.name, base, locations.dataset(name), role.place, source))
-        return tuple(dict.fromkeys(pending))
+        for role in roles if locations.scale.trains else ():
+            name = role.data.dataset
+            base = locations.base(locations.scale.bases[role.parts[0]])
+            source = locations.dataset("sst2") if name == MARKED_SST and name not in locations.given else ""
+            yield PlannedFineTuning(role.name, base, locations.dataset(name), role.place, source, name, epochs), role
 
     def collect(self, report: Report = silent, compute: bool = True) -> Evidence:
         """A model or data set that is not there, and a fine-tuning that fails, are told as reasons."""

@@ -10,7 +10,7 @@ import pytest
 from engine.reproduction.claims import declaration
 from tests.tiny import save_checkpoint
 from tests.unit.cli.conftest import Run
-from tests.unit.reproduction.stand_ins import PHRASES, marked, take_as_learned, written
+from tests.unit.reproduction.stand_ins import PHRASES, marked, shrink_published_bases, take_as_learned, written
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -65,6 +65,22 @@ def test_claims_on_a_model_at_chance_are_not_run(run: Run, places: str, tmp_path
     assert (model["n"], model["classes"]) == (3, 2), "of three examples of two classes none can be enough"
 
 
+def test_a_rehearsal_prints_what_the_full_scale_costs(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shrink_published_bases(monkeypatch)
+    words = ("reproduce", "thesis", "--scale", "full", "--rehearse", "--claims", CLAIM, "--out", str(tmp_path))
+    done = run(*words)
+    assert done.code == 0, done.err
+    assert "fine-tuning gpt2-sst2-marked" in done.out
+    assert "The full scale takes about" in done.out
+    report = (tmp_path / "rehearsal" / "thesis-full.md").read_text(encoding="utf-8")
+    assert f"exegesis reproduce thesis --scale full --examples 2 --seed 0 --claims {CLAIM} --rehearse" in report
+    assert "1 not run" in report, "a random model is at chance"
+    parts = run(*words, "--json").json
+    assert [one["name"] for one in parts] == ["fine-tuning gpt2-sst2-marked", "evaluate gpt2-sst2-marked"]
+
+
 def test_what_it_cannot_do_is_said_in_one_line(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "file"
     mixed = tmp_path / "mixed"
@@ -81,5 +97,7 @@ def test_what_it_cannot_do_is_said_in_one_line(run: Run, tmp_path: Path) -> None
         (("thesis", "--places", str(file)), "--places: must be a JSON object that maps names to folders"),
         (("thesis", "--places", str(mixed)), "--places: must be a JSON object that maps names to folders"),
         (("thesis", "--places", str(tmp_path / "no")), "--places: "),
+        (("thesis", "--rehearse"), "--rehearse: applies to --scale full only, got embedded."),
+        (("smat", "--scale", "full", "--rehearse"), "--rehearse: applies to the thesis only."),
     ):
         assert run("reproduce", *given).complaint(2).startswith(said)
