@@ -28,7 +28,7 @@ from engine.lazy import LazyModule
 from engine.randomization.plan import RANDOMIZE
 from engine.reproduction import wording
 from engine.reproduction.claims import Claim, ReproductionQuery
-from engine.reproduction.documents import Reasons, failure_text
+from engine.reproduction.documents import Reasons, examination_text
 from engine.reproduction.papers import SIZES, TASKS, scale_of
 from engine.reproduction.report import (
     CEILING,
@@ -233,8 +233,8 @@ def claim_card(
 
 def _outcome(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None) -> None:
     st.html(outcome_html(claim, outcome))
-    if failure := failure_text(outcome, reasons):
-        st.html(note_html(failure))
+    if examined := examination_text(outcome, reasons):
+        st.html(note_html(examined))
 
 
 def claim_html(claim: Claim) -> str:

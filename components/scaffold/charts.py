@@ -24,8 +24,9 @@ from components.charts.frame import (
 from components.numbers import count, fixed, plain
 from components.palette import PALETTES, Theme
 from components.scaffold.state import MEASURES, SETTING_TITLES
+from engine.experiments.options import RANDOM
 from engine.format import join_names
-from engine.scaffold.plan import NONE, SETTINGS, StudentRun
+from engine.scaffold.plan import HELD_OUT, NONE, SETTINGS, UNEXPLAINED, StudentRun
 from engine.scaffold.result import ScaffoldResult, SimulabilityCell, StudentResult, TrainingPass
 
 METRICS = {"accuracy": "agreement with the teacher", "pearson": "correlation with the teacher's scores"}
@@ -145,14 +146,16 @@ def answer_sentences(result: ScaffoldResult) -> tuple[int, list[str]]:
     size = max(cell.train_size for cell in cells)
     cells = sorted((cell for cell in cells if cell.train_size == size), key=lambda cell: -cell.median)
     base = result.cell(NONE, size)
-    taught = [cell for cell in cells if cell.setting != NONE]
+    taught = [cell for cell in cells if cell.setting not in UNEXPLAINED]
     if base is None:
         return size, [f"The highest median is that of {_with_interval(cells[0])}. {NO_BASELINE}"]
     sentences = []
     for verdict, words in VERDICTS.items():
         if named := [_with_interval(cell) for cell in taught if against(result, cell) == verdict]:
             sentences.append(f"{words.format(join_names(named))}.")
-    sentences.append(f"Without explanations: {interval_words(base)}.")
+    more = result.cell(HELD_OUT, size)
+    with_more = f"; with {result.plan.recipe.held_out:,} more examples {interval_words(more)}" if more else ""
+    sentences.append(f"Without explanations: {interval_words(base)}{with_more}.")
     return size, sentences
 
 
@@ -196,9 +199,10 @@ def _settings(cells: pd.DataFrame, seeds: pd.DataFrame, ends: list[float], theme
     legend.values, legend.symbolOpacity = [name for name in names if name in there], 1
     x = alt.X("size:O", sort=_sizes(cells), title=SIZE, axis=alt.Axis(labelAngle=0))
     offset = alt.XOffset("name:N", sort=names, scale=alt.Scale(domain=legend.values, padding=0.35))
-    colors = alt.Scale(domain=names, range=method_colors(explained, theme))
+    looks = [RANDOM if setting == HELD_OUT else setting for setting in explained]
+    colors = alt.Scale(domain=names, range=method_colors(looks, theme))
     color = alt.Color("name:N", scale=colors, title=None, legend=legend)
-    shape = alt.Shape("name:N", scale=alt.Scale(domain=names, range=shapes(explained)), title=None, legend=legend)
+    shape = alt.Shape("name:N", scale=alt.Scale(domain=names, range=shapes(looks)), title=None, legend=legend)
     chart = alt.Chart(cells).encode(x=x, xOffset=offset, color=color)
     bars = chart.mark_rule(strokeWidth=2.2).encode(y=_y("low", ends), y2="high:Q", tooltip=_tips())
     medians = chart.mark_point(filled=True, opacity=1, size=POINT).encode(

@@ -197,7 +197,7 @@ def _options(kind: str) -> None:
     """Draw the rarely changed controls: precomputed plans, train sizes, seeds, base and recipe."""
     _precomputed_buttons(kind)
     st.button(
-        "Select all seven settings", key=key(kind, "set.all"), type="tertiary",
+        "Select all settings", key=key(kind, "set.all"), type="tertiary",
         on_click=partial(put, kind, "settings", list(SETTINGS)),
     )  # fmt: skip
     sizes, seeds = st.columns(2, gap="small")

@@ -11,11 +11,12 @@ from components.links import Query, last_values, read_record, whole_number, writ
 from engine.errors import ExegesisError, UsageError, unknown
 from engine.format import join_names
 from engine.params import from_mapping, option
-from engine.scaffold.plan import NONE, SETTINGS, SMAT, Recipe, ScaffoldPlan
+from engine.scaffold.plan import HELD_OUT, NONE, SETTINGS, SMAT, Recipe, ScaffoldPlan
 from engine.scaffold.presets import OPENING_PLANS
 
 SETTING_TITLES: Mapping[str, str] = {
     NONE: "No explainer",
+    HELD_OUT: "No explainer, more examples",
     "gradient_l2": "Gradient L2 norm",
     "gradient_x_input": "Gradient x input",
     "integrated_gradients": "Integrated gradients",

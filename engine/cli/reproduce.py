@@ -68,8 +68,7 @@ def reproduce(
         bool,
         typer.Option(
             "--rehearse",
-            help="Full scale of the thesis: run on random models of the same sizes and two examples, and estimate "
-            "time and memory.",
+            help="Full scale: run on random models of the same sizes with few examples, and estimate time and memory.",
         ),
     ] = False,
     as_json: Annotated[
@@ -98,7 +97,9 @@ def reproduce(
     for query in queries:
         query.check()
     if rehearse:
-        _rehearse(queries, as_json)
+        if scale != "full":
+            raise UsageError(f"--rehearse: applies to --scale full only, got {scale}. Add --scale full.")
+        _rehearse(queries, folder, as_json)
         return
     reports = {}
     for query in queries:
@@ -111,19 +112,19 @@ def reproduce(
         print_json(plain if len(plain) > 1 else next(iter(plain.values())))
 
 
-def _rehearse(queries: Sequence[ReproductionQuery], as_json: bool) -> None:
-    """Print what each part of the full scale would cost, and write the reports of the rehearsal beside its models."""
-    chosen = [query for query in queries if isinstance(query, ThesisQuery)]
-    if len(chosen) < len(queries):
-        raise UsageError("--rehearse: applies to the thesis only. Remove it, or reproduce the thesis.")
+def _rehearse(queries: Sequence[ReproductionQuery], folder: Path, as_json: bool) -> None:
+    """Print what each part of the full scale would cost. Of the thesis the reports are written beside its models."""
     parts: dict[str, rehearsal.RehearsedPart] = {}
     with stdout_reserved(), stoppable() as cancel, progress_bar("rehearsal", lines=True) as report:
         try:
             with cancellable(cancel):
-                for query in chosen:
-                    parts |= {one.name: one for one in rehearsal.rehearse(query, report)}
-                    own = rehearsal.rehearsal_of(query)
-                    _write(run_reproduction(own), own, Path(own.folder))
+                for query in queries:
+                    if isinstance(query, ThesisQuery):
+                        parts |= {one.name: one for one in rehearsal.rehearse(query, report)}
+                        own = rehearsal.rehearsal_of(query)
+                        _write(run_reproduction(own), own, Path(own.folder))
+                    else:
+                        parts |= {one.name: one for one in rehearsal.rehearse_students(folder, report)}
         except Cancelled:
             raise typer.Exit(
                 fail("reproduce: stopped; finished parts are stored. Run the same command to resume.", STOPPED)
@@ -139,7 +140,8 @@ def _rehearse(queries: Sequence[ReproductionQuery], as_json: bool) -> None:
         )  # fmt: skip
     console().print(rows)
     hours, most = sum(one.hours for one in parts.values()), max(one.memory for one in parts.values())
-    print(f"The full scale takes about {hours:,.0f} hours on this machine and up to {most / 2**30:.1f} GiB of memory.")
+    memory = f"{most / 2**30:.1f} GiB of memory"
+    print(f"These parts take about {hours:,.0f} hours at the full scale on this machine, and {memory}.")
 
 
 def _folder(out: str) -> Path:

@@ -49,8 +49,8 @@ TABLES = {
 
 @dataclass(frozen=True)
 class FailureReason:
-    """Why a claim fails here, as it was examined after a run. `reason`: code, scale, or what else it is. `how`: how
-    that is known."""
+    """Why a claim fails here, as it was examined after a run, or what a claim that holds survives. `reason`: code,
+    scale, or what else it is. `how`: how that is known."""
 
     reason: str
     how: str
@@ -84,12 +84,12 @@ def read_reasons(file: Path, declared: Declaration, digest: str) -> Reasons:
     return reasons if bound == digest else {}
 
 
-def failure_text(outcome: ClaimOutcome, reasons: Reasons | None) -> str:
-    """Why a claim fails, in one or two sentences; empty for one that does not, or whose topic is not examined."""
-    if outcome.verdict != "does not hold" or reasons is None:
-        return ""
-    one = reasons.get(outcome.id)
-    return f"Why it fails here: {NOT_EXAMINED}." if one is None else f"Why it fails here: {one.reason} {one.how}"
+def examination_text(outcome: ClaimOutcome, reasons: Reasons | None) -> str:
+    """Why a claim fails, or what else was asked of one that holds; empty for others, and where nothing was examined."""
+    one = None if reasons is None else reasons.get(outcome.id)
+    if outcome.verdict == "does not hold" and reasons is not None:
+        return f"Why it fails here: {NOT_EXAMINED}." if one is None else f"Why it fails here: {one.reason} {one.how}"
+    return f"Examined further: {one.reason} {one.how}" if outcome.verdict == "holds" and one is not None else ""
 
 
 def report_files(report: Reproduction, query: ReproductionQuery, provenance: str = "") -> dict[str, Callable[[], str]]:
@@ -218,7 +218,7 @@ def _claim(claim: Claim, outcome: ClaimOutcome, scale: Scale, reasons: Reasons |
         yield from (f"Distribution: {distribution}.", "")
     if outcome.verdict == "undecided":
         yield from (f"Undecided: {wording.settling_text(outcome)}.", "")
-    yield from _paragraph(failure_text(outcome, reasons))
+    yield from _paragraph(examination_text(outcome, reasons))
     columns = ["what", "value", "95% interval", "widened", "n", "inside"]
     yield from table(columns, [_number(one, scale) for one in outcome.numbers])
 

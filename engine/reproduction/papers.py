@@ -341,6 +341,7 @@ STUDENT_MEASURES = {
 """Titles of what SMaT's claims are about."""
 TASKS = {"text": "texts", "image": "pictures", "regression": "scores"}
 SETTINGS = {
+    "none_held_out": "no explanations, held-out examples",
     "gradient_l2": "gradient L2 norm",
     "gradient_x_input": "gradient x input",
     "integrated_gradients": "integrated gradients",

@@ -7,56 +7,44 @@ timed, and what it takes at the full scale follows from the numbers of training 
 from __future__ import annotations
 
 import json
-import os
 import resource
+import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from math import ceil
 from pathlib import Path
-from typing import Any
 
 import torch
-import transformers
 
 from engine import runtime
-from engine.data.build_reviews import to_jsonl
-from engine.data.datasets import load
-from engine.data.examples import LabeledExample
 from engine.errors import UsageError
 from engine.experiments.run import carry_out
 from engine.input_kinds import load_classifier
 from engine.models import catalog
-from engine.models.loading import CLASSIFIERS, silence_libraries
-from engine.progress import Report, check_cancelled, silent
+from engine.params import from_mapping
+from engine.progress import Report, check_cancelled, silent, token_here
+from engine.reproduction.papers import FULL
+from engine.reproduction.stand_ins import SHAPES, write_base, write_data
 from engine.reproduction.thesis import PlannedFineTuning, ThesisExperiment, ThesisQuery
+from engine.scaffold.plan import SETTINGS, ScaffoldPlan
+from engine.scaffold.presets import PRESETS, Preset, preset_plan
+from engine.scaffold.training import measure_paces, total_seconds
+from engine.training.config import ImageTrainConfig, TrainConfig
+from engine.training.finetuning import train
+from engine.training.image_training import train_images
 
-FEWEST_EXAMPLES = 2
-TEXTS = {"train": 96, "dev": 24}
-"""Texts of each part of a data set."""
+FEWEST_EXAMPLES, EPOCHS = 2, TrainConfig.epochs
+"""Examples of a rehearsal, and the epochs of each training of the full scale, of which a rehearsal does one."""
 TIMES = "rehearsal.json"
 """Name of the file of measured times, in the folder of the rehearsal."""
-SHAPES: Mapping[str, tuple[str, Mapping[str, object]]] = {
-    "google/t5-efficient-tiny": ("t5", {"d_model": 256, "d_ff": 1024, "num_layers": 4, "num_heads": 4}),
-    "google/t5-efficient-mini": ("t5", {"d_model": 384, "d_ff": 1536, "num_layers": 4, "num_heads": 8}),
-    "google/t5-efficient-small": ("t5", {"d_model": 512, "d_ff": 2048, "num_layers": 6, "num_heads": 8}),
-    "google/t5-efficient-base": ("t5", {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12}),
-    "google-bert/bert-base-uncased": ("bert", {}),
-    "FacebookAI/roberta-base": (
-        "roberta",
-        {"vocab_size": 50265, "max_position_embeddings": 514, "type_vocab_size": 1, "layer_norm_eps": 1e-5},
-    ),
-    "google-t5/t5-base": ("t5", {"d_model": 768, "d_ff": 3072, "num_layers": 12, "num_heads": 12}),
-    "openai-community/gpt2": ("gpt2", {}),
-}
-"""By the hub's name: the family, and where its published configuration differs from Transformers' defaults."""
-SPECIAL_IDS = ("pad_token_id", "bos_token_id", "eos_token_id")
-"""Of the tokenizer that stands in, that of the embedded base of the family."""
-PUBLISHED_TEXTS = {"sst2-marked": 67_349, "multinli": 392_702, "esnli": 549_367}
-"""Training texts of the data sets of the full scale."""
-GENERATED = {"sst2": "reviews-generated", "multinli": "nli-generated:sentences=1", "esnli": "nli-generated:sentences=1"}
-"""The generated data sets whose texts stand in for those."""
+PUBLISHED_EXAMPLES = {
+    "sst2-marked": 67_349, "multinli": 392_702, "esnli": 549_367,
+    "imdb": 25_000, "cifar100": 50_000, "mlqe": 35_000,
+}  # fmt: skip
+"""Training examples of the data sets of the full scale; of SMaT's teachers by the name of the experiment."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +70,8 @@ def rehearsal_of(query: ThesisQuery) -> ThesisQuery:
     if query.scale != "full":
         raise UsageError(f"--rehearse: applies to --scale full only, got {query.scale}. Add --scale full.")
     folder = Path(query.folder) / "rehearsal"
-    places = {name: str(folder / "stand-ins" / name) for name in (*SHAPES, *GENERATED)}
+    names = (*FULL.bases.values(), "sst2", "multinli", "esnli")
+    places = {name: str(folder / "stand-ins" / name) for name in names}
     examples = FEWEST_EXAMPLES if query.examples is None else query.examples
     return replace(query, places=places, folder=str(folder), examples=examples, rehearsal=True)
 
@@ -142,18 +131,21 @@ def peak_memory() -> int:
 
 
 def _train(one: PlannedFineTuning, times: _Times) -> RehearsedPart:
-    """A fine-tuning, measured by the time of its steps alone."""
-    name = f"fine-tuning {one.name}"
+    return _training(f"fine-tuning {one.name}", one.config, one.run, PUBLISHED_EXAMPLES[one.data], times)
+
+
+def _training(
+    name: str, config: TrainConfig | ImageTrainConfig, run: Callable[[], object], published: int, times: _Times
+) -> RehearsedPart:
+    """A training of one epoch, measured by the time of its steps alone. `published`: examples at the full scale."""
 
     def work() -> float:
-        one.run()
-        return float(catalog.card(one.out)["seconds"])
+        run()
+        return float(catalog.card(config.out)["seconds"])
 
     seconds, memory = times.measure(name, work)
-    batch = one.config.batch_size
-    steps = ceil(catalog.card(one.out)["sizes"]["train"] / batch) * one.epochs
-    published = ceil(PUBLISHED_TEXTS[one.data] / batch) * type(one.config).epochs
-    return RehearsedPart(name, seconds, published / steps, memory)
+    steps = ceil(catalog.card(config.out)["sizes"]["train"] / config.batch_size)
+    return RehearsedPart(name, seconds, EPOCHS * ceil(published / config.batch_size) / steps, memory)
 
 
 def _experiment(experiment: ThesisExperiment, full: ThesisExperiment, times: _Times) -> RehearsedPart:
@@ -174,51 +166,63 @@ def _experiment(experiment: ThesisExperiment, full: ThesisExperiment, times: _Ti
     )
 
 
+def rehearse_students(folder: Path, report: Report = silent) -> tuple[RehearsedPart, ...]:
+    """Do and measure each part of SMaT's full scale: of each experiment its teacher, then a student of each setting.
+
+    Of students one training step, since they learn nothing of a random teacher; the full scale is counted with all
+    passes that the recipe allows. Errors: those of the trainings.
+    """
+    folder = folder / "rehearsal"
+    places = {name: folder / "stand-ins" / name for name in (*SHAPES, *PRESETS)}
+    for one in PRESETS.values():
+        write_base(places[one.base], one.base)
+        write_data(places[one.name], one.name)
+    times, total = _Times(folder / TIMES), len(PRESETS) * (1 + len(SETTINGS))
+    parts: list[RehearsedPart] = []
+    for one in PRESETS.values():
+        given = {"base": str(places[one.base]), "dataset": str(places[one.name]), "epochs": 1}
+        config = _teacher_config(one, {**given, "out": str(folder / "models" / one.out)})
+        report(len(parts), total, f"teacher of {one.name}")
+        run = partial(_train_teacher, config)
+        parts.append(_training(f"teacher of {one.name}", config, run, PUBLISHED_EXAMPLES[one.name], times))
+        plan = replace(preset_plan(one.name, config.out, config.dataset), base=config.base)
+        for setting in plan.settings:
+            report(len(parts), total, f"student of {one.name}, {setting}")
+            parts.append(_student(one, replace(plan, settings=(setting,)), times))
+    return tuple(parts)
+
+
+def _teacher_config(one: Preset, given: Mapping[str, object]) -> TrainConfig | ImageTrainConfig:
+    """What the command that trains the teacher is told, but for `given`."""
+    words = shlex.split(one.training)
+    named = {
+        flag.removeprefix("--").replace("-", "_"): value for flag, value in zip(words[::2], words[1::2], strict=True)
+    }
+    kind = ImageTrainConfig if one.name == "cifar100" else TrainConfig
+    config: TrainConfig | ImageTrainConfig = from_mapping(kind, {**named, **given}, "train", flags=True)
+    return config
+
+
+def _train_teacher(config: TrainConfig | ImageTrainConfig) -> None:
+    if isinstance(config, ImageTrainConfig):
+        train_images(config, cancel=token_here())
+    else:
+        train(config, cancel=token_here())
+
+
+def _student(one: Preset, plan: ScaffoldPlan, times: _Times) -> RehearsedPart:
+    """A student of a setting, measured by a training step with its share of all else."""
+    batch = plan.recipe.batch_size
+    steps = plan.recipe.epochs * sum(ceil(plan.examples_of(run) / batch) for run in plan.students)
+    name = f"student of {one.name}, {plan.settings[0]}"
+    seconds, memory = times.measure(name, lambda: total_seconds(plan, *measure_paces(plan)) / steps)
+    return RehearsedPart(name, seconds, steps, memory)
+
+
 def write_stand_ins(query: ThesisQuery) -> None:
-    """Write the random bases and generated data sets of a rehearsal, those that are not there yet."""
-    for base, (family, _) in SHAPES.items():
-        write_base(Path(query.places[base]), base, family)
-    for name, generated in GENERATED.items():
-        folder = Path(query.places[name])
-        folder.mkdir(parents=True, exist_ok=True)
-        examples = load(generated, "train").examples
-        start = 0
-        for split, count in TEXTS.items():
-            own = examples[start : start + count]
-            start += count
-            ending, text = (".tsv", _to_tsv(own)) if name == "sst2" else (".jsonl", to_jsonl(map(_record, own)))
-            (folder / f"{split}{ending}").write_text(text, encoding="utf-8")
-
-
-def _to_tsv(examples: Any) -> str:
-    rows = (f"{' '.join(one.text.split())}\t{one.label}\n" for one in examples)
-    return f"sentence\tlabel\n{''.join(rows)}"
-
-
-def _record(one: LabeledExample) -> dict[str, Any]:
-    names = ("entailment", "neutral", "contradiction")
-    spans = {"rationale": list(map(list, one.rationale)), "rationale_pair": list(map(list, one.rationale_pair))}
-    return {"text": one.text, "text_pair": one.text_pair, "label": names[int(one.label or 0)], **spans}
-
-
-def write_base(folder: Path, base: str, family: str) -> None:
-    """A base of that name with random weights and the embedded tokenizer of its family; nothing where it is there."""
-    if (folder / "config.json").is_file():
-        return
-    torch.manual_seed(0)
-    tokenizer = transformers.AutoTokenizer.from_pretrained(catalog.locate_base(f"bases/{family}"))
-    partial = folder.with_name(f"{folder.name}.{os.getpid()}.partial")
-    with silence_libraries():
-        module = random_module(base, {name: getattr(tokenizer, name) for name in SPECIAL_IDS})
-        module.save_pretrained(partial)
-        tokenizer.save_pretrained(partial)
-    os.replace(partial, folder)
-
-
-def random_module(base: str, ids: Mapping[str, object] | None = None) -> Any:
-    """A classifier with random weights and the published configuration of a base, but for the `ids` of a tokenizer."""
-    family, differences = SHAPES[base]
-    config = transformers.AutoConfig.for_model(family, **differences, **(ids or {}))
-    if family in CLASSIFIERS:
-        return CLASSIFIERS[family](config)
-    return transformers.AutoModelForSequenceClassification.from_config(config)
+    """Write the random bases and generated data sets that a rehearsal needs, those that are not there yet."""
+    scale = query.locations.scale
+    for base in dict.fromkeys(scale.bases.values()):
+        write_base(Path(query.places[base]), base)
+    for name in ("sst2", "multinli", "esnli"):
+        write_data(Path(query.places[name]), name)

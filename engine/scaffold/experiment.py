@@ -297,7 +297,7 @@ def count_steps(plan: ScaffoldPlan, run: StudentRun, report: Report) -> Report:
 
 
 def _steps_a_pass(plan: ScaffoldPlan, run: StudentRun) -> int:
-    return ceil(run.train_size / plan.recipe.batch_size)
+    return ceil(plan.examples_of(run) / plan.recipe.batch_size)
 
 
 def _passes_a_step(run: StudentRun) -> int:

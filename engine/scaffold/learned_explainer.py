@@ -28,7 +28,7 @@ from safetensors.numpy import save as serialize
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, unknown
 from engine.home import home, product_version
 from engine.models import catalog
-from engine.scaffold.plan import NONE, NORMALIZATIONS, SMAT, command_line, head_shape
+from engine.scaffold.plan import NONE, NORMALIZATIONS, SMAT, UNEXPLAINED, command_line, head_shape
 from engine.scaffold.result import ScaffoldResult, head_weights
 
 SHIPPED = Path(__file__).parent / "shipped"
@@ -318,7 +318,7 @@ def _summaries(result: ScaffoldResult, train_size: int) -> dict[str, Simulabilit
     """Simulability with the learned explainer, with none, and with the best static one by its median."""
     cells = {setting: result.cell(setting, train_size) for setting in result.plan.settings}
     measured = {setting: cell for setting, cell in cells.items() if cell is not None}
-    static = [setting for setting in measured if setting not in (NONE, SMAT)]
+    static = [setting for setting in measured if setting not in (*UNEXPLAINED, SMAT)]
     best = max(static, key=lambda setting: measured[setting].median, default=NONE)
     summaries = {}
     for setting in (SMAT, NONE, best):

@@ -20,9 +20,12 @@ from engine.models import catalog
 from engine.params import Plain, from_mapping, option
 
 NONE, SMAT = "none", "smat"
+HELD_OUT = "none_held_out"
+"""No explainer either, but the held-out examples of SMaT's outer loop as further training examples."""
+UNEXPLAINED = (NONE, HELD_OUT)
 ATTENTION = ("attention_logits", "attention_logits_last")
 GRADIENTS = ("gradient_l2", "gradient_x_input", "integrated_gradients")
-SETTINGS = (NONE, *GRADIENTS, *ATTENTION, SMAT)
+SETTINGS = (*UNEXPLAINED, *GRADIENTS, *ATTENTION, SMAT)
 """No explainer, the five static explainers of the paper's section 5, and the learned one."""
 NORMALIZATIONS = ("sparsemax", "softmax", "entmax15", "none")
 SEEDS = (0, 9, 11, 30, 69)
@@ -63,7 +66,7 @@ class Recipe:
 
     def beta(self, setting: str) -> float:
         """The weight of the explanation loss in a setting."""
-        if setting == NONE:
+        if setting in UNEXPLAINED:
             return 0.0
         return self.beta_gradient if setting in GRADIENTS else self.beta_attention
 
@@ -72,7 +75,7 @@ class Recipe:
         idle = {"beta_attention" if setting in GRADIENTS else "beta_gradient"}
         if setting != SMAT:
             idle.add("outer_rate")
-        if setting == NONE:
+        if setting in UNEXPLAINED:
             idle |= {"normalisation", "beta_attention"}
         return {name: value for name, value in dataclasses.asdict(self).items() if name not in idle}
 
@@ -116,6 +119,10 @@ class ScaffoldPlan:
     def needed(self) -> int:
         """Number of examples that the four splits need."""
         return max(self.train_sizes) + self.recipe.held_out + self.recipe.validation + self.recipe.test
+
+    def examples_of(self, run: StudentRun) -> int:
+        """Number of examples that a student is trained on."""
+        return run.train_size + (self.recipe.held_out if run.setting == HELD_OUT else 0)
 
     def as_plain(self) -> dict[str, object]:
         """The specification of a job."""

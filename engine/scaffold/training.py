@@ -25,7 +25,7 @@ from torch.nn import functional
 
 from engine import runtime
 from engine.progress import Report, check_cancelled
-from engine.scaffold.plan import ATTENTION, NONE, SMAT, Recipe, ScaffoldPlan, StudentRun, splits_of
+from engine.scaffold.plan import ATTENTION, SMAT, UNEXPLAINED, Recipe, ScaffoldPlan, StudentRun, source_of, splits_of
 from engine.scaffold.result import simulability
 from engine.scaffold.student import (
     Projection,
@@ -259,7 +259,7 @@ class StudentTraining:
         self.rates = StepRates(recipe.inner_rate, recipe.outer_rate, recipe.clip)
         count = head_count(sets.base)
         student_count = count // len(sets.base.blocks) if last_only else count
-        self.phi_s = None if run.setting == NONE else self._uniform(student_count).requires_grad_()
+        self.phi_s = None if run.setting in UNEXPLAINED else self._uniform(student_count).requires_grad_()
         self.phi_t = self._uniform(count).requires_grad_() if run.setting == SMAT else None
         learned = [] if self.phi_t is None else [self.phi_t]
         self.optimizer = torch.optim.AdamW(learned, recipe.outer_rate, weight_decay=0.0) if learned else None
@@ -415,6 +415,15 @@ class SettingPace:
 def estimate_seconds(plan: ScaffoldPlan) -> float:
     """Seconds that all students of the plan take at most; a student that stops gaining ends sooner.
 
+    Errors: those of the plan and of reading its data.
+    """
+    splits_of(source_of(plan).count, plan)  # whether the data set is large enough
+    return total_seconds(plan, *measure_paces(plan))
+
+
+def measure_paces(plan: ScaffoldPlan) -> tuple[float, dict[str, SettingPace]]:
+    """Seconds of the teacher's prediction of an example, and the pace of each setting.
+
     Loads teacher and base, and trains each setting for one step. Errors: those of the plan and of reading its data.
     """
     small = replace(
@@ -427,13 +436,11 @@ def estimate_seconds(plan: ScaffoldPlan) -> float:
     )
     with runtime.turn(lends=True):
         builder = TrainingSetBuilder(small)
-        splits_of(builder.source.count, plan)  # whether the data set is large enough
         examples = [builder.teacher.encode(builder.source.read(index).input) for index in builder.splits.test]
         predict_logits(builder.teacher, examples)  # the first pass is slower than the others
         logits = _timed(lambda: predict_logits(builder.teacher, examples))[0] / len(examples)
         runs = [StudentRun(setting, *small.train_sizes, *small.seeds) for setting in plan.settings]
-        paces = {run.setting: _pace(builder, run) for run in runs}
-    return total_seconds(plan, logits, paces)
+        return logits, {run.setting: _pace(builder, run) for run in runs}
 
 
 def total_seconds(plan: ScaffoldPlan, logits: float, paces: dict[str, SettingPace]) -> float:
@@ -446,7 +453,7 @@ def total_seconds(plan: ScaffoldPlan, logits: float, paces: dict[str, SettingPac
     total = logits * plan.needed + sum(pace.outputs * shown for pace in paces.values())
     for run in plan.students:
         pace = paces[run.setting]
-        steps = recipe.epochs * math.ceil(run.train_size / recipe.batch_size)
+        steps = recipe.epochs * math.ceil(plan.examples_of(run) / recipe.batch_size)
         predictions = (recipe.epochs + 1) * recipe.validation + recipe.test
         total += steps * pace.step + predictions * pace.prediction
     return total

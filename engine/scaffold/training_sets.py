@@ -23,8 +23,10 @@ from engine.runtime import in_chunks, rows_at_once
 from engine.scaffold.plan import (
     ATTENTION,
     GRADIENTS,
+    HELD_OUT,
     NONE,
     SMAT,
+    UNEXPLAINED,
     ScaffoldPlan,
     Splits,
     StudentRun,
@@ -114,7 +116,7 @@ def _rows(teacher: AnyClassifier, examples: Sequence[EncodedInput], attention: b
 
 @dataclass(frozen=True, eq=False)
 class TrainingSets:
-    """Four disjoint splits with the teacher's outputs, and the base of the student."""
+    """Four splits with the teacher's outputs, and the base of the student. Disjoint, but for `HELD_OUT`."""
 
     base: AnyClassifier
     train: TeachingExamples
@@ -163,6 +165,8 @@ class TrainingSetBuilder:
         """The training sets of a student, whatever the teacher's outputs are."""
         splits, regression = self.splits, self.teacher.regression
         train, held_out = splits.of_seed(run.seed, run.train_size, self.plan.recipe.held_out)
+        if run.setting == HELD_OUT:
+            train += held_out
         held, validation, test = (self._examples(s, NONE) for s in (held_out, splits.validation, splits.test))
         outputs = 1 if regression else len(self.teacher.labels)
         return TrainingSets(self.base, self._examples(train, run.setting), held, validation, test, outputs, regression)
@@ -172,7 +176,7 @@ class TrainingSetBuilder:
         heads = maps = None
         if setting == SMAT:
             heads = self._memoized("heads", indices, lambda e: head_scores(self.teacher, e))
-        elif setting != NONE:
+        elif setting not in UNEXPLAINED:
             maps = self._memoized(setting, indices, lambda e: static_maps(self.teacher, setting, e))
         return TeachingExamples([self._encode(index) for index in indices], logits, heads, maps)
 

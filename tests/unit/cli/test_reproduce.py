@@ -73,7 +73,7 @@ def test_a_rehearsal_prints_what_the_full_scale_costs(
     done = run(*words)
     assert done.code == 0, done.err
     assert "fine-tuning gpt2-sst2-marked" in done.out
-    assert "The full scale takes about" in done.out
+    assert "These parts take about" in done.out
     report = (tmp_path / "rehearsal" / "thesis-full.md").read_text(encoding="utf-8")
     assert f"exegesis reproduce thesis --scale full --examples 2 --seed 0 --claims {CLAIM} --rehearse" in report
     assert "1 not run" in report, "a random model is at chance"
@@ -98,6 +98,6 @@ def test_what_it_cannot_do_is_said_in_one_line(run: Run, tmp_path: Path) -> None
         (("thesis", "--places", str(mixed)), "--places: must be a JSON object that maps names to folders"),
         (("thesis", "--places", str(tmp_path / "no")), "--places: "),
         (("thesis", "--rehearse"), "--rehearse: applies to --scale full only, got embedded."),
-        (("smat", "--scale", "full", "--rehearse"), "--rehearse: applies to the thesis only."),
+        (("smat", "--rehearse"), "--rehearse: applies to --scale full only, got embedded."),
     ):
         assert run("reproduce", *given).complaint(2).startswith(said)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
 
 import pytest
@@ -31,7 +32,7 @@ from components.scaffold.charts import (
 from components.scaffold.page import FIGURE, about_html, figure_svg
 from components.scaffold.runs import cost_words, failure_rows, seconds_of
 from engine.jobs import UnitFailure
-from engine.scaffold.plan import NONE, SMAT, StudentRun
+from engine.scaffold.plan import HELD_OUT, NONE, SMAT, StudentRun
 from engine.scaffold.result import SimulabilityCell, TrainingPass
 from tests.unit.components.scaffolded import PASSES, PLAN, found
 
@@ -65,6 +66,18 @@ def test_the_answer_names_what_is_better_and_worse_than_no_explainer_with_quarti
         "Without explanations: 0.810 [0.805:0.815].",
     ]
     assert "<b>Students with 1,000 examples:</b> Better than" in answer_html(found())
+
+
+def test_students_without_explanations_that_get_more_examples_are_a_baseline_too() -> None:
+    stricter = found(replace(PLAN, settings=(NONE, HELD_OUT, SMAT)))
+    _, sentences = answer_sentences(stricter)
+    assert sentences == [
+        "Better than without explanations: SMaT, learned 0.910 [0.905:0.915].",
+        "Without explanations: 0.810 [0.805:0.815]; with 200 more examples 0.830 [0.825:0.835].",
+    ]
+    drawn = json.dumps(simulability_chart(stricter, "light").to_dict())
+    assert "No explainer, more examples" in drawn
+    assert '"cross"' in drawn
 
 
 def test_without_a_baseline_the_answer_says_so() -> None:

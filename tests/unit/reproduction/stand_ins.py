@@ -12,7 +12,7 @@ import pytest
 import engine.explain
 import engine.metrics.faithfulness as faithfulness
 from cache.codec import plain
-from engine.reproduction import rehearsal
+from engine.reproduction import stand_ins as published
 from engine.reproduction.papers import EMBEDDED, FULL
 from engine.reproduction.report import (
     FINDINGS,
@@ -37,21 +37,25 @@ PAIRS = (
     ("the plot drags", "the plot is lovely", "contradiction", [[9, 14]], [[12, 18]]),
 )
 
+BLOCKS: Mapping[str, object] = {
+    "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
+}  # fmt: skip
 TINY_SHAPES: Mapping[str, Mapping[str, object]] = {
     "t5": {"d_model": 8, "d_ff": 16, "num_layers": 2, "num_heads": 2, "d_kv": 4},
-    "bert": {"hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2},
-    "roberta": {
-        "hidden_size": 8, "intermediate_size": 16, "num_hidden_layers": 2, "num_attention_heads": 2,
-        "max_position_embeddings": 514,
-    },
+    "bert": BLOCKS,
+    "electra": {**BLOCKS, "embedding_size": 8},
+    "roberta": {**BLOCKS, "max_position_embeddings": 514},
+    "xlm-roberta": {**BLOCKS, "max_position_embeddings": 514},
     "gpt2": {"n_embd": 8, "n_layer": 2, "n_head": 2},
+    "vit": {**BLOCKS, "image_size": 32, "patch_size": 8},
 }  # fmt: skip
 
 
 def shrink_published_bases(monkeypatch: pytest.MonkeyPatch) -> None:
     """From now on a rehearsal has tiny models."""
-    shapes = {base: (family, TINY_SHAPES[family]) for base, (family, _) in rehearsal.SHAPES.items()}
-    monkeypatch.setattr(rehearsal, "SHAPES", shapes)
+    shapes = {base: (family, TINY_SHAPES[family]) for base, (family, _) in published.SHAPES.items()}
+    monkeypatch.setattr(published, "SHAPES", shapes)
+    monkeypatch.setattr(published, "PICTURE_SIZE", 32)
 
 
 def stand_ins(folder: Path) -> dict[str, str]:

@@ -26,7 +26,7 @@ EVERY = {task: {"small": 1, "middle": 2, "large": 3} for task in TASKS}
 
 def test_every_claim_can_be_tried() -> None:
     claims = declaration("smat").select((), EVERY)
-    assert len({one.id for one in claims}) == len(claims) == 45
+    assert len({one.id for one in claims}) == len(claims) == 48
     known = {*SETTINGS, "best_layer", "best_head", "active_heads", "inactive_heads"}
     for one in claims:
         assert bool(one.entries) != bool(one.people), one.id
@@ -71,7 +71,7 @@ def test_what_cannot_be_asked_is_refused(query: SmatQuery, message: str) -> None
 def test_the_full_scale_says_how_its_teachers_are_made() -> None:
     query = SmatQuery("full")
     assert all(isinstance(why, str) and "Train it with: exegesis train" in why for why in query.tasks.values())
-    assert len(query.selected_claims) == 45
+    assert len(query.selected_claims) == 48
 
 
 def test_a_report_is_written_and_read_again() -> None:

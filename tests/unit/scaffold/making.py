@@ -14,7 +14,7 @@ from torch import Tensor
 
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.request import Example
-from engine.scaffold.plan import NONE, SMAT, Recipe, StudentRun
+from engine.scaffold.plan import SMAT, UNEXPLAINED, Recipe, StudentRun
 from engine.scaffold.student import Student, StudentBatch, TeachingExamples, head_count
 from engine.scaffold.training import StudentTraining
 from engine.scaffold.training_sets import TrainingSets
@@ -108,7 +108,10 @@ def teaching(setting: str, seed: int = 0, given: TrainingSets | None = None, **r
 def _for(given: TrainingSets, setting: str) -> TrainingSets:
     """As the courses of a plan give it: heads for the learned explainer, maps for a static one."""
     train = given.train
-    heads, maps = (train.heads if setting == SMAT else None), (train.maps if setting not in (SMAT, NONE) else None)
+    heads, maps = (
+        (train.heads if setting == SMAT else None),
+        (train.maps if setting not in (SMAT, *UNEXPLAINED) else None),
+    )
     return dataclasses.replace(given, train=dataclasses.replace(train, heads=heads, maps=maps))
 
 

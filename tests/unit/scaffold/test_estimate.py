@@ -9,7 +9,7 @@ import pytest
 
 from engine.errors import ExegesisError
 from engine.scaffold import training
-from engine.scaffold.plan import NONE, SMAT
+from engine.scaffold.plan import HELD_OUT, NONE, SMAT
 from engine.scaffold.training import SettingPace, estimate_seconds, total_seconds
 from tests.unit.scaffold.plans import plan
 
@@ -22,6 +22,13 @@ def test_the_sum_counts_outputs_steps_and_predictions(tmp_path: Path) -> None:
     students = 2 * 2 * (4 * 1.0 + predictions * 0.01) + 2 * 2 * (4 * 3.0 + predictions * 0.01)
     teacher = 0.1 * (8 + 5 + 6 + 10) + 0.5 * (8 + 5)
     assert total_seconds(asked, 0.1, paces) == pytest.approx(students + teacher)
+
+
+def test_held_out_examples_are_counted_where_students_learn_from_them(tmp_path: Path) -> None:
+    asked = dataclasses.replace(plan(tmp_path), settings=(HELD_OUT,), seeds=(0,))
+    # 2 passes over 8 + 5 examples in batches of 4: 4 steps each.
+    seconds = 0.1 * (8 + 5 + 6 + 10) + 2 * 4 * 1.0 + (3 * 6 + 10) * 0.01
+    assert total_seconds(asked, 0.1, {HELD_OUT: SettingPace(0.0, 1.0, 0.01)}) == pytest.approx(seconds)
 
 
 def test_a_plan_is_measured_on_its_own_examples(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

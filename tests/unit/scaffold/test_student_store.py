@@ -61,6 +61,7 @@ def test_another_plan_has_other_keys(what: str, tmp_path: Path) -> None:
 GRADIENT = ("beta_attention", "outer_rate")
 IDLE = {
     "none": ("normalisation", "beta_attention", "beta_gradient", "outer_rate"),
+    "none_held_out": ("normalisation", "beta_attention", "beta_gradient", "outer_rate"),
     "gradient_l2": GRADIENT,
     "gradient_x_input": GRADIENT,
     "integrated_gradients": GRADIENT,

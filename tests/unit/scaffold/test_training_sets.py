@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 import torch
@@ -9,11 +11,12 @@ import torch
 from engine import runtime
 from engine.models.attention import capture_attention
 from engine.scaffold import training_sets
-from engine.scaffold.plan import ATTENTION, GRADIENTS
+from engine.scaffold.plan import ATTENTION, GRADIENTS, HELD_OUT, NONE, SMAT, Recipe, StudentRun
 from engine.task import Task, TaskItem
 from tests.explaining import forget, run
 from tests.oracles import scaffold as oracle
 from tests.unit.scaffold.making import base, examples_for
+from tests.unit.scaffold.plans import plan
 
 KINDS = ("bert", "gpt2", "t5", "vit")
 TEMPERATURES = {"gradient_l2": 1.0, "gradient_x_input": 0.1, "integrated_gradients": 0.5}
@@ -79,6 +82,18 @@ def test_more_steps_of_integrated_gradients_can_be_asked_for(steps: int, monkeyp
     monkeypatch.setattr(training_sets, "from_mapping", lambda *given: asked.append(given[1]) or usual(*given))
     training_sets.static_maps(model, "integrated_gradients", examples_for(model, 2), steps)
     assert [given["n_steps"] for given in asked] == [steps]
+
+
+def test_the_stricter_baseline_learns_from_the_held_out_examples_too(tmp_path: Path) -> None:
+    builder = training_sets.TrainingSetBuilder(plan(tmp_path))
+    without, more, learned = (builder.collect(StudentRun(setting, 8, 0)) for setting in (NONE, HELD_OUT, SMAT))
+    assert (len(without.train), len(more.train), len(more.held_out)) == (8, 13, 5)
+    assert np.array_equal(more.train.teacher_logits[:8], without.train.teacher_logits)
+    assert np.array_equal(more.train.teacher_logits[8:], learned.held_out.teacher_logits), "those of SMaT's outer loop"
+    assert np.array_equal(more.test.teacher_logits, without.test.teacher_logits)
+    assert more.train.heads is None
+    assert more.train.maps is None
+    assert Recipe().beta(HELD_OUT) == 0.0
 
 
 def test_a_low_temperature_sharpens_and_huge_scores_stay_numbers() -> None:
