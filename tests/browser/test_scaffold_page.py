@@ -108,8 +108,8 @@ def test_a_setting_deselected_and_selected_again_keeps_the_recipe(server: Server
     page.wait_for_url("**inner_rate=0.3*", timeout=TIMEOUT_MS)
     page.keyboard.press("Escape")
     rows = page.get_by_role("region", name=TABLE_LABEL).get_by_role("row")
-    expect(rows).to_have_count(8, timeout=TIMEOUT_MS)
-    for left in (7, 8):
+    expect(rows).to_have_count(9, timeout=TIMEOUT_MS)
+    for left in (8, 9):
         page.get_by_role("button", name="SMaT, learned", exact=True).click()
         expect(rows).to_have_count(left, timeout=TIMEOUT_MS)
         expect(page.get_by_text("not trained yet")).to_have_count(0)
