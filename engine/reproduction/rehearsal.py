@@ -216,7 +216,7 @@ def _student(one: Preset, plan: ScaffoldPlan, times: _Times) -> RehearsedPart:
     steps = plan.recipe.epochs * sum(ceil(plan.examples_of(run) / batch) for run in plan.students)
     name = f"student of {one.name}, {plan.settings[0]}"
     seconds, memory = times.measure(name, lambda: total_seconds(plan, *measure_paces(plan)) / steps)
-    return RehearsedPart(name, seconds, steps, memory)
+    return RehearsedPart(name, seconds, float(steps), memory)
 
 
 def write_stand_ins(query: ThesisQuery) -> None:
