@@ -40,6 +40,8 @@ FEWEST_EXAMPLES, EPOCHS = 2, TrainConfig.epochs
 """Examples of a rehearsal, and the epochs of each training of the full scale, of which a rehearsal does one."""
 TIMES = "rehearsal.json"
 """Name of the file of measured times, in the folder of the rehearsal."""
+THESIS_DATA = ("sst2", "multinli", "esnli")
+"""The published data sets of the thesis."""
 PUBLISHED_EXAMPLES = {
     "sst2-marked": 67_349, "multinli": 392_702, "esnli": 549_367,
     "imdb": 25_000, "cifar100": 50_000, "mlqe": 35_000,
@@ -70,7 +72,7 @@ def rehearsal_of(query: ThesisQuery) -> ThesisQuery:
     if query.scale != "full":
         raise UsageError(f"--rehearse: applies to --scale full only, got {query.scale}. Add --scale full.")
     folder = Path(query.folder) / "rehearsal"
-    names = (*FULL.bases.values(), "sst2", "multinli", "esnli")
+    names = (*FULL.bases.values(), *THESIS_DATA)
     places = {name: str(folder / "stand-ins" / name) for name in names}
     examples = FEWEST_EXAMPLES if query.examples is None else query.examples
     return replace(query, places=places, folder=str(folder), examples=examples, rehearsal=True)
@@ -108,15 +110,13 @@ class _Times:
         self.file = file
         self.known: dict[str, list[float]] = json.loads(file.read_text(encoding="utf-8")) if file.is_file() else {}
 
-    def measure(self, name: str, work: Callable[[], float | None]) -> tuple[float, int]:
-        """Seconds and bytes that `work` takes, or took where it is done. `work` may return the seconds that count."""
+    def measure(self, name: str, work: Callable[[], float]) -> tuple[float, int]:
+        """Seconds, which `work` returns, and bytes that a part takes, or took where it is done."""
         check_cancelled()
         if name not in self.known:
             if torch.cuda.is_available():
                 torch.cuda.reset_peak_memory_stats()
-            start = time.perf_counter()
-            seconds = work()
-            self.known[name] = [seconds or time.perf_counter() - start, peak_memory()]
+            self.known[name] = [work(), peak_memory()]
             self.file.write_text(json.dumps(self.known, indent=1), encoding="utf-8")
         seconds, memory = self.known[name]
         return seconds, int(memory)
@@ -135,15 +135,10 @@ def _train(one: PlannedFineTuning, times: _Times) -> RehearsedPart:
 
 
 def _training(
-    name: str, config: TrainConfig | ImageTrainConfig, run: Callable[[], object], published: int, times: _Times
+    name: str, config: TrainConfig | ImageTrainConfig, run: Callable[[], float], published: int, times: _Times
 ) -> RehearsedPart:
     """A training of one epoch, measured by the time of its steps alone. `published`: examples at the full scale."""
-
-    def work() -> float:
-        run()
-        return float(catalog.card(config.out)["seconds"])
-
-    seconds, memory = times.measure(name, work)
+    seconds, memory = times.measure(name, run)
     steps = ceil(catalog.card(config.out)["sizes"]["train"] / config.batch_size)
     return RehearsedPart(name, seconds, EPOCHS * ceil(published / config.batch_size) / steps, memory)
 
@@ -153,11 +148,13 @@ def _experiment(experiment: ThesisExperiment, full: ThesisExperiment, times: _Ti
     [role] = experiment.roles
     plan = experiment.plan
 
-    def work() -> None:
+    def work() -> float:
+        with runtime.turn():
+            load_classifier("text", role.place, "float32", runtime.device())
+        start = time.perf_counter()
         carry_out(plan)
+        return time.perf_counter() - start
 
-    with runtime.turn():
-        load_classifier("text", role.place, "float32", runtime.device())
     name = f"{experiment.kind.job} {role.name}"
     seconds, memory = times.measure(f"{name}, {experiment.request.examples} examples", work)
     steps = [one.request.settings["attack"]["steps"] for one in (full, experiment) if one.source == "attack"] or [1, 1]
@@ -203,11 +200,10 @@ def _teacher_config(one: Preset, given: Mapping[str, object]) -> TrainConfig | I
     return config
 
 
-def _train_teacher(config: TrainConfig | ImageTrainConfig) -> None:
+def _train_teacher(config: TrainConfig | ImageTrainConfig) -> float:
     if isinstance(config, ImageTrainConfig):
-        train_images(config, cancel=token_here())
-    else:
-        train(config, cancel=token_here())
+        return train_images(config, cancel=token_here()).seconds
+    return train(config, cancel=token_here()).seconds
 
 
 def _student(one: Preset, plan: ScaffoldPlan, times: _Times) -> RehearsedPart:
@@ -224,5 +220,5 @@ def write_stand_ins(query: ThesisQuery) -> None:
     scale = query.locations.scale
     for base in dict.fromkeys(scale.bases.values()):
         write_base(Path(query.places[base]), base)
-    for name in ("sst2", "multinli", "esnli"):
+    for name in THESIS_DATA:
         write_data(Path(query.places[name]), name)

@@ -76,11 +76,14 @@ class PlannedFineTuning:
         """The defaults of `exegesis train` are the thesis's recipe."""
         return TrainConfig(base=self.base, dataset=self.dataset, out=self.out, epochs=self.epochs)
 
-    def run(self, report: Report = silent) -> None:
-        """Go on from its checkpoint where it was stopped. Errors: those of the base, the data set, the training."""
+    def run(self, report: Report = silent) -> float:
+        """Go on from its checkpoint where it was stopped. Returns the seconds of its steps.
+
+        Errors: those of the base, the data set, the training.
+        """
         if self.source:
             write_marked_reviews(self.source, Path(self.dataset))
-        finetuning.train(self.config, report, token_here())
+        return finetuning.train(self.config, report, token_here()).seconds
 
 
 @dataclass(frozen=True)
