@@ -134,7 +134,7 @@ def read_design(zone: tzinfo) -> Design:
 
 
 def draw_form() -> None:
-    """Draw the controls; they appear together once all are drawn.
+    """Draw the controls; they appear together once all are drawn and their code has loaded (`pages.css`).
 
     At each change the browser sends the values of the controls that it knows, and Streamlit resets the others: a value
     typed into one of these in the meantime would be lost.

@@ -7,13 +7,14 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import TIMEOUT_MS
 from tests.browser.organising import LINK, answer, fits, number, press
 from tests.browser.server import Server
 from tests.browser.waiting import settled
 
+NUMBERS = "**/NumberInput.*.js"
 TITLE = "Which explanations do people find plausible?"
 
 
@@ -50,6 +51,20 @@ def test_what_is_typed_while_the_form_is_drawn_stays(server: Server, open_page: 
     settled(page)
     for field in numbers:
         expect(field).to_have_value("4")
+
+
+def test_nothing_can_be_typed_before_every_control_is_loaded(server: Server, open_page: Callable[..., Page]) -> None:
+    page = open_page(f"{server.url}/study", apart=True, hasty=True)
+    held: list[Route] = []
+    page.route(NUMBERS, lambda route: held.append(route))
+    press(page, "New study: SMaT's four methods")
+    title = page.get_by_role("textbox", name="Title", include_hidden=True)
+    expect(title).to_have_count(1)
+    expect(page.get_by_text("Loading the form")).to_have_count(0)
+    assert held, "the code of the numbers was not asked for"
+    expect(title).not_to_be_visible()
+    page.unroute(NUMBERS)  # lets go what is held
+    expect(title).to_be_visible()
 
 
 def test_an_organizer_makes_opens_sends_closes_copies_archives_and_deletes(
