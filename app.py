@@ -6,7 +6,7 @@ import streamlit as st
 
 from components.annotate.api import study_routes
 from components.controls import begin_run, end_run
-from components.navigation import ICON, navigation
+from components.navigation import ICON, caution, navigation
 from components.organizer import admit_visitor, is_stranger
 from components.server import (
     base_path,
@@ -38,6 +38,7 @@ if __name__ == "__main__":
         begin_run()
         with fixed_revisions():
             page.run()
+        caution(entry)
         end_run()
 else:
     disable_address_lookup()

@@ -28,6 +28,7 @@ COPY_ANSWERS = {"copied": "Copied", "failed": "Copy it from the address bar"}
 class PageEntry:
     """A page: its file relative to the project's root, its name in the navigation, the question that it answers.
 
+    `caution`: how its answers can mislead, with the source; empty on a page for participants, whom it could sway.
     `alone`: reached only by a link of its own; it neither is in the navigation nor shows one. `organizer`: the page
     itself asks for the organizer, on every server.
     """
@@ -38,6 +39,7 @@ class PageEntry:
     question: str
     alone: bool = False
     organizer: bool = False
+    caution: str = ""
 
     @property
     def path(self) -> Path:
@@ -53,66 +55,112 @@ HOME = PageEntry(
     "Home",
     "Exegesis",
     "See, compare and test explanations of transformer classifiers.",
+    caution=(
+        "An explanation can be wrong about its model, so for high-stakes decisions prefer an inherently interpretable "
+        "model (Rudin, 2019, Stop explaining black box machine learning models for high stakes decisions)."
+    ),
 )
 TEXT = PageEntry(
     "pages/text.py",
     "Text",
     "Explain a text",
     "Which words does the prediction depend on?",
+    caution=(
+        "That a map marks what a person would mark does not show that the model used it (Jacovi and Goldberg, 2020, "
+        "Towards faithfully interpretable NLP systems)."
+    ),
 )
 IMAGES = PageEntry(
     "pages/images.py",
     "Images",
     "Explain an image",
     "Which patches does the prediction depend on?",
+    caution=(
+        "A map that follows the outlines of an object may look the same for a random model (Adebayo et al., 2018, "
+        "Sanity checks for saliency maps)."
+    ),
 )
 ATTENTION = PageEntry(
     "pages/attention.py",
     "Attention",
     "Explore attention",
     "What does each head attend to, and does it matter?",
+    caution=(
+        "Other attention weights can lead to the same prediction, so a weight alone does not explain it (Jain and "
+        "Wallace, 2019, Attention is not explanation)."
+    ),
 )
 EVALUATE = PageEntry(
     "pages/evaluate.py",
     "Evaluate",
     "Evaluate methods",
     "Which method can you trust, and on which model?",
+    caution=(
+        "An input with parts removed is unlike the training data, and this shift alone can change the prediction "
+        "(Hooker et al., 2019, A benchmark for interpretability methods in deep neural networks)."
+    ),
 )
 COMPARE = PageEntry(
     "pages/compare.py",
     "Compare",
     "Compare models and methods",
     "Where do models and methods disagree?",
+    caution=(
+        "Methods often disagree, and their maps alone do not show which one is right (Krishna et al., 2024, The "
+        "disagreement problem in explainable machine learning)."
+    ),
 )
 REPRODUCTION = PageEntry(
     "pages/reproduction.py",
     "Reproduction",
     "Claims from papers",
     "Do published claims hold on these models?",
+    caution=(
+        "Models that are trained alike and equally accurate can still behave differently, so a verdict on one need "
+        "not hold for another (D’Amour et al., 2022, Underspecification presents challenges for credibility in modern "
+        "machine learning)."
+    ),
 )
 RANDOMIZATION = PageEntry(
     "pages/randomization.py",
     "Randomization",
     "Randomize a model",
     "Does the explanation depend on the model?",
+    caution=(
+        "Noisy, uninformative maps do well in this test, and a partly randomized model keeps some of its activations, "
+        "so it cannot rank methods (Binder et al., 2023, Shortcomings of top-down randomization-based sanity checks "
+        "for evaluations of deep neural network explanations)."
+    ),
 )
 ADVERSARIAL = PageEntry(
     "pages/adversarial.py",
     "Adversarial",
     "Attack an explanation",
     "Can an explanation be manipulated?",
+    caution=(
+        "That a map can be manipulated may be due to the curvature of the model’s output and not to the method "
+        "(Dombrowski et al., 2019, Explanations can be manipulated and geometry is to blame)."
+    ),
 )
 SCAFFOLD = PageEntry(
     "pages/scaffold.py",
     "Scaffold",
     "Teach with explanations",
     "Do explanations help a student predict the model?",
+    caution=(
+        "How well explanations help to predict a model need not tell how well they help in a real task (Buçinca et "
+        "al., 2020, Proxy tasks and subjective measures can be misleading in evaluating explainable AI systems)."
+    ),
 )
 STUDY = PageEntry(
     "pages/study.py",
     "Study",
     "Studies",
     "Which explanations help or convince people?",
+    caution=(
+        "Explanations can make people accept a prediction whether or not it is right (Bansal et al., 2021, Does the "
+        "whole exceed its parts? The effect of AI explanations on complementary team performance)."
+    ),
     organizer=True,
 )
 RESULTS = PageEntry(
@@ -120,6 +168,10 @@ RESULTS = PageEntry(
     "Study results",
     "Study results",
     "What did people prefer, and how certain is that?",
+    caution=(
+        "Ratings of explanations may not predict how well the explanations help people predict the model (Hase and "
+        "Bansal, 2020, Evaluating explainable AI: which algorithmic explanations help users predict model behavior?)."
+    ),
     organizer=True,
 )
 ANNOTATE = PageEntry(
@@ -134,6 +186,10 @@ LIBRARY = PageEntry(
     "Library",
     "Library",
     "Which models, data sets, jobs and results are here?",
+    caution=(
+        "A high test accuracy does not show that a model is right for the right reasons (McCoy et al., 2019, Right "
+        "for the wrong reasons)."
+    ),
 )
 
 SECTIONS = {
@@ -192,6 +248,12 @@ def heading(entry: PageEntry) -> None:
         if not entry.alone:
             _copy_button()(key="copy_link", data={"label": COPY_LINK, **COPY_ANSWERS}, width="content")
         st.caption(entry.question)
+
+
+def caution(entry: PageEntry) -> None:
+    """Draw how the answers of the page can mislead, below all else."""
+    if entry.caution:
+        st.caption(entry.caution)
 
 
 @cache

@@ -44,10 +44,6 @@ MARKS = (
 )
 FEW = "With fewer than three seeds, quartiles are unreliable: treat the marks as hints."
 SOURCE = "SMaT, tables 1, 3 and 5."
-CAUTION = (
-    "Simulability measures what this kind of student learns from an explanation. It does not show that people "
-    "understand a map or that the map is faithful (Fernandes et al., 2022, Learning to scaffold)."
-)
 CURVES = "Each line is one student, over its passes through the training examples. The large point is the pass used."
 MEASURE_HELP = (
     "Simulability on the validation examples decides when training stops and which pass is used. The student's loss is "
@@ -142,7 +138,7 @@ def _simulability_area(state: ScaffoldState, result: ScaffoldResult) -> None:
     st.html(table_html(result))
     has_baseline = any(result.cell(NONE, size) for size in result.plan.train_sizes)
     few = [FEW] if len(result.plan.seeds) < FEWEST_SEEDS else []
-    st.caption(" ".join([MARKS if has_baseline else NO_BASELINE, *few, CAUTION]))
+    st.caption(" ".join([MARKS if has_baseline else NO_BASELINE, *few]))
     if exceptions := exceptions_of(result):
         items = "".join(f"<li>{escape(one)}</li>" for one in exceptions)
         title = f"Students that did not learn as planned ({len(exceptions)})"

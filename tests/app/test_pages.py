@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -47,13 +48,26 @@ def test_the_navigation_lists_every_page_and_the_first_is_home() -> None:
 
 
 @pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.title)
+def test_a_caution_is_one_sentence_with_its_source(entry: PageEntry) -> None:
+    """None for participants, whom it could sway."""
+    if entry.alone:
+        assert not entry.caution
+    else:
+        assert re.fullmatch(
+            r"[^.]+ \([A-Z][^()]+, (19|20)\d\d, [A-Z][^()]+\)\.", entry.caution.replace("et al.", "et al")
+        )
+
+
+@pytest.mark.parametrize("entry", PAGES, ids=lambda entry: entry.title)
 def test_a_page_runs_and_says_what_it_answers(entry: PageEntry) -> None:
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).run()
     if entry is not HOME:
         page = page.switch_page(entry.file).run()
     assert not page.exception
     assert [title.value for title in page.title] == [entry.heading]
-    assert entry.question in [caption.value for caption in page.caption]
+    captions = [caption.value for caption in page.caption]
+    assert entry.question in captions
+    assert captions[-1] == entry.caution or entry.alone
     names = [component.proto.component_name for component in page.get("bidi_component")]
     assert sum(name.endswith("copy_link") for name in names) == (not entry.alone)
 

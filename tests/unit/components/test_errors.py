@@ -13,7 +13,7 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
-    ("components/scaffold/page.py", "' '.join([MARKS if has_baseline else NO_BASELINE, *few, CAUTION])"): "our words",
+    ("components/scaffold/page.py", "' '.join([MARKS if has_baseline else NO_BASELINE, *few])"): "our words",
     ("components/scaffold/export.py", "caption"): "our words",
     ("components/scaffold/learned_explainer.py", "active_words(weights)"): "numbers",
     ("components/scaffold/controls.py", "describe_work(plan, len(missing), seconds)"): "numbers",
@@ -90,6 +90,7 @@ SAFE = {
     ("components/evaluate/views.py", "view.about"): "our words, without anything of Markdown",
     ("components/attention/flow.py", "describe_rows(reading)"): "our words, and a token as `escape_label` has it",
     ("components/navigation.py", "entry.question"): "the question of one of our pages",
+    ("components/navigation.py", "entry.caution"): "the caution of one of our pages",
     ("pages/home.py", "f'**{name}**'"): "the name of one of our menus",
     ("components/job_panel.py", "describe_end(last)"): "one of our states, and numbers",
     ("components/experiment/page.py", "page.about"): "our words",
@@ -105,6 +106,7 @@ SAFE = {
         "components/randomization/stage_maps.py",
         "f'{BELOW.format(MEASURES[view.measure].lower())} {ENDS[view.scale]}'",
     ): "our words",
+    ("components/reproduction/page.py", "FULL_SCALE[topics[0].paper]"): "one of two sentences",
     ("components/reproduction/claim_view.py", "f'Section {claim.section}'"): "of a declared claim",
     ("components/library/page.py", "message"): "numbers",
     ("components/library/cards.py", "f'{card.title} · `{name}`'"): "the card of an embedded data set",
@@ -118,6 +120,7 @@ SAFE = {
     ("components/method_picker.py", "f'Changed: {changes}'"): "parameters of a method: numbers and listed words",
     ("components/progress.py", "sentence"): "what was stopped, in our words",
     ("components/export.py", "how"): "one of our sentences",
+    ("components/text/similarity.py", "how_to_repeat(state.focus)"): "one of our sentences",
     (
         "components/browse/lists.py",
         "f'{page * PAGE_SIZE + 1:,} to {min(total, (page + 1) * PAGE_SIZE):,} of {total:,} pictures'",
