@@ -36,6 +36,7 @@ from engine.data.registry import (
 )
 from engine.data.released import (
     MULTINLI_ALIASES,
+    EraserParams,
     ReleasedDataset,
     find_eraser,
     find_esnli,
@@ -186,6 +187,9 @@ def _load_release(name: str, request: LoadRequest) -> Dataset:
     if finders == (find_mlqe,):
         params = from_mapping(MlqeParams, request.options, name)
         finders = (lambda path: find_mlqe(path, params.pair, params.score),)
+    elif finders == (find_eraser,):
+        words = from_mapping(EraserParams, request.options, name).words
+        finders = (lambda path: find_eraser(path, words),)
     else:
         reject_options(name, request.options)
     matches = (finder(data_root() / folder) for folder in release.folders for finder in finders)

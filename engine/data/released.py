@@ -14,6 +14,7 @@ from engine.data.labels import NLI_LABELS, SENTIMENT_LABELS
 from engine.data.registry import SPLIT_ALIASES
 from engine.data.tables import TableRow, read_first_line, read_jsonl, read_table, read_text, read_tsv
 from engine.errors import ExegesisError, excerpt
+from engine.params import option
 
 Spans = list[list[int]]
 """[start, end) in characters, as in JSON."""
@@ -144,25 +145,51 @@ def _imdb_row(file: Path) -> TableRow:
     return place, row | ({"stars": int(match[2])} if match else {})
 
 
-def find_eraser(path: Path) -> ReleasedDataset | None:
+@dataclass(frozen=True)
+class EraserParams:
+    """The options of long documents."""
+
+    words: int = option(0, "words of a passage around the first highlighted ones; 0: whole documents", low=0)
+
+
+def find_eraser(path: Path, words: int = 0) -> ReleasedDataset | None:
     """Recognize the layout of ERASER: a folder with documents and the JSONL annotations of at least one split.
 
     The documents are files in `docs`, or one JSONL file. An annotation marks tokens of its documents as evidence;
-    tokens are separated by white space. Source: DeYoung et al. 2020, doi:10.18653/v1/2020.acl-main.408.
+    tokens are separated by white space. `words`: see `EraserParams`.
+    Source: DeYoung et al. 2020, doi:10.18653/v1/2020.acl-main.408.
     """
     if not (path / "docs").is_dir() and not (path / "docs.jsonl").is_file():
         return None
     files = {SPLIT_ALIASES.get(name, name): path / f"{name}.jsonl" for name in ERASER_SPLITS}
-    splits = {split: partial(_read_eraser, file) for split, file in files.items() if file.is_file()}
+    splits = {split: partial(_read_eraser, file, words) for split, file in files.items() if file.is_file()}
     return ReleasedDataset(splits) if splits else None
 
 
-def _read_eraser(file: Path, limit: int | None) -> SplitContent:
+def cut_passage(text: str, spans: Spans, count: int) -> tuple[str, Spans]:
+    """Cut out `count` words around the first marked ones, and what is marked of them.
+
+    Marked words that are more than `count` are cut after as many; others stand in the middle, as far as the text
+    reaches.
+    """
+    words = [match.span() for match in re.finditer(r"\S+", text)]
+    first = min(spans, default=[0, 0])
+    marked = [place for place, (start, end) in enumerate(words) if start < first[1] and end > first[0]] or [0]
+    start = marked[0] - max(0, count - len(marked)) // 2
+    chosen = words[max(0, min(start, len(words) - count)) :][:count]
+    low, high = (chosen[0][0], chosen[-1][1]) if chosen else (0, 0)
+    inside = [[max(start, low) - low, min(end, high) - low] for start, end in spans if start < high and end > low]
+    return text[low:high], inside
+
+
+def _read_eraser(file: Path, words: int, limit: int | None) -> SplitContent:
     annotations = read_jsonl(file)
     documents = _EraserDocuments(file.parent)
     # A query shared by all rows describes the task and is not part of the input.
     has_queries = len({str(row.get("query") or "") for _, row in annotations}) > 1
     rows = [_eraser_row(where, row, documents, has_queries) for where, row in annotations[:limit]]
+    for _, values in rows if words else ():
+        values["text"], values["rationale"] = cut_passage(values["text"], values["rationale"], words)
     names = {_eraser_class(where, row) for where, row in annotations}
     classes = next((ordered for ordered in ORDERED_CLASSES if names <= set(ordered)), tuple(sorted(names)))
     return SplitContent(rows, [file, *documents.files], classes)

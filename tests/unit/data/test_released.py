@@ -12,7 +12,7 @@ import pytest
 from engine.data.datasets import RELEASES, load
 from engine.data.examples import Dataset, LabeledExample
 from engine.data.registry import data_root
-from engine.data.released import find_snli_sick, parse_stars
+from engine.data.released import cut_passage, find_snli_sick, parse_stars
 from engine.errors import ExegesisError, UsageError
 from tests.unit.data import release_files
 
@@ -69,6 +69,31 @@ def test_movies_have_their_evidence_in_characters(data: Path) -> None:
         assert marked(dataset[0]) == (["bold , moving film", "fine"], [])
         assert marked(dataset[1]) == (["dull"], [])
     assert (load("movies").split, load("movies").label_names) == ("validation", ("negative", "positive"))
+
+
+def test_a_passage_has_the_first_marked_words_in_its_middle() -> None:
+    text = "a b c d e f g h"
+    assert cut_passage(text, [[8, 9]], 3) == ("d e f", [[2, 3]]), "e"
+    assert cut_passage(text, [[8, 9], [12, 15]], 6) == ("c d e f g h", [[4, 5], [8, 11]]), "both count"
+    assert cut_passage(text, [[0, 1]], 3) == ("a b c", [[0, 1]]), "not before the beginning"
+    assert cut_passage(text, [[14, 15]], 3) == ("f g h", [[4, 5]]), "not beyond the end"
+    assert cut_passage(text, [[4, 15]], 3) == ("c d e", [[0, 5]]), "longer marks are cut at the end"
+    assert cut_passage(text, [], 2) == ("a b", [])
+    assert cut_passage(text, [[0, 15]], 99) == (text, [[0, 15]])
+    assert cut_passage("", [], 3) == ("", [])
+
+
+def test_passages_of_documents_are_an_option(data: Path) -> None:
+    release_files.movies(data)
+    [first, second] = load("movies:words=4", split="train").examples
+    assert (first.text, first.rationale) == ("bold , moving film", ((0, 18),))
+    assert second.text == "dull and flat ."
+    assert len({load(name, split="train").revision for name in ("movies", "movies:words=4", "movies:words=5")}) == 3
+    for wrong in ("some", "-1"):
+        with pytest.raises(UsageError, match="words"):
+            load(f"movies:words={wrong}")
+    with pytest.raises(UsageError, match="takes no options"):
+        load("esnli:words=4")
 
 
 def test_the_layout_of_eraser_holds_pairs_too(data: Path) -> None:
