@@ -36,6 +36,7 @@ from components.study.fields import (
     set_field,
 )
 from components.study.items import draw_items
+from components.styles import use_sheet
 from engine.data.sources import list_datasets
 from engine.input_kinds import list_models
 from engine.params import as_plain, from_mapping
@@ -139,6 +140,7 @@ def draw_form() -> None:
     At each change the browser sends the values of the controls that it knows, and Streamlit resets the others: a value
     typed into one of these in the meantime would be lost.
     """
+    use_sheet("study_form")
     curtain, now = st.empty(), (st.session_state[FILLED_KEY], visit_number())
     if st.session_state.get(DRAWN_KEY) != now:
         curtain.html(CURTAIN)

@@ -61,7 +61,7 @@ class TextState(PageState):
     edit_pair: str | None = None
     view: ViewOptions = DEFAULT_VIEW
     pins: tuple[int, ...] = pins_option("tokens")
-    opened: tuple[str, ...] = opened_option("browse", "questions")
+    opened: tuple[str, ...] = opened_option("browse", "questions", "similarity")
     removal: str = option(OPERATORS[0], choices=OPERATORS)
 
     @property

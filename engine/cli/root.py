@@ -31,6 +31,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Explain a prediction: one score per token or patch, by one or more methods.",
     ),
     "heads": ("explain.heads", "Show what each attention head attends to and whether it matters."),
+    "similarity": ("similarity.similarity", "Show which pairs of tokens make two texts similar (BiLRP)."),
     "compare": (
         "compare.compare",
         "Compare models and methods: where their maps agree and where they differ.",

