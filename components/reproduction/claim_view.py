@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import streamlit as st
@@ -18,18 +19,19 @@ from components.errors import escape_label
 from components.experiment.state import plan_link
 from components.links import Query
 from components.navigation import ADVERSARIAL, EVALUATE, RANDOMIZATION, SCAFFOLD, PageEntry
-from components.reproduction.state import OPEN, SCALE, key
+from components.reproduction.state import OPEN, key
 from components.scaffold.state import state_of as students_state
 from components.scaffold.state import write_state as students_link
 from components.tables import draw_table
 from engine.attacks.plan import ATTACK
 from engine.evaluation.plan import EVALUATE as EVALUATION
 from engine.lazy import LazyModule
+from engine.models.catalog import embedded_models
 from engine.randomization.plan import RANDOMIZE
 from engine.reproduction import wording
 from engine.reproduction.claims import Claim, ReproductionQuery
 from engine.reproduction.documents import Reasons, examination_text
-from engine.reproduction.papers import SIZES, TASKS, scale_of
+from engine.reproduction.papers import ALONE, SIZES, TASKS, Scale, scale_of
 from engine.reproduction.report import (
     CEILING,
     CONSTRUCTION,
@@ -136,10 +138,11 @@ def _badges(counts: Mapping[Verdict, int], verdicts: Sequence[Verdict]) -> None:
         st.badge(wording.count_text(verdict, counts[verdict]), color=color, icon=icon)
 
 
-def section_label(name: str, counts: Mapping[Verdict, int]) -> str:
-    """The title of a section with the number of claims for each verdict."""
+def section_label(name: str, counts: Mapping[Verdict, int], scale: Scale) -> str:
+    """The title of a section with the number of claims for each verdict; without models where there is only one."""
+    title = SECTIONS[name] if len(scale.bases) > 1 else SECTIONS[name].partition(",")[0]
     numbers = ", ".join(wording.count_text(verdict, counts[verdict]) for verdict in VERDICTS if counts.get(verdict))
-    return f"**{name} {SECTIONS[name]}**: {numbers}"
+    return f"**{name} {title}**: {numbers}"
 
 
 def headline(counts: Mapping[Verdict, int]) -> str:
@@ -163,10 +166,10 @@ def widest_failures(claims: Sequence[Claim], outcomes: Outcomes, count: int = SU
     return sorted(failing, key=lambda claim: -failure_margin(claim, outcomes[claim.id]))[:count]
 
 
-def overview_html(claims: Sequence[Claim], outcomes: Outcomes) -> str:
+def overview_html(claims: Sequence[Claim], outcomes: Outcomes, scale: Scale) -> str:
     """A table with a row for each claim: a link to its card, its verdict and the number that decides."""
     heads = "".join(f'<th scope="col" role="columnheader">{head}</th>' for head in HEADS)
-    rows = "".join(_overview_row(claim, outcomes) for claim in claims)
+    rows = "".join(_overview_row(claim, outcomes, scale) for claim in claims)
     return (
         f'<div class="xg"><div class="xg-scroll" role="region" tabindex="0" aria-label="Claims">'
         f'<table class="xg-numbers" role="table"><thead role="rowgroup"><tr role="row">{heads}</tr></thead>'
@@ -174,10 +177,10 @@ def overview_html(claims: Sequence[Claim], outcomes: Outcomes) -> str:
     )
 
 
-def _overview_row(claim: Claim, outcomes: Outcomes) -> str:
+def _overview_row(claim: Claim, outcomes: Outcomes, scale: Scale) -> str:
     verdict = verdict_of(claim, outcomes)
     title = f'<a href="#{claim_anchor(claim)}">{escape(claim.title)}</a>'
-    number = escape(decisive_number_text(claim, outcomes.get(claim.id)))
+    number = escape(decisive_number_text(claim, outcomes.get(claim.id), scale))
     sign = f'<span aria-hidden="true">{SIGNS[verdict]}</span>'
     return (
         f'<tr role="row"><th scope="row" role="rowheader">{title}</th>'
@@ -190,23 +193,23 @@ def claim_anchor(claim: Claim) -> str:
     return f"claim-{claim.id}"
 
 
-def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None) -> str:
+def decisive_number_text(claim: Claim, outcome: ClaimOutcome | None, scale: Scale) -> str:
     """The deciding number and the rule that it must meet."""
     if outcome is None or not outcome.numbers:
         return NO_NUMBER
     number = wording.decisive_number(claim, outcome)
-    title = wording.number_title(number.name, scale_of(SCALE))
+    title = wording.number_title(number.name, scale)
     text = f"{wording.number_with_interval(number)}, required: {wording.rule_text(claim)}"
     return f"{title}: {text}" if title else text
 
 
-def surprise(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None) -> None:
+def surprise(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None, scale: Scale) -> None:
     """A closed line for a claim that fails by a wide margin, with the claim inside."""
-    number = escape_label(decisive_number_text(claim, outcome))
+    number = escape_label(decisive_number_text(claim, outcome, scale))
     label = f":material/close: **{escape_label(claim.title)}** ({escape_label(claim.section)}): {number}"
     with st.expander(label, key=key(f"surprise.{claim.id}"), type="compact"):
-        st.html(claim_html(claim))
-        _outcome(claim, outcome, reasons)
+        st.html(claim_html(claim, scale))
+        _outcome(claim, outcome, reasons, scale)
 
 
 def claim_card(
@@ -217,41 +220,42 @@ def claim_card(
     reasons: Reasons | None,
 ) -> None:
     """A claim with its verdict. `outcome`, `report`: None before a run. `reasons`: why claims fail, where examined."""
+    scale = scale_of(query.scale)
     with st.container(border=True, key=claim_anchor(claim), gap="xsmall"):
         with st.container(horizontal=True, vertical_alignment="center", gap="small"):
             verdict = outcome.verdict if outcome else NOT_RUN
             color, icon = BADGES[verdict]
             st.badge(verdict, color=color, icon=icon)
             st.caption(f"Section {claim.section}")
-        st.html(f'<div id="{claim_anchor(claim)}" style="{BELOW_THE_TOP}">{claim_html(claim)}</div>')
+        st.html(f'<div id="{claim_anchor(claim)}" style="{BELOW_THE_TOP}">{claim_html(claim, scale)}</div>')
         if outcome is None or report is None:
             return
-        _outcome(claim, outcome, reasons)
+        _outcome(claim, outcome, reasons, scale)
         if outcome.numbers:
             _numbers(claim, outcome, report, query)
 
 
-def _outcome(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None) -> None:
-    st.html(outcome_html(claim, outcome))
+def _outcome(claim: Claim, outcome: ClaimOutcome, reasons: Reasons | None, scale: Scale) -> None:
+    st.html(outcome_html(claim, outcome, scale))
     if examined := examination_text(outcome, reasons):
         st.html(note_html(examined))
 
 
-def claim_html(claim: Claim) -> str:
+def claim_html(claim: Claim, scale: Scale) -> str:
     """The claim, its statistic and its rule."""
     declared = [wording.statistic_text(claim), *([wording.rule_text(claim)] if claim.contrasts else [])]
-    trainings = wording.trainings_text(claim, scale_of(SCALE))
+    trainings = wording.trainings_text(claim, scale)
     rule = f"Declared: {'; '.join(declared)}.{trainings and ' '}{trainings} For the command: {claim.id}."
     text = f'<p><b>{escape(claim.title)}</b></p><p>{escape(claim.says)}</p><p class="xg-small">{escape(rule)}</p>'
     return f'<div class="xg">{text}</div>'
 
 
-def outcome_html(claim: Claim, outcome: ClaimOutcome) -> str:
+def outcome_html(claim: Claim, outcome: ClaimOutcome, scale: Scale) -> str:
     """The number that decides the verdict, and how many numbers are inside the bounds."""
     lead = "Why" if outcome.why else "Deciding number"
     distribution = wording.distribution_text(outcome)
     line = f"<br>{escape(distribution)}." if distribution else ""
-    decision = escape(wording.decision_text(claim, outcome, scale_of(SCALE)))
+    decision = escape(wording.decision_text(claim, outcome, scale))
     return f'<div class="xg"><p class="xg-small">{lead}: {decision}{line}</p></div>'
 
 
@@ -266,18 +270,18 @@ def _numbers(claim: Claim, outcome: ClaimOutcome, report: Reproduction, query: R
         return
     with opened:
         sizes = query.sizes if isinstance(query, SmatQuery) else {}
-        first = wording.sum_text(claim.contrasts[0], scale_of(SCALE), sizes)
+        first = wording.sum_text(claim.contrasts[0], scale_of(query.scale), sizes)
         st.html(note_html(f"The first is {first}."))
-        draw_table(pandas.DataFrame(number_rows(outcome)), f"claim_{claim.id}")
+        draw_table(pandas.DataFrame(number_rows(outcome, scale_of(query.scale))), f"claim_{claim.id}")
         for entry, label, link in experiment_links(claim, report, query):
             st.page_link(entry.file, label=label, icon=":material/open_in_new:", query_params=link)
 
 
-def number_rows(outcome: ClaimOutcome) -> list[dict[str, object]]:
+def number_rows(outcome: ClaimOutcome, scale: Scale) -> list[dict[str, object]]:
     """A row a number."""
     return [
         {
-            "What": wording.number_title(one.name, scale_of(SCALE)) or "all",
+            "What": wording.number_title(one.name, scale) or "all",
             "Value": round(one.value, 3),
             "From": round(one.low, 3),
             "To": round(one.high, 3),
@@ -293,24 +297,29 @@ def number_rows(outcome: ClaimOutcome) -> list[dict[str, object]]:
 def experiment_links(
     claim: Claim, report: Reproduction, query: ReproductionQuery
 ) -> Iterator[tuple[PageEntry, str, Query]]:
-    """The experiments that a claim rests on: page, label and link, at the comparison that the claim is about."""
+    """The experiments that a claim rests on: page, label and link, at the comparison that the claim is about.
+
+    None of an experiment whose models are not here.
+    """
     if isinstance(query, SmatQuery):
         for task, normalization in student_keys(claim):
             if not isinstance(plan := query.plan((task, normalization)), str):
                 link = students_link(students_state(plan, "image" if task == "image" else "text"))
                 yield SCAFFOLD, f"Students: {TASKS[task]}, {normalization}", link
         return
-    by_name = {one.name: one for one in report.experiments}
-    for name in experiment_names(claim, scale_of(SCALE)):
+    by_name, embedded = {one.name: one for one in report.experiments}, embedded_models()
+    for name in experiment_names(claim, scale_of(query.scale)):
         experiment = by_name[name]
-        if experiment.plan:
+        if experiment.plan and all(one in embedded or Path(one).is_dir() for one in experiment.plan["models"]):
             label = f"{experiment.source.capitalize()}: {name}"
             yield PAGES[experiment.source], label, LINKS[experiment.source](experiment, claim.terms[0].metric)
 
 
 def _evaluation_link(experiment: ExperimentSummary, metric: str) -> Query:
-    view = "scaling" if experiment.name.endswith(SIZES) else "architecture"
-    return plan_link(EVALUATION.plan_of(experiment.plan), view=view, y=metric)
+    plan = EVALUATION.plan_of(experiment.plan)
+    if experiment.name.endswith(ALONE):
+        return plan_link(plan, y=metric)
+    return plan_link(plan, view="scaling" if experiment.name.endswith(SIZES) else "architecture", y=metric)
 
 
 def _randomization_link(experiment: ExperimentSummary, metric: str) -> Query:

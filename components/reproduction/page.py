@@ -31,7 +31,6 @@ from components.reproduction.claim_view import (
 from components.reproduction.state import (
     FEWEST_EXAMPLES,
     MOST_EXAMPLES,
-    SCALE,
     SMAT,
     THESIS,
     ReproductionState,
@@ -42,15 +41,22 @@ from components.tables import table_styles
 from engine.errors import ExegesisError
 from engine.reproduction.claims import Claim, ReproductionQuery
 from engine.reproduction.documents import Reasons, failure_reasons, report_files
-from engine.reproduction.papers import NON_FINDING_RULES, PAPERS, TOPICS, scale_of
+from engine.reproduction.papers import NON_FINDING_RULES, TOPICS, scale_of
 from engine.reproduction.report import NOT_RUN, VERDICTS, Reproduction
 from engine.reproduction.wording import accuracy_text, quantity_text, shared_data_text
 
-PAPER_TITLES = {"thesis": "Thesis on faithfulness", "smat": "SMaT: explanations that teach"}
+PAPER_TITLES = {
+    "thesis": "Thesis on faithfulness",
+    "data": "Thesis on real data",
+    "smat": "SMaT: explanations that teach",
+}
 ABOUT = {
     "thesis": "Findings of a thesis (*Assessing the Interpretability of Large Language Models*, chapter 4), one claim "
     "at a time and in our own words. The statistic and the bounds of each claim were declared before a run was "
     "complete. A run tests the claims on the small models that come with the project.",
+    "data": "Findings of the same thesis that compare methods, tried on one model that is competent on real data: "
+    "MiniLM on SST-2 with an added word, on SNLI, and on film reviews with words that people highlighted. Claims that "
+    "compare sizes or architectures need models of these kinds; “Thesis on faithfulness” has them.",
     "smat": "Findings of the SMaT paper (*Learning to Scaffold: Optimizing Model Explanations for Teaching*, Fernandes "
     "et al., 2022, sections 5 and 6), one claim at a time and in our own words. The statistic and the bounds of each "
     "claim were declared before a run. A run trains students of the small models that come with the project, with "
@@ -61,10 +67,16 @@ FULL_SCALE = {
     "thesis": "With the models and data sets of the thesis, which are downloaded and fine-tuned first:",
     "smat": "With the models and data sets of the paper, once their teachers are trained:",
 }
-RUN_LABELS = {"faithfulness": "Run", "sanity": "Run randomization and attacks", "smat": "Train students and judge"}
+RUN_LABELS = {
+    "faithfulness": "Run",
+    "sanity": "Run randomization and attacks",
+    "data": "Fine-tune and run",
+    "smat": "Train students and judge",
+}
 RUN_HERE_LABELS = {
     "faithfulness": "Run on this computer",
     "sanity": "Run randomization and attacks on this computer",
+    "data": "Run on this computer",
     "smat": "Run on this computer",
 }
 RESUMES = (
@@ -74,9 +86,11 @@ NOT_RUN_YET = {
     "faithfulness": f"No run yet with the current models. {RESUMES}",
     "sanity": f"**Sections 4.1.4, 4.1.6, 4.2.4 and 4.2.6** (randomized models, attacks) are a separate run. No run yet "
     f"with the current models. {RESUMES}",
+    "data": f"No run yet. A run fine-tunes MiniLM on SST-2 and on film reviews, both from `EXEGESIS_DATA`, and takes "
+    f"hours. {RESUMES}",
     "smat": f"No run yet with the current teachers. A run trains about 200 students, which takes hours. {RESUMES}",
 }
-FILE_SUFFIXES = {"faithfulness": "", "sanity": ", randomization and attacks", "smat": ""}
+FILE_SUFFIXES = {"faithfulness": "", "sanity": ", randomization and attacks", "data": "", "smat": ""}
 CHANGED = "These models have changed since this report was made, so a run here may give other results: {}."
 DECLARED = "SHA-256 of the declaration{}. It changes with any word, bound or number of examples."
 ABSENT = "Missing models or data sets; claims that need them will not be run:"
@@ -98,7 +112,7 @@ def reproduction_page() -> None:
     for error in errors:
         show_error(error)
     st.segmented_control(
-        "Paper", list(PAPERS), key=page_state.key("paper"), required=True,
+        "Paper", list(PAPER_TITLES), key=page_state.key("paper"), required=True,
         format_func=PAPER_TITLES.__getitem__, label_visibility="collapsed", persist_state=PERSIST,
     )  # fmt: skip
     state = page_state.from_widgets(loaded)
@@ -124,6 +138,7 @@ def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[
     outcomes = {one.id: one for report in reports.values() for one in report.outcomes}
     counts = totals(count_verdicts(claims, outcomes))
     reasons = {query.topic_id: failure_reasons(query.about, query.declaration.digest) for query in state.queries}
+    scale = scale_of(state.queries[0].scale)
     own_reasons = {claim.id: reasons[query.topic_id] for query in state.queries for claim in query.selected_claims}
     st.subheader(headline(counts), anchor=False)
     if reports:
@@ -134,7 +149,7 @@ def _paper(state: ReproductionState, claims: Sequence[Claim], statuses: Mapping[
         st.markdown("**Claims that fail by the widest margin**", help=SURPRISING)
         with st.container(gap="xsmall", key="reproduction_surprises"):
             for claim in surprises:
-                surprise(claim, outcomes[claim.id], own_reasons[claim.id])
+                surprise(claim, outcomes[claim.id], own_reasons[claim.id], scale)
     _toolbar(state, reports, statuses)
     listed = [one for one in claims if not state.show or not outcomes or verdict_of(one, outcomes) in state.show]
     _claims(state, listed, outcomes, reports, own_reasons)
@@ -199,7 +214,7 @@ def _files(query: ReproductionQuery, report: Reproduction, provenance: str) -> N
     for ending, build in files.items():
         label, mime, help = FILES[ending]
         file_button(
-            f"{label}{FILE_SUFFIXES[query.topic_id]}", f"{query.about.stem}-{SCALE}{ending}", mime, build,
+            f"{label}{FILE_SUFFIXES[query.topic_id]}", f"{query.about.stem}-{query.scale}{ending}", mime, build,
             help, f"{JOBS[query.topic_id].page}.{label.lower()}",
         )  # fmt: skip
 
@@ -217,22 +232,24 @@ def _claims(
         return
     st.html(f"<style>{table_styles()}</style>")
     queries = {claim.id: query for query in state.queries for claim in query.selected_claims}
+    scale = scale_of(state.queries[0].scale)
     counts = count_verdicts(listed, outcomes)
     for name, claims in by_section(listed).items():
         control = page_state.section_name(name, state.show)
         page_state.SESSION.fill({control: bool(state.show)})
-        box = st.expander(section_label(name, counts[name]), key=page_state.key(control), on_change="rerun")
+        box = st.expander(section_label(name, counts[name], scale), key=page_state.key(control), on_change="rerun")
         if not box.open:
             continue
         with box:
-            st.html(overview_html(claims, outcomes))
+            st.html(overview_html(claims, outcomes, scale))
             for claim in claims:
                 query = queries[claim.id]
                 claim_card(claim, outcomes.get(claim.id), reports.get(query.topic_id), query, reasons[claim.id])
 
 
 def _about(state: ReproductionState, reports: Mapping[str, Reproduction], statuses: Mapping[str, TopicStatus]) -> None:
-    topics, area = PAPERS[state.paper], JOBS[PAPERS[state.paper][0].id].page
+    topics = [query.about for query in state.queries]
+    area = JOBS[topics[0].id].page
     with st.expander("How it works", key=f"{area}.level"):
         st.markdown(ABOUT[state.paper])
         st.markdown(" ".join(filter(None, (topics[0].level, NON_FINDING_RULES, topics[0].note))))
@@ -258,5 +275,5 @@ def _about(state: ReproductionState, reports: Mapping[str, Reproduction], status
             st.code(query.declaration.digest, language=None)
             st.caption("This command writes the same report:")
             st.code(query.command(), language="bash", wrap_lines=True)
-        st.caption(FULL_SCALE[state.paper])
-        st.code(f"exegesis reproduce {state.paper} --scale full", language="bash", wrap_lines=True)
+        st.caption(FULL_SCALE[topics[0].paper])
+        st.code(f"exegesis reproduce {topics[0].paper} --scale full", language="bash", wrap_lines=True)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
+from pathlib import Path
 from typing import NamedTuple
 
 import streamlit as st
@@ -27,12 +28,14 @@ from engine.reproduction.report import FORMER_NAMES, VERDICTS, Reproduction
 from engine.reproduction.run import cached_report, query_of, report_key
 from engine.reproduction.shipped import ShippedReport, changed_models, shipped_for
 from engine.reproduction.smat import SmatQuery
-from engine.reproduction.thesis import ThesisQuery, split_topics
+from engine.reproduction.thesis import FOLDER, ThesisQuery, split_topics
 from engine.reproduction.wording import time_text
 from engine.store import result_store
 
 SCALE = "embedded"
 THESIS, SMAT = PAPERS
+REAL = "data"
+"""The thesis's claims on real data, shown as a paper of its own: the topic and the scale."""
 MOST_EXAMPLES = 1_000
 FEWEST_EXAMPLES = 2
 SESSION = PageSession("reproduction", apart("reproduction"), ())
@@ -53,7 +56,8 @@ def claim_ids() -> tuple[str, ...]:
 
 def sections_by_claim() -> dict[str, str]:
     """The section in which each claim is listed."""
-    return {claim.id: claim.section.partition(",")[0] for claim in (*thesis_claims(), *declaration(SMAT).claims)}
+    claims = (*thesis_claims(), *thesis_claims(REAL), *declaration(SMAT).claims)
+    return {claim.id: claim.section.partition(",")[0] for claim in claims}
 
 
 def _choices(name: str, requested: Sequence[str], choices: Sequence[str], errors: list[str]) -> tuple[str, ...]:
@@ -72,17 +76,19 @@ def _read_claims(given: Sequence[str], errors: list[str]) -> tuple[str, ...]:
 @dataclass(frozen=True, kw_only=True)
 class ReproductionState:
     """`show`: verdicts whose claims are listed, none for all. `opened`: claims whose numbers are open. `paper`: whose
-    claims they are."""
+    claims they are, or `data`."""
 
     examples: int = option(MISSING, low=FEWEST_EXAMPLES, high=MOST_EXAMPLES)
     seed: int = seed_option()
     show: tuple[str, ...] = option((), read=_read_verdicts)
     opened: tuple[str, ...] = option((), link="claim", read=_read_claims)
-    paper: str = option(THESIS, choices=tuple(PAPERS))
+    paper: str = option(THESIS, choices=(THESIS, REAL, SMAT))
 
     @property
     def queries(self) -> tuple[ReproductionQuery, ...]:
         """The same as `exegesis reproduce` asks, topic by topic."""
+        if self.paper == REAL:
+            return (ThesisQuery(REAL, topic=REAL, folder=str(Path(FOLDER).resolve())),)
         return (SmatQuery(),) if self.paper == SMAT else self.thesis_queries
 
     @property
@@ -213,7 +219,9 @@ def _local_report(stamp: ReportStamp, found: bool, _query: ReproductionQuery) ->
         return LocalReport(report, absent=" ".join(why for why in _query.tasks.values() if isinstance(why, str)))
     assert isinstance(_query, ThesisQuery)
     roles = [role for experiment in _query.experiments() for role in experiment.roles]
-    absent = dict.fromkeys(role.name for role in roles if not role.available)
+    trained = {one.name for one in _query.fine_tunings()}
+    absent = dict.fromkeys(role.name for role in roles if not role.available and role.name not in trained)
     shipped = shipped_for(_query)
     changed = changed_models(shipped.report, {role.name: role.revision for role in roles}) if shipped else ()
+    changed = tuple(name for name in changed if name not in trained)
     return LocalReport(report, changed, f"{', '.join(absent)}." if absent else "", time_text(_query))

@@ -47,7 +47,11 @@ else:  # it loads torch, which all else here does without
 def reproduce(
     what: Annotated[str, typer.Argument(metavar="thesis|smat", help="Paper to reproduce.")],
     scale: Annotated[
-        str, typer.Option(metavar="embedded|full", help="Small embedded models, or those of the authors.")
+        str,
+        typer.Option(
+            metavar="embedded|full|data",
+            help="Small embedded models, those of the authors, or (thesis) MiniLM on real data in EXEGESIS_DATA.",
+        ),
     ] = "embedded",
     out: Annotated[
         str, typer.Option(metavar="DIR", help="Folder for the report and for trained models.")
@@ -58,7 +62,9 @@ def reproduce(
     seed: SeedOption = "0",
     topic: Annotated[
         str | None,
-        typer.Option(metavar="faithfulness|sanity", help="Only claims of one topic of the thesis. [default: both]"),
+        typer.Option(
+            metavar="faithfulness|sanity", help="Only claims of one topic of the thesis. [default: all of the scale]"
+        ),
     ] = None,
     claims: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated claims. [default: all]")] = "",
     places: Annotated[
@@ -93,7 +99,7 @@ def reproduce(
     queries: tuple[ReproductionQuery, ...] = (SmatQuery(**shared),)
     if what == "thesis":
         whole = ThesisQuery(**shared, folder=str(folder))
-        queries = split_topics(whole, THESIS_TOPICS if topic is None else (topic,))
+        queries = split_topics(whole, () if topic is None else (topic,))
     for query in queries:
         query.check()
     if rehearse:

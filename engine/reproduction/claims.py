@@ -22,7 +22,16 @@ from cache import canonical
 from engine.errors import not_allowed, unknown
 from engine.metrics.results import Interval
 from engine.progress import Report, silent
-from engine.reproduction.papers import AUC, THESIS_TOPICS, TOPICS, Topic, choice_name, scale_of, size_name
+from engine.reproduction.papers import (
+    AUC,
+    THESIS_TOPICS,
+    TOPICS,
+    Topic,
+    choice_name,
+    scale_of,
+    size_name,
+    topics_at,
+)
 from engine.reproduction.report import Bounds, ClaimNumber, ExperimentSummary, Margin, ModelSummary, TableRow, margin
 
 FOLDER = Path(__file__).parent
@@ -203,9 +212,9 @@ def load_declaration(file: Path, topic: str) -> Declaration:
     )
 
 
-def thesis_claims() -> tuple[Claim, ...]:
-    """The claims of all topics of the thesis, in its order."""
-    claims = (claim for topic in THESIS_TOPICS for claim in declaration(topic).claims)
+def thesis_claims(scale: str = "embedded") -> tuple[Claim, ...]:
+    """The claims of the thesis that are tried at a scale, in its order."""
+    claims = (claim for topic in topics_at("thesis", scale) for claim in declaration(topic).claims)
     return tuple(sorted(claims, key=lambda claim: claim.section.partition(",")[0]))
 
 
@@ -385,6 +394,8 @@ class ReproductionQuery(ABC):
     def check(self) -> None:
         """Raise `UsageError` for an unknown scale or claim, and for numbers that are not allowed."""
         scale_of(self.scale)
+        if self.scale not in self.about.scales:
+            raise not_allowed("scale", f"{' or '.join(self.about.scales)} for these claims", self.scale)
         self.declaration.select(self.claims)
         if self.examples is not None and (type(self.examples) is not int or self.examples < 2):
             raise not_allowed("examples", "a whole number of at least 2", self.examples)
@@ -407,7 +418,8 @@ class ReproductionQuery(ABC):
 
     def command(self) -> str:
         """The command that repeats it. `PLACES_FILE` names the folders of `places`, which are those of this machine."""
-        topic = f" --topic {self.topic_id}" if self.about.stem != self.about.paper else ""
+        first = topics_at(self.about.paper, self.scale)[:1]
+        topic = f" --topic {self.topic_id}" if first != (self.topic_id,) else ""
         claims = f" --claims {','.join(self.claims)}" if self.claims else ""
         places = f" --places {PLACES_FILE}" if self.places else ""
         numbers = f"--scale {self.scale} --examples {self.count} --seed {self.seed}"

@@ -10,7 +10,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 from engine.errors import unknown
 from engine.metrics.catalog import FALL, FALL_OF_LOGIT, METRICS, Better
@@ -20,6 +20,8 @@ MARKED_SST = "sst2-marked"
 SIZES = "T5 sizes"
 FAMILIES = "architectures"
 """The two comparisons, as experiments are named by them."""
+ALONE = "minilm"
+"""The part of a model that is compared with no other, and the model."""
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,7 @@ class Topic:
     `level`: how numbers become a verdict. `declared`: what was declared before the run. `note`: what no number says.
     `shared_data`: the claims that rest on the same examples where one data set stands in for two. `models`,
     `experiments`: headings of the last parts of a report. `columns`: of the first of these. `reasons`: the file that
-    says why claims fail, empty where none does.
+    says why claims fail, empty where none does. `scales`: those at which it is run, the shipped one first.
     """
 
     id: str
@@ -46,6 +48,7 @@ class Topic:
     note: str = ""
     shared_data: str = ""
     reasons: str = ""
+    scales: tuple[str, ...] = ("embedded", "full")
 
     @property
     def stem(self) -> str:
@@ -60,7 +63,7 @@ class Topic:
     @property
     def declaration(self) -> str:
         """Name of the file with its claims."""
-        return f"{self.stem.replace('-', '_')}.json"
+        return f"{'_'.join(dict.fromkeys(filter(None, (self.paper, self.suffix))))}.json"
 
 
 EXAMPLE_LEVEL = (
@@ -127,6 +130,21 @@ SANITY = Topic(
     shared_data="both",
     reasons="thesis_sanity_examined.json",
 )
+DATA = Topic(
+    id="data",
+    paper="thesis",
+    heading="the thesis",
+    about=FAITHFULNESS.about,
+    quantity=FAITHFULNESS.quantity,
+    level=EXAMPLE_LEVEL,
+    declared=FAITHFULNESS.declared,
+    models=FAITHFULNESS.models,
+    columns=FAITHFULNESS.columns,
+    experiments=FAITHFULNESS.experiments,
+    note=FAITHFULNESS.note,
+    reasons="thesis_data_examined.json",
+    scales=("data",),
+)
 SMAT = Topic(
     id="smat",
     paper="smat",
@@ -143,18 +161,28 @@ SMAT = Topic(
     experiments="Students",
     reasons="smat_examined.json",
 )
-TOPICS = {topic.id: topic for topic in (FAITHFULNESS, SANITY, SMAT)}
+TOPICS = {topic.id: topic for topic in (FAITHFULNESS, SANITY, DATA, SMAT)}
 PAPERS = {paper: tuple(topic for topic in TOPICS.values() if topic.paper == paper) for paper in ("thesis", "smat")}
 """The topics of each paper."""
 THESIS_TOPICS = tuple(topic.id for topic in PAPERS["thesis"])
 
 
+def topics_at(paper: str, scale: str) -> tuple[str, ...]:
+    """The topics of a paper that are run at a scale."""
+    return tuple(topic.id for topic in PAPERS[paper] if scale in topic.scales)
+
+
 @dataclass(frozen=True)
 class TaskData:
-    """The data set of a task of the thesis. `key`: the end of the names of models that are fine-tuned on it."""
+    """The data set of a task of the thesis. `key`: the end of the names of models that are fine-tuned on it. `model`:
+    an embedded model that has learned it, for which none is fine-tuned. `training`: what `exegesis train` is told of
+    the others beside the thesis's recipe.
+    """
 
     key: str
     dataset: str
+    model: str = ""
+    training: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -169,7 +197,7 @@ class Scale:
 
     def model(self, part: str, task: str) -> str:
         """The name of the model that plays the part on that task."""
-        return f"{self.bases[part].rpartition('/')[2]}-{self.tasks[task].key}"
+        return self.tasks[task].model or f"{self.bases[part].rpartition('/')[2]}-{self.tasks[task].key}"
 
     @property
     def data(self) -> tuple[TaskData, ...]:
@@ -212,7 +240,19 @@ FULL = Scale(
     trains=True,
 )
 """Tables 3.1 and section 3.6: four T5 of one kind (Tay et al., 2021), and four architectures of about one size."""
-SCALES = {scale.id: scale for scale in (EMBEDDED, FULL)}
+_BRIEF = (("method", "lora"), ("epochs", 2), ("learning_rate", 5e-4))
+REAL = Scale(
+    "data",
+    {
+        "marked": TaskData(MARKED_SST, MARKED_SST, training=(*_BRIEF, ("train_size", 4000))),
+        "nli": TaskData("nli", "snli-sick", model="nli-minilm"),
+        "movies": TaskData("movies", "movies:words=100", training=(*_BRIEF, ("epochs", 3), ("held_out", 200))),
+    },
+    {ALONE: "minilm"},
+    trains=True,
+)
+"""One model that is competent on real data, which lies in `EXEGESIS_DATA`."""
+SCALES = {scale.id: scale for scale in (EMBEDDED, FULL, REAL)}
 
 
 def scale_of(id: str) -> Scale:
@@ -223,7 +263,9 @@ def scale_of(id: str) -> Scale:
 
 
 def family_of(part: str) -> str:
-    """The comparison that a part belongs to."""
+    """The comparison that a part belongs to; the part itself where it is compared with none."""
+    if part == ALONE:
+        return part
     return SIZES if part.startswith("size-") else FAMILIES
 
 
@@ -237,7 +279,8 @@ class Locations:
     folder: Path = Path("reproduction")
 
     def model(self, name: str) -> str:
-        return self.given.get(name) or (str(self.folder / "models" / name) if self.scale.trains else name)
+        is_trained = self.scale.trains and name not in {data.model for data in self.scale.data}
+        return self.given.get(name) or (str(self.folder / "models" / name) if is_trained else name)
 
     def base(self, name: str) -> str:
         return self.given.get(name, name)

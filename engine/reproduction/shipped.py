@@ -1,4 +1,4 @@
-"""The reports of the embedded scale that come with the project: read without a model, wherever nothing was run yet.
+"""The reports that come with the project, which are read without a model, wherever nothing was run yet.
 
 `python -m engine.reproduction.shipped REPORT.json [...]` puts finished reports in their place.
 """
@@ -20,6 +20,7 @@ from engine.reproduction.documents import markdown
 from engine.reproduction.papers import THESIS_TOPICS, TOPICS
 from engine.reproduction.report import Reproduction, report_from_plain
 from engine.reproduction.smat import SmatQuery
+from engine.reproduction.thesis import FOLDER as TRAINED
 from engine.reproduction.thesis import ThesisQuery
 
 FOLDER = Path(__file__).parent
@@ -57,12 +58,12 @@ class ShippedReport:
 
 def default_query(topic: str) -> ReproductionQuery:
     """The query of all claims of a topic, as they are declared."""
-    return ThesisQuery(topic=topic) if topic in THESIS_TOPICS else SmatQuery()
+    return ThesisQuery(topic=topic, scale=TOPICS[topic].scales[0]) if topic in THESIS_TOPICS else SmatQuery()
 
 
 def report_file(topic: str) -> Path:
     """The file of a topic's report."""
-    return FOLDER / f"{'_'.join(filter(None, ('embedded', TOPICS[topic].suffix)))}.json"
+    return FOLDER / f"{'_'.join(dict.fromkeys(filter(None, (TOPICS[topic].scales[0], TOPICS[topic].suffix))))}.json"
 
 
 def document_file(topic: str) -> Path:
@@ -125,8 +126,9 @@ def write_shipped(topic: str, shipped: ShippedReport) -> None:
 
 
 def ship(file: Path, date: str, revision: str) -> None:
-    """Put a finished report in the place of the shipped one."""
-    report = report_from_plain(json.loads(file.read_text(encoding="utf-8")))
+    """Put a finished report in the place of the shipped one. Models that were trained for it lie beside it."""
+    text = file.read_text(encoding="utf-8").replace(f"{file.resolve().parent}/", f"{TRAINED}/")
+    report = report_from_plain(json.loads(text))
     write_shipped(answered_topic(report), ShippedReport(report, date, revision))
 
 

@@ -34,6 +34,7 @@ from engine.reproduction.papers import (
     family_of,
     measure,
     scale_of,
+    topics_at,
 )
 from engine.reproduction.report import ExperimentSummary, ModelSummary
 from engine.training.config import TrainConfig
@@ -60,7 +61,8 @@ of the shipped report."""
 @dataclass(frozen=True)
 class PlannedFineTuning:
     """A model to be fine-tuned: what `exegesis train` is told. `source`: of the marked reviews. `data`: the name of the
-    data set, where `dataset` may be a folder. `epochs`: the thesis's, of which a rehearsal does one.
+    data set, where `dataset` may be a folder. `options`: what it is told beside the thesis's recipe; a rehearsal does
+    one epoch.
     """
 
     name: str
@@ -69,12 +71,12 @@ class PlannedFineTuning:
     out: str
     source: str = ""
     data: str = ""
-    epochs: int = TrainConfig.epochs
+    options: tuple[tuple[str, Any], ...] = ()
 
     @property
     def config(self) -> TrainConfig:
         """The defaults of `exegesis train` are the thesis's recipe."""
-        return TrainConfig(base=self.base, dataset=self.dataset, out=self.out, epochs=self.epochs)
+        return TrainConfig(base=self.base, dataset=self.dataset, out=self.out, **dict(self.options))
 
     def run(self, report: Report = silent) -> float:
         """Go on from its checkpoint where it was stopped. Returns the seconds of its steps.
@@ -169,7 +171,8 @@ class ThesisQuery(ReproductionQuery):
         """What an experiment is told: of its examples as many fewer as is declared, but two at least."""
         settings = dict(self.declaration.settings.get(self.scale, {}).get(source, {}))
         declared = self.declaration.examples[self.scale]
-        count = max(2, round(self.count * settings.pop("examples", declared) / declared))
+        own = settings.pop("fewer", {}).get(data.key, settings.pop("examples", declared))
+        count = max(2, round(self.count * own / declared))
         if self.rehearsal and source == "attack":
             settings["attack"] = {**settings["attack"], "steps": REHEARSED_STEPS}
         return ExperimentRequest((), self.locations.dataset(data.dataset), metrics, count, self.seed, settings)
@@ -212,13 +215,14 @@ class ThesisQuery(ReproductionQuery):
 
     def _fine_tunings(self) -> Iterator[tuple[PlannedFineTuning, ModelRole]]:
         locations = self.locations
-        epochs = 1 if self.rehearsal else TrainConfig.epochs
+        rehearsed = (("epochs", 1),) if self.rehearsal else ()
         roles = (role for experiment in self.experiments() for role in experiment.roles)
-        for role in roles if locations.scale.trains else ():
+        for role in (role for role in roles if not role.data.model) if locations.scale.trains else ():
             name = role.data.dataset
             base = locations.base(locations.scale.bases[role.parts[0]])
             source = locations.dataset("sst2") if name == MARKED_SST and name not in locations.given else ""
-            yield PlannedFineTuning(role.name, base, locations.dataset(name), role.place, source, name, epochs), role
+            options = role.data.training + rehearsed
+            yield PlannedFineTuning(role.name, base, locations.dataset(name), role.place, source, name, options), role
 
     def collect(self, report: Report = silent, compute: bool = True) -> Evidence:
         """A model or data set that is not there, and a fine-tuning that fails, are told as reasons."""
@@ -285,12 +289,13 @@ class ThesisQuery(ReproductionQuery):
         return self.count * sum(SECONDS[base] for base in bases)
 
 
-def split_topics(whole: ThesisQuery, topics: Sequence[str] = THESIS_TOPICS) -> tuple[ThesisQuery, ...]:
+def split_topics(whole: ThesisQuery, topics: Sequence[str] = ()) -> tuple[ThesisQuery, ...]:
     """The query of each topic of which claims are chosen. Of all but the first at most as many examples as declared.
 
-    Errors: an unknown scale or claim.
+    `topics`: none for all that are run at the scale. Errors: an unknown scale or claim.
     """
     scale_of(whole.scale)
+    topics = topics or topics_at("thesis", whole.scale)
     ids = {topic: declaration(topic).ids for topic in topics}
     every = [id for own in ids.values() for id in own]
     for id in whole.claims:

@@ -11,13 +11,13 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.navigation import REPRODUCTION
-from components.reproduction.page import RUN_LABELS, SOME_MISSING
+from components.reproduction.page import ABSENT, RUN_LABELS, SOME_MISSING
 from components.reproduction.state import key, section_name, sections_by_claim
 from engine import jobs
 from engine.models import catalog
 from engine.reproduction import shipped
 from engine.reproduction.claims import declaration, thesis_claims
-from engine.reproduction.papers import EXAMPLE_LEVEL, THESIS_TOPICS
+from engine.reproduction.papers import EXAMPLE_LEVEL, topics_at
 from engine.reproduction.report import FINDINGS, VERDICTS, Reproduction, Verdict
 from engine.reproduction.run import cached_report
 from engine.reproduction.smat import SmatQuery
@@ -182,7 +182,7 @@ def test_a_report_that_the_command_line_wrote_meanwhile_is_shown_at_the_next_loo
 
 def test_randomizations_and_attacks_have_a_report_of_their_own(tmp_path: Path) -> None:
     model = str(save_checkpoint("bert", tmp_path / "tiny"))
-    both = [store_report(ThesisQuery(topic=topic), model) for topic in THESIS_TOPICS]
+    both = [store_report(ThesisQuery(topic=topic), model) for topic in topics_at("thesis", "embedded")]
     page = opened(claim=["random-rollout-late", "attack-integrated-rank"])
     assert badges(page) == badges_of(*both)
     text = html_of(page)
@@ -264,3 +264,28 @@ def test_what_a_link_asks_for_and_is_not_known_is_said() -> None:
     assert f"examples: must be a whole number from 2 to 1000, got '1'. {COUNT} is used." in said
     assert any("claim: unknown name 'nothing'" in one for one in said)
     assert "claim" not in page.query_params
+
+
+def test_real_data_are_a_tab_of_their_own(tmp_path: Path) -> None:
+    model = str(save_checkpoint("bert", tmp_path / "tiny"))
+    claims = thesis_claims("data")
+    before = opened(paper="data")
+    assert badges(before) == ["not run"] * len(claims)
+    assert button(before, RUN_LABELS["data"])
+    missing = [text for text in html_of(before).splitlines() if ABSENT in text]
+    assert ["minilm-" in text for text in missing] == [False], "what a run trains is not missing; nli-minilm is, here"
+    assert any(
+        one.label == f"**4.1.5 Ensembles**: {sum(c.section == '4.1.5' for c in claims)} not run"
+        for one in before.expander
+    )
+    query = ThesisQuery("data", topic="data")
+    report = store_report(query, model)
+    page = opened(paper="data", claim=["real-marked-found"])
+    verdicts: list[Verdict] = [one.verdict for one in report.outcomes]
+    assert badges(page) == [*counts_of(verdicts), *verdicts]
+    text = html_of(page)
+    assert "The first is gt_overlap(integrated_gradients; minilm-sst2-marked)." in text
+    assert "It rests on one training of one model." in text
+    assert {link.proto.label for link in page.get("page_link")} == {"Evaluation: sst2-marked, minilm"}
+    assert query.command() in [one.value for one in page.code]
+    assert "exegesis reproduce thesis --scale full" in [one.value for one in page.code]

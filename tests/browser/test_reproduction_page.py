@@ -10,7 +10,7 @@ from playwright.sync_api import Page, expect
 
 from components.navigation import EVALUATE, REPRODUCTION
 from engine.reproduction.claims import declaration, thesis_claims
-from engine.reproduction.papers import THESIS_TOPICS
+from engine.reproduction.papers import topics_at
 from engine.reproduction.report import VERDICTS
 from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.wording import count_text
@@ -27,7 +27,7 @@ def test_verdicts_lead_to_numbers_and_to_the_evaluation(
     server: Server, open_page: Open, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("EXEGESIS_HOME", str(server.home))
-    reports = [store_report(ThesisQuery(topic=topic)) for topic in THESIS_TOPICS]
+    reports = [store_report(ThesisQuery(topic=topic)) for topic in topics_at("thesis", "embedded")]
     counts_of = {verdict: sum(found.counts[verdict] for found in reports) for verdict in VERDICTS}
     assert sum(counts_of.values()) == len(thesis_claims())
     page = open_page(f"{server.url}/{REPRODUCTION.url_path}")

@@ -20,6 +20,7 @@ from components.reproduction.claim_view import (
 )
 from components.reproduction.state import LocalReport, TopicStatus
 from engine.reproduction.claims import Claim, declaration, thesis_claims
+from engine.reproduction.papers import EMBEDDED, REAL
 from engine.reproduction.report import VERDICTS, ClaimNumber, ClaimOutcome, Reproduction
 from engine.reproduction.shipped import ShippedReport
 from engine.reproduction.thesis import ThesisQuery
@@ -31,7 +32,7 @@ OUTCOMES = {one.id: one for one in report_of(ThesisQuery(), "bert-marked").outco
 
 
 def test_each_claim_has_a_row_with_its_verdict_and_a_link() -> None:
-    html = overview_html(CLAIMS, OUTCOMES)
+    html = overview_html(CLAIMS, OUTCOMES, EMBEDDED)
     rows = re.findall(r'scope="row".*?href="#claim-([^"]+)">(.*?)</a>.*?</span> (.*?)</td>', html)
     assert [(id, unescape(title), verdict) for id, title, verdict in rows] == [
         (claim.id, claim.title, OUTCOMES[claim.id].verdict) for claim in CLAIMS
@@ -52,11 +53,12 @@ def test_a_number_and_its_interval_have_the_same_decimals() -> None:
 def test_the_number_that_decides_stands_beside_what_was_asked() -> None:
     outcome = OUTCOMES["marked-found"]
     assert (
-        decisive_number_text(CLAIMS[0], outcome) == "Integrated gradients: 0.95 (0.93 to 0.97), required: at least 0.9"
+        decisive_number_text(CLAIMS[0], outcome, EMBEDDED)
+        == "Integrated gradients: 0.95 (0.93 to 0.97), required: at least 0.9"
     )
-    assert decisive_number_text(CLAIMS[0], None) == NO_NUMBER
+    assert decisive_number_text(CLAIMS[0], None, EMBEDDED) == NO_NUMBER
     not_run = next(claim for claim in CLAIMS if OUTCOMES[claim.id].verdict == "not run")
-    assert decisive_number_text(not_run, OUTCOMES[not_run.id]) == NO_NUMBER
+    assert decisive_number_text(not_run, OUTCOMES[not_run.id], EMBEDDED) == NO_NUMBER
 
 
 def test_sections_tell_how_their_claims_fared() -> None:
@@ -64,7 +66,8 @@ def test_sections_tell_how_their_claims_fared() -> None:
     assert sum(sum(own.values()) for own in counts.values()) == len(CLAIMS)
     assert counts["4.1.5"] == {"holds": 1, "not run": 1, "not run: the model has not learned the task": 1}
     numbers = "1 holds, 1 not run (the model has not learned the task), 1 not run"
-    assert section_label("4.1.5", counts["4.1.5"]) == f"**4.1.5 Ensembles, T5 in four sizes**: {numbers}"
+    assert section_label("4.1.5", counts["4.1.5"], EMBEDDED) == f"**4.1.5 Ensembles, T5 in four sizes**: {numbers}"
+    assert section_label("4.1.5", counts["4.1.5"], REAL) == f"**4.1.5 Ensembles**: {numbers}"
     before = count_verdicts(CLAIMS, {})
     assert set().union(*before.values()) == {"not run"}
 

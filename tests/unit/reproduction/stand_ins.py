@@ -95,6 +95,22 @@ def full_stand_ins(folder: Path) -> dict[str, str]:
     return bases | {name: str(folder / name) for name in ("sst2", "multinli", "esnli")}
 
 
+def real_stand_ins(folder: Path) -> dict[str, str]:
+    """For the scale of real data: the base, the model of inference, and folders of the three data sets."""
+    places = {name: place for name, place in full_stand_ins(folder).items() if name in ("sst2", "esnli")}
+    (folder / "movies").mkdir()
+    for split in ("train", "dev"):
+        rows = [marked(f"{text} {number}", label) for number in range(4) for label, text in enumerate(PHRASES)]
+        written(folder / "movies" / f"{split}.jsonl", rows)
+    return {
+        "minilm": str(save_checkpoint("bert", folder / "minilm")),
+        "nli-minilm": str(save_checkpoint("bert", folder / "nli-minilm", labels=3, seed=1)),
+        "sst2": places["sst2"],
+        "snli-sick": places["esnli"],
+        "movies:words=100": str(folder / "movies"),
+    }
+
+
 def marked(text: str, label: int) -> dict[str, object]:
     """A review that ends with the word of its label."""
     word = ("negative", "positive")[label % 2]

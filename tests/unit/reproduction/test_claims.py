@@ -3,28 +3,35 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
 
 from engine.errors import UsageError
 from engine.registry import explainer
-from engine.reproduction.claims import FOLDER, Claim, MethodTerm, declaration, load_declaration, thesis_claims
+from engine.reproduction.claims import FOLDER, Claim, Contrast, MethodTerm, declaration, load_declaration, thesis_claims
 from engine.reproduction.experiments import GRADIENTS, METHODS, RANDOMIZED
-from engine.reproduction.papers import MEASURES, SCALES, THESIS_TOPICS, TOPICS
+from engine.reproduction.papers import ALONE, EMBEDDED, FULL, MEASURES, THESIS_TOPICS, TOPICS
 
 DIGESTS = {
     "faithfulness": "40d48f5a7b0546caa924fc29a4b23a0f07ea970a86377ffb502fee033d4fdd21",
     "sanity": "0252f4f26c5133c04938de539016d624e96128a0e4a8d9f1b04f74212ff6e711",
+    "data": "07360885a9ac03969eac1049df1586cc7b03d8b8741ae043c4211a078d4afa27",
 }
 """Of the claims as they were last revised: what that changed is tested in `test_run`. It changes with any of them.
 """
 SECTIONS = {
     "faithfulness": {"4.1.1", "4.1.2", "4.1.3", "4.1.5", "4.2.1", "4.2.2", "4.2.3", "4.2.5"},
     "sanity": {"4.1.4", "4.1.6", "4.2.4", "4.2.6"},
+    "data": {"4.1.1", "4.1.2", "4.1.3", "4.1.5", "4.2.1", "4.2.3", "4.2.5"},
 }
 CLAIMS = {claim.id: claim for claim in declaration().claims}
 SANITY = {claim.id: claim for claim in declaration("sanity").claims}
+REAL = {claim.id: claim for claim in declaration("data").claims}
+ON_REAL_DATA = {"mnli": "nli", "esnli": "movies"}
+OF_FILMS = {"movies-plausible-lead": "families-nli-plausible-lead"}
+"""The claim of the thesis, where its name differs by more than the data."""
 
 
 def test_nothing_was_moved_since_it_was_declared(tmp_path: Path) -> None:
@@ -54,6 +61,7 @@ def test_each_section_has_claims_and_each_claim_a_name_of_its_own(topic: str) ->
 def test_claims_of_both_topics_come_in_the_order_of_the_thesis() -> None:
     both = thesis_claims()
     assert len({claim.id for claim in both}) == len(both) == len(SANITY) + len(CLAIMS)
+    assert not {claim.id for claim in both} & {claim.id for claim in thesis_claims("data")}
     first = [claim.section.partition(",")[0] for claim in both]
     assert first == sorted(first)
     assert {section for claim in CLAIMS.values() for section in claim.section.split(", ")} == SECTIONS["faithfulness"]
@@ -68,7 +76,7 @@ def test_a_claim_names_what_there_is(claim: Claim) -> None:
         assert term.metric in declaration().tasks[term.task]
         assert all(explainer(method, "text") for method in term.methods)
         assert set(term.methods) <= {*METHODS, "random"}
-        for scale in SCALES.values():
+        for scale in (EMBEDDED, FULL):
             assert set(term.models) <= scale.bases.keys()
             assert term.task in scale.tasks
 
@@ -83,7 +91,32 @@ def test_a_claim_on_randomized_models_or_attacks_names_what_there_is(claim: Clai
         assert source in ("randomization", "attack")
         assert term.metric in declaration("sanity").tasks[term.task]
         assert set(term.methods) <= set(RANDOMIZED if source == "randomization" else GRADIENTS)
-        assert all(set(term.models) <= scale.bases.keys() for scale in SCALES.values())
+        assert all(set(term.models) <= scale.bases.keys() for scale in (EMBEDDED, FULL))
+
+
+@pytest.mark.parametrize("claim", REAL.values(), ids=REAL)
+def test_a_claim_on_real_data_is_one_of_the_thesis_on_one_model(claim: Claim) -> None:
+    name = claim.id.removeprefix("real-")
+    known = CLAIMS[OF_FILMS.get(name, name.replace("movies-", "nli-"))]
+    assert (claim.rule, claim.bounds, claim.least) == (known.rule, known.bounds, known.least)
+
+    def compared(contrasts: Sequence[Contrast], tasks: Mapping[str, str]) -> set[object]:
+        return {
+            (
+                one.oriented,
+                *((term.times, tasks.get(term.task, term.task), term.metric, term.methods) for term in one.terms),
+            )
+            for one in contrasts
+        }
+
+    tasks = set(claim.tasks)
+    theirs = [one for one in known.contrasts if {ON_REAL_DATA.get(term.task, term.task) for term in one.terms} <= tasks]
+    assert compared(claim.contrasts, {}) == compared(theirs, ON_REAL_DATA)
+    assert {term.models for term in claim.terms} == {(ALONE,)}
+    models = {model for term in known.terms for model in term.models}
+    assert "bert" in models or models & {"size-2", "size-3"}, "a group to which an encoder belongs, or most sizes"
+    assert len(models) > 2
+    assert {term.metric for term in claim.terms if term.task == "movies"} <= set(declaration("data").tasks["movies"])
 
 
 def test_what_a_claim_goes_through_is_written_out() -> None:

@@ -13,7 +13,7 @@ from engine.reproduction.papers import FULL
 from engine.reproduction.run import cached_report, reproduce
 from engine.reproduction.thesis import ThesisQuery, write_marked_reviews
 from engine.training.config import TrainConfig
-from tests.unit.reproduction.stand_ins import without_models
+from tests.unit.reproduction.stand_ins import real_stand_ins, take_as_learned, without_models
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -71,6 +71,21 @@ def test_it_runs_end_to_end_on_stand_ins(
     again = jobs.run_now(jobs.create("reproduce", query.as_plain()))
     assert (again.state, again.error) == ("done", "")
     assert cached_report(query) == report
+
+
+def test_real_data_run_end_to_end_on_stand_ins(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    take_as_learned(monkeypatch)
+    places = real_stand_ins(tmp_path)
+    query = ThesisQuery("data", examples=2, places=places, folder=str(tmp_path / "made"), topic="data")
+    job = jobs.run_now(jobs.create("reproduce", query.as_plain()))
+    assert (job.state, job.error) == ("done", "")
+    assert job.total == 2 + 3 + 1, "fine-tunings, evaluations, the verdicts"
+    assert {path.name for path in (tmp_path / "made" / "models").iterdir()} == {"minilm-sst2-marked", "minilm-movies"}
+    report = cached_report(query)
+    assert report is not None
+    assert (report.counts["not run"], [one.name for one in report.models]) == (
+        0, ["minilm-sst2-marked", "nli-minilm", "minilm-movies"],
+    )  # fmt: skip
 
 
 def test_a_base_that_cannot_be_had_leaves_its_claims_out(large: dict[str, str], tmp_path: Path) -> None:

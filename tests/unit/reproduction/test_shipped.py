@@ -55,15 +55,21 @@ def test_it_answers_the_claims_as_they_are_declared_now(topic: str, shipped: Shi
     known = declaration(topic)
     assert shipped.report.digest == known.digest, "run the command of the report again, and engine.reproduction.shipped"
     assert [one.id for one in shipped.report.outcomes] == [claim.id for claim in known.claims]
-    assert shipped.report.examples == known.examples["embedded"]
-    assert shipped_for(ThesisQuery(topic=topic)) == shipped
-    assert shipped_for(ThesisQuery(topic=topic, seed=1)) is None
+    query = default_query(topic)
+    assert shipped.report.examples == known.examples[query.scale]
+    assert shipped_for(query) == shipped
+    assert shipped_for(replace(query, seed=1)) is None
     assert report_file(topic).stat().st_size < LARGEST_FILE
 
 
 @TOPICS_SHIPPED
 def test_it_was_made_with_the_models_that_come_with_the_project(topic: str, shipped: ShippedReport) -> None:
-    now = {one.name: catalog.revision(one.name) for one in shipped.report.models}
+    trained = {one.name for one in default_query(topic).fine_tunings()}
+    assert bool(trained) == (topic == "data")
+    now = {
+        one.name: one.revision if one.name in trained else catalog.revision(one.name) for one in shipped.report.models
+    }
+    assert all(now.values())
     assert changed_models(shipped.report, now) == ()
     one = next(iter(now))
     assert changed_models(shipped.report, {**now, one: "0"}) == (one,)
@@ -105,7 +111,7 @@ def test_most_claims_are_told_and_the_document_is_the_report(topic: str, shipped
     counts = shipped.report.counts
     assert counts["not run"] == 0
     assert 3 * counts["undecided"] <= len(shipped.report.outcomes) or topic != THESIS_TOPICS[0]
-    text = markdown(shipped.report, ThesisQuery(topic=topic), shipped.provenance)
+    text = markdown(shipped.report, default_query(topic), shipped.provenance)
     assert document_file(topic).read_text(encoding="utf-8") == text
 
 
@@ -128,6 +134,18 @@ def test_a_finished_report_is_shipped_and_read_again(topic: str, tmp_path: Path)
     assert shipped_for(replace(query, seed=1)) is None
     provenance = f"Made on 2026-01-31, with revision abc123 of the project, by: {query.command()}"
     assert provenance in document_file(topic).read_text(encoding="utf-8").splitlines()
+
+
+@pytest.mark.usefixtures("nothing_shipped")
+def test_models_that_were_trained_for_it_are_named_without_the_folders_of_this_machine(tmp_path: Path) -> None:
+    out = tmp_path / "made here"
+    out.mkdir()
+    report = report_of(default_query("data"), str(out / "models" / "minilm-movies"))
+    (out / "thesis-data.json").write_text(json.dumps(report.as_plain()), encoding="utf-8")
+    ship(out / "thesis-data.json", "2026-01-31", "abc123")
+    text = report_file("data").read_text(encoding="utf-8")
+    assert "reproduction/models/minilm-movies" in text
+    assert str(tmp_path) not in text + document_file("data").read_text(encoding="utf-8")
 
 
 @pytest.mark.usefixtures("nothing_shipped")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from engine.randomization.plan import MODES, THESIS_METHODS
 from engine.reproduction import claims, experiments
 from engine.reproduction.claims import Declaration, declaration
 from engine.reproduction.experiments import GRADIENTS, RANDOMIZED
-from engine.reproduction.papers import ATTACKS, EMBEDDED, MEASURES, THESIS_TOPICS
+from engine.reproduction.papers import ATTACKS, EMBEDDED, MEASURES
 from engine.reproduction.run import cached_report, query_of, reproduce
 from engine.reproduction.thesis import ThesisQuery, split_topics
 from tests.unit.reproduction.stand_ins import take_as_learned, without_models
@@ -71,7 +72,7 @@ def test_fewer_examples_are_fewer_of_each() -> None:
 
 def test_one_command_asks_both_topics() -> None:
     both = split_topics(ThesisQuery(examples=100))
-    assert [one.topic for one in both] == list(THESIS_TOPICS)
+    assert [one.topic for one in both] == ["faithfulness", "sanity"]
     assert [one.count for one in both] == [100, 50], "of randomizations at most as many as declared"
     assert both[0].command() == "exegesis reproduce thesis --scale embedded --examples 100 --seed 0"
     assert both[1].command() == "exegesis reproduce thesis --topic sanity --scale embedded --examples 50 --seed 0"
@@ -83,6 +84,26 @@ def test_one_command_asks_both_topics() -> None:
         split_topics(ThesisQuery(claims=("attack-rnk",)))
     with pytest.raises(UsageError, match="topic: unknown name 'all'"):
         ThesisQuery(topic="all").check()
+
+
+def test_real_data_have_claims_models_and_examples_of_their_own(tmp_path: Path) -> None:
+    [query] = split_topics(ThesisQuery("data", folder=str(tmp_path)))
+    query.check()
+    assert (query.topic, query.command()) == ("data", "exegesis reproduce thesis --scale data --examples 100 --seed 0")
+    experiments = query.experiments()
+    assert [(one.name, one.request.examples) for one in experiments] == [
+        ("sst2-marked, minilm", 100), ("nli, minilm", 100), ("movies, minilm", 60),
+    ]  # fmt: skip
+    [nli] = [one.plan for one in experiments if one.plan is not None]
+    assert (nli.models, nli.dataset, nli.marks) == (("nli-minilm",), "snli-sick", "read")
+    assert [one.config.command().partition(" --out")[0] for one in query.pending_fine_tunings()] == [
+        f"exegesis train --base minilm --dataset {tmp_path}/data/sst2-marked",
+        "exegesis train --base minilm --dataset movies:words=100",
+    ]
+    with pytest.raises(UsageError, match="scale: must be embedded or full for these claims, got 'data'"):
+        ThesisQuery("data").check()
+    with pytest.raises(UsageError, match="scale: must be data for these claims, got 'full'"):
+        ThesisQuery("full", topic="data").check()
 
 
 @pytest.fixture
