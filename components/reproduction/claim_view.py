@@ -90,6 +90,8 @@ SECTIONS = {
     "6": "Head weights and their normalization",
 }
 """Of the thesis, then of SMaT."""
+ON_REAL_DATA = ("Natural language inference with", "Film reviews with")
+"""What stands in for the data of a section where there is one model, on real data."""
 BELOW_THE_TOP = "scroll-margin-top:6.5rem"
 """Keeps the verdict above a linked claim visible below the navigation bar."""
 SURPRISES = 5
@@ -140,7 +142,7 @@ def _badges(counts: Mapping[Verdict, int], verdicts: Sequence[Verdict]) -> None:
 
 def section_label(name: str, counts: Mapping[Verdict, int], scale: Scale) -> str:
     """The title of a section with the number of claims for each verdict; without models where there is only one."""
-    title = SECTIONS[name] if len(scale.bases) > 1 else SECTIONS[name].partition(",")[0]
+    title = SECTIONS[name] if len(scale.bases) > 1 else SECTIONS[name].partition(",")[0].replace(*ON_REAL_DATA)
     numbers = ", ".join(wording.count_text(verdict, counts[verdict]) for verdict in VERDICTS if counts.get(verdict))
     return f"**{name} {title}**: {numbers}"
 

@@ -68,6 +68,7 @@ def test_sections_tell_how_their_claims_fared() -> None:
     numbers = "1 holds, 1 not run (the model has not learned the task), 1 not run"
     assert section_label("4.1.5", counts["4.1.5"], EMBEDDED) == f"**4.1.5 Ensembles, T5 in four sizes**: {numbers}"
     assert section_label("4.1.5", counts["4.1.5"], REAL) == f"**4.1.5 Ensembles**: {numbers}"
+    assert section_label("4.1.3", {"holds": 1}, REAL) == "**4.1.3 Film reviews with human highlights**: 1 holds"
     before = count_verdicts(CLAIMS, {})
     assert set().union(*before.values()) == {"not run"}
 
