@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -130,21 +130,7 @@ SANITY = Topic(
     shared_data="both",
     reasons="thesis_sanity_examined.json",
 )
-DATA = Topic(
-    id="data",
-    paper="thesis",
-    heading="the thesis",
-    about=FAITHFULNESS.about,
-    quantity=FAITHFULNESS.quantity,
-    level=EXAMPLE_LEVEL,
-    declared=FAITHFULNESS.declared,
-    models=FAITHFULNESS.models,
-    columns=FAITHFULNESS.columns,
-    experiments=FAITHFULNESS.experiments,
-    note=FAITHFULNESS.note,
-    reasons="thesis_data_examined.json",
-    scales=("data",),
-)
+DATA = replace(FAITHFULNESS, id="data", shared_data="", reasons="thesis_data_examined.json", scales=("data",))
 SMAT = Topic(
     id="smat",
     paper="smat",
