@@ -1,0 +1,242 @@
+"""Replacements of words in a text: drawn from a masked language model, or near in the model's own word embeddings."""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+import transformers
+from jaxtyping import Float
+
+from engine import runtime
+from engine.errors import ExegesisError, UsageError, excerpt
+from engine.models.catalog import locate_base, read_base_config, weights_sha256
+from engine.models.classifier import as_float64
+from engine.models.loading import load_tokenizer, loading_errors, silence_libraries
+from engine.models.text_classifier import TextClassifier, tokenize
+from engine.progress import check_cancelled
+from engine.request import Example
+
+WORD = re.compile(r"\w+(?:['’-]\w+)*")
+"""A word: letters and digits, with apostrophes and hyphens inside."""
+MASKED_MODEL = "bases/bert-generated"
+"""The embedded masked language model: it has read generated reviews."""
+ROWS_AT_ONCE = 64
+"""Sequences of a masked language model at once."""
+STARTS = ("Ġ", "▁")
+"""How byte-level and sentence-piece tokenizers mark a token that begins a word."""
+CONTINUES = "##"
+"""How word-piece tokenizers mark a token that continues a word."""
+
+
+@dataclass(frozen=True, order=True)
+class Word:
+    """A word of an example. `segment`: 0 in the text, 1 in the second text of a pair; offsets are characters there."""
+
+    segment: int
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True)
+class Edit:
+    """A word and what takes its place; an empty `replacement` deletes it."""
+
+    word: Word
+    replacement: str = ""
+
+
+def words_of(example: Example) -> tuple[Word, ...]:
+    """The words of a text or pair in reading order, without punctuation."""
+    return tuple(
+        Word(segment, found.start(), found.end(), found.group())
+        for segment, text in enumerate((example.text, example.text_pair or ""))
+        for found in WORD.finditer(text)
+    )
+
+
+def edited(example: Example, edits: Iterable[Edit]) -> Example:
+    """The example with all edits made. A deleted word takes one space beside it along.
+
+    Errors: two edits of the same word; a word that the example does not have.
+    """
+    texts = [example.text, example.text_pair or ""]
+    last: Word | None = None
+    for edit in sorted(edits, key=lambda one: one.word, reverse=True):
+        word, text = edit.word, texts[edit.word.segment]
+        if last is not None and _overlap(word, last):
+            raise UsageError(f"edits: each must change another word, got two of {excerpt(word.text)}.")
+        if text[word.start : word.end] != word.text:
+            raise UsageError(
+                f"edits: each must change a word of the text, got {excerpt(word.text)}, which is not there."
+            )
+        before, after = text[: word.start], text[word.end :]
+        if not edit.replacement and before.endswith(" "):
+            before = before[:-1]
+        elif not edit.replacement and after.startswith(" "):
+            after = after[1:]
+        texts[word.segment], last = before + edit.replacement + after, word
+    return Example(texts[0], None if example.text_pair is None else texts[1])
+
+
+def _overlap(word: Word, later: Word) -> bool:
+    return word.segment == later.segment and word.end > later.start
+
+
+def like(word: str, replacement: str) -> str:
+    """The replacement in the case of the word: capitals throughout, a first capital, or as it is."""
+    if len(word) > 1 and word.isupper():
+        return replacement.upper()
+    return replacement[:1].upper() + replacement[1:] if word[:1].isupper() else replacement
+
+
+def whole_words(tokenizer: Any) -> dict[str, int]:
+    """The words of a vocabulary that are one token each, letters only, in lower case, with their ids."""
+    vocabulary: dict[str, int] = tokenizer.get_vocab()
+    marked = any(token.startswith(STARTS) for token in vocabulary)
+    found: dict[str, int] = {}
+    for token, place in sorted(vocabulary.items(), key=lambda item: item[1]):
+        if token.startswith(CONTINUES) or (marked and not token.startswith(STARTS)):
+            continue
+        word = token[1:] if marked else token
+        if word.isalpha() and word.isascii() and (len(word) > 1 or word.lower() in "ai"):
+            found.setdefault(word.lower(), place)
+    return found
+
+
+def near_words(model: TextClassifier, words: Sequence[str], count: int) -> list[list[str]]:
+    """For each word, the `count` words of one token whose embeddings in the model have the largest cosine with its own.
+
+    The embedding of a word is the mean over its tokens. The word itself is left out. The caller must hold the device.
+    """
+    known = whole_words(model.tokenizer)
+    names = list(known)
+    with torch.inference_mode():
+        table = torch.nn.functional.normalize(model.embedding.weight[list(known.values())].float(), dim=1)
+        own = [model.encode(Example(word)) for word in words]
+        vectors = torch.stack(
+            [
+                model.embedding.weight[torch.from_numpy(one.ids[one.features]).to(table.device)].float().mean(0)
+                for one in own
+            ]
+        )
+        order = (
+            (torch.nn.functional.normalize(vectors, dim=1) @ table.T).topk(min(count + 1, len(names)), dim=1).indices
+        )
+    return [
+        [names[place] for place in places if names[place] != word.lower()][:count]
+        for word, places in zip(words, order.tolist(), strict=True)
+    ]
+
+
+@dataclass(frozen=True)
+class MaskedModel:
+    """A masked language model. `words`: what it can put in a place, each one token of its vocabulary."""
+
+    id: str
+    revision: str
+    module: Any
+    tokenizer: Any
+    words: tuple[str, ...]
+    ids: torch.Tensor
+    max_length: int
+    device: torch.device
+
+    def probabilities(self, example: Example, words: Sequence[Word]) -> Float[np.ndarray, "place word"]:
+        """The probability of each of `self.words` in each place, with that place masked alone; rows sum to 1.
+
+        Errors: a place beyond what the model reads. The caller must hold the device.
+        """
+        rows = [self._masked(example, word) for word in words]
+        return np.concatenate(
+            [self._filled(rows[start : start + ROWS_AT_ONCE]) for start in range(0, len(rows), ROWS_AT_ONCE)]
+        )
+
+    def _masked(self, example: Example, word: Word) -> list[int]:
+        masked = edited(example, [Edit(word, self.tokenizer.mask_token)])
+        row: list[int] = tokenize(self.tokenizer, masked.text, masked.text_pair, self.max_length)["input_ids"]
+        if row.count(self.tokenizer.mask_token_id) != 1:
+            raise UsageError(
+                f"masked_model: {self.id} reads {self.max_length} tokens, and the word {excerpt(word.text)} lies "
+                "beyond them. Shorten the text."
+            )
+        return row
+
+    def _filled(self, rows: Sequence[Sequence[int]]) -> Float[np.ndarray, "place word"]:
+        check_cancelled()
+        ids = torch.full((len(rows), max(map(len, rows))), self.tokenizer.pad_token_id, device=self.device)
+        visible = torch.zeros_like(ids)
+        for at, row in enumerate(rows):
+            ids[at, : len(row)], visible[at, : len(row)] = torch.tensor(row, device=self.device), 1
+        with torch.inference_mode():
+            logits = self.module(input_ids=ids, attention_mask=visible).logits
+            chosen = logits[ids == self.tokenizer.mask_token_id][:, self.ids]
+            return as_float64(torch.softmax(chosen.double(), dim=1))
+
+
+def load_masked_model(name: str = MASKED_MODEL) -> MaskedModel:
+    """Load a masked language model: an embedded base, a folder, or a hub id, safetensors only.
+
+    Errors: as `locate_base`; it has no mask token, or its checkpoint holds no head for masked words.
+    """
+    folder = locate_base(name, "masked_model")
+    return _load(name, folder, masked_revision(name), runtime.device())
+
+
+def masked_revision(name: str = MASKED_MODEL) -> str:
+    """The hash of the weights, for cache keys. Reads the file, never loads the model."""
+    return weights_sha256(locate_base(name, "masked_model"))
+
+
+@functools.lru_cache(maxsize=2)
+def _load(name: str, folder: Path, revision: str, device: torch.device) -> MaskedModel:
+    read_base_config(folder)  # refuses remote code
+    with silence_libraries(), loading_errors(name):
+        module, report = transformers.AutoModelForMaskedLM.from_pretrained(
+            str(folder), use_safetensors=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
+        )
+        tokenizer = load_tokenizer(folder)
+    if report["missing_keys"] or tokenizer.mask_token_id is None:
+        raise ExegesisError(
+            f"masked_model: {excerpt(name)} is no masked language model (it has no head or no mask token for one). "
+            f"Give {MASKED_MODEL}, or a folder or hub id of one, such as bert-base-uncased."
+        )
+    known = whole_words(tokenizer)
+    places = getattr(module.config, "max_position_embeddings", tokenizer.model_max_length)
+    longest = min(places - 2, tokenizer.model_max_length)  # RoBERTa's positions begin at 2
+    return MaskedModel(
+        name, revision, module.eval().requires_grad_(False).to(device), tokenizer, tuple(known),
+        torch.tensor(list(known.values()), device=device), longest, device,
+    )  # fmt: skip
+
+
+def likely_words(
+    masked: MaskedModel, example: Example, words: Sequence[Word], count: int
+) -> list[list[tuple[str, float]]]:
+    """For each word, the `count` most probable others in its place, with their probabilities."""
+    shares = masked.probabilities(example, words)
+    order = np.argsort(-shares, axis=1, kind="stable")[:, : count + 1]
+    return [
+        [(masked.words[at], float(row[at])) for at in places if masked.words[at] != word.text.lower()][:count]
+        for word, row, places in zip(words, shares, order, strict=True)
+    ]
+
+
+def sampled_words(
+    masked: MaskedModel, example: Example, words: Sequence[Word], draws: int, generator: np.random.Generator
+) -> list[list[str]]:
+    """For each word, `draws` words drawn from what the masked model expects in its place, the word itself among them.
+
+    The draws are independent of the word that stands there, given the rest of the text.
+    """
+    shares = masked.probabilities(example, words)
+    return [
+        [masked.words[at] for at in generator.choice(len(masked.words), draws, p=row / row.sum())] for row in shares
+    ]
