@@ -114,4 +114,4 @@ def test_guesses_by_item_and_by_annotator_are_told_with_class_names() -> None:
         assert row["With an explanation"] == (f"0 of {len(own) - without}")
         assert row["Without"] == (f"0 of {without}" if without else "–")
     page.selectbox("results.by.annotator").select(kept[0].annotator).run()
-    assert texts(page).count("guessed bad: wrong, the model predicts good; confidence 2 of 5, with ") == 4
+    assert texts(page).count("guessed bad: wrong, the answer is good; confidence 2 of 5, with ") == 4
