@@ -62,7 +62,7 @@ PARTS = ("items", "exclusion")
 """Parts of a design that have fields of their own."""
 
 MAX_VOTES = 5_000
-STRENGTH = "Comma-separated, one per method: strength; predict: share of right guesses. [default: 0; predict: 0.5]"
+STRENGTH = "Comma-separated, one per method: strength; of guesses: share of right ones. [default: 0; guesses: 0.5]"
 
 
 class StudyCommands(Commands):
@@ -257,7 +257,7 @@ def simulate(
     mode: Annotated[str, typer.Option(metavar="M", help=f"Task of the participants: {join_names(MODES)}.")] = RANK,
     strength: Annotated[str, typer.Option(metavar="X,Y", help=STRENGTH)] = "",
     alone: Annotated[
-        str, typer.Option(metavar="P", help="predict: share of right guesses without an explanation.")
+        str, typer.Option(metavar="P", help="Of guesses: share of right ones without an explanation.")
     ] = "0.5",
     annotators: Annotated[str, typer.Option(metavar="N", help="Number of annotators.")] = "20",
     items: Annotated[str, typer.Option(metavar="M", help="Number of items per annotator.")] = "20",

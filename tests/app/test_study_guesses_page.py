@@ -30,9 +30,9 @@ def empty(own_home: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     study_database().close()
 
 
-def guessed(people: int, guess: Guess | None) -> Study:
+def guessed(people: int, guess: Guess | None, mode: str = "predict") -> Study:
     """A study in which these people all said the same to everything."""
-    study = open_study(items=4, mode="predict", practice=0, items_per_annotator=4, repeats=0)
+    study = open_study(items=4, mode=mode, practice=0, items_per_annotator=4, repeats=0)
     for _ in range(people):
         person = agreed(study.token)
         while ballot := next_ballot(person.id):
@@ -97,6 +97,23 @@ def test_the_organizer_sees_the_guess_beside_the_models_answer_and_the_one_expla
         assert said.count('class="xg xg-unnamed"') == len(vote.order)
         assert ("No explanation was shown" in texts(page)) == (not vote.order)
         assert page.subheader[0].value.endswith(f"on item {int(vote.item) + 1}")
+
+
+@pytest.mark.parametrize(
+    ("mode", "answer"), [("counterfactual", "Prediction after the edit"), ("decide", "Correct class")]
+)
+def test_other_modes_say_what_is_right_and_how_often_people_are_misled(mode: str, answer: str) -> None:
+    study = guessed(3, Guess(1, 4), mode)
+    page, found = opened(study), results(study.id).forward
+    assert found is not None
+    assert found.meanings["misled"] in texts(page)
+    assert [row["Misled"] for row in tables_of(page)[0] if row["Guesses, misled"] != "0"]
+    assert answer in tables_of(page)[-2][0]
+    vote = next(one for one in results(study.id).votes if one.item == "1")
+    said = drawn(opened(study, annotator=vote.annotator, item=vote.item))
+    assert f"<dt>{answer}</dt><dd><bdi>bad</bdi> <span>hidden from the participant</span>" in said
+    assert "shown to the participant" in said
+    assert ("<del>Text</del>" in said) == (mode == "counterfactual")
 
 
 def test_guesses_by_item_and_by_annotator_are_told_with_class_names() -> None:
