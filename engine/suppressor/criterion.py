@@ -72,9 +72,13 @@ def judge(scores: Mapping[str, Scores]) -> list[SuppressorVerdict]:
         verdict = CREDITS if p_suppressor[at] < LEVEL else verdict
         hits, count = count_above(amounts[at], SUPPRESSOR)
         low, high = share_interval(hits, count) if count else (0.0, 0.0)
-        means = map(float, amounts[at].mean(0))
+        informative, suppressor, unused = amounts[at].mean(0).tolist()
         share = hits / count if count else 0.0
-        verdicts.append(SuppressorVerdict(method, *means, share, low, high, float(p_suppressor[at]), verdict))
+        verdicts.append(
+            SuppressorVerdict(
+                method, informative, suppressor, unused, share, low, high, float(p_suppressor[at]), verdict
+            )
+        )
     return verdicts
 
 

@@ -9,7 +9,7 @@ best classifier does not use: it is what the criterion compares with.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
 from types import MappingProxyType
 
@@ -18,6 +18,7 @@ import scipy.stats
 from jaxtyping import Float
 
 from engine.errors import not_allowed
+from engine.params import option
 from engine.suppressor.criterion import Scores
 
 MOST_CORRELATION = 0.95
@@ -32,16 +33,21 @@ NODES = 200
 class GaussianProblem:
     """`correlation`: of the noise of features 1 and 2. `scale` and `suppressor_scale`: its standard deviations."""
 
-    correlation: float = 0.8
-    scale: float = 1.0
-    suppressor_scale: float = 1.0
+    correlation: float = option(
+        0.8, "Correlation of the noise of both features.", low=-MOST_CORRELATION, high=MOST_CORRELATION, digits=2
+    )
+    scale: float = option(
+        1.0, "Standard deviation of the noise of the informative feature.", low=LEAST_SCALE, high=MOST_SCALE, digits=2
+    )
+    suppressor_scale: float = option(
+        1.0, "Standard deviation of the suppressor.", low=LEAST_SCALE, high=MOST_SCALE, digits=2
+    )
 
     def __post_init__(self) -> None:
-        if not abs(self.correlation) <= MOST_CORRELATION:
-            raise not_allowed("correlation", f"a number from -{MOST_CORRELATION} to {MOST_CORRELATION}", self.correlation)
-        for name in ("scale", "suppressor_scale"):
-            if not LEAST_SCALE <= getattr(self, name) <= MOST_SCALE:
-                raise not_allowed(name, f"a number from {LEAST_SCALE} to {MOST_SCALE}", getattr(self, name))
+        for field in fields(self):
+            low, high, value = field.metadata["low"], field.metadata["high"], getattr(self, field.name)
+            if not low <= value <= high:
+                raise not_allowed(field.name, f"a number from {low} to {high}", value)
 
     @cached_property
     def noise(self) -> Float[np.ndarray, "3 3"]:

@@ -96,7 +96,9 @@ class LinearClassifier(Classifier[Input, EncodedFeatures, FeatureBatch]):
     def module(self) -> torch.nn.Module:  # type: ignore[override]
         linear = torch.nn.Linear(len(self.weights), 1, bias=False, dtype=self.dtype).requires_grad_(False)
         linear.weight.copy_(torch.from_numpy(self.weights)[None])
-        linear.config = SimpleNamespace(hidden_size=1, num_hidden_layers=1, num_attention_heads=1)
+        linear.config = SimpleNamespace(  # type: ignore[assignment]
+            hidden_size=1, num_hidden_layers=1, num_attention_heads=1
+        )
         return linear
 
     @property

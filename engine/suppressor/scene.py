@@ -1,7 +1,7 @@
 """Pictures with a suppressor: a lamp behind haze, and a piece of sky that shows the haze alone.
 
-On a random background stand three plates. The lamp is dim or bright, which is the class, and the haze makes it darker or
-lighter. The sky is as light as the haze, with some noise of its own, and says nothing about the lamp. The wall has a
+On a random background stand three plates. The lamp is dim or bright, which is the class, and the haze makes it darker
+or lighter. The sky is as light as the haze, with some noise of its own, and says nothing about the lamp. The wall has a
 lightness of its own that says nothing at all.
 """
 
@@ -134,12 +134,12 @@ def train_scene_model(report: Report, cancel: CancelToken) -> ImageClassifier:
         torch.manual_seed(CONFIG.seed)
         module = new_vit(CONFIG, LABELS)
         sets = [_pixel_set(draw_scenes(count, seed)) for count, seed in ((TRAINING, "training"), (HELD_OUT, "choice"))]
-        train(module, *sets, CONFIG, report, cancel)
+        train(module, sets, CONFIG, report, cancel)
     preprocessing = Preprocessing((SIZE, SIZE), None, BILINEAR, 1 / 255, NORMALIZATION.mean, NORMALIZATION.std)
+    adapter = image_adapter_for("vit", [type(module).__name__], "lamp")
     return ImageClassifier(
-        "lamp", str(VERSION), module, preprocessing, image_adapter_for("vit", ["ViTForImageClassification"], "lamp"), LABELS, torch.float32,
-        torch.device("cpu"),
-    )  # fmt: skip
+        "lamp", str(VERSION), module, preprocessing, adapter, LABELS, torch.float32, torch.device("cpu")
+    )
 
 
 def _pixel_set(scenes: LampScenes) -> PixelSet:

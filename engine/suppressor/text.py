@@ -1,8 +1,8 @@
 """Texts with a suppressor: a clock shows a time and is wrong by as much as one word says.
 
 "the old clock shows nine and runs fast in the kitchen": it is early (eight) or late (nine), and the clock may be an
-hour slow, right or an hour fast. The shown hour carries the class with noise; how the clock runs is that noise alone and
-says nothing about the class. The room says nothing at all.
+hour slow, right or an hour fast. The shown hour carries the class with noise; how the clock runs is that noise alone
+and says nothing about the class. The room says nothing at all.
 """
 
 from __future__ import annotations
@@ -51,6 +51,7 @@ ROOMS = ("kitchen", "hall", "office")
 """As many as errors, so that both words are equally hard to tell apart."""
 ADJECTIVES = ("old", "new", "big", "small", "red", "blue", "round", "loud")
 SIZES = (len(ERRORS), len(ROOMS), len(ADJECTIVES))
+FRAME = ("the", "clock", "shows", "and", "runs", "in")
 SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 FEATURES = (4, 7, 10)
 """Places of hour, error and room in the words of a text; [CLS] stands before these."""
@@ -127,7 +128,7 @@ def train_text_model(report: Report, cancel: CancelToken) -> TextClassifier:
             tokenize_examples([LabeledExample(one.text, label=one.label) for one in texts], tokenizer, 16, adapter)
             for texts in (draw_texts(TRAINING, "training"), draw_texts(HELD_OUT, "validation"))
         ]
-        train(module, *sets, CONFIG, report, cancel)
+        train(module, sets, CONFIG, report, cancel)
     return TextClassifier(
         "clock", str(VERSION), module, tokenizer, adapter, LABELS, False, torch.float32, torch.device("cpu")
     )
@@ -135,8 +136,7 @@ def train_text_model(report: Report, cancel: CancelToken) -> TextClassifier:
 
 def word_tokenizer() -> transformers.PreTrainedTokenizerFast:
     """Whole words between [CLS] and [SEP]."""
-    words = "the clock shows and runs in".split()
-    vocabulary = {word: i for i, word in enumerate([*SPECIAL, *words, *HOURS, *ERRORS, *ROOMS, *ADJECTIVES])}
+    vocabulary = {word: i for i, word in enumerate([*SPECIAL, *FRAME, *HOURS, *ERRORS, *ROOMS, *ADJECTIVES])}
     tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
     tokenizer.normalizer = normalizers.Lowercase()
     tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()

@@ -23,7 +23,7 @@ from engine import runtime
 from engine.explain import predict_encoded, versions_of
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.progress import CancelToken, Report, check_cancelled, silent
-from engine.registry import Explainer, all_explainers
+from engine.registry import Explainer, all_explainers, explainer
 from engine.store import result_store
 from engine.suppressor.criterion import Scores, SuppressorVerdict, judge
 from engine.suppressor.measurement import run_explainer
@@ -101,6 +101,11 @@ def applicable_methods(kind: str) -> list[Explainer]:
     return [method for method in all_explainers(kind).values() if method.id != LEARNED]
 
 
+def method_title(id: str, kind: str) -> str:
+    """The title of a method of the results, for people."""
+    return "FIRM" if id == FIRM else explainer(id, kind).title
+
+
 def cached_result(key: str) -> TrainedResult | None:
     """The result if it was computed here or comes with the project."""
     entry = result_store().get(key)
@@ -142,20 +147,21 @@ def judge_model(kind: str, problem: TrainedProblem, report: Report = silent) -> 
 
 
 def train(
-    module: torch.nn.Module, data: TrainingSet, held_out: TrainingSet, config: LoopConfig, report: Report,
-    cancel: CancelToken,
-) -> torch.nn.Module:  # fmt: skip
-    """Train a module in place; it has the best weights then, takes no more gradients and is in eval mode."""
+    module: torch.nn.Module, sets: Sequence[TrainingSet], config: LoopConfig, report: Report, cancel: CancelToken
+) -> None:
+    """Train a module in place; it has the best weights then, takes no more gradients and is in eval mode.
+
+    `sets`: the training set, and the one by which the epoch is chosen.
+    """
+    data, held_out = sets
     with tempfile.TemporaryDirectory() as folder:
         loop = TrainingLoop(module, data, held_out, config, False, config.identity())
         best = loop.run(CheckpointFolder(Path(folder)), report, cancel)
     copy_weights(loop.weights, best)
-    return module.eval().requires_grad_(False)
+    module.eval().requires_grad_(False)
 
 
-def accuracy(
-    model: AnyClassifier, encoded: Sequence[EncodedInput], labels: Int[np.ndarray, "example"]
-) -> float:
+def accuracy(model: AnyClassifier, encoded: Sequence[EncodedInput], labels: Int[np.ndarray, "example"]) -> float:
     """Share of examples whose label the model predicts."""
     return float(((second_class(model, encoded) > 0.5) == labels).mean())
 
