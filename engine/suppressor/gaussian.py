@@ -29,6 +29,10 @@ NODES = 200
 """Nodes of the Gauss-Hermite rule of the one closed form that holds an integral."""
 
 
+OneRow = Float[np.ndarray, "1 3"]
+"""The same for every example."""
+
+
 @dataclass(frozen=True)
 class GaussianProblem:
     """`correlation`: of the noise of features 1 and 2. `scale` and `suppressor_scale`: its standard deviations."""
@@ -103,7 +107,7 @@ def conditional_shapley(problem: GaussianProblem, x: Scores) -> Scores:
     return np.column_stack([(f + first) / 2, (f - first) / 2, np.zeros(len(x))])
 
 
-def error_increase(problem: GaussianProblem, x: Scores) -> Scores:
+def error_increase(problem: GaussianProblem, x: Scores) -> OneRow:
     """Increase of the error rate if a feature is permuted: 1/2 - E and Phi(-w1 / t') - E, with E = Phi(-w1 / t).
 
     t and t' are the standard deviations of f within a class, with the noise as it is and with features 1 and 2
@@ -115,7 +119,7 @@ def error_increase(problem: GaussianProblem, x: Scores) -> Scores:
     return np.array([[0.5 - error, permuted - error, 0.0]])
 
 
-def pattern(problem: GaussianProblem, x: Scores) -> Scores:
+def pattern(problem: GaussianProblem, x: Scores) -> OneRow:
     """Cov(x, f) / Var(f) = a / (2 a' S^-1 a): a row for all examples, 0 for the suppressor."""
     return np.array([[1 / problem.weights[0], 0.0, 0.0]])
 
@@ -125,7 +129,7 @@ def pattern_relevance(problem: GaussianProblem, x: Scores) -> Scores:
     return np.outer(x @ problem.weights, [1.0, 0.0, 0.0])
 
 
-def expectation_spread(problem: GaussianProblem, x: Scores) -> Scores:
+def expectation_spread(problem: GaussianProblem, x: Scores) -> OneRow:
     """Standard deviation of E[f | x_i] over x_i: 0 for the suppressor.
 
     For feature 1 its square is w1^2 ((1 - c^2)^2 (1 + s1^2) + 2 c^2 (1 - c^2) + c^4 E[tanh^2(x1 / s1^2)]).
@@ -143,7 +147,7 @@ class ClosedForm:
 
     title: str
     formula: str
-    scores: Callable[[GaussianProblem, Scores], Scores]
+    scores: Callable[[GaussianProblem, Scores], Float[np.ndarray, "row 3"]]
 
 
 CLOSED_FORMS: Mapping[str, ClosedForm] = MappingProxyType(
