@@ -13,7 +13,7 @@ import pandas as pd
 import streamlit as st
 
 from components.compute import run_cached
-from components.controls import PERSIST, seed_input
+from components.controls import PERSIST, options_popover, seed_input
 from components.errors import describe_error, show_error
 from components.export import REPEATS, citation_box, file_button
 from components.numbers import hundredths, percent, small
@@ -27,7 +27,7 @@ from engine.format import join_names
 from engine.home import product_version
 from engine.progress import CancelToken, Report, silent
 from engine.suppressor import scene, text
-from engine.suppressor.criterion import CREDITS, CRITERION, NEITHER, PASSES
+from engine.suppressor.criterion import CREDITS, CRITERION, NEITHER, PASSES, SuppressorVerdict
 from engine.suppressor.gaussian import LEAST_SCALE, MOST_CORRELATION, MOST_SCALE, GaussianProblem
 from engine.suppressor.measurement import ERRORS, METHODS, GaussianResult, MethodMeasurement, measure_gaussian
 from engine.suppressor.trained import ProblemChecks, TrainedResult, method_title
@@ -46,13 +46,12 @@ BEHIND = (
     "A third feature is noise that the classifier does not use. It is the yardstick: a suppressor that a method scores "
     "no higher than this feature is not credited."
 )
-WORDS = {CREDITS: "✗ credits", PASSES: "✓ passes", NEITHER: "· neither"}
+WORDS = {CREDITS: "✗\u00a0credits", PASSES: "✓\u00a0passes", NEITHER: "·\u00a0neither"}
 LEGEND = (
     "✗ credits the suppressor. ✓ credits the informative feature only. · credits neither: not even the informative "
     "feature stands out. The percentage is the suppressor’s share."
 )
 PROBLEM_TITLES = {"gaussian": "Gaussian", "text": "Texts", "image": "Pictures"}
-NONE = ""
 ENLARGED = 6
 """Screen pixels for each pixel of the example picture."""
 
@@ -80,23 +79,20 @@ def suppressor_page() -> None:
 
 
 def _controls() -> None:
-    """The slider of the correlation, the standard deviations and the seed."""
-    wide, first, second, last = st.columns([4, 2, 2, 1.4], vertical_alignment="bottom")
-    with wide:
-        st.slider(
-            "Correlation of the noise", -MOST_CORRELATION, MOST_CORRELATION, key=key("correlation"), step=0.05,
-            persist_state=PERSIST, help="At 0 the suppressor is of no use and the classifier ignores it.",
-        )  # fmt: skip
-    for column, name, label in (
-        (first, "scale", "Noise of feature 1"),
-        (second, "suppressor_scale", "Noise of the suppressor"),
-    ):
-        with column:
+    """The slider of the correlation, and behind a button the standard deviations and the seed."""
+    line = st.container(horizontal=True, gap="medium", vertical_alignment="bottom")
+    line.slider(
+        "Correlation of the noise", -MOST_CORRELATION, MOST_CORRELATION, key=key("correlation"), step=0.05,
+        persist_state=PERSIST, help="At 0 the suppressor is of no use and the classifier ignores it.",
+    )  # fmt: skip
+    if (options := options_popover(key(""), line)) is None:
+        return
+    with options:
+        for name, label in (("scale", "Noise of feature 1"), ("suppressor_scale", "Noise of the suppressor")):
             st.slider(
                 label, LEAST_SCALE, MOST_SCALE, key=key(name), step=0.1, persist_state=PERSIST,
                 help="Standard deviation. The class means of feature 1 are −1 and +1.",
             )  # fmt: skip
-    with last:
         seed_input(key, 110)
 
 
@@ -172,9 +168,9 @@ def gaussian_table(result: GaussianResult) -> pd.DataFrame:
         [
             {
                 "Method": one.method.name,
-                "Score of the suppressor": form.formula if (form := one.method.closed_form) else NONE,
+                "Score of the suppressor": form.formula if (form := one.method.closed_form) else None,
                 "Measured": percent(one.measured.share),
-                "Theory": NONE if one.theory is None else percent(one.theory),
+                "Theory": None if one.theory is None else percent(one.theory),
                 "Verdict": WORDS[one.measured.verdict],
             }
             for one in result.methods
@@ -267,17 +263,22 @@ def verdict_table(result: GaussianResult, trained: Sequence[TrainedResult]) -> p
     }
     titles = {id: method_title(id, one.kind) for one in trained for id in (v.method for v in one.verdicts)}
     titles = {one.id: one.name for one in METHODS} | titles
+    skipped = {(one.kind, id): "all scores are 0" for one in trained for id in one.skipped}
     order = sorted(titles, key=lambda id: id == "random")  # stable: the baseline goes last
     return pd.DataFrame(
         [
             {"Method": titles[id]}
             | {
-                PROBLEM_TITLES[problem]: f"{WORDS[own[id].verdict]}, {percent(own[id].share)}" if id in own else NONE
+                PROBLEM_TITLES[problem]: _cell(own[id]) if id in own else skipped.get((problem, id))
                 for problem, own in cells.items()
             }
             for id in order
         ]
     )
+
+
+def _cell(verdict: SuppressorVerdict) -> str:
+    return f"{WORDS[verdict.verdict]}, {percent(verdict.share)}"
 
 
 def export_rows(result: GaussianResult, trained: Sequence[TrainedResult]) -> Iterator[dict[str, Any]]:

@@ -150,17 +150,18 @@ class ClosedForm:
     scores: Callable[[GaussianProblem, Scores], Float[np.ndarray, "row 3"]]
 
 
+WEIGHT, COVARIANCE = "Weight w (gradients, counterfactuals)", "Covariance with the output (PATTERN, FIRM)"
 CLOSED_FORMS: Mapping[str, ClosedForm] = MappingProxyType(
     {
-        "weight": ClosedForm("Weight of the classifier", "w₂ = −w₁·c·s₁/s₂", weight),
-        "length": ClosedForm("Weight of the classifier", "|w₂| = w₁·|c|·s₁/s₂", weight_length),
-        "term": ClosedForm("Term of the sum", "w₂·x₂", term),
-        "boundary": ClosedForm("Step to the decision line", "−f(x)·w₂/‖w‖²", boundary_step),
+        "weight": ClosedForm(WEIGHT, "w₂ = −w₁·c·s₁/s₂", weight),
+        "length": ClosedForm(WEIGHT, "|w₂| = w₁·|c|·s₁/s₂", weight_length),
+        "term": ClosedForm("Term w·x (LRP, SHAP, LIME, …)", "w₂·x₂", term),
+        "boundary": ClosedForm(WEIGHT, "−f(x)·w₂/‖w‖²", boundary_step),
         "conditional": ClosedForm("Conditional Shapley value", "(f(x) − E[f | x₁])/2", conditional_shapley),
-        "error": ClosedForm("Increase of the error", "Φ(−w₁/t′) − Φ(−w₁/t)", error_increase),
-        "pattern": ClosedForm("Covariance with the output", "0", pattern),
-        "relevance": ClosedForm("Covariance with the output", "0", pattern_relevance),
-        "expectation": ClosedForm("Covariance with the output", "0", expectation_spread),
+        "error": ClosedForm("Increase of the error (permutation)", "Φ(−w₁/t′) − Φ(−w₁/t)", error_increase),
+        "pattern": ClosedForm(COVARIANCE, "0", pattern),
+        "relevance": ClosedForm(COVARIANCE, "0", pattern_relevance),
+        "expectation": ClosedForm(COVARIANCE, "0", expectation_spread),
     }
 )
-"""By id. Those of one title share a line of the chart."""
+"""By id. Those of one title give the suppressor the same share, so they have one line in the chart."""
