@@ -46,7 +46,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "suppressor": (
         "suppressor.suppressor",
-        "Test which methods credit a suppressor variable, which carries no information about the class.",
+        "Test which methods credit a feature that carries no information about the class.",
     ),
     "attack": (
         "attack.attack",

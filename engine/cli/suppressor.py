@@ -42,7 +42,7 @@ def suppressor(
     seed: options.SeedOption = "0",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with the closed forms.")] = False,
 ) -> None:
-    """Test which methods credit a suppressor variable, which carries no information about the class."""
+    """Test which methods credit a feature that carries no information about the class."""
     if problem not in PROBLEMS:
         raise unknown("--problem", problem, PROBLEMS)
     given = {"correlation": correlation, "scale": scale, "suppressor_scale": suppressor_scale}

@@ -51,7 +51,7 @@ class GaussianProblem:
         for field in fields(self):
             low, high, value = field.metadata["low"], field.metadata["high"], getattr(self, field.name)
             if not low <= value <= high:
-                raise not_allowed(field.name, f"a number from {low} to {high}", value)
+                raise not_allowed(field.name, f"a number from {low:g} to {high:g}", value)
 
     @cached_property
     def noise(self) -> Float[np.ndarray, "3 3"]:
