@@ -15,7 +15,7 @@ import streamlit as st
 from components.compute import run_cached
 from components.controls import PERSIST, options_popover, seed_input
 from components.errors import describe_error, show_error
-from components.export import REPEATS, citation_box, file_button
+from components.export import REPEATS, citation_box, citation_html, file_button
 from components.numbers import hundredths, percent, small
 from components.palette import browser_theme
 from components.suppressor import state as page_state
@@ -29,7 +29,7 @@ from engine.progress import CancelToken, Report, silent
 from engine.suppressor import scene, text
 from engine.suppressor.criterion import CREDITS, CRITERION, NEITHER, PASSES, SuppressorVerdict
 from engine.suppressor.gaussian import LEAST_SCALE, MOST_CORRELATION, MOST_SCALE, GaussianProblem
-from engine.suppressor.measurement import ERRORS, METHODS, GaussianResult, MethodMeasurement, measure_gaussian
+from engine.suppressor.measurement import ERRORS, METHODS, RANDOM, GaussianResult, MethodMeasurement, measure_gaussian
 from engine.suppressor.trained import ProblemChecks, TrainedResult, method_title
 from engine.table_io import to_csv
 
@@ -46,10 +46,11 @@ BEHIND = (
     "A third feature is noise that the classifier does not use. It is the yardstick: a suppressor that a method scores "
     "no higher than this feature is not credited."
 )
-WORDS = {CREDITS: "✗\u00a0credits", PASSES: "✓\u00a0passes", NEITHER: "·\u00a0neither"}
+WORDS = {CREDITS: "✗ credits", PASSES: "✓ passes", NEITHER: "· neither"}
 LEGEND = (
     "✗ credits the suppressor. ✓ credits the informative feature only. · credits neither: not even the informative "
-    "feature stands out. The percentage is the suppressor’s share."
+    "feature stands out. The percentage is the suppressor’s share. Permutation importance, and FIRM on texts and "
+    "pictures, are counted over data sets instead of examples."
 )
 PROBLEM_TITLES = {"gaussian": "Gaussian", "text": "Texts", "image": "Pictures"}
 ENLARGED = 6
@@ -158,7 +159,8 @@ def agreement_text(methods: Sequence[MethodMeasurement]) -> str:
     return (
         f"Largest difference between a measured score and its closed form: {small(largest)}; for permutation "
         f"importance, which is estimated, {small(estimated[0].difference or 0.0)} (limit: {ERRORS:g} standard errors). "
-        f"{verdict}"
+        f"{verdict} The classifier’s score is explained. Features are removed by their mean, 0, and LIME has no "
+        "penalty."
     )
 
 
@@ -214,11 +216,12 @@ def _trained(
 
 def trained_text(result: TrainedResult) -> str:
     """How many methods credit the suppressor, and which pass."""
-    judged = [one for one in result.verdicts if one.method != "random"]
-    failing = sum(one.verdict == CREDITS for one in judged)
-    passing = [method_title(one.method, result.kind) for one in judged if one.verdict == PASSES]
+    judged = [one for one in result.verdicts if one.method != RANDOM]
+    failing, neither = (sum(one.verdict == verdict for one in judged) for verdict in (CREDITS, NEITHER))
+    passing = [f"“{method_title(one.method, result.kind)}”" for one in judged if one.verdict == PASSES]
     ending = f"{join_names(passing)} {'passes' if len(passing) == 1 else 'pass'}." if passing else "None passes."
-    return f"{failing} of {len(judged)} methods credit the suppressor. {ending}"
+    rest = f" {neither} {'credits' if neither == 1 else 'credit'} neither feature." if neither else ""
+    return f"{failing} of {len(judged)} methods credit the suppressor. {ending}{rest}"
 
 
 def checks_text(checks: ProblemChecks) -> str:
@@ -264,17 +267,12 @@ def verdict_table(result: GaussianResult, trained: Sequence[TrainedResult]) -> p
     titles = {id: method_title(id, one.kind) for one in trained for id in (v.method for v in one.verdicts)}
     titles = {one.id: one.name for one in METHODS} | titles
     skipped = {(one.kind, id): "all scores are 0" for one in trained for id in one.skipped}
-    order = sorted(titles, key=lambda id: id == "random")  # stable: the baseline goes last
-    return pd.DataFrame(
-        [
-            {"Method": titles[id]}
-            | {
-                PROBLEM_TITLES[problem]: _cell(own[id]) if id in own else skipped.get((problem, id))
-                for problem, own in cells.items()
-            }
-            for id in order
-        ]
-    )
+    order = sorted(titles, key=lambda id: id == RANDOM)  # stable: the baseline goes last
+    columns = {
+        PROBLEM_TITLES[problem]: [_cell(own[id]) if id in own else skipped.get((problem, id)) for id in order]
+        for problem, own in cells.items()
+    }
+    return pd.DataFrame({"Method": [titles[id] for id in order], **columns})
 
 
 def _cell(verdict: SuppressorVerdict) -> str:
@@ -316,9 +314,9 @@ def _export_area(state: SuppressorState, result: GaussianResult, trained: Sequen
             "JSON", "exegesis-suppressor.json", "application/json", lambda: result_json(result, trained),
             "The same with closed forms, weights and checks.", key("export.json"),
         )  # fmt: skip
-    citation = f"<p>Exegesis {escape(product_version())}. Suppressor variables, seed {state.seed}. {escape(SOURCE)}</p>"
+    cited = f"Exegesis {product_version()}. Suppressor variables, seed {state.seed}. {SOURCE}"
     citation_box(
-        citation,
+        citation_html(cited, (f"{one.name}: {one.source.rstrip('.')}." for one in METHODS)),
         [
             (f"{REPEATS} of the Gaussian problem:", page_state.command(state)),
             (f"{REPEATS} of texts:", "exegesis suppressor --problem text"),

@@ -106,7 +106,8 @@ METHODS: tuple[SuppressorMethod, ...] = (
     ),
     SuppressorMethod(
         "pattern", "pattern", None, "PATTERN",
-        "Haufe et al. (2014), On the interpretation of weight vectors of linear models, eq. 6",
+        "Haufe et al. (2014), On the interpretation of weight vectors of linear models, eq. 6; on one layer the "
+        "same as PatternNet (Kindermans et al., 2018)",
     ),
     SuppressorMethod(
         "pattern_attribution", "relevance", None, "PatternAttribution",
