@@ -142,6 +142,17 @@ ADVERSARIAL = PageEntry(
         "(Dombrowski et al., 2019, Explanations can be manipulated and geometry is to blame)."
     ),
 )
+SUPPRESSOR = PageEntry(
+    "pages/suppressor.py",
+    "Suppressor",
+    "Suppressor variables",
+    "Do methods credit a feature that carries no information about the class?",
+    caution=(
+        "That a method credits a suppressor is an error only if importance means association with the class: the model "
+        "does use the suppressor (Haufe et al., 2014, On the interpretation of weight vectors of linear models in "
+        "multivariate neuroimaging)."
+    ),
+)
 SCAFFOLD = PageEntry(
     "pages/scaffold.py",
     "Scaffold",
@@ -195,7 +206,7 @@ LIBRARY = PageEntry(
 SECTIONS = {
     "": (HOME, REPRODUCTION, LIBRARY, ANNOTATE),
     "Explain": (TEXT, IMAGES, ATTENTION, COMPARE),
-    "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SCAFFOLD),
+    "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SUPPRESSOR, SCAFFOLD),
     "Ask people": (STUDY, RESULTS),
 }
 """The menus of the navigation; the pages without a menu come first, and the first page is the default."""

@@ -44,6 +44,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "randomize.randomize",
         "Randomize a model block by block and test whether explanations change. Run it again to resume.",
     ),
+    "suppressor": (
+        "suppressor.suppressor",
+        "Test which methods credit a feature that carries no information about the class.",
+    ),
     "attack": (
         "attack.attack",
         "Attack explanations of many examples. Run it again to resume.",

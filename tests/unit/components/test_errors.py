@@ -13,6 +13,11 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
+    ("components/suppressor/page.py", "answer(result)"): "numbers and titles of methods",
+    ("components/suppressor/page.py", "f'{weights_text(result.problem)} {CHART_NOTE}'"): "numbers and our words",
+    ("components/suppressor/page.py", "agreement_text(result.methods)"): "numbers and titles of methods",
+    ("components/suppressor/page.py", "trained_text(found)"): "numbers and titles of methods",
+    ("components/suppressor/page.py", "checks_text(found.checks)"): "numbers and our words",
     ("components/scaffold/page.py", "' '.join([MARKS if has_baseline else NO_BASELINE, *few])"): "our words",
     ("components/scaffold/export.py", "caption"): "our words",
     ("components/scaffold/learned_explainer.py", "active_words(weights)"): "numbers",
