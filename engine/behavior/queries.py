@@ -138,8 +138,8 @@ def measure(
 ) -> ExampleBehavior:  # fmt: skip
     """The questions of the plan's task about one text. The caller must hold the device.
 
-    `explanations`, `signed`: of each method. `masked`: proposes replacements; None where words are deleted. `index`: of the example, for
-    the draws.
+    `explanations`, `signed`: of each method. `masked`: proposes replacements; None where words are deleted.
+    `index`: of the example, for the draws.
     Errors: `NoQuestion` for a task that needs classes on a regression head; no word of the feature; too many removals.
     """
     scores = {method: word_scores(one, subject.words) for method, one in explanations.items()}

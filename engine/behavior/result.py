@@ -99,8 +99,8 @@ class WayAccuracy:
 class BehaviorAnswer:
     """The answer to a question on one model.
 
-    `cases`: that count, of `all_cases`. `majority`: the accuracy of the more frequent answer alone. `chance`: that of
-    random guessing.
+    `cases`: that count, of `all_cases`. `yes_share`: the share of them whose right answer is yes; None where the
+    question has no such answer. `chance`: the accuracy of random guessing.
     """
 
     model: str
@@ -108,8 +108,13 @@ class BehaviorAnswer:
     ways: tuple[WayAccuracy, ...]
     cases: int
     all_cases: int
-    majority: float | None
+    yes_share: float | None
     chance: float | None
+
+    @property
+    def majority(self) -> float | None:
+        """The accuracy of always giving the more frequent answer."""
+        return None if self.yes_share is None else max(self.yes_share, 1 - self.yes_share)
 
     @property
     def queries(self) -> tuple[WayAccuracy, ...]:
@@ -133,21 +138,20 @@ def _answer(found: ModelBehavior, question: str, plan: BehaviorPlan) -> Behavior
         cases = [order_cases(found, position, plan.margin / 100) for position in range(len(found.examples))]
         right = np.array([own.sum(axis=0) for own in cases]).reshape(len(cases), len(found.ways))
         counts, total = np.array([len(own) for own in cases]), _pair_count(found)
-        majority, chance = (0.5, 0.5) if counts.sum() else (None, None)
+        share, chance = None, 0.5 if counts.sum() else None
     else:
         members = [found.cases_of(position) for position in range(len(found.examples))]
         members = [own[found.counted[own]] for own in members]
         right = np.array([found.right[own].sum(axis=0) for own in members]).reshape(len(members), len(found.ways))
         counts, total = np.array([len(own) for own in members]), len(found.truth)
-        share = float((found.truth[found.counted] > 0).mean()) if counts.sum() else None
-        majority = None if share is None or question == FLIP else max(share, 1 - share)
-        chance = None if share is None else float(found.chance[found.counted].mean())
+        share = float((found.truth[found.counted] > 0).mean()) if counts.sum() and question != FLIP else None
+        chance = float(found.chance[found.counted].mean()) if counts.sum() else None
     costs = found.evaluations.mean(axis=0) if len(found.examples) else np.zeros(len(found.ways))
     ways = tuple(
         WayAccuracy(way, *accuracy_interval(right[:, at], counts), float(costs[at]))
         for at, way in enumerate(found.ways)
     )
-    return BehaviorAnswer(found.model, question, ways, int(counts.sum()), total, majority, chance)
+    return BehaviorAnswer(found.model, question, ways, int(counts.sum()), total, share, chance)
 
 
 def _pair_count(found: ModelBehavior) -> int:
