@@ -73,12 +73,16 @@ def _method_text(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str
     )
 
 
+def always(answer: BehaviorAnswer) -> str:
+    """The more frequent right answer."""
+    return "yes" if (answer.yes_share or 0) >= 0.5 else "no"
+
+
 def _chance_text(answer: BehaviorAnswer) -> str:
     chance = share_words(answer.chance)
     if answer.yes_share is None:
         return f"Random guessing: {chance}."
-    often = "yes" if answer.yes_share >= 0.5 else "no"
-    return f"Always answering “{often}”: {share_words(answer.majority)}; a coin: {chance}."
+    return f"Always answering “{always(answer)}”: {share_words(answer.majority)}; a coin: {chance}."
 
 
 def feature_text(found: ModelBehavior, plan: BehaviorPlan) -> str:
@@ -103,9 +107,10 @@ def answer_html(answer: BehaviorAnswer, found: ModelBehavior, plan: BehaviorPlan
 def constructed_text(found: Impossibility) -> str:
     """The answer about the constructed models."""
     first, *_, last = found.queries
+    methods = share_words(found.methods[0].accuracy)
     return (
         f"On {found.pairs:,} pairs of constructed models, integrated gradients and Shapley values are right for "
-        f"exactly {share_words(found.methods[0].accuracy)} of the models, as a coin is. {last.evaluations} direct queries "
-        f"are right for {share_words(last.accuracy)} (95% interval {interval_words(last.interval)}), {first.evaluations} for "
+        f"exactly {methods} of the models, as a coin is. {last.evaluations} direct queries are right for "
+        f"{share_words(last.accuracy)} (95% interval {interval_words(last.interval)}), {first.evaluations} for "
         f"{share_words(first.accuracy)}."
     )

@@ -8,7 +8,7 @@ import altair as alt
 import numpy as np
 import pandas as pd
 
-from components.behavior.answers import interval_words, share_words
+from components.behavior.answers import always, interval_words, share_words
 from components.behavior.view import way_title
 from components.charts.frame import ChartAxis, ChartFrame, blank_chart, log_axis, style_chart
 from components.charts.scores import BAND, WIDTH
@@ -20,6 +20,10 @@ from engine.behavior.result import BehaviorAnswer, WayAccuracy
 
 COST = ["Evaluations of the model per text, logarithmic"]
 RIGHT = ChartAxis(["Right answers"], alt.Scale(domain=[0, 1]), alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]))
+ROOM = 3.0
+"""The axis goes on by this factor, so that the names of levels hide no point."""
+UNDER = "datum.name == 'Shapley values' ? 17 : -15"
+"""The name of one attribution below its point, of the other above it: both lie on one line."""
 APART = 1.07
 """Factor between points of equal cost, so that they do not hide each other."""
 ASK = "Ask the model"
@@ -45,7 +49,8 @@ def accuracy_chart(answer: BehaviorAnswer, plan: BehaviorPlan, frame: ChartFrame
         return blank_chart(frame)
     table = pd.DataFrame(_points(answer, plan, frame.titles))
     company = list(plan.methods)
-    x, y = log_axis(COST, [float(cost) for cost in table["at"]]), RIGHT
+    costs = table["at"].tolist()
+    x, y = log_axis(COST, [*costs, ROOM * max(costs)]), RIGHT
     queries, methods = table[table["ask"]], table[~table["ask"]]
     tips = [alt.Tooltip(f"{column}:N", title=title) for column, title in TIPS.items()]
     ink = PALETTES[frame.theme].text
@@ -86,9 +91,9 @@ def _points(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str, str
 
 def _levels(answer: BehaviorAnswer, theme: Theme) -> list[alt.Chart]:
     """Lines with names: guessing, and always the same answer."""
-    levels = [("random guessing", answer.chance)]
+    levels = [("guessing", answer.chance)]
     if answer.majority is not None and answer.majority != answer.chance:
-        levels.append(("always the same answer", answer.majority))
+        levels.append((f"always “{always(answer)}”", answer.majority))
     table = pd.DataFrame([{"level": value, "text": f"{name}: {share_words(value)}"} for name, value in levels])
     ink = PALETTES[theme].muted
     base = alt.Chart(table).encode(y=RIGHT.y("level"))
@@ -126,7 +131,7 @@ def constructed_chart(found: Impossibility, theme: Theme) -> alt.LayerChart:
     table["interval"] = [interval_words(one) for one in zip(table["Low"], table["High"], strict=True)]
     x, y = log_axis(["Evaluations of each model, logarithmic"], table["Evaluations"].tolist()), RIGHT
     queries, methods = table[table["Way"] == ASK], table[table["Way"] != ASK]
-    frame, ink = ChartFrame({}, theme), PALETTES[theme].text
+    frame, ink = ChartFrame(TITLES, theme), PALETTES[theme].text
     titles = {**TIPS, "Evaluations": "Evaluations"}
     tips = [alt.Tooltip(f"{column}:N", title=title) for column, title in titles.items() if column != "cost"]
     base = alt.Chart(queries).encode(x=x.x("Evaluations"))
@@ -141,7 +146,7 @@ def constructed_chart(found: Impossibility, theme: Theme) -> alt.LayerChart:
         own.mark_point(filled=True, opacity=1, size=110).encode(
             color=frame.color(company, None), shape=frame.shape(company, None), tooltip=tips
         ),
-        own.mark_text(dy=16, color=ink, fontSize=12).encode(text="name:N"),
+        own.mark_text(dy=alt.ExprRef(UNDER), color=ink, fontSize=12).encode(text="name:N"),
         _name(queries.assign(at=queries["Evaluations"], right=queries["Right"]), x, y, ink),
     ]
     return style_chart(alt.LayerChart(layer=layers), SIDE_HEIGHT, theme)

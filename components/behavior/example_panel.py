@@ -13,7 +13,7 @@ from components.behavior.view import SESSION, budget_words, way_title
 from components.errors import show_note
 from components.experiment.runs import CachedResults
 from components.experiment.state import ExperimentState, view_select
-from components.numbers import count, percent, plain, signed
+from components.numbers import brief, count, percent, plain
 from components.styles import use_sheet
 from engine.behavior.plan import DELETE, FEATURE, LOCAL, QUERY, BehaviorPlan
 from engine.behavior.result import ModelBehavior, WayAccuracy
@@ -22,12 +22,13 @@ from engine.metrics.results import share_interval
 from engine.request import Example
 
 RIGHT, WRONG = ("✓", "right"), ("✗", "wrong")
-NOT_COUNTED = "does not count: {}"
 LONGEST = 70
 EMPTY = "No example has a question here. The reasons are listed below."
 LEGENDS = {
     LOCAL: "Truth and direct answers: the mean fall of the probability in percentage points, with a 95% interval. "
-    "Methods: the score of the word. ✓ right, ✗ wrong, by the sign; a method without signs says yes above its mean.",
+    "Methods: the score of the word, of which a positive one says that the probability falls; of a method without "
+    "signs, one above its mean. ✓ right, ✗ wrong. Muted rows do not count: the effect is below the smallest change, or "
+    "its sign is uncertain.",
     FEATURE: "The second question is about another word of the text, as a control. Methods: the rank of the word among "
     "all words, 1 for the highest score, which counts as yes. ✓ right, ✗ wrong.",
 }
@@ -117,7 +118,9 @@ def _case_rows(
         if found.counted[case]:
             cells = [_mark(bool(found.right[case, at]), cell) for at, cell in zip(ways, cells, strict=True)]
         else:
-            cells = [escape(cell) for cell in cells]
+            cells = [f'<span class="xg-small">{escape(cell)}</span>' for cell in cells]
+        if plan.task == LOCAL and plan.edit != DELETE:
+            cells[0] += _draws(found, plan, case)
         rows.append([f"<bdi>{escape(found.words[case])}</bdi>", _truth(found, plan, case), *cells])
     return heads, rows
 
@@ -128,10 +131,14 @@ def _truth(found: ModelBehavior, plan: BehaviorPlan, case: int) -> str:
         return "changes the class" if truth > 0 else "class stays"
     error = float(found.truth_error[case])
     text = f"{'falls' if truth > 0 else 'rises'} {_fall(truth)}{f' ± {100 * error:.1f}' if error else ''}"
-    if found.counted[case]:
-        return f"<b>{escape(text)}</b>"
-    why = "below the margin" if abs(truth) < plan.margin / 100 else "its sign is uncertain"
-    return f'{escape(text)} <span class="xg-small">{escape(NOT_COUNTED.format(why))}</span>'
+    return f"<b>{escape(text)}</b>" if found.counted[case] else f'<span class="xg-small">{escape(text)}</span>'
+
+
+def _draws(found: ModelBehavior, plan: BehaviorPlan, case: int) -> str:
+    """In how many replacements of the largest budget the probability falls, with the interval of that share."""
+    hits, draws = int(found.falls[case]), plan.budgets[-1]
+    share = interval_words(share_interval(hits, draws))
+    return f'<br><span class="xg-small">falls in {hits} of {draws} ({share})</span>'
 
 
 def _fall(value: float) -> str:
@@ -148,14 +155,12 @@ def _answer(found: ModelBehavior, plan: BehaviorPlan, case: int, at: int) -> str
         return f"{'yes' if found.yes[case, at] else 'no'} (rank {value:.0f})"
     word = "falls" if found.yes[case, at] else "rises"
     if not is_query:
-        return f"{word} ({signed(value)})"
+        column = np.abs(found.values[found.cases_of(int(found.owner[case])), at])
+        return f"{word} ({brief(value, float(column.max()), sign=True)})"
     error = float(found.errors[case, at])
     if plan.edit == DELETE:
         return f"{word} {_fall(value)}"
-    interval = "" if np.isnan(error) else f" ± {100 * error:.1f}"
-    draws = plan.budgets[-1]
-    hits = int(found.falls[case])
-    return f"{word} {_fall(value)}{interval}; in {hits} of {draws} ({interval_words(share_interval(hits, draws))})"
+    return f"{word} {_fall(value)}" if np.isnan(error) else f"{word} {_fall(value)} ± {100 * error:.1f}"
 
 
 def _recourse_rows(

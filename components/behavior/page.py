@@ -54,8 +54,8 @@ CONSTRUCTED = "Why attributions can fail"
 EXPLAINED = (
     "Integrated gradients and SHAP are complete and linear: their scores add up to the difference between the output "
     "at the point and at the baseline. Two models can agree on all that these scores depend on, and still do the "
-    "opposite at the point: one rises with feature 1, the other falls. Whatever is concluded from the scores is then right for "
-    "one model and wrong for the other, while a few evaluations near the point tell them apart."
+    "opposite at the point: one rises with feature 1, the other falls. Whatever is concluded from the scores is then "
+    "right for one model and wrong for the other, while a few evaluations near the point tell them apart."
 )
 SOURCE = (
     "B. Bilodeau, N. Jaques, P. W. Koh and B. Kim (2024), Impossibility theorems for feature attribution, PNAS 121(2)."

@@ -136,14 +136,16 @@ def answers_of(found: ModelBehavior, plan: BehaviorPlan) -> tuple[BehaviorAnswer
 def _answer(found: ModelBehavior, question: str, plan: BehaviorPlan) -> BehaviorAnswer:
     if question == ORDER:
         cases = [order_cases(found, position, plan.margin / 100) for position in range(len(found.examples))]
-        right = np.array([own.sum(axis=0) for own in cases]).reshape(len(cases), len(found.ways))
-        counts, total = np.array([len(own) for own in cases]), _pair_count(found)
+        right = np.array([own.sum(axis=0) for own in cases], dtype=np.int64).reshape(len(cases), len(found.ways))
+        counts, total = np.array([len(own) for own in cases], dtype=np.int64), _pair_count(found)
         share, chance = None, 0.5 if counts.sum() else None
     else:
         members = [found.cases_of(position) for position in range(len(found.examples))]
         members = [own[found.counted[own]] for own in members]
-        right = np.array([found.right[own].sum(axis=0) for own in members]).reshape(len(members), len(found.ways))
-        counts, total = np.array([len(own) for own in members]), len(found.truth)
+        right = np.array([found.right[own].sum(axis=0) for own in members], dtype=np.int64).reshape(
+            len(members), len(found.ways)
+        )
+        counts, total = np.array([len(own) for own in members], dtype=np.int64), len(found.truth)
         share = float((found.truth[found.counted] > 0).mean()) if counts.sum() and question != FLIP else None
         chance = float(found.chance[found.counted].mean()) if counts.sum() else None
     costs = found.evaluations.mean(axis=0) if len(found.examples) else np.zeros(len(found.ways))
