@@ -90,7 +90,7 @@ def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows
     )
     return (
-        '<div class="xg-scroll xg-asked-box" role="region" tabindex="0" aria-label="Answers on this example">'
+        '<div class="xg-asked-box" role="region" tabindex="0" aria-label="Answers on this example">'
         f'<table class="xg-table xg-asked"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
     )
 
@@ -168,8 +168,9 @@ def _recourse_rows(
 ) -> tuple[list[str], list[list[str]]]:
     """A row for each way: what it removes, and whether the class changes."""
     [case] = found.cases_of(position).tolist()
-    smallest = found.words[case] if found.truth[case] > 0 else f"none of at most {count(plan.size, 'word')}"
-    rows = [["All removals", _removal(smallest, found.truth[case] > 0), _words(found.truth[case]), ""]]
+    number = float(found.truth[case])
+    smallest = found.words[case] if number else f"none of at most {count(plan.size, 'word')}"
+    rows = [["All removals", _removal(smallest, number > 0), _words(number), ""]]
     order = [at for at, way in enumerate(found.ways) if way.startswith(QUERY)]
     order += [at for at in range(len(found.ways)) if at not in order]
     for at in order:
@@ -177,7 +178,7 @@ def _recourse_rows(
         success, cost = bool(found.yes[case, at]), f"{int(found.evaluations[position, at]):,}"
         text = found.edits[case][at] if success else "class stays"
         name = escape(way_title(way, plan, titles))
-        rows.append([name, _mark(success, text), _words(found.values[case, at]), cost])
+        rows.append([name, _mark(success, text), _words(float(found.values[case, at])), cost])
     return ["Way", "Removes", "Words", "Evaluations"], rows
 
 

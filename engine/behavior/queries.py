@@ -12,12 +12,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.stats
 from jaxtyping import Bool, Float, Int
 
 from engine.behavior.plan import FEATURE, LOCAL, BehaviorPlan
 from engine.errors import ExegesisError
 from engine.explain import predict_encoded, require_finite
+from engine.lazy import scipy
 from engine.metrics.results import LEVEL
 from engine.models.text_classifier import TextClassifier
 from engine.progress import check_cancelled

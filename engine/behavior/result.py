@@ -11,7 +11,8 @@ from jaxtyping import Bool, Float, Int
 
 from engine.behavior.plan import FEATURE, LOCAL, QUERY, RECOURSE, BehaviorPlan
 from engine.experiments.base import ExperimentResult
-from engine.metrics.results import Interval, interval, share_interval
+from engine.lazy import scipy
+from engine.metrics.results import LEVEL, Interval, share_interval
 
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "task": str,
@@ -19,6 +20,8 @@ COLUMNS = {
 }  # fmt: skip
 """Columns of the rows. `example`: index in the data set. `method`: a method, "query-" and a budget, or empty for the
 truth. `word`: what the question is about; `position`: its place in the example, from 1."""
+UPPER = (1 + LEVEL) / 2
+"""The upper quantile of an interval."""
 SIGN, ORDER, FLIP, USE = "sign", "order", "flip", "use"
 QUESTIONS = {LOCAL: (SIGN, ORDER), FEATURE: (USE,), RECOURSE: (FLIP,)}
 """The questions of a task. `sign`: does the probability fall? `order`: which of two words lowers it more?"""
@@ -182,18 +185,30 @@ def accuracy_interval(
 ) -> tuple[float | None, Interval | None]:
     """The share of right answers among all that count, and its 95% interval over examples.
 
-    The answers of one example depend on each other, so the examples are resampled: the ratio is linearized and its
-    mean has the interval of `engine.metrics.results.interval`. With one answer an example, or all of them alike, it is
-    the exact interval of a share of as many examples.
+    Answers about one example depend on each other. So the exact interval of Clopper and Pearson is that of fewer
+    answers, by the design effect of the examples. Source: Korn and Graubard (1998), Confidence intervals for
+    proportions with small expected number of positive counts. No interval of fewer than two examples.
     """
     right, counts = right[counts > 0], counts[counts > 0]
     if not len(counts):
         return None, None
-    share = float(right.sum() / counts.sum())
-    if (counts == 1).all() or share in (0.0, 1.0):
-        return share, share_interval(round(share * len(counts)), len(counts))
-    own = interval(share + (right - share * counts) / counts.mean())
-    return share, None if own is None else (max(0.0, own[0]), min(1.0, own[1]))
+    total, share, examples = int(counts.sum()), float(right.sum() / counts.sum()), len(counts)
+    if examples < 2:
+        return share, None
+    if (counts == 1).all():
+        return share, share_interval(int(right.sum()), examples)
+    effective = total * (scipy.stats.t.ppf(UPPER, total - 1) / scipy.stats.t.ppf(UPPER, examples - 1)) ** 2
+    if 0 < share < 1:
+        variance = examples / (examples - 1) * ((right - share * counts) ** 2).sum() / total**2
+        effective *= share * (1 - share) / (total * variance) if variance else 1.0
+    effective = min(effective, float(total))
+    return share, _fractional_interval(share * effective, effective)
+
+
+def _fractional_interval(hits: float, n: float) -> Interval:
+    """Clopper and Pearson's interval where hits and n need not be whole."""
+    low = scipy.special.betaincinv(hits, n - hits + 1, 1 - UPPER) if hits > 0 else 0.0
+    return float(low), float(scipy.special.betaincinv(hits + 1, n - hits, UPPER)) if hits < n else 1.0
 
 
 def rows(found: ModelBehavior) -> Iterator[dict[str, Any]]:

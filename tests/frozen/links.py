@@ -292,7 +292,9 @@ TOGETHER: dict[str, list[str]] = {
         "model=bert-marked&data=reviews-marked&method=lime&method=random&lime.n_samples=64&examples=3&shares=10,20&unit=word"
         "&metric=gt_overlap&view=curves&drawn=bert-marked&only=lime",
     ],
-    "behavior, text": ["model=bert-marked&model=bert-reviews&data=reviews-marked&task=feature&of=bert-reviews&example=3"],
+    "behavior, text": [
+        "model=bert-marked&model=bert-reviews&data=reviews-marked&task=feature&of=bert-reviews&example=3",
+    ],
     "randomization, text": [
         "model=bert-reviews&method=gradient&mode=independent&head=on&examples=2&seeds=1&seed=3&of=bert-reviews&stage=2",
     ],

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import scipy.stats
 
 import engine.behavior.experiment as steps
 from engine import jobs
@@ -72,7 +73,8 @@ def test_accuracies_of_a_small_result_are_those_by_hand() -> None:
     assert [one.accuracy for one in sign.ways] == [1 / 3, 1.0]
     assert [one.evaluations for one in sign.ways] == [15, 2.5]
     assert (sign.yes_share, sign.majority, sign.chance) == (2 / 3, 2 / 3, 0.5)
-    assert sign.ways[1].interval == share_interval(2, 2), "all are right: as a share of two examples"
+    effective = 3 * (scipy.stats.t.ppf(0.975, 2) / scipy.stats.t.ppf(0.975, 1)) ** 2
+    assert sign.ways[1].interval == (pytest.approx(0.025 ** (1 / effective)), 1.0), "all are right"
     assert (order.question, order.cases, order.all_cases) == (ORDER, 1, 1)
     assert [one.accuracy for one in order.ways] == [0.0, 1.0]
     assert order.majority is None
@@ -102,7 +104,17 @@ def test_the_interval_covers_the_accuracy_of_dependent_answers() -> None:
         covered += interval[0] <= 0.7 <= interval[1]
         low, high = share_interval(int(right.sum()), int(counts.sum()))
         narrow += low <= 0.7 <= high
-    assert covered / 300 > 0.91 > narrow / 300
+    assert covered / 300 > 0.93 > narrow / 300
+
+
+def test_an_interval_of_one_answer_an_example_is_exact_and_of_one_example_there_is_none() -> None:
+    assert accuracy_interval(np.array([1, 0, 1, 1]), np.ones(4, dtype=int)) == (0.75, share_interval(3, 4))
+    assert accuracy_interval(np.array([2]), np.array([4])) == (0.5, None)
+    assert accuracy_interval(np.array([2, 0]), np.array([4, 0])) == (0.5, None)
+    share, interval = accuracy_interval(np.array([2, 2, 2]), np.array([4, 4, 4]))
+    effective = 12 * (scipy.stats.t.ppf(0.975, 11) / scipy.stats.t.ppf(0.975, 2)) ** 2
+    low = scipy.stats.beta.ppf(0.025, effective / 2, effective / 2 + 1)
+    assert (share, interval) == (0.5, pytest.approx((low, 1 - low))), "examples that agree are no better than answers"
 
 
 @pytest.mark.parametrize("task", TASKS)
