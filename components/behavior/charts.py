@@ -18,7 +18,7 @@ from engine.behavior.impossibility import METHODS as CONSTRUCTED_METHODS
 from engine.behavior.plan import BehaviorPlan
 from engine.behavior.result import BehaviorAnswer, WayAccuracy
 
-COST = ["Evaluations of the model per text, logarithmic"]
+COST = ["Evaluations per text (log scale)"]
 RIGHT = ChartAxis(["Right answers"], alt.Scale(domain=[0, 1]), alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]))
 ROOM = 3.0
 """The axis goes on by this factor, so that the names of levels hide no point."""
@@ -129,7 +129,7 @@ def constructed_chart(found: Impossibility, theme: Theme) -> alt.LayerChart:
     table = constructed_table(found)
     table["shown"], table["name"] = [share_words(value) for value in table["Right"]], table["Way"]
     table["interval"] = [interval_words(one) for one in zip(table["Low"], table["High"], strict=True)]
-    x, y = log_axis(["Evaluations of each model, logarithmic"], table["Evaluations"].tolist()), RIGHT
+    x, y = log_axis(["Evaluations of each model (log scale)"], table["Evaluations"].tolist()), RIGHT
     queries, methods = table[table["Way"] == ASK], table[table["Way"] != ASK]
     frame, ink = ChartFrame(TITLES, theme), PALETTES[theme].text
     titles = {**TIPS, "Evaluations": "Evaluations"}
