@@ -71,7 +71,7 @@ def describe_constructed(found: Impossibility) -> str:
     shares = " and ".join(f"{one.accuracy:.0%}" for one in found.methods)
     return (
         f"On {found.pairs} pairs of constructed models with equal attributions, integrated gradients and Shapley "
-        f"values are right about {shares} of the models, {last.evaluations} direct queries about {last.accuracy:.0%}."
+        f"values are right for {shares} of the models, {last.evaluations} direct queries for {last.accuracy:.0%}."
     )
 
 
