@@ -192,6 +192,16 @@ ANNOTATE = PageEntry(
     "You see a model's prediction and explanations of it. Which one is best?",
     alone=True,
 )
+BEHAVIOR = PageEntry(
+    "pages/behavior.py",
+    "Ask the model",
+    "Ask the model",
+    "What will the model do, and do attributions know?",
+    caution=(
+        "A direct answer holds for the question as it was asked: another change of a word, or other examples, can have "
+        "another answer (Bilodeau et al., 2024, Impossibility theorems for feature attribution)."
+    ),
+)
 LIBRARY = PageEntry(
     "pages/library.py",
     "Library",
@@ -206,6 +216,7 @@ LIBRARY = PageEntry(
 SECTIONS = {
     "": (HOME, REPRODUCTION, LIBRARY, ANNOTATE),
     "Explain": (TEXT, IMAGES, ATTENTION, COMPARE),
+    "Ask the model": (BEHAVIOR,),
     "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SUPPRESSOR, SCAFFOLD),
     "Ask people": (STUDY, RESULTS),
 }

@@ -100,6 +100,8 @@ SAFE = {
     ("components/job_panel.py", "describe_end(last)"): "one of our states, and numbers",
     ("components/experiment/page.py", "page.about"): "our words",
     ("components/experiment/page.py", "page.advice(state.plan)"): "numbers and our words",
+    ("components/behavior/page.py", "about(plan, question)"): "a number and our words",
+    ("components/behavior/page.py", "EQUAL.format(found.largest_difference)"): "a number",
     ("components/randomization/page.py", "describe_means(models)"): "numbers and our words",
     ("components/experiment/runs.py", "empty.format(start)"): "our words",
     ("components/experiment/runs.py", "cost(plan, status)"): "numbers",
