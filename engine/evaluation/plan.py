@@ -13,7 +13,7 @@ from engine.experiments.options import RANDOM, ExperimentPlan
 from engine.input_kinds import input_kind
 from engine.metrics.catalog import FALL_OF_LOGIT, METRICS, PERCENTS, SAMPLES, SHARES, K, Needs
 from engine.params import Plain, option
-from engine.registry import ENSEMBLE_MEMBERS, SEVEN
+from engine.registry import ENSEMBLE_MEMBERS, ENSEMBLES, SEVEN
 
 TEXT_METHODS = tuple("gradient_l2" if one == "gradient" else one for one in SEVEN)
 """Preselected for texts, where the signed sum of the gradient is zero on models with layer norm."""
@@ -171,13 +171,13 @@ EVALUATE = register(
         json_help="Print the scores as JSON.",
         opens_with={
             "text": EvaluationPlan(
-                ("reviews-minilm",), "reviews", (*TEXT_METHODS, *ENSEMBLE_MEMBERS, RANDOM), examples=40
+                ("reviews-minilm",), "reviews", (*TEXT_METHODS, *ENSEMBLES, RANDOM), examples=40
             ),
             "image": EvaluationPlan(("scenes-marked-vit",), "scenes-marked", QUICK_METHODS, examples=20),
         },
         method_sets={
             "Seven methods of the thesis": (*SEVEN, RANDOM),
-            "With ensembles": (*SEVEN, *ENSEMBLE_MEMBERS, RANDOM),
+            "With ensembles": (*SEVEN, *ENSEMBLES, RANDOM),
             "Fast methods": QUICK_METHODS,
         },
     )

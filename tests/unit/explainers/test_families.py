@@ -22,6 +22,9 @@ RANDOM = {
     "random",
     "ensemble_all",
     "ensemble_top3",
+    "least_complex",
+    "least_sensitive",
+    "bee",
 }
 SCORE_SPECIAL = {
     "gradient", "gradient_l2", "gradient_x_input", "smoothgrad",
