@@ -86,13 +86,15 @@ TYPICAL_LENGTH = 24
 EXHAUSTIVE = 2048
 A_PASS, WITH_GRADIENTS = 1, 2
 KINDS = ("text", "image")
+"""The kinds that most methods serve: those of `engine.input_kinds`."""
 TOP_THREE = ("lime", "kernel_shap", "integrated_gradients")
 SEVEN = (*TOP_THREE, "gradient", "gradient_x_input", "attention_mean", "attention_rollout")
 ENSEMBLES = ("ensemble_all", "ensemble_top3")
 """Those of the thesis."""
 ENSEMBLE_MEMBERS = {"ensemble_all": SEVEN, "ensemble_top3": TOP_THREE, "least_complex": TOP_THREE}
 """The members of ensembles, which are methods too: here, where they are known without loading any method."""
-"""The kinds that most methods serve: those of `engine.input_kinds`."""
+TUNED_METHODS = ("bee", "least_complex")
+"""The methods whose maps are chosen by a metric."""
 EXPLAINERS: dict[str, dict[str, Explainer]] = defaultdict(dict)
 """The methods by the kind of input that they serve, and by id. A method may serve several, each in its own way."""
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -19,6 +20,7 @@ from engine.metrics.catalog import METRICS, PERCENTS, SHARES
 from engine.metrics.faithfulness import Faithfulness, RemovalCurve, masks_without_top
 from engine.metrics.ranking import count_of_percent, rank_features
 from engine.models.classifier import EMBEDDING, AnyClassifier, EncodedInput, as_float64
+from engine.models.text_classifier import TextClassifier
 from engine.params import QuantityParams, option
 from engine.registry import Axes, register
 from engine.removal_operators import OPERATORS, PATCH_OPERATORS
@@ -49,7 +51,7 @@ class BeeParams(QuantityParams):
 
     def draw_constant(self, model: AnyClassifier, points: Points, generator: np.random.Generator) -> Points:
         """The embedding of one random token at every position."""
-        weight = model.embedding.weight
+        weight = cast(TextClassifier, model).embedding.weight
         return np.broadcast_to(as_float64(weight[int(generator.integers(len(weight)))]), points.shape)
 
     def smooth(self, encoded: EncodedInput, points: Points, sigma: float) -> Points:
@@ -161,15 +163,14 @@ class _Search:
             values = torch.from_numpy(points).to(device=self.end.device, dtype=self.end.dtype)
             return model.embed_points(values, self.params.place)
 
-    def _measure(self, items: Sequence[int], maps: Sequence[Float[np.ndarray, "seq"]]) -> list[float]:
+    def _measure(self, items: Sequence[int], maps: Sequence[Float[np.ndarray, "_"]]) -> list[float]:
         """The metric of a map of each of these items. An input with the same features removed is run once."""
         task = Task(self.task.model, [self.task.items[i] for i in items])
         masks = [metric_masks(self.params.metric, item, scores) for item, scores in zip(task.items, maps, strict=True)]
         new = [
-            np.array(list({row.tobytes(): row for row in rows if row.tobytes() not in self.measured[i]}.values()))
+            np.unique(rows[[row.tobytes() not in self.measured[i] for row in rows]], axis=0)
             for i, rows in zip(items, masks, strict=True)
         ]
-        new = [rows.reshape(-1, masks[place].shape[1]) for place, rows in enumerate(new)]
         if any(map(len, new)):
             for i, rows, values in zip(items, new, task.masked_values(new, self.params.removal), strict=True):
                 self.measured[i] |= {row.tobytes(): float(value) for row, value in zip(rows, values, strict=True)}
@@ -200,9 +201,7 @@ class _Search:
             f"{self.params.removal} removal. Judge this map by other metrics."
         )
         flat = () if attribution.scores.any() else ("All scores are zero, from every baseline.",)
-        trials = [
-            {"baseline": own, "value": sign * at} for own, at in zip(self.names[i], self.values[i], strict=True)
-        ]
+        trials = [{"baseline": own, "value": sign * at} for own, at in zip(self.names[i], self.values[i], strict=True)]
         return Attribution(
             attribution.scores,
             sum(paths.evaluations(i) for paths in self.paths) + len(self.measured[i]),

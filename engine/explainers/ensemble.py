@@ -184,7 +184,9 @@ class PatchLeastSensitiveParams(PatchRemovalParams, LeastSensitiveParams):
     variants={
         "image": {
             "params": PatchLeastSensitiveParams,
-            "axes": Axes("chosen operator, coalitions of parts", "probability of the class", "Shapley value, of neighbors"),
+            "axes": Axes(
+                "chosen operator, coalitions of parts", "probability of the class", "Shapley value, of neighbors"
+            ),
         }
     },
 )
