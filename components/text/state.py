@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -49,6 +49,20 @@ OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
 SESSION = PageSession("text", text_choice.SELECTION, (*OF_A_TEXT, "target"))
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "text_token_pick"
+REPLACEMENTS = ("masked", "dataset")
+"""Where the replacements of a test of words are from: a masked language model, or the words of the data set."""
+
+
+@dataclass(frozen=True)
+class SignificanceView:
+    """The test of words: its false discovery rate in percent, its alternative, and where the replacements are from."""
+
+    rate: int = option(10, choices=(5, 10, 20))
+    alternative: Literal["greater", "two-sided"] = option("greater", choices=("greater", "two-sided"))
+    replacements: str = option(REPLACEMENTS[0], choices=REPLACEMENTS)
+
+
+DEFAULT_TEST = SignificanceView()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,7 +75,8 @@ class TextState(PageState):
     edit_pair: str | None = None
     view: ViewOptions = DEFAULT_VIEW
     pins: tuple[int, ...] = pins_option("tokens")
-    opened: tuple[str, ...] = opened_option("browse", "questions", "similarity")
+    opened: tuple[str, ...] = opened_option("browse", "questions", "similarity", "significance")
+    significance: SignificanceView = DEFAULT_TEST
     removal: str = option(OPERATORS[0], choices=OPERATORS)
 
     @property
@@ -90,14 +105,14 @@ def read_state(
     # A link to a text of the gallery that names no methods opens with the card's own first.
     card = find_card(focus.model, focus.example) if {"index", "text"} & query.keys() else None
     start = TextState(focus=focus, methods=START if card is None else card.methods)
-    state = read_record(start, query, notes, names=["unit"])
+    state = read_record(start, query, notes, names=["unit", "significance"])
     state = replace(state, **_read_edits(last_values(query), focus.example, notes))
     return read_shared(read_record(state, query, notes, names=["view"]), query, methods, notes), notes
 
 
 def write_state(state: TextState) -> Query:
     """The link that reopens the state: only what differs from the default is written."""
-    query = write_text_focus(state.focus) | write_shared(state) | write_record(state, names=["unit"])
+    query = write_text_focus(state.focus) | write_shared(state) | write_record(state, names=["unit", "significance"])
     for name, text in (("edit", state.edit), ("edit_pair", state.edit_pair)):
         query |= {} if text is None else write_text(name, text)
     return query | write_record(state.view)
@@ -116,7 +131,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
     state, notes = read_state(link, models, methods, opened)
     text_choice.fill_controls(state.focus, opened)
     own = {"unit": state.unit, "edit": state.edit, "edit_pair": state.edit_pair}
-    SESSION.fill(own | control_values("", state.view))
+    SESSION.fill(own | control_values("", state.view) | control_values("significance.", state.significance))
     SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
 
@@ -141,6 +156,7 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         edit=value("edit"),
         edit_pair=value("edit_pair"),
         view=SESSION.read_record("", loaded.view),
+        significance=SESSION.read_record("significance.", loaded.significance),
     )
 
 
