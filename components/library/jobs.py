@@ -32,6 +32,7 @@ from components.navigation import (
     REPRODUCTION,
     SCAFFOLD,
     TEXT,
+    WORDS,
     PageEntry,
 )
 from components.organizer import is_organizer
@@ -354,6 +355,7 @@ def _split(spec: Spec) -> Query:
 LINKS: Mapping[str, Callable[[Spec], PageLink]] = {
     "attack": _attack_link,
     "compare": _compare_link,
+    "corpus": partial(_plan_link, "corpus", WORDS),
     "evaluate": partial(_plan_link, "evaluate", EVALUATE),
     "explain": _explain_link,
     "predict": _predict_link,

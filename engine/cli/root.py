@@ -40,6 +40,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "compare.compare",
         "Compare models and methods: where their maps agree and where they differ.",
     ),
+    "corpus": (
+        "corpus.corpus",
+        "Test which words or patches matter to a model over a whole data set. Run it again to resume.",
+    ),
     "evaluate": (
         "evaluate.evaluate",
         "Score methods on many examples. Run it again to resume.",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MODULES = {
     "attack": "engine.attacks.plan",
+    "corpus": "engine.corpus.plan",
     "evaluate": "engine.evaluation.plan",
     "randomize": "engine.randomization.plan",
 }

@@ -17,8 +17,8 @@ from engine.request import Example, Request
 from tests.unit.cli.conftest import Run
 
 COMMANDS = (
-    "app", "attack", "compare", "evaluate", "explain", "heads", "pretrain", "randomize", "reproduce", "scaffold",
-    "significance", "similarity", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
+    "app", "attack", "compare", "corpus", "evaluate", "explain", "heads", "pretrain", "randomize", "reproduce",
+    "scaffold", "significance", "similarity", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
 )  # fmt: skip
 
 
