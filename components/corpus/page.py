@@ -164,7 +164,7 @@ def words_chart(table: pd.DataFrame, theme: Theme) -> alt.LayerChart:
     """A point and its interval for each word, blue for and orange against the predicted class."""
     drawn = table.assign(Side=np.where(table["Mean"] > 0, "for", "against"))
     sides = alt.Scale(domain=["for", "against"], range=[color(theme, "for", STEPS), color(theme, "against", STEPS)])
-    y = alt.Y("Word:N", sort=drawn["Word"].tolist(), title=None, axis=alt.Axis(labelLimit=140))
+    y = alt.Y("Word:N", sort=drawn["Word"].tolist(), title=None, axis=alt.Axis(labelLimit=140, labelFlush=False))
     base = alt.Chart(drawn).encode(
         y=y, color=alt.Color("Side:N", scale=sides, legend=None), tooltip=[f"{name}" for name in table.columns]
     )
@@ -186,7 +186,9 @@ def patches_chart(table: pd.DataFrame, rate: float, theme: Theme) -> alt.LayerCh
     ends = [color(theme, "against", STEPS), PALETTES[theme].ground, color(theme, "for", STEPS)]
     scale = alt.Scale(domain=[-largest, 0, largest], range=ends)
     base = alt.Chart(drawn).encode(
-        x=alt.X("Column:O", axis=alt.Axis(labelAngle=0)), y=alt.Y("Row:O"), tooltip=list(table.columns)
+        x=alt.X("Column:O", axis=alt.Axis(labelAngle=0)),
+        y=alt.Y("Row:O", axis=alt.Axis(labelFlush=False)),
+        tooltip=list(table.columns),
     )
     rest = "!datum.Significant"
     layers = [

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from engine.corpus import scores
 from engine.corpus.plan import CorpusPlan
 from engine.corpus.scores import ExampleScores, methods_of, score_examples, score_key
 from engine.corpus.statistics import word_statistics
@@ -28,7 +29,7 @@ from engine.jobs.kinds import WorkUnit, batched_units, unreadable_key
 from engine.progress import CancelToken, Report, silent
 from engine.significance import adjusted_p_values
 
-VERSIONS = [1]
+VERSIONS = [1, scores.VERSION]
 COLUMNS = {
     "model": str, "dataset": str, "slice": str, "method": str, "word": str, "examples": int, "occurrences": int,
     "metric": str, "value": float, "low": float, "high": float, "p_value": float, "adjusted_p_value": float,

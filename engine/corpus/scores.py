@@ -56,7 +56,7 @@ def score_key(plan: CorpusPlan, one: SourceExample) -> str:
     methods = [(id, explainer(id, plan.kind), plan.params_of(id)) for id in plan.methods_with_baselines]
     return key_for(
         {
-            "kind": "scores of words",
+            "kind": "scores of words in a corpus",
             "version": [VERSION, PREDICTION_VERSION],
             "model": [model, catalog.revision(model)],
             "methods": [[id, method_key(method, given, model), keyed_params(given)] for id, method, given in methods],
@@ -98,7 +98,7 @@ def _compute(plan: CorpusPlan, examples: Sequence[SourceExample]) -> Iterator[Ex
         if isinstance(one.input, Example):
             words = words_of(one.input)
             names = tuple(word.text.lower() for word in words)
-            scores = [word_scores(own[at], words) for own in maps.values()]
+            scores = [word_scores(own[at], words, first_token=method == RANDOM) for method, own in maps.items()]
         else:
             rows, columns = first[at].on_grid.shape
             names = tuple(f"row {row + 1}, column {column + 1}" for row, column in np.ndindex(rows, columns))
@@ -108,19 +108,24 @@ def _compute(plan: CorpusPlan, examples: Sequence[SourceExample]) -> Iterator[Ex
         )
 
 
-def word_scores(explanation: Explanation, words: Sequence[Word]) -> Float[np.ndarray, "word"]:
-    """The sum of the scores of the tokens inside each word; 0 for a word that the model did not read."""
-    tokens = [(token.segment, token.start, token.end) for token in explanation.tokens]
-    return np.array(
+def word_scores(
+    explanation: Explanation, words: Sequence[Word], first_token: bool = False
+) -> Float[np.ndarray, "word"]:
+    """The sum of the scores of the tokens inside each word; 0 for a word that the model did not read.
+
+    `first_token`: the score of its first token instead. A random order stays one then, while sums of random scores
+    would be larger for words of several tokens.
+    """
+    scored = list(zip(explanation.tokens, explanation.scores.tolist(), strict=True))
+    inside = [
         [
-            sum(
-                float(score)
-                for (segment, start, end), score in zip(tokens, explanation.scores, strict=True)
-                if segment == word.segment and word.start <= start < end <= word.end
-            )
-            for word in words
+            score
+            for token, score in scored
+            if token.segment == word.segment and word.start <= token.start < token.end <= word.end
         ]
-    )
+        for word in words
+    ]
+    return np.array([sum(own[:1] if first_token else own) for own in inside], dtype=np.float64)
 
 
 def _removal_of_words(

@@ -25,6 +25,8 @@ RANDOMIZATIONS = Path(__file__).parent / "randomizations.jsonl"
 """Packed alike."""
 ATTACKS = Path(__file__).parent / "attacks.jsonl"
 """Packed alike."""
+CORPORA = Path(__file__).parent / "corpora.jsonl"
+"""Packed alike."""
 SCAFFOLDS = Path(__file__).parent / "scaffolds.jsonl"
 """Packed alike. They take hours, so that `python -m engine.scaffold.ship` makes them apart from the others."""
 
@@ -43,7 +45,7 @@ def find(key: str) -> tuple[Meta, Arrays] | None:
 @functools.cache
 def entries() -> dict[str, bytes]:
     """Every shipped entry by its key."""
-    packed = (line for file in (EVALUATIONS, RANDOMIZATIONS, ATTACKS, SCAFFOLDS) for line in _bodies(file))
+    packed = (line for file in (EVALUATIONS, RANDOMIZATIONS, ATTACKS, CORPORA, SCAFFOLDS) for line in _bodies(file))
     return dict(_bodies(EXPLANATIONS)) | {key: zlib.decompress(body) for key, body in packed}
 
 

@@ -19,6 +19,7 @@ from cache.codec import Arrays, Meta
 from engine import shipped
 from engine.attacks import attack
 from engine.attacks.plan import OBJECTIVES, PIXELS, PLACES, AttackParams, AttackPlan, AttackRequest
+from engine.corpus.plan import CORPUS, CorpusPlan
 from engine.data.sources import load_source
 from engine.evaluation.plan import EVALUATE, EvaluationPlan
 from engine.experiments import run as experiments
@@ -133,6 +134,17 @@ def compute_attacks() -> tuple[str, ...]:
     return attack_keys()
 
 
+CORPUS_PLANS: Mapping[str, CorpusPlan] = CORPUS.opens_with
+"""The corpus views by the kind of input: all hand-written reviews, and handwritten digits."""
+
+
+def compute_corpora() -> list[str]:
+    """Compute the corpus views that are missing. Returns the keys of their results."""
+    for plan in CORPUS_PLANS.values():
+        experiments.carry_out(plan)
+    return [experiments.key_of(plan, experiments.sample_of(plan)) for plan in CORPUS_PLANS.values()]
+
+
 BITS, DEFAULT_BITS = {"scores": 12}, 24
 """Binary digits of a number that is rounded, by the name of its array."""
 CHANGES, CHANGE_BITS = ("delta", "picture_difference"), 12
@@ -195,6 +207,7 @@ def main() -> None:
             shipped.EXPLANATIONS: explanation_lines(),
             shipped.EVALUATIONS: experiment_lines(compute_evaluations),
             shipped.RANDOMIZATIONS: experiment_lines(compute_randomizations, round_floats),
+            shipped.CORPORA: experiment_lines(compute_corpora, round_floats),
             shipped.ATTACKS: experiment_lines(compute_attacks, truncate_changes),
         }
     for file, entries in lines.items():

@@ -58,6 +58,7 @@ def test_scores_are_those_of_single_predictions_and_of_maps(data: str) -> None:
         assert found.scores[0, place] == pytest.approx(fall, abs=1e-5)
     explanation = explain(Request(MODEL, "gradient_x_input", example))
     np.testing.assert_allclose(found.scores[1], word_scores(explanation, words))
+    assert sorted(found.scores[2]) == sorted(set(found.scores[2])), "a random order has no ties, as it has no sums"
     inside = [not token.special and token.text not in (",", ".") for token in explanation.tokens]
     assert found.scores[1].sum() == pytest.approx(explanation.scores[inside].sum()), "punctuation belongs to no word"
 
@@ -108,7 +109,7 @@ def test_a_second_run_and_another_threshold_run_no_model(data: str, monkeypatch:
 
 def test_a_job_leaves_what_the_page_opens(data: str) -> None:
     plan = CorpusPlan((MODEL,), data, ("random",), least=2)
-    job = jobs.wait(jobs.create("corpus", json.loads(json.dumps(plan.as_plain()))).id, 120.0)
+    job = jobs.run_now(jobs.create("corpus", json.loads(json.dumps(plan.as_plain()))))
     assert job.state == "done"
     assert job.total == len(TEXTS) + 1
     assert finished(plan) is not None
