@@ -166,16 +166,16 @@ class TextSignificance:
         """The smallest rate at which each word is significant: see `adjusted_p_values`."""
         return adjusted_p_values(self.p_values(alternative), control)
 
-    def together(self, rate: float, control: Control = "bh") -> int:
+    def fewest_significant(self, rate: float, control: Control = "bh") -> int:
         """How many words must be significant together before any can be; 1 where there are enough draws."""
         needed = draws_needed(len(self.words), rate, control) + 1
         return math.ceil(needed / (self.count + 1) - 1e-9)
 
     def shortage(self, rate: float, control: Control = "bh") -> str:
         """A sentence if there are too few draws for one word alone to be significant; else nothing."""
-        if (together := self.together(rate, control)) == 1:
+        if (fewest := self.fewest_significant(rate, control)) == 1:
             return ""
-        least = "no word can be" if together > len(self.words) else f"none is unless at least {together} words are"
+        least = "no word can be" if fewest > len(self.words) else f"none is unless at least {fewest} words are"
         return (
             f"With {self.count:,} draws a p-value is at least {1 / (self.count + 1):.2g}, so at a rate of "
             f"{100 * rate:g}% {least} significant."

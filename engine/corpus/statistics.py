@@ -57,24 +57,6 @@ class WordPlaces:
     occurrences: Int[np.ndarray, "pair"]
     average: scipy.sparse.csr_array
 
-    @classmethod
-    def of(cls, scored: Sequence[ExampleScores], least: int) -> WordPlaces:
-        """The places of the words in at least `least` examples."""
-        counts = Counter(word for one in scored for word in set(one.words))
-        words = sorted(word for word, count in counts.items() if count >= least)
-        number = {word: at for at, word in enumerate(words)}
-        found = [(number[word], at) for at, one in enumerate(scored) for word in one.words if word in number]
-        kept = np.flatnonzero([word in number for one in scored for word in one.words])
-        pairs, pair, occurrences = np.unique(
-            np.array(found, dtype=np.int64).reshape(-1, 2), axis=0, return_inverse=True, return_counts=True
-        )
-        example_of_place = np.repeat(np.arange(len(scored)), [len(one.words) for one in scored])
-        pair = pair.ravel()
-        average = scipy.sparse.csr_array(
-            (1 / occurrences[pair], (pair, kept)), shape=(len(pairs), len(example_of_place))
-        )
-        return cls(tuple(words), example_of_place, pairs[:, 0], pairs[:, 1], occurrences, average)
-
     def count(self, inside: Bool[np.ndarray, "pair"]) -> Int[np.ndarray, "word"]:
         """The examples with each word among some pairs."""
         return np.bincount(self.word[inside], minlength=len(self.words))
@@ -87,12 +69,28 @@ class WordPlaces:
         return matrix @ self.average
 
 
+def locate_words(scored: Sequence[ExampleScores], least: int) -> WordPlaces:
+    """The places of the words in at least `least` examples."""
+    counts = Counter(word for one in scored for word in set(one.words))
+    words = sorted(word for word, count in counts.items() if count >= least)
+    number = {word: at for at, word in enumerate(words)}
+    found = [(number[word], at) for at, one in enumerate(scored) for word in one.words if word in number]
+    kept = np.flatnonzero([word in number for one in scored for word in one.words])
+    pairs, pair, occurrences = np.unique(
+        np.array(found, dtype=np.int64).reshape(-1, 2), axis=0, return_inverse=True, return_counts=True
+    )
+    example_of_place = np.repeat(np.arange(len(scored)), [len(one.words) for one in scored])
+    pair = pair.ravel()
+    average = scipy.sparse.csr_array((1 / occurrences[pair], (pair, kept)), shape=(len(pairs), len(example_of_place)))
+    return WordPlaces(tuple(words), example_of_place, pairs[:, 0], pairs[:, 1], occurrences, average)
+
+
 def word_statistics(
     scored: Sequence[ExampleScores], slices: Sequence[Bool[np.ndarray, "example"]], least: int, seed: int = 0,
     report: Report = silent,
 ) -> WordTable:  # fmt: skip
     """The statistics of the words in at least `least` examples, in each slice where they still are in as many."""
-    places = WordPlaces.of(scored, least)
+    places = locate_words(scored, least)
     scores = np.concatenate([one.scores.T for one in scored]) if scored else np.zeros((0, 0))
     inside = [own[places.example] for own in slices]
     counts = np.array([places.count(own) for own in inside])
