@@ -16,8 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from engine.progress import Report, check_cancelled, silent
-from engine.significance import (
+from engine.false_discovery import (
     CONTROLS,
     RATES,
     Control,
@@ -26,6 +25,7 @@ from engine.significance import (
     randomization_p_values,
     survives,
 )
+from engine.progress import Report, check_cancelled, silent
 
 WORDS, MATTERING, VOCABULARY = 20, 5, 2_000
 """Words of a text, those that matter among them, and words of the vocabulary."""

@@ -18,6 +18,7 @@ from components.tables import draw_table
 from components.text.state import REPLACEMENTS, SignificanceView, TextState, key
 from components.widgets.token_map import TokenMap, legend_html, token_map_html
 from components.widgets.view_options import ViewOptions
+from engine.false_discovery import survives
 from engine.lazy import LazyModule, pandas
 from engine.progress import CancelToken, cancellable
 from engine.table_io import to_csv
@@ -169,12 +170,12 @@ def survivors_map(
 ) -> TokenMap:
     """The words with their changes; those that do not survive have no color, and the reason in place of a score."""
     adjusted = found.adjusted(view.alternative)
-    survives = significance.survives(adjusted, view.rate / 100)
+    alive = survives(adjusted, view.rate / 100).tolist()
     units = tuple(
-        Unit(word.text, word.start, word.end, word.segment, False, change if alive else 0.0, (at,))
-        for at, (word, change, alive) in enumerate(zip(found.words, found.changes.tolist(), survives, strict=True))
+        Unit(word.text, word.start, word.end, word.segment, False, change if here else 0.0, (at,))
+        for at, (word, change, here) in enumerate(zip(found.words, found.changes.tolist(), alive, strict=True))
     )
-    remarks = tuple("" if alive else _reason(found, at, float(adjusted[at])) for at, alive in enumerate(survives))
+    remarks = tuple("" if here else _reason(found, at, float(adjusted[at])) for at, here in enumerate(alive))
     shown = tuple(text for text in texts if text is not None)
     return TokenMap(units, shown, True, found.label, look=ViewOptions(gamma), remarks=remarks)
 

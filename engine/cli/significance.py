@@ -13,6 +13,7 @@ from engine.cli import options, output
 from engine.cli.inputs import check_model
 from engine.cli.root import note
 from engine.errors import UsageError
+from engine.false_discovery import check_choices
 from engine.lazy import LazyModule
 from engine.progress import cancellable, reporting
 from engine.request import Example
@@ -74,7 +75,7 @@ def significance(
             masked_model, words_from, number,
         )  # fmt: skip
         with cancellable(cancel), reporting(report):
-            tests.check_choices(level, alternative, control)
+            check_choices(level, alternative, control)
             found = tests.text_significance(query)
     if status := result_store().status:
         note(status)

@@ -25,9 +25,9 @@ from engine.errors import ExegesisError
 from engine.experiments.base import ExperimentResult, Units
 from engine.experiments.run import carry_out
 from engine.experiments.sample import GROUP_SIZE, Sample, bisect_failures, draw_sample, error_line
+from engine.false_discovery import adjusted_p_values
 from engine.jobs.kinds import WorkUnit, batched_units, unreadable_key
 from engine.progress import CancelToken, Report, silent
-from engine.significance import adjusted_p_values
 
 VERSIONS = [1, scores.VERSION]
 COLUMNS = {

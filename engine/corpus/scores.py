@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Float
@@ -16,6 +16,7 @@ from engine.corpus.plan import CorpusPlan
 from engine.data.sources import SourceExample
 from engine.experiments.options import RANDOM
 from engine.explain import explain_many, method_key
+from engine.lazy import LazyModule
 from engine.models import catalog
 from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.predictions import predictions
@@ -24,7 +25,12 @@ from engine.removal_operators import keyed_params
 from engine.request import Example, Request
 from engine.result import Explanation
 from engine.store import result_store
-from engine.substitution import Edit, Word, edited, words_of
+
+if TYPE_CHECKING:
+    from engine import substitution
+    from engine.substitution import Word
+else:  # it loads torch, which cached results are opened without
+    substitution = LazyModule("engine.substitution")
 
 VERSION = 1
 REMOVAL = "removal"
@@ -96,7 +102,7 @@ def _compute(plan: CorpusPlan, examples: Sequence[SourceExample]) -> Iterator[Ex
     for at, one in enumerate(examples):
         prediction = first[at].prediction
         if isinstance(one.input, Example):
-            words = words_of(one.input)
+            words = substitution.words_of(one.input)
             names = tuple(word.text.lower() for word in words)
             scores = [word_scores(own[at], words, first_token=method == RANDOM) for method, own in maps.items()]
         else:
@@ -132,7 +138,9 @@ def _removal_of_words(
     plan: CorpusPlan, examples: Sequence[Any], first: Sequence[Explanation]
 ) -> list[Float[np.ndarray, "word"]]:
     """Delete each word from the text. All texts are predicted together."""
-    texts = [[edited(one, [Edit(word)]) for word in words_of(one)] for one in examples]
+    texts = [
+        [substitution.edited(one, [substitution.Edit(word)]) for word in substitution.words_of(one)] for one in examples
+    ]
     flat = iter(predictions(plan.models[0], [text for own in texts for text in own], plan.dtype))
     found = []
     for own, explanation in zip(texts, first, strict=True):

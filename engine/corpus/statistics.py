@@ -14,13 +14,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import scipy.sparse
 from jaxtyping import Bool, Float, Int
 
 from engine.corpus.scores import ExampleScores
+from engine.false_discovery import RATES, draws_needed
+from engine.lazy import scipy
 from engine.metrics.results import interval
 from engine.progress import Report, check_cancelled, silent
-from engine.significance import RATES, draws_needed
 
 MOST_PERMUTATIONS = 9_999
 CHECKED = 50

@@ -13,8 +13,8 @@ from engine.corpus.experiment import ALL, CorpusWords
 from engine.corpus.plan import CORPUS
 from engine.corpus.scores import REMOVAL
 from engine.experiments.run import finished
+from engine.false_discovery import survives
 from engine.shipped.make import CORPUS_PLANS
-from engine.significance import survives
 from tests.project import ROOT
 
 SECONDS = 120

@@ -17,9 +17,9 @@ from engine.corpus.scores import REMOVAL, score_examples, word_scores
 from engine.data.sources import load_source
 from engine.experiments.run import carry_out, finished, sample_of
 from engine.explain import explain
+from engine.false_discovery import adjusted_p_values
 from engine.predictions import predictions
 from engine.request import Example, Request
-from engine.significance import adjusted_p_values
 from engine.substitution import Edit, edited, words_of
 from tests.unit.cli.conftest import Run, run
 

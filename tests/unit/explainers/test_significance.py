@@ -12,19 +12,21 @@ import scipy.stats
 
 from engine import significance
 from engine.errors import ExegesisError, UsageError
-from engine.predictions import predictions
-from engine.request import Example
-from engine.significance import (
+from engine.false_discovery import (
+    ALTERNATIVES,
     RATES,
-    SignificanceQuery,
-    TextSignificance,
+    TIE,
+    Alternative,
+    Control,
     adjusted_p_values,
     check_choices,
     draws_needed,
     randomization_p_values,
     survives,
-    text_significance,
 )
+from engine.predictions import predictions
+from engine.request import Example
+from engine.significance import SignificanceQuery, TextSignificance, text_significance
 from engine.significance_simulation import (
     IGNORED,
     LINEAR,
@@ -75,7 +77,7 @@ def test_adjusted_p_values_of_three_words_by_hand() -> None:
 @pytest.mark.parametrize("rate", RATES)
 @pytest.mark.parametrize("control", ["bh", "by"])
 def test_one_word_alone_can_be_significant_with_the_draws_needed_and_not_with_one_less(
-    tests: int, rate: float, control: significance.Control
+    tests: int, rate: float, control: Control
 ) -> None:
     def alone(draws: int) -> bool:
         p_values = np.array([1 / (draws + 1), *[1.0] * (tests - 1)])
@@ -98,8 +100,8 @@ def test_too_few_draws_are_told_with_how_many_words_must_be_significant_together
     assert "no word can be significant" in result_of(0.9, [[0.1] * 4] * 3).shortage(0.05)
 
 
-@pytest.mark.parametrize("alternative", significance.ALTERNATIVES)
-def test_p_values_are_valid_under_every_order_of_exchangeable_values(alternative: significance.Alternative) -> None:
+@pytest.mark.parametrize("alternative", ALTERNATIVES)
+def test_p_values_are_valid_under_every_order_of_exchangeable_values(alternative: Alternative) -> None:
     """An exact oracle: each of the values is the text's own equally often, so p <= a must hold in at most a of them."""
     for values in ([0.1, 0.2, 0.3, 0.9], [0.5, 0.5, 0.5, 0.7], [0.2, 0.2, 0.8, 0.8]):
         orders = np.array(list(itertools.permutations(values)))
@@ -124,7 +126,7 @@ def test_many_draws_come_near_the_p_value_of_the_whole_vocabulary() -> None:
         texts = [edited(REVIEW, [Edit(words[at], like(words[at].text, masked.words[one]))]) for one in likely]
         index = found.label == "positive"
         values = np.array([one.probabilities[int(index)] for one in predictions(MODEL, texts)])
-        exact = shares[at][likely][values >= found.value - significance.TIE].sum()
+        exact = shares[at][likely][values >= found.value - TIE].sum()
         spread = (exact * (1 - exact) / 3_000) ** 0.5
         assert found.p_values()[at] == pytest.approx(exact, abs=4 * spread + 2e-3)
         mean = (shares[at][likely] @ values) / shares[at][likely].sum()
