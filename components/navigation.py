@@ -121,6 +121,17 @@ REPRODUCTION = PageEntry(
         "machine learning)."
     ),
 )
+WORDS = PageEntry(
+    "pages/corpus.py",
+    "Words",
+    "Words that matter over a data set",
+    "Which words or patches does a model depend on throughout?",
+    caution=(
+        "A word can matter because of the words that it comes with, and a mean over texts hides that it speaks for a "
+        "class in some and against it in others (Molnar et al., 2022, General pitfalls of model-agnostic "
+        "interpretation methods for machine learning models)."
+    ),
+)
 RANDOMIZATION = PageEntry(
     "pages/randomization.py",
     "Randomization",
@@ -216,7 +227,7 @@ LIBRARY = PageEntry(
 SECTIONS = {
     "": (HOME, REPRODUCTION, LIBRARY, ANNOTATE),
     "Explain": (TEXT, IMAGES, ATTENTION, COMPARE),
-    "Ask the model": (BEHAVIOR,),
+    "Ask the model": (BEHAVIOR, WORDS),
     "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SUPPRESSOR, SCAFFOLD),
     "Ask people": (STUDY, RESULTS),
 }

@@ -63,6 +63,11 @@ def reporting(report: Report | None) -> Iterator[None]:
         _report.reset(before)
 
 
+def report_here() -> Report:
+    """Return the report of this thread's work, or a silent one."""
+    return _report.get()
+
+
 def tell(done: int, total: int, label: str) -> None:
     """Report progress of the work of this thread."""
     _report.get()(done, total, label)

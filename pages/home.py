@@ -13,8 +13,8 @@ use_styles()
 heading(HOME)
 with st.container(key="questions"):
     groups = {**{name: entries for name, entries in SECTIONS.items() if name}, "More": (REPRODUCTION, LIBRARY)}
-    columns = st.columns(3, gap="small")
-    for (name, entries), place in zip(groups.items(), (*columns, columns[-1]), strict=True):
+    left, middle, right = st.columns(3, gap="small")
+    for (name, entries), place in zip(groups.items(), (left, left, middle, right, right), strict=True):
         with place.container(gap=None):
             st.markdown(f"**{name}**")
             for entry in entries:

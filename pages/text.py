@@ -23,6 +23,7 @@ from components.text.results import (
     draw_questions,
     draw_summary,
 )
+from components.text.significance import draw_significance
 from components.text.similarity import draw_similarity
 from components.text.state import (
     SESSION,
@@ -77,5 +78,6 @@ if probe is not None:
     draw_edit(widened, methods, explanations, probe)
     draw_questions(state, methods, explanations, probe)
     draw_similarity(state)
+    draw_significance(state)
     draw_export(state, methods, explanations, above)
 warm_up()  # last: see components/compute.py

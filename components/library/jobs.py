@@ -33,6 +33,7 @@ from components.navigation import (
     REPRODUCTION,
     SCAFFOLD,
     TEXT,
+    WORDS,
     PageEntry,
 )
 from components.organizer import is_organizer
@@ -356,6 +357,7 @@ LINKS: Mapping[str, Callable[[Spec], PageLink]] = {
     "attack": _attack_link,
     "behavior": partial(_plan_link, "behavior", BEHAVIOR),
     "compare": _compare_link,
+    "corpus": partial(_plan_link, "corpus", WORDS),
     "evaluate": partial(_plan_link, "evaluate", EVALUATE),
     "explain": _explain_link,
     "predict": _predict_link,

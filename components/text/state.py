@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -46,12 +46,26 @@ from engine.word_units import UNITS, Unit, units
 START = METHODS
 OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
 """The fields of a link that belong to one text and to no other."""
-OWN = ("unit", "encoder")
+OWN = ("unit", "encoder", "significance")
 """The fields of the state that are of this page alone, and neither of a text nor of the view."""
 SESSION = PageSession("text", text_choice.SELECTION, (*OF_A_TEXT, "target"))
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "text_token_pick"
 ENCODER = "minilm"
+REPLACEMENTS = ("masked", "dataset")
+"""Where the replacements of a test of words are from: a masked language model, or the words of the data set."""
+
+
+@dataclass(frozen=True)
+class SignificanceView:
+    """The test of words: its false discovery rate in percent, its alternative, and where the replacements are from."""
+
+    rate: int = option(10, choices=(5, 10, 20))
+    alternative: Literal["greater", "two-sided"] = option("greater", choices=("greater", "two-sided"))
+    replacements: str = option(REPLACEMENTS[0], choices=REPLACEMENTS)
+
+
+DEFAULT_TEST = SignificanceView()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -64,7 +78,8 @@ class TextState(PageState):
     edit_pair: str | None = None
     view: ViewOptions = DEFAULT_VIEW
     pins: tuple[int, ...] = pins_option("tokens")
-    opened: tuple[str, ...] = opened_option("browse", "questions", "similarity")
+    opened: tuple[str, ...] = opened_option("browse", "questions", "similarity", "significance")
+    significance: SignificanceView = DEFAULT_TEST
     removal: str = option(OPERATORS[0], choices=OPERATORS)
     encoder: str = option(ENCODER)
 
@@ -120,7 +135,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
     state, notes = read_state(link, models, methods, opened)
     text_choice.fill_controls(state.focus, opened)
     own = {"unit": state.unit, "edit": state.edit, "edit_pair": state.edit_pair, "encoder": state.encoder}
-    SESSION.fill(own | control_values("", state.view))
+    SESSION.fill(own | control_values("", state.view) | control_values("significance.", state.significance))
     SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
 
@@ -146,6 +161,7 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         edit=value("edit"),
         edit_pair=value("edit_pair"),
         view=SESSION.read_record("", loaded.view),
+        significance=SESSION.read_record("significance.", loaded.significance),
     )
 
 

@@ -32,9 +32,17 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "heads": ("explain.heads", "Show what each attention head attends to and whether it matters."),
     "similarity": ("similarity.similarity", "Show which pairs of tokens make two texts similar (BiLRP)."),
+    "significance": (
+        "significance.significance",
+        "Test which words of a text matter more than what could stand in their place, at a false discovery rate.",
+    ),
     "compare": (
         "compare.compare",
         "Compare models and methods: where their maps agree and where they differ.",
+    ),
+    "corpus": (
+        "corpus.corpus",
+        "Test which words or patches matter to a model over a whole data set. Run it again to resume.",
     ),
     "evaluate": (
         "evaluate.evaluate",

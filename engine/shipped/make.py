@@ -21,6 +21,7 @@ from engine import shipped
 from engine.attacks import attack
 from engine.attacks.plan import OBJECTIVES, PIXELS, PLACES, AttackParams, AttackPlan, AttackRequest
 from engine.behavior.plan import INCLUDED
+from engine.corpus.plan import CORPUS, CorpusPlan
 from engine.data.sources import load_source
 from engine.evaluation.plan import EVALUATE, EvaluationPlan
 from engine.experiments import run as experiments
@@ -154,6 +155,22 @@ def compute_attacks() -> tuple[str, ...]:
     return attack_keys()
 
 
+CORPUS_PLANS: Mapping[str, CorpusPlan] = CORPUS.opens_with
+"""The corpus views by the kind of input: all hand-written reviews, and handwritten digits."""
+
+
+def corpus_keys() -> tuple[str, ...]:
+    """The keys of the corpus views."""
+    return tuple(experiments.key_of(plan, experiments.sample_of(plan)) for plan in CORPUS_PLANS.values())
+
+
+def compute_corpora() -> tuple[str, ...]:
+    """Compute the corpus views that are missing. Returns the keys of all."""
+    for plan in CORPUS_PLANS.values():
+        experiments.carry_out(plan)
+    return corpus_keys()
+
+
 BITS, DEFAULT_BITS = {"scores": 12}, 24
 """Binary digits of a number that is rounded, by the name of its array."""
 CHANGES, CHANGE_BITS = ("delta", "picture_difference"), 12
@@ -232,6 +249,7 @@ def main() -> None:
             shipped.EVALUATIONS: experiment_lines(compute_evaluations),
             shipped.RANDOMIZATIONS: experiment_lines(compute_randomizations, round_floats),
             shipped.BEHAVIORS: experiment_lines(compute_behaviors, round_floats),
+            shipped.CORPORA: experiment_lines(compute_corpora, round_floats),
             shipped.ATTACKS: experiment_lines(compute_attacks, truncate_changes),
         }
     for file, entries in lines.items():

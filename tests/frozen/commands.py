@@ -42,6 +42,8 @@ JSON: dict[str, str] = {
     "heads of a picture": "heads --model digits-vit --dataset digits --index 3 --score entropy,distance,agreement "
     "--against attention_mean --query 1 --top 2",
     "similarity of two texts": "similarity --text 'A man plays a guitar.' --text-pair 'He makes music.' --top 3",
+    "significance of words": f"significance --text '{TEXT}' --draws 19 --rate 0.2 --alternative two-sided --control by",
+    "significance beside words of a data set": f"significance --text '{TEXT}' --draws 9 --words-from reviews --seed 2",
     "compare on a text": f"compare --column lime,n_samples=32@reviews-minilm --column gradient@bert-reviews "
     f"--text '{TEXT}' --measure top_k --percent 25 --order size --unit token",
     "compare on a picture": "compare --column gradient@digits-vit --column occlusion@digits-vit "
@@ -83,6 +85,7 @@ TABLES: dict[str, str] = {
     "--examples 2 --task feature",
     "randomize": "randomize --models digits-vit --dataset digits --methods gradient,attention_rollout --examples 2 "
     "--seeds 1 --head --split test --mode cascading",
+    "corpus": "corpus --models reviews-minilm --dataset reviews --methods gradient_l2 --examples 3 --least 3",
     "attack": "attack --models reviews-minilm --dataset reviews --methods gradient_x_input --examples 2 --steps 2 "
     "--starts 1 --transfer attention_mean --objective constrained",
     "attack pixels": "attack --models digits-vit --dataset digits --methods gradient --index 3 --steps 2 --starts 1 "
@@ -111,6 +114,13 @@ heads --text x --against nothing
 heads --text x --top 0
 similarity --text x
 similarity --text x --text-pair y --top 0
+significance
+significance --text x --rate 2
+significance --text x --draws 0
+significance --text x --control nothing
+significance --text x --simulate
+corpus --dataset reviews --least 1
+corpus --dataset no-such-set
 compare --text x --column lime@reviews-minilm
 compare --text x --column lime --column random
 compare --text x --column lime@a --column random@b --measure nothing

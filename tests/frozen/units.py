@@ -56,6 +56,11 @@ SPECS: dict[str, list[dict[str, Any]]] = {
         {"models": ["digits-vit", "scenes-vit"], "dataset": "digits", "examples": 1, "seeds": 1, "split": "test",
          "methods": ["attention_rollout"], "modes": ["cascading"]},
     ],
+    "corpus": [
+        {"models": ["reviews-minilm"], "dataset": "reviews", "methods": ["gradient"], "examples": 2},
+        {"models": ["digits-vit", "scenes-vit"], "dataset": "digits", "methods": ["occlusion"], "examples": 2,
+         "split": "test", "seed": 3, "least": 2, "dtype": "float64", "params": {"occlusion": {"window": 2}}},
+    ],
     "compare": [
         {"dataset": "reviews", "pairs": ["gradient@reviews-minilm", "lime@bert-reviews"], "examples": 2},
         {"dataset": "reviews", "pairs": ["lime@reviews-minilm", "lime,n_samples=64@reviews-minilm"], "examples": 2,
@@ -121,6 +126,10 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
         {"models": []}, {"methods": []}, {"methods": ["random"]}, {"methods": ["lime", "lime"]}, {"modes": ["upwards"]},
         {"modes": []}, {"seeds": 0}, {"examples": 0}, {"head": 1}, {"embeddings": "yes"}, {"dtype": "x"},
         {"params": {"other": {}}}, {"extra": 1}, {"models": ["bert-reviews", "digits-vit"]}, {"seed": -3},
+    ],
+    "corpus": [
+        {"models": []}, {"methods": ["no_such"]}, {"least": 1}, {"examples": 0}, {"seed": -1}, {"dtype": "x"},
+        {"params": {"other": {}}}, {"extra": 1}, {"models": ["bert-reviews", "digits-vit"]}, {"dataset": 3},
     ],
     "compare": [
         {"pairs": []}, {"pairs": ["lime"]}, {"pairs": ["lime@no-such"]}, {"pairs": ["no_such@reviews-minilm"]},

@@ -41,7 +41,7 @@ SPECS: dict[str, list[dict[str, Any]]] = {
             {"models": ["reviews-minilm", "{path}"], "dataset": "reviews", "methods": ["random"]},
             {"models": ["reviews-minilm"], "dataset": "{path}", "methods": ["random"]},
         ]
-        for kind in ("evaluate", "randomize", "attack")
+        for kind in ("evaluate", "randomize", "attack", "corpus")
     },
     "reproduce": [{"places": {"imdb": "{path}"}}],
     "reproduce_smat": [{"places": {"imdb": "{path}"}}],

@@ -36,6 +36,8 @@ LIGHT = (
     "engine.heads.matrices",
     "engine.randomization.experiment",
     "engine.randomization.curves",
+    "engine.corpus.experiment",
+    "engine.false_discovery",
 )
 SHARED_ROOMS = ("browse", "charts", "experiment", "inputs", "widgets")
 """Rooms of `components` that belong to no page."""

@@ -46,7 +46,8 @@ class TokenMap:
 
     `end`: where a scale shared with other maps ends, and `sharing` names those maps; None for the map's own scale.
     `marks`: the scores are not a method's, they are 1 where a person marked the text and 0 elsewhere.
-    `bare`: colors alone, without a number or a hover text.
+    `bare`: colors alone, without a number or a hover text. `remarks`: the hover text of each unit that is gray as
+    it has no score, else empty; none at all where every unit has one.
     """
 
     units: tuple[Unit, ...]
@@ -59,6 +60,7 @@ class TokenMap:
     look: ViewOptions = DEFAULT_VIEW
     end: float | None = None
     sharing: str = ""
+    remarks: tuple[str, ...] = ()
 
     @cached_property
     def largest(self) -> float:
@@ -76,6 +78,10 @@ class TokenMap:
         ordered = sorted((abs(u.score) for u in self.units if not u.special), reverse=True)
         first = {size: rank for rank, size in reversed(list(enumerate(ordered, start=1)))}
         return tuple(0 if u.special else first[abs(u.score)] for u in self.units)
+
+    def remark(self, position: int) -> str:
+        """Why the unit has no score; empty where it has one."""
+        return self.remarks[position] if self.remarks else ""
 
     @property
     def ranked(self) -> int:
@@ -103,6 +109,8 @@ def legend_html(view: TokenMap) -> str:
 def tip(view: TokenMap, position: int) -> str:
     """The hover text of a unit: itself, its value, its rank, its place."""
     unit = view.units[position]
+    if remark := view.remark(position):
+        return remark
     if view.marks:
         mark = "special token" if unit.special else "marked" if unit.score else "not marked"
         return f"{unit.text}: {mark} · index {_place(unit)}"
@@ -133,6 +141,8 @@ def facts_of(view: TokenMap, position: int) -> str:
     """A unit's attributes, of which its hover text and its printed value are made."""
     if view.bare:
         return ""
+    if remark := view.remark(position):
+        return f' data-s="{escape(remark)}"'
     unit = view.units[position]
     place = ""
     if unit.tokens != (position,):
@@ -226,7 +236,8 @@ def _text_pieces(view: TokenMap, segment: int, positions: Sequence[int]) -> list
 
 
 def _chip(view: TokenMap, position: int) -> str:
-    unit, names = view.units[position], class_of(tone(view, position), place_classes(position)[1])
+    gray = "xg-quiet" if view.remark(position) else ""
+    unit, names = view.units[position], class_of(gray, tone(view, position), place_classes(position)[1])
     mark, own = (f" data-m={unit.text}", "") if unit.blank else ("", escape(unit.text))
     return f"<b{names}{facts_of(view, position)}{mark}>{own}</b>"
 

@@ -1,0 +1,1 @@
+"""The Words page: words and patches that matter over a data set."""

@@ -1,0 +1,212 @@
+"""The words of a text that survive a test against uninformative replacements, on request."""
+
+from __future__ import annotations
+
+import json
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from components.compute import run_cached
+from components.controls import PERSIST
+from components.errors import describe_error, show_error, show_note
+from components.export import command_line, file_button, how_to_repeat, input_button, text_arguments
+from components.numbers import count, fixed, plain
+from components.tables import draw_table
+from components.text.state import REPLACEMENTS, SignificanceView, TextState, key
+from components.widgets.token_map import TokenMap, legend_html, token_map_html
+from components.widgets.view_options import ViewOptions
+from engine.false_discovery import survives
+from engine.lazy import LazyModule, pandas
+from engine.progress import CancelToken, cancellable
+from engine.table_io import to_csv
+from engine.word_units import Unit
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from engine import significance
+    from engine.significance import SignificanceQuery, TextSignificance
+else:  # it loads torch, which most visits do without
+    significance = LazyModule("engine.significance")
+
+NAMED = 6
+"""Words that the sentence names."""
+MOSTLY = 0.5
+"""A larger share of draws that are the word itself is the reason why it does not survive."""
+ALTERNATIVES = {"greater": "For the class", "two-sided": "For or against"}
+REPLACED_BY = {"masked": "A masked language model", "dataset": "Words of the data set"}
+RATE_HELP = "At a rate of 10%, at most 10% of the words that survive are expected to be there by chance."
+CAUTIONS = {
+    "masked": "The masked language model has read generated reviews only. Where it expects other words than a text "
+    "like this has, a word survives because it is unexpected. The command takes other masked models.",
+    "dataset": "Words picked at random rarely fit their place, so a change can be due to an ungrammatical text.",
+}
+ASSUMPTION = (
+    "Interpretability randomization test (Burns et al., 2020, Interpreting black box models via hypothesis testing). "
+    "Benjamini and Hochberg’s procedure keeps the rate if the replacements are distributed as unimportant words are, "
+    "and the tests are independent or positively dependent."
+)
+
+
+def draw_significance(state: TextState) -> None:
+    """Draw the switch and, once it is on, the words that survive."""
+    st.subheader("Test the words", anchor=False)
+    if not st.toggle(
+        "Words that are statistically significant", key=key("open.significance"), persist_state=PERSIST,
+        help="Replaces each word many times and runs the model on request.",
+    ):  # fmt: skip
+        return
+    _draw_controls()
+    view = state.significance
+    try:
+        query = query_of(state)
+        found = run_cached(query.key, partial(_compute, query))
+    except Exception as error:
+        show_error(describe_error(error))
+        return
+    st.html(significance_html(found, view, (state.example.text, state.example.text_pair), state.view.gamma))
+    if shortage := found.shortage(view.rate / 100):
+        show_note(f"{shortage} The command takes more draws.")
+    st.caption(CAUTIONS[view.replacements])
+    with st.expander("Numbers of all words"):
+        draw_table(words_table(found, view), "significance")
+        st.caption(ASSUMPTION)
+    with st.popover("Export significance"):
+        file_button(
+            "CSV",
+            "significance.csv",
+            "text/csv",
+            lambda: words_csv(found, view),
+            "A row for each word.",
+            key("words_csv"),
+        )
+        file_button(
+            "JSON", "significance.json", "application/json",
+            lambda: json.dumps(found.as_json(view.rate / 100, view.alternative), indent=1), "The output of `--json`.",
+            key("words_json"),
+        )  # fmt: skip
+        input_button(state.focus, key("words_text"))
+        st.caption(how_to_repeat(state.focus))
+        st.code(command_line(_arguments(state), state.example), language="bash", wrap_lines=True)
+
+
+def _draw_controls() -> None:
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.segmented_control(
+            "False discovery rate", (5, 10, 20), key=key("significance.rate"), required=True, persist_state=PERSIST,
+            format_func=lambda rate: f"{rate}%", help=RATE_HELP,
+        )  # fmt: skip
+        st.segmented_control(
+            "Words", list(ALTERNATIVES), key=key("significance.alternative"), required=True, persist_state=PERSIST,
+            format_func=ALTERNATIVES.__getitem__,
+            help="For the class: its probability is higher with the word than with most replacements. For or against: "
+            "it is farther from their mean.",
+        )  # fmt: skip
+        st.selectbox(
+            "Replaced by", REPLACEMENTS, key=key("significance.replacements"), persist_state=PERSIST, width=260,
+            format_func=REPLACED_BY.__getitem__,
+            help="What a masked language model expects in the place, or words picked at random, which needs more time.",
+        )  # fmt: skip
+
+
+def query_of(state: TextState) -> SignificanceQuery:
+    """The engine's query."""
+    words_from = state.focus.data if state.significance.replacements == "dataset" else None
+    return significance.SignificanceQuery(
+        state.model, state.example, state.target, words_from=words_from, seed=state.seed
+    )
+
+
+def _compute(query: SignificanceQuery, token: CancelToken) -> TextSignificance:
+    with cancellable(token):
+        return significance.text_significance(query)
+
+
+def _arguments(state: TextState) -> list[str]:
+    view, query = state.significance, query_of(state)
+    arguments = ["significance", "--model", state.model, *text_arguments(state.example)]
+    arguments += [] if query.target is None else ["--target", str(query.target)]
+    arguments += ["--rate", f"{view.rate / 100:g}"]
+    arguments += [] if view.alternative == "greater" else ["--alternative", view.alternative]
+    arguments += [] if query.words_from is None else ["--words-from", query.words_from]
+    return [*arguments, *([] if state.seed == 0 else ["--seed", str(state.seed)])]
+
+
+def significance_html(
+    found: TextSignificance, view: SignificanceView, texts: tuple[str, str | None], gamma: float = 1.0
+) -> str:
+    """The answer in a sentence, and the text with the words that survive in color."""
+    drawn = survivors_map(found, view, texts, gamma)
+    survivors = sorted((unit for at, unit in enumerate(drawn.units) if not drawn.remark(at)), key=_size)
+    total = count(len(found.words), "word")
+    listed = ", ".join(
+        f"“<bdi>{escape(unit.text)}</bdi>” {fixed(unit.score, 3, sign=True)}" for unit in survivors[:NAMED]
+    )
+    more = f" and {len(survivors) - NAMED} more" if len(survivors) > NAMED else ""
+    verb = "is" if len(survivors) == 1 else "are"
+    answer = (
+        f"{len(survivors)} of {total} {verb} significant at a false discovery rate of {view.rate}%: {listed}{more}."
+        if survivors
+        else f"None of {total} is significant at a false discovery rate of {view.rate}%."
+    )
+    what = "score" if found.regression else f"probability of <bdi>{escape(found.label)}</bdi>"
+    legend = f'<p class="xg-small">{legend_html(drawn)}</p>' if survivors else ""
+    return (
+        f'<div class="xg"><p class="xg-summary">{answer}</p>{token_map_html(drawn)}'
+        f'{legend}<p class="xg-small">A word’s score is the {what}, {plain(found.value)}, minus its mean over '
+        f"{found.count:,} replacements. Gray words do not survive: hover one for the reason.</p></div>"
+    )
+
+
+def _size(unit: Unit) -> float:
+    return -abs(unit.score)
+
+
+def survivors_map(
+    found: TextSignificance, view: SignificanceView, texts: tuple[str, str | None], gamma: float = 1.0
+) -> TokenMap:
+    """The words with their changes; those that do not survive have no color, and the reason in place of a score."""
+    adjusted = found.adjusted(view.alternative)
+    alive = survives(adjusted, view.rate / 100).tolist()
+    units = tuple(
+        Unit(word.text, word.start, word.end, word.segment, False, change if here else 0.0, (at,))
+        for at, (word, change, here) in enumerate(zip(found.words, found.changes.tolist(), alive, strict=True))
+    )
+    remarks = tuple("" if here else _reason(found, at, float(adjusted[at])) for at, here in enumerate(alive))
+    shown = tuple(text for text in texts if text is not None)
+    return TokenMap(units, shown, True, found.label, look=ViewOptions(gamma), remarks=remarks)
+
+
+def _reason(found: TextSignificance, at: int, adjusted: float) -> str:
+    repeats = float(found.repeats[at])
+    expected = f", as {repeats:.0%} of its replacements are the word itself" if repeats > MOSTLY else ""
+    return f"{found.words[at].text}: not significant, adjusted p = {plain(adjusted)}{expected}"
+
+
+def words_table(found: TextSignificance, view: SignificanceView) -> pd.DataFrame:
+    """A row for each word, the smallest p-value first."""
+    rows = [
+        {
+            "Word": row["text"],
+            "Change": round(row["change"], 4),
+            "p": round(row["p_value"], 4),
+            "Adjusted p": round(row["adjusted_p_value"], 4),
+            "Survives": "yes" if row["significant"] else "no",
+            "Often replaced by": ", ".join(row["replacements"]) or "itself only",
+        }
+        for row in _sorted_words(found, view)
+    ]
+    return pandas.DataFrame(rows)
+
+
+def words_csv(found: TextSignificance, view: SignificanceView) -> str:
+    """A row for each word, the smallest p-value first."""
+    return to_csv({**row, "replacements": ", ".join(row["replacements"])} for row in _sorted_words(found, view))
+
+
+def _sorted_words(found: TextSignificance, view: SignificanceView) -> list[dict[str, Any]]:
+    words: list[dict[str, Any]] = found.as_json(view.rate / 100, view.alternative)["words"]
+    return sorted(words, key=lambda row: (row["p_value"], row["segment"], row["start"]))

@@ -1,0 +1,122 @@
+"""`exegesis significance`: which words of a text matter more to a model than words that could stand in their place.
+
+`--simulate` tests the test: its false discovery rate on texts of which it is known what matters.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from engine.cli import options, output
+from engine.cli.inputs import check_model
+from engine.cli.root import note
+from engine.errors import UsageError
+from engine.false_discovery import check_choices
+from engine.lazy import LazyModule
+from engine.progress import cancellable, reporting
+from engine.request import Example
+from engine.store import result_store
+
+if TYPE_CHECKING:
+    from engine import significance as tests
+    from engine import significance_simulation as simulation
+else:  # they load numpy and torch, which the help does without
+    tests, simulation = LazyModule("engine.significance"), LazyModule("engine.significance_simulation")
+
+SIMULATED = ("setting", "control", "rate", "texts", "false discovery rate", "standard error", "power")
+
+
+def significance(
+    model: options.ModelOption = options.DEFAULT_MODEL,
+    text: options.TextOption = None,
+    text_pair: options.TextPairOption = None,
+    target: options.TargetOption = None,
+    rate: Annotated[str, typer.Option(metavar="R", help="False discovery rate, between 0 and 1.")] = "0.1",
+    alternative: Annotated[
+        str, typer.Option(metavar="greater|two-sided", help="Test words for the class, or for and against it.")
+    ] = "greater",
+    control: Annotated[
+        str, typer.Option(metavar="bh|by", help="Benjamini-Hochberg, or Benjamini-Yekutieli for any dependence.")
+    ] = "bh",
+    draws: Annotated[
+        str | None, typer.Option(metavar="N", help="Replacements of each word. [default: enough for a rate of 0.05]")
+    ] = None,
+    masked_model: Annotated[
+        str,
+        typer.Option(metavar="M", help="Masked language model that draws the replacements: base, folder or hub ID."),
+    ] = "bases/bert-generated",
+    words_from: Annotated[
+        str | None, typer.Option(metavar="D", help="Draw the replacements from the words of this data set instead.")
+    ] = None,
+    seed: options.SeedOption = "0",
+    simulate: Annotated[
+        bool, typer.Option("--simulate", help="Measure the false discovery rate where it is known which words matter.")
+    ] = False,
+    as_json: options.JsonOption = False,
+) -> None:
+    """Test which words of a text matter more than what could stand in their place, at a false discovery rate."""
+    number = options.read_whole("--seed", seed)
+    if simulate:
+        if text is not None:
+            raise UsageError("--simulate: makes its own texts, got --text too. Remove one of them.")
+        _simulate(number, as_json)
+        return
+    if text is None:
+        raise UsageError("significance: needs a text. Add --text '...', or --simulate to test the test.")
+    level = options.read_numbers("--rate", rate)[0]
+    pair = None if text_pair is None else options.read_text("--text-pair", text_pair)
+    with output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("predicting") as report:
+        check_model(model, Example.kind)
+        query = tests.SignificanceQuery(
+            model, Example(options.read_text("--text", text), pair), target,
+            None if draws is None else options.read_whole("--draws", draws, 1, tests.MOST_DRAWS),
+            masked_model, words_from, number,
+        )  # fmt: skip
+        with cancellable(cancel), reporting(report):
+            check_choices(level, alternative, control)
+            found = tests.text_significance(query)
+    if status := result_store().status:
+        note(status)
+    plain = found.as_json(level, alternative, control)  # type: ignore[arg-type]
+    if as_json:
+        output.print_json(plain)
+    else:
+        _print(plain)
+        if shortage := found.shortage(level, control):  # type: ignore[arg-type]
+            note(f"{shortage} Raise --draws or --rate.")
+
+
+def _print(plain: dict[str, Any]) -> None:
+    number = ["change", "p", "adjusted p"]
+    rows = output.table(["word", *number, "significant", "replaced by"], right=number)
+    for word in plain["words"]:
+        rows.add_row(
+            output.visible(word["text"]), f"{word['change']:+.4f}", f"{word['p_value']:.4f}",
+            f"{word['adjusted_p_value']:.4f}", "yes" if word["significant"] else "no",
+            output.visible(", ".join(word["replacements"]) or output.NOTHING),
+        )  # fmt: skip
+    out = output.console()
+    out.print(rows)
+    significant = sum(word["significant"] for word in plain["words"])
+    print(
+        f"{significant} of {len(plain['words'])} words are significant at a false discovery rate of {plain['rate']:g} "
+        f"({plain['draws']:,} draws each from {output.visible(plain['replacements'])}, {plain['alternative']}, "
+        f"{plain['control']}; {output.visible(plain['target'])}: {plain['value']:.4f})."
+    )
+
+
+def _simulate(seed: int, as_json: bool) -> None:
+    with output.stoppable() as cancel, output.progress_bar("simulating") as report, cancellable(cancel):
+        rates = simulation.simulate(seed=seed, report=report)
+    if as_json:
+        output.print_json([vars(one) for one in rates])
+        return
+    rows = output.table(SIMULATED, right=SIMULATED[2:])
+    for one in rates:
+        rows.add_row(
+            one.setting, one.control, f"{one.rate:g}", f"{one.texts:,}", f"{one.false_discovery_rate:.4f}",
+            f"{one.standard_error:.4f}", f"{one.power:.3f}",
+        )  # fmt: skip
+    output.console().print(rows)

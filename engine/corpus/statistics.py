@@ -1,0 +1,132 @@
+"""Means, intervals and tests of words over many examples.
+
+A word's score in an example is the mean over its places there; its score over a data set is the mean over the examples
+that have it, with a bootstrap interval over examples, which are the clusters. The test is a randomization test. Null
+hypothesis: in the texts with the word, scores are spread over the places of a text by chance, as far as this word
+goes. Scores are therefore permuted within each text, and the p-value is (1 + permutations in which the mean is at
+least as far from 0) / (1 + permutations). It is exact, whatever the distribution and the unit of the scores.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from engine.corpus.scores import ExampleScores
+from engine.false_discovery import RATES, draws_needed
+from engine.lazy import scipy
+from engine.metrics.results import interval
+from engine.progress import Report, check_cancelled, silent
+
+MOST_PERMUTATIONS = 9_999
+CHECKED = 50
+"""Permutations after which the work can be stopped."""
+ROUNDING = 1e-9
+"""Share of the largest score by which ties may differ."""
+
+
+@dataclass(frozen=True, eq=False)
+class WordTable:
+    """Statistics of words: see `engine.corpus.experiment.CorpusWords`."""
+
+    words: tuple[str, ...]
+    permutations: int
+    counts: Int[np.ndarray, "slice word"]
+    occurrences: Int[np.ndarray, "slice word"]
+    means: Float[np.ndarray, "slice method word"]
+    low: Float[np.ndarray, "slice method word"]
+    high: Float[np.ndarray, "slice method word"]
+    p_values: Float[np.ndarray, "slice method word"]
+
+
+@dataclass(frozen=True, eq=False)
+class WordPlaces:
+    """The words in enough examples, and pairs of such a word and an example that has it.
+
+    `example_of_place`: of all places of all examples. `average`: from scores of places to means over a pair's places.
+    """
+
+    words: tuple[str, ...]
+    example_of_place: Int[np.ndarray, "place"]
+    word: Int[np.ndarray, "pair"]
+    example: Int[np.ndarray, "pair"]
+    occurrences: Int[np.ndarray, "pair"]
+    average: scipy.sparse.csr_array
+
+    def count(self, inside: Bool[np.ndarray, "pair"]) -> Int[np.ndarray, "word"]:
+        """The examples with each word among some pairs."""
+        return np.bincount(self.word[inside], minlength=len(self.words))
+
+    def means(self, inside: Bool[np.ndarray, "pair"]) -> scipy.sparse.csr_array:
+        """From scores of places to the mean of each word over the examples among some pairs."""
+        own = np.flatnonzero(inside)
+        weights = 1 / self.count(inside)[self.word[own]]
+        matrix = scipy.sparse.csr_array((weights, (self.word[own], own)), shape=(len(self.words), len(self.word)))
+        return matrix @ self.average
+
+
+def locate_words(scored: Sequence[ExampleScores], least: int) -> WordPlaces:
+    """The places of the words in at least `least` examples."""
+    counts = Counter(word for one in scored for word in set(one.words))
+    words = sorted(word for word, count in counts.items() if count >= least)
+    number = {word: at for at, word in enumerate(words)}
+    found = [(number[word], at) for at, one in enumerate(scored) for word in one.words if word in number]
+    kept = np.flatnonzero([word in number for one in scored for word in one.words])
+    pairs, pair, occurrences = np.unique(
+        np.array(found, dtype=np.int64).reshape(-1, 2), axis=0, return_inverse=True, return_counts=True
+    )
+    example_of_place = np.repeat(np.arange(len(scored)), [len(one.words) for one in scored])
+    pair = pair.ravel()
+    average = scipy.sparse.csr_array((1 / occurrences[pair], (pair, kept)), shape=(len(pairs), len(example_of_place)))
+    return WordPlaces(tuple(words), example_of_place, pairs[:, 0], pairs[:, 1], occurrences, average)
+
+
+def word_statistics(
+    scored: Sequence[ExampleScores], slices: Sequence[Bool[np.ndarray, "example"]], least: int, seed: int = 0,
+    report: Report = silent,
+) -> WordTable:  # fmt: skip
+    """The statistics of the words in at least `least` examples, in each slice where they still are in as many."""
+    places = locate_words(scored, least)
+    scores = np.concatenate([one.scores.T for one in scored]) if scored else np.zeros((0, 0))
+    inside = [own[places.example] for own in slices]
+    counts = np.array([places.count(own) for own in inside])
+    permutations = min(MOST_PERMUTATIONS, draws_needed(max(1, len(places.words)), min(RATES)))
+    shape = (len(slices), len(places.words), scores.shape[1])
+    means, p_values = permutation_test(
+        scipy.sparse.vstack([places.means(own) for own in inside]), scores, places.example_of_place, permutations,
+        seed, report,
+    )  # fmt: skip
+    few = np.broadcast_to((counts < least)[..., None], shape)
+    ends, values = np.full((*shape, 2), np.nan), places.average @ scores
+    for at, word, method in np.argwhere(~few):
+        ends[at, word, method] = interval(values[inside[at] & (places.word == word), method], seed)
+    by_method = [
+        np.ascontiguousarray(np.where(few, np.nan, own.reshape(shape)).swapaxes(1, 2))
+        for own in (means, ends[..., 0], ends[..., 1], p_values)
+    ]
+    occurrences = [np.bincount(places.word[own], places.occurrences[own], len(places.words)) for own in inside]
+    return WordTable(places.words, permutations, counts, np.array(occurrences).astype(np.int64), *by_method)
+
+
+def permutation_test(
+    means: scipy.sparse.csr_array, scores: Float[np.ndarray, "place method"], example: Int[np.ndarray, "place"],
+    permutations: int, seed: int = 0, report: Report = silent,
+) -> tuple[Float[np.ndarray, "mean method"], Float[np.ndarray, "mean method"]]:  # fmt: skip
+    """Each mean (a row of weights of places) and its p-value, by permuting the scores within examples.
+
+    All means and methods share the permutations.
+    """
+    observed = means @ scores
+    limit = np.abs(observed) - ROUNDING * np.abs(scores).max(initial=0.0)
+    extreme, generator = np.ones_like(observed), np.random.default_rng(seed)
+    for at in range(permutations):
+        if at % CHECKED == 0:
+            check_cancelled()
+            report(at, permutations, "permutations")
+        order = np.argsort(example + generator.random(len(example)))
+        extreme += np.abs(means @ scores[order]) >= limit
+    return observed, extreme / (1 + permutations)

@@ -1,0 +1,76 @@
+"""Randomization p-values, and the control of the false discovery rate over many of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from engine.errors import not_allowed, unknown
+from engine.lazy import scipy
+
+RATES = (0.05, 0.1, 0.2)
+"""False discovery rates that are offered."""
+USUAL_RATE = 0.1
+TIE = 1e-6
+"""Values that differ by less are ties: the batch that a text is in changes its probability by rounding."""
+Alternative = Literal["greater", "two-sided"]
+ALTERNATIVES: tuple[Alternative, ...] = ("greater", "two-sided")
+"""A word is significant if the class is more probable with it than with its replacements; or more or less probable."""
+Control = Literal["bh", "by"]
+CONTROLS: tuple[Control, ...] = ("bh", "by")
+"""Benjamini and Hochberg (1995), for p-values that are independent or positively dependent; Benjamini and Yekutieli
+(2001), for p-values with any dependence."""
+
+
+def check_choices(rate: float, alternative: str, control: str) -> None:
+    """Refuse a rate outside (0, 1) and unknown names."""
+    if not 0 < rate < 1:
+        raise not_allowed("rate", "a number between 0 and 1, such as 0.1", rate)
+    if alternative not in ALTERNATIVES:
+        raise unknown("alternative", alternative, ALTERNATIVES)
+    if control not in CONTROLS:
+        raise unknown("control", control, CONTROLS)
+
+
+def randomization_p_values(
+    observed: Float[np.ndarray, "word"], draws: Float[np.ndarray, "word draw"], alternative: Alternative = "greater"
+) -> Float[np.ndarray, "word"]:
+    """(1 + number of draws at least as extreme) / (1 + number of draws), from 1 / (1 + draws) to 1.
+
+    Under the null hypothesis it is at most a with probability at most a, for each a. Ties count as extreme. Burns et
+    al. (2020), algorithm 1. "two-sided" compares distances from the mean of the text's own value and all draws. The
+    paper takes one more draw as the center; the mean treats all values alike too, so the test stays exact, and does
+    not depend on one draw.
+    """
+    if alternative == "two-sided":
+        center = (observed + draws.sum(1)) / (1 + draws.shape[1])
+        observed, draws = np.abs(observed - center), np.abs(draws - center[:, None])
+    extreme = (draws >= observed[:, None] - TIE).sum(1)
+    p_values: np.ndarray = (1 + extreme) / (1 + draws.shape[1])
+    return p_values
+
+
+def adjusted_p_values(p_values: Float[np.ndarray, "test"], control: Control = "bh") -> Float[np.ndarray, "test"]:
+    """The smallest false discovery rate at which each test is significant, from 0 to 1. None of no tests."""
+    if not len(p_values):
+        return p_values
+    adjusted: np.ndarray = scipy.stats.false_discovery_control(p_values, method=control)
+    return adjusted
+
+
+def survives(adjusted: Float[np.ndarray, "*test"], rate: float) -> Bool[np.ndarray, "*test"]:
+    """Whether each test is significant at that rate. A p-value at the limit itself counts, however rounded."""
+    significant: np.ndarray = adjusted <= rate * (1 + 1e-9)
+    return significant
+
+
+def draws_needed(tests: int, rate: float = RATES[0], control: Control = "bh") -> int:
+    """The fewest draws with which one test alone can be significant: its p-value must get down to rate / tests.
+
+    With "by" it must get down to that divided by 1 + 1/2 + ... + 1/tests.
+    """
+    factor = sum(1 / at for at in range(1, tests + 1)) if control == "by" else 1.0
+    return max(1, math.ceil(tests * factor / rate - 1e-6) - 1)

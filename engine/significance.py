@@ -1,0 +1,282 @@
+"""Significance of words: a p-value for each word of a text against uninformative replacements, and the words that
+survive at a false discovery rate.
+
+This is the interpretability randomization test (IRT) of Burns, Thomason and Tansey (2020), Interpreting black box
+models via hypothesis testing. Null hypothesis of a word: the word is itself a draw from the distribution of its
+replacements, so that the prediction for the text and the predictions for the text with a replacement are exchangeable.
+A word is significant if the model treats it differently from what might as well stand in its place.
+
+The test is exact if the replacements follow the distribution of words that are not important, given the rest of the
+text. A masked language model only approximates it: see `engine.significance_simulation` for what happens if it is
+wrong. The one-shot feature test of the same paper (OSFT) is not offered: with the knockoff threshold it needs at least
+1 / rate significant words to report any, more than most texts have.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from cache import key_for
+from cache.codec import Arrays, Meta
+from engine import runtime
+from engine.data.sources import load_source
+from engine.errors import ExegesisError, UsageError, not_allowed
+from engine.experiments.sample import draw_indices
+from engine.false_discovery import (
+    USUAL_RATE,
+    Alternative,
+    Control,
+    adjusted_p_values,
+    check_choices,
+    draws_needed,
+    randomization_p_values,
+    survives,
+)
+from engine.models import catalog
+from engine.models.loading import load_model
+from engine.predictions import predictions
+from engine.progress import check_cancelled, report_here, reporting, silent
+from engine.request import Example
+from engine.store import result_store
+from engine.substitution import (
+    MASKED_MODEL,
+    Edit,
+    Word,
+    edited,
+    like,
+    load_masked_model,
+    masked_revision,
+    sampled_words,
+    words_of,
+)
+
+SCHEMA = 1
+MOST_DRAWS = 9_999
+USUAL_DRAWS = 1_999
+"""Draws that are chosen without a word from the caller: enough for 100 words at a rate of 5%."""
+WORDS_READ = 500
+"""Examples of a data set whose words are the replacements."""
+EXAMPLES_SHOWN = 3
+"""Replacements of a word that are named, the most frequent first."""
+
+
+@dataclass(frozen=True, eq=False)
+class TextSignificance:
+    """The predictions for a text and for the text with each word replaced, from which the p-values follow.
+
+    `value`: the probability of the class `label` for the text (regression: the score); `draws`: the same with a word
+    replaced. `repeats`: the share of a word's draws that are the word itself. `replacements`: the most frequent other
+    draws of each word. `source`: where the replacements are from.
+    """
+
+    model: str
+    revision: str
+    source: str
+    seed: int
+    label: str
+    regression: bool
+    value: float
+    words: tuple[Word, ...]
+    replacements: tuple[tuple[str, ...], ...]
+    repeats: Float[np.ndarray, "word"]
+    draws: Float[np.ndarray, "word draw"]
+
+    def __post_init__(self) -> None:
+        if self.draws.shape[0] != len(self.words) or not np.isfinite(self.draws).all():
+            raise ValueError(f"draws: a row of finite numbers for each of {len(self.words)} words is expected.")
+        self.draws.setflags(write=False)
+
+    @property
+    def count(self) -> int:
+        """Draws for each word."""
+        return int(self.draws.shape[1])
+
+    @property
+    def changes(self) -> Float[np.ndarray, "word"]:
+        """The value for the text minus the mean over its draws: what the word adds, in units of the value."""
+        difference: np.ndarray = self.value - self.draws.mean(1)
+        return difference
+
+    def p_values(self, alternative: Alternative = "greater") -> Float[np.ndarray, "word"]:
+        """The p-value of each word: see `randomization_p_values`."""
+        return randomization_p_values(np.full(len(self.words), self.value), self.draws, alternative)
+
+    def adjusted(self, alternative: Alternative = "greater", control: Control = "bh") -> Float[np.ndarray, "word"]:
+        """The smallest rate at which each word is significant: see `adjusted_p_values`."""
+        return adjusted_p_values(self.p_values(alternative), control)
+
+    def fewest_significant(self, rate: float, control: Control = "bh") -> int:
+        """How many words must be significant together before any can be; 1 where there are enough draws."""
+        needed = draws_needed(len(self.words), rate, control) + 1
+        return math.ceil(needed / (self.count + 1) - 1e-9)
+
+    def shortage(self, rate: float, control: Control = "bh") -> str:
+        """A sentence if there are too few draws for one word alone to be significant; else nothing."""
+        if (fewest := self.fewest_significant(rate, control)) == 1:
+            return ""
+        least = "no word can be" if fewest > len(self.words) else f"none is unless at least {fewest} words are"
+        return (
+            f"With {self.count:,} draws a p-value is at least {1 / (self.count + 1):.2g}, so at a rate of "
+            f"{100 * rate:g}% {least} significant."
+        )
+
+    def as_json(
+        self, rate: float = USUAL_RATE, alternative: Alternative = "greater", control: Control = "bh"
+    ) -> dict[str, Any]:
+        """All of it but the single draws as JSON's values."""
+        check_choices(rate, alternative, control)
+        adjusted = self.adjusted(alternative, control)
+        columns = zip(
+            self.words, self.changes.tolist(), self.p_values(alternative).tolist(), adjusted.tolist(),
+            survives(adjusted, rate).tolist(), self.repeats.tolist(), self.replacements, strict=True,
+        )  # fmt: skip
+        names = ("change", "p_value", "adjusted_p_value", "significant", "repeats", "replacements")
+        return {
+            "model": self.model,
+            "revision": self.revision,
+            "replacements": self.source,
+            "seed": self.seed,
+            "target": self.label,
+            "value": self.value,
+            "draws": self.count,
+            "rate": rate,
+            "alternative": alternative,
+            "control": control,
+            "words": [asdict(word) | dict(zip(names, cells, strict=True)) for word, *cells in columns],
+        }
+
+
+@dataclass(frozen=True)
+class SignificanceQuery:
+    """What is tested. `draws`: for each word; None for as many as one word needs at a rate of 5%, at most 1,999.
+
+    `words_from`: a data set whose words, picked at random, are the replacements; else those that `masked_model`
+    expects in the place. `target`: an index or label of a class, None for the predicted one.
+    """
+
+    model: str
+    example: Example
+    target: int | str | None = None
+    draws: int | None = None
+    masked_model: str = MASKED_MODEL
+    words_from: str | None = None
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.draws is not None and not 1 <= self.draws <= MOST_DRAWS:
+            raise not_allowed("draws", f"a whole number from 1 to {MOST_DRAWS:,}", self.draws)
+        if type(self.seed) is not int or self.seed < 0:
+            raise not_allowed("seed", "a whole number of at least 0", self.seed)
+
+    @property
+    def source(self) -> str:
+        """Where the replacements are from, in words."""
+        return f"words of {self.words_from}" if self.words_from else self.masked_model
+
+    @property
+    def key(self) -> str:
+        """The cache key. Reads the files of the models, never loads them."""
+        data = None if self.words_from is None else load_source("text", self.words_from, tolerant=True)
+        return key_for(
+            {
+                "schema": SCHEMA,
+                "kind": "significance of words",
+                "model": [self.model, catalog.revision(self.model)],
+                "example": self.example.as_plain(),
+                "target": self.target,
+                "draws": self.draws,
+                "source": [self.masked_model, masked_revision(self.masked_model)]
+                if data is None
+                else [data.name, data.revision, data.count],
+                "seed": self.seed,
+                "device": runtime.device_type(),
+            }
+        )
+
+
+def text_significance(query: SignificanceQuery) -> TextSignificance:
+    """Predict a text with each of its words replaced many times.
+
+    Equal texts are predicted once, and each prediction is cached. Errors: an unknown model, target or data set; a text
+    without a word, or with words beyond what the masked model reads.
+    """
+    query.example.check_length()
+    words = words_of(query.example)
+    if not words:
+        raise UsageError("text: must have at least one word, got none.")
+    if (entry := result_store().get(key := query.key)) is not None:
+        return _unpacked(*entry)
+    count = query.draws or min(USUAL_DRAWS, draws_needed(len(words)))
+    replaced = _replacements(query, words, count)
+    texts = [
+        [edited(query.example, [Edit(word, like(word.text, one))]) for one in own]
+        for word, own in zip(words, replaced, strict=True)
+    ]
+    unique = list(dict.fromkeys([query.example, *(text for own in texts for text in own)]))
+    report = report_here()
+    with reporting(silent):  # else the bar would start again with each group of texts
+        predicted = dict(zip(unique, predictions(query.model, unique, report=report), strict=True))
+    first = predicted[query.example]
+    target = load_model(query.model).target_index(query.target, first)
+    value_of = {text: one.probabilities[target] for text, one in predicted.items()}
+    computed = TextSignificance(
+        query.model, catalog.revision(query.model), query.source, query.seed,
+        "score" if first.regression else first.labels[target], first.regression, value_of[query.example], words,
+        tuple(_most_frequent(word, own) for word, own in zip(words, replaced, strict=True)),
+        np.array([own.count(query.example) / count for own in texts]),
+        np.array([[value_of[text] for text in own] for own in texts]),
+    )  # fmt: skip
+    result_store().put(key, *_packed(computed))
+    return computed
+
+
+def _replacements(query: SignificanceQuery, words: Sequence[Word], count: int) -> list[list[str]]:
+    """The draws of each word, in lower case."""
+    generator = np.random.default_rng(query.seed)
+    if query.words_from is None:
+        with runtime.turn():
+            return sampled_words(load_masked_model(query.masked_model), query.example, words, count, generator)
+    known = _words_of_dataset(query.words_from)
+    return [[known[at] for at in generator.integers(len(known), size=count)] for _ in words]
+
+
+def _words_of_dataset(name: str) -> list[str]:
+    """All words of up to 500 examples of a data set, each as often as it occurs. Errors: it has none."""
+    source = load_source("text", name, tolerant=True)
+    known: list[str] = []
+    for index in draw_indices(source.count, WORDS_READ, 0):
+        check_cancelled()
+        try:
+            example = source.read(index).input
+        except ExegesisError:  # a row that cannot be read adds no words
+            continue
+        if isinstance(example, Example):
+            known += [word.text.lower() for word in words_of(example)]
+    if not known:
+        raise UsageError(f"words_from: {name} has no words. Name a data set of texts, such as reviews.")
+    return known
+
+
+def _most_frequent(word: Word, replaced: Sequence[str]) -> tuple[str, ...]:
+    others = Counter(one for one in replaced if one != word.text.lower())
+    return tuple(one for one, _ in others.most_common(EXAMPLES_SHOWN))
+
+
+def _packed(one: TextSignificance) -> tuple[Meta, Arrays]:
+    meta = {name: value for name, value in vars(one).items() if not isinstance(value, np.ndarray)}
+    meta |= {"words": [asdict(word) for word in one.words], "replacements": [list(own) for own in one.replacements]}
+    return meta, {"repeats": one.repeats, "draws": one.draws}
+
+
+def _unpacked(meta: Meta, arrays: Arrays) -> TextSignificance:
+    plain: dict[str, Any] = dict(meta)
+    plain["words"] = tuple(Word(**word) for word in plain["words"])
+    plain["replacements"] = tuple(map(tuple, plain["replacements"]))
+    return TextSignificance(**plain, repeats=arrays["repeats"], draws=np.array(arrays["draws"]))

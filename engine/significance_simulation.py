@@ -1,0 +1,117 @@
+"""Simulation of the significance of words: is the false discovery rate kept where it is known which words matter?
+
+Texts of a small vocabulary are classified by a constructed model. The words of most places are drawn from the
+distribution of the replacements, as the null hypothesis says, and count as false discoveries; in the other places
+stand words of the class, as in the simulations of Burns et al. (2020, section 4). The classifier is linear in the
+words (the tests are independent then), linear but blind to half of the words, or with products of
+neighbors (the tests depend on each other). In the last setting the replacements are wrong: the words that do not matter
+come from another distribution than they.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from engine.false_discovery import (
+    CONTROLS,
+    RATES,
+    Control,
+    adjusted_p_values,
+    draws_needed,
+    randomization_p_values,
+    survives,
+)
+from engine.progress import Report, check_cancelled, silent
+
+WORDS, MATTERING, VOCABULARY = 20, 5, 2_000
+"""Words of a text, those that matter among them, and words of the vocabulary."""
+LINEAR, IGNORED, PRODUCTS, WRONG = "linear", "half of the words ignored", "products of neighbors", "wrong replacements"
+SETTINGS = (LINEAR, IGNORED, PRODUCTS, WRONG)
+NEIGHBORS = 0.5
+"""Weight of the product of two neighbors."""
+SHIFT = 1.5
+"""How much more likely words of the class are where the replacements are wrong: the log of a word's odds per weight."""
+STRONGEST = 5
+"""The words of the vocabulary that stand where a word matters: those with the largest weights."""
+TEXTS = 2_000
+
+
+@dataclass(frozen=True)
+class SimulatedRate:
+    """The false discovery rate over `texts` texts and its standard error. `power`: the share of the words that matter
+    that are significant.
+    """
+
+    setting: str
+    control: Control
+    rate: float
+    texts: int
+    false_discovery_rate: float
+    standard_error: float
+    power: float
+
+    @property
+    def controlled(self) -> bool:
+        """Whether the rate is not exceeded by more than two standard errors."""
+        return self.false_discovery_rate <= self.rate + 2 * self.standard_error
+
+
+def simulate(
+    texts: int = TEXTS, seed: int = 0, settings: tuple[str, ...] = SETTINGS, report: Report = silent
+) -> list[SimulatedRate]:
+    """Test texts of which it is known what matters, by each setting, control and rate."""
+    rates = []
+    for place, setting in enumerate(settings):
+        tested = []
+        for at in range(texts):
+            check_cancelled()
+            report(place * texts + at, len(settings) * texts, "texts")
+            tested.append(simulated_p_values(setting, np.random.default_rng([seed, SETTINGS.index(setting), at])))
+        rates += list(_rates(setting, np.array(tested)))
+    return rates
+
+
+def simulated_p_values(setting: str, generator: np.random.Generator) -> Float[np.ndarray, "word"]:
+    """The p-values of the words of one text. The first `MATTERING` words matter."""
+    weights = np.linspace(-1.0, 1.0, VOCABULARY)
+    count = draws_needed(WORDS, min(RATES), "by")
+    likely = np.exp(SHIFT * weights) if setting == WRONG else np.ones(VOCABULARY)
+    text = generator.choice(VOCABULARY, WORDS, p=likely / likely.sum())
+    text[:MATTERING] = generator.integers(VOCABULARY - STRONGEST, VOCABULARY, MATTERING)
+    order = generator.permutation(WORDS)  # which places matter is a matter of chance
+    rows = np.tile(text[order], (WORDS, count + 1, 1))
+    rows[np.arange(WORDS), 1:, np.arange(WORDS)] = generator.integers(VOCABULARY, size=(WORDS, count))
+    values = _classify(setting, weights, rows, order)
+    found = np.empty(WORDS)
+    found[order] = randomization_p_values(values[:, 0], values[:, 1:])
+    return found
+
+
+def _classify(
+    setting: str, weights: Float[np.ndarray, "type"], rows: Int[np.ndarray, "word row place"],
+    order: Int[np.ndarray, "place"],
+) -> Float[np.ndarray, "word row"]:  # fmt: skip
+    """The probability of the class for each text."""
+    scores = weights[rows]
+    if setting == IGNORED:
+        scores = scores * (order < WORDS // 2)
+    logits = scores.sum(-1)
+    if setting == PRODUCTS:
+        logits = logits + NEIGHBORS * (scores[..., 1:] * scores[..., :-1]).sum(-1)
+    probabilities: np.ndarray = 1 / (1 + np.exp(-(logits - MATTERING)))
+    return probabilities
+
+
+def _rates(setting: str, p_values: Float[np.ndarray, "text word"]) -> Iterator[SimulatedRate]:
+    for control in CONTROLS:
+        adjusted = np.array([adjusted_p_values(own, control) for own in p_values])
+        for rate in RATES:
+            significant = survives(adjusted, rate)
+            wrong = significant[:, MATTERING:].sum(1) / np.maximum(1, significant.sum(1))
+            error = float(wrong.std(ddof=1) / np.sqrt(len(wrong)))
+            power = float(significant[:, :MATTERING].mean())
+            yield SimulatedRate(setting, control, rate, len(p_values), float(wrong.mean()), error, power)
