@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -33,8 +33,15 @@ from engine.request import Example
 from engine.result import Prediction, unpack_prediction
 from engine.store import result_store
 from engine.substitution import Word, masked_revision
+from engine.table_io import TableRow, to_csv
 
 SCHEMA = 1
+COLUMNS: Mapping[str, type] = {
+    "rank": int, "flips": bool, "text": str, "text_pair": str, "changes": int, "segment": int, "start": int,
+    "word": str, "replacement": str, "source": str, "log_probability": float, "prediction": str, "value": float,
+    "subsets": int, "alternatives": int,
+}  # fmt: skip
+"""The columns of the rows of a result, and their types."""
 
 
 @dataclass(frozen=True)
@@ -90,9 +97,28 @@ class CounterfactualResult:
     @property
     def statements(self) -> tuple[str, ...]:
         """What was searched, in sentences that are true of these candidates."""
-        which = f"all {self.words}" if self.words_tried == self.words else f"{self.words_tried} of {self.words}"
-        start = f"Candidates for {which} words: {_sources_in_words(self.options)}."
+        words = f"{self.words_tried} of {self.words} word{'s' if self.words > 1 else ''}"
+        start = f"Candidates for {words}: {_sources_in_words(self.options)}."
         return (start, *map(str, self.rounds), *self.notes)
+
+    def rows(self) -> Iterator[TableRow]:
+        """A row for each change of each counterfactual; where nothing flips, of the text that came closest.
+
+        `value`: the probability of the new class, or the new score.
+        """
+        for rank, one in enumerate(self.results or filter(None, [self.closest]), 1):
+            for change in one.changes:
+                values = (
+                    rank, bool(self.results), one.example.text, one.example.text_pair, len(one.changes),
+                    change.word.segment, change.word.start, change.word.text, change.replacement, change.source,
+                    change.log_probability, one.prediction.label, one.prediction.probabilities[one.prediction.index],
+                    one.subsets, one.alternatives,
+                )  # fmt: skip
+                yield dict(zip(COLUMNS, values, strict=True))
+
+    def as_csv(self) -> str:
+        """The rows as CSV."""
+        return to_csv(self.rows()) or ",".join(COLUMNS) + "\n"
 
     def as_json(self) -> dict[str, Any]:
         """All of it as JSON's values."""

@@ -27,6 +27,7 @@ from components.links import (
     pins_option,
     read_record,
     read_text,
+    target_option,
     write_record,
     write_text,
 )
@@ -44,16 +45,21 @@ from engine.shipped.gallery import METHODS, find_card
 from engine.word_units import UNITS, Unit, units
 
 START = METHODS
-OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
+OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha", "flip_to")
 """The fields of a link that belong to one text and to no other."""
-SESSION = PageSession("text", text_choice.SELECTION, (*OF_A_TEXT, "target"))
+SESSION = PageSession("text", text_choice.SELECTION, (*OF_A_TEXT, "target", "threshold"))
+OWN = ("unit", "flip_to", "threshold")
+"""The fields with a control of their own that no other page has."""
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "text_token_pick"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextState(PageState):
-    """`pins` are positions of tokens. `edit`: the edited text beside its parent."""
+    """`pins` are positions of tokens. `edit`: the edited text beside its parent.
+
+    `flip_to`: the class of counterfactuals, None for any other. `threshold`: the score that they cross.
+    """
 
     focus: TextFocus
     unit: str = option(UNITS[0], choices=UNITS)
@@ -61,7 +67,9 @@ class TextState(PageState):
     edit_pair: str | None = None
     view: ViewOptions = DEFAULT_VIEW
     pins: tuple[int, ...] = pins_option("tokens")
-    opened: tuple[str, ...] = opened_option("browse", "questions", "similarity")
+    opened: tuple[str, ...] = opened_option("browse", "questions", "similarity", "counterfactuals")
+    flip_to: str | None = target_option()
+    threshold: float | None = option(None)
     removal: str = option(OPERATORS[0], choices=OPERATORS)
 
     @property
@@ -90,14 +98,14 @@ def read_state(
     # A link to a text of the gallery that names no methods opens with the card's own first.
     card = find_card(focus.model, focus.example) if {"index", "text"} & query.keys() else None
     start = TextState(focus=focus, methods=START if card is None else card.methods)
-    state = read_record(start, query, notes, names=["unit"])
+    state = read_record(start, query, notes, names=OWN)
     state = replace(state, **_read_edits(last_values(query), focus.example, notes))
     return read_shared(read_record(state, query, notes, names=["view"]), query, methods, notes), notes
 
 
 def write_state(state: TextState) -> Query:
     """The link that reopens the state: only what differs from the default is written."""
-    query = write_text_focus(state.focus) | write_shared(state) | write_record(state, names=["unit"])
+    query = write_text_focus(state.focus) | write_shared(state) | write_record(state, names=OWN)
     for name, text in (("edit", state.edit), ("edit_pair", state.edit_pair)):
         query |= {} if text is None else write_text(name, text)
     return query | write_record(state.view)
@@ -115,8 +123,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
     opened = open_texts(text_choice.requested_dataset(link))
     state, notes = read_state(link, models, methods, opened)
     text_choice.fill_controls(state.focus, opened)
-    own = {"unit": state.unit, "edit": state.edit, "edit_pair": state.edit_pair}
-    SESSION.fill(own | control_values("", state.view))
+    SESSION.fill({name: getattr(state, name) for name in (*OWN, "edit", "edit_pair")} | control_values("", state.view))
     SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
 
@@ -129,8 +136,10 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
     focus = text_choice.read_controls(opened)
     if focus.model != loaded.model:
         put("target", "")
+        put("threshold", None)
     if focus.model != loaded.model or focus.example != loaded.example:
         put("pins", [])
+        put("flip_to", None)
     if focus.example != loaded.example:
         put("edit", None)
         put("edit_pair", None)
@@ -140,6 +149,8 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         unit=value("unit"),
         edit=value("edit"),
         edit_pair=value("edit_pair"),
+        flip_to=value("flip_to"),
+        threshold=value("threshold"),
         view=SESSION.read_record("", loaded.view),
     )
 
