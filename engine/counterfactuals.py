@@ -175,6 +175,8 @@ def counterfactuals_key(
 ) -> str:
     """The cache key of counterfactuals. Reads the models' files, never loads them."""
     example.check_length()
+    if threshold is not None and not math.isfinite(threshold):
+        raise not_allowed("threshold", "a finite number", threshold)
     return key_for(
         {
             "schema": SCHEMA,
@@ -192,10 +194,10 @@ def counterfactuals_key(
 
 
 def _goal(model: TextClassifier, original: Prediction, target: int | str | None, threshold: float | None) -> Goal:
-    if model.regression and (threshold is None or not math.isfinite(threshold)):
+    if model.regression and threshold is None:
         raise UsageError(
             f"threshold: must be a number for {model.id}, which predicts a score ({original.logits[0]:.3g} here), got "
-            f"{threshold}. Give the score that has to be crossed."
+            "none. Give the score that has to be crossed."
         )
     if not model.regression and threshold is not None:
         raise UsageError(f"threshold: must not be given for {model.id}, which predicts classes. Give a target.")

@@ -17,7 +17,7 @@ from components.numbers import count, percent, plain, signed
 from components.progress import run_with_progress
 from components.styles import use_sheet
 from components.text.results import set_edit
-from components.text.state import TextState, key, put
+from components.text.state import LARGEST_SCORE, TextState, key, put
 from engine.format import join_names
 from engine.lazy import LazyModule
 from engine.progress import CancelToken, cancellable
@@ -35,7 +35,7 @@ CONTEXT = 120
 """Characters around a change that are shown of a long text."""
 DELETED = "(deleted)"
 ADVICE = (
-    "Choose another class, or search further with the command under Export: more changes (--most-changes), candidates "
+    "Choose another {goal}, or search further with the command under Export: more changes (--most-changes), candidates "
     "(--candidates) or words (--words), or another --masked-model."
 )
 CAUTION = (
@@ -80,15 +80,15 @@ def _draw_goal(state: TextState, prediction: Prediction) -> None:
     if prediction.regression:
         st.number_input(
             "Threshold", key=key("threshold"), value=None, width=220, persist_state=PERSIST, format="%.3f",
-            placeholder="Score to cross",
+            min_value=-LARGEST_SCORE, max_value=LARGEST_SCORE, placeholder="Score to cross",
         )  # fmt: skip
         return
     others = [label for at, label in enumerate(prediction.labels) if at != prediction.index]
     if len(others) > 1 or state.flip_to is not None:
-        options = list(dict.fromkeys([None, *others, *filter(None, [state.flip_to])]))
+        options = list(dict.fromkeys(["", *others, state.flip_to or ""]))
         st.selectbox(
             "To the class", options, key=key("flip_to"), width=220, persist_state=PERSIST,
-            format_func=lambda label: "Any other" if label is None else label,
+            format_func=lambda label: label or "Any other",
         )  # fmt: skip
 
 
@@ -145,20 +145,20 @@ def command(state: TextState, result: CounterfactualResult) -> str:
 
 def summary_html(result: CounterfactualResult) -> str:
     """The smallest flip in a sentence, or how close the search came."""
+    score = result.original.regression
+    flips = "crosses the threshold" if score else "flips the prediction"
+    advice = ADVICE.format(goal="threshold" if score else "class")
     if result.results:
         one = result.results[0]
         changed = count(len(one.changes), "word")
-        flips = "crosses the threshold" if result.original.regression else "flips the prediction"
         sentence = f"Changing {changed} {flips}: {_changes_html(one.changes)} ({_moved_html(result, one)})."
         if len(one.changes) > 1 and result.is_smallest:
             sentence += " No smaller set of the candidates does."
     elif result.closest is not None:
-        sentence = (
-            f"Nothing that was tried flips the prediction. The closest: {_changes_html(result.closest.changes)} "
-            f"({_moved_html(result, result.closest)}). {ADVICE}"
-        )
+        near = f"{_changes_html(result.closest.changes)} ({_moved_html(result, result.closest)})"
+        sentence = f"Nothing that was tried {flips}. The closest: {near}. {advice}"
     else:
-        sentence = f"There was nothing to try. {ADVICE}"
+        sentence = f"There was nothing to try. {advice}"
     return f'<div class="xg"><p class="xg-summary">{sentence}</p></div>'
 
 
@@ -230,10 +230,9 @@ def _facts_html(one: Counterfactual) -> str:
 
 def search_html(result: CounterfactualResult) -> str:
     """What was searched, what it took, and how to read it."""
-    verified = (
-        "Each text was run again after the search, with every part of its changes: no part flips. " if result.results
-        else ""
-    )  # fmt: skip
+    verified = "Each text was run again after the search. " if result.results else ""
+    if any(one.subsets for one in result.results):
+        verified += "No smaller part of its changes flips the prediction; every part was tried. "
     cost = (
         f"{count(result.evaluations, 'evaluation')} of the model and {result.masked_evaluations:,} of the masked model."
     )

@@ -48,6 +48,8 @@ START = METHODS
 OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha", "flip_to")
 """The fields of a link that belong to one text and to no other."""
 SESSION = PageSession("text", text_choice.SELECTION, (*OF_A_TEXT, "target", "threshold"))
+LARGEST_SCORE = 1e6
+"""A threshold is never larger."""
 OWN = ("unit", "flip_to", "threshold")
 """The fields with a control of their own that no other page has."""
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
@@ -69,7 +71,7 @@ class TextState(PageState):
     pins: tuple[int, ...] = pins_option("tokens")
     opened: tuple[str, ...] = opened_option("browse", "questions", "similarity", "counterfactuals")
     flip_to: str | None = target_option()
-    threshold: float | None = option(None)
+    threshold: float | None = option(None, low=-LARGEST_SCORE, high=LARGEST_SCORE)
     removal: str = option(OPERATORS[0], choices=OPERATORS)
 
     @property
@@ -123,7 +125,8 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
     opened = open_texts(text_choice.requested_dataset(link))
     state, notes = read_state(link, models, methods, opened)
     text_choice.fill_controls(state.focus, opened)
-    SESSION.fill({name: getattr(state, name) for name in (*OWN, "edit", "edit_pair")} | control_values("", state.view))
+    own = {name: getattr(state, name) for name in (*OWN, "edit", "edit_pair")} | {"flip_to": state.flip_to or ""}
+    SESSION.fill(own | control_values("", state.view))
     SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
 
@@ -139,7 +142,7 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         put("threshold", None)
     if focus.model != loaded.model or focus.example != loaded.example:
         put("pins", [])
-        put("flip_to", None)
+        put("flip_to", "")
     if focus.example != loaded.example:
         put("edit", None)
         put("edit_pair", None)
@@ -149,7 +152,7 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         unit=value("unit"),
         edit=value("edit"),
         edit_pair=value("edit_pair"),
-        flip_to=value("flip_to"),
+        flip_to=value("flip_to") or None,
         threshold=value("threshold"),
         view=SESSION.read_record("", loaded.view),
     )
