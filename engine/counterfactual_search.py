@@ -18,7 +18,7 @@ from engine.models.classifier import as_float64
 from engine.models.text_classifier import EncodedText, TextClassifier, tokenize
 from engine.params import allowed, option
 from engine.request import Example
-from engine.result import Prediction
+from engine.result import Prediction, Token
 from engine.substitution import (
     MASKED_MODEL,
     Edit,
@@ -44,7 +44,7 @@ class SearchOptions:
 
     most_changes: int = option(4, "Change at most N words.", low=1, high=6)
     candidates: int = option(8, "Replacements of a word from each source.", low=1, high=100)
-    words: int = option(30, "Words to try; of more, those whose deletion comes closest to a flip.", low=1, high=500)
+    words: int = option(30, "Words to try; of more, those that gradient x input ranks highest.", low=1, high=500)
     beam: int = option(8, "Sets of changes that are extended by one more.", low=1, high=1_000_000)
     branches: int = option(48, "Single changes that extend each set.", low=1, high=1_000_000)
     results: int = option(5, "Counterfactuals to find.", low=1, high=50)
@@ -125,6 +125,16 @@ class Goal:
             return logits[:, self.index] - np.delete(logits, self.index, axis=1).max(1)
         return np.delete(logits, self.target, axis=1).max(1) - logits[:, self.target]
 
+    def slopes(self, logits: Float[np.ndarray, "label"]) -> Float[np.ndarray, "label"]:
+        """The derivative of the margin with respect to each logit."""
+        best = np.zeros(len(logits))
+        if self.threshold is not None:
+            return best + (1 if self.score >= self.threshold else -1)
+        down = self.index if self.target is None else self.target
+        others = np.where(np.arange(len(logits)) == down, -np.inf, logits)
+        best[[down, int(others.argmax())]] = (1, -1) if self.target is None else (-1, 1)
+        return best
+
     def margin(self, prediction: Prediction) -> float:
         """As `margins`, of one prediction."""
         return float(self.margins(np.array([prediction.logits]))[0])
@@ -192,26 +202,39 @@ def search_flips(model: TextClassifier, example: Example, goal: Goal, options: S
         sets = _extended(left[: options.beam], branches[: options.branches], flips)
     return SearchResult(
         tuple(flips), min(closest, key=lambda one: one.margin, default=None), tuple(rounds), len(words), len(chosen),
-        len(search.margins), len(chosen) if MASKED in options.sources else 0, notes,
+        len(search.margins) + search.gradients, len(chosen) if MASKED in options.sources else 0, notes,
     )  # fmt: skip
 
 
 class _Search:
-    """The texts evaluated so far. `margins`: each text's distance from a flip."""
+    """The texts evaluated so far. `margins`: each text's distance from a flip. `gradients`: passes with gradients."""
 
     def __init__(self, model: TextClassifier, example: Example, goal: Goal) -> None:
         self.model, self.example, self.goal = model, example, goal
         self.margins: dict[Example, float] = {}
+        self.gradients = 0
         counted = words_of(example)
         self._counts = [sum(word.segment == segment for word in counted) for segment in (0, 1)]
 
     def most_important(self, words: Sequence[Word], most: int) -> Sequence[Word]:
-        """The words whose deletion comes closest to a flip, in reading order."""
+        """The words that hold most of the margin by gradient x input, to first order, in reading order."""
         if len(words) <= most:
             return words
-        deleted = self.evaluate((Change(word, "", DELETE),) for word in words)
-        nearest = sorted(deleted, key=lambda one: one.margin)[:most]
-        return sorted(one.changes[0].word for one in nearest)
+        encoded = self.model.encode(self.example)
+        batch = self.model.collate([encoded])
+        with torch.enable_grad():
+            point = self.model.embed(batch).detach().requires_grad_()
+            logits = self.model.logits(batch, point)[0]
+            slopes = torch.from_numpy(self.goal.slopes(as_float64(logits))).to(logits)
+            (slope,) = torch.autograd.grad((logits * slopes).sum(), point)
+        shares = as_float64((slope * point).sum(-1)[0])
+        require_finite(self.model, "gradients", shares)
+        self.gradients = 1
+        totals = [
+            sum(share for share, token in zip(shares, encoded.tokens, strict=True) if overlaps(token, word))
+            for word in words
+        ]
+        return sorted(words[at] for at in np.argsort(-np.array(totals), kind="stable")[:most])
 
     def evaluate(self, sets: Iterable[Changes]) -> list[ChangedText]:
         """The texts that the sets of changes give, but for those that delete all words of a text."""
@@ -240,6 +263,11 @@ class _Search:
         size = runtime.rows_at_once(self.model, len(encoded[order[-1]]))
         margins = np.concatenate(runtime.in_chunks(compute, len(texts), size))
         return [float(margins[at]) for at in np.argsort(order)]
+
+
+def overlaps(token: Token, word: Word) -> bool:
+    """Whether a token is part of a word."""
+    return token.segment == word.segment and token.start < word.end and token.end > word.start
 
 
 def apply_changes(example: Example, changes: Changes) -> Example:

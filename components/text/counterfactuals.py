@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Sequence
+from dataclasses import asdict
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -25,12 +27,14 @@ from engine.result import Explanation, Prediction, Token
 
 if TYPE_CHECKING:
     from engine import counterfactual_search, counterfactuals
-    from engine.counterfactual_search import Changes
+    from engine.counterfactual_search import Changes, SearchOptions
     from engine.counterfactuals import Counterfactual, CounterfactualResult
 else:  # they load torch, which most visits do without
     counterfactuals = LazyModule("engine.counterfactuals")
     counterfactual_search = LazyModule("engine.counterfactual_search")
 
+SHORT = 64
+"""Tokens of a text up to which the search is as wide as that of the command."""
 CONTEXT = 120
 """Characters around a change that are shown of a long text."""
 DELETED = "(deleted)"
@@ -59,7 +63,7 @@ def draw_counterfactuals(state: TextState, probe: Explanation) -> None:
         return
     threshold = state.threshold if probe.prediction.regression else None
     target = None if probe.prediction.regression else state.flip_to
-    options = counterfactual_search.SearchOptions()
+    options = search_options(len(probe.tokens))
     arguments = (state.model, state.example, target, threshold, options)
 
     def compute(token: CancelToken) -> CounterfactualResult:
@@ -122,15 +126,18 @@ def _draw_result(state: TextState, tokens: Sequence[Token], result: Counterfactu
         st.code(command(state, result), language="bash", wrap_lines=True)
 
 
+def search_options(length: int) -> SearchOptions:
+    """The usual search, or a smaller one for a text of many tokens, which would take minutes."""
+    usual = counterfactual_search.SearchOptions()
+    return usual if length <= SHORT else dataclasses.replace(usual, words=10, candidates=3, beam=3, branches=12)
+
+
 def changed_tokens(tokens: Sequence[Token], changes: Changes) -> list[int]:
     """The positions of the tokens of the changed words."""
     return [
         position
         for position, token in enumerate(tokens)
-        if any(
-            token.segment == change.word.segment and token.start < change.word.end and token.end > change.word.start
-            for change in changes
-        )
+        if any(counterfactual_search.overlaps(token, change.word) for change in changes)
     ]
 
 
@@ -138,9 +145,11 @@ def command(state: TextState, result: CounterfactualResult) -> str:
     """The command that finds the same counterfactuals."""
     goal = [] if result.threshold is None else ["--threshold", repr(result.threshold)]
     goal += [] if result.target is None else ["--target", state.flip_to or str(result.target)]
-    return command_line(
-        ["counterfactuals", "--model", state.model, *text_arguments(state.example), *goal], state.example
-    )
+    usual, options = asdict(counterfactual_search.SearchOptions()), asdict(result.options)
+    for name in (name for name in usual if options[name] != usual[name]):
+        goal += [f"--{name.replace('_', '-')}", str(options[name])]
+    arguments = ["counterfactuals", "--model", state.model, *text_arguments(state.example), *goal]
+    return command_line(arguments, state.example)
 
 
 def summary_html(result: CounterfactualResult) -> str:

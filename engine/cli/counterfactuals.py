@@ -57,7 +57,7 @@ def counterfactuals(
     words: Annotated[
         str | None,
         typer.Option(
-            metavar="N", help="Words to try; of more, those whose deletion comes closest to a flip. [default: 30]"
+            metavar="N", help="Words to try; of more, those that gradient x input ranks highest. [default: 30]"
         ),
     ] = None,
     beam: Annotated[
