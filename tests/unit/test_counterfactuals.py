@@ -11,12 +11,24 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 
 from engine import counterfactuals as module
 from engine import runtime
-from engine.counterfactual_search import Change, ChangedText, Changes, Goal, SearchOptions, _candidates, search_flips
+from engine.counterfactual_search import (
+    Change,
+    ChangedText,
+    Changes,
+    Goal,
+    SearchOptions,
+    _candidates,
+    _Search,
+    overlaps,
+    search_flips,
+)
 from engine.counterfactuals import CounterfactualResult, counterfactuals
 from engine.errors import Cancelled, UsageError
+from engine.models.classifier import as_float64
 from engine.models.loading import load_model
 from engine.predictions import predictions
 from engine.progress import CancelToken, cancellable
@@ -340,3 +352,35 @@ def test_fluent_changes_come_first() -> None:
     likely, rare = (ChangedText((Change(word, "cold", "masked", log),), text, -1.0) for log in (-1.0, -5.0))
     mixed = ChangedText((Change(word, "cold", "masked", -0.1), Change(other, "", "delete")), text, -1.0)
     assert sorted([mixed, rare, likely], key=lambda one: one.fluency) == [likely, rare, mixed]
+
+
+@pytest.mark.parametrize("goal", [Goal(0, 2.0, None, None), Goal(0, 2.0, 2, None), Goal(0, 2.0, None, 1.5)])
+def test_slopes_are_differences_of_margins(goal: Goal) -> None:
+    logits = np.array([2.0, 0.5, 1.0] if goal.threshold is None else [2.0])
+    steps = logits + 1e-6 * np.eye(len(logits))
+    measured = (goal.margins(steps) - goal.margins(logits[None])) / 1e-6
+    np.testing.assert_allclose(goal.slopes(logits), measured, atol=1e-6)
+
+
+def test_the_words_tried_of_many_hold_most_of_the_margin_to_first_order(tiny: str) -> None:
+    """An oracle by differences: each word's embeddings a little shorter, in double precision."""
+    loaded = load_model(tiny, "float64")
+    words = words_of(REVIEW)
+    [before] = predictions(tiny, [REVIEW])
+    with runtime.turn():
+        search = _Search(loaded, REVIEW, Goal(before.index, 0.0, None, None))
+        chosen = search.most_important(words, 2)
+        encoded = loaded.encode(REVIEW)
+        batch = loaded.collate([encoded])
+        whole = loaded.embed(batch)
+        drops = []
+        for word in words:
+            inside = [at for at, token in enumerate(encoded.tokens) if overlaps(token, word)]
+            shorter = whole.clone()
+            shorter[0, inside] *= 1 - 1e-6
+            with torch.inference_mode():
+                logits = as_float64(torch.cat([loaded.logits(batch, whole), loaded.logits(batch, shorter)]))
+            start, end = search.goal.margins(logits)
+            drops.append(start - end)
+    assert list(chosen) == sorted(words[at] for at in np.argsort(drops)[-2:])
+    assert search.gradients == 1
