@@ -156,6 +156,8 @@ def summary_html(result: CounterfactualResult) -> str:
     """The smallest flip in a sentence, or how close the search came."""
     score = result.original.regression
     flips = "crosses the threshold" if score else "flips the prediction"
+    if result.target is not None:
+        flips += f" to <bdi>{escape(result.original.labels[result.target])}</bdi>"
     advice = ADVICE.format(goal="threshold" if score else "class")
     if result.results:
         one = result.results[0]
@@ -179,7 +181,7 @@ def counterfactual_html(result: CounterfactualResult, one: Counterfactual) -> st
         for segment, text in enumerate(texts)
         if text is not None
     )
-    value = _value_html(one.prediction, one.prediction.index)
+    value = _value_html(one.prediction, _indexes(result, one)[1])
     return f'<div class="xg">{marked}<p class="xg-small"><b>{value}</b>{_facts_html(one)}</p></div>'
 
 
@@ -219,8 +221,16 @@ def _value_html(prediction: Prediction, index: int) -> str:
 
 
 def _moved_html(result: CounterfactualResult, one: Counterfactual) -> str:
-    before, after = result.original, one.prediction
-    return f"{_value_html(before, before.index)} → {_value_html(after, after.index)}"
+    before, after = _indexes(result, one)
+    return f"{_value_html(result.original, before)} → {_value_html(one.prediction, after)}"
+
+
+def _indexes(result: CounterfactualResult, one: Counterfactual) -> tuple[int, int]:
+    """The classes to show before and after; where nothing flips, the wanted class both times, or the predicted one."""
+    if result.results:
+        return result.original.index, one.prediction.index
+    shown = result.original.index if result.target is None else result.target
+    return shown, shown
 
 
 def _facts_html(one: Counterfactual) -> str:
