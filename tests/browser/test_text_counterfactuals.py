@@ -15,7 +15,7 @@ from tests.browser.organising import fits
 from tests.browser.server import Server
 from tests.browser.waiting import settled
 
-LINK = {"model": "bert-context", "method": "gradient_x_input", "text": "The food was cold and slow."}
+LINK = {"model": "gpt2-context", "method": "gradient_x_input", "text": "The food was cold and slow."}
 
 
 @pytest.mark.parametrize("width", [1280, 390])

@@ -42,6 +42,8 @@ JSON: dict[str, str] = {
     "heads of a picture": "heads --model digits-vit --dataset digits --index 3 --score entropy,distance,agreement "
     "--against attention_mean --query 1 --top 2",
     "similarity of two texts": "similarity --text 'A man plays a guitar.' --text-pair 'He makes music.' --top 3",
+    "counterfactuals of a text": "counterfactuals --model gpt2-context --text 'The food was cold and slow.' "
+    "--results 2 --candidates 3",
     "compare on a text": f"compare --column lime,n_samples=32@reviews-minilm --column gradient@bert-reviews "
     f"--text '{TEXT}' --measure top_k --percent 25 --order size --unit token",
     "compare on a picture": "compare --column gradient@digits-vit --column occlusion@digits-vit "
@@ -107,6 +109,12 @@ heads --text x --against nothing
 heads --text x --top 0
 similarity --text x
 similarity --text x --text-pair y --top 0
+counterfactuals --text x --sources guess
+counterfactuals --text x --beam 0
+counterfactuals --text x --threshold y
+counterfactuals --text x --threshold 1
+counterfactuals --text x --target nothing
+counterfactuals --text ?
 compare --text x --column lime@reviews-minilm
 compare --text x --column lime --column random
 compare --text x --column lime@a --column random@b --measure nothing

@@ -18,7 +18,7 @@ from tests.unit.cli.conftest import Run
 
 COMMANDS = (
     "app", "attack", "compare", "evaluate", "explain", "heads", "pretrain", "randomize", "reproduce", "scaffold",
-    "similarity", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
+    "similarity", "counterfactuals", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
 )  # fmt: skip
 
 

@@ -121,6 +121,11 @@ SAFE = {
     ("components/progress.py", "sentence"): "what was stopped, in our words",
     ("components/export.py", "how"): "one of our sentences",
     ("components/text/similarity.py", "how_to_repeat(state.focus)"): "one of our sentences",
+    ("components/text/counterfactuals.py", "how_to_repeat(state.focus)"): "one of our sentences",
+    (
+        "components/text/counterfactuals.py",
+        "f'The score is {signed(probe.prediction.logits[0])}. Enter a threshold that it has to cross.'",
+    ): "a number",
     (
         "components/browse/lists.py",
         "f'{page * PAGE_SIZE + 1:,} to {min(total, (page + 1) * PAGE_SIZE):,} of {total:,} pictures'",
