@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import dataclasses
+import io
 import json
 import re
 from pathlib import Path
@@ -24,7 +25,7 @@ def test_counterfactuals_print_what_flips_and_what_was_tried(run: Run, tmp_path:
     plain = run(*typed, "--json").json
     assert len(plain["results"]) == 2
     assert plain["options"]["results"] == 2
-    rows = list(csv.DictReader(file.open(encoding="utf-8", newline="")))
+    rows = list(csv.DictReader(io.StringIO(file.read_text(encoding="utf-8"))))
     assert {row["text"] for row in rows} == {one["example"]["text"] for one in plain["results"]}
     for ending in ("json", "parquet"):
         assert run(*typed, "--out", str(tmp_path / f"flips.{ending}")).code == 0
