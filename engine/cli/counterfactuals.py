@@ -1,4 +1,4 @@
-"""`exegesis counterfactuals`: the fewest changes of words that flip a prediction."""
+"""`exegesis counterfactuals`: the fewest changes of words, or removed patches, that flip a prediction."""
 
 from __future__ import annotations
 
@@ -14,23 +14,27 @@ from engine.cli.root import note
 from engine.errors import UsageError
 from engine.lazy import LazyModule
 from engine.progress import reporting
-from engine.request import Example
+from engine.removal_operators import PATCH_OPERATORS
+from engine.request import Example, Picture
 from engine.store import result_store
 from engine.table_io import to_json, to_parquet
 
 if TYPE_CHECKING:
     from engine import counterfactual_search
     from engine import counterfactuals as search
+    from engine import patch_counterfactuals as patch_search
     from engine.counterfactuals import Counterfactual, CounterfactualResult
+    from engine.patch_counterfactuals import PatchCounterfactuals
 else:  # it loads torch, which the help does without
     search = LazyModule("engine.counterfactuals")
+    patch_search = LazyModule("engine.patch_counterfactuals")
     counterfactual_search = LazyModule("engine.counterfactual_search")
 
 ADVICE = "Raise --most-changes, --candidates, --words or --beam, or give another --masked-model."
-FORMATS: Mapping[str, Callable[[CounterfactualResult], str | bytes]] = {
-    ".csv": lambda result: result.as_csv(),
-    ".json": lambda result: to_json(result.rows()),
-    ".parquet": lambda result: to_parquet(result.rows(), search.COLUMNS),
+FORMATS: Mapping[str, Callable[[Any, Mapping[str, type]], str | bytes]] = {
+    ".csv": lambda result, columns: str(result.as_csv()),
+    ".json": lambda result, columns: to_json(result.rows()),
+    ".parquet": lambda result, columns: to_parquet(result.rows(), columns),
 }
 
 
@@ -38,12 +42,16 @@ def counterfactuals(
     model: options.ModelOption = options.DEFAULT_MODEL,
     text: options.TextOption = None,
     text_pair: options.TextPairOption = None,
+    image: options.ImageOption = None,
     dataset: options.DatasetOption = None,
     index: options.IndexOption = None,
     split: options.SplitOption = None,
     column: options.ColumnOption = None,
     target: Annotated[str | None, typer.Option(metavar="L", help="Class to reach. [default: any other]")] = None,
     threshold: Annotated[str | None, typer.Option(metavar="S", help="Score to cross, for a model of scores.")] = None,
+    removal: Annotated[
+        str | None, typer.Option(metavar="R", help="What a removed patch of an image is. [default: mean]")
+    ] = None,
     sources: Annotated[str, typer.Option(metavar="A,B", help="Where replacements come from.")] = (
         "masked,nearest,delete"
     ),
@@ -70,7 +78,7 @@ def counterfactuals(
     out: options.OutOption = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with what was searched.")] = False,
 ) -> None:
-    """Find the fewest changes of words that flip a prediction."""
+    """Find the fewest changes of words, or removed patches, that flip a prediction."""
     numbers = {
         "most_changes": most_changes, "candidates": candidates, "words": words, "beam": beam, "branches": branches,
         "results": results,
@@ -85,21 +93,32 @@ def counterfactuals(
     file = rows_file(out)
     with output.stdout_reserved():
         source = read_input(
-            InputOptions("counterfactuals", model, text, text_pair, None, dataset, index, split, column)
+            InputOptions("counterfactuals", model, text, text_pair, image, dataset, index, split, column)
         )
-        if not isinstance(source.example, Example):
-            raise UsageError("--dataset: must have texts for counterfactuals, got pictures. Give a data set of texts.")
-        check_model(model, "text")
-        limits = counterfactual_search.SearchOptions(sources=tuple(options.read_names("--sources", sources)), **chosen)
+        example = source.example
+        check_model(model, example.kind)
+        unsuited = {"threshold": score, **chosen} if isinstance(example, Picture) else {"removal": removal}
+        for name in (name for name, value in unsuited.items() if value is not None):
+            kind = "texts" if isinstance(example, Picture) else "images"
+            raise UsageError(f"--{name.replace('_', '-')}: serves {kind} only. Remove it.")
         with output.progress_bar("searching") as report, reporting(report):
-            result = search.counterfactuals(model, source.example, target, score, limits)
+            result: CounterfactualResult | PatchCounterfactuals
+            if isinstance(example, Picture):
+                result = patch_search.patch_counterfactuals(model, example, removal or PATCH_OPERATORS[0], target)
+            elif isinstance(example, Example):
+                names = tuple(options.read_names("--sources", sources))
+                limits = counterfactual_search.SearchOptions(sources=names, **chosen)
+                result = search.counterfactuals(model, example, target, score, limits)
     if status := result_store().status:
         note(status)
     if file is not None:
-        data = FORMATS[file.suffix.lower()](result)
+        columns = patch_search.COLUMNS if isinstance(example, Picture) else search.COLUMNS
+        data = FORMATS[file.suffix.lower()](result, columns)
         output.write_file("--out", file, data if isinstance(data, bytes) else data.encode())
     if as_json:
         output.print_json(result.as_json())
+    elif isinstance(result, patch_search.PatchCounterfactuals):
+        print_patches(result)
     else:
         print_counterfactuals(result)
 
@@ -125,6 +144,24 @@ def print_counterfactuals(result: CounterfactualResult) -> None:
     if not result.results:
         print(ADVICE)
     print(f"Evaluations: {result.evaluations:,} of the model, {result.masked_evaluations:,} of the masked model.")
+
+
+def print_patches(result: PatchCounterfactuals) -> None:
+    """Print the prediction, a row for each set of patches, and what was searched."""
+    out = output.console()
+    out.print(f"{output.visible(result.model)} predicts {output.visible(_class(result.original))}", markup=False)
+    listed = result.results or tuple(filter(None, [result.closest]))
+    if not result.results:
+        out.print("Nothing that was tried flips it." + (" The closest:" if listed else ""))
+    rows = output.table(["patches", "new prediction", "row.column, from 0"], right=["patches"])
+    for one in listed:
+        places = ", ".join("{}.{}".format(*divmod(patch, result.grid[1])) for patch in one.patches)
+        rows.add_row(str(len(one.patches)), output.visible(_class(one.prediction)), places)
+    if listed:
+        out.print(rows)
+    for line in result.statements:
+        print(line)
+    print(f"A removed patch: {result.removal}. Evaluations: {result.evaluations:,}.")
 
 
 def _class(prediction: Any) -> str:

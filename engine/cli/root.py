@@ -34,7 +34,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "similarity": ("similarity.similarity", "Show which pairs of tokens make two texts similar (BiLRP)."),
     "counterfactuals": (
         "counterfactuals.counterfactuals",
-        "Find the fewest changes of words that flip a prediction.",
+        "Find the fewest changes of words, or removed patches, that flip a prediction.",
     ),
     "compare": (
         "compare.compare",

@@ -40,8 +40,17 @@ def test_counterfactuals_that_find_nothing_say_what_to_try(run: Run) -> None:
     assert "Nothing that was tried flips it. The closest:" in done.out
     assert "Raise --most-changes" in done.out
     assert run("counterfactuals", "--text", "x", "--dataset", "digits").code == 2
-    pictures = run("counterfactuals", "--dataset", "digits", "--index", "0")
-    assert pictures.err.startswith("error: --dataset: must have texts for counterfactuals, got pictures.")
+
+
+def test_a_picture_loses_patches(run: Run, tmp_path: Path) -> None:
+    typed = ("counterfactuals", "--model", "scenes-marked-vit", "--dataset", "scenes-marked", "--index", "0")
+    done = run(*typed, "--out", str(tmp_path / "flips.parquet"))
+    assert (done.code, done.err) == (0, "")
+    assert "1 of 64 single patches flips it." in done.out
+    assert parquet.read_table(tmp_path / "flips.parquet").num_rows == 1
+    assert run(*typed, "--json").json["results"][0]["prediction"]["labels"]
+    assert run(*typed, "--beam", "3").err.startswith("error: --beam: serves texts only.")
+    assert run("counterfactuals", "--text", "x", "--removal", "mean").err.startswith("error: --removal: serves images")
 
 
 def test_the_help_of_counterfactuals_names_the_defaults_of_the_search(run: Run) -> None:

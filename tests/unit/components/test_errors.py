@@ -122,6 +122,7 @@ SAFE = {
     ("components/export.py", "how"): "one of our sentences",
     ("components/text/similarity.py", "how_to_repeat(state.focus)"): "one of our sentences",
     ("components/text/counterfactuals.py", "how_to_repeat(state.focus)"): "one of our sentences",
+    ("components/images/counterfactuals.py", "how_to_repeat(state.focus)"): "one of our sentences",
     (
         "components/text/counterfactuals.py",
         "f'The score is {signed(probe.prediction.logits[0])}. Enter a threshold that it has to cross.'",
