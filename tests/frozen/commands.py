@@ -44,6 +44,7 @@ JSON: dict[str, str] = {
     "similarity of two texts": "similarity --text 'A man plays a guitar.' --text-pair 'He makes music.' --top 3",
     "counterfactuals of a text": "counterfactuals --model gpt2-context --text 'The food was cold and slow.' "
     "--results 2 --candidates 3",
+    "counterfactuals of a picture": "counterfactuals --model scenes-marked-vit --dataset scenes-marked --index 0",
     "compare on a text": f"compare --column lime,n_samples=32@reviews-minilm --column gradient@bert-reviews "
     f"--text '{TEXT}' --measure top_k --percent 25 --order size --unit token",
     "compare on a picture": "compare --column gradient@digits-vit --column occlusion@digits-vit "
