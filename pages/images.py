@@ -7,6 +7,7 @@ import streamlit as st
 from components.browse.lists import draw_picture_list
 from components.compute import warm_up
 from components.errors import show_error
+from components.images.counterfactuals import draw_counterfactuals
 from components.images.export import draw_export
 from components.images.results import (
     describe_picture,
@@ -71,6 +72,7 @@ if probe is not None:
     heads_link("image", write_picture_focus(state.focus), state.target, key("heads"))
     draw_truth(methods, explanations, truth, state.seed)
     draw_ablation(state, methods, explanations, probe)
+    draw_counterfactuals(state)
     draw_questions(state, methods, explanations, probe)
     draw_export(state, methods, explanations, truth)
 warm_up()  # last: see components/compute.py

@@ -13,6 +13,7 @@ from components.method_row import describe_mismatch, rationale_rows
 from components.navigation import TEXT, heading
 from components.prediction import heads_link
 from components.styles import use_styles
+from components.text.counterfactuals import draw_counterfactuals
 from components.text.export import draw_export
 from components.text.results import (
     draw_ablation,
@@ -75,6 +76,7 @@ if probe is not None:
     heads_link("text", write_text_focus(state.focus), state.target, key("heads"))
     widened = widen_pins(state, probe)
     draw_ablation(widened, methods, explanations, probe)
+    draw_counterfactuals(state, probe)
     draw_edit(widened, methods, explanations, probe)
     draw_questions(state, methods, explanations, probe)
     draw_similarity(state)

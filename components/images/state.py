@@ -69,7 +69,7 @@ class PictureState(PageState):
     focus: PictureFocus
     view: PictureViewOptions = DEFAULT_PICTURE_VIEW
     pins: tuple[int, ...] = pins_option("patches")
-    opened: tuple[str, ...] = opened_option("browse", "truth", "questions")
+    opened: tuple[str, ...] = opened_option("browse", "truth", "questions", "counterfactuals")
     removal: str = option(PATCH_OPERATORS[0], choices=PATCH_OPERATORS)
 
     @property

@@ -267,7 +267,7 @@ def _draw_fields(parent: Example, child: Example) -> None:
             "Use as the text", key=key("edit_go_on"), on_click=_take_as_text, args=(child,),
             help="Makes the edited text the text of this page.",
         )  # fmt: skip
-        st.button("Discard the edit", key=key("edit_drop"), on_click=_set_edit, args=(None,))
+        st.button("Discard the edit", key=key("edit_drop"), on_click=set_edit, args=(None,))
 
 
 def _explain_edit(state: TextState, child: Example | None, probe: Explanation) -> Explanation | None:
@@ -312,15 +312,16 @@ def _shorten(text: str) -> str:
 
 
 def _take_switch(example: Example) -> None:
-    _set_edit(example if value("editing") else None)
+    set_edit(example if value("editing") else None)
 
 
 def _replace(example: Example, span: Span, name: str) -> None:
     if new := value(name):
-        _set_edit(substitute(example, span, new))
+        set_edit(substitute(example, span, new))
 
 
-def _set_edit(edited: Example | None) -> None:
+def set_edit(edited: Example | None) -> None:
+    """Show an edited text beside its parent, in a callback; None discards the edit."""
     if edited is None:
         # Else the same word could not be typed again: a field sends only what differs from its value.
         for name in [name for name in st.session_state if str(name).startswith(key(REPLACE))]:

@@ -27,6 +27,7 @@ from components.links import (
     pins_option,
     read_record,
     read_text,
+    target_option,
     write_record,
     write_text,
 )
@@ -44,11 +45,15 @@ from engine.shipped.gallery import METHODS, find_card
 from engine.word_units import UNITS, Unit, units
 
 START = METHODS
-OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
+OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha", "flip_to")
 """The fields of a link that belong to one text and to no other."""
-OWN = ("unit", "encoder", "significance")
-"""The fields of the state that are of this page alone, and neither of a text nor of the view."""
-SESSION = PageSession("text", text_choice.SELECTION, (*OF_A_TEXT, "target"))
+SESSION = PageSession("text", text_choice.SELECTION, (*OF_A_TEXT, "target", "threshold"))
+LARGEST_SCORE = 1e6
+"""A threshold is never larger."""
+CONTROLLED = ("unit", "encoder", "flip_to", "threshold")
+"""The fields with a control of their own that no other page has."""
+OWN = (*CONTROLLED, "significance")
+"""The fields of the link that are of this page alone, and neither of a text nor of the view."""
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "text_token_pick"
 ENCODER = "minilm"
@@ -70,7 +75,10 @@ DEFAULT_TEST = SignificanceView()
 
 @dataclass(frozen=True, kw_only=True)
 class TextState(PageState):
-    """`pins` are positions of tokens. `edit`: the edited text beside its parent. `encoder`: of the similarity."""
+    """`pins` are positions of tokens. `edit`: the edited text beside its parent. `encoder`: of the similarity.
+
+    `flip_to`: the class of counterfactuals, None for any other. `threshold`: the score that they cross.
+    """
 
     focus: TextFocus
     unit: str = option(UNITS[0], choices=UNITS)
@@ -78,8 +86,10 @@ class TextState(PageState):
     edit_pair: str | None = None
     view: ViewOptions = DEFAULT_VIEW
     pins: tuple[int, ...] = pins_option("tokens")
-    opened: tuple[str, ...] = opened_option("browse", "questions", "similarity", "significance")
+    opened: tuple[str, ...] = opened_option("browse", "questions", "similarity", "significance", "counterfactuals")
     significance: SignificanceView = DEFAULT_TEST
+    flip_to: str | None = target_option()
+    threshold: float | None = option(None, low=-LARGEST_SCORE, high=LARGEST_SCORE)
     removal: str = option(OPERATORS[0], choices=OPERATORS)
     encoder: str = option(ENCODER)
 
@@ -134,7 +144,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
     opened = open_texts(text_choice.requested_dataset(link))
     state, notes = read_state(link, models, methods, opened)
     text_choice.fill_controls(state.focus, opened)
-    own = {"unit": state.unit, "edit": state.edit, "edit_pair": state.edit_pair, "encoder": state.encoder}
+    own = {name: getattr(state, name) for name in (*CONTROLLED, "edit", "edit_pair")} | {"flip_to": state.flip_to or ""}
     SESSION.fill(own | control_values("", state.view) | control_values("significance.", state.significance))
     SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
@@ -148,8 +158,10 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
     focus = text_choice.read_controls(opened)
     if focus.model != loaded.model:
         put("target", "")
+        put("threshold", None)
     if focus.model != loaded.model or focus.example != loaded.example:
         put("pins", [])
+        put("flip_to", "")
     if focus.example != loaded.example:
         put("edit", None)
         put("edit_pair", None)
@@ -160,6 +172,8 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         encoder=value("encoder").strip() or ENCODER,
         edit=value("edit"),
         edit_pair=value("edit_pair"),
+        flip_to=value("flip_to") or None,
+        threshold=value("threshold"),
         view=SESSION.read_record("", loaded.view),
         significance=SESSION.read_record("significance.", loaded.significance),
     )

@@ -36,6 +36,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "significance.significance",
         "Test which words of a text matter more than what could stand in their place, at a false discovery rate.",
     ),
+    "counterfactuals": (
+        "counterfactuals.counterfactuals",
+        "Find the fewest changes of words, or removed patches, that flip a prediction.",
+    ),
     "compare": (
         "compare.compare",
         "Compare models and methods: where their maps agree and where they differ.",

@@ -44,6 +44,9 @@ JSON: dict[str, str] = {
     "similarity of two texts": "similarity --text 'A man plays a guitar.' --text-pair 'He makes music.' --top 3",
     "significance of words": f"significance --text '{TEXT}' --draws 19 --rate 0.2 --alternative two-sided --control by",
     "significance beside words of a data set": f"significance --text '{TEXT}' --draws 9 --words-from reviews --seed 2",
+    "counterfactuals of a text": "counterfactuals --model gpt2-context --text 'The food was cold and slow.' "
+    "--results 2 --candidates 3",
+    "counterfactuals of a picture": "counterfactuals --model scenes-marked-vit --dataset scenes-marked --index 0",
     "compare on a text": f"compare --column lime,n_samples=32@reviews-minilm --column gradient@bert-reviews "
     f"--text '{TEXT}' --measure top_k --percent 25 --order size --unit token",
     "compare on a picture": "compare --column gradient@digits-vit --column occlusion@digits-vit "
@@ -121,6 +124,12 @@ significance --text x --control nothing
 significance --text x --simulate
 corpus --dataset reviews --least 1
 corpus --dataset no-such-set
+counterfactuals --text x --sources guess
+counterfactuals --text x --beam 0
+counterfactuals --text x --threshold y
+counterfactuals --text x --threshold 1
+counterfactuals --text x --target nothing
+counterfactuals --text ?
 compare --text x --column lime@reviews-minilm
 compare --text x --column lime --column random
 compare --text x --column lime@a --column random@b --measure nothing

@@ -133,6 +133,12 @@ SAFE = {
     ("components/text/significance.py", "CAUTIONS[view.replacements]"): "one of our sentences",
     ("components/text/significance.py", "how_to_repeat(state.focus)"): "one of our sentences",
     ("components/text/similarity.py", "how_to_repeat(state.focus)"): "one of our sentences",
+    ("components/text/counterfactuals.py", "how_to_repeat(state.focus)"): "one of our sentences",
+    ("components/images/counterfactuals.py", "how_to_repeat(state.focus)"): "one of our sentences",
+    (
+        "components/text/counterfactuals.py",
+        "f'The score is {signed(probe.prediction.logits[0])}. Enter a threshold that it has to cross.'",
+    ): "a number",
     (
         "components/browse/lists.py",
         "f'{page * PAGE_SIZE + 1:,} to {min(total, (page + 1) * PAGE_SIZE):,} of {total:,} pictures'",

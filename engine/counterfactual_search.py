@@ -1,0 +1,365 @@
+"""Beam search for the fewest changes of words that flip a prediction."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, fields
+
+import numpy as np
+from jaxtyping import Float
+
+from engine import runtime
+from engine.errors import UsageError, not_allowed, unknown
+from engine.explain import require_finite
+from engine.lazy import torch
+from engine.models.classifier import as_float64
+from engine.models.text_classifier import EncodedText, TextClassifier, tokenize
+from engine.params import allowed, option
+from engine.request import Example
+from engine.result import Prediction, Token
+from engine.substitution import (
+    MASKED_MODEL,
+    Edit,
+    MaskedModel,
+    Word,
+    edited,
+    like,
+    likely_words,
+    load_masked_model,
+    near_words,
+    words_of,
+)
+
+SOURCES = MASKED, NEAREST, DELETE = "masked", "nearest", "delete"
+"""Where a replacement comes from: the masked model, the nearest word embeddings of the model, or none."""
+EDGE = 8
+"""Tokens that a part of a long text leaves free for the masked model, since its first and last word may be cut."""
+
+
+@dataclass(frozen=True)
+class SearchOptions:
+    """How far to search. `masked_model`: as in `load_masked_model`; it is used only with the source `masked`."""
+
+    most_changes: int = option(4, "Change at most N words.", low=1, high=6)
+    candidates: int = option(8, "Replacements of a word from each source.", low=1, high=100)
+    words: int = option(30, "Words to try; of more, those that gradient x input ranks highest.", low=1, high=500)
+    beam: int = option(8, "Sets of changes that are extended by one more.", low=1, high=1_000_000)
+    branches: int = option(48, "Single changes that extend each set.", low=1, high=1_000_000)
+    results: int = option(5, "Counterfactuals to find.", low=1, high=50)
+    sources: tuple[str, ...] = SOURCES
+    masked_model: str = MASKED_MODEL
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            if "low" in field.metadata:
+                value, low, high = getattr(self, field.name), field.metadata["low"], field.metadata["high"]
+                if type(value) is not int or not low <= value <= high:
+                    raise not_allowed(field.name, allowed(field, int), value)
+        for source in self.sources:
+            if source not in SOURCES:
+                raise unknown("sources", source, SOURCES)
+        if not self.sources:
+            raise not_allowed("sources", f"at least one of {', '.join(SOURCES)}", "none")
+
+
+@dataclass(frozen=True)
+class Change:
+    """A word and its replacement, empty where it is deleted.
+
+    `log_probability`: of the replacement in this place of the original text by the masked model, in nats, with this
+    place masked alone; None from another source.
+    """
+
+    word: Word
+    replacement: str
+    source: str
+    log_probability: float | None = None
+
+
+Changes = tuple[Change, ...]
+"""Changes of different words, in reading order."""
+
+
+@dataclass(frozen=True)
+class SearchRound:
+    """The sets of a number of changes. `tried`: evaluated; `flipped`: those with a flipped prediction.
+
+    `complete`: every set of that many candidates was tried, except those with a smaller set that flips and those that
+    delete all words of a text.
+    """
+
+    changes: int
+    tried: int
+    flipped: int
+    complete: bool
+
+    def __str__(self) -> str:
+        what = "changes of one word" if self.changes == 1 else f"changes of {self.changes} words"
+        if not self.tried:
+            return f"There are no {what} to try."
+        counted = f"{self.flipped:,}" if self.flipped else "None"
+        rest = "" if self.complete else " Not all combinations were tried."
+        verb = "flip" if self.flipped > 1 else "flips"
+        return f"{counted} of {self.tried:,} {what} {verb} the prediction.{rest}"
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What counts as a flip. `index`, `score`: predicted now. `target`: the class wanted, None for any other.
+
+    `threshold`: to be crossed by the score of a regression head.
+    """
+
+    index: int
+    score: float
+    target: int | None
+    threshold: float | None
+
+    def margins(self, logits: Float[np.ndarray, "row label"]) -> Float[np.ndarray, "row"]:
+        """How far each prediction is from a flip, in logits or units of the score; below 0 it has flipped."""
+        if self.threshold is not None:
+            return (logits[:, 0] - self.threshold) * (1 if self.score >= self.threshold else -1)
+        if self.target is None:
+            return logits[:, self.index] - np.delete(logits, self.index, axis=1).max(1)
+        return np.delete(logits, self.target, axis=1).max(1) - logits[:, self.target]
+
+    def slopes(self, logits: Float[np.ndarray, "label"]) -> Float[np.ndarray, "label"]:
+        """The derivative of the margin with respect to each logit."""
+        best = np.zeros(len(logits))
+        if self.threshold is not None:
+            return best + (1 if self.score >= self.threshold else -1)
+        down = self.index if self.target is None else self.target
+        others = np.where(np.arange(len(logits)) == down, -np.inf, logits)
+        best[[down, int(others.argmax())]] = (1, -1) if self.target is None else (-1, 1)
+        return best
+
+    def margin(self, prediction: Prediction) -> float:
+        """As `margins`, of one prediction."""
+        return float(self.margins(np.array([prediction.logits]))[0])
+
+
+@dataclass(frozen=True)
+class ChangedText:
+    """A set of changes, the text that it gives, and how far that is from a flip."""
+
+    changes: Changes
+    text: Example
+    margin: float
+
+    @property
+    def words(self) -> frozenset[Word]:
+        """The changed words."""
+        return frozenset(change.word for change in self.changes)
+
+    @property
+    def fluency(self) -> tuple[bool, float]:
+        """Sorts the most probable by the masked model first, and last what it did not propose."""
+        logs = [change.log_probability for change in self.changes if change.log_probability is not None]
+        return len(logs) < len(self.changes), -math.fsum(logs)
+
+
+@dataclass(frozen=True)
+class SearchResult:
+    """The texts that flip, the closest one that does not, and what the search took."""
+
+    flips: tuple[ChangedText, ...]
+    closest: ChangedText | None
+    rounds: tuple[SearchRound, ...]
+    words: int
+    words_tried: int
+    evaluations: int
+    masked_evaluations: int
+    notes: tuple[str, ...]
+
+
+def search_flips(model: TextClassifier, example: Example, goal: Goal, options: SearchOptions) -> SearchResult:
+    """Try all single changes, then extend a beam of those closest to a flip by one change after the other.
+
+    It ends with as many flips of different words as there are results wanted. The caller must hold the device.
+    Errors: a text without a word that the model reads.
+    """
+    part, words = _read_part(model, example)
+    if not words:
+        raise UsageError("text: must have at least one word that the model reads, got none. Give a word to change.")
+    search = _Search(model, part, goal)
+    chosen = search.most_important(words, options.words)
+    changes, notes = _candidates(model, part, chosen, options)
+    flips, closest, rounds = list[ChangedText](), list[ChangedText](), list[SearchRound]()
+    sets: Iterable[Changes] = [(change,) for change in changes]
+    complete, branches = True, list[Change]()
+    for size in range(1, options.most_changes + 1):
+        tried = search.evaluate(sets)
+        left = sorted((one for one in tried if one.margin >= 0), key=lambda one: one.margin)
+        flips += (one for one in tried if one.margin < 0)
+        closest += left[:1]
+        rounds.append(SearchRound(size, len(tried), len(tried) - len(left), complete))
+        if len({one.words for one in flips}) >= options.results or not left:
+            break
+        branches = branches or _each_word_first(left)
+        complete = complete and len(left) <= options.beam and len(branches) <= options.branches
+        sets = _extended(left[: options.beam], branches[: options.branches], flips)
+    return SearchResult(
+        tuple(flips), min(closest, key=lambda one: one.margin, default=None), tuple(rounds), len(words), len(chosen),
+        len(search.margins) + search.gradients, len(chosen) if MASKED in options.sources else 0, notes,
+    )  # fmt: skip
+
+
+class _Search:
+    """The texts evaluated so far. `margins`: each text's distance from a flip. `gradients`: passes with gradients."""
+
+    def __init__(self, model: TextClassifier, example: Example, goal: Goal) -> None:
+        self.model, self.example, self.goal = model, example, goal
+        self.margins: dict[Example, float] = {}
+        self.gradients = 0
+        counted = words_of(example)
+        self._counts = [sum(word.segment == segment for word in counted) for segment in (0, 1)]
+
+    def most_important(self, words: Sequence[Word], most: int) -> Sequence[Word]:
+        """The words that hold most of the margin by gradient x input, to first order, in reading order."""
+        if len(words) <= most:
+            return words
+        encoded = self.model.encode(self.example)
+        batch = self.model.collate([encoded])
+        with torch.enable_grad():
+            point = self.model.embed(batch).detach().requires_grad_()
+            logits = self.model.logits(batch, point)[0]
+            slopes = torch.from_numpy(self.goal.slopes(as_float64(logits))).to(logits)
+            (slope,) = torch.autograd.grad((logits * slopes).sum(), point)
+        shares = as_float64((slope * point).sum(-1)[0])
+        require_finite(self.model, "gradients", shares)
+        self.gradients = 1
+        totals = [
+            sum(share for share, token in zip(shares, encoded.tokens, strict=True) if overlaps(token, word))
+            for word in words
+        ]
+        return sorted(words[at] for at in np.argsort(-np.array(totals), kind="stable")[:most])
+
+    def evaluate(self, sets: Iterable[Changes]) -> list[ChangedText]:
+        """The texts that the sets of changes give, but for those that delete all words of a text."""
+        texts = [(changes, apply_changes(self.example, changes)) for changes in sets if self._leaves_words(changes)]
+        new = list(dict.fromkeys(text for _, text in texts if text not in self.margins))
+        self.margins.update(zip(new, self._run(new), strict=True))
+        return [ChangedText(changes, text, self.margins[text]) for changes, text in texts]
+
+    def _leaves_words(self, changes: Changes) -> bool:
+        deleted = [change.word.segment for change in changes if not change.replacement]
+        return all(deleted.count(segment) < self._counts[segment] for segment in set(deleted))
+
+    def _run(self, texts: Sequence[Example]) -> list[float]:
+        """Run the model. Texts of about the same length share passes."""
+        if not texts:
+            return []
+        encoded = [self.model.encode(text) for text in texts]
+        order = sorted(range(len(texts)), key=lambda at: len(encoded[at]))
+
+        def compute(rows: slice) -> Float[np.ndarray, "row"]:
+            with torch.inference_mode():
+                logits = as_float64(self.model.logits(self.model.collate([encoded[at] for at in order[rows]])))
+            require_finite(self.model, "logits", logits)
+            return self.goal.margins(logits)
+
+        size = runtime.rows_at_once(self.model, len(encoded[order[-1]]))
+        margins = np.concatenate(runtime.in_chunks(compute, len(texts), size))
+        return [float(margins[at]) for at in np.argsort(order)]
+
+
+def overlaps(token: Token, word: Word) -> bool:
+    """Whether a token is part of a word."""
+    return token.segment == word.segment and token.start < word.end and token.end > word.start
+
+
+def apply_changes(example: Example, changes: Changes) -> Example:
+    """The example with these changes."""
+    return edited(example, [Edit(change.word, change.replacement) for change in changes])
+
+
+def _read_part(model: TextClassifier, example: Example) -> tuple[Example, list[Word]]:
+    """The part of a long text that the model might read once words are deleted, and the words that it reads now."""
+    beyond = model.encode(example, 2 * model.max_length)
+    if beyond.truncated:
+        pair = None if example.text_pair is None else example.text_pair[: _end(beyond, 1)]
+        example = Example(example.text[: _end(beyond, 0)], pair)
+    read = model.encode(example)
+    return example, [word for word in words_of(example) if word.end <= _end(read, word.segment)]
+
+
+def _end(encoded: EncodedText, segment: int) -> int:
+    return max((token.end for token in encoded.tokens if token.segment == segment), default=0)
+
+
+def _candidates(
+    model: TextClassifier, example: Example, words: Sequence[Word], options: SearchOptions
+) -> tuple[list[Change], tuple[str, ...]]:
+    """The single changes, each replacement of a word once, and notes on them."""
+    changes: dict[tuple[Word, str], Change] = {}
+    notes: tuple[str, ...] = ()
+
+    def add(word: Word, replacement: str, source: str, share: float | None = None) -> None:
+        new = like(word.text, replacement)
+        log = None if share is None else math.log(max(share, np.finfo(float).tiny))
+        changes.setdefault((word, new), Change(word, new, source, log))
+
+    if MASKED in options.sources:
+        masked = load_masked_model(options.masked_model)
+        proposals, notes = _likely_words(masked, example, words, options.candidates)
+        for word, likely in zip(words, proposals, strict=True):
+            for replacement, share in likely:
+                add(word, replacement, MASKED, share)
+    if NEAREST in options.sources:
+        for word, near in zip(words, near_words(model, [one.text for one in words], options.candidates), strict=True):
+            for replacement in near:
+                add(word, replacement, NEAREST)
+    if DELETE in options.sources:
+        for word in words:
+            add(word, "", DELETE)
+    return list(changes.values()), notes
+
+
+def _likely_words(
+    masked: MaskedModel, example: Example, words: Sequence[Word], count: int
+) -> tuple[list[list[tuple[str, float]]], tuple[str, ...]]:
+    """As `likely_words`, in a part around each word where the text is too long for the masked model; and a note."""
+    length = len(tokenize(masked.tokenizer, example.text, example.text_pair)["input_ids"])
+    if length <= masked.max_length:
+        return likely_words(masked, example, words, count), ()
+    around = (_around(masked, example, word) for word in words)
+    note = f"The text is too long for {masked.id}, which read the {masked.max_length} tokens around each word."
+    return [likely_words(masked, part, [own], count)[0] for part, own in around], (note,)
+
+
+def _around(masked: MaskedModel, example: Example, word: Word) -> tuple[Example, Word]:
+    """As much of the word's own text as the masked model reads, the word in its middle, and the word there."""
+    text = (example.text, example.text_pair or "")[word.segment]
+    spans = [span for span in tokenize(masked.tokenizer, text, None, return_offsets_mapping=True)["offset_mapping"]
+             if span[0] < span[1]]  # fmt: skip
+    at = next(place for place, (_, end) in enumerate(spans) if end > word.start)
+    reach = (masked.max_length - 2) // 2 - EDGE
+    start = min(word.start, spans[max(0, at - reach)][0])
+    end = max(word.end, spans[min(len(spans) - 1, at + reach)][1])
+    return Example(text[start:end]), Word(0, word.start - start, word.end - start, word.text)
+
+
+def _each_word_first(singles: Sequence[ChangedText]) -> list[Change]:
+    """The single changes, closest to a flip first, but the best of each word before the second best of any."""
+    ranks: dict[Word, int] = {}
+    ranked = []
+    for (change,) in (one.changes for one in singles):
+        ranks[change.word] = ranks.get(change.word, -1) + 1
+        ranked.append((ranks[change.word], change))
+    return [change for _, change in sorted(ranked, key=lambda one: one[0])]
+
+
+def _extended(
+    sets: Sequence[ChangedText], branches: Sequence[Change], flips: Sequence[ChangedText]
+) -> Iterator[Changes]:
+    """Each set with one more change of another word, without those that hold a smaller set that flips."""
+    smaller = [frozenset(one.changes) for one in flips]
+    made = set[frozenset[Change]]()
+    for one, change in itertools.product(sets, branches):
+        extended = frozenset((*one.changes, change))
+        if change.word in one.words or extended in made or any(flip <= extended for flip in smaller):
+            continue
+        made.add(extended)
+        yield tuple(sorted(extended, key=lambda each: each.word))
