@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from engine.errors import unknown
+from engine.errors import ExegesisError, unknown
 from engine.lazy import torch
 from engine.models.adapters import LrpParts
 from engine.models.classifier import Classifier
@@ -106,7 +106,7 @@ class LinearClassifier(Classifier[Input, EncodedFeatures, FeatureBatch]):
         return torch.nn.ModuleList()
 
     def encode(self, example: Input) -> EncodedFeatures:
-        raise NotImplementedError("features are numbers: make EncodedFeatures of them")
+        raise ExegesisError("linear: reads numbers and no text. Make EncodedFeatures of them.")
 
     def collate(self, examples: Sequence[EncodedFeatures]) -> FeatureBatch:
         return feature_batch(np.stack([example.values for example in examples]))
