@@ -93,7 +93,7 @@ def _combine(item: TaskItem, members: dict[str, Attribution], combine: Combine) 
     "least_complex",
     title="Least complex aggregate",
     family="ensemble",
-    axes=Axes(_MEMBER, _MEMBER, "low-entropy aggregate of scaled maps, of three methods"),
+    axes=Axes(_MEMBER, _MEMBER, "mean of scaled maps, weighted to lower the entropy"),
     cheap=False,
     citation=f"{_BHATT}, section 4, gradient-descent style method",
     caution="It is chosen for its low complexity, so its complexity says little: judge it by other metrics.",

@@ -20,6 +20,10 @@ SAFE = {
     ("components/suppressor/page.py", "checks_text(found.checks)"): "numbers and our words",
     ("components/scaffold/page.py", "' '.join([MARKS if has_baseline else NO_BASELINE, *few])"): "our words",
     ("components/scaffold/export.py", "caption"): "our words",
+    (
+        "components/evaluate/leaderboard.py",
+        "f'{legend(shown)} {escape_label(hidden_text(tables, shown[0].metrics, named))}'",
+    ): "our words, and an escaped label",
     ("components/scaffold/learned_explainer.py", "active_words(weights)"): "numbers",
     ("components/scaffold/controls.py", "describe_work(plan, len(missing), seconds)"): "numbers",
     ("components/scaffold/runs.py", "training_words(run, passes)"): "numbers and our words",

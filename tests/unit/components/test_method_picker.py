@@ -51,7 +51,12 @@ def test_few_kinds_are_offered_and_each_finds_its_methods() -> None:
 
 def test_filters_hold_together() -> None:
     wanted = {"removal": "chosen operator", "summary": "Shapley value", "scores": ANY}
-    assert [id for id in METHODS if matches(TOLD[id], wanted)] == ["kernel_shap", "exact_shapley", "shapley_sampling"]
+    assert [id for id in METHODS if matches(TOLD[id], wanted)] == [
+        "kernel_shap",
+        "exact_shapley",
+        "least_sensitive",
+        "shapley_sampling",
+    ]
     assert not any(matches(told, {"behaviour": "attention", "scores": "signed"}) for told in TOLD.values())
 
 
