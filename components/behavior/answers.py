@@ -55,11 +55,11 @@ def _query_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
 
 
 def _recourse_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
-    last = answer.queries[-1]
+    best = max(answer.queries, key=lambda one: (one.accuracy or 0.0, -one.evaluations))
     return (
         f"In {count(answer.cases, 'text')} of {answer.all_cases:,}, removing {count(plan.size, 'word')} or fewer can "
-        f"change the class. A direct search with about {count(round(last.evaluations), 'evaluation')} per text changes "
-        f"it in {share_words(last.accuracy)} of them (95% interval {interval_words(last.interval)})."
+        f"change the class. A direct search with about {count(round(best.evaluations), 'evaluation')} per text changes "
+        f"it in {share_words(best.accuracy)} of them (95% interval {interval_words(best.interval)})."
     )
 
 

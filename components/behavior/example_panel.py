@@ -45,7 +45,7 @@ def example_area(state: ExperimentState, results: CachedResults, titles: Mapping
         else:
             [name] = models
         found = models[name]
-        listed = {str(index): f"#{index} {_title(results, index)}" for index in found.examples}
+        listed = {str(index): f"#{index} {_title(results, index)}" for index in _in_order(found)}
         index = int(view_select(SESSION, state, "Example", "example", listed, 560)) if listed else -1
     if not listed:
         show_note(EMPTY)
@@ -53,6 +53,12 @@ def example_area(state: ExperimentState, results: CachedResults, titles: Mapping
     use_sheet("questions")
     use_sheet("behavior")
     st.html(example_html(found, results.plan, found.examples.index(index), _text(results, index), titles))
+
+
+def _in_order(found: ModelBehavior) -> list[int]:
+    """The indices of the examples, those with a question that counts first."""
+    counts = {index: bool(found.counted[found.cases_of(place)].any()) for place, index in enumerate(found.examples)}
+    return sorted(found.examples, key=lambda index: not counts[index])
 
 
 def _text(results: CachedResults, index: int) -> str:

@@ -63,6 +63,7 @@ SOURCE = (
 EQUAL = "The scores of both models differ by rounding alone, over all pairs by at most {:.0e}."
 ROWS_HELP = "One row per question and way of answering: the output of `exegesis behavior --out`."
 ANSWERS_HELP = "The accuracy of each way with its interval: the output of `exegesis behavior --json`."
+START = "Ask the model"
 ALT = "Right answers by evaluations on {}; the numbers are in the table below"
 
 
@@ -172,5 +173,6 @@ def left_out(models: tuple[ModelBehavior, ...]) -> list[tuple[str, str, str]]:
 
 
 PAGE = ExperimentPage(
-    SESSION, "", results_area, failed=FAILED, entry=BEHAVIOR, summary=describe_plan, lead=task_control
+    SESSION, "", results_area, failed=FAILED, entry=BEHAVIOR, summary=describe_plan, lead=task_control,
+    start=START,
 )  # fmt: skip

@@ -63,7 +63,7 @@ class ExperimentPage:
     `components.experiment.runs.work_area`. `preview`: draws more below the cost, before the first run. `recent`: label
     of the list of recent runs and the note below it; no list if omitted. `summary`: the plan in one line; puts its
     controls into an expander with this label. `advice`: a note below these controls. `lead`: draws the controls that
-    come before all others.
+    come before all others. `start`: label of the button that starts, the experiment's name if empty.
     """
 
     session: ExperimentSession
@@ -77,6 +77,7 @@ class ExperimentPage:
     summary: Callable[[Any], str] | None = None
     advice: Callable[[Any], str] | None = None
     lead: Callable[[str], None] | None = None
+    start: str = ""
 
 
 def experiment_page(page: ExperimentPage) -> None:
@@ -137,7 +138,7 @@ def _results(
         say_beside(places, describe_error(error))
         return
     preview = None if page.preview is None else partial(page.preview, plan, status, methods)
-    work_area(page.session.page, plan, status, page.cost, page.failed, preview=preview)
+    work_area(page.session.page, plan, status, page.cost, page.failed, page.start, preview=preview)
     if status.results.found:
         if page.results is not None:
             page.results(state, status, methods, options)

@@ -126,9 +126,9 @@ class BehaviorAnswer:
 
     @property
     def methods(self) -> tuple[WayAccuracy, ...]:
-        """The attributions, the most accurate first."""
+        """The attributions, the most accurate first; of equal ones that with fewer evaluations."""
         own = (one for one in self.ways if not one.is_query)
-        return tuple(sorted(own, key=lambda one: -(one.accuracy if one.accuracy is not None else -1)))
+        return tuple(sorted(own, key=lambda one: (-(one.accuracy or 0.0), one.evaluations)))
 
 
 def answers_of(found: ModelBehavior, plan: BehaviorPlan) -> tuple[BehaviorAnswer, ...]:

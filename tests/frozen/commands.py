@@ -82,10 +82,10 @@ TABLES: dict[str, str] = {
     "--metrics comprehensiveness,complexity --shares 50 --removal zero",
     "evaluate marked texts": "evaluate --models bert-marked --dataset reviews-marked --methods occlusion --examples 2 "
     "--metrics gt_overlap,mean_rank,recall_at_k --k 3 --unit token --dtype float64",
-    "behavior": "behavior --models bert-reviews --dataset reviews --methods gradient_x_input,attention_mean "
-    "--examples 2 --edit delete --margin 0 --seed 4",
+    "behavior": "behavior --models bert-reviews --dataset reviews --methods gradient_x_input --examples 1 "
+    "--edit delete --margin 0 --seed 4",
     "behavior of a feature": "behavior --models bert-marked --dataset reviews-marked --methods gradient_l2 "
-    "--examples 2 --task feature",
+    "--task feature --examples 2",
     "randomize": "randomize --models digits-vit --dataset digits --methods gradient,attention_rollout --examples 2 "
     "--seeds 1 --head --split test --mode cascading",
     "corpus": "corpus --models reviews-minilm --dataset reviews --methods gradient_l2 --examples 3 --least 3",
