@@ -88,7 +88,7 @@ TABLES: dict[str, str] = {
     "--task feature --examples 2",
     "randomize": "randomize --models digits-vit --dataset digits --methods gradient,attention_rollout --examples 2 "
     "--seeds 1 --head --split test --mode cascading",
-    "corpus": "corpus --models reviews-minilm --dataset reviews --methods gradient_l2 --examples 3 --least 3",
+    "corpus": "corpus --models reviews-minilm --dataset reviews --methods gradient_l2 --examples 4 --least 2",
     "attack": "attack --models reviews-minilm --dataset reviews --methods gradient_x_input --examples 2 --steps 2 "
     "--starts 1 --transfer attention_mean --objective constrained",
     "attack pixels": "attack --models digits-vit --dataset digits --methods gradient --index 3 --steps 2 --starts 1 "
