@@ -213,7 +213,7 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods, optio
     """Draw the controls of the plan. Returns the places for errors. `options`: takes the rare ones if given."""
     known = page_options(session.experiment.plan)
     first = ("models", "dataset", "methods")
-    by_place: dict[str, list[Option]] = {"top": [], "line": [], "more": []}
+    by_place: dict[str, list[Option]] = {"own": [], "top": [], "line": [], "more": []}
     for one in known.values():
         if one.name not in first:
             by_place[one.get("place", "more")].append(one)

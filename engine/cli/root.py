@@ -48,6 +48,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "attack.attack",
         "Attack explanations of many examples. Run it again to resume.",
     ),
+    "rules": (
+        "rules.rules",
+        "Test claims about a model, written as rules such as '\"not\" -> negative'. Run it again to resume.",
+    ),
     "scaffold": (
         "scaffold.scaffold",
         "Train students to predict a model, with and without its explanations. Run it again to resume.",

@@ -38,6 +38,7 @@ MODULES = {
     "attack": "engine.attacks.plan",
     "evaluate": "engine.evaluation.plan",
     "randomize": "engine.randomization.plan",
+    "rules": "engine.rules.plan",
 }
 """Where experiments are declared, so that a job can be resumed in a process that has not imported it yet."""
 

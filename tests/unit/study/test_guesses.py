@@ -11,13 +11,13 @@ from scipy.special import ndtr, ndtri
 
 from engine.errors import UsageError
 from engine.study.counted_votes import WITHOUT, GuessAnswer, GuessTarget
+from engine.metrics.results import wilson_interval
 from engine.study.guesses import (
     GuessSummary,
     gain_interval,
     pool_ratios,
     share_interval,
     summarize_guesses,
-    wilson_interval,
 )
 from engine.study.simulation import GuessSimulation, simulate_guesses
 
