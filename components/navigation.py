@@ -192,10 +192,23 @@ LIBRARY = PageEntry(
     ),
 )
 
+RULES_PAGE = PageEntry(
+    "pages/rules.py",
+    "Test a claim",
+    "Test a claim about a model",
+    "Does the model follow your rule?",
+    caution=(
+        "Removing or inserting words can make a text that the model was not trained on, and its prediction can change "
+        "for that reason alone (Hase, Xie and Bansal, 2021, The out-of-distribution problem in explainability and "
+        "search methods for feature importance explanations)."
+    ),
+)
+
 SECTIONS = {
     "": (HOME, REPRODUCTION, LIBRARY, ANNOTATE),
     "Explain": (TEXT, IMAGES, ATTENTION, COMPARE),
     "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SCAFFOLD),
+    "Ask the model": (RULES_PAGE,),
     "Ask people": (STUDY, RESULTS),
 }
 """The menus of the navigation; the pages without a menu come first, and the first page is the default."""

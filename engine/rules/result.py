@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -119,8 +119,9 @@ class RuleScores:
     `random_fall`: without as many others. `excess`: the mean difference, in pairs. `changed`, `random_changed`: share
     of predictions that change.
 
-    Sufficiency, on the others. `rise`: mean of the probability with the words minus that with the neutral word;
-    `toward`: share with a higher one. Of pictures: with the region alone minus with as many other patches alone.
+    Sufficiency, on the others. `inserted`, `neutral`: mean probability with the words, and with the neutral word.
+    `rise`: their mean difference, in pairs; `toward`: share with a higher one. Of pictures, on those with the class:
+    with the region alone, and with as many other patches alone.
 
     Against attribution, in the held-out half. `own`, `attribution`, `gain`: balanced accuracy of the rule and of the
     attribution's word, and their difference in pairs. Of pictures: the falls, and theirs.
@@ -138,6 +139,8 @@ class RuleScores:
     excess: RuleEstimate
     changed: RuleEstimate
     random_changed: float | None
+    inserted: RuleEstimate
+    neutral: RuleEstimate
     rise: RuleEstimate
     toward: RuleEstimate
     own: RuleEstimate
@@ -180,6 +183,8 @@ def score_rule(one: RuleResult, seed: int = 0) -> RuleScores:
         excess=_mean(falls - random, seed),
         changed=_share(sum(bool(own.removed_changed) for own in removed), len(removed)),
         random_changed=float(np.mean([own.random_changed or 0.0 for own in removed])) if removed else None,
+        inserted=_mean(_array(own.inserted or 0.0 for own in pairs), seed),
+        neutral=_mean(_array(own.neutral or 0.0 for own in pairs), seed),
         rise=_mean(rises, seed),
         toward=_share(int((rises > 0).sum()), len(rises)),
         **_against_attribution(one, seed),
@@ -318,7 +323,3 @@ def _no_estimate() -> RuleEstimate:
 
 def _array(values: Iterator[float]) -> Floats:
     return np.fromiter(values, dtype=np.float64)
-
-
-Score = Callable[[RuleScores], RuleEstimate]
-"""Picks one estimate of a rule's scores."""

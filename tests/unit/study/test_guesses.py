@@ -10,8 +10,8 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from engine.errors import UsageError
-from engine.study.counted_votes import WITHOUT, GuessAnswer, GuessTarget
 from engine.metrics.results import wilson_interval
+from engine.study.counted_votes import WITHOUT, GuessAnswer, GuessTarget
 from engine.study.guesses import (
     GuessSummary,
     gain_interval,
