@@ -11,7 +11,7 @@ import altair as alt
 import pandas as pd
 
 from components.charts.files import CaptionedChart, ChartCaption
-from components.charts.frame import FOOT, LEGEND_ROW, style_chart
+from components.charts.frame import style_chart
 from components.experiment.page import command_line
 from components.export import REPEATS
 from components.numbers import count, hundredths, percent, points
@@ -22,8 +22,8 @@ from engine.rules.result import ModelRules, RuleEstimate, RuleResult, RuleScores
 
 LETTERS = ascii_uppercase[:MOST_RULES]
 """Names of rules, in their order."""
-ROW = 56
-"""Pixels of a rule in a chart."""
+ROW, FOOT = 56, 96
+"""Pixels of a rule in a chart; of the axis with its title and the legend."""
 ALPHA = 0.05
 CHANCE = 0.5
 Ends = tuple[float | None, float | None]
@@ -165,7 +165,7 @@ def panel_chart(table: pd.DataFrame, panel: RulePanel, theme: Theme) -> alt.Laye
     base = alt.Chart(table).encode(y=y, yOffset=offset, tooltip=tooltip)
     bars = base.mark_bar().encode(x=alt.X("value:Q", title=panel.axis, scale=scale), color=color)
     lines = base.mark_rule(strokeWidth=2, color=_ink(theme)).encode(x=alt.X("low:Q", scale=scale), x2="high:Q")
-    height = ROW * max(1, table["rule"].nunique() if len(table) else 1) + FOOT + LEGEND_ROW * len(names)
+    height = ROW * max(1, table["rule"].nunique() if len(table) else 1) + FOOT
     return style_chart(alt.LayerChart(layer=[bars, lines]), height, theme)
 
 
@@ -177,7 +177,7 @@ def answer_html(rules: Sequence[ScoredRule], examples: int, seed: int) -> str:
     """The verdict on all rules, and a sentence or two for each. Every text is escaped."""
     verdict = f'<p class="xg-answer"><b>{escape(verdict_text(rules, seed))}</b></p>'
     named = ((one.letter, escape(one.result.rule), " ".join(rule_sentences(one, examples))) for one in rules)
-    lines = "".join(f"<p><b>{letter}</b> <code>{rule}</code> {escape(text)}</p>" for letter, rule, text in named)
+    lines = "".join(f"<p><b>{letter}</b> <code>{rule}</code><br>{escape(text)}</p>" for letter, rule, text in named)
     return f'<div class="xg">{verdict}{lines}</div>'
 
 
@@ -241,8 +241,8 @@ def _picture_sentences(one: ScoredRule, examples: int) -> Iterator[str]:
         return
     if own.fall.value is not None and own.random_fall.value is not None:
         yield (
-            f"Without the region the probability falls by {points(own.fall.value)} points, without the same area "
-            f"elsewhere by {points(own.random_fall.value)}."
+            f"The probability changes by {points(-own.fall.value)} points without the region, and by "
+            f"{points(-own.random_fall.value)} without the same area elsewhere."
         )
     if own.changed.value is not None:
         yield (

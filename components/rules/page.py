@@ -52,7 +52,7 @@ from engine.home import product_version
 from engine.params import option
 from engine.registry import all_explainers
 from engine.request import Example, Picture
-from engine.rules.language import FORMS, REACH, REGION_FORMS, parse_rule
+from engine.rules.language import ANY, FORMS, REACH, REGION_FORMS, parse_rule
 from engine.rules.plan import MOST_RULES, RULES, RulesPlan
 from engine.rules.result import ModelRules, RuleExample
 from engine.substitution import words_of
@@ -135,20 +135,21 @@ def rules_page() -> None:
 def rule_fields(kind: str, rules: Sequence[str]) -> bool:
     """Draw the fields of the rules, an error below each that cannot be read. Returns whether all can."""
     typed, readable = list[str](), True
-    for place, letter in enumerate(LETTERS):
+    with st.container(key=SESSION.key(kind, "rule_fields")):
+        columns = st.columns(2, gap="small") + st.columns(2, gap="small")
+    for place, (letter, column) in enumerate(zip(LETTERS, columns, strict=True)):
         key = _field_key(kind, place)
         st.session_state.setdefault(key, rules[place] if place < len(rules) else "")
-        if place > len(typed) and not st.session_state[key]:
+        if place > max(1, len(typed)) and not st.session_state[key]:
             continue  # one empty field after those in use is enough
-        text = str(
-            st.text_input(
-                f"Rule {letter}", key=key, persist_state=PERSIST, max_chars=200,
-                placeholder="Add a rule to compare" if place else FORMS[0],
-            )
-        ).strip()  # fmt: skip
-        if text:
-            typed.append(text)
-            readable &= _is_readable(text)
+        with column:
+            hint = "Add a rule to compare" if place else FORMS[0] if kind == "text" else REGION_FORMS[0]
+            text = str(
+                st.text_input(f"Rule {letter}", key=key, persist_state=PERSIST, max_chars=200, placeholder=hint)
+            ).strip()  # fmt: skip
+            if text:
+                typed.append(text)
+                readable &= _is_readable(text)
     st.session_state[SESSION.key(kind, "rules")] = typed
     return readable
 
@@ -270,7 +271,7 @@ def _exceptions(state: ExperimentState, status: PlanStatus, found: ModelRules, r
         except ExegesisError as error:
             show_error(describe_error(error))
             continue
-        shown.html(example_html(one, example, found.labels))
+        shown.html(example_html(one, example, found.labels, _label(chosen, one, found)))
         page = IMAGES if pictures else TEXT
         query = [(name, value) for name, values in _link(status, found, example).items() for value in values]
         link.page_link(page.file, label=f"Open on {page.title}", icon=":material/open_in_new:", query_params=query)
@@ -286,7 +287,12 @@ def exceptions_of(rule: ScoredRule) -> list[RuleExample]:
     return sorted(rule.result.breaking, key=lambda one: one.probability)
 
 
-def example_html(one: RuleExample, example: SourceExample, labels: Sequence[str]) -> str:
+def _label(rule: ScoredRule, one: RuleExample, found: ModelRules) -> str:
+    """The class whose probability the rule is about."""
+    return found.labels[one.predicted] if rule.result.label == ANY else rule.result.label
+
+
+def example_html(one: RuleExample, example: SourceExample, labels: Sequence[str], label: str) -> str:
     """A text with the words of the rule marked, or a small picture, and what the model says. Every text is escaped."""
     shown = one.words.lower().split()
     if isinstance(example.input, Picture):
@@ -295,9 +301,9 @@ def example_html(one: RuleExample, example: SourceExample, labels: Sequence[str]
         body = f'<p dir="auto">{"".join(_marked(example.input, frozenset(shown)))}</p>'
     else:
         body = ""
-    facts = f"#{one.example} · predicted {labels[one.predicted]} · rule’s class {percent(one.probability)}"
+    facts = f"#{one.example} · predicted {labels[one.predicted]} · probability of {label} {percent(one.probability)}"
     if one.removed is not None:
-        facts += f", {percent(one.removed)} without"
+        facts += f", {percent(one.removed)} without the {'words' if one.words else 'region'}"
     return f'<div class="xg">{body}<p class="xg-small">{escape(facts)}</p></div>'
 
 

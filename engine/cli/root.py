@@ -32,6 +32,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     ),
     "heads": ("explain.heads", "Show what each attention head attends to and whether it matters."),
     "similarity": ("similarity.similarity", "Show which pairs of tokens make two texts similar (BiLRP)."),
+    "slide": (
+        "sliding.slide",
+        "Slide a window over an image: the prediction with the window removed, at every position.",
+    ),
     "compare": (
         "compare.compare",
         "Compare models and methods: where their maps agree and where they differ.",

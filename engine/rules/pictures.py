@@ -88,6 +88,13 @@ def _patches(shape: tuple[int, ...], places: np.ndarray) -> Patches:
     return chosen
 
 
+def touched_patches(mask: Bool[np.ndarray, "height width"], patch: tuple[int, int]) -> Patches:
+    """The patches that hold any pixel of a mask of the preprocessed picture: without them nothing of it is left."""
+    rows, columns = mask.shape[0] // patch[0], mask.shape[1] // patch[1]
+    cut = mask[: rows * patch[0], : columns * patch[1]]
+    return np.asarray(cut.reshape(rows, patch[0], columns, patch[1]).any(axis=(1, 3)))
+
+
 def measure_picture_rule(plan: RulesPlan, rule: Rule, target: int | None, sample: Sample) -> RuleResult:
     """Predict each picture without the region, with it alone, and with other regions of its size.
 
@@ -125,7 +132,7 @@ def _region_picture(plan: RulesPlan, rule: Rule, one: SourceExample) -> RegionPi
     if isinstance(rule.condition, ObjectRegion):
         if not isinstance(one.example, ImageExample) or one.example.mask is None:
             return None
-        region = view.patches(one.example.mask)
+        region = touched_patches(view.transform_mask(one.example.mask), view.patch)
     else:
         assert isinstance(rule.condition, PatchRegion)
         region = np.zeros(view.grid, dtype=bool)
