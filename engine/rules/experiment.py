@@ -10,7 +10,7 @@ from typing import Any
 from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
-from engine.errors import UsageError, not_allowed, unknown
+from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.experiments.base import ExperimentResult, Units
 from engine.experiments.run import part_results
 from engine.experiments.sample import Sample, draw_sample
@@ -42,7 +42,7 @@ def check(plan: RulesPlan) -> None:
     if not 1 <= len(plan.rules) <= MOST_RULES:
         raise not_allowed("rules", f"1 to {MOST_RULES} different rules", list(plan.rules))
     for model in plan.models:
-        labels = catalog.model_labels(model)
+        labels = class_labels(model)
         if len(labels) < 2:
             raise UsageError(f"models: {model} predicts a score, and a rule names a class. Choose a classifier.")
         for text in plan.rules:
@@ -56,6 +56,16 @@ def check(plan: RulesPlan) -> None:
                 pictures.check_region(rule, model)
     if plan.removal_operator not in removals_of(plan.kind):
         raise unknown("removal", plan.removal_operator, removals_of(plan.kind))
+
+
+def class_labels(model: str) -> tuple[str, ...]:
+    """The classes of a model, without loading it. Errors: its config.json lists none."""
+    try:
+        return catalog.model_labels(model)
+    except (TypeError, ValueError, LookupError) as error:
+        raise ExegesisError(
+            f"models: config.json of {model} lists no classes ({error}). Save the model again."
+        ) from None
 
 
 def sample(plan: RulesPlan) -> Sample:
@@ -88,7 +98,7 @@ class _Work:
     def __init__(self, plan: RulesPlan, sample: Sample) -> None:
         self.plan, self.sample = plan, sample
         [self.model] = plan.models
-        self.labels = catalog.model_labels(self.model)
+        self.labels = class_labels(self.model)
         self.rules = [parse_rule(text) for text in plan.rules]
         self.targets = [target_of(rule, self.labels) for rule in self.rules]
         self._read: tuple[list[texts.ReadExample], dict[int, str]] | None = None

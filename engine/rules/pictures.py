@@ -172,7 +172,7 @@ def _measure(
 
 def masked_probabilities(
     plan: RulesPlan, group: Sequence[RegionPicture], kept: Sequence[Sequence[Patches]]
-) -> list[Float[np.ndarray, "row label"]]:
+) -> list[Float[np.ndarray, "mask label"]]:
     """The probabilities of every class of each picture with only these patches kept, a row each, in shared passes."""
     with runtime.turn(lends=True):
         model = _model(plan)

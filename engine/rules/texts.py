@@ -36,6 +36,9 @@ FEWEST_OCCURRENCES = 3
 LISTED_WORDS = 20
 """Words of the highest mean scores of each method, of which the one that predicts best is taken."""
 NEUTRAL_CANDIDATES = 50
+"""Commonest words of which the first that does not make the condition true is the neutral one."""
+MOST_TRIES = 10
+"""Draws of places for inserted words: one phrase can break another, or lie just outside its third."""
 
 
 @dataclass(frozen=True)
@@ -195,16 +198,18 @@ def _insertions(
     example: Example, condition: Condition, alternatives: Sequence[Phrases], neutral: str,
     generator: np.random.Generator,
 ) -> _Edits:  # fmt: skip
+    """With the words of an alternative, and with neutral ones in the same places; of places that make it true."""
     phrases = alternatives[int(generator.integers(len(alternatives)))]
-    inserted = compared = example
-    for text, place in phrases:
-        state = generator.bit_generator.state
-        inserted = insert_words(inserted, text, place, generator)
-        generator.bit_generator.state = state  # the neutral words go to the same place
-        compared = insert_words(compared, " ".join([neutral] * len(text.split())), place, generator)
-    if condition.matches(words_of(inserted)) is None or condition.matches(words_of(compared)) is not None:
-        return _Edits()
-    return _Edits(inserted=inserted, neutral=compared)
+    for _ in range(MOST_TRIES):
+        inserted = compared = example
+        for text, place in phrases:
+            state = generator.bit_generator.state
+            inserted = insert_words(inserted, text, place, generator)
+            generator.bit_generator.state = state  # the neutral words go to the same place
+            compared = insert_words(compared, " ".join([neutral] * len(text.split())), place, generator)
+        if condition.matches(words_of(inserted)) is not None and condition.matches(words_of(compared)) is None:
+            return _Edits(inserted=inserted, neutral=compared)
+    return _Edits()
 
 
 def insert_words(example: Example, text: str, place: str, generator: np.random.Generator) -> Example:

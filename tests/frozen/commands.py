@@ -79,6 +79,10 @@ TABLES: dict[str, str] = {
     "--metrics gt_overlap,mean_rank,recall_at_k --k 3 --unit token --dtype float64",
     "randomize": "randomize --models digits-vit --dataset digits --methods gradient,attention_rollout --examples 2 "
     "--seeds 1 --head --split test --mode cascading",
+    "rules": "rules --models reviews-minilm --dataset reviews --rule 'negation -> negative,\"not\" -> negative' "
+    "--methods gradient_x_input --examples 24",
+    "rules of pictures": "rules --models scenes-vit --dataset scenes --rule 'object -> any' --methods gradient_x_input "
+    "--examples 4",
     "attack": "attack --models reviews-minilm --dataset reviews --methods gradient_x_input --examples 2 --steps 2 "
     "--starts 1 --transfer attention_mean --objective constrained",
     "attack pixels": "attack --models digits-vit --dataset digits --methods gradient --index 3 --steps 2 --starts 1 "
@@ -119,6 +123,12 @@ evaluate --dataset reviews --methods lime --metrics nothing
 evaluate --dataset reviews --methods lime --executor abacus
 randomize --dataset reviews --mode sideways
 randomize --dataset reviews --methods random
+rules --dataset reviews
+rules --dataset reviews --rule good
+rules --dataset reviews --rule '"good" -> fine'
+rules --dataset reviews --rule 'object -> any'
+slide --dataset scenes --index 0 --window 9
+slide --dataset reviews --index 0
 attack --dataset reviews --methods lime
 attack --dataset reviews --methods gradient --epsilon x
 scaffold --dataset reviews --settings nothing

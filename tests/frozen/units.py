@@ -49,6 +49,13 @@ SPECS: dict[str, list[dict[str, Any]]] = {
         {"models": ["digits-vit", "scenes-vit"], "dataset": "digits", "examples": 1, "seeds": 1, "split": "test",
          "methods": ["attention_rollout"], "modes": ["cascading"]},
     ],
+    "rules": [
+        {"models": ["reviews-minilm"], "dataset": "reviews", "rules": ["negation -> negative"], "examples": 4},
+        {"models": ["reviews-minilm"], "dataset": "reviews", "rules": ['"not" -> negative', '"great" -> positive'],
+         "methods": ["lime"], "examples": 3, "removal": "mask", "params": {"lime": {"n_samples": 32}}},
+        {"models": ["scenes-vit"], "dataset": "scenes", "rules": ["object -> any"], "methods": ["gradient"],
+         "examples": 2},
+    ],
     "compare": [
         {"dataset": "reviews", "pairs": ["gradient@reviews-minilm", "lime@bert-reviews"], "examples": 2},
         {"dataset": "reviews", "pairs": ["lime@reviews-minilm", "lime,n_samples=64@reviews-minilm"], "examples": 2,
@@ -109,6 +116,10 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
         {"models": []}, {"methods": []}, {"methods": ["random"]}, {"methods": ["lime", "lime"]}, {"modes": ["upwards"]},
         {"modes": []}, {"seeds": 0}, {"examples": 0}, {"head": 1}, {"embeddings": "yes"}, {"dtype": "x"},
         {"params": {"other": {}}}, {"extra": 1}, {"models": ["bert-reviews", "digits-vit"]}, {"seed": -3},
+    ],
+    "rules": [
+        {"rules": []}, {"rules": ["good -> positive"]}, {"rules": ['"good" -> fine']}, {"rules": ["object -> any"]},
+        {"rules": ['"a" -> 0'] * 2}, {"removal": "blur"}, {"models": ["digits-vit"]}, {"extra": 1}, {"examples": 0},
     ],
     "compare": [
         {"pairs": []}, {"pairs": ["lime"]}, {"pairs": ["lime@no-such"]}, {"pairs": ["no_such@reviews-minilm"]},

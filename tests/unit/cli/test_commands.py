@@ -17,8 +17,8 @@ from engine.request import Example, Request
 from tests.unit.cli.conftest import Run
 
 COMMANDS = (
-    "app", "attack", "compare", "evaluate", "explain", "heads", "pretrain", "randomize", "reproduce", "scaffold",
-    "similarity", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
+    "app", "attack", "compare", "evaluate", "explain", "heads", "pretrain", "randomize", "reproduce", "rules",
+    "scaffold", "similarity", "slide", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
 )  # fmt: skip
 
 
