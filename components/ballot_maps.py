@@ -19,6 +19,7 @@ from components.widgets.token_map import TokenMap, direction, token_map_html
 from engine.request import Example, Input, Picture
 from engine.study.ballots import BallotMap
 from engine.study.design import BY_RANK, BY_SIGN, BY_SIZE
+from engine.substitution import Edit
 from engine.word_units import units
 
 TOP = 3
@@ -52,6 +53,19 @@ def input_html(model_input: Input) -> str:
         return f'<div class="xg xg-asked">{paragraphs}</div>'
     picture = f'<div class="xg-patches xg-alone" role="img" aria-label="The picture">{LAYERS}</div>'
     return f'<div class="xg xg-asked">{picture}</div>'
+
+
+def edit_html(example: Example, edit: Edit) -> str:
+    """The text with its changed word struck out and the new one beside it."""
+    word = edit.word
+    text = example.text if word.segment == 0 else example.text_pair or ""
+    before, after = escape(text[: word.start]), escape(text[word.end :])
+    new = f" <ins>{escape(edit.replacement)}</ins>" if edit.replacement else ""
+    change = f"<del>{escape(word.text)}</del>{new}"
+    return (
+        '<div class="xg xg-asked"><p class="xg-small">Edited text</p>'
+        f'<p class="xg-text" dir="{direction(text)}">{before}{change}{after}</p></div>'
+    )
 
 
 def scale_html(target: str | None, colors: str) -> str:

@@ -7,21 +7,26 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import torch
-import transformers
 from jaxtyping import Float
 
 from engine import runtime
 from engine.errors import ExegesisError, UsageError, excerpt
+from engine.lazy import LazyModule, torch
 from engine.models.catalog import locate_base, read_base_config, weights_sha256
 from engine.models.classifier import as_float64
-from engine.models.loading import load_tokenizer, loading_errors, silence_libraries
 from engine.models.text_classifier import TextClassifier, tokenize
 from engine.progress import check_cancelled
 from engine.request import Example
+
+if TYPE_CHECKING:
+    import transformers
+
+    from engine.models import loading
+else:  # words and edits are read without the libraries that run models
+    transformers, loading = LazyModule("transformers"), LazyModule("engine.models.loading")
 
 WORD = re.compile(r"\w+(?:['’-]\w+)*")
 """A word: letters and digits, with apostrophes and hyphens inside."""
@@ -198,11 +203,11 @@ def masked_revision(name: str = MASKED_MODEL) -> str:
 @functools.lru_cache(maxsize=2)
 def _load(name: str, folder: Path, revision: str, device: torch.device) -> MaskedModel:
     read_base_config(folder)  # refuses remote code
-    with silence_libraries(), loading_errors(name):
+    with loading.silence_libraries(), loading.loading_errors(name):
         module, report = transformers.AutoModelForMaskedLM.from_pretrained(
             str(folder), use_safetensors=True, trust_remote_code=False, dtype=torch.float32, output_loading_info=True
         )
-        tokenizer = load_tokenizer(folder)
+        tokenizer = loading.load_tokenizer(folder)
     if report["missing_keys"] or tokenizer.mask_token_id is None:
         raise ExegesisError(
             f"masked_model: {excerpt(name)} is no masked language model (it has no head or no mask token for one). "

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 from components.annotate.api import JsonObject, StudyRequest
@@ -101,6 +102,7 @@ def ballot_json(ballot: Ballot) -> dict[str, Any]:
         "input": _input_json(ballot.input),
         "prediction": None if ballot.prediction is None else _prediction_json(ballot.prediction),
         "classes": list(ballot.classes),
+        "edit": None if ballot.edit is None else asdict(ballot.edit),
         "explanations": [_explanation_json(ballot.input, one) for one in ballot.maps],
         "practice": ballot.practice,
         "done": ballot.done,

@@ -25,7 +25,7 @@ from components.annotate.seat import (
     take_seat,
     viewed_since,
 )
-from components.ballot_maps import draw_input, explanation_html, scale_html, use_ballot_styles
+from components.ballot_maps import draw_input, edit_html, explanation_html, scale_html, use_ballot_styles
 from components.errors import escape_label, show_error, show_note
 from components.navigation import ANNOTATE, heading
 from components.numbers import count
@@ -35,7 +35,7 @@ from components.safe_markdown import markdown
 from components.widgets.base import component_key
 from components.widgets.ranking import ConfirmedRanking, draw_ranking_board, forget_ranking
 from engine.errors import ExegesisError
-from engine.request import Picture
+from engine.request import Example, Picture
 from engine.result import Prediction
 from engine.study.access import new_token
 from engine.study.annotators import (
@@ -51,7 +51,7 @@ from engine.study.annotators import (
     undo,
 )
 from engine.study.ballots import Ballot, next_ballot
-from engine.study.design import PREDICT, Design
+from engine.study.design import COUNTERFACTUAL, DECIDE, PREDICT, Design
 from engine.study.studies import DRAFT, StudyRecord, find_by_token
 
 LOG = logging.getLogger(__name__)
@@ -78,7 +78,12 @@ CLASS_KEY, SURE_KEY, MISSING_KEY = "annotate.class", "annotate.sure", "annotate.
 MOST_RADIOS = 12
 """More classes are chosen in a select box, where typing searches."""
 ENDS = {1: "1, just guessing", SUREST: f"{SUREST}, certain"}
-BOTH = "Choose the model's answer and how sure you are."
+BOTH = "Choose an answer and how sure you are."
+CHOICES = {
+    PREDICT: "What does the model say?",
+    COUNTERFACTUAL: "What does the model say about the edited text?",
+    DECIDE: "What is the correct answer?",
+}
 
 
 def draw_study(token: str) -> None:
@@ -239,8 +244,8 @@ def draw_ballot(design: Design, ballot: Ballot, seat: Seat) -> None:
     _draw_progress(ballot, seat)
     with st.container(key=QUESTION):
         markdown(design.question)
-    if design.mode == PREDICT:
-        _draw_guess(ballot, seat)
+    if design.guessing:
+        _draw_guess(design, ballot, seat)
     else:
         _draw_ranking(ballot, seat)
     if ballot.done > 0 or seat.last:
@@ -287,27 +292,36 @@ def _draw_ranking(ballot: Ballot, seat: Seat) -> None:
     with left:
         draw_input(ballot.input)
     with right:
-        _draw_prediction(ballot.prediction, ballot.maps[0].colors)
+        if ballot.prediction is not None:
+            _draw_prediction(ballot.prediction)
+            st.html(_scale_html(ballot.prediction, ballot.maps[0].colors))
     explanations = [explanation_html(ballot.input, one) for one in ballot.maps]
     draw_ranking_board(explanations, board_key(ballot.token), partial(_save, seat, ballot.token), is_picture)
 
 
-def _draw_prediction(prediction: Prediction | None, colors: str) -> None:
-    if prediction is None:
-        return
+def _draw_prediction(prediction: Prediction) -> None:
     bars = prediction_html(prediction, prediction.index, most=MOST_BARS)
     st.html(f'<div class="xg"><p class="xg-small">The model says</p>{bars}</div>')
-    st.html(scale_html("a higher score" if prediction.regression else prediction.label, colors))
 
 
-def _draw_guess(ballot: Ballot, seat: Seat) -> None:
-    """Draw one explanation or none, and the form of the guess. The prediction is not sent to the browser."""
+def _scale_html(prediction: Prediction | None, colors: str) -> str:
+    if prediction is None:
+        return scale_html(None, colors)
+    return scale_html("a higher score" if prediction.regression else prediction.label, colors)
+
+
+def _draw_guess(design: Design, ballot: Ballot, seat: Seat) -> None:
+    """Draw one explanation or none, and the form of the guess. What is right is not sent to the browser."""
     draw_input(ballot.input)
+    if ballot.prediction is not None:
+        _draw_prediction(ballot.prediction)
     for one in ballot.maps:
         framed = f'<div class="xg xg-framed">{explanation_html(ballot.input, one)}</div>'
-        st.html(framed + scale_html(None, one.colors))
+        st.html(framed + _scale_html(ballot.prediction, one.colors))
+    if ballot.edit is not None and isinstance(ballot.input, Example):
+        st.html(edit_html(ballot.input, ballot.edit))
     with st.form(f"annotate.guess.{ballot.token}", border=False):
-        _draw_choices(ballot)
+        _draw_choices(design, ballot)
         if st.session_state.pop(MISSING_KEY, False):
             show_note(BOTH)
         with st.container(horizontal=True):
@@ -315,12 +329,12 @@ def _draw_guess(ballot: Ballot, seat: Seat) -> None:
             st.form_submit_button("Cannot tell", on_click=_save_guess, args=(seat, ballot.token, None))
 
 
-def _draw_choices(ballot: Ballot) -> None:
+def _draw_choices(design: Design, ballot: Ballot) -> None:
     """Draw the choices. Their keys contain the ballot, so that the next one starts without a choice."""
     names = dict(enumerate(map(escape_label, ballot.classes)))
     choose = partial(st.radio, horizontal=True) if len(names) <= MOST_RADIOS else st.selectbox
     choose(
-        "What does the model say?", list(names), index=None, format_func=names.__getitem__,
+        CHOICES[design.mode], list(names), index=None, format_func=names.__getitem__,
         key=f"{CLASS_KEY}.{ballot.token}",
     )  # fmt: skip
     st.radio(

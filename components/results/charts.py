@@ -23,7 +23,7 @@ from components.results.descriptions import rank_span
 from components.styles import TONES
 from engine.study.annotators import SUREST
 from engine.study.counted_votes import WITHOUT, Exclusion, GuessAnswer
-from engine.study.guesses import GuessGain, GuessShare, GuessSummary
+from engine.study.guesses import WORDS, GuessGain, GuessShare, GuessSummary
 from engine.study.items import ItemName
 from engine.study.ratings import Rating
 from engine.study.summary import PairForecast, RankingSummary, VoteGroup
@@ -160,6 +160,8 @@ def condition_table(summary: GuessSummary) -> pd.DataFrame:
             "Confidence": one.sure,
             "Median seconds": None if one.seconds is None else round(one.seconds.median, 1),
             **_gain_columns(one.gain),
+            "Misled": one.misled.accuracy if one.misled else None,
+            "Guesses, misled": one.misled.guesses if one.misled else 0,
         }
         for one in summary.conditions
     )
@@ -184,8 +186,8 @@ def sureness_table(summary: GuessSummary) -> pd.DataFrame:
     )
 
 
-def guess_item_table(guesses: Sequence[GuessAnswer], items: Mapping[str, ItemName]) -> pd.DataFrame:
-    """A row per item: the model's prediction, people's guesses, how many were right, and how sure people were.
+def guess_item_table(guesses: Sequence[GuessAnswer], items: Mapping[str, ItemName], mode: str) -> pd.DataFrame:
+    """A row per item: the right class, people's guesses, how many were right, and how sure people were.
 
     Only first views are counted, here and by annotator.
     """
@@ -194,7 +196,7 @@ def guess_item_table(guesses: Sequence[GuessAnswer], items: Mapping[str, ItemNam
         [
             {
                 "Item": items[place].title,
-                "Prediction": items[place].prediction.label,
+                WORDS[mode].answer: items[place].prediction.labels[groups[place][0].target.label],
                 "Guessed": _class_counts(groups[place], items[place].prediction.labels),
                 "Right": _right(groups[place]),
                 **_sureness_columns(groups[place]),

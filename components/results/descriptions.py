@@ -17,7 +17,7 @@ from engine.format import join_names
 from engine.registry import explainer
 from engine.result import Prediction
 from engine.study.annotators import SUREST
-from engine.study.counted_votes import WITHOUT, CountedVote, method_names
+from engine.study.counted_votes import WITHOUT, CountedVote, GuessTarget, guess_targets, method_names
 from engine.study.design import Design, ExclusionRules
 from engine.study.guesses import GuessSummary
 from engine.study.items import ItemName, item_names, item_pictures
@@ -72,6 +72,11 @@ class TitledResults:
     def forward(self) -> GuessSummary | None:
         """The results of guesses; None if nobody guesses."""
         return None if self.untitled.forward is None else titled_forward(self.untitled.forward, self.titles)
+
+    @cached_property
+    def targets(self) -> Mapping[str, GuessTarget]:
+        """The right classes of a study of guesses by the items' places."""
+        return guess_targets(self.study.id)
 
     def thumbnails(self, places: Sequence[str]) -> list[str]:
         """The `data:` URLs of thumbnails of these items; empty in a study of texts."""
@@ -217,13 +222,16 @@ def describe_ranking(vote: CountedVote, titles: Mapping[str, str]) -> str:
     return " › ".join(" = ".join(sorted(steps[rank])) for rank in sorted(steps))
 
 
-def describe_guess(vote: CountedVote, prediction: Prediction, titles: Mapping[str, str]) -> str:
-    """Describe a guess: whether it matches the prediction, how sure the person was, and the explanation shown."""
+def describe_guess(vote: CountedVote, prediction: Prediction, answer: int, titles: Mapping[str, str]) -> str:
+    """Describe a guess: whether it is right, how sure the person was, and the explanation shown.
+
+    `answer`: the right class.
+    """
     condition = f"with {titles[vote.order[0]]}" if vote.order else f"with {WITHOUT}"
     if vote.guess is None:
         return f"cannot tell, {condition}"
     label, sure = vote.guess["label"], f"confidence {vote.guess['sure']} of {SUREST}"
-    verdict = "right" if label == prediction.index else f"wrong, the model predicts {prediction.label}"
+    verdict = "right" if label == answer else f"wrong, the answer is {prediction.labels[answer]}"
     return f"guessed {prediction.labels[label]}: {verdict}; {sure}, {condition}"
 
 

@@ -12,7 +12,7 @@ from typing import Any
 
 import streamlit as st
 
-from components.ballot_maps import draw_input, explanation_html, scale_html
+from components.ballot_maps import draw_input, edit_html, explanation_html, scale_html
 from components.errors import describe_error, escape_label, show_error
 from components.export import file_button
 from components.navigation import RESULTS
@@ -59,9 +59,9 @@ from engine.request import Example, Input
 from engine.result import Prediction
 from engine.study.annotators import SUREST
 from engine.study.ballots import BallotMap, BallotReplay, replay_ballot
-from engine.study.counted_votes import CountedVote, GuessAnswer, guess_targets, to_guesses
+from engine.study.counted_votes import CountedVote, GuessAnswer, to_guesses
 from engine.study.design import PREDICT
-from engine.study.guesses import GuessSummary
+from engine.study.guesses import WORDS, GuessSummary
 from engine.study.items import ItemName, item_names
 from engine.study.results import export_rows, results_to_json
 from engine.study.results import results as complete_results
@@ -149,7 +149,8 @@ def _draw_guesses(summary: GuessSummary) -> None:
             key="results_gains",
             alt="Difference to guesses without an explanation, with its interval",
         )
-    st.caption(escape_label(f"{meanings['accuracy']} {meanings['baseline']} {meanings['cannot_tell']}"))
+    parts = ("accuracy", "baseline", "misled", "cannot_tell")
+    st.caption(escape_label(" ".join(meanings[part] for part in parts)))
     draw_table(condition_table(summary), "forward")
 
 
@@ -235,7 +236,9 @@ def draw_item_answers(results: TitledResults) -> None:
         st.caption(f"Guesses for each item, and how many match the prediction. {FIRST_LOOKS}")
         guesses = _guesses(results)
         places = sorted({guess.item for guess in guesses if not guess.repeat}, key=int)
-        draw_table(guess_item_table(guesses, results.items), "item", results.thumbnails(places))
+        draw_table(
+            guess_item_table(guesses, results.items, results.study.design.mode), "item", results.thumbnails(places)
+        )
     places = sorted({vote.item for vote in results.votes}, key=int)
     chosen = _choose("item", places, lambda place: results.items[place].title)
     if chosen is not None:
@@ -257,7 +260,7 @@ def draw_annotator_answers(results: TitledResults) -> None:
 
 
 def _guesses(results: TitledResults) -> list[GuessAnswer]:
-    return to_guesses(results.votes, guess_targets(results.study.id))
+    return to_guesses(results.votes, results.targets)
 
 
 def _choose(what: str, options: list[str], title: Callable[[str], str]) -> str | None:
@@ -290,8 +293,9 @@ def _draw_answers(
 
 def _describe_answer(vote: CountedVote, results: TitledResults) -> str:
     """Describe the ranking or the guess."""
-    if results.study.design.mode == PREDICT:
-        return describe_guess(vote, results.items[vote.item].prediction, results.titles)
+    if results.study.design.guessing:
+        answer = results.targets[vote.item].label
+        return describe_guess(vote, results.items[vote.item].prediction, answer, results.titles)
     return describe_ranking(vote, results.titles)
 
 
@@ -365,8 +369,8 @@ def draw_replay(results: TitledResults, query: Mapping[str, str]) -> None:
     item_name = item_names(study)[item]
     name = item_name.name[0].lower() + item_name.name[1:]
     st.subheader(escape_label(f"What {annotator} saw on {name}{again}"), anchor=False)
-    if results.study.design.mode == PREDICT:
-        _draw_guess(replay, item_name, results.titles)
+    if results.study.design.guessing:
+        _draw_guess(replay, item_name, results, results.targets[item].label)
     else:
         _draw_ranking(replay, results.titles)
 
@@ -388,11 +392,14 @@ def _draw_ranking(replay: BallotReplay, titles: Mapping[str, str]) -> None:
     st.html(_maps_html(ballot.input, headings, ballot.maps))
 
 
-def _draw_guess(replay: BallotReplay, item: ItemName, titles: Mapping[str, str]) -> None:
-    """Draw the guess beside the prediction, the input, and the one explanation or none."""
-    ballot = replay.ballot
-    st.html(f"<style>{table_styles()}</style>{_verdict_html(replay.vote, item.prediction)}")
+def _draw_guess(replay: BallotReplay, item: ItemName, results: TitledResults, answer: int) -> None:
+    """Draw the guess beside the right class and the prediction, the input, and the one explanation or none."""
+    ballot, titles = replay.ballot, results.titles
+    verdict = _verdict_html(replay.vote, item.prediction, answer, results.study.design.mode)
+    st.html(f"<style>{table_styles()}</style>{verdict}")
     draw_input(ballot.input)
+    if isinstance(ballot.input, Example) and ballot.edit is not None:
+        st.html(edit_html(ballot.input, ballot.edit))
     if not ballot.maps:
         st.markdown("No explanation was shown for this guess.")
         return
@@ -400,24 +407,30 @@ def _draw_guess(replay: BallotReplay, item: ItemName, titles: Mapping[str, str])
     st.html(_maps_html(ballot.input, [escape(titles[replay.methods[0]])], ballot.maps[:1]))
 
 
-def _verdict_html(vote: CountedVote | None, prediction: Prediction) -> str:
-    """The guess beside the prediction, which was hidden from them."""
-    model = (prediction.label, f"{percent(max(prediction.probabilities))}; hidden from the participant")
+def _verdict_html(vote: CountedVote | None, prediction: Prediction, answer: int, mode: str) -> str:
+    """The guess beside the right class, which was hidden from them, and the prediction, unless that is the same."""
+    sure = percent(max(prediction.probabilities))
+    parts = [("Guess", *_guess(vote, prediction.labels, answer))]
+    if mode == PREDICT:
+        parts.append(("Prediction", prediction.label, f"{sure}; hidden from the participant"))
+    else:
+        parts.append((WORDS[mode].answer, prediction.labels[answer], "hidden from the participant"))
+        parts.append(("Prediction", prediction.label, f"{sure}; shown to the participant"))
     cells = "".join(
         f"<div><dt>{term}</dt><dd><bdi>{escape(name)}</bdi> <span>{escape(more)}</span></dd></div>"
-        for term, name, more in (("Guess", *_guess(vote, prediction)), ("Prediction", *model))
+        for term, name, more in parts
     )
     return f'<div class="xg"><dl class="xg-verdict">{cells}</dl></div>'
 
 
-def _guess(vote: CountedVote | None, prediction: Prediction) -> tuple[str, str]:
+def _guess(vote: CountedVote | None, labels: Sequence[str], answer: int) -> tuple[str, str]:
     if vote is None:
         return "no answer yet", ""
     after = f"after {seconds(vote.seconds)}"
     if vote.guess is None:
         return "cannot tell", after
-    verdict = "right" if vote.guess["label"] == prediction.index else "wrong"
-    return prediction.labels[vote.guess["label"]], f"{verdict}, confidence {vote.guess['sure']} of {SUREST}, {after}"
+    verdict = "right" if vote.guess["label"] == answer else "wrong"
+    return labels[vote.guess["label"]], f"{verdict}, confidence {vote.guess['sure']} of {SUREST}, {after}"
 
 
 def _maps_html(model_input: Input, headings: Sequence[str], maps: Sequence[BallotMap]) -> str:

@@ -26,7 +26,12 @@ BADGES: dict[str, tuple[str, BadgeColor, str]] = {
     CLOSED: ("closed", "blue", ":material/lock:"),
     ARCHIVED: ("archived", "gray", ":material/inventory_2:"),
 }
-MODES = {"rank": "rank explanations", "predict": "guess the prediction"}
+MODES = {
+    "rank": "rank explanations",
+    "predict": "guess the prediction",
+    "counterfactual": "guess the prediction for an edited text",
+    "decide": "decide what is correct",
+}
 COLOR_WORDS = {BY_RANK: "Rank", BY_SIZE: "Size", BY_SIGN: "Size and sign"}
 LONGEST_DETAIL = 300
 

@@ -45,6 +45,8 @@ from engine.study.design import (
     BY_RANK,
     BY_SIGN,
     BY_SIZE,
+    COUNTERFACTUAL,
+    DECIDE,
     DEFAULT_TEXTS,
     FIELD_LABELS,
     MAX_METHODS,
@@ -63,7 +65,12 @@ CURTAIN = (
     "<style>.st-key-study_form { visibility: hidden; }</style>"
     '<div class="xg"><p class="xg-small" role="status">Loading the form …</p></div>'
 )
-MODES = {RANK: "Rank explanations", PREDICT: "Guess the prediction"}
+MODES = {
+    RANK: "Rank explanations",
+    PREDICT: "Guess the prediction",
+    COUNTERFACTUAL: "Guess after an edit",
+    DECIDE: "Decide what is correct",
+}
 KIND_WORDS = {"text": "Texts", "image": "Images"}
 MODEL_HELP = "Choose a listed model, or type the path of a checkpoint or a Hugging Face Hub ID."
 DATA_HELP = "Choose a listed data set, or type the path of a file or folder, or hub:owner/name."

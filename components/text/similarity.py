@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import partial
 from html import escape
 from typing import TYPE_CHECKING
 from urllib.parse import quote
@@ -19,7 +20,7 @@ from components.numbers import fixed, hundredths, plain
 from components.palette import PALETTES, STEPS, Theme, browser_theme, color
 from components.styles import use_sheet
 from components.svg import clean_xml
-from components.text.state import TextState, key
+from components.text.state import ENCODER, TextState, key
 from engine.lazy import LazyModule
 from engine.progress import CancelToken, cancellable
 from engine.table_io import to_csv
@@ -39,8 +40,8 @@ ROW, WIDTH, LEFT, RIGHT = 24, 420, 150, 270
 ALT = "Lines between the tokens of both texts. The strongest pairs are listed above."
 LEGEND = "less to more similar. The wider a line, the more a pair contributes."
 SOURCE = (
-    "BiLRP (Vasileiou and Eberle, 2024, Explaining text similarity in transformer models) on MiniLM, a sentence "
-    "encoder: another model than the one above. Special tokens have no links."
+    "BiLRP (Vasileiou and Eberle, 2024, Explaining text similarity in transformer models) on a sentence encoder, "
+    "another model than the one above. Special tokens have no links."
 )
 
 Rows = Sequence[Mapping[int, int]]
@@ -55,11 +56,16 @@ def draw_similarity(state: TextState) -> None:
     st.subheader("Compare both texts", anchor=False)
     if not st.toggle(
         "Words that make both texts similar", key=key("open.similarity"), persist_state=PERSIST,
-        help="Runs a sentence encoder, MiniLM, on request.",
+        help="Runs a sentence encoder on request.",
     ):  # fmt: skip
         return
+    encoder = state.encoder
+    st.text_input(
+        "Sentence encoder", key=key("encoder"), persist_state=PERSIST, width=420,
+        help="`minilm`, a hub ID, or a folder that sentence-transformers has saved.",
+    )  # fmt: skip
     try:
-        found = run_cached(similarity.similarity_key(text, pair), lambda token: _compute(text, pair, token))
+        found = run_cached(similarity.similarity_key(text, pair, encoder), partial(_compute, text, pair, encoder))
     except Exception as error:
         show_error(describe_error(error))
         return
@@ -78,13 +84,14 @@ def draw_similarity(state: TextState) -> None:
         )  # fmt: skip
         input_button(state.focus, key("pairs_text"))
         st.caption(how_to_repeat(state.focus))
-        command = command_line(["similarity", *text_arguments(state.example)], state.example)
+        named = [] if encoder == ENCODER else ["--model", encoder]
+        command = command_line(["similarity", *named, *text_arguments(state.example)], state.example)
         st.code(command, language="bash", wrap_lines=True)
 
 
-def _compute(text: str, pair: str, token: CancelToken) -> TextSimilarity:
+def _compute(text: str, pair: str, encoder: str, token: CancelToken) -> TextSimilarity:
     with cancellable(token):
-        return similarity.text_similarity(text, pair)
+        return similarity.text_similarity(text, pair, encoder)
 
 
 def similarity_html(found: TextSimilarity, theme: Theme) -> str:

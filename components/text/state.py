@@ -46,14 +46,17 @@ from engine.word_units import UNITS, Unit, units
 START = METHODS
 OF_A_TEXT = ("pin", "edit", "edit_sha", "edit_pair", "edit_pair_sha")
 """The fields of a link that belong to one text and to no other."""
+OWN = ("unit", "encoder")
+"""The fields of the state that are of this page alone, and neither of a text nor of the view."""
 SESSION = PageSession("text", text_choice.SELECTION, (*OF_A_TEXT, "target"))
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "text_token_pick"
+ENCODER = "minilm"
 
 
 @dataclass(frozen=True, kw_only=True)
 class TextState(PageState):
-    """`pins` are positions of tokens. `edit`: the edited text beside its parent."""
+    """`pins` are positions of tokens. `edit`: the edited text beside its parent. `encoder`: of the similarity."""
 
     focus: TextFocus
     unit: str = option(UNITS[0], choices=UNITS)
@@ -63,6 +66,7 @@ class TextState(PageState):
     pins: tuple[int, ...] = pins_option("tokens")
     opened: tuple[str, ...] = opened_option("browse", "questions", "similarity")
     removal: str = option(OPERATORS[0], choices=OPERATORS)
+    encoder: str = option(ENCODER)
 
     @property
     def model(self) -> str:
@@ -90,14 +94,14 @@ def read_state(
     # A link to a text of the gallery that names no methods opens with the card's own first.
     card = find_card(focus.model, focus.example) if {"index", "text"} & query.keys() else None
     start = TextState(focus=focus, methods=START if card is None else card.methods)
-    state = read_record(start, query, notes, names=["unit"])
+    state = read_record(start, query, notes, names=OWN)
     state = replace(state, **_read_edits(last_values(query), focus.example, notes))
     return read_shared(read_record(state, query, notes, names=["view"]), query, methods, notes), notes
 
 
 def write_state(state: TextState) -> Query:
     """The link that reopens the state: only what differs from the default is written."""
-    query = write_text_focus(state.focus) | write_shared(state) | write_record(state, names=["unit"])
+    query = write_text_focus(state.focus) | write_shared(state) | write_record(state, names=OWN)
     for name, text in (("edit", state.edit), ("edit_pair", state.edit_pair)):
         query |= {} if text is None else write_text(name, text)
     return query | write_record(state.view)
@@ -115,7 +119,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
     opened = open_texts(text_choice.requested_dataset(link))
     state, notes = read_state(link, models, methods, opened)
     text_choice.fill_controls(state.focus, opened)
-    own = {"unit": state.unit, "edit": state.edit, "edit_pair": state.edit_pair}
+    own = {"unit": state.unit, "edit": state.edit, "edit_pair": state.edit_pair, "encoder": state.encoder}
     SESSION.fill(own | control_values("", state.view))
     SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
@@ -138,6 +142,7 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         SESSION.read_shared(loaded, methods),
         focus=focus,
         unit=value("unit"),
+        encoder=value("encoder").strip() or ENCODER,
         edit=value("edit"),
         edit_pair=value("edit_pair"),
         view=SESSION.read_record("", loaded.view),

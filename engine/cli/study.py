@@ -37,9 +37,9 @@ from engine.cli.output import (
 )
 from engine.cli.root import STOPPED, Commands, fail
 from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed, unknown
-from engine.format import count_text
+from engine.format import count_text, join_names
 from engine.lazy import LazyModule
-from engine.study.design import MODES, PREDICT, RANK, Design, field_label, find_preset, label_fields
+from engine.study.design import GUESSING, MODES, RANK, Design, field_label, find_preset, label_fields
 from engine.table_io import to_csv, to_json
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ PARTS = ("items", "exclusion")
 """Parts of a design that have fields of their own."""
 
 MAX_VOTES = 5_000
-STRENGTH = "Comma-separated, one per method: strength; predict: share of right guesses. [default: 0; predict: 0.5]"
+STRENGTH = "Comma-separated, one per method: strength; of guesses: share of right ones. [default: 0; guesses: 0.5]"
 
 
 class StudyCommands(Commands):
@@ -254,10 +254,10 @@ def import_file(
 @app.command()
 def simulate(
     methods: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated names of methods.")] = "",
-    mode: Annotated[str, typer.Option(metavar="rank|predict", help="Task of the participants.")] = RANK,
+    mode: Annotated[str, typer.Option(metavar="M", help=f"Task of the participants: {join_names(MODES)}.")] = RANK,
     strength: Annotated[str, typer.Option(metavar="X,Y", help=STRENGTH)] = "",
     alone: Annotated[
-        str, typer.Option(metavar="P", help="predict: share of right guesses without an explanation.")
+        str, typer.Option(metavar="P", help="Of guesses: share of right ones without an explanation.")
     ] = "0.5",
     annotators: Annotated[str, typer.Option(metavar="N", help="Number of annotators.")] = "20",
     items: Annotated[str, typer.Option(metavar="M", help="Number of items per annotator.")] = "20",
@@ -271,13 +271,13 @@ def simulate(
     """Simulate annotators with known preferences or skills, and show the results of their votes."""
     if mode not in MODES:
         raise unknown("--mode", mode, MODES)
-    strengths = _read_strengths(methods, strength, 0.5 if mode == PREDICT else 0.0)
+    strengths = _read_strengths(methods, strength, 0.5 if mode in GUESSING else 0.0)
     people, each = read_whole("--annotators", annotators, low=1), read_whole("--items", items, low=1)
     if people * each > MAX_VOTES:
         raise not_allowed("--annotators times --items", f"at most {MAX_VOTES:,}", people * each)
     spread, number = _read_distance("--taste", taste), read_whole("--seed", seed)
     count = read_whole("--studies", studies)
-    if mode == PREDICT:
+    if mode in GUESSING:
         baseline = read_numbers("--alone", alone)
         if len(baseline) != 1 or not 0 < baseline[0] < 1:
             raise not_allowed("--alone", "one number between 0 and 1", alone)
@@ -285,7 +285,7 @@ def simulate(
             raise not_allowed("--strength", "numbers between 0 and 1 for --mode predict", strength)
         accuracy = {counted_votes.WITHOUT: baseline[0], **strengths}
         guessing = simulation.GuessSimulation(accuracy, people, each, spread, seed=number)
-        return _simulate_guesses(guessing, count, placebo, as_json)
+        return _simulate_guesses(guessing, count, placebo, as_json, mode)
     ranking = simulation.RankingSimulation(strengths, people, each, spread, _read_distance("--ties", ties), number)
     if count:
         return _simulate_differences(ranking, count, as_json)
@@ -460,11 +460,13 @@ def _simulate_differences(ranking: simulation.RankingSimulation, studies: int, a
             print(f"All methods are equally strong, so at most {ratings.ERROR_RATE:.0%} should.")
 
 
-def _simulate_guesses(guessing: simulation.GuessSimulation, studies: int, placebo: str, as_json: bool) -> None:
+def _simulate_guesses(
+    guessing: simulation.GuessSimulation, studies: int, placebo: str, as_json: bool, mode: str
+) -> None:
     """Print the results of one study, or how often the intervals of many studies contain the truth."""
     if not studies:
         answers = simulation.simulate_guesses(guessing)
-        result = guesses.summarize_guesses(answers, tuple(guessing.accuracy)[1:], placebo or None)
+        result = guesses.summarize_guesses(answers, tuple(guessing.accuracy)[1:], placebo or None, mode)
         print_json(study_results.guesses_to_json(result)) if as_json else _print_guesses(result)
         return
     with progress_bar("simulating studies") as report:

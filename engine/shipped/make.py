@@ -1,6 +1,6 @@
 """Computes the shipped results: `python -m engine.shipped.make`.
 
-They are the explanations of the gallery, and the experiments that pages open with.
+They are the explanations of the gallery, a similarity, and the experiments that pages open with.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,11 +24,17 @@ from engine.data.sources import load_source
 from engine.evaluation.plan import EVALUATE, EvaluationPlan
 from engine.experiments import run as experiments
 from engine.explain import explain_many, key_of
+from engine.lazy import LazyModule
 from engine.params import Plain, as_plain
 from engine.randomization.plan import MODES, RANDOMIZE, RandomizationPlan
 from engine.result import pack
 from engine.shipped.gallery import gallery_requests
 from engine.store import result_store
+
+if TYPE_CHECKING:
+    from engine import similarity
+else:  # it loads torch, and the keys of the other results are read without
+    similarity = LazyModule("engine.similarity")
 
 EVALUATION_PLANS: Mapping[str, EvaluationPlan] = EVALUATE.opens_with
 """The evaluations by the kind of input: methods on hand-written reviews, and on marked pictures."""
@@ -148,6 +155,21 @@ def explanation_lines() -> list[str]:
     return [_line(key, encode(*pack(explanation), key)) for key, explanation in keyed]
 
 
+def similar_texts() -> tuple[str, str]:
+    """The pair of texts whose similarity is shipped: the first of `nli`."""
+    first = load_source("text", "nli", None).read(0).input.as_plain()
+    return str(first["text"]), str(first["text_pair"])
+
+
+def similarity_lines() -> list[str]:
+    """The similarity of a pair of texts, computed anew and sealed under its key."""
+    with shipped.ignore_entries():
+        similarity.text_similarity(*similar_texts())
+        key = similarity.similarity_key(*similar_texts())
+        entry = result_store().get(key)
+    return [] if entry is None else [_line(key, encode(*entry, key))]
+
+
 def experiment_lines(
     compute: Callable[[], Iterable[str]], change: Callable[[Arrays], Arrays] = lambda arrays: arrays
 ) -> list[str]:
@@ -192,7 +214,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory(prefix="exegesis-shipped-") as home:
         os.environ["EXEGESIS_HOME"] = home
         lines = {
-            shipped.EXPLANATIONS: explanation_lines(),
+            shipped.EXPLANATIONS: explanation_lines() + similarity_lines(),
             shipped.EVALUATIONS: experiment_lines(compute_evaluations),
             shipped.RANDOMIZATIONS: experiment_lines(compute_randomizations, round_floats),
             shipped.ATTACKS: experiment_lines(compute_attacks, truncate_changes),

@@ -27,7 +27,7 @@ from engine.study.database import (
     is_same_ballot,
     study_database,
 )
-from engine.study.design import PLACES, PREDICT
+from engine.study.design import GUESSING, PLACES
 from engine.study.items import item_prediction
 from engine.study.studies import DRAFT, OPEN, end_study, log_event, was_over
 
@@ -306,7 +306,7 @@ def _find_ballot(session: Session, annotator: Annotator, token: str) -> IssuedBa
 
 def _check_fits(session: Session, study: Study, ballot: IssuedBallot, answer: Answer) -> None:
     """Refuse ranks that are not of all places of the ballot and, in a study of guesses, labels of no class."""
-    guessing = study.design["mode"] == PREDICT
+    guessing = study.design["mode"] in GUESSING
     if answer.ranks is not None:
         if guessing or not ballot.order:
             raise not_allowed("ranks", "omitted in a study of guesses", answer.ranks, "Send a guess.")

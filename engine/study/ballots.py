@@ -27,8 +27,9 @@ from engine.study.access import new_token
 from engine.study.annotators import UnknownIdentifier, admit, closes_when_over
 from engine.study.counted_votes import CountedVote, counted_votes, method_names
 from engine.study.database import Annotator, IssuedBallot, Item, Study, Vote, is_same_ballot, study_database
-from engine.study.design import BY_RANK, BY_SIGN, PLACES, PREDICT, Design
-from engine.study.items import ItemMap, decode_map, item_input, item_prediction
+from engine.study.design import BY_RANK, BY_SIGN, GUESSING, PLACES, PREDICT, Design
+from engine.study.items import ItemMap, decode_map, item_edit, item_input, item_prediction
+from engine.substitution import Edit
 from engine.word_units import units
 
 MIN_APART = 3
@@ -195,8 +196,8 @@ class Ballot:
     """An input, the model's prediction and the explanations at their places A, B, ....
 
     `token` identifies the ballot in the answer. `done` of `of` ballots are answered, without practice. In a study of
-    guesses people choose from `classes`, the prediction is withheld, and there is one explanation or none. `age`:
-    seconds since it was issued.
+    guesses people choose from `classes`, and there is one explanation or none; the prediction is withheld where it is
+    what they guess. `edit`: the word that is changed before they guess. `age`: seconds since it was issued.
     """
 
     token: str
@@ -207,6 +208,7 @@ class Ballot:
     done: int
     of: int
     classes: tuple[str, ...] = ()
+    edit: Edit | None = None
     age: float = 0.0
 
 
@@ -243,22 +245,23 @@ def assignment_plan(session: Session, study: Study) -> AssignmentPlan:
         per_annotator=design.items_per_annotator,
         repeats=design.repeats,
         votes_per_item=design.votes_per_item,
-        conditions=guessed_with if design.mode == PREDICT else (ALL,),
+        conditions=guessed_with if design.guessing else (ALL,),
     )
 
 
 def render_ballot(session: Session, study: Study, annotator: Annotator, issued: IssuedBallot) -> Ballot:
     """A ballot as its participant sees it."""
     item = session.get_one(Item, issued.item)
-    guessing, colors, given = study.design["mode"] == PREDICT, study.design["colors"], item_input(item)
+    mode, colors, given = study.design["mode"], study.design["colors"], item_input(item)
     maps = [decode_map(item.explanations[place]) for place in issued.order]
     answered = sa.select(sa.func.count()).select_from(IssuedBallot).join(Item, Item.id == IssuedBallot.item)
     answered = answered.where(IssuedBallot.annotator == annotator.id, ~Item.practice, _is_answered())
     return Ballot(
         token=issued.token,
         input=given,
-        prediction=None if guessing else item_prediction(item),
-        classes=item_prediction(item).labels if guessing else (),
+        prediction=None if mode == PREDICT else item_prediction(item),
+        classes=item_prediction(item).labels if mode in GUESSING else (),
+        edit=None if item.edit is None else item_edit(item).edit,
         maps=tuple(
             BallotMap(PLACES[n], one.tokens, color_scores(one, given, colors), one.grid, one.truncated, colors)
             for n, one in enumerate(maps)
@@ -299,7 +302,7 @@ def _next_view(session: Session, study: Study, annotator: Annotator) -> ItemView
 
 def _answer_cells(session: Session, study: Study) -> dict[tuple[str, str], int]:
     """The number of people who answered each item, by its place, in each condition; "cannot tell" is an answer."""
-    order = sa.cast(Vote.order, sa.String) if study.design["mode"] == PREDICT else sa.literal("[]")
+    order = sa.cast(Vote.order, sa.String) if study.design["mode"] in GUESSING else sa.literal("[]")
     query = sa.select(Item.place, order, sa.func.count()).join(Vote, Vote.item == Item.id)
     query = query.where(Vote.study == study.id, Vote.repeat == 0, Vote.superseded_by.is_(None))
     rows = session.execute(query.group_by(Item.place, order))
@@ -308,7 +311,7 @@ def _answer_cells(session: Session, study: Study) -> dict[tuple[str, str], int]:
 
 def _condition(study: Study, order: Sequence[int]) -> str:
     """The condition of a ballot with that order."""
-    if study.design["mode"] != PREDICT:
+    if study.design["mode"] not in GUESSING:
         return ALL
     return str(order[0]) if order else NO_EXPLANATION
 

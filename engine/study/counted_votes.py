@@ -18,11 +18,10 @@ from sqlalchemy.orm import Session, defer
 
 from engine.data.tables import read_table
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
-from engine.result import Prediction
 from engine.study.annotators import UnknownIdentifier
 from engine.study.database import Annotator, Event, Item, JsonObject, Study, Vote, study_database
-from engine.study.design import Design, ExclusionRules
-from engine.study.items import item_prediction
+from engine.study.design import COUNTERFACTUAL, DECIDE, Design, ExclusionRules
+from engine.study.items import item_edit, item_prediction, true_class
 from engine.study.studies import log_event
 from engine.table_io import unescape_cell
 
@@ -239,10 +238,14 @@ def to_rankings(votes: Sequence[CountedVote]) -> list[Ranking]:
 
 @dataclass(frozen=True)
 class GuessTarget:
-    """The class that the model predicted. `correct`: whether it is the true one; None: not known."""
+    """The right class of an item. `obvious`: the class that people may choose without understanding the model.
+
+    predict: right is the prediction, obvious the true class. counterfactual: right is the prediction for the edited
+    text, obvious that for the original. decide: right is the true class, obvious the prediction. None: not known.
+    """
 
     label: int
-    correct: bool | None = None
+    obvious: int | None = None
 
 
 @dataclass(frozen=True)
@@ -264,12 +267,17 @@ class GuessAnswer:
 
     @property
     def right(self) -> bool:
-        """Whether it matches the model's prediction, true or not."""
+        """Whether it is the right class."""
         return self.label == self.target.label
 
     @property
     def explained(self) -> bool:
         return self.condition != WITHOUT
+
+    @property
+    def misleading(self) -> bool:
+        """Whether the obvious class is wrong."""
+        return self.target.obvious not in (None, self.target.label)
 
 
 def to_guesses(votes: Sequence[CountedVote], targets: Mapping[str, GuessTarget]) -> list[GuessAnswer]:
@@ -290,18 +298,24 @@ def to_guesses(votes: Sequence[CountedVote], targets: Mapping[str, GuessTarget])
 
 
 def guess_targets(study: int) -> dict[str, GuessTarget]:
-    """The targets by the items' places, without practice."""
+    """The targets by the items' places."""
     with study_database().reading() as session:
-        query = sa.select(Item).where(Item.study == study, ~Item.practice).options(defer(Item.picture))
-        return {str(item.place): guess_target(item_prediction(item), item.label) for item in session.scalars(query)}
+        mode = session.get_one(Study, study).design["mode"]
+        query = sa.select(Item).where(Item.study == study).options(defer(Item.picture))
+        return {str(item.place): guess_target(item, mode) for item in session.scalars(query)}
 
 
-def guess_target(prediction: Prediction, label: str | None) -> GuessTarget:
-    """The target of one item; its correctness is known if the data set names the class as the model does."""
-    names = [name.casefold() for name in prediction.labels]
-    known = label is not None and names.count(label.casefold()) == 1
-    correct = prediction.label.casefold() == str(label).casefold()
-    return GuessTarget(prediction.index, correct if known else None)
+def guess_target(item: Item, mode: str) -> GuessTarget:
+    """The target of one item. Errors: what is right is not known."""
+    prediction = item_prediction(item)
+    if mode == COUNTERFACTUAL:
+        return GuessTarget(item_edit(item).prediction.index, prediction.index)
+    truth = true_class(prediction, item.label)
+    if mode != DECIDE:
+        return GuessTarget(prediction.index, truth)
+    if truth is None:
+        raise ExegesisError(f"study: the correct class of item {item.place} is not known. Restore the database.")
+    return GuessTarget(truth, prediction.index)
 
 
 @dataclass(frozen=True)

@@ -78,7 +78,8 @@ class Item(Base):
     """Snapshot of an input and of the model's prediction, taken when the study opened.
 
     `input`: text and text_pair, or the SHA-256 of the picture whose PNG is in `picture`. `prediction`: labels, logits,
-    probabilities, regression. `place` numbers all items of the study from 0, practice items too.
+    probabilities, regression. `edit`: a changed word and the prediction after it, in a study of edits. `place` numbers
+    all items of the study from 0, practice items too.
     """
 
     __tablename__ = "items"
@@ -91,6 +92,7 @@ class Item(Base):
     picture: Mapped[bytes | None]
     label: Mapped[str | None]
     prediction: Mapped[JsonObject]
+    edit: Mapped[JsonObject | None]
     explanations: Mapped[list[ItemExplanation]] = relationship(order_by="ItemExplanation.place", passive_deletes="all")
 
 

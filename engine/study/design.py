@@ -18,8 +18,10 @@ PLACEBO = "random"
 MIN_METHODS, MAX_METHODS = 2, 6
 PLACES = string.ascii_uppercase
 """Names of the places of explanations on a ballot, in order."""
-RANK, PREDICT = "rank", "predict"
-MODES = (RANK, PREDICT)
+RANK, PREDICT, COUNTERFACTUAL, DECIDE = "rank", "predict", "counterfactual", "decide"
+GUESSING = (PREDICT, COUNTERFACTUAL, DECIDE)
+"""Modes in which people choose a class, with one explanation or none."""
+MODES = (RANK, *GUESSING)
 BY_RANK, BY_SIZE, BY_SIGN = "rank", "size", "sign"
 COLORS = (BY_RANK, BY_SIZE, BY_SIGN)
 CHOICES = ("seed", "filter", "hand")
@@ -47,10 +49,25 @@ GUESS_INSTRUCTIONS = (
     "You see an input and, for some items, an explanation of a model's answer. Guess this answer, and rate how sure "
     "you are. The model may be wrong: guess its answer, not the correct one. If you have no idea, choose “Cannot tell”."
 )
+EDIT_QUESTION = "What does the model predict for the edited text?"
+EDIT_INSTRUCTIONS = (
+    "You see a text, a model's prediction for it and, for some items, an explanation of that prediction. One word of "
+    "the text is then replaced or deleted. Guess what the model predicts for the edited text, and rate how sure you "
+    "are. The prediction may stay the same or change. If you have no idea, choose “Cannot tell”."
+)
+DECIDE_QUESTION = "What is the correct answer?"
+DECIDE_INSTRUCTIONS = (
+    "You see an input, a model's answer and, for some items, an explanation of that answer. Decide which answer is "
+    "correct, and rate how sure you are. The model may be wrong. If you have no idea, choose “Cannot tell”."
+)
 DEFAULT_TEXTS: Mapping[str, Mapping[str, str]] = {
-    "question": {RANK: QUESTION, PREDICT: GUESS_QUESTION},
-    "instructions": {RANK: INSTRUCTIONS, PREDICT: GUESS_INSTRUCTIONS},
-}
+    "question": {
+        RANK: QUESTION, PREDICT: GUESS_QUESTION, COUNTERFACTUAL: EDIT_QUESTION, DECIDE: DECIDE_QUESTION
+    },
+    "instructions": {
+        RANK: INSTRUCTIONS, PREDICT: GUESS_INSTRUCTIONS, COUNTERFACTUAL: EDIT_INSTRUCTIONS, DECIDE: DECIDE_INSTRUCTIONS
+    },
+}  # fmt: skip
 """Default texts for participants, by mode."""
 TEXT_LIMITS = {
     "title": 200,
@@ -147,7 +164,10 @@ class ExclusionRules:
 class Design:
     """All decisions made before a study opens. Texts are Markdown; `closes_at`: seconds since 1970 (UTC).
 
-    mode "rank": people rank explanations; "predict": people guess the model's prediction with and without one.
+    mode "rank": people rank explanations. In the other modes they choose a class, with one explanation or none:
+    "predict": the model's prediction, which is hidden (forward simulation); "counterfactual": the prediction for an
+    edited text, while that for the original is shown (counterfactual simulation; Doshi-Velez and Kim, 2017, Towards a
+    rigorous science of interpretable machine learning); "decide": the correct class, while the prediction is shown.
     `colors`: "rank": the order of the parts by size only, so that all explanations of a ballot share one set of colors;
     "size": shares of the largest size; "sign": the same with the sign. Sizes and signs can reveal a method, and the
     placebo.
@@ -160,7 +180,9 @@ class Design:
     model: str = ""
     dataset: str = ""
     mode: str = option(
-        "rank", "Rank explanations of known predictions, or guess hidden predictions with their help", choices=MODES
+        "rank",
+        "Rank explanations, guess hidden predictions, guess predictions for edited texts, or decide what is correct",
+        choices=MODES,
     )
     kind: str = option("text", "Model, data set and methods depend on it", choices=KINDS)
     items: ItemChoice = ItemChoice()
@@ -181,6 +203,11 @@ class Design:
     closes_at: float | None = option(None, "The time at which the study closes automatically", low=0)
     exclusion: ExclusionRules = ExclusionRules()
     seed: int = option(0, "Determines random items and random explanations", low=0, high=2**31 - 1)
+
+    @property
+    def guessing(self) -> bool:
+        """Whether people choose a class."""
+        return self.mode in GUESSING
 
     @property
     def ballot_methods(self) -> tuple[MethodChoice, ...]:
@@ -222,8 +249,10 @@ def check_design(design: Design) -> Design:
             raise UsageError(f"design.{name}: must not be empty.")
     _check_items(design)
     least = design.exclusion.least_consistency
-    if design.mode == PREDICT and least is not None:
+    if design.guessing and least is not None:
         raise not_allowed("design.exclusion.least_consistency", "empty in a study of guesses", least)
+    if design.mode == COUNTERFACTUAL and design.kind != "text":
+        raise not_allowed("design.mode", "rank, predict or decide for pictures", design.mode, "Only texts are edited.")
     return dataclasses.replace(design, methods=_check_methods(design))
 
 

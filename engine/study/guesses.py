@@ -1,4 +1,7 @@
-"""Results of a study of guesses: do people who see an explanation guess the model's answer better than without one?"""
+"""Results of a study of guesses: do people who see an explanation choose the right class more often than without one?
+
+What is right depends on the study: the model's prediction, that for an edited text, or the true class.
+"""
 
 from __future__ import annotations
 
@@ -15,6 +18,7 @@ from engine.errors import UsageError, unknown
 from engine.format import count_text, join_names
 from engine.metrics.results import wilson_interval
 from engine.study.counted_votes import WITHOUT, GuessAnswer
+from engine.study.design import COUNTERFACTUAL, DECIDE, PREDICT
 from engine.study.ratings import ERROR_RATE, Interval, student_quantile
 from engine.study.summary import AnswerTimes, answer_times
 
@@ -29,8 +33,63 @@ Counts = Float[np.ndarray, "person condition"]
 
 
 @dataclass(frozen=True)
+class GuessWords:
+    """The words for the results of a kind of guesses. `act`: what people do, "correctly" added; `right`: when they do.
+
+    `commonest`, `obvious`: what two simple strategies are, which need no understanding. `misled`: when the obvious
+    class is wrong and people choose it. `answer`: the title of the right class in a table.
+    """
+
+    act: str
+    right: str
+    commonest: str
+    obvious: str
+    misled: str
+    leak: str
+    helpful: str
+    answer: str
+
+
+WORDS = {
+    PREDICT: GuessWords(
+        act="guess the prediction correctly",
+        right="A guess is right if it matches the prediction, even if the prediction is wrong.",
+        commonest="guessing the most frequently predicted class",
+        obvious="guessing the true class",
+        misled="Where the model is wrong, people guess the true class",
+        leak="A better guess does not prove understanding: an explanation is computed for the model's answer, and its "
+        "colors can reveal that answer (Hase and Bansal, 2020).",
+        helpful="help people predict the model",
+        answer="Prediction",
+    ),
+    COUNTERFACTUAL: GuessWords(
+        act="guess the prediction for the edited text correctly",
+        right="A guess is right if it matches the prediction for the edited text.",
+        commonest="guessing the most frequent answer",
+        obvious="guessing that the prediction stays the same",
+        misled="Where the edit changes the prediction, people guess that it stays the same",
+        leak="The explanation is of the original text, so it cannot reveal the answer. Half of the edits are chosen to "
+        "change the prediction, which is more than at random.",
+        helpful="help people predict what an edit does to the prediction",
+        answer="Prediction after the edit",
+    ),
+    DECIDE: GuessWords(
+        act="decide correctly",
+        right="A decision is right if it is the true class, whatever the model predicts.",
+        commonest="choosing the most frequent class",
+        obvious="following the model",
+        misled="Where the model is wrong, people follow it",
+        leak="Explanations can make people follow a wrong prediction (Bansal et al., 2021), so look at both numbers.",
+        helpful="help people decide",
+        answer="Correct class",
+    ),
+}
+"""The words by the mode of the study."""
+
+
+@dataclass(frozen=True)
 class GuessShare:
-    """Share of guesses that match the prediction (`right` of `guesses`). `interval`: 95%, other people, same items."""
+    """Share of guesses that are right (`right` of `guesses`). `interval`: 95%, other people, same items."""
 
     right: int
     guesses: int
@@ -58,7 +117,8 @@ class GuessGain:
 class ConditionSummary:
     """The answers with one method's explanation, or without any. Results without guesses are None.
 
-    `by_sureness`: the guesses at each level of sureness in use, 1 to 5. `gain`: None without an explanation.
+    `by_sureness`: the guesses at each level of sureness in use, 1 to 5. `gain`: None without an explanation. `misled`:
+    the share of guesses of the obvious class (see `GuessTarget`) where it is wrong; its `right` counts these.
     """
 
     name: str
@@ -68,6 +128,7 @@ class ConditionSummary:
     by_sureness: dict[int, GuessShare]
     seconds: AnswerTimes | None
     gain: GuessGain | None
+    misled: GuessShare | None = None
 
     @property
     def answers(self) -> int:
@@ -83,7 +144,8 @@ class GuessSummary:
     """The results of a study of guesses. Repeats enter `consistency` only: the share of equal repeats, of how many.
 
     `conditions`: no explanation first, then the methods in the study's order. `commonest`: the accuracy of always
-    guessing the class that the model predicts most; `truthful`: that of guessing the true class, if it is known.
+    guessing the class that is right most often; `obvious`: that of guessing the obvious one (see `GuessTarget`), if it
+    is known. `mode`: of the study.
     """
 
     conditions: tuple[ConditionSummary, ...]
@@ -92,8 +154,9 @@ class GuessSummary:
     items: int
     by_sureness: dict[int, GuessShare]
     commonest: float
-    truthful: float | None
+    obvious: float | None
     consistency: tuple[float, int] | None
+    mode: str = PREDICT
 
     @property
     def guesses(self) -> int:
@@ -109,10 +172,10 @@ class GuessSummary:
         return {
             "helpful": _describe_help(self),
             "plausible": _describe_plausibility(self),
-            "leak": "A better guess does not prove understanding: an explanation is computed for the model's answer, "
-            "and its colors can reveal that answer (Hase and Bansal, 2020).",
+            "leak": WORDS[self.mode].leak,
             "accuracy": _describe_accuracy(self),
             "baseline": _describe_baseline(self),
+            "misled": _describe_misled(self),
             "placebo": _describe_placebo(self),
             "cannot_tell": _describe_cannot_tell(self),
             "sureness": _describe_sureness(self),
@@ -121,9 +184,9 @@ class GuessSummary:
 
 
 def summarize_guesses(
-    answers: Sequence[GuessAnswer], methods: Sequence[str], placebo: str | None = None
+    answers: Sequence[GuessAnswer], methods: Sequence[str], placebo: str | None = None, mode: str = PREDICT
 ) -> GuessSummary:
-    """Compute all results. `methods`: those of the study. Errors: no answers, or an unknown method."""
+    """Compute all results. `methods`, `mode`: those of the study. Errors: no answers, or an unknown method."""
     names = (WITHOUT, *methods)
     for name in [answer.condition for answer in answers] + ([placebo] if placebo else []):
         if name not in names:
@@ -131,7 +194,7 @@ def summarize_guesses(
     first = [answer for answer in answers if not answer.repeat]
     if not first:
         raise UsageError("answers: must include at least one first answer, got none.")
-    truths = [answer.target.correct for answer in first if answer.target.correct is not None]
+    obvious = [not answer.misleading for answer in first if answer.target.obvious is not None]
     labels: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for answer in answers:
         if answer.label is not None:
@@ -144,20 +207,32 @@ def summarize_guesses(
         items=len({answer.item for answer in first}),
         by_sureness=_group_by_sureness(first),
         commonest=Counter(answer.target.label for answer in first).most_common(1)[0][1] / len(first),
-        truthful=sum(truths) / len(truths) if truths else None,
+        obvious=sum(obvious) / len(obvious) if obvious else None,
         consistency=(sum(same) / len(same), len(same)) if same else None,
+        mode=mode,
     )
+
+
+def _is_right(guess: GuessAnswer) -> int:
+    return guess.right
+
+
+def _takes_obvious(guess: GuessAnswer) -> int:
+    return guess.label == guess.target.obvious
 
 
 def _summarize_conditions(answers: Sequence[GuessAnswer], names: Sequence[str]) -> tuple[ConditionSummary, ...]:
     guesses = [answer for answer in answers if answer.label is not None]
-    right = _pool_by_condition(guesses, names, lambda guess: guess.right)
+    right = _pool_by_condition(guesses, names, _is_right)
+    misleading = [guess for guess in guesses if guess.misleading]
+    misled = _pool_by_condition(misleading, names, _takes_obvious)
     sure = _pool_by_condition(guesses, names, _sureness)
     scatter = float(np.std([_sureness(guess) for guess in guesses])) if guesses else 0.0
     conditions = []
     for place, name in enumerate(names):
         own = [answer for answer in answers if answer.condition == name]
         own_guesses = [answer for answer in own if answer.label is not None]
+        own_misleading = [guess for guess in own_guesses if guess.misleading]
         condition = ConditionSummary(
             name=name,
             share=_to_share(own_guesses, right, place) if own_guesses else None,
@@ -166,13 +241,16 @@ def _summarize_conditions(answers: Sequence[GuessAnswer], names: Sequence[str]) 
             by_sureness=_group_by_sureness(own_guesses),
             seconds=answer_times([answer.seconds for answer in own]),
             gain=_to_gain(right, sure, place, scatter) if place else None,
+            misled=_to_share(own_misleading, misled, place, _takes_obvious) if own_misleading else None,
         )
         conditions.append(condition)
     return tuple(conditions)
 
 
-def _to_share(guesses: Sequence[GuessAnswer], ratios: PooledRatios, place: int) -> GuessShare:
-    return GuessShare(sum(guess.right for guess in guesses), len(guesses), share_interval(ratios, place))
+def _to_share(
+    guesses: Sequence[GuessAnswer], ratios: PooledRatios, place: int, value: Callable[[GuessAnswer], int] = _is_right
+) -> GuessShare:
+    return GuessShare(sum(map(value, guesses)), len(guesses), share_interval(ratios, place))
 
 
 def _to_gain(right: PooledRatios, sure: PooledRatios, place: int, scatter: float) -> GuessGain | None:
@@ -194,7 +272,7 @@ def _group_by_sureness(answers: Sequence[GuessAnswer]) -> dict[int, GuessShare]:
         if answer.sure is not None:
             levels[answer.sure].append(dataclasses.replace(answer, condition=ALL_CONDITIONS))
     return {
-        level: _to_share(own, _pool_by_condition(own, (ALL_CONDITIONS,), lambda guess: guess.right), 0)
+        level: _to_share(own, _pool_by_condition(own, (ALL_CONDITIONS,), _is_right), 0)
         for level, own in sorted(levels.items())
     }
 
@@ -309,13 +387,11 @@ def _describe_help(summary: GuessSummary) -> str:
     better = [name for name, gain in gains.items() if gain.interval[0] > 0]
     worse = [name for name, gain in gains.items() if gain.interval[1] < 0]
     unclear = [name for name in gains if name not in better + worse]
-    sentences = []
+    sentences, act = [], WORDS[summary.mode].act
     if better:
-        sentences.append(
-            f"People guess the prediction correctly more often with {join_names(better)} than without an explanation."
-        )
+        sentences.append(f"People {act} more often with {join_names(better)} than without an explanation.")
     if worse:
-        sentences.append(f"People guess the prediction correctly less often with {join_names(worse)} than without.")
+        sentences.append(f"People {act} less often with {join_names(worse)} than without.")
     if unclear:
         sentences.append(f"No significant effect: {join_names(unclear)}.")
     return (
@@ -336,7 +412,7 @@ def _describe_plausibility(summary: GuessSummary) -> str:
             "convincing is not the same as helpful."
         )
     return (
-        "Helpful is not the same as plausible. Guesses show which explanations help people predict the model; a study "
+        f"Helpful is not the same as plausible. Guesses show which explanations {WORDS[summary.mode].helpful}; a study "
         "of rankings shows which ones they find convincing."
     )
 
@@ -344,16 +420,29 @@ def _describe_plausibility(summary: GuessSummary) -> str:
 def _describe_accuracy(summary: GuessSummary) -> str:
     population = "other people" if summary.annotators > 1 else "other guesses of this one person"
     return (
-        "A guess is right if it matches the prediction, even if the prediction is wrong. The intervals are 95% for "
+        f"{WORDS[summary.mode].right} The intervals are 95% for "
         f"{population} on the same items; those of the differences are simultaneous for all methods."
     )
 
 
 def _describe_baseline(summary: GuessSummary) -> str:
-    sentence = f"Always guessing the most frequently predicted class is right in {summary.commonest:.0%} of cases"
-    if summary.truthful is None:
+    words = WORDS[summary.mode]
+    sentence = f"Always {words.commonest} is right in {summary.commonest:.0%} of cases"
+    if summary.obvious is None:
         return f"{sentence}."
-    return f"{sentence}; always guessing the true class in {summary.truthful:.0%}."
+    return f"{sentence}; always {words.obvious} in {summary.obvious:.0%}."
+
+
+def _describe_misled(summary: GuessSummary) -> str:
+    shares = [
+        f"{condition.misled.accuracy:.0%} ({condition.misled.interval[0]:.0%} to {condition.misled.interval[1]:.0%}) "
+        f"with {condition.name}"
+        for condition in summary.conditions
+        if condition.misled
+    ]
+    if not shares:
+        return "No guess was made where the obvious answer is wrong, so it is unknown how often people are misled."
+    return f"{WORDS[summary.mode].misled} in {join_names(shares)}."
 
 
 def _describe_placebo(summary: GuessSummary) -> str:

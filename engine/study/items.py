@@ -33,7 +33,8 @@ from engine.registry import explainer
 from engine.request import Example, Input, Picture, Request
 from engine.result import Explanation, Prediction, Token, pack, unpack_prediction
 from engine.study.database import Item, ItemExplanation, study_database
-from engine.study.design import PLACEBO, PREDICT, Design, check_available
+from engine.study.design import COUNTERFACTUAL, DECIDE, PLACEBO, Design, check_available
+from engine.study.edits import ItemEdit, choose_edits
 from engine.vision.picture import read_view
 
 MAX_CHARACTERS = 70
@@ -63,6 +64,7 @@ class ItemName:
     name: str
     text: str
     prediction: Prediction
+    edit: ItemEdit | None = None
 
     @property
     def title(self) -> str:
@@ -117,6 +119,19 @@ def item_prediction(item: Item) -> Prediction:
     return unpack_prediction(item.prediction)
 
 
+def item_edit(item: Item) -> ItemEdit:
+    """The stored edit of an item of a study of edits. Errors: it has none."""
+    if item.edit is None:
+        raise ExegesisError(f"study: item {item.place} has no edit. Restore the database.")
+    return ItemEdit.from_json(item.edit)
+
+
+def true_class(prediction: Prediction, label: str | None) -> int | None:
+    """The index of the true class; None if the data set does not name it as the model does."""
+    names = [name.casefold() for name in prediction.labels]
+    return names.index(label.casefold()) if label is not None and names.count(label.casefold()) == 1 else None
+
+
 def encode_png(picture: Picture) -> bytes:
     """The pixels and nothing else: no file name, no time, no author."""
     file = io.BytesIO()
@@ -133,7 +148,8 @@ def item_names(study: int) -> dict[str, ItemName]:
     for item in items:
         name = f"{'Practice' if item.practice else 'Item'} {next(numbers[item.practice])}"
         text = text_start(item.input) if "text" in item.input else ""
-        names[str(item.place)] = ItemName(name, text, item_prediction(item))
+        edit = None if item.edit is None else item_edit(item)
+        names[str(item.place)] = ItemName(name, text, item_prediction(item), edit)
     return names
 
 
@@ -171,12 +187,14 @@ def take_snapshot(design: Design, report: Report = silent, cancel: CancelToken |
     check_available(design)
     items = select_items(design, report, cancel)
     prediction = items[0].prediction
-    if design.mode == PREDICT and (prediction.regression or len(prediction.labels) < 2):
+    if design.guessing and (prediction.regression or len(prediction.labels) < 2):
         what = "predicts a score" if prediction.regression else "has a single class"
         raise UsageError(
             f"design.mode: must be rank for a model that {what}, because there is nothing to guess. Rank its "
             "explanations, or choose a classifier."
         )
+    if design.mode == DECIDE:
+        _check_truths(design, items)
     requests = [
         Request(design.model, method.id, item.input, method.params, seed=design.seed)
         for method in design.ballot_methods
@@ -185,7 +203,25 @@ def take_snapshot(design: Design, report: Report = silent, cancel: CancelToken |
     ]
     explanations = explain_many(requests, report, cancel)
     by_item = add_placebos([explanations[place :: len(items)] for place in range(len(items))], design)
-    return [_item_row(place, item, by_item[place], design.model) for place, item in enumerate(items)]
+    rows = [_item_row(place, item, by_item[place], design.model) for place, item in enumerate(items)]
+    if design.mode == COUNTERFACTUAL:
+        texts = [item.input for item in items if isinstance(item.input, Example)]
+        originals = [item.prediction for item in items]
+        edits = choose_edits(design.model, texts, originals, design.seed, report, cancel)
+        for row, edit in zip(rows, edits, strict=True):
+            row.edit = edit.to_json()
+    return rows
+
+
+def _check_truths(design: Design, items: Sequence[SelectedItem]) -> None:
+    """Refuse items whose correct class is not known to people who look at the model's classes."""
+    for item in items:
+        if true_class(item.prediction, item.label) is None:
+            raise UsageError(
+                f"design.mode: decide needs a true class for every item (one of {', '.join(item.prediction.labels)}), "
+                f"but example {item.index} of {design.dataset} has {item.label or 'no label'}. Choose a data set with "
+                "the classes of the model."
+            )
 
 
 def _item_row(place: int, selected: SelectedItem, explanations: Sequence[Explanation], model: str) -> Item:

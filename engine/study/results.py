@@ -22,6 +22,7 @@ from engine.errors import ExegesisError, UsageError, unknown
 from engine.format import time_text
 from engine.progress import Report, silent
 from engine.request import Example
+from engine.result import Prediction
 from engine.study.counted_votes import (
     LEFT_OUT_COLUMN,
     RANKS_COLUMN,
@@ -42,10 +43,11 @@ from engine.study.counted_votes import (
 from engine.study.database import Annotator, IssuedBallot, Item, Vote, study_database
 from engine.study.design import PREDICT, Design
 from engine.study.guesses import ConditionSummary, GuessShare, GuessSummary, summarize_guesses
-from engine.study.items import item_prediction, study_items
+from engine.study.items import item_edit, item_prediction, study_items
 from engine.study.ratings import Rating
 from engine.study.studies import DRAFT, StudyRecord, find
 from engine.study.summary import RankingSummary, summarize_rankings
+from engine.substitution import edited
 
 MAX_CACHED = 16
 """Number of studies whose results stay in memory."""
@@ -126,8 +128,9 @@ def _compute(record: StudyRecord, sample: int | None = None, report: Report = si
     summary = forward = None
     if any(ranking.repeat == 0 for ranking in rankings):
         summary = summarize_rankings(rankings, placebo, design.seed, report=report)
-    if design.mode == PREDICT and any(vote.repeat == 0 for vote in votes):
-        forward = summarize_guesses(to_guesses(votes, guess_targets(record.id)), method_names(design), placebo)
+    if design.guessing and any(vote.repeat == 0 for vote in votes):
+        guesses = to_guesses(votes, guess_targets(record.id))
+        forward = summarize_guesses(guesses, method_names(design), placebo, design.mode)
     return Results(
         study=record,
         answers=len(answers),
@@ -352,10 +355,12 @@ def guesses_to_json(summary: GuessSummary) -> ExportRow:
         return {str(level): share(own) for level, own in shares.items()}
 
     def condition(one: ConditionSummary) -> ExportRow:
-        return {**asdict(one), "share": one.share and share(one.share), "by_sureness": levels(one.by_sureness)}
+        shares = {"share": one.share and share(one.share), "misled": one.misled and share(one.misled)}
+        return {**asdict(one), **shares, "by_sureness": levels(one.by_sureness)}
 
     return {
         **asdict(summary),
+        **({"truthful": summary.obvious} if summary.mode == PREDICT else {}),
         "guesses": summary.guesses,
         "cannot_tell": summary.cannot_tell,
         "conditions": [condition(one) for one in summary.conditions],
@@ -373,6 +378,8 @@ def _item_row(item: Item) -> ExportRow:
     """`picture`: SHA-256 of its size and pixels; the study file contains the picture itself."""
     prediction = item_prediction(item)
     text = Example(**item.input) if item.picture is None else Example("")
+    edit = None if item.edit is None else item_edit(item)
+    after = Example("") if edit is None else edited(text, [edit.edit])
     return {
         "item": str(item.place),
         "practice": int(item.practice),
@@ -382,6 +389,16 @@ def _item_row(item: Item) -> ExportRow:
         "label": item.label,
         "predicted": None if prediction.regression else prediction.label,
         "score": prediction.logits[0] if prediction.regression else prediction.probabilities[prediction.index],
+        **(
+            {}
+            if edit is None
+            else {
+                "edited_text": after.text,
+                "edited_text_pair": after.text_pair,
+                "edited_predicted": edit.prediction.label,
+                "edited_score": edit.prediction.probabilities[edit.prediction.index],
+            }
+        ),
     }
 
 
@@ -389,11 +406,12 @@ def _study_vote_rows(study: StudyRecord) -> list[ExportRow]:
     """All answers except practice and undone ones, with the first rule that excludes each."""
     votes = counted_votes(study.id)
     rules = _rules_by_vote(apply_rules(study.design.exclusion, votes)[1])
-    if study.design.mode == PREDICT:
+    if study.design.guessing:
         with study_database().reading() as session:
             predictions = {str(item.place): item_prediction(item) for item in study_items(session, study.id)}
+        targets = guess_targets(study.id)
         rows = [
-            {**_vote_row(vote), **_guess_columns(vote, predictions[vote.item].labels, predictions[vote.item].label)}
+            {**_vote_row(vote), **_guess_columns(vote, predictions[vote.item], targets[vote.item].label)}
             for vote in votes
         ]
     else:
@@ -404,12 +422,17 @@ def _study_vote_rows(study: StudyRecord) -> list[ExportRow]:
     return rows
 
 
-def _guess_columns(vote: CountedVote, classes: Sequence[str], predicted: str) -> ExportRow:
+def _guess_columns(vote: CountedVote, prediction: Prediction, answer: int) -> ExportRow:
+    """`answer`: the right class."""
     guess = vote.guess or {"label": None, "sure": None}
-    guessed = None if guess["label"] is None else classes[guess["label"]]
-    right = None if guessed is None else int(guessed == predicted)
-    explanation = vote.order[0] if vote.order else WITHOUT
-    return {"shown": explanation, "guess": guessed, "predicted": predicted, "right": right, "sure": guess["sure"]}
+    return {
+        "shown": vote.order[0] if vote.order else WITHOUT,
+        "guess": None if guess["label"] is None else prediction.labels[guess["label"]],
+        "predicted": prediction.label,
+        "answer": prediction.labels[answer],
+        "right": None if guess["label"] is None else int(guess["label"] == answer),
+        "sure": guess["sure"],
+    }
 
 
 def _rules_by_vote(exclusions: Sequence[Exclusion]) -> dict[tuple[Any, ...], str]:

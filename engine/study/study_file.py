@@ -43,8 +43,9 @@ from engine.study.database import (
     Vote,
     study_database,
 )
-from engine.study.design import BY_SIGN, PREDICT, Design, check_design
-from engine.study.items import decode_map, encode_png, item_input, store_items, study_items
+from engine.study.design import BY_SIGN, COUNTERFACTUAL, DECIDE, Design, check_design
+from engine.study.edits import ItemEdit
+from engine.study.items import decode_map, encode_png, item_input, store_items, study_items, true_class
 from engine.study.studies import CLOSED, DRAFT, StudyRecord, find, is_over, log_event, to_record
 
 FORMAT, VERSION = "exegesis study", 1
@@ -96,6 +97,7 @@ def _item_json(item: Item) -> JsonObject:
         "label": item.label,
         "prediction": item.prediction,
         "shown": explanations,
+        **({} if item.edit is None else {"edit": item.edit}),
     }
 
 
@@ -272,11 +274,14 @@ def _refuse_constant(name: str) -> float:
 
 
 def _read_item(place: int, item: FileValue, design: Design) -> Item:
-    fields = item.fields("practice", "input", "picture", "label", "prediction", "shown")
+    own = ("edit",) if design.mode == COUNTERFACTUAL else ()
+    fields = item.fields("practice", "input", "picture", "label", "prediction", "shown", *own)
     label = None if fields["label"].value is None else fields["label"].text(_MAX_LABEL)
     prediction = _read_prediction(fields["prediction"])
-    if design.mode == PREDICT and (prediction.regression or len(prediction.labels) < 2):
+    if design.guessing and (prediction.regression or len(prediction.labels) < 2):
         raise fields["prediction"].error("one of at least two classes in a study of guesses", prediction.labels)
+    if design.mode == DECIDE and true_class(prediction, label) is None:
+        raise fields["label"].error(f"one of the classes {', '.join(prediction.labels)}", label)
     explanations = fields["shown"].elements(numbered=True)
     if len(explanations) != len(design.ballot_methods):
         raise fields["shown"].error(f"{len(design.ballot_methods)} explanations", len(explanations))
@@ -288,6 +293,7 @@ def _read_item(place: int, item: FileValue, design: Design) -> Item:
         **_read_input(fields["input"], fields["picture"], design.kind),
     )
     texts = [row.input[name] for name in ("text", "text_pair") if row.input.get(name) is not None]
+    row.edit = _read_edit(fields["edit"], texts, prediction) if own else None
     lengths = tuple(map(len, texts)) or (0,)  # the spans of tokens lie in the texts; patches have none
     row.explanations = [_read_explanation(n, value, design, lengths) for n, value in enumerate(explanations)]
     return row
@@ -320,6 +326,19 @@ def _read_prediction(value: FileValue) -> Prediction:
     if not fits or not all(0 <= p <= 1 for p in probabilities):
         raise value.error("a label, a logit and a probability for each class")
     return Prediction(labels, logits, probabilities, regression)
+
+
+def _read_edit(value: FileValue, texts: Sequence[str], original: Prediction) -> JsonObject:
+    fields = value.fields("segment", "start", "end", "text", "replacement", "prediction")
+    text = texts[fields["segment"].whole(len(texts) - 1)]
+    start, end = fields["start"].whole(len(text)), fields["end"].whole(len(text))
+    if not start < end or text[start:end] != fields["text"].text():
+        raise fields["text"].error("the word at its place in the text", fields["text"].value)
+    fields["replacement"].text(_MAX_LABEL)
+    prediction = _read_prediction(fields["prediction"])
+    if prediction.labels != original.labels:
+        raise fields["prediction"].error("one of the same classes as the original's", prediction.labels)
+    return ItemEdit.from_json(value.mapping()).to_json()
 
 
 def _read_explanation(place: int, value: FileValue, design: Design, lengths: Sequence[int]) -> ItemExplanation:
@@ -388,7 +407,7 @@ def _read_vote(value: FileValue, items: Sequence[Item], design: Design) -> FileV
         raise fields["annotator"].error("a pseudonym such as p-23456789", annotator)
     item = fields["item"].whole(len(items) - 1)
     order = [method.whole(len(design.ballot_methods) - 1) for method in fields["order"].elements()]
-    lengths = {0, 1} if design.mode == PREDICT else {len(design.ballot_methods)}
+    lengths = {0, 1} if design.guessing else {len(design.ballot_methods)}
     if len(order) not in lengths or len(set(order)) < len(order):
         allowed = "the places of the shown methods, each once"
         raise fields["order"].error(allowed, fields["order"].value)
@@ -408,7 +427,7 @@ def _read_ranks(value: FileValue, places: int, design: Design) -> list[int] | No
     if value.value is None:
         return None
     ranks = [rank.whole(places) for rank in value.elements()]
-    if design.mode == PREDICT or len(ranks) != places or 0 in ranks:
+    if design.guessing or len(ranks) != places or 0 in ranks:
         raise value.error(f"{places} ranks from 1 in a study of rankings, or null in a study of guesses", value.value)
     return ranks
 
@@ -417,6 +436,6 @@ def _read_guess(value: FileValue, item: Item, design: Design) -> JsonObject | No
     if value.value is None:
         return None
     fields = value.fields("label", "sure")
-    if design.mode != PREDICT:
+    if not design.guessing:
         raise value.error("null in a study of rankings", value.value)
     return asdict(Guess(fields["label"].whole(len(item.prediction["labels"]) - 1), fields["sure"].whole()))

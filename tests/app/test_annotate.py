@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 import sqlalchemy as sa
 from streamlit.testing.v1 import AppTest
@@ -239,3 +241,24 @@ def test_the_model_s_answer_is_not_in_a_page_of_guesses() -> None:
         seen.add("xg-framed" in html)
         press(page, "Cannot tell")
     assert seen == {False, True}
+
+
+def test_after_an_edit_the_prediction_and_the_changed_word_are_shown_but_not_what_comes_of_it() -> None:
+    page = begun(open_study(mode="counterfactual", practice=0, repeats=0, items_per_annotator=4))
+    while title(page) != "Thank you":
+        html = " ".join(element.proto.body for element in page.get("html"))
+        assert "<del>Text</del> <ins>Word</ins>" in html
+        assert "xg-prediction" in html
+        assert not re.search(r"0\.91|91%", html)
+        assert page.radio[0].label == "What does the model say about the edited text?"
+        press(page, "Cannot tell")
+
+
+def test_who_decides_sees_the_prediction() -> None:
+    page = begun(open_study(mode="decide", practice=0, repeats=0, items_per_annotator=4))
+    assert "xg-prediction" in " ".join(element.proto.body for element in page.get("html"))
+    assert page.radio[0].label == "What is the correct answer?"
+    page.radio[0].set_value(0)
+    page.radio[1].set_value(5)
+    press(page, "Confirm")
+    assert [vote.guess for vote in votes()] == [{"label": 0, "sure": 5}]

@@ -13,6 +13,7 @@ from engine.study.access import new_token
 from engine.study.annotators import Answer, Guess, confirm
 from engine.study.ballots import next_ballot
 from engine.study.database import ADDRESS, Study, study_database
+from engine.study.guesses import WORDS
 from engine.study.results import results
 from tests.app.drawn_tables import tables_of
 from tests.project import ROOT
@@ -30,9 +31,9 @@ def empty(own_home: None, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     study_database().close()
 
 
-def guessed(people: int, guess: Guess | None) -> Study:
+def guessed(people: int, guess: Guess | None, mode: str = "predict") -> Study:
     """A study in which these people all said the same to everything."""
-    study = open_study(items=4, mode="predict", practice=0, items_per_annotator=4, repeats=0)
+    study = open_study(items=4, mode=mode, practice=0, items_per_annotator=4, repeats=0)
     for _ in range(people):
         person = agreed(study.token)
         while ballot := next_ballot(person.id):
@@ -99,6 +100,20 @@ def test_the_organizer_sees_the_guess_beside_the_models_answer_and_the_one_expla
         assert page.subheader[0].value.endswith(f"on item {int(vote.item) + 1}")
 
 
+@pytest.mark.parametrize("mode", ["counterfactual", "decide"])
+def test_other_modes_say_what_is_right_and_how_often_people_are_misled(mode: str) -> None:
+    study, answer = guessed(3, Guess(1, 4), mode), WORDS[mode].answer
+    page = opened(study)
+    assert f"{WORDS[mode].misled} in 100%" in texts(page)
+    assert [row["Misled"] for row in tables_of(page)[0] if row["Guesses, misled"] != "0"]
+    assert answer in tables_of(page)[-2][0]
+    vote = next(one for one in results(study.id).votes if one.item == "1")
+    said = drawn(opened(study, annotator=vote.annotator, item=vote.item))
+    assert f"<dt>{answer}</dt><dd><bdi>bad</bdi> <span>hidden from the participant</span>" in said
+    assert "shown to the participant" in said
+    assert ("<del>Text</del>" in said) == (mode == "counterfactual")
+
+
 def test_guesses_by_item_and_by_annotator_are_told_with_class_names() -> None:
     study = guessed(3, Guess(0, 2))
     page = opened(study)
@@ -114,4 +129,4 @@ def test_guesses_by_item_and_by_annotator_are_told_with_class_names() -> None:
         assert row["With an explanation"] == (f"0 of {len(own) - without}")
         assert row["Without"] == (f"0 of {without}" if without else "–")
     page.selectbox("results.by.annotator").select(kept[0].annotator).run()
-    assert texts(page).count("guessed bad: wrong, the model predicts good; confidence 2 of 5, with ") == 4
+    assert texts(page).count("guessed bad: wrong, the answer is good; confidence 2 of 5, with ") == 4

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
+from pathlib import Path
 from urllib.parse import unquote
 from xml.etree import ElementTree
 
@@ -19,6 +20,7 @@ from engine.result import Check, Token
 from engine.similarity import TextSimilarity
 from tests.alerts import errors
 from tests.project import ROOT
+from tests.unit.explainers.test_similarity import save_encoder
 
 SECONDS = 120
 PAIR = {"text": "A man plays a guitar.", "pair": "Somebody makes music."}
@@ -68,6 +70,19 @@ def test_a_single_text_has_none_and_a_pair_has_it_on_request() -> None:
     assert "exegesis similarity --text 'A man plays a guitar.' --text-pair 'Somebody makes music.'" in [
         one.value for one in page.code
     ]
+
+
+def test_another_encoder_is_named_in_the_link_and_the_command(tmp_path: Path) -> None:
+    encoder = save_encoder(tmp_path / "own")
+    page = opened(**PAIR, open="similarity", encoder=str(encoder))
+    assert page.text_input(key=key("encoder")).value == str(encoder)
+    assert "Their similarity is" in html_of(page)
+    assert f"exegesis similarity --model {encoder} --text" in " ".join(one.value for one in page.code)
+    page.text_input(key=key("encoder")).set_value("./nowhere").run()
+    assert "model: no such folder './nowhere'" in " ".join(errors(page))
+    page.text_input(key=key("encoder")).set_value("").run()
+    assert "encoder" not in page.query_params
+    assert "Their similarity is" in html_of(page)
 
 
 def test_what_fails_is_said_and_the_page_stays(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,6 +8,7 @@ from base64 import b64encode
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from typing import Any
 from zlib import compress
 
 import pytest
@@ -147,14 +148,16 @@ def test_the_search_itself_finds_what_is_hidden() -> None:
     assert found({"lime"}, b"sublime lime-tree") == []
 
 
-def test_a_study_of_guesses_sends_no_answer_of_the_model(
-    server: Server, open_page: Open, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    with store_of(server):
-        made = text_design(tmp_path_factory.mktemp("guesses"), methods=METHODS["text"], seed=SEED, mode="predict")
-        study = open_study(create(dataclasses.replace(made, repeats=0)).id)
-        with study_database().reading() as session:
-            said = list(session.scalars(sa.select(Item.prediction).where(Item.study == study.id)))
+def numbers_of(predictions: list[dict[str, Any]]) -> set[str]:
+    """The probabilities as they could be written."""
+    shares = [share for one in predictions for share in one["probabilities"]]
+    return {f"{share:.{digits}f}" for share in shares for digits in (4, 6)} | {
+        f"{100 * share:.1f}%" for share in shares
+    }
+
+
+def unanswered(server: Server, open_page: Open, study: StudyRecord) -> Recording:
+    """All that is sent to a person who cannot tell any of three items, after one for practice."""
     page, recording = open_page("about:blank", apart=True), Recording()
     recording.listen(page)
     page.goto(link(server, study.token))
@@ -164,8 +167,36 @@ def test_a_study_of_guesses_sends_no_answer_of_the_model(
         page.get_by_role("button", name="Cannot tell", exact=True).click()
         expect(page.get_by_role("heading", level=1, name=then, exact=True)).to_be_visible()
         recording.finish(page)
-    numbers = {f"{number:.{digits}f}" for one in said for number in one["probabilities"] for digits in (4, 6)}
-    shares = {f"{100 * number:.1f}" for one in said for number in one["probabilities"]}
+    return recording
+
+
+def test_a_study_of_edits_shows_the_edit_and_sends_no_prediction_after_it(
+    server: Server, open_page: Open, tmp_path_factory: pytest.TempPathFactory
+) -> None:
     with store_of(server):
-        words = secrets(find(study.id)) | numbers | {f"{share}%" for share in shares} | {"prediction", "logits"}
+        design = text_design(
+            tmp_path_factory.mktemp("edits"), methods=METHODS["text"], seed=SEED, mode="counterfactual"
+        )
+        study = open_study(create(dataclasses.replace(design, repeats=0)).id)
+        with study_database().reading() as session:
+            items = session.scalars(sa.select(Item).where(Item.study == study.id)).all()
+    sent = without_ours(unanswered(server, open_page, study).everything())
+    assert b"<del>" in sent
+    after, before = ([item.edit["prediction"] for item in items if item.edit], [item.prediction for item in items])
+    with store_of(server):
+        words = secrets(find(study.id)) | (numbers_of(after) - numbers_of(before))
+    assert found(words, sent) == []
+
+
+def test_a_study_of_guesses_sends_no_answer_of_the_model(
+    server: Server, open_page: Open, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    with store_of(server):
+        made = text_design(tmp_path_factory.mktemp("guesses"), methods=METHODS["text"], seed=SEED, mode="predict")
+        study = open_study(create(dataclasses.replace(made, repeats=0)).id)
+        with study_database().reading() as session:
+            said = list(session.scalars(sa.select(Item.prediction).where(Item.study == study.id)))
+    recording = unanswered(server, open_page, study)
+    with store_of(server):
+        words = secrets(find(study.id)) | numbers_of(said) | {"prediction", "logits"}
     assert found(words, without_ours(recording.everything())) == []

@@ -34,6 +34,7 @@ from engine.shipped.gallery import (
     picture_requests,
 )
 from engine.shipped.make import pack_lines
+from engine.similarity import similarity_key, text_similarity
 from engine.store import result_store
 from tests.project import ROOT
 
@@ -94,11 +95,26 @@ def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
     of_the_gallery = {key_of(request) for request in gallery_requests()}
     of_evaluations = {key for plan in make.EVALUATION_PLANS.values() for key in make.evaluation_keys(plan)}
     of_students = {kept.key(pupil) for kept in students() for pupil in kept.plan.students}
-    others = {*of_evaluations, *make.randomization_keys(), *make.attack_keys(), *of_students}
+    others = {
+        *of_evaluations,
+        similarity_key(*make.similar_texts()),
+        *make.randomization_keys(),
+        *make.attack_keys(),
+        *of_students,
+    }
     again = "run python -m engine.shipped.make, for students python -m engine.scaffold.ship"
     assert set(shipped.entries()) == of_the_gallery | others, again
     assert len(of_the_gallery) == len(GALLERY) * len(METHODS) + len(PICTURE_METHODS)
     assert shipped.EXPLANATIONS.stat().st_size < LARGEST_FILE
+
+
+def test_the_shipped_similarity_is_what_is_computed() -> None:
+    one = text_similarity(*make.similar_texts())
+    with shipped.ignore_entries():
+        computed = text_similarity(*make.similar_texts())
+    assert one.first == computed.first
+    assert one.value == pytest.approx(computed.value, abs=1e-5)
+    np.testing.assert_allclose(one.relevance, computed.relevance, atol=ROUNDING * np.abs(computed.relevance).max())
 
 
 @pytest.mark.parametrize("kind", ["text", "image"])

@@ -13,30 +13,45 @@ from engine.study.access import new_token
 from engine.study.annotators import Answer, Participant, consent, join
 from engine.study.ballots import Ballot, next_ballot
 from engine.study.database import Item, ItemExplanation, Study, Vote, study_database
-from engine.study.design import Design, MethodChoice
+from engine.study.design import Design, ItemChoice, MethodChoice
 
 METHODS = ("integrated_gradients", "lime", "random")
-PARAMS = ("n_steps", "samples")
+PARAMS = ("n_steps", "n_samples")
 TOKENS = ("[CLS]", "A", "fine", "film", ".")
 
 
 def open_study(items: int = 6, practice: int = 1, closes_at: float | None = None, **more: Any) -> Study:
-    """A study of three methods, the placebo last, whose explanations are made up."""
-    chosen = (MethodChoice("integrated_gradients", {"n_steps": 50}), MethodChoice("lime", {"samples": 100}))
-    known = {"items_per_annotator": min(5, items), "repeats": 1, "practice": practice, "closes_at": closes_at}
+    """A study of three methods, the placebo last, whose explanations are made up.
+
+    The model says "good". Edits change that of items at odd places, and the true class of these is "bad".
+    """
+    chosen = (MethodChoice("integrated_gradients", {"n_steps": 50}), MethodChoice("lime", {"n_samples": 100}))
+    known = {
+        "items": ItemChoice(count=items),
+        "items_per_annotator": min(5, items),
+        "repeats": 1,
+        "practice": practice,
+        "closes_at": closes_at,
+    }
     design = Design(title="Which one?", model="m", dataset="d", methods=chosen, **(known | more))
     with study_database().writing() as session:
         study = Study(token=new_token(), design=design.to_json(), state="open", created=0.0, opened=1.0)
         session.add(study)
         session.flush()
         for place in range(practice + items):
-            _add_item(session, study, place, place < practice)
+            _add_item(session, study, place, place < practice, design.mode)
     return study
 
 
-def _add_item(session: Any, study: Study, place: int, practice: bool) -> None:
+def _add_item(session: Any, study: Study, place: int, practice: bool, mode: str) -> None:
     said = {"labels": ["bad", "good"], "logits": [0.0, 1.0], "probabilities": [0.27, 0.73], "regression": False}
-    item = Item(study=study.id, place=place, practice=practice, input={"text": f"Text {place}."}, prediction=said)
+    given = {"text": f"Text {place}.", "text_pair": None}
+    item = Item(study=study.id, place=place, practice=practice, input=given, prediction=said)
+    if mode == "counterfactual":
+        after = {**said, "logits": [1.0, 0.0], "probabilities": [0.91, 0.09]} if place % 2 else said
+        item.edit = {"segment": 0, "start": 0, "end": 4, "text": "Text", "replacement": "Word", "prediction": after}
+    if mode == "decide":
+        item.label = "bad" if place % 2 else "good"
     session.add(item)
     session.flush()
     for method, name in enumerate(METHODS):

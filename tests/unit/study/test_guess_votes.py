@@ -7,7 +7,7 @@ from collections import Counter
 
 import pytest
 
-from engine.errors import UsageError
+from engine.errors import ExegesisError, UsageError
 from engine.request import Example
 from engine.result import Prediction
 from engine.study import items
@@ -15,7 +15,7 @@ from engine.study.access import new_token
 from engine.study.annotators import Answer, Guess, Participant, admit, confirm
 from engine.study.ballots import Ballot, next_ballot
 from engine.study.counted_votes import WITHOUT, GuessTarget, counted_votes, guess_target, to_rankings
-from engine.study.database import Study, study_database
+from engine.study.database import Item, Study, study_database
 from engine.study.design import Design
 from engine.study.items import SelectedItem
 from engine.study.results import results
@@ -168,9 +168,20 @@ def test_what_people_guessed_is_summed_up() -> None:
     assert (found.forward.guesses, found.forward.consistency, found.forward.placebo) == (8, (1.0, 1), "random")
 
 
-@pytest.mark.parametrize(
-    ("label", "correct"), [("good", True), ("Good", True), ("bad", False), ("positive", None), (None, None)]
-)
-def test_what_is_to_be_guessed_is_the_models_answer(label: str | None, correct: bool | None) -> None:
-    said = Prediction(("bad", "good"), (0.0, 1.0), (0.27, 0.73))
-    assert guess_target(said, label) == GuessTarget(1, correct)
+@pytest.mark.parametrize(("label", "truth"), [("good", 1), ("Good", 1), ("bad", 0), ("positive", None), (None, None)])
+def test_the_right_class_depends_on_the_mode(label: str | None, truth: int | None) -> None:
+    prediction = {"labels": ["bad", "good"], "logits": [0.0, 1.0], "probabilities": [0.27, 0.73], "regression": False}
+    item = Item(place=0, label=label, prediction=prediction)
+    assert guess_target(item, "predict") == GuessTarget(1, truth)
+    if truth is None:
+        with pytest.raises(ExegesisError, match="the correct class of item 0 is not known"):
+            guess_target(item, "decide")
+    else:
+        assert guess_target(item, "decide") == GuessTarget(truth, 1)
+    with pytest.raises(ExegesisError, match="item 0 has no edit"):
+        guess_target(item, "counterfactual")
+    after = {**prediction, "logits": [1.0, 0.0], "probabilities": [0.73, 0.27]}
+    word = {"segment": 0, "start": 0, "end": 4, "text": "Good", "replacement": "Bad", "prediction": after}
+    assert guess_target(Item(place=0, label=label, prediction=prediction, edit=word), "counterfactual") == GuessTarget(
+        0, 1
+    )

@@ -27,7 +27,7 @@ SKILL = {WITHOUT: 0.6, "lime": 0.85, "gradient": 0.6, "random": 0.35}
 
 def guess(who: str, condition: str, label: int | None, sure: int = 3, item: str = "1", **more: int) -> GuessAnswer:
     """The model said 1, and the truth is 0."""
-    return GuessAnswer(who, item, condition, label, None if label is None else sure, GuessTarget(1, False), **more)
+    return GuessAnswer(who, item, condition, label, None if label is None else sure, GuessTarget(1, 0), **more)
 
 
 def found_in(made: GuessSimulation) -> GuessSummary:
@@ -74,10 +74,10 @@ def test_the_numbers_are_those_counted_by_hand() -> None:
 
 def test_right_is_what_the_model_said_and_not_the_truth() -> None:
     found = summarize_guesses(ANSWERS, ["lime"])
-    assert found.truthful == 0
+    assert found.obvious == 0
     assert found.commonest == 1
     known = [dataclasses.replace(one, target=GuessTarget(1)) for one in ANSWERS]
-    assert summarize_guesses(known, ["lime"]).truthful is None
+    assert summarize_guesses(known, ["lime"]).obvious is None
 
 
 def test_the_commonest_class_is_counted_over_the_answers() -> None:

@@ -137,6 +137,15 @@ def test_in_a_study_of_guesses_the_prediction_is_kept_back(client: TestClient) -
     assert "guess.label: must be" in told["error"]
 
 
+def test_in_a_study_of_edits_the_prediction_after_the_edit_is_kept_back(client: TestClient) -> None:
+    guest = Guest(client, open_study(mode="counterfactual", practice=0).token).join()
+    ballot = guest.ballot()
+    assert ballot["prediction"]["label"] == "good"
+    word = {"segment": 0, "start": 0, "end": 4, "text": "Text"}
+    assert ballot["edit"] == {"word": word, "replacement": "Word"}
+    assert "0.91" not in json.dumps(ballot)
+
+
 def test_two_tabs_get_the_same_ballot_and_two_people_never_each_others(client: TestClient) -> None:
     study = open_study()
     one, other = Guest(client, study.token).join(), Guest(client, study.token).join()
