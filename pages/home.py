@@ -14,7 +14,7 @@ heading(HOME)
 with st.container(key="questions"):
     groups = {**{name: entries for name, entries in SECTIONS.items() if name}, "More": (REPRODUCTION, LIBRARY)}
     columns = st.columns(3, gap="small")
-    for (name, entries), place in zip(groups.items(), (*columns, columns[-1]), strict=True):
+    for (name, entries), place in zip(groups.items(), (*columns, *columns[-1:] * len(groups)), strict=False):
         with place.container(gap=None):
             st.markdown(f"**{name}**")
             for entry in entries:

@@ -49,10 +49,11 @@ from engine.data.sources import SourceExample
 from engine.errors import ExegesisError
 from engine.experiments.run import carry_out, key_of, parts_of
 from engine.home import product_version
+from engine.models.summary import summarize_model
 from engine.params import option
 from engine.registry import all_explainers
 from engine.request import Example, Picture
-from engine.rules.language import ANY, FORMS, REACH, REGION_FORMS, parse_rule
+from engine.rules.language import ANY, FORMS, REACH, REGION_FORMS, parse_rule, target_of
 from engine.rules.plan import MOST_RULES, RULES, RulesPlan
 from engine.rules.result import ModelRules, RuleExample
 from engine.substitution import words_of
@@ -118,7 +119,7 @@ def rules_page() -> None:
     options = options_popover(SESSION.key(kind, ""), line)
     with line:
         _help_popover(kind)
-    readable = rule_fields(kind, loaded.plan.rules)
+    readable = rule_fields(kind, loaded.plan.rules, SESSION.from_widgets(loaded, methods).plan.models)
     with st.expander("Model, data set and methods", key=SESSION.key(kind, "plan"), on_change="rerun"):
         places = plan_controls(SESSION, kind, methods, options)
     places = dict.fromkeys(places, st.empty())  # an error in a closed expander would not be seen
@@ -132,8 +133,11 @@ def rules_page() -> None:
     warm_up()  # last: see components/compute.py
 
 
-def rule_fields(kind: str, rules: Sequence[str]) -> bool:
-    """Draw the fields of the rules, an error below each that cannot be read. Returns whether all can."""
+def rule_fields(kind: str, rules: Sequence[str], models: Sequence[str]) -> bool:
+    """Draw the fields of the rules, an error below each that cannot be read. Returns whether all can.
+
+    `models`: whose classes the rules may name.
+    """
     typed, readable = list[str](), True
     with st.container(key=SESSION.key(kind, "rule_fields")):
         columns = st.columns(2, gap="small") + st.columns(2, gap="small")
@@ -149,15 +153,17 @@ def rule_fields(kind: str, rules: Sequence[str]) -> bool:
             ).strip()  # fmt: skip
             if text:
                 typed.append(text)
-                readable &= _is_readable(text)
+                readable &= _is_readable(text, models)
     st.session_state[SESSION.key(kind, "rules")] = typed
     return readable
 
 
-def _is_readable(text: str) -> bool:
-    """Whether the rule can be read; draws the error if not."""
+def _is_readable(text: str, models: Sequence[str]) -> bool:
+    """Whether the rule can be read and names a class of the models; draws the error if not."""
     try:
-        parse_rule(text)
+        rule = parse_rule(text)
+        for labels in filter(None, (summarize_model(model).labels for model in models)):
+            target_of(rule, labels)
     except ExegesisError as error:
         show_error(str(error).removeprefix("rules: "))
         return False

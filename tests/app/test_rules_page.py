@@ -75,7 +75,7 @@ def test_a_wrong_rule_has_its_error_and_a_right_one_its_answer_and_link() -> Non
     before = words_of(page)
     field(page, "A").set_value('"not" -> negativ').run()
     assert errors(page) == [
-        "rules: the class after -> must be one of negative, positive, or its number from 0, got 'negativ'. "
+        "the class after -> must be one of negative, positive, or its number from 0, got 'negativ'. "
         "Did you mean 'negative'?"
     ]
     field(page, "A").set_value("not -> negative").run()
