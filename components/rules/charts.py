@@ -22,10 +22,10 @@ from engine.rules.result import ModelRules, RuleEstimate, RuleResult, RuleScores
 
 LETTERS = ascii_uppercase[:MOST_RULES]
 """Names of rules, in their order."""
-ROW, FOOT = 56, 96
+ROW, FOOT = 48, 128
 """Pixels of a rule in a chart; of the axis with its title and the legend."""
-ALPHA = 0.05
-CHANCE = 0.5
+ALPHA, TEST = 0.05, "Fisher, Holm"
+"""Largest p-value of a rule that is called better than chance, and how it is computed and adjusted."""
 Ends = tuple[float | None, float | None]
 
 
@@ -189,11 +189,11 @@ def verdict_text(rules: Sequence[ScoredRule], seed: int) -> str:
     if not scored:
         return "No rule can be scored: the model predicts the same for all examples."
     best = max(scored, key=lambda one: one.scores.balanced.value or 0.0)
-    value = _estimate_text(best.scores.balanced, percents=False)
-    ends = best.scores.balanced.interval
-    if ends is None or ends[0] <= CHANCE:
-        return f"No rule predicts the model better than chance: the best is {best.letter}, balanced accuracy {value}."
-    text = f"Rule {best.letter} predicts the model best: balanced accuracy {value}, 0.50 by chance."
+    value = f"balanced accuracy {_estimate_text(best.scores.balanced, percents=False)}"
+    if best.p is None or best.p >= ALPHA:
+        test = "" if best.p is None else f", p = {best.p:.2f} ({TEST})"
+        return f"No rule predicts the model better than chance: the best is {best.letter}, {value}{test}."
+    text = f"Rule {best.letter} predicts the model best: {value}, 0.50 by chance."
     gaps = compare_rules([one.result for one in rules], seed)
     near = [
         rules[gap.other].letter for gap in gaps if gap.difference.interval is None or gap.difference.interval[0] <= 0
@@ -295,7 +295,7 @@ def scores_table(rules: Sequence[ScoredRule]) -> pd.DataFrame:
     }  # fmt: skip
     rows = [{"": name, **{one.letter: show(one.scores) for one in rules}} for name, show in names.items()]
     if not pictures:
-        rows.append({"": "p (Fisher, Holm)", **{one.letter: _number(one.p, 3) for one in rules}})
+        rows.append({"": f"p ({TEST})", **{one.letter: _number(one.p, 3) for one in rules}})
     return pd.DataFrame(rows)
 
 

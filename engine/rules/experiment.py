@@ -47,11 +47,11 @@ def check(plan: RulesPlan) -> None:
             raise UsageError(f"models: {model} predicts a score, and a rule names a class. Choose a classifier.")
         for text in plan.rules:
             rule = parse_rule(text)
-            target_of(rule, labels)
             if rule.of_pictures != (plan.kind == "image"):
                 form = '"not" -> negative' if plan.kind == "text" else "object -> any"
                 inputs = {"text": "texts", "image": "pictures"}[plan.kind]
                 raise UsageError(f"rules: {model} reads {inputs}, got the rule {text!r}. Write a rule such as {form}.")
+            target_of(rule, labels)
             if rule.of_pictures:
                 pictures.check_region(rule, model)
     if plan.removal_operator not in removals_of(plan.kind):

@@ -80,7 +80,7 @@ TABLES: dict[str, str] = {
     "randomize": "randomize --models digits-vit --dataset digits --methods gradient,attention_rollout --examples 2 "
     "--seeds 1 --head --split test --mode cascading",
     "rules": "rules --models reviews-minilm --dataset reviews --rule 'negation -> negative,\"not\" -> negative' "
-    "--methods gradient_x_input --examples 24",
+    "--methods gradient_x_input --examples 8",
     "rules of pictures": "rules --models scenes-vit --dataset scenes --rule 'object -> any' --methods gradient_x_input "
     "--examples 4",
     "attack": "attack --models reviews-minilm --dataset reviews --methods gradient_x_input --examples 2 --steps 2 "
