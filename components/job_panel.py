@@ -37,6 +37,7 @@ A_MAP = "A part is one map: the scores of one method for one example."
 PARTS = {
     "explain": A_MAP,
     "attack": "A part is one attack on one example, or the map of another method for an attacked example.",
+    "behavior": "A part is the questions about one example, with its maps.",
     "compare": A_MAP,
     "evaluate": "A part is one map, or the metrics of one example.",
     "predict": "A part is one prediction, or one comparison of methods on an example.",

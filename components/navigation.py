@@ -142,6 +142,17 @@ ADVERSARIAL = PageEntry(
         "(Dombrowski et al., 2019, Explanations can be manipulated and geometry is to blame)."
     ),
 )
+SUPPRESSOR = PageEntry(
+    "pages/suppressor.py",
+    "Suppressor",
+    "Suppressor variables",
+    "Do methods credit a feature that carries no information about the class?",
+    caution=(
+        "That a method credits a suppressor is an error only if importance means association with the class: the model "
+        "does use the suppressor (Haufe et al., 2014, On the interpretation of weight vectors of linear models in "
+        "multivariate neuroimaging)."
+    ),
+)
 SCAFFOLD = PageEntry(
     "pages/scaffold.py",
     "Scaffold",
@@ -181,6 +192,16 @@ ANNOTATE = PageEntry(
     "You see a model's prediction and explanations of it. Which one is best?",
     alone=True,
 )
+BEHAVIOR = PageEntry(
+    "pages/behavior.py",
+    "Ask the model",
+    "Ask the model",
+    "What will the model do, and do attributions know?",
+    caution=(
+        "A direct answer holds for the question as it was asked: another change of a word, or other examples, can have "
+        "another answer (Bilodeau et al., 2024, Impossibility theorems for feature attribution)."
+    ),
+)
 LIBRARY = PageEntry(
     "pages/library.py",
     "Library",
@@ -207,8 +228,8 @@ RULES_PAGE = PageEntry(
 SECTIONS = {
     "": (HOME, REPRODUCTION, LIBRARY, ANNOTATE),
     "Explain": (TEXT, IMAGES, ATTENTION, COMPARE),
-    "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SCAFFOLD),
-    "Ask the model": (RULES_PAGE,),
+    "Ask the model": (BEHAVIOR, RULES_PAGE),
+    "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SUPPRESSOR, SCAFFOLD),
     "Ask people": (STUDY, RESULTS),
 }
 """The menus of the navigation; the pages without a menu come first, and the first page is the default."""

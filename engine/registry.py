@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -43,6 +44,8 @@ class Explainer:
     caution: str
     resolver: Callable[[Any, str], Any] | None = None
     """Resolves parameters whose meaning depends on the model, such as the name of a learned explainer."""
+    tuned_on: Callable[[Any], str] | None = None
+    """The metric that its maps are chosen by, at its parameters."""
 
     def resolve(self, given: Mapping[str, object], model: str) -> Any:
         """Return its parameters from plain values, resolved for that model, as they enter the cache key.
@@ -73,17 +76,25 @@ class Explainer:
             return self.signed
         return self.signed(from_mapping(self.params, params, self.id))
 
+    def tuned_metric(self, params: Mapping[str, object]) -> str:
+        """Return the metric that its maps are chosen by, at these parameters; "" where they are chosen by none."""
+        return "" if self.tuned_on is None else self.tuned_on(from_mapping(self.params, params, self.id))
+
 
 TYPICAL_LENGTH = 24
 """Units of a typical example, for methods whose cost grows with them."""
 EXHAUSTIVE = 2048
 A_PASS, WITH_GRADIENTS = 1, 2
 KINDS = ("text", "image")
+"""The kinds that most methods serve: those of `engine.input_kinds`."""
 TOP_THREE = ("lime", "kernel_shap", "integrated_gradients")
 SEVEN = (*TOP_THREE, "gradient", "gradient_x_input", "attention_mean", "attention_rollout")
-ENSEMBLE_MEMBERS = {"ensemble_all": SEVEN, "ensemble_top3": TOP_THREE}
+ENSEMBLES = ("ensemble_all", "ensemble_top3")
+"""Those of the thesis."""
+ENSEMBLE_MEMBERS = {"ensemble_all": SEVEN, "ensemble_top3": TOP_THREE, "least_complex": TOP_THREE}
 """The members of ensembles, which are methods too: here, where they are known without loading any method."""
-"""The kinds that most methods serve: those of `engine.input_kinds`."""
+TUNED_METHODS = ("bee", "least_complex")
+"""The methods whose maps are chosen by a metric."""
 EXPLAINERS: dict[str, dict[str, Explainer]] = defaultdict(dict)
 """The methods by the kind of input that they serve, and by id. A method may serve several, each in its own way."""
 
@@ -103,6 +114,7 @@ def register(
     signed: bool | Callable[[Any], bool] = True,
     cheap: bool = True,
     resolver: Callable[[Any, str], Any] | None = None,
+    tuned_on: Callable[[Any], str] | None = None,
     variants: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Callable[[Any], Any]:
     """Register a method for each kind of `inputs`. `version` is raised whenever its numbers change.
@@ -129,6 +141,7 @@ def register(
                 citation=citation,
                 caution=caution,
                 resolver=resolver,
+                tuned_on=tuned_on,
             )
             EXPLAINERS[kind][id] = replace(method, **variants.get(kind, {}))
         return function
@@ -172,9 +185,9 @@ def method_order() -> tuple[str, ...]:
 def estimate_rows(method: Explainer, params: Mapping[str, object]) -> int:
     """Estimate the number of model rows of one map; 0 for an ensemble, whose members are counted by themselves."""
     filled = as_plain(from_mapping(method.params, params, method.id))
-    for name in ("n_samples", "n_steps"):
-        if name in filled:
-            return int(str(filled[name]))
+    counts = [int(str(filled[name])) for name in ("n_samples", "n_steps", "n_trials", "n_neighbors") if name in filled]
+    if counts:
+        return math.prod(counts)
     if method.family == "ensemble":
         return 0
     if method.cheap:

@@ -88,6 +88,8 @@ CHEAP: dict[str, dict[str, Plain]] = {
     "lime": {"n_samples": 40},
     "kernel_shap": {"n_samples": 24},
     "shapley_sampling": {"n_samples": 2},
+    "bee": {"n_trials": 6, "n_steps": 5},
+    "least_sensitive": {"n_neighbors": 2, "n_samples": 16},
 }
 """Parameters that cost little, for tests in which the numbers themselves do not matter."""
 

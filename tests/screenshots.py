@@ -40,6 +40,7 @@ PAGES = {
     "evaluate": ("evaluate", 1100),
     "randomization": ("randomization", 1000),
     "adversarial": ("adversarial", 1000),
+    "suppressor": ("suppressor", 1000),
     "scaffold": ("scaffold", 1000),
     "reproduction": ("reproduction", 1000),
 }

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache, partial
 from html import escape
 from itertools import groupby
@@ -32,7 +32,7 @@ from engine.registry import ENSEMBLE_MEMBERS
 
 ARROWS = {"high": "↑", "low": "↓", "neither": ""}
 BETTER = {"high": "higher is better", "low": "lower is better", "neither": "no direction is better"}
-BEST, LEVEL = "★", "≈"
+BEST, LEVEL, TUNED = "★", "≈", "†"
 RANKS = {BEST: "; best", LEVEL: "; not significantly different from the best"}
 SPREAD = ("evaluations", "seconds")
 """Costs differ by powers of ten: they are colored by their logarithm."""
@@ -54,6 +54,7 @@ LEGEND = (
     "★ best (paired comparison; ties share the star); ≈ not significantly different from the best (95% interval of the "
     "paired difference, not adjusted for the number of methods). Stronger color: better."
 )
+TUNED_LEGEND = "† tuned on this metric: the value favors the method. Compare it by the other columns."
 OPERATORS_TITLE = "Scores by removal operator"
 OPERATORS_ABOUT = (
     "The same maps, judged with units removed in two ways. ★ best, ≈ not significantly different from the best, each "
@@ -73,6 +74,8 @@ class Board:
     cells: Mapping[tuple[str, str], Standing]
     exact: bool = False
     """Whether the marks are the truth; else people made them."""
+    tuned: Mapping[str, str] = field(default_factory=dict)
+    """The metric that a method is tuned on, of those that are."""
 
     def sort(self, metric: str) -> list[str]:
         """The methods, best first by that metric; those without a value last. Else as they were chosen."""
@@ -89,15 +92,17 @@ class Board:
 
 
 def boards(
-    standings: Sequence[Standing], methods: Sequence[str], metrics: Sequence[str], exact: bool = False
-) -> list[Board]:
+    standings: Sequence[Standing], methods: Sequence[str], metrics: Sequence[str], exact: bool = False,
+    tuned: Mapping[str, str] | None = None,
+) -> list[Board]:  # fmt: skip
     """One board per model, methods with ensembles right after the last of their members, metrics of a kind together."""
     kinds = list(dict.fromkeys(metric_group(id, exact) for id in metrics))
     grouped = tuple(sorted(metrics, key=lambda id: kinds.index(metric_group(id, exact))))
     cells: dict[str, dict[tuple[str, str], Standing]] = {}
     for one in standings:
         cells.setdefault(one.score.model, {})[one.score.method, one.score.metric] = one
-    return [Board(model, tuple(group_ensembles(methods)), grouped, own, exact) for model, own in cells.items()]
+    ordered = tuple(group_ensembles(methods))
+    return [Board(model, ordered, grouped, own, exact, tuned or {}) for model, own in cells.items()]
 
 
 def listed_methods(plan: EvaluationPlan, standings: Sequence[Standing]) -> list[str]:
@@ -146,14 +151,18 @@ def board_html(
     )
 
 
-def cell_text(standing: Standing, title: str, alike: bool = False) -> str:
-    """All that is known of a mean, in one sentence. `alike`: all methods come to the same, so that none is best."""
+def cell_text(standing: Standing, title: str, alike: bool = False, tuned: bool = False) -> str:
+    """All that is known of a mean, in one sentence. `alike`: all methods come to the same, so that none is best.
+
+    `tuned`: the method is tuned on the metric.
+    """
     score, of = standing.score, METRICS[standing.score.metric]
     name = f"{title}, {of.title.lower()}"
     if score.value is None:
         return f"{name}: no example has a value. {skips_text(score)}"
     interval = score.doubt or f"95% interval {' to '.join(map(plain, score.interval or ()))}"
     rank = "; all methods tie" if alike else RANKS.get(rank_mark(standing), "")
+    rank += "; tuned on this metric" if tuned else ""
     return f"{name}: {plain(score.value)} {of.unit}, {interval}, n = {score.n:,}{rank}. {skips_text(score)}".strip()
 
 
@@ -249,8 +258,9 @@ def _cell(
     step = 0 if value is None or scale is None else scale.step(value)
     tone = f' class="{TONES["amount"]}{step}"' if step else ""
     alike = scale is None and len(board.methods) > 1
-    mark = "" if alike else rank_mark(standing)
-    text = cell_text(standing, titles.get(method, method), alike and is_ranked(metric))
+    tuned = board.tuned.get(method) == metric
+    mark = ("" if alike else rank_mark(standing)) + (TUNED if tuned else "")
+    text = cell_text(standing, titles.get(method, method), alike and is_ranked(metric), tuned)
     now = str(picked == ScorePoint(board.model, method, metric)).lower()
     return (
         f'<td{tone}><button type="button" data-model="{escape(board.model)}" data-method="{escape(method)}" '
@@ -283,7 +293,7 @@ def leaderboard(
         on_picked_change=partial(_pick, kind, name, tables),
         on_sorted_change=partial(_sort, kind, name),
     )
-    st.caption(f"{LEGEND} {escape_label(hidden_text(tables, shown[0].metrics, named))}")
+    st.caption(f"{legend(shown)} {escape_label(hidden_text(tables, shown[0].metrics, named))}")
 
 
 def select_columns(tables: Sequence[Board], view: EvaluationView, named: Collection[str] = ()) -> list[Board]:
@@ -340,6 +350,12 @@ def hidden_text(tables: Sequence[Board], shown: Collection[str], named: Collecti
     return f"Hidden: {hidden}. Choose them under Columns." if hidden else ""
 
 
+def legend(tables: Sequence[Board]) -> str:
+    """What the marks mean; that of tuned methods where a table has it."""
+    marked = any(metric in board.metrics for board in tables for metric in board.tuned.values())
+    return f"{LEGEND} {TUNED_LEGEND}" if marked else LEGEND
+
+
 def sort_metric(board: Board, view: EvaluationView) -> str:
     """The metric whose best method comes first: the first column where the chosen one is not shown."""
     return view.sort if view.sort in board.metrics else board.metrics[0]
@@ -351,7 +367,7 @@ def leaderboard_page(
     """The leaderboards as a page of their own. `how`: the evaluation was done. `cited`: HTML."""
     first = tables[0].metrics[0]
     boards = "".join(board_html(one, titles, first, summary=summary(one, first)) for one in tables)
-    sections = [f'<div class="xg-boards">{boards}</div>', f"<p>{how}</p><p>{LEGEND}</p>", cited]
+    sections = [f'<div class="xg-boards">{boards}</div>', f"<p>{how}</p><p>{legend(tables)}</p>", cited]
     return standalone_page("Leaderboard", sections, asset_sheet("evaluate_board"))
 
 

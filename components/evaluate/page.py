@@ -90,7 +90,8 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
         label_visibility="collapsed", persist_state=PERSIST,
     )  # fmt: skip
     metrics = scalar_metrics(evaluation)
-    tables = boards(evaluation.standings, listed_methods(evaluation.plan, evaluation.standings), metrics, source.exact)
+    plan = evaluation.plan
+    tables = boards(evaluation.standings, listed_methods(plan, evaluation.standings), metrics, source.exact, plan.tuned)
     st.html(f"<style>{table_styles()}</style>")
     view_area(state, evaluation, tables, titles, line)
     examples_area(state, evaluation, source, titles)

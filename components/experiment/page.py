@@ -62,7 +62,8 @@ class ExperimentPage:
     `about`: a text below the title. `results`: draws the cached results; a table if omitted. `cost`, `failed`: see
     `components.experiment.runs.work_area`. `preview`: draws more below the cost, before the first run. `recent`: label
     of the list of recent runs and the note below it; no list if omitted. `summary`: the plan in one line; puts its
-    controls into an expander with this label. `advice`: a note below these controls.
+    controls into an expander with this label. `advice`: a note below these controls. `lead`: draws the controls that
+    come before all others.
     """
 
     session: ExperimentSession
@@ -75,6 +76,7 @@ class ExperimentPage:
     recent: tuple[str, str] | None = None
     summary: Callable[[Any], str] | None = None
     advice: Callable[[Any], str] | None = None
+    lead: Callable[[str], None] | None = None
 
 
 def experiment_page(page: ExperimentPage) -> None:
@@ -95,6 +97,9 @@ def experiment_page(page: ExperimentPage) -> None:
     loaded, wrong = session.load(kind, methods)
     for one in wrong:
         show_error(one)
+    if page.lead is not None:
+        with line:
+            page.lead(kind)
     options = options_popover(session.key(kind, ""), line)
     state = session.from_widgets(loaded, methods)
     box = st.container()

@@ -166,6 +166,16 @@ class ExperimentSession(KindSessions):
         super().__init__(page)
         self.experiment, self.view = own, view
 
+    def chosen(self) -> str:
+        """The kind of input: the one that the experiment opens with, or of several as in `KindSessions`."""
+        only, *others = self.experiment.opens_with
+        return super().chosen() if others else only
+
+    def switch(self) -> None:
+        """Draw the switch, where there is something to choose."""
+        if len(self.experiment.opens_with) > 1:
+            super().switch()
+
     def put_view(self, kind: str, name: str, value: object) -> None:
         """Set a field of the view."""
         self.put(kind, f"{VIEW}{name}", value)
@@ -213,7 +223,7 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods, optio
     """Draw the controls of the plan. Returns the places for errors. `options`: takes the rare ones if given."""
     known = page_options(session.experiment.plan)
     first = ("models", "dataset", "methods")
-    by_place: dict[str, list[Option]] = {"own": [], "top": [], "line": [], "more": []}
+    by_place: dict[str, list[Option]] = {"lead": [], "top": [], "line": [], "more": []}
     for one in known.values():
         if one.name not in first:
             by_place[one.get("place", "more")].append(one)

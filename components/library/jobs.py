@@ -25,6 +25,7 @@ from components.job_panel import FINDS, STOPS, JobView, failures_html, job_view
 from components.links import LONGEST_IN_LINK, Query
 from components.navigation import (
     ADVERSARIAL,
+    BEHAVIOR,
     COMPARE,
     EVALUATE,
     IMAGES,
@@ -354,6 +355,7 @@ def _split(spec: Spec) -> Query:
 
 LINKS: Mapping[str, Callable[[Spec], PageLink]] = {
     "attack": _attack_link,
+    "behavior": partial(_plan_link, "behavior", BEHAVIOR),
     "compare": _compare_link,
     "evaluate": partial(_plan_link, "evaluate", EVALUATE),
     "explain": _explain_link,

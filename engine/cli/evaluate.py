@@ -14,7 +14,7 @@ from rich.text import Text
 from engine.cli.experiments import command_of
 from engine.cli.output import NOTHING, table, visible
 from engine.evaluation.operator_comparison import comparison_head, comparison_texts
-from engine.evaluation.plan import EVALUATE
+from engine.evaluation.plan import EVALUATE, EvaluationPlan
 from engine.evaluation.result import Evaluation, group_reasons
 from engine.evaluation.scores import Standing, leaderboard
 from engine.metrics.results import MetricScore
@@ -25,6 +25,8 @@ LEGEND = (
     "mark). level: not significantly different from the best (95% interval of the paired difference, not adjusted for "
     "the number of methods)."
 )
+TUNED = "tuned"
+"""The mark of a method on the metric that it is tuned on; a note says what it means."""
 BY_SECOND = "by {}: the mean and the mark of the same maps when units are removed by that operator."
 LEFT_OUT = "Curves and agreement between methods are not listed: name them with --metrics, or use --json or --out."
 
@@ -45,7 +47,7 @@ def sections(evaluation: Evaluation) -> Iterator[RenderableType]:
     for model, group in groupby(listed, key=lambda one: one.score.model):
         own = list(group)
         yield Text(visible(f"{model} on {own[0].score.dataset}"), style="bold")
-        yield _leaderboard(own, second, evaluation.plan.second_operator)
+        yield _leaderboard(own, second, evaluation.plan)
         yield from (Text(visible(line)) for line in _doubts([one.score for one in own]))
         yield from (Text(visible(line)) for line in _operators(evaluation, model))
         yield ""
@@ -63,22 +65,22 @@ def sections(evaluation: Evaluation) -> Iterator[RenderableType]:
 
 
 def _leaderboard(
-    standings: Sequence[Standing], second: Mapping[Cell, Standing], operator: str | None
+    standings: Sequence[Standing], second: Mapping[Cell, Standing], plan: EvaluationPlan
 ) -> RenderableType:  # fmt: skip
     """A row a method, metric by metric, the best first. `second`: the standings by the second operator, if there is
     one: their means and marks are the last columns.
     """
-    right, by_second = ["mean", "95% interval", "n", "skipped"], f"by {operator}"
-    added = [by_second, ""] if second else []
+    right, by_second = ["mean", "95% interval", "n", "skipped"], f"by {plan.second_operator}"
+    added, tuned = [by_second, ""] if second else [], plan.tuned
     rows = table(["metric", "method", *right, "", *added], right=[*right, by_second])
     for _, group in groupby(standings, key=lambda one: (one.score.metric, one.score.percent)):
         for one in group:
             score, style = one.score, "bold" if one.best else ""
             counts = (str(score.n), str(sum(score.skipped.values()) or ""))
             other = second.get(_cell(one))
-            more = ("", "") if other is None else (_number(other.score.value), _mark(other))
+            more = ("", "") if other is None else (_number(other.score.value), _mark(other, tuned))
             interval = NOTHING if score.doubt or score.interval is None else " to ".join(map(_number, score.interval))
-            cells = (_metric(score), _method(score), _number(score.value), interval, *counts, _mark(one))
+            cells = (_metric(score), _method(score), _number(score.value), interval, *counts, _mark(one, tuned))
             rows.add_row(*(Text(visible(cell), style=style) for cell in (*cells, *(more if second else ()))))
         rows.add_section()
     return rows
@@ -89,8 +91,9 @@ def _cell(one: Standing) -> Cell:
     return score.model, score.metric, score.percent, _method(score)
 
 
-def _mark(one: Standing) -> str:
-    return "best" if one.best else "level" if one.level else ""
+def _mark(one: Standing, tuned: Mapping[str, str]) -> str:
+    rank = "best" if one.best else "level" if one.level else ""
+    return ", ".join(filter(None, (rank, TUNED if tuned.get(one.score.method) == one.score.metric else "")))
 
 
 def _operators(evaluation: Evaluation, model: str) -> Iterator[str]:

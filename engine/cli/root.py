@@ -44,9 +44,17 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "evaluate.evaluate",
         "Score methods on many examples. Run it again to resume.",
     ),
+    "behavior": (
+        "behavior.behavior",
+        "Ask models about their behavior, and compare with what attributions answer. Run it again to resume.",
+    ),
     "randomize": (
         "randomize.randomize",
         "Randomize a model block by block and test whether explanations change. Run it again to resume.",
+    ),
+    "suppressor": (
+        "suppressor.suppressor",
+        "Test which methods credit a feature that carries no information about the class.",
     ),
     "attack": (
         "attack.attack",

@@ -13,7 +13,7 @@ from engine.experiments.options import RANDOM, ExperimentPlan
 from engine.input_kinds import input_kind
 from engine.metrics.catalog import FALL_OF_LOGIT, METRICS, PERCENTS, SAMPLES, SHARES, K, Needs
 from engine.params import Plain, option
-from engine.registry import ENSEMBLE_MEMBERS, SEVEN
+from engine.registry import ENSEMBLE_MEMBERS, ENSEMBLES, SEVEN, TUNED_METHODS, explainer
 
 TEXT_METHODS = tuple("gradient_l2" if one == "gradient" else one for one in SEVEN)
 """Preselected for texts, where the signed sum of the gradient is zero on models with layer norm."""
@@ -116,6 +116,12 @@ class EvaluationPlan(ExperimentPlan):
         return tuple(dict.fromkeys((*self.methods, *members, RANDOM)))
 
     @property
+    def tuned(self) -> dict[str, str]:
+        """The metric that the maps of a method are chosen by, of the methods that have one."""
+        own = [id for id in self.methods_with_baselines if id in TUNED_METHODS]
+        return {id: explainer(id, self.kind).tuned_metric(self.params.get(id, {})) for id in own}
+
+    @property
     def units(self) -> str:
         """The unit that is ranked and removed: "token", "word" or "patch"."""
         return self.unit or units_of(self.kind)[0]
@@ -170,14 +176,12 @@ EVALUATE = register(
         doing="evaluating",
         json_help="Print the scores as JSON.",
         opens_with={
-            "text": EvaluationPlan(
-                ("reviews-minilm",), "reviews", (*TEXT_METHODS, *ENSEMBLE_MEMBERS, RANDOM), examples=40
-            ),
+            "text": EvaluationPlan(("reviews-minilm",), "reviews", (*TEXT_METHODS, *ENSEMBLES, RANDOM), examples=40),
             "image": EvaluationPlan(("scenes-marked-vit",), "scenes-marked", QUICK_METHODS, examples=20),
         },
         method_sets={
             "Seven methods of the thesis": (*SEVEN, RANDOM),
-            "With ensembles": (*SEVEN, *ENSEMBLE_MEMBERS, RANDOM),
+            "With ensembles": (*SEVEN, *ENSEMBLES, RANDOM),
             "Fast methods": QUICK_METHODS,
         },
     )

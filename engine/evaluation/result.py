@@ -17,8 +17,10 @@ from engine.errors import ExegesisError
 from engine.evaluation.plan import READ, EvaluationPlan
 from engine.experiments.base import ExperimentResult
 from engine.lazy import LazyModule
+from engine.metrics.catalog import METRICS
 from engine.metrics.results import MetricKey, MetricRow, MetricScore, MetricSkip, mean_scores
 from engine.models.catalog import model_labels
+from engine.registry import explainer
 
 if TYPE_CHECKING:
     from engine.evaluation import operator_comparison as operators
@@ -178,10 +180,10 @@ class Evaluation(ExperimentResult):
 
     @cached_property
     def notes(self) -> tuple[str, ...]:
-        """Warnings: models whose probabilities are too close to 1 to fall, and marks that are not counted."""
+        """Warnings: models whose probabilities are too close to 1 to fall, uncounted marks, tuned methods."""
         saturated = _saturated(self) if FALLING & set(self.plan.metrics) else ""
         part = PART_READ if self.plan.marks == READ and (self.plan.needs("marks") or self.plan.needs("pair")) else ""
-        return tuple(filter(None, (saturated, part)))
+        return tuple(filter(None, (saturated, part, *_tuned(self.plan))))
 
     def narrow(self, wanted: Callable[[MetricKey], bool]) -> Evaluation:
         """The values of some methods and metrics alone."""
@@ -195,6 +197,15 @@ class Evaluation(ExperimentResult):
         """The evaluations of each group of examples, such as a label or a pair of languages, in order."""
         names = sorted({group(one) for one in self.facts})
         return {name: self.slice(lambda one, name=name: group(one) == name) for name in names}  # type: ignore[misc]
+
+
+def _tuned(plan: EvaluationPlan) -> Iterator[str]:
+    """A line for each method whose maps are chosen by a metric that is measured."""
+    for method, metric in plan.tuned.items():
+        if metric in plan.metrics:
+            title, others = explainer(method, plan.kind).title, set(plan.metrics) - {metric, "evaluations", "seconds"}
+            advice = "Judge it by the other metrics." if others else "No other metric is measured: add one to judge it."
+            yield f"{title} is tuned on {METRICS[metric].title.lower()}, which favors it there. {advice}"
 
 
 def _saturated(evaluation: Evaluation) -> str:

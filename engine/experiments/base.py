@@ -36,6 +36,7 @@ if TYPE_CHECKING:
 
 MODULES = {
     "attack": "engine.attacks.plan",
+    "behavior": "engine.behavior.plan",
     "evaluate": "engine.evaluation.plan",
     "randomize": "engine.randomization.plan",
     "rules": "engine.rules.plan",

@@ -6,8 +6,8 @@ of the experiment needs it, all of it optional:
 * `flag`, `metavar`: of the option on the command line; the field's name and the type's if left out.
 * `link`: the name in a link and in errors about single values; the field's name if left out.
 * `label`, `about`: the title of the page's control and its help; made of the name, and `help`, if left out.
-* `place`: where the page draws it: "top", "line" (below the methods) or "more" (behind a button), the default; "own"
-  where the page of the experiment draws its control itself.
+* `place`: where the page draws it: "top", "line" (below the methods) or "more" (behind a button), the default. One
+  at "lead" is drawn by the page itself, before all others.
   `page=False`: the page has no control for it.
 * `titles`: of the choices, for people. `by_kind`: a function from the kind of input to its choices.
 * `most`: the largest number that the page and its link take.
@@ -171,7 +171,7 @@ def page_options(plan: type) -> Mapping[str, Option]:
     def place(one: Option) -> int:
         if one.name in first:
             return first.index(one.name)
-        return 3 + ("own", "top", "line", "more").index(one.get("place", "more"))
+        return 3 + ("lead", "top", "line", "more").index(one.get("place", "more"))
 
     def within(one: Option) -> int:
         """Behind the button: what takes a whole row, the split and the seed, the rest, then lists as texts."""

@@ -210,7 +210,7 @@ def find(part: Any, sample: Sample) -> Any | None:
         if entry is None:
             continue
         if not isinstance(steps, CustomStorage):
-            return _unpack(steps.ModelResult, *entry)
+            return unpack_fields(steps.ModelResult, *entry)
         result = steps.unpack(part, *entry)
         return result if result.complete is (one == key) else replace(result, complete=one == key)
     return None
@@ -219,7 +219,7 @@ def find(part: Any, sample: Sample) -> Any | None:
 def keep(part: Any, sample: Sample, result: Any) -> None:
     """Cache a result, under a key of its own where something failed: that never stands for the whole."""
     key, steps = key_of(part, sample), experiment_of(part).steps
-    packed = steps.pack(result) if isinstance(steps, CustomStorage) else _pack(result)
+    packed = steps.pack(result) if isinstance(steps, CustomStorage) else pack_fields(result)
     result_store().put(key if result.complete else _incomplete_key(part, key), *packed)
 
 
@@ -227,7 +227,8 @@ def _incomplete_key(plan: Any, key: str) -> str:
     return key_for({"kind": f"{experiment_of(plan).noun}, incomplete", "of": key})
 
 
-def _pack(found: Any) -> tuple[Meta, Arrays]:
+def pack_fields(found: Any) -> tuple[Meta, Arrays]:
+    """A dataclass as an entry of the cache: its arrays, and all else as plain values."""
     values = vars(found).items()
     meta = {name: _plain(value) for name, value in values if not isinstance(value, np.ndarray)}
     return meta, {name: value for name, value in values if isinstance(value, np.ndarray)}
@@ -242,7 +243,8 @@ def _plain(value: Any) -> Any:
     return [_plain(one) for one in value] if isinstance(value, tuple) else value
 
 
-def _unpack(kind: type[Any], meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+def unpack_fields(kind: type[Any], meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
+    """The dataclass of an entry that `pack_fields` made."""
     hints = typing.get_type_hints(kind)
     return kind(**arrays, **{name: _read(hints[name], meta[name]) for name in hints if name not in arrays})
 

@@ -1,16 +1,40 @@
-"""Methods that do not read the model themselves: ensembles of other methods, and the random baseline."""
+"""Methods that combine maps: ensembles, the aggregates of Bhatt et al. (2020), and the random baseline."""
 
 from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
 from engine.errors import ExegesisError
+from engine.explainers.perturbation import (
+    GAP_LIMIT,
+    KernelShapParams,
+    PatchKernelShapParams,
+    PatchRemovalParams,
+    RemovalParams,
+    kernel_shap,
+)
+from engine.metrics.sensitivity import RADII, classifier_of_neighbors, complexity, distance, move
+from engine.params import option
 from engine.registry import SEVEN, TOP_THREE, Axes, explainer, register
+from engine.result import Check
 from engine.task import Attribution, Task, TaskItem
 
+_BHATT = "Bhatt, Weller and Moura (2020), Evaluating and aggregating feature-based model explanations"
 _CAUTION = "A mean hides disagreement: check the members before trusting it."
 _MEMBER = "that of each member"
+STRIDES = 20
+"""Moves that lead a score from one map to another."""
+ROUNDING = 1e-9
+"""Entropies, in nats, that are closer are equal."""
+
+Map = Float[np.ndarray, "seq"]
+Combine = Callable[[list[Map]], tuple[Map, Check | None]]
+"""Makes one map of those of the members, with its check if it has one."""
 
 
 @register(
@@ -24,7 +48,7 @@ _MEMBER = "that of each member"
 )
 def ensemble_all(task: Task, params: object) -> list[Attribution]:
     """Mean of the thesis's seven methods at their defaults, each divided by its sum of absolute values."""
-    return _ensemble(task, SEVEN)
+    return _ensemble(task, SEVEN, _mean)
 
 
 @register(
@@ -38,27 +62,171 @@ def ensemble_all(task: Task, params: object) -> list[Attribution]:
 )
 def ensemble_top3(task: Task, params: object) -> list[Attribution]:
     """Mean of LIME, SHAP and integrated gradients, each divided by its sum of absolute values."""
-    return _ensemble(task, TOP_THREE)
+    return _ensemble(task, TOP_THREE, _mean)
 
 
-def _ensemble(task: Task, methods: tuple[str, ...]) -> list[Attribution]:
+def _mean(maps: list[Map]) -> tuple[Map, Check | None]:
+    return np.mean(maps, axis=0), None
+
+
+def _ensemble(task: Task, methods: tuple[str, ...], combine: Combine) -> list[Attribution]:
     if task.explain_with is None:
         raise ExegesisError("ensemble: needs the maps of its members. Compute it through engine.explain.")
     members = [task.explain_with(method) for method in methods]
     return [
-        _mean(item, dict(zip(methods, maps, strict=True)))
+        _combine(item, dict(zip(methods, maps, strict=True)), combine)
         for item, maps in zip(task.items, zip(*members, strict=True), strict=True)
     ]
 
 
-def _mean(item: TaskItem, members: dict[str, Attribution]) -> Attribution:
+def _combine(item: TaskItem, members: dict[str, Attribution], combine: Combine) -> Attribution:
     scaled = {m: normalize(a.scores, item) for m, a in members.items()}
     flat = [m for m, scores in scaled.items() if scores is None]
     maps = [scores for scores in scaled.values() if scores is not None]
-    mean = np.mean(maps, axis=0) if maps else np.zeros(len(item.encoded))
+    scores, check = combine(maps) if maps else (np.zeros(len(item.encoded)), None)
     left_out = (f"Left out, because all their scores are zero: {', '.join(flat)}.",) if flat else ()
     notes = (f"{explainer(m).title}: {note}" for m, a in members.items() for note in a.notes)
-    return Attribution(mean, sum(a.evaluations for a in members.values()), None, (*left_out, *notes))
+    return Attribution(scores, sum(a.evaluations for a in members.values()), check, (*left_out, *notes))
+
+
+@register(
+    "least_complex",
+    title="Least complex aggregate",
+    family="ensemble",
+    axes=Axes(_MEMBER, _MEMBER, "low-entropy aggregate of scaled maps, of three methods"),
+    cheap=False,
+    citation=f"{_BHATT}, section 4, gradient-descent style method",
+    caution="It is chosen for its low complexity, so its complexity says little: judge it by other metrics.",
+    tuned_on=lambda params: "complexity",
+)
+def least_complex(task: Task, params: object) -> list[Attribution]:
+    """An aggregate of LIME, SHAP and integrated gradients whose complexity is at most that of each of them.
+
+    Signed, without unit; the members are each divided by their sum of absolute values, as in an ensemble. A walk leads
+    from each member toward their mean, and one from the mean toward each member: a score moves by a small part of its
+    way as long as the complexity falls. The result is the least complex end of all walks; where several are, the first.
+    Complexity is that of the metric, the entropy of the shares of the total absolute score.
+
+    The paper's other method, region shrinking, is left out: along the line between two maps of one sign and one sum
+    the entropy is concave, so that it returns the least complex member itself.
+    """
+    return _ensemble(task, TOP_THREE, aggregate_by_walks)
+
+
+def aggregate_by_walks(maps: list[Map]) -> tuple[Map, Check | None]:
+    """The least complex end of the walks between each map and their mean, with the check that it is."""
+    mean = np.mean(maps, axis=0)
+    walks = [walk_down(one, mean) for one in maps]
+    walks += [walk_down(mean, one) for one in maps] if mean.any() else []
+    complexities = [complexity(one) or 0.0 for one in walks]
+    best = int(np.argmax(np.array(complexities) < min(complexities) + ROUNDING))
+    above = complexities[best] - min(complexity(one) or 0.0 for one in maps)
+    return walks[best], Check("complexity above that of the least complex member, in nats", max(0.0, above), ROUNDING)
+
+
+def walk_down(start: Map, end: Map) -> Map:
+    """Move scores toward `end`, one at a time by 1 / `STRIDES` of its way, as long as the entropy falls."""
+    here, stride = start.copy(), (end - start) / STRIDES
+    left = np.where(stride != 0, STRIDES, 0)
+    total, product = float(np.abs(here).sum()), float(sum(map(_x_log_x, here)))
+    moved = True
+    while moved:
+        moved = False
+        for i in np.flatnonzero(left).tolist():
+            there = float(end[i] if left[i] == 1 else here[i] + stride[i])
+            new_total = total + abs(there) - abs(here[i])
+            new_product = product + _x_log_x(there) - _x_log_x(here[i])
+            if new_total > ROUNDING and _entropy(new_total, new_product) < _entropy(total, product) - ROUNDING:
+                here[i], total, product = there, new_total, new_product
+                left[i] -= 1
+                moved = True
+    return here
+
+
+def _x_log_x(x: float) -> float:
+    return abs(x) * math.log(abs(x)) if x else 0.0
+
+
+def _entropy(total: float, product: float) -> float:
+    """The entropy of `|a| / total` from the sums of `|a|` and of `|a| log |a|`."""
+    return math.log(total) - product / total
+
+
+@dataclass(frozen=True)
+class LeastSensitiveParams(RemovalParams):
+    n_neighbors: int = option(8, "Neighbors of the input whose Shapley values are averaged", low=1, high=100)
+    n_samples: int = option(128, "Maximum number of model evaluations for each neighbor", low=4, high=100_000)
+
+    @property
+    def shapley(self) -> KernelShapParams:
+        """The parameters of the Shapley values of a neighbor."""
+        return KernelShapParams(removal=self.removal, n_samples=self.n_samples)
+
+
+@dataclass(frozen=True)
+class PatchLeastSensitiveParams(PatchRemovalParams, LeastSensitiveParams):
+    n_samples: int = option(512, "Maximum number of model evaluations for each neighbor", low=4, high=100_000)
+
+    @property
+    def shapley(self) -> KernelShapParams:
+        return PatchKernelShapParams(removal=self.removal, n_samples=self.n_samples)
+
+
+@register(
+    "least_sensitive",
+    title="Least sensitive aggregate",
+    family="perturbation",
+    params=LeastSensitiveParams,
+    axes=Axes("chosen operator, coalitions of words", "probability of the class", "Shapley value, of neighbors"),
+    cheap=False,
+    citation=f"{_BHATT}, section 4, aggregate valuation of antecedents (AVA)",
+    caution="It explains what the model does around the input, not at the input itself.",
+    variants={
+        "image": {
+            "params": PatchLeastSensitiveParams,
+            "axes": Axes(
+                "chosen operator, coalitions of parts", "probability of the class", "Shapley value, of neighbors"
+            ),
+        }
+    },
+)
+def least_sensitive(task: Task, params: LeastSensitiveParams) -> list[Attribution]:
+    """`sum_z w_z phi(z)`: Shapley values of m at neighbors z, in probability, signed; `w_z` falls as `1 / |x - z|`.
+
+    By linearity these are the Shapley values of the game `sum_z w_z v_z`: they sum to its change exactly. The weights
+    sum to 1, so that the unit stays.
+
+    Departure: the paper's neighbors are the nearest examples of a training set. A method sees one example, and the
+    tokens of another text are not its own, so the neighbors are those of the metric `sensitivity`: random changes of
+    the embeddings, or of the pixels, as small as `RADII`.
+    """
+    model, size = classifier_of_neighbors(task.model), params.n_neighbors
+    near = [
+        [move(task.model, item.encoded, number, RADII[task.model.kind], item.seed) for number in range(size)]
+        for item in task.items
+    ]
+    neighbors = [
+        TaskItem(encoded, item.prediction, item.target, item.seed)
+        for item, own in zip(task.items, near, strict=True)
+        for encoded in own
+    ]
+    attributions = iter(kernel_shap(Task(model, neighbors), params.shapley))
+    return [
+        weighted_mean([next(attributions) for _ in own], [1 / distance(item.encoded, encoded) for encoded in own])
+        for item, own in zip(task.items, near, strict=True)
+    ]
+
+
+def weighted_mean(attributions: Sequence[Attribution], weights: Sequence[float]) -> Attribution:
+    """The mean of additive maps; its additivity gap is at most the mean of theirs."""
+    shares = np.array(weights) / sum(weights)
+    gap = sum(share * a.check.value for share, a in zip(shares, attributions, strict=True) if a.check is not None)
+    return Attribution(
+        shares @ np.stack([a.scores for a in attributions]),
+        sum(a.evaluations for a in attributions),
+        Check("additivity gap", float(gap), GAP_LIMIT),
+        tuple(dict.fromkeys(note for a in attributions for note in a.notes)),
+    )
 
 
 def normalize(scores: Float[np.ndarray, "seq"], item: TaskItem) -> Float[np.ndarray, "seq"] | None:

@@ -370,25 +370,26 @@ def integrated_gradients(task: Task, params: IntegratedGradientsParams) -> list[
     A patch embedding is linear in its pixels, so with the baselines `mean` and `blur` this is the path integral at
     the pixels, summed in the patch. `zero`, the zero embedding, is no picture.
     """
-    paths = _Paths(task, params.baseline, params.quantity)
-    automatic = params.steps == "auto"
-    steps = FIRST_STEPS if automatic else params.n_steps
-    unsettled = np.arange(len(task.items))
-    while True:
-        paths.integrate(unsettled, params.quadrature, steps)
-        unsettled = np.flatnonzero((paths.gaps >= GAP_LIMIT) | (paths.changes >= CHANGE_LIMIT))
-        if not automatic or steps >= MAX_STEPS or not len(unsettled):
-            break
-        steps = 2 * steps - 1
+    paths = Paths(task, *path_endpoints(task, params.baseline), params.quantity)
+    automatic, everything = params.steps == "auto", np.arange(len(task.items))
+    paths.integrate(everything, params.quadrature, FIRST_STEPS if automatic else params.n_steps)
+    if automatic:
+        paths.refine(everything, params.quadrature, FIRST_STEPS)
     return [paths.attribution(i, automatic) for i in range(len(task.items))]
 
 
-class _Paths:
+class Paths:
     """The straight path of each item with all evaluations along it: nothing is evaluated twice."""
 
-    def __init__(self, task: Task, baseline: str, quantity: str) -> None:
+    def __init__(
+        self,
+        task: Task,
+        start: Float[torch.Tensor, "item seq d_model"],
+        end: Float[torch.Tensor, "item seq d_model"],
+        quantity: str,
+    ) -> None:
         self.task, self.quantity = task, quantity
-        self.start, self.end = path_endpoints(task, baseline)
+        self.start, self.end = start, end
         self._shares: list[dict[float, np.ndarray]] = [{} for _ in task.items]
         self._values: list[dict[float, float]] = [{} for _ in task.items]
         self._scores: list[np.ndarray | None] = [None] * len(task.items)
@@ -410,6 +411,25 @@ class _Paths:
             self.gaps[i] = abs(now.sum() - whole) / max(abs(whole), 1e-3)
             if before is not None:
                 self.changes[i] = np.abs(now - before).max() / max(np.abs(now).max(), np.finfo(now.dtype).tiny)
+
+    def refine(self, items: np.ndarray, rule: str, steps: int) -> None:
+        """Double the intervals of those of `items`, now at `steps` nodes, that are not complete or not settled."""
+        while True:
+            items = items[(self.gaps[items] >= GAP_LIMIT) | (self.changes[items] >= CHANGE_LIMIT)]
+            if steps >= MAX_STEPS or not len(items):
+                return
+            steps = 2 * steps - 1
+            self.integrate(items, rule, steps)
+
+    def scores(self, i: int) -> Float[np.ndarray, "seq"]:
+        """The scores of item i by its last nodes."""
+        scores = self._scores[i]
+        assert scores is not None, "integrate first"
+        return scores
+
+    def evaluations(self, i: int) -> int:
+        """The number of model evaluations along the path of item i."""
+        return len(self._shares[i])
 
     def _evaluate(self, items: np.ndarray, alphas: np.ndarray) -> None:
         new = [(int(i), alpha) for i in items for alpha in alphas.tolist() if alpha not in self._shares[i]]
@@ -434,11 +454,10 @@ class _Paths:
 
     def attribution(self, i: int, doubled: bool) -> Attribution:
         """Scores, check and cost of item i. `doubled`: the nodes were, so the check says how far the scores settled."""
-        scores, gap, change = self._scores[i], float(self.gaps[i]), float(self.changes[i])
-        assert scores is not None
+        gap, change = float(self.gaps[i]), float(self.changes[i])
         also = Check("score change at the last doubling", change, CHANGE_LIMIT) if doubled else None
         check = Check("completeness gap", gap, GAP_LIMIT, also)
-        return Attribution(scores, len(self._shares[i]), check, tuple(self._notes(check)))
+        return Attribution(self.scores(i), self.evaluations(i), check, tuple(self._notes(check)))
 
     def _notes(self, check: Check) -> Iterator[str]:
         whole = "score" if self.task.model.regression else self.quantity

@@ -270,12 +270,22 @@ def move(model: AnyClassifier, encoded: EncodedInput, number: int, radius: int |
     raise ExegesisError(f"sensitivity: inputs of the kind {model.kind} have no neighbors. Use texts or pictures.")
 
 
+def distance(encoded: EncodedInput, neighbor: EncodedInput) -> float:
+    """The Euclidean length of the way from an input to what `move` made of it."""
+    if isinstance(encoded, EncodedPicture) and isinstance(neighbor, EncodedPicture):
+        return float(np.linalg.norm(neighbor.values - encoded.values))
+    before = encoded.moves if isinstance(encoded, MovedText) else 0
+    return float(np.linalg.norm(cast(MovedText, neighbor).moves - before))
+
+
 def _move_text(model: AnyClassifier, encoded: EncodedText, draw: np.random.Generator, radius: int | float) -> MovedText:
     with torch.inference_mode():
         own = as_float64(model.embed(model.collate([encoded])))[0]
     reach = radius * own[encoded.features].std()
     moves = draw.uniform(-reach, reach, own.shape).astype(np.float32)
     moves[encoded.special] = 0
+    if isinstance(encoded, MovedText):  # a method looks for neighbors of a neighbor
+        moves += encoded.moves
     return MovedText(encoded.ids, encoded.types, encoded.tokens, encoded.truncated, moves)
 
 

@@ -39,7 +39,7 @@ class RulesPlan(ExperimentPlan):
     dataset: str = options.dataset()
     rules: tuple[str, ...] = option(
         (), f"Up to {MOST_RULES} rules between commas, such as '{TEXT_RULES[1]}'.", flag="rule", link="rule",
-        metavar="R,R", place="own", allowed=f"1 to {MOST_RULES} different rules",
+        metavar="R,R", place="lead", allowed=f"1 to {MOST_RULES} different rules",
     )  # fmt: skip
     methods: tuple[str, ...] = options.methods(METHODS, f"Or 'all'. [default: {','.join(METHODS)}]")
     examples: int = options.examples(160)

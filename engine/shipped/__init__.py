@@ -25,8 +25,12 @@ RANDOMIZATIONS = Path(__file__).parent / "randomizations.jsonl"
 """Packed alike."""
 ATTACKS = Path(__file__).parent / "attacks.jsonl"
 """Packed alike."""
+BEHAVIORS = Path(__file__).parent / "behaviors.jsonl"
+"""Packed alike."""
 SCAFFOLDS = Path(__file__).parent / "scaffolds.jsonl"
 """Packed alike. They take hours, so that `python -m engine.scaffold.ship` makes them apart from the others."""
+SUPPRESSORS = Path(__file__).parent / "suppressors.jsonl"
+"""Packed alike. `python -m engine.suppressor.ship` makes them: it trains two models first."""
 
 _ignored = False
 
@@ -43,7 +47,8 @@ def find(key: str) -> tuple[Meta, Arrays] | None:
 @functools.cache
 def entries() -> dict[str, bytes]:
     """Every shipped entry by its key."""
-    packed = (line for file in (EVALUATIONS, RANDOMIZATIONS, ATTACKS, SCAFFOLDS) for line in _bodies(file))
+    files = (EVALUATIONS, RANDOMIZATIONS, ATTACKS, BEHAVIORS, SCAFFOLDS, SUPPRESSORS)
+    packed = (line for file in files for line in _bodies(file))
     return dict(_bodies(EXPLANATIONS)) | {key: zlib.decompress(body) for key, body in packed}
 
 

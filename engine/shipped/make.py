@@ -20,6 +20,7 @@ from cache.codec import Arrays, Meta
 from engine import shipped
 from engine.attacks import attack
 from engine.attacks.plan import OBJECTIVES, PIXELS, PLACES, AttackParams, AttackPlan, AttackRequest
+from engine.behavior.plan import INCLUDED
 from engine.data.sources import load_source
 from engine.evaluation.plan import EVALUATE, EvaluationPlan
 from engine.experiments import run as experiments
@@ -80,6 +81,19 @@ def _randomization_keys(plan: RandomizationPlan) -> Iterator[str]:
         cascade = {(stage.parts, plan.seed) for stage in work.stages if stage.mode == MODES[0]}
         chunks = work.all_chunks()
         yield from (chunk.key for chunk in chunks if not chunk.parts or (chunk.parts, chunk.seed) in cascade)
+
+
+def behavior_keys() -> tuple[str, ...]:
+    """The keys of the behavior results, one of each task on each of its models."""
+    samples = [(plan, experiments.sample_of(plan)) for plan in INCLUDED]
+    return tuple(experiments.key_of(part, sample) for plan, sample in samples for part in experiments.parts_of(plan))
+
+
+def compute_behaviors() -> tuple[str, ...]:
+    """Compute the behavior results that are missing. Returns the keys of all."""
+    for plan in INCLUDED:
+        experiments.carry_out(plan)
+    return behavior_keys()
 
 
 ATTACK_METHOD = "gradient_x_input"
@@ -217,6 +231,7 @@ def main() -> None:
             shipped.EXPLANATIONS: explanation_lines() + similarity_lines(),
             shipped.EVALUATIONS: experiment_lines(compute_evaluations),
             shipped.RANDOMIZATIONS: experiment_lines(compute_randomizations, round_floats),
+            shipped.BEHAVIORS: experiment_lines(compute_behaviors, round_floats),
             shipped.ATTACKS: experiment_lines(compute_attacks, truncate_changes),
         }
     for file, entries in lines.items():

@@ -77,6 +77,10 @@ TABLES: dict[str, str] = {
     "--metrics comprehensiveness,complexity --shares 50 --removal zero",
     "evaluate marked texts": "evaluate --models bert-marked --dataset reviews-marked --methods occlusion --examples 2 "
     "--metrics gt_overlap,mean_rank,recall_at_k --k 3 --unit token --dtype float64",
+    "behavior": "behavior --models bert-reviews --dataset reviews --methods gradient_x_input,attention_mean "
+    "--examples 2 --edit delete --margin 0 --seed 4",
+    "behavior of a feature": "behavior --models bert-marked --dataset reviews-marked --methods gradient_l2 "
+    "--examples 2 --task feature",
     "randomize": "randomize --models digits-vit --dataset digits --methods gradient,attention_rollout --examples 2 "
     "--seeds 1 --head --split test --mode cascading",
     "rules": "rules --models reviews-minilm --dataset reviews --rule 'negation -> negative,\"not\" -> negative' "
@@ -121,6 +125,9 @@ evaluate --dataset reviews --methods lime --examples 0
 evaluate --dataset reviews --methods lime --out rows.txt
 evaluate --dataset reviews --methods lime --metrics nothing
 evaluate --dataset reviews --methods lime --executor abacus
+behavior --dataset reviews --task nothing
+behavior --dataset reviews --size 9
+behavior --models scenes-vit --dataset scenes
 randomize --dataset reviews --mode sideways
 randomize --dataset reviews --methods random
 rules --dataset reviews

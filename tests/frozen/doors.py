@@ -19,6 +19,7 @@ from typer.testing import CliRunner
 import cache.codec
 from components.adversarial import state as adversarial
 from components.attention import state as attention
+from components.behavior.view import SESSION as BEHAVIOR
 from components.compare import state as compare
 from components.evaluate.view import SESSION as EVALUATION
 from components.experiment import state as experiment
@@ -204,6 +205,11 @@ def pages() -> dict[str, Page]:
             scaffold.write_state,
             lambda state: _plain(scaffold.plan_of(state)),
         )
+    found["behavior, text"] = Page(
+        lambda query: experiment.read_state(BEHAVIOR.experiment, BEHAVIOR.view, "text", query, _methods("text")),
+        experiment.write_state,
+        lambda state: _plain(experiment.plan_of(state)),
+    )
     return found
 
 

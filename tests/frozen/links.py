@@ -182,6 +182,21 @@ RANDOMIZATION: Values = {
     "draw": ["2", "0"],
     "scale": ["shared"],
 }
+BEHAVIOR: Values = {
+    "model": ["bert-reviews", "no-such-model"],
+    "data": ["reviews-marked"],
+    "method": ["lime", ["lime", "no_such"]],
+    "examples": ["3", "0", "100001", "x"],
+    "task": ["recourse", "feature", "other"],
+    "edit": ["delete", "mask"],
+    "draws": ["4", "0", "65"],
+    "margin": ["0", "51", "x"],
+    "feature": ["film,movie", ","],
+    "size": ["1", "4"],
+    "question": ["order", "other"],
+    "example": ["3", "x"],
+    "of": ["bert-reviews"],
+}
 ADVERSARIAL: Values = {
     "method": ["integrated_gradients", "lime", "no_such"],
     "objective": ["constrained", "unconstrained"],
@@ -249,6 +264,7 @@ TRIED: dict[str, Values] = {
     "compare, picture": {**PICTURE, **COMPARE},
     "evaluate, text": EVALUATE,
     "evaluate, picture": EVALUATE,
+    "behavior, text": BEHAVIOR,
     "randomization, text": RANDOMIZATION,
     "randomization, picture": RANDOMIZATION,
     "adversarial, text": {**TEXT, **ADVERSARIAL},
@@ -275,6 +291,9 @@ TOGETHER: dict[str, list[str]] = {
     "evaluate, text": [
         "model=bert-marked&data=reviews-marked&method=lime&method=random&lime.n_samples=64&examples=3&shares=10,20&unit=word"
         "&metric=gt_overlap&view=curves&drawn=bert-marked&only=lime",
+    ],
+    "behavior, text": [
+        "model=bert-marked&model=bert-reviews&data=reviews-marked&task=feature&of=bert-reviews&example=3",
     ],
     "randomization, text": [
         "model=bert-reviews&method=gradient&mode=independent&head=on&examples=2&seeds=1&seed=3&of=bert-reviews&stage=2",

@@ -24,6 +24,11 @@ OPENED: dict[str, tuple[str, ...]] = {
     "images": ("", "data=scenes&index=1&method=random&opacity=40&scale=x"),
     "attention": ("", "input=image"),
     "evaluate": ("", "input=image&examples=x&view=curves"),
+    "behavior": (
+        "",
+        "task=recourse&size=9&question=order",
+        "data=reviews-marked&model=bert-marked&task=feature&example=3",
+    ),
     "randomization": ("", "input=image&mode=independent&seeds=0"),
     "adversarial": ("", "objective=constrained&steps=7&alpha=x&points=0"),
     "scaffold": ("", "input=image&seeds=3&recipe.epochs=2&size=x"),

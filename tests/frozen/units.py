@@ -41,6 +41,13 @@ SPECS: dict[str, list[dict[str, Any]]] = {
         {"models": ["scenes-marked-vit"], "dataset": "scenes-marked", "methods": ["gradient"], "examples": 2,
          "removal": "blur"},
     ],
+    "behavior": [
+        {"models": ["bert-reviews"], "dataset": "reviews", "methods": ["lime"], "examples": 2},
+        {"models": ["bert-reviews", "bert-marked"], "dataset": "reviews-marked", "examples": 2, "seed": 5,
+         "methods": ["gradient_l2", "occlusion"], "task": "feature", "feature": "positive", "dtype": "float64",
+         "params": {"occlusion": {"window": 2}}},
+        {"models": ["bert-reviews"], "dataset": "reviews", "methods": ["gradient_l2"], "examples": 1, "edit": "delete"},
+    ],
     "randomize": [
         {"models": ["bert-reviews"], "dataset": "reviews", "examples": 2, "seeds": 1},
         {"models": ["reviews-minilm"], "dataset": "reviews", "examples": 3, "seeds": 2, "seed": 5,
@@ -111,6 +118,11 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
         {"examples": 0}, {"examples": "2"}, {"seed": -1}, {"k": 0}, {"samples": 0}, {"shares": []}, {"shares": [0]},
         {"shares": [101]}, {"unit": "patch"}, {"removal": "blur"}, {"dtype": "x"}, {"params": {"other": {}}},
         {"params": {"lime": {"n_samples": 0}}}, {"dataset": 3}, {"split": 3}, {"extra": 1}, {"shares": 10},
+    ],
+    "behavior": [
+        {"models": []}, {"models": ["digits-vit"]}, {"methods": []}, {"methods": ["no_such"]}, {"task": "other"},
+        {"edit": "mask"}, {"draws": 0}, {"margin": -1}, {"size": 4}, {"size": "2"}, {"feature": 3}, {"examples": 0},
+        {"task": "feature", "feature": ","}, {"dtype": "x"}, {"params": {"other": {}}}, {"extra": 1},
     ],
     "randomize": [
         {"models": []}, {"methods": []}, {"methods": ["random"]}, {"methods": ["lime", "lime"]}, {"modes": ["upwards"]},

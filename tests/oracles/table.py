@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.params import Plain
-from tests.oracles import captum, lrp_models, relevance, text
+from tests.oracles import captum, lrp_models, relevance, text, tuned
 from tests.oracles.text import World
 
 NO_ATTENTION = "the linear model has no attention to read"
@@ -76,5 +76,8 @@ ORACLES: dict[str, Entry] = {
     "deconvolution": Entry(_everywhere(lambda line: float(np.linalg.norm(line.w))), captum.deconvolution),
     "feature_ablation": Entry(_change, captum.feature_ablation),
     "shapley_sampling": Entry(_change, captum.shapley_sampling),
+    "bee": Entry("its baseline depends on a metric; from each it is integrated_gradients'", tuned.bee),
+    "least_complex": Entry(lambda line: line.change / np.abs(line.change).sum(), tuned.least_complex),
+    "least_sensitive": Entry("its neighbors are drawn at random; that of each is kernel_shap's", tuned.least_sensitive),
     "random": Entry("it does not look at the model", text.random),
 }

@@ -133,6 +133,14 @@ def integrated_gradients(world: World, intervals: int = 200) -> np.ndarray:
     return _path(world, [(i / intervals, w / (3 * intervals)) for i, w in enumerate(weights)])
 
 
+def clenshaw_curtis(steps: int) -> list[tuple[float, float]]:
+    """Places and weights on the way from 0 to 1."""
+    nodes = -np.cos(np.pi * np.arange(steps) / (steps - 1))
+    moments = [0.0 if j % 2 else 2 / (1 - j * j) for j in range(steps)]
+    weights = np.linalg.solve(np.polynomial.chebyshev.chebvander(nodes, steps - 1).T, moments)
+    return [((a + 1) / 2, w / 2) for a, w in zip(nodes.tolist(), weights.tolist(), strict=True)]
+
+
 @functools.cache
 def integrated_gradients_auto(world: World) -> np.ndarray:
     """Clenshaw-Curtis with doubled intervals, as the default of the engine; weights from the moments of T_j."""
@@ -143,10 +151,7 @@ def integrated_gradients_auto(world: World) -> np.ndarray:
     change = (world.logit(x) - world.logit(start)).item()
     steps, before = 9, None
     while True:
-        nodes = -np.cos(np.pi * np.arange(steps) / (steps - 1))
-        moments = [0.0 if j % 2 else 2 / (1 - j * j) for j in range(steps)]
-        weights = np.linalg.solve(np.polynomial.chebyshev.chebvander(nodes, steps - 1).T, moments)
-        scores = _path(world, [((a + 1) / 2, w / 2) for a, w in zip(nodes.tolist(), weights.tolist(), strict=True)])
+        scores = _path(world, clenshaw_curtis(steps))
         complete = abs(scores.sum() - change) / max(abs(change), 1e-3) < 0.01
         settled = before is not None and np.abs(scores - before).max() < 0.01 * np.abs(scores).max()
         if (complete and settled) or steps >= 1025:
@@ -265,6 +270,12 @@ def ensemble_all(world: World) -> np.ndarray:
 
 
 def _ensemble(world: World, members: list[Callable[[World], np.ndarray]]) -> np.ndarray:
+    maps = scaled_maps(world, members)
+    return world.spread([sum(m[i] for m in maps) / len(maps) for i in range(len(world.features))])
+
+
+def scaled_maps(world: World, members: list[Callable[[World], np.ndarray]]) -> list[list[float]]:
+    """The scores of the features by each member, divided by their sum of absolute values."""
     maps = []
     for member in members:
         everywhere = member(world)
@@ -272,7 +283,7 @@ def _ensemble(world: World, members: list[Callable[[World], np.ndarray]]) -> np.
         total = sum(abs(s) for s in scores)
         if total > 1e-9:  # a sum that is zero by construction is left out
             maps.append([s / total for s in scores])
-    return world.spread([sum(m[i] for m in maps) / len(maps) for i in range(len(world.features))])
+    return maps
 
 
 @functools.cache

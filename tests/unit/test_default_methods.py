@@ -10,6 +10,7 @@ from components.compare import state as compare
 from components.images import state as images
 from components.library import jobs as library
 from components.text import state as text
+from engine.behavior.plan import METHODS as BEHAVIOR
 from engine.data.datasets import load
 from engine.data.image_datasets import load_images
 from engine.evaluation.plan import EVALUATE
@@ -23,13 +24,14 @@ from engine.study.design import smat_methods
 
 NEVER_CONSTANT = ("perturbation", "ensemble", "baseline")
 """The families whose maps are not constant by construction: they remove parts of the input, or are random."""
+BEHAVIOR_METHODS = {"text": BEHAVIOR, "image": ()}
 LAYER_NORM_ONLY = ["reviews-minilm", "bert-reviews", "gpt2-nli", "roberta-nli"]
 
 
 def preselected(model: str, kind: str) -> set[str]:
     """The default methods of all pages."""
     own = {"text": text.START, "image": images.START}[kind]
-    plans = EVALUATE.opens_with[kind].methods, RANDOMIZE.opens_with[kind].methods
+    plans = EVALUATE.opens_with[kind].methods, RANDOMIZE.opens_with[kind].methods, BEHAVIOR_METHODS[kind]
     attacked = (METHOD, *OTHERS[kind], *MANY_METHODS, *MANY_OTHERS)
     each = (own, compare.START[kind], *plans, attacked, library.START, QUICK, smat_methods(model, kind))
     return {method for methods in each for method in methods}

@@ -36,6 +36,8 @@ from engine.shipped.gallery import (
 from engine.shipped.make import pack_lines
 from engine.similarity import similarity_key, text_similarity
 from engine.store import result_store
+from engine.suppressor.scene import scene_key
+from engine.suppressor.text import text_key
 from tests.project import ROOT
 
 LARGEST_FILE = 1_000_000
@@ -95,14 +97,13 @@ def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
     of_the_gallery = {key_of(request) for request in gallery_requests()}
     of_evaluations = {key for plan in make.EVALUATION_PLANS.values() for key in make.evaluation_keys(plan)}
     of_students = {kept.key(pupil) for kept in students() for pupil in kept.plan.students}
-    others = {
-        *of_evaluations,
-        similarity_key(*make.similar_texts()),
-        *make.randomization_keys(),
-        *make.attack_keys(),
-        *of_students,
-    }
-    again = "run python -m engine.shipped.make, for students python -m engine.scaffold.ship"
+    of_small_models = {similarity_key(*make.similar_texts()), text_key(), scene_key()}
+    experiments = {*make.randomization_keys(), *make.behavior_keys(), *make.attack_keys()}
+    others = {*of_evaluations, *of_small_models, *experiments, *of_students}
+    again = (
+        "run python -m engine.shipped.make, for students python -m engine.scaffold.ship, "
+        "for suppressors python -m engine.suppressor.ship"
+    )
     assert set(shipped.entries()) == of_the_gallery | others, again
     assert len(of_the_gallery) == len(GALLERY) * len(METHODS) + len(PICTURE_METHODS)
     assert shipped.EXPLANATIONS.stat().st_size < LARGEST_FILE

@@ -17,8 +17,9 @@ from engine.request import Example, Request
 from tests.unit.cli.conftest import Run
 
 COMMANDS = (
-    "app", "attack", "compare", "evaluate", "explain", "heads", "pretrain", "randomize", "reproduce", "rules",
-    "scaffold", "similarity", "slide", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
+    "app", "attack", "behavior", "compare", "evaluate", "explain", "heads", "pretrain", "randomize", "reproduce",
+    "rules", "scaffold", "similarity", "slide", "suppressor", "train", "models", "datasets", "jobs", "cache", "study",
+    "doctor",
 )  # fmt: skip
 
 

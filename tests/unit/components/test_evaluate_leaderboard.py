@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from collections.abc import Mapping
 from html import unescape
@@ -22,6 +23,7 @@ from components.evaluate.leaderboard import (
     group_ensembles,
     hidden_text,
     indistinct_columns,
+    legend,
     listed_methods,
     operators_html,
     select_columns,
@@ -253,3 +255,22 @@ def test_both_operators_stand_beside_each_other_by_the_first_ones_order_and_deci
     assert operators_html(by_hand(first), boards(found.standings, ("lime",), ["sufficiency"]), {}) == ""
     curves = {(EMBEDDED, "lime", "with_top", 50): [0.1, 0.2]}
     assert operators_html(by_two_operators(curves, curves), [], {}) == ""
+
+
+def test_the_metric_that_a_method_is_tuned_on_is_marked() -> None:
+    given = [
+        standing("bee", "comprehensiveness", 0.5, best=True),
+        standing("lime", "comprehensiveness", 0.4),
+        standing("bee", "sufficiency", 0.2),
+        standing("lime", "sufficiency", 0.1, best=True),
+    ]
+    [board] = boards(given, ["bee", "lime"], METRICS, tuned={"bee": "comprehensiveness"})
+    found = board_html(board, {"bee": "BEE"}, "comprehensiveness")
+    assert found.count("†") == 1
+    assert "<i>★†</i>" in found
+    told = {(method, metric): text for _, method, metric, text in CELL.findall(found)}
+    assert told["bee", "comprehensiveness"].endswith("; best; tuned on this metric.")
+    assert not [text for cell, text in told.items() if "tuned" in text and cell != ("bee", "comprehensiveness")]
+    assert "† tuned on this metric" in legend([board])
+    assert "†" not in legend([dataclasses.replace(board, metrics=("sufficiency",))]), "its column is not shown"
+    assert "†" not in legend(boards(given, ["lime"], METRICS))

@@ -73,13 +73,13 @@ def test_only_maps_of_one_unit_share() -> None:
     groups: dict[str | None, set[str]] = {}
     for id, method in all_explainers().items():
         groups.setdefault(scale_group(method, {}), set()).add(id)
-    assert groups[None] == {"random", "ensemble_all", "ensemble_top3"}
+    assert groups[None] == {"random", "ensemble_all", "ensemble_top3", "least_complex"}
     for members in groups.values():
         assert len({explainer(id).axes.behaviour for id in members - groups[None]}) <= 1
     by_captum = {"deep_lift", "deep_lift_shap", "gradient_shap"}
-    assert {"gradient_x_input", "integrated_gradients", "attn_lrp", *by_captum} in groups.values()
+    assert {"gradient_x_input", "integrated_gradients", "attn_lrp", "bee", *by_captum} in groups.values()
     by_captum = {"feature_ablation", "shapley_sampling"}
-    assert {"occlusion", "lime", "kernel_shap", "exact_shapley", *by_captum} in groups.values()
+    assert {"occlusion", "lime", "kernel_shap", "exact_shapley", "least_sensitive", *by_captum} in groups.values()
 
 
 @pytest.mark.parametrize("method", ["gradient_x_input", "integrated_gradients"])

@@ -1,0 +1,216 @@
+"""Charts of the Ask the model page: accuracy by evaluations, and a pair of constructed models near the point."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import altair as alt
+import numpy as np
+import pandas as pd
+
+from components.behavior.answers import always, interval_words, share_words
+from components.behavior.view import way_title
+from components.charts.frame import ChartAxis, ChartFrame, blank_chart, log_axis, style_chart
+from components.charts.scores import BAND, WIDTH
+from components.palette import CHART_COLORS, PALETTES, Theme
+from engine.behavior.impossibility import FEATURES, RADIUS, Impossibility, TwinModels, build_twins
+from engine.behavior.impossibility import METHODS as CONSTRUCTED_METHODS
+from engine.behavior.plan import BehaviorPlan
+from engine.behavior.result import BehaviorAnswer, WayAccuracy
+
+COST = ["Evaluations per text (log scale)"]
+RIGHT = ChartAxis(["Right answers"], alt.Scale(domain=[0, 1]), alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]))
+ROOM = 3.0
+"""The axis goes on by this factor, so that the names of levels hide no point."""
+UNDER = "datum.name == 'Shapley values' ? 17 : -15"
+"""The name of one attribution below its point, of the other above it: both lie on one line."""
+APART = 1.07
+"""Factor between points of equal cost, so that they do not hide each other."""
+ASK = "Ask the model"
+SIDE_HEIGHT = 260
+TITLES = {"integrated_gradients": "Integrated gradients", "exact_shapley": "Shapley values"}
+"""Of the attributions of the constructed models."""
+TIPS = {"name": "Way", "shown": "Right answers", "interval": "95% interval", "cost": "Evaluations per text"}
+
+
+def accuracy_table(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str, str]) -> pd.DataFrame:
+    """A row for each way: what the chart draws, and its file holds."""
+    return pd.DataFrame([_row(one, way_title(one, plan, titles)) for one in (*answer.queries, *answer.methods)])
+
+
+def _row(one: WayAccuracy, name: str) -> dict[str, object]:
+    low, high = one.interval or (None, None)
+    return {"Way": name, "Right": one.accuracy, "Low": low, "High": high, "Evaluations": one.evaluations}
+
+
+def accuracy_chart(answer: BehaviorAnswer, plan: BehaviorPlan, frame: ChartFrame) -> alt.LayerChart:
+    """Accuracy by evaluations: a line with a band for direct queries, a point with its interval for each method."""
+    if not answer.cases:
+        return blank_chart(frame)
+    table = pd.DataFrame(_points(answer, plan, frame.titles))
+    company = list(plan.methods)
+    costs = table["at"].tolist()
+    x, y = log_axis(COST, [*costs, ROOM * max(costs)]), RIGHT
+    queries, methods = table[table["ask"]], table[~table["ask"]]
+    tips = [alt.Tooltip(f"{column}:N", title=title) for column, title in TIPS.items()]
+    ink = PALETTES[frame.theme].text
+    asked = alt.Chart(queries).encode(x=x.x("at"))
+    own = alt.Chart(methods).encode(x=x.x("at"), color=frame.color(company, frame.legend(company, "points")))
+    layers = [
+        *_levels(answer, frame.theme),
+        asked.mark_area(color=ink, opacity=BAND).encode(y=y.y("low"), y2="high:Q"),
+        own.mark_rule(strokeWidth=2).encode(y=y.y("low"), y2="high:Q"),
+        asked.mark_line(color=ink, strokeWidth=WIDTH).encode(y=y.y("right")),
+        asked.mark_point(color=ink, filled=True, opacity=1, size=70).encode(y=y.y("right"), tooltip=tips),
+        own.mark_point(filled=True, opacity=1, size=110).encode(
+            y=y.y("right"), tooltip=tips, shape=frame.shape(company, frame.legend(company, "points"))
+        ),
+        _name(queries, x, y, ink),
+    ]
+    return style_chart(alt.LayerChart(layer=layers), frame.height(company), frame.theme)
+
+
+def _points(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str, str]) -> list[dict[str, object]]:
+    """A row for each way; methods of equal cost are moved apart."""
+    rows, taken = list[dict[str, object]](), dict[float, int]()
+    for one in answer.ways:
+        cost = max(one.evaluations, 1.0)
+        place = taken.get(round(cost), 0)
+        taken[round(cost)] = place + (0 if one.is_query else 1)
+        low, high = one.interval or (None, None)
+        rows.append(
+            {
+                "name": way_title(one, plan, titles), "ask": one.is_query, "right": one.accuracy, "low": low,
+                "high": high, "at": cost if one.is_query else cost * APART**place,
+                "shown": share_words(one.accuracy), "interval": interval_words(one.interval),
+                "cost": f"{one.evaluations:,.0f}",
+            }
+        )  # fmt: skip
+    return rows
+
+
+def _levels(answer: BehaviorAnswer, theme: Theme) -> list[alt.Chart]:
+    """Lines with names: guessing, and always the same answer."""
+    levels = [("guessing", answer.chance)]
+    if answer.majority is not None and answer.majority != answer.chance:
+        levels.append((f"always “{always(answer)}”", answer.majority))
+    table = pd.DataFrame([{"level": value, "text": f"{name}: {share_words(value)}"} for name, value in levels])
+    ink = PALETTES[theme].muted
+    base = alt.Chart(table).encode(y=RIGHT.y("level"))
+    words = base.mark_text(align="right", dx=-4, dy=-7, color=ink, fontSize=12)
+    return [
+        base.mark_rule(color=ink, strokeDash=[3, 3]),
+        words.encode(x=alt.value("width"), text="text:N"),
+    ]
+
+
+def _name(queries: pd.DataFrame, x: ChartAxis, y: ChartAxis, ink: str) -> alt.Chart:
+    """The name of the line of direct queries, above its last point."""
+    last = queries.tail(1).assign(text=ASK)
+    words = alt.Chart(last).mark_text(dy=-14, color=ink, fontSize=13, fontWeight="bold")
+    return words.encode(x=x.x("at"), y=y.y("right"), text="text:N")
+
+
+def constructed_table(found: Impossibility) -> pd.DataFrame:
+    """A row for each way on the constructed models."""
+    return pd.DataFrame(
+        [
+            {
+                "Way": TITLES.get(one.way, ASK), "Evaluations": one.evaluations, "Right": one.accuracy,
+                "Low": one.interval[0], "High": one.interval[1],
+            }
+            for one in (*found.methods, *found.queries)
+        ]
+    )  # fmt: skip
+
+
+def constructed_chart(found: Impossibility, theme: Theme) -> alt.LayerChart:
+    """Accuracy on the constructed models by evaluations; the attributions lie on the line of guessing."""
+    table = constructed_table(found)
+    table["shown"], table["name"] = [share_words(value) for value in table["Right"]], table["Way"]
+    table["interval"] = [interval_words(one) for one in zip(table["Low"], table["High"], strict=True)]
+    x, y = log_axis(["Evaluations of each model (log scale)"], table["Evaluations"].tolist()), RIGHT
+    queries, methods = table[table["Way"] == ASK], table[table["Way"] != ASK]
+    frame, ink = ChartFrame(TITLES, theme), PALETTES[theme].text
+    titles = {**TIPS, "Evaluations": "Evaluations"}
+    tips = [alt.Tooltip(f"{column}:N", title=title) for column, title in titles.items() if column != "cost"]
+    base = alt.Chart(queries).encode(x=x.x("Evaluations"))
+    own = alt.Chart(methods).encode(x=x.x("Evaluations"), y=y.y("Right"))
+    company = list(TITLES)
+    level = alt.Chart(pd.DataFrame({"level": [0.5]})).mark_rule(color=PALETTES[theme].muted, strokeDash=[3, 3])
+    layers = [
+        level.encode(y=y.y("level")),
+        base.mark_area(color=ink, opacity=BAND).encode(y=y.y("Low"), y2="High:Q"),
+        base.mark_line(color=ink, strokeWidth=WIDTH).encode(y=y.y("Right")),
+        base.mark_point(color=ink, filled=True, opacity=1, size=70).encode(y=y.y("Right"), tooltip=tips),
+        own.mark_point(filled=True, opacity=1, size=110).encode(
+            color=frame.color(company, None), shape=frame.shape(company, None), tooltip=tips
+        ),
+        own.mark_text(dy=alt.ExprRef(UNDER), color=ink, fontSize=12).encode(text="name:N"),
+        _name(queries.assign(at=queries["Evaluations"], right=queries["Right"]), x, y, ink),
+    ]
+    return style_chart(alt.LayerChart(layer=layers), SIDE_HEIGHT, theme)
+
+
+RISING, FALLING = "rises at the point", "falls at the point"
+STEPS = 81
+
+
+def twin_table(twins: TwinModels) -> pd.DataFrame:
+    """Both models of a pair along feature 1, the others at the point."""
+    across = np.linspace(0, float(twins.point[0]) + RADIUS, STEPS)
+    across = np.sort(np.append(across, [twins.point[0] - RADIUS, twins.point[0]]))
+    points = np.repeat(twins.point[None], len(across), axis=0)
+    points[:, 0] = across
+    return pd.DataFrame(
+        [
+            {"Feature 1": float(at), "Output": float(value), "Model": name}
+            for model, name in ((twins.rising, RISING), (twins.falling, FALLING))
+            for at, value in zip(across, model.values(points), strict=True)
+        ]
+    )
+
+
+def twin_chart(twins: TwinModels, theme: Theme) -> alt.LayerChart:
+    """Both models of a pair along feature 1; they meet at the baseline, 0, and at the point."""
+    table, palette = twin_table(twins), PALETTES[theme]
+    names, colors, dashes = [RISING, FALLING], list(CHART_COLORS[theme][:2]), [[1, 0], [7, 4]]
+    legend = alt.Legend(orient="bottom", symbolType="stroke", symbolSize=420, symbolStrokeWidth=2.5)
+    x = alt.X("Feature 1:Q", title="Feature 1 (the others at the point)", scale=alt.Scale(nice=False))
+    y = alt.Y("Output:Q", title="Output", scale=alt.Scale(zero=False))
+    lines = alt.Chart(table).mark_line(strokeWidth=WIDTH).encode(
+        x=x, y=y, color=alt.Color("Model:N", title=None, legend=legend, scale=alt.Scale(domain=names, range=colors)),
+        strokeDash=alt.StrokeDash("Model:N", title=None, legend=legend, scale=alt.Scale(domain=names, range=dashes)),
+    )  # fmt: skip
+    ends = pd.DataFrame(
+        {
+            "Feature 1": [0.0, float(twins.point[0])], "text": ["baseline", "point"],
+            "Output": [float(twins.rising.values(one[None])[0]) for one in (_at_baseline(twins), twins.point)],
+        }
+    )  # fmt: skip
+    marks = alt.Chart(ends).encode(x=x, y=y)
+    layers = [
+        lines,
+        marks.mark_point(filled=True, opacity=1, size=90, color=palette.text),
+        marks.mark_text(dy=-16, fontSize=13, color=palette.text).encode(text="text:N"),
+    ]
+    return style_chart(alt.LayerChart(layer=layers), SIDE_HEIGHT, theme)
+
+
+def _at_baseline(twins: TwinModels) -> np.ndarray:
+    """The point with feature 1 at the baseline."""
+    return np.concatenate([twins.baseline[:1], twins.point[1:]])
+
+
+def example_twins() -> TwinModels:
+    """The pair that the page draws."""
+    return build_twins(np.random.default_rng(0), FEATURES)
+
+
+def attribution_table(twins: TwinModels) -> pd.DataFrame:
+    """The attributions of both models of a pair, a row for each feature."""
+    columns: dict[str, object] = {"Feature": [str(number) for number in range(1, len(twins.point) + 1)]}
+    for name, attribute in CONSTRUCTED_METHODS.items():
+        for model, behavior in ((twins.rising, "rises"), (twins.falling, "falls")):
+            columns[f"{TITLES[name]}, {behavior}"] = attribute(model, twins.point, twins.baseline).round(4).tolist()
+    return pd.DataFrame(columns)

@@ -1,0 +1,190 @@
+"""One example on the Ask the model page: each question, the truth, the direct answer, and every method's answer."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from html import escape
+
+import numpy as np
+import streamlit as st
+
+from components.behavior.answers import interval_words
+from components.behavior.view import SESSION, budget_words, way_title
+from components.errors import show_note
+from components.experiment.runs import CachedResults
+from components.experiment.state import ExperimentState, view_select
+from components.numbers import brief, count, percent, plain
+from components.styles import use_sheet
+from engine.behavior.plan import DELETE, FEATURE, LOCAL, QUERY, BehaviorPlan
+from engine.behavior.result import ModelBehavior, WayAccuracy
+from engine.errors import ExegesisError
+from engine.metrics.results import share_interval
+from engine.request import Example
+
+RIGHT, WRONG = ("✓", "right"), ("✗", "wrong")
+LONGEST = 70
+EMPTY = "No example has a question here. The reasons are listed below."
+LEGENDS = {
+    LOCAL: "Truth and direct answers: the mean fall of the probability in percentage points, with a 95% interval. "
+    "Methods: the score of the word, of which a positive one says that the probability falls; of a method without "
+    "signs, one above its mean. ✓ right, ✗ wrong. Muted rows do not count: the effect is below the smallest change, or "
+    "its sign is uncertain.",
+    FEATURE: "The second question is about another word of the text, as a control. Methods: the rank of the word among "
+    "all words, 1 for the highest score, which counts as yes. ✓ right, ✗ wrong.",
+}
+RECOURSE_LEGEND = "✓ the class changes, ✗ it does not. A method removes its highest scores in order, and each is tried."
+
+
+def example_area(state: ExperimentState, results: CachedResults, titles: Mapping[str, str]) -> None:
+    """Draw the choice of the model and the example, and its questions."""
+    st.subheader("One example", anchor=False)
+    models: Mapping[str, ModelBehavior] = {one.model: one for one in results.found}
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        if len(models) > 1:
+            name = view_select(SESSION, state, "Model", "of", {name: name for name in models}, 220)
+        else:
+            [name] = models
+        found = models[name]
+        listed = {str(index): f"#{index} {_title(results, index)}" for index in found.examples}
+        index = int(view_select(SESSION, state, "Example", "example", listed, 560)) if listed else -1
+    if not listed:
+        show_note(EMPTY)
+        return
+    use_sheet("questions")
+    use_sheet("behavior")
+    st.html(example_html(found, results.plan, found.examples.index(index), _text(results, index), titles))
+
+
+def _text(results: CachedResults, index: int) -> str:
+    try:
+        own = results.sample.source.read(index).input
+    except ExegesisError:
+        return ""
+    return " / ".join(filter(None, (own.text, own.text_pair))) if isinstance(own, Example) else ""
+
+
+def _title(results: CachedResults, index: int) -> str:
+    words = " ".join(_text(results, index).split())
+    return words if len(words) <= LONGEST else f"{words[: LONGEST - 1]}…"
+
+
+def example_html(
+    found: ModelBehavior, plan: BehaviorPlan, position: int, text: str, titles: Mapping[str, str]
+) -> str:  # fmt: skip
+    """The text, its prediction, and a table of its questions. Everything is escaped."""
+    value = float(found.probabilities[position])
+    said = f"Predicted {found.targets[position]}, {percent(value) if 0 <= value <= 1 else plain(value)}."
+    legend = LEGENDS.get(plan.task, RECOURSE_LEGEND)
+    rows = _recourse_rows(found, plan, position, titles) if plan.task not in LEGENDS else None
+    table = _table(*(rows or _case_rows(found, plan, position, titles)))
+    return (
+        f'<div class="xg"><p class="xg-text" dir="auto"><bdi>{escape(text)}</bdi></p>'
+        f'<p class="xg-small">{escape(said)}</p>{table}<p class="xg-small">{legend}</p></div>'
+    )
+
+
+def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table that scrolls by itself where it is too wide. The cells are HTML."""
+    head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
+    body = "".join(
+        f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows
+    )
+    return (
+        '<div class="xg-asked-box" role="region" tabindex="0" aria-label="Answers on this example">'
+        f'<table class="xg-table xg-asked"><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table></div>'
+    )
+
+
+def _mark(right: bool, text: str) -> str:
+    """An answer with its mark, which is not told by color alone."""
+    sign, name = RIGHT if right else WRONG
+    side = "xg-is-right" if right else "xg-is-wrong"
+    mark = f'<i aria-hidden="true">{sign}</i><span class="xg-hidden">{name}: </span>'
+    return f'<span class="{side}">{mark}</span> {escape(text)}'
+
+
+def _case_rows(
+    found: ModelBehavior, plan: BehaviorPlan, position: int, titles: Mapping[str, str]
+) -> tuple[list[str], list[list[str]]]:
+    """A row for each question: the truth, the direct answer with the largest budget, the methods."""
+    last = len(found.ways) - 1
+    ways = [last, *(at for at, way in enumerate(found.ways) if not way.startswith(QUERY))]
+    asked = f"Ask: {budget_words(plan.budgets[-1], plan)}"
+    first = ["Word", "Truth"] if plan.task == LOCAL else ["Changed", "Truth"]
+    heads = [*first, asked, *(titles.get(found.ways[at], found.ways[at]) for at in ways[1:])]
+    rows = []
+    for case in found.cases_of(position).tolist():
+        cells = [_answer(found, plan, case, at) for at in ways]
+        if found.counted[case]:
+            cells = [_mark(bool(found.right[case, at]), cell) for at, cell in zip(ways, cells, strict=True)]
+        else:
+            cells = [f'<span class="xg-small">{escape(cell)}</span>' for cell in cells]
+        if plan.task == LOCAL and plan.edit != DELETE:
+            cells[0] += _draws(found, plan, case)
+        rows.append([f"<bdi>{escape(found.words[case])}</bdi>", _truth(found, plan, case), *cells])
+    return heads, rows
+
+
+def _truth(found: ModelBehavior, plan: BehaviorPlan, case: int) -> str:
+    truth = float(found.truth[case])
+    if plan.task == FEATURE:
+        return "changes the class" if truth > 0 else "class stays"
+    error = float(found.truth_error[case])
+    text = f"{'falls' if truth > 0 else 'rises'} {_fall(truth)}{f' ± {100 * error:.1f}' if error else ''}"
+    return f"<b>{escape(text)}</b>" if found.counted[case] else f'<span class="xg-small">{escape(text)}</span>'
+
+
+def _draws(found: ModelBehavior, plan: BehaviorPlan, case: int) -> str:
+    """In how many replacements of the largest budget the probability falls, with the interval of that share."""
+    hits, draws = int(found.falls[case]), plan.budgets[-1]
+    share = interval_words(share_interval(hits, draws))
+    return f'<br><span class="xg-small">falls in {hits} of {draws} ({share})</span>'
+
+
+def _fall(value: float) -> str:
+    """A fall in percentage points, without a sign: the word before it tells the direction."""
+    return f"{100 * abs(value):.1f}"
+
+
+def _answer(found: ModelBehavior, plan: BehaviorPlan, case: int, at: int) -> str:
+    """The answer of a way in words. Not escaped."""
+    value, is_query = float(found.values[case, at]), found.ways[at].startswith(QUERY)
+    if plan.task == FEATURE:
+        if is_query:
+            return f"{'yes' if found.yes[case, at] else 'no'} ({value:.0f} of {plan.budgets[-1]})"
+        return f"{'yes' if found.yes[case, at] else 'no'} (rank {value:.0f})"
+    word = "falls" if found.yes[case, at] else "rises"
+    if not is_query:
+        column = np.abs(found.values[found.cases_of(int(found.owner[case])), at])
+        return f"{word} ({brief(value, float(column.max()), sign=True)})"
+    error = float(found.errors[case, at])
+    if plan.edit == DELETE:
+        return f"{word} {_fall(value)}"
+    return f"{word} {_fall(value)}" if np.isnan(error) else f"{word} {_fall(value)} ± {100 * error:.1f}"
+
+
+def _recourse_rows(
+    found: ModelBehavior, plan: BehaviorPlan, position: int, titles: Mapping[str, str]
+) -> tuple[list[str], list[list[str]]]:
+    """A row for each way: what it removes, and whether the class changes."""
+    [case] = found.cases_of(position).tolist()
+    number = float(found.truth[case])
+    smallest = found.words[case] if number else f"none of at most {count(plan.size, 'word')}"
+    rows = [["All removals", _removal(smallest, number > 0), _words(number), ""]]
+    order = [at for at, way in enumerate(found.ways) if way.startswith(QUERY)]
+    order += [at for at in range(len(found.ways)) if at not in order]
+    for at in order:
+        way = WayAccuracy(found.ways[at], None, None, 0.0)
+        success, cost = bool(found.yes[case, at]), f"{int(found.evaluations[position, at]):,}"
+        text = found.edits[case][at] if success else "class stays"
+        name = escape(way_title(way, plan, titles))
+        rows.append([name, _mark(success, text), _words(float(found.values[case, at])), cost])
+    return ["Way", "Removes", "Words", "Evaluations"], rows
+
+
+def _removal(text: str, flips: bool) -> str:
+    return f"<b><bdi>{escape(text)}</bdi></b>" if flips else escape(text)
+
+
+def _words(number: float) -> str:
+    return f"{number:.0f}" if number else "–"

@@ -1,0 +1,93 @@
+"""The view options of the Ask the model page, the control of its task, and its words for plans and ways."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import streamlit as st
+
+from components.controls import PERSIST
+from components.experiment.state import ExperimentSession
+from components.links import MOST_PLACE
+from components.numbers import count
+from engine.behavior.plan import BEHAVIOR, DELETE, FEATURE, INCLUDED, LOCAL, TASK_TITLES, TASKS, BehaviorPlan
+from engine.behavior.result import ORDER, SIGN, WayAccuracy
+from engine.home import product_version
+from engine.params import option
+
+QUESTIONS = {SIGN: "Does it fall?", ORDER: "Which of two words?"}
+"""The questions about local behavior."""
+TASK_HELP = (
+    "Local behavior: what happens when a word is changed. Spurious feature: whether predictions rely on given words. "
+    "Recourse: which few words to remove so that the class changes."
+)
+
+
+@dataclass(frozen=True)
+class BehaviorView:
+    """The view options. `question`: of local behavior. `of`: the model of the example panel, empty for the first.
+    `example`: by its index in the data set, empty for the first.
+    """
+
+    question: str = option(SIGN, choices=tuple(QUESTIONS))
+    of: str = ""
+    example: str = option(
+        "", high=MOST_PLACE, allowed="an index of the data set", fallback="The first one is shown."
+    )  # fmt: skip
+
+
+SESSION = ExperimentSession(BEHAVIOR, "behavior", BehaviorView)
+
+
+def task_control(kind: str) -> None:
+    """Draw the choice of the task."""
+    st.segmented_control(
+        "Task", TASKS, key=SESSION.key(kind, "task"), required=True, format_func=TASK_TITLES.__getitem__,
+        label_visibility="collapsed", persist_state=PERSIST, help=TASK_HELP, on_change=_open_included, args=(kind,),
+    )  # fmt: skip
+
+
+def _open_included(kind: str) -> None:
+    """Turn to the models and the data set that the new task's included result has, if others were not chosen."""
+    models, dataset = (st.session_state[SESSION.key(kind, name)] for name in ("models", "dataset"))
+    if any((list(one.models), one.dataset) == (list(models), dataset) for one in INCLUDED):
+        task = st.session_state[SESSION.key(kind, "task")]
+        plan = next(one for one in INCLUDED if one.task == task)
+        SESSION.put(kind, "models", list(plan.models))
+        SESSION.put(kind, "dataset", plan.dataset)
+
+
+def describe_plan(plan: BehaviorPlan) -> str:
+    """A plan in one line: models, data set and sizes."""
+    sizes = f"{count(plan.examples, 'example')}, {count(len(plan.methods), 'method')}"
+    return f"{', '.join(plan.models)} on {plan.dataset}: {sizes}, {setting(plan)}"
+
+
+def setting(plan: BehaviorPlan) -> str:
+    """What is particular to the task, in a few words."""
+    if plan.task == LOCAL:
+        return "words deleted" if plan.edit == DELETE else f"up to {count(plan.draws, 'replacement')} per word"
+    if plan.task == FEATURE:
+        return f"feature {', '.join(plan.feature_words)}"
+    return f"at most {count(plan.size, 'word')} removed"
+
+
+def cite(plan: BehaviorPlan) -> str:
+    """One sentence for citations: version, task, models, data set and seed."""
+    return (
+        f"Exegesis {product_version()}. {TASK_TITLES[plan.task]} of {', '.join(plan.models)} on {plan.dataset}, "
+        f"{setting(plan)}, seed {plan.seed}, {plan.dtype}."
+    )
+
+
+def way_title(way: WayAccuracy, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:
+    """The name of a way of answering."""
+    return f"Ask: {budget_words(way.budget, plan)}" if way.is_query else titles.get(way.way, way.way)
+
+
+def budget_words(budget: int, plan: BehaviorPlan) -> str:
+    """The budget of a direct query in words."""
+    if plan.task == LOCAL:
+        return f"{count(budget, 'evaluation')} per word"
+    return count(budget, "change") if plan.task == FEATURE else f"beam of {budget}"

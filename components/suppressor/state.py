@@ -1,0 +1,56 @@
+"""The state of the Suppressor page: the Gaussian problem and its seed, in the widgets and in the link."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import asdict, dataclass
+
+from components.links import Query, read_record, seed_option, write_record
+from components.state import PageSession, apart, control_values
+from engine.params import option
+from engine.suppressor.gaussian import GaussianProblem
+
+SESSION = PageSession("suppressor", apart("suppressor"), ())
+key = SESSION.key
+
+
+@dataclass(frozen=True)
+class SuppressorState:
+    """The problem that is measured, and the seed of its examples."""
+
+    problem: GaussianProblem = option(GaussianProblem())
+    seed: int = seed_option()
+
+
+def load() -> tuple[SuppressorState, list[str]]:
+    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    link, fresh = SESSION.follow()
+    errors: list[str] = []
+    state = read_record(SuppressorState(), link, errors)
+    SESSION.fill({**control_values("", state.problem), "seed": state.seed})
+    return state, SESSION.tell(errors, fresh, lambda: write(state))
+
+
+def write(state: SuppressorState) -> Query:
+    """The link that reopens the state: only what differs from the default is written."""
+    return write_record(state, SuppressorState())
+
+
+def from_widgets(loaded: SuppressorState) -> SuppressorState:
+    """The state that the controls show."""
+    seed = SESSION.value("seed")
+    return SuppressorState(SESSION.read_record("", loaded.problem), loaded.seed if seed is None else seed)
+
+
+def save(state: SuppressorState, loaded: SuppressorState) -> None:
+    """Remember the state and put it into the address."""
+    SESSION.remember(state, loaded, write)
+
+
+def command(state: SuppressorState) -> str:
+    """The command that measures the same; options with their default value are left out."""
+    given = {**asdict(state.problem), "seed": state.seed}
+    usual = {**asdict(GaussianProblem()), "seed": SuppressorState().seed}
+    changed = {name: value for name, value in given.items() if value != usual[name]}
+    options = [part for name, value in changed.items() for part in (f"--{name.replace('_', '-')}", f"{value:g}")]
+    return shlex.join(["exegesis", "suppressor", *options])

@@ -1,0 +1,249 @@
+"""The steps of the experiment `behavior`: its sample, a unit for each example, and the result on a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from cache import key_for
+from engine import runtime
+from engine.behavior.impossibility import demonstrate
+from engine.behavior.plan import FEATURE, LOCAL, METHODS, REPLACE, BehaviorPlan
+from engine.behavior.queries import ExampleBehavior, NoQuestion, measure, subject_of
+from engine.behavior.result import COLUMNS, BehaviorResult, ModelBehavior, answers_of, rows
+from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed
+from engine.experiments.base import Units
+from engine.experiments.run import carry_out, pack_fields, unpack_fields
+from engine.experiments.sample import Sample, UnreadableExample, bisect_failures, draw_sample, error_line
+from engine.explain import explain_many, method_key
+from engine.jobs.kinds import UnitStep, WorkUnit
+from engine.models import catalog
+from engine.models.loading import load_model
+from engine.progress import CancelToken, Report, check_cancelled, silent
+from engine.registry import estimate_rows, explainer
+from engine.removal_operators import keyed_params
+from engine.request import Example, Request
+from engine.result import Explanation
+from engine.store import result_store
+from engine.substitution import MASKED_MODEL, load_masked_model, masked_revision
+
+__all__ = [
+    "COLUMNS", "VERSIONS", "ModelResult", "Result", "assemble", "behavior", "check", "rows", "sample", "to_json",
+    "units",
+]  # fmt: skip
+
+VERSIONS = [1]
+"""Incremented whenever the numbers change."""
+EXAMPLES_AT_ONCE = 4
+"""Their explanations share passes."""
+Outcome = ExampleBehavior | ExegesisError
+ModelResult = ModelBehavior
+Result = BehaviorResult
+
+
+def behavior(
+    models: Sequence[str],
+    dataset: str,
+    methods: Sequence[str] = METHODS,
+    report: Report = silent,
+    cancel: CancelToken | None = None,
+    **more: object,
+) -> BehaviorResult:
+    """Ask models about their behavior on a sample of texts, and compare with the answers of attributions.
+
+    `more`: other fields of the plan. The questions of each example are cached, so an interrupted run resumes. Examples
+    without a question are left out with the reason. Raises for an invalid plan and for an unreadable data set.
+    """
+    plan = BehaviorPlan(tuple(models), dataset, tuple(methods), **more)  # type: ignore[arg-type]
+    result: BehaviorResult = carry_out(plan, report, cancel)
+    return result
+
+
+def check(plan: BehaviorPlan) -> None:
+    """Refuse models of pictures, and a feature without a word."""
+    if plan.kind != "text":
+        raise UsageError(f"models: must read texts, and {plan.models[0]} reads pictures. Example: reviews-minilm.")
+    if plan.task == FEATURE and not plan.feature_words:
+        raise not_allowed("feature", "words between commas", plan.feature, "Example: positive,negative.")
+
+
+def sample(plan: BehaviorPlan) -> Sample:
+    """The examples, the same as in an evaluation with this seed. Raises for an unreadable data set."""
+    return draw_sample(plan.kind, plan.dataset, plan.split, plan.examples, plan.seed)
+
+
+def units(plan: BehaviorPlan, sample: Sample) -> Units:
+    """A unit for each example: its explanations, and the direct queries."""
+    work = _ModelQuestions(plan, sample)
+    examples = {key: index for index, key in work.keys.items()}
+    cost = sum(estimate_rows(explainer(method, plan.kind), plan.params_of(method)) for method in plan.methods)
+
+    def run_batch(units: Sequence[WorkUnit]) -> None:
+        work.require([examples[unit.key] for unit in units])
+
+    return Units(
+        WorkUnit(
+            key, f"example {index}, {work.model}", partial(work.require, [index]), stores_itself=True,
+            batch=run_batch, step=UnitStep("", place, len(examples), cost), group=[index],
+        )
+        for place, (key, index) in enumerate(examples.items(), 1)
+    )  # fmt: skip
+
+
+def assemble(plan: BehaviorPlan, sample: Sample, report: Report) -> ModelBehavior:
+    """All cases of one model, cached or computed, a few examples at a time."""
+    work = _ModelQuestions(plan, sample)
+    indices, outcomes = list(work.keys), dict[int, Outcome]()
+    for start in range(0, len(indices), EXAMPLES_AT_ONCE):
+        check_cancelled()
+        report(start, len(indices), f"examples, {work.model}")
+        outcomes |= work.outcomes(indices[start : start + EXAMPLES_AT_ONCE])
+    report(len(indices), len(indices), "")
+    return work.join(outcomes)
+
+
+def to_json(result: BehaviorResult) -> dict[str, Any]:
+    """The plan, the accuracy of each way on each model, and the constructed models."""
+    answers = [
+        {
+            **asdict(answer), "dataset": found.dataset, "task": found.task, "examples": len(found.examples),
+            "failed": {str(index): why for index, why in found.failed.items()},
+        }
+        for found in result.models
+        for answer in answers_of(found, result.plan)
+    ]  # fmt: skip
+    return {"plan": result.plan.as_plain(), "answers": answers, "constructed": demonstrate().as_json()}
+
+
+class _ModelQuestions:
+    """The questions of a plan about one model. `keys`: of the readable examples. `failed`: reasons of the others."""
+
+    def __init__(self, plan: BehaviorPlan, sample: Sample) -> None:
+        [self.model] = plan.models
+        self.plan, self.sample = plan, sample
+        self.failed: dict[int, str] = {}
+        self.examples: dict[int, Example] = {}
+        for one in (one for group in sample.groups() for one in group):
+            if isinstance(one, UnreadableExample):
+                self.failed[one.index] = one.why
+            elif isinstance(one.input, Example):
+                self.examples[one.index] = one.input
+        shared = self._shared_key()
+        self.keys = {
+            index: key_for({**shared, "index": index, "example": example.as_plain()})
+            for index, example in self.examples.items()
+        }
+
+    def _shared_key(self) -> dict[str, object]:
+        plan, left_out = self.plan, ("models", "dataset", "split", "examples", "methods", "params")
+        return {
+            "kind": "questions about an example",
+            "version": VERSIONS,
+            "plan": {name: value for name, value in plan.as_plain().items() if name not in left_out},
+            "model": [self.model, catalog.revision(self.model)],
+            "masked": masked_revision(MASKED_MODEL) if self._replaces else "",
+            "device": runtime.device_type(),
+            "methods": [
+                [method, method_key(explainer(method, plan.kind), plan.params_of(method), self.model),
+                 keyed_params(plan.params_of(method))]
+                for method in plan.methods
+            ],
+        }  # fmt: skip
+
+    @property
+    def _replaces(self) -> bool:
+        return self.plan.task == LOCAL and self.plan.edit == REPLACE
+
+    def require(self, indices: Sequence[int]) -> None:
+        """Leave the questions of these examples in the cache. Errors: the first that may succeed when tried again."""
+        for one in self.outcomes(indices).values():
+            if isinstance(one, ExegesisError) and not isinstance(one, NoQuestion):
+                raise one
+
+    def outcomes(self, indices: Sequence[int]) -> dict[int, Outcome]:
+        """The questions of each example, cached or computed, or why there are none."""
+        done = {index: one for index in indices if (one := self._cached(index)) is not None}
+        missing = [index for index in indices if index not in done]
+        explained = bisect_failures(self._explanations, missing)
+        for index, explanations in zip(missing, explained, strict=True):
+            check_cancelled()
+            done[index] = explanations if isinstance(explanations, ExegesisError) else self._ask(index, explanations)
+        return done
+
+    def _cached(self, index: int) -> Outcome | None:
+        entry = result_store().get(self.keys[index])
+        if entry is None:
+            return None
+        if why := entry[0].get("why"):
+            return NoQuestion(str(why))
+        found: ExampleBehavior = unpack_fields(ExampleBehavior, *entry)
+        return found
+
+    def _explanations(self, indices: list[int]) -> list[Mapping[str, Explanation]]:
+        """The explanations of each example by method, for its predicted class."""
+        plan = self.plan
+        pairs = [(index, method) for index in indices for method in plan.methods]
+        requests = [
+            Request(self.model, method, self.examples[index], plan.params_of(method), seed=plan.seed, dtype=plan.dtype)
+            for index, method in pairs
+        ]
+        by_pair = dict(zip(pairs, explain_many(requests), strict=True))
+        return [{method: by_pair[index, method] for method in plan.methods} for index in indices]
+
+    def _ask(self, index: int, explanations: Mapping[str, Explanation]) -> Outcome:
+        """Ask the model, and store the answers, or why there is no question."""
+        signed = {
+            method: explainer(method, self.plan.kind).is_signed(one.provenance.params)
+            for method, one in explanations.items()
+        }
+        try:
+            with runtime.turn(lends=True):
+                masked = load_masked_model() if self._replaces else None
+                subject = subject_of(load_model(self.model, self.plan.dtype, runtime.device()), self.examples[index])
+                answered = measure(subject, explanations, signed, self.plan, masked, index)
+        except NoQuestion as error:
+            result_store().put(self.keys[index], {"why": error_line(error)}, {})
+            return error
+        except Cancelled:
+            raise
+        except ExegesisError as error:
+            return error
+        result_store().put(self.keys[index], *pack_fields(answered))
+        return answered
+
+    def join(self, outcomes: Mapping[int, Outcome]) -> ModelBehavior:
+        """The result on the examples that have a question."""
+        each = {index: one for index, one in outcomes.items() if not isinstance(one, ExegesisError)}
+        errors = {index: one for index, one in outcomes.items() if isinstance(one, ExegesisError)}
+        own, ways = list(each.values()), len(self.plan.ways)
+        sizes = [len(one.words) for one in own]
+
+        def joined(name: str, empty: np.ndarray) -> np.ndarray:
+            return np.concatenate([empty, *(getattr(one, name) for one in own)])
+
+        cases = {name: joined(name, np.empty(0)) for name in ("truth", "truth_error", "chance")}
+        answers = {name: joined(name, np.empty((0, ways))) for name in ("values", "errors")}
+        return ModelBehavior(
+            model=self.model,
+            dataset=self.sample.source.name,
+            task=self.plan.task,
+            ways=self.plan.ways,
+            examples=tuple(each),
+            targets=tuple(one.target for one in own),
+            probabilities=np.array([one.probability for one in own], dtype=np.float64),
+            evaluations=np.array([one.evaluations for one in own], dtype=np.int64).reshape(-1, ways),
+            owner=np.repeat(np.arange(len(own)), sizes),
+            words=tuple(word for one in own for word in one.words),
+            falls=joined("falls", np.empty(0, dtype=np.int64)),
+            counted=joined("counted", np.empty(0, dtype=bool)),
+            yes=joined("yes", np.empty((0, ways), dtype=bool)),
+            edits=tuple(edits for one in own for edits in one.edits),
+            failed=self.failed | {index: error_line(error) for index, error in errors.items()},
+            complete=all(isinstance(error, NoQuestion) for error in errors.values()),
+            **cases,
+            **answers,
+        )

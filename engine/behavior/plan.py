@@ -1,0 +1,121 @@
+"""The plan of a behavior experiment: the declaration of the experiment `behavior`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.experiments import options
+from engine.experiments.base import Experiment, register
+from engine.experiments.options import ExperimentPlan
+from engine.params import Plain, option
+
+TASKS = LOCAL, FEATURE, RECOURSE = "local", "feature", "recourse"
+TASK_TITLES = {LOCAL: "Local behavior", FEATURE: "Spurious feature", RECOURSE: "Recourse"}
+TASK_QUESTIONS = {
+    LOCAL: "Does the probability of the predicted class fall when this word is changed?",
+    FEATURE: "Does the prediction rely on this feature?",
+    RECOURSE: "Which words have to be removed to change the predicted class?",
+}
+EDITS = REPLACE, DELETE = "replace", "delete"
+METHODS = (
+    "gradient_x_input", "integrated_gradients", "kernel_shap", "attn_lrp", "attention_rollout", "occlusion",
+)  # fmt: skip
+"""Complete methods (integrated gradients, SHAP, LRP), and others that are quick."""
+QUERY = "query-"
+"""The ways of asking the model directly are called so, with their budget."""
+
+
+@dataclass(frozen=True)
+class BehaviorPlan(ExperimentPlan):
+    """The plan. `edit`, `draws`, `margin`: of local behavior. `feature`: of a feature. `size`: of a recourse.
+
+    `methods`: attributions whose answers are compared with direct queries. No random order is added: the chance level
+    is computed exactly.
+    """
+
+    models: tuple[str, ...] = options.models()
+    dataset: str = options.dataset()
+    methods: tuple[str, ...] = options.methods(METHODS, "Or 'all'. [default: six methods]")
+    task: str = option(
+        LOCAL, "local: the effect of a word; feature: a spurious feature; recourse: a removal that changes the class.",
+        choices=TASKS, titles=TASK_TITLES, metavar="T", place="lead", first=True,
+    )  # fmt: skip
+    examples: int = options.examples(16)
+    seed: int = options.seed("Selects the examples, and draws the replacements.")
+    edit: str = option(
+        REPLACE, "Local behavior: replace a word by draws from a masked language model, or delete it.", choices=EDITS,
+        metavar="E", label="Change of a word",
+        about="Local behavior: a word is replaced by draws from a masked language model, or deleted.",
+    )  # fmt: skip
+    draws: int = option(
+        16, "Local behavior: most replacements per word that a direct answer may use.", low=1, high=64, most=64,
+        metavar="N", label="Replacements per word", about="Local behavior: the largest budget of a direct answer.",
+    )  # fmt: skip
+    margin: int = option(
+        1, "Local behavior: smallest change that counts, in percentage points.", low=0, high=50, most=50, metavar="P",
+        label="Smallest change, points",
+        about="Local behavior: words that change the probability by less, in percentage points, do not count.",
+    )  # fmt: skip
+    feature: str = option(
+        "positive,negative", "Spurious feature: its words between commas.", metavar="A,B", label="Words of the feature",
+        about="Spurious feature: words between commas. Each is removed, and replaced by the others.",
+    )  # fmt: skip
+    size: int = option(
+        2, "Recourse: most words removed.", low=1, high=3, most=3, metavar="K", label="Most words removed",
+        about="Recourse: the largest removal that may change the class.",
+    )  # fmt: skip
+    split: str | None = options.split()
+    dtype: str = options.dtype()
+    params: Mapping[str, Mapping[str, Plain]] = options.params()
+
+    @property
+    def methods_with_baselines(self) -> tuple[str, ...]:
+        return self.methods
+
+    @property
+    def feature_words(self) -> tuple[str, ...]:
+        """The words of the feature in lower case."""
+        return tuple(dict.fromkeys(re.findall(r"[^\s,]+", self.feature.lower())))
+
+    @property
+    def budgets(self) -> tuple[int, ...]:
+        """Budgets of a direct answer: replacements per word, tries of a feature, or the width of the beam."""
+        if self.task == LOCAL:
+            most = self.draws if self.edit == REPLACE else 1
+        else:
+            most = max(1, len(self.feature_words)) if self.task == FEATURE else BEAM
+        return tuple(dict.fromkeys([*(2**power for power in range(7) if 2**power < most), most]))
+
+    @property
+    def ways(self) -> tuple[str, ...]:
+        """All ways of answering: the methods, then direct queries by their budget."""
+        return (*self.methods, *(f"{QUERY}{budget}" for budget in self.budgets))
+
+
+BEAM = 4
+"""The widest beam in which direct queries look for a removal."""
+OPENS_WITH = BehaviorPlan(("reviews-minilm",), "reviews")
+INCLUDED = (
+    OPENS_WITH,
+    BehaviorPlan(("reviews-minilm",), "reviews", task=RECOURSE),
+    BehaviorPlan(("bert-marked", "bert-reviews"), "reviews-marked", task=FEATURE),
+)
+"""The plans whose results come with the project, one a task."""
+
+
+BEHAVIOR = register(
+    Experiment(
+        id="behavior",
+        plan=BehaviorPlan,
+        module="engine.behavior.experiment",
+        title="Ask {models} on {dataset}: {task}",
+        noun="behavior",
+        participle="asked",
+        summary="Ask models about their behavior, and compare with what attributions answer. Run it again to resume.",
+        doing="asking",
+        json_help="Print the accuracy of each way as JSON.",
+        opens_with={"text": OPENS_WITH},
+    )
+)

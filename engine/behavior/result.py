@@ -1,0 +1,235 @@
+"""The result of a behavior experiment, and the accuracy of each way of answering."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from engine.behavior.plan import FEATURE, LOCAL, QUERY, RECOURSE, BehaviorPlan
+from engine.experiments.base import ExperimentResult
+from engine.lazy import scipy
+from engine.metrics.results import LEVEL, Interval, share_interval
+
+COLUMNS = {
+    "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "task": str,
+    "word": str, "position": int,
+}  # fmt: skip
+"""Columns of the rows. `example`: index in the data set. `method`: a method, "query-" and a budget, or empty for the
+truth. `word`: what the question is about; `position`: its place in the example, from 1."""
+UPPER = (1 + LEVEL) / 2
+"""The upper quantile of an interval."""
+SIGN, ORDER, FLIP, USE = "sign", "order", "flip", "use"
+QUESTIONS = {LOCAL: (SIGN, ORDER), FEATURE: (USE,), RECOURSE: (FLIP,)}
+"""The questions of a task. `sign`: does the probability fall? `order`: which of two words lowers it more?"""
+
+
+@dataclass(frozen=True, eq=False)
+class ModelBehavior:
+    """The questions about all examples on one model, case by case (see `engine.behavior.queries.ExampleBehavior`).
+
+    `examples`: indices in the data set. `owner`: the position of each case's example among them. `failed`: reasons by
+    the examples that have no question. `complete`: whether nothing failed that may succeed when tried again.
+    """
+
+    model: str
+    dataset: str
+    task: str
+    ways: tuple[str, ...]
+    examples: tuple[int, ...]
+    targets: tuple[str, ...]
+    probabilities: Float[np.ndarray, "example"]
+    evaluations: Int[np.ndarray, "example way"]
+    owner: Int[np.ndarray, "case"]
+    words: tuple[str, ...]
+    truth: Float[np.ndarray, "case"]
+    truth_error: Float[np.ndarray, "case"]
+    falls: Int[np.ndarray, "case"]
+    counted: Bool[np.ndarray, "case"]
+    chance: Float[np.ndarray, "case"]
+    values: Float[np.ndarray, "case way"]
+    errors: Float[np.ndarray, "case way"]
+    yes: Bool[np.ndarray, "case way"]
+    edits: tuple[tuple[str, ...], ...]
+    failed: dict[int, str]
+    complete: bool
+
+    @property
+    def right(self) -> Bool[np.ndarray, "case way"]:
+        """Whether each answer is that of the truth."""
+        return self.yes == (self.truth > 0)[:, None]
+
+    def cases_of(self, position: int) -> Int[np.ndarray, "own"]:
+        """The cases of the example at that position."""
+        return np.flatnonzero(self.owner == position)
+
+
+@dataclass(frozen=True)
+class BehaviorResult(ExperimentResult):
+    """The results of a plan, model by model."""
+
+    plan: BehaviorPlan
+    models: tuple[ModelBehavior, ...]
+
+
+@dataclass(frozen=True)
+class WayAccuracy:
+    """The accuracy of a way: the share of `cases` in which its answer is right, with a 95% interval over examples.
+
+    `evaluations`: of the model, the mean over examples. An accuracy is None where no case counts.
+    """
+
+    way: str
+    accuracy: float | None
+    interval: Interval | None
+    evaluations: float
+
+    @property
+    def is_query(self) -> bool:
+        """Whether the model was asked directly."""
+        return self.way.startswith(QUERY)
+
+    @property
+    def budget(self) -> int:
+        """The budget of a direct query, 0 for a method."""
+        return int(self.way.removeprefix(QUERY)) if self.is_query else 0
+
+
+@dataclass(frozen=True)
+class BehaviorAnswer:
+    """The answer to a question on one model.
+
+    `cases`: that count, of `all_cases`. `yes_share`: the share of them whose right answer is yes; None where the
+    question has no such answer. `chance`: the accuracy of random guessing.
+    """
+
+    model: str
+    question: str
+    ways: tuple[WayAccuracy, ...]
+    cases: int
+    all_cases: int
+    yes_share: float | None
+    chance: float | None
+
+    @property
+    def majority(self) -> float | None:
+        """The accuracy of always giving the more frequent answer."""
+        return None if self.yes_share is None else max(self.yes_share, 1 - self.yes_share)
+
+    @property
+    def queries(self) -> tuple[WayAccuracy, ...]:
+        """The direct queries, by their budget."""
+        return tuple(one for one in self.ways if one.is_query)
+
+    @property
+    def methods(self) -> tuple[WayAccuracy, ...]:
+        """The attributions, the most accurate first."""
+        own = (one for one in self.ways if not one.is_query)
+        return tuple(sorted(own, key=lambda one: -(one.accuracy if one.accuracy is not None else -1)))
+
+
+def answers_of(found: ModelBehavior, plan: BehaviorPlan) -> tuple[BehaviorAnswer, ...]:
+    """The accuracy of all ways for each question of the task."""
+    return tuple(_answer(found, question, plan) for question in QUESTIONS[found.task])
+
+
+def _answer(found: ModelBehavior, question: str, plan: BehaviorPlan) -> BehaviorAnswer:
+    if question == ORDER:
+        cases = [order_cases(found, position, plan.margin / 100) for position in range(len(found.examples))]
+        right = np.array([own.sum(axis=0) for own in cases], dtype=np.int64).reshape(len(cases), len(found.ways))
+        counts, total = np.array([len(own) for own in cases], dtype=np.int64), _pair_count(found)
+        share, chance = None, 0.5 if counts.sum() else None
+    else:
+        members = [found.cases_of(position) for position in range(len(found.examples))]
+        members = [own[found.counted[own]] for own in members]
+        right = np.array([found.right[own].sum(axis=0) for own in members], dtype=np.int64).reshape(
+            len(members), len(found.ways)
+        )
+        counts, total = np.array([len(own) for own in members], dtype=np.int64), len(found.truth)
+        share = float((found.truth[found.counted] > 0).mean()) if counts.sum() and question != FLIP else None
+        chance = float(found.chance[found.counted].mean()) if counts.sum() else None
+    costs = found.evaluations.mean(axis=0) if len(found.examples) else np.zeros(len(found.ways))
+    ways = tuple(
+        WayAccuracy(way, *accuracy_interval(right[:, at], counts), float(costs[at]))
+        for at, way in enumerate(found.ways)
+    )
+    return BehaviorAnswer(found.model, question, ways, int(counts.sum()), total, share, chance)
+
+
+def _pair_count(found: ModelBehavior) -> int:
+    sizes = np.bincount(found.owner, minlength=len(found.examples))
+    return int((sizes * (sizes - 1) // 2).sum())
+
+
+def order_cases(found: ModelBehavior, position: int, margin: float) -> Bool[np.ndarray, "pair way"]:
+    """Whether each way tells which of two words of an example lowers the probability more.
+
+    A pair counts where the difference of the falls is at least the margin and larger than its 95% interval. Equal
+    scores are wrong: they answer neither.
+    """
+    own = found.cases_of(position)
+    first, second = (own[places] for places in np.triu_indices(len(own), k=1))
+    gap = found.truth[first] - found.truth[second]
+    error = np.hypot(found.truth_error[first], found.truth_error[second])
+    counts = (np.abs(gap) >= margin) & (np.abs(gap) > error)
+    said = np.sign(found.values[first] - found.values[second])
+    right: Bool[np.ndarray, "pair way"] = (said == np.sign(gap)[:, None])[counts]
+    return right
+
+
+def accuracy_interval(
+    right: Int[np.ndarray, "example"], counts: Int[np.ndarray, "example"]
+) -> tuple[float | None, Interval | None]:
+    """The share of right answers among all that count, and its 95% interval over examples.
+
+    Answers about one example depend on each other. So the exact interval of Clopper and Pearson is that of fewer
+    answers, by the design effect of the examples. Source: Korn and Graubard (1998), Confidence intervals for
+    proportions with small expected number of positive counts. No interval of fewer than two examples.
+    """
+    right, counts = right[counts > 0], counts[counts > 0]
+    if not len(counts):
+        return None, None
+    total, share, examples = int(counts.sum()), float(right.sum() / counts.sum()), len(counts)
+    if examples < 2:
+        return share, None
+    if (counts == 1).all():
+        return share, share_interval(int(right.sum()), examples)
+    effective = total * (scipy.stats.t.ppf(UPPER, total - 1) / scipy.stats.t.ppf(UPPER, examples - 1)) ** 2
+    if 0 < share < 1:
+        variance = examples / (examples - 1) * ((right - share * counts) ** 2).sum() / total**2
+        effective *= share * (1 - share) / (total * variance) if variance else 1.0
+    effective = min(effective, float(total))
+    return share, _fractional_interval(share * effective, effective)
+
+
+def _fractional_interval(hits: float, n: float) -> Interval:
+    """Clopper and Pearson's interval where hits and n need not be whole."""
+    low = scipy.special.betaincinv(hits, n - hits + 1, 1 - UPPER) if hits > 0 else 0.0
+    return float(low), float(scipy.special.betaincinv(hits + 1, n - hits, UPPER)) if hits < n else 1.0
+
+
+def rows(found: ModelBehavior) -> Iterator[dict[str, Any]]:
+    """The rows by case: its truth, then the value, answer and correctness of each way; then evaluations by example."""
+    for position, example in enumerate(found.examples):
+        shared = {"model": found.model, "dataset": found.dataset, "example": example}
+        for place, case in enumerate(found.cases_of(position).tolist(), 1):
+            about = {"task": found.task, "word": found.words[case], "position": place}
+            for method, metric, value in _case_values(found, case):
+                yield {**shared, "method": method, "metric": metric, "value": value, **about}
+        for way, number in zip(found.ways, found.evaluations[position].tolist(), strict=True):
+            about = {"task": found.task, "word": "", "position": 0}
+            yield {**shared, "method": way, "metric": "evaluations", "value": float(number), **about}
+
+
+def _case_values(found: ModelBehavior, case: int) -> Iterator[tuple[str, str, float]]:
+    yield "", "truth", float(found.truth[case])
+    yield "", "truth_error", float(found.truth_error[case])
+    yield "", "counted", float(found.counted[case])
+    for at, way in enumerate(found.ways):
+        yield way, "value", float(found.values[case, at])
+        yield way, "yes", float(found.yes[case, at])
+        if found.counted[case]:
+            yield way, "right", float(found.right[case, at])

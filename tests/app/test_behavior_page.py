@@ -1,0 +1,157 @@
+"""The Ask the model page as a script: each task, the answers, one example, the constructed models, and the files."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from html import unescape
+from pathlib import Path
+
+import numpy as np
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from components.behavior.answers import answer_text, feature_text
+from components.behavior.charts import accuracy_chart, accuracy_table, attribution_table, example_twins, twin_table
+from components.behavior.example_panel import example_html
+from components.behavior.page import CONSTRUCTED, EXPLAINED
+from components.behavior.view import SESSION
+from components.charts.frame import ChartFrame
+from components.navigation import BEHAVIOR
+from engine import jobs
+from engine.behavior.plan import DELETE, FEATURE, LOCAL, RECOURSE, BehaviorPlan
+from engine.behavior.result import answers_of
+from tests.alerts import errors, notes
+from tests.explaining import checkpoint
+from tests.project import ROOT
+from tests.unit.behavior.test_experiment import small
+from tests.unit.randomization.making import reviews
+
+pytestmark = pytest.mark.usefixtures("own_home")
+
+SECONDS = 240.0
+TITLES = {"lime": "LIME"}
+
+
+def opened(**query: str | Sequence[str]) -> AppTest:
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(BEHAVIOR.file)
+    for name, value in query.items():
+        page.query_params[name] = value if isinstance(value, str) else list(value)
+    page.run()
+    assert not page.exception
+    return page
+
+
+def html_of(page: AppTest) -> str:
+    return unescape("\n".join(element.proto.body for element in page.get("html")))
+
+
+@pytest.mark.parametrize(
+    ("task", "answer"),
+    [
+        (LOCAL, "Asking the model directly, with 1 evaluation per word, is right for"),
+        (FEATURE, "Changing “the” or “good” changes the class"),
+        (RECOURSE, "removing 1 word or fewer can change the class."),
+    ],
+)
+def test_a_task_is_run_answered_and_opens_again_without_a_model(
+    task: str, answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = {
+        "model": str(checkpoint("bert")), "data": reviews(tmp_path), "method": ["attention_mean", "gradient_x_input"],
+        "examples": "6", "task": task, "edit": DELETE, "margin": "0", "feature": "the,good", "size": "1",
+    }  # fmt: skip
+    page = opened(**link)
+    assert not errors(page)
+    [button] = [one for one in page.button if one.label == "Behavior"]
+    button.click().run()
+    for job in jobs.list_jobs():
+        assert jobs.wait(job.id, SECONDS).state == "done"
+    monkeypatch.setattr("engine.behavior.experiment.load_model", None)
+    page = opened(**link)
+    text = html_of(page)
+    if "No question has a clear answer" not in text:  # no removal of a word may change the class of a random model
+        assert answer in text
+    assert "Answers on this example" in text
+    assert EXPLAINED in [one.value for one in page.caption]
+    headers = [one.value for one in page.subheader]
+    assert headers == ["One example", CONSTRUCTED, "Export"]
+    assert f"--task {task}" in " ".join(one.value for one in page.code) or task == LOCAL
+    assert page.query_params["task"] == task if task != LOCAL else "task" not in page.query_params
+
+
+def test_the_page_opens_finished_and_each_task_with_its_own_models() -> None:
+    page = opened()
+    assert "Asking the model directly, with 16 evaluations per word, is right for" in html_of(page)
+    page.button_group(SESSION.key("text", "task")).set_value([FEATURE]).run()
+    assert not page.exception
+    text = html_of(page)
+    assert "changes the class of bert-marked in 1" in text
+    assert "bert-reviews:" in text
+    page.button_group(SESSION.key("text", "task")).set_value([RECOURSE]).run()
+    text = html_of(page)
+    assert "A direct search with about" in text
+    assert page.query_params["task"] in (RECOURSE, [RECOURSE])
+    assert not notes(page)
+
+
+def test_the_sentence_has_the_numbers_of_the_answer() -> None:
+    plan = BehaviorPlan(("m",), "d", ("lime",), edit=DELETE, margin=0)
+    found = small()
+    sign, order = answers_of(found, plan)
+    text = answer_text(sign, found, plan, TITLES)
+    assert text.startswith("Asking the model directly, with 1 evaluation per word, is right for 100% of 3 words (95%")
+    assert "The question is about exactly this evaluation" in text
+    assert "The attribution, LIME, is right for 33% (" in text
+    assert text.endswith("with 15 evaluations per text. Always answering “yes”: 67%; a coin: 50%.")
+    assert answer_text(order, found, plan, TITLES).endswith("Random guessing: 50%.")
+    nothing = small(counted=np.zeros(3, dtype=bool))
+    answer = answers_of(nothing, plan)[0]
+    assert answer_text(answer, nothing, plan, TITLES).startswith("No question has a clear answer here")
+    assert accuracy_chart(answer, plan, ChartFrame(TITLES)).to_dict()["layer"]
+
+
+def test_the_chart_has_a_row_for_each_way() -> None:
+    plan = BehaviorPlan(("m",), "d", ("lime",), edit=DELETE, margin=0)
+    [sign, _] = answers_of(small(), plan)
+    table = accuracy_table(sign, plan, TITLES)
+    assert table["Way"].tolist() == ["Ask: 1 evaluation per word", "LIME"]
+    assert table["Right"].tolist() == [1.0, pytest.approx(1 / 3)]
+    spec = accuracy_chart(sign, plan, ChartFrame(TITLES)).to_dict()
+    texts = [row.get("text") for rows in spec["datasets"].values() for row in rows]
+    assert {"guessing: 50%", "always “yes”: 67%", "Ask the model"} <= set(texts)
+
+
+def test_the_pair_of_models_is_drawn_with_equal_scores() -> None:
+    twins = example_twins()
+    table = attribution_table(twins)
+    first, second, third, fourth = (table[name].tolist() for name in table.columns[1:])
+    assert first == second
+    assert third == fourth
+    lines = twin_table(twins).groupby("Model")["Output"]
+    ends = [values.iloc[0] for _, values in lines]
+    assert ends[0] == pytest.approx(ends[1])
+
+
+def test_a_feature_is_counted_beside_its_control() -> None:
+    plan = BehaviorPlan(("m",), "d", ("lime",), task=FEATURE, feature="x,z")
+    found = small(task=FEATURE, truth=np.array([1.0, 0.0, 1.0]))
+    text = feature_text(found, plan)
+    assert text.startswith("Changing “x” or “z” changes the class of m in 2 of 2 texts (95% interval 16% to 100%), ")
+    assert "changing another word in 0 of 1 text (" in text
+
+
+def test_words_are_text_and_answers_are_marked_by_words_too() -> None:
+    hostile = '<img src=x onerror="alert(1)">'
+    plan = BehaviorPlan(("m",), "d", ("lime",), edit=DELETE, margin=0)
+    html = example_html(small(words=(hostile, "y", "z"), targets=(hostile, "b")), plan, 0, hostile, {"lime": hostile})
+    assert hostile not in html
+    assert html.count('<span class="xg-hidden">right: </span>') == 3
+    assert html.count('<span class="xg-hidden">wrong: </span>') == 1
+    removed = small(
+        task=RECOURSE, owner=np.array([0, 1, 1]), truth=np.array([2.0, 0, 0]), yes=np.array([[True, False]] * 3),
+        edits=((hostile, ""),) * 3,
+    )  # fmt: skip
+    html = example_html(removed, replace(plan, task=RECOURSE), 0, "text", TITLES)
+    assert hostile not in html
+    assert "class stays" in html

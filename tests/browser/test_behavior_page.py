@@ -1,0 +1,40 @@
+"""The Ask the model page in Chromium: it opens finished, the keyboard changes the task, a phone scrolls no page."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.navigation import BEHAVIOR
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.organising import fits
+from tests.browser.server import Server
+from tests.browser.waiting import settled
+
+TABLE = "Answers on this example"
+ANSWER = re.compile(r"Asking the model directly, with 16 evaluations per word, is right for \d+% of \d+ words")
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_it_opens_finished_and_the_keyboard_changes_the_task(
+    server: Server, open_page: Callable[..., Page], width: int
+) -> None:
+    page = open_page(f"{server.url}/{BEHAVIOR.url_path}", width=width)
+    expect(page.get_by_text(ANSWER)).to_be_visible(timeout=TIMEOUT_MS)
+    table = page.get_by_role("region", name=TABLE)
+    expect(table.get_by_role("columnheader").nth(2)).to_have_text("Ask: 16 evaluations per word")
+    expect(table.get_by_text("right:").first).to_be_attached()
+    settled(page)
+    assert fits(page)
+    page.get_by_role("radio", name="Local behavior").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("A direct search with about")).to_be_visible(timeout=TIMEOUT_MS)
+    settled(page)
+    assert "task=recourse" in page.url
+    expect(table.get_by_role("columnheader").first).to_have_text("Way")
+    assert fits(page)

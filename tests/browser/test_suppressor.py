@@ -1,0 +1,35 @@
+"""The Suppressor page in Chromium: the slider by keyboard, the sentence that follows it, the link, both widths."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.navigation import SUPPRESSOR
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.organising import fits
+from tests.browser.server import Server
+from tests.browser.waiting import settled
+
+SLIDER = "Correlation of the noise"
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_sentence_follows_the_slider_and_the_link_keeps_it(
+    server: Server, open_page: Callable[..., Page], width: int
+) -> None:
+    page = open_page(f"{server.url}/{SUPPRESSOR.url_path}?correlation=0.05", width=width)
+    answer = page.get_by_role("heading", level=3).first
+    expect(answer).to_contain_text(
+        "At correlation 0.05, 15 of 18 methods credit the suppressor.", timeout=2 * TIMEOUT_MS
+    )
+    page.get_by_role("slider", name=SLIDER).press("ArrowLeft")
+    expect(answer).to_contain_text("At correlation 0.00, none of 18 methods credits the suppressor")
+    settled(page)
+    assert "correlation=0.0" in page.url
+    assert fits(page)
+    expect(page.get_by_role("table")).to_have_count(2)
+    again = open_page(page.url, scheme="dark", width=width)
+    expect(again.get_by_role("heading", level=3).first).to_contain_text("At correlation 0.00", timeout=2 * TIMEOUT_MS)
