@@ -43,6 +43,7 @@ PARTS = {
     "evaluate": "A part is one map, or the metrics of one example.",
     "predict": "A part is one prediction, or one comparison of methods on an example.",
     "randomize": "A part is the maps of one method for up to 16 examples at one stage.",
+    "rules": "A part is one rule, or the words of one method for a class.",
     "scaffold": "A part is one student.",
     "reproduce_smat": "A part is one student; the last part judges the claims.",
     "reproduce": "A part is one map, the metrics of one example, or the training of one model.",

@@ -224,10 +224,22 @@ LIBRARY = PageEntry(
     ),
 )
 
+RULES_PAGE = PageEntry(
+    "pages/rules.py",
+    "Test a claim",
+    "Test a claim about a model",
+    "Does the model follow your rule?",
+    caution=(
+        "Removing or inserting words can make a text that the model was not trained on, and its prediction can change "
+        "for that reason alone (Hase, Xie and Bansal, 2021, The out-of-distribution problem in explainability and "
+        "search methods for feature importance explanations)."
+    ),
+)
+
 SECTIONS = {
     "": (HOME, REPRODUCTION, LIBRARY, ANNOTATE),
     "Explain": (TEXT, IMAGES, ATTENTION, COMPARE),
-    "Ask the model": (BEHAVIOR, WORDS),
+    "Ask the model": (BEHAVIOR, RULES_PAGE, WORDS),
     "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SUPPRESSOR, SCAFFOLD),
     "Ask people": (STUDY, RESULTS),
 }

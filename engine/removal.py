@@ -124,6 +124,30 @@ def coalition_quantities(
     return values
 
 
+def coalition_probabilities(
+    model: AnyClassifier,
+    examples: Sequence[EncodedInput],
+    index: Int[np.ndarray, "row"],
+    keep: Bool[np.ndarray, "row seq"],
+    operator: str,
+) -> Float[np.ndarray, "row label"]:
+    """The probability of every class in each row (regression: the score), features outside `keep` removed.
+
+    Rows of several examples share passes; `index` says whose row it is.
+    """
+    check_removal(operator, model.kind)
+    longest = max(len(e) for e in examples)
+
+    def compute(rows: slice) -> np.ndarray:
+        batch = model.collate([examples[i] for i in index[rows]])
+        kept = torch.from_numpy(keep[rows, : batch.visible.shape[1]]).to(model.device)
+        with torch.inference_mode():
+            logits = model.logits(*removed(model, batch, kept, operator)).double()
+            return as_float64(logits if model.regression else torch.softmax(logits, dim=-1))
+
+    return np.concatenate(in_chunks(compute, len(index), rows_at_once(model, longest)))
+
+
 def target_values(
     model: AnyClassifier, logits: Float[torch.Tensor, "batch label"], targets: Int[torch.Tensor, "batch"]
 ) -> Float[torch.Tensor, "batch"]:

@@ -19,6 +19,7 @@ from components.images.results import (
     draw_truth,
     true_patches,
 )
+from components.images.sliding import draw_sliding
 from components.images.state import (
     SESSION,
     WIDGETS,
@@ -71,6 +72,7 @@ if probe is not None:
         draw_pin_hint("patch")
     heads_link("image", write_picture_focus(state.focus), state.target, key("heads"))
     draw_truth(methods, explanations, truth, state.seed)
+    draw_sliding(state, probe)
     draw_ablation(state, methods, explanations, probe)
     draw_counterfactuals(state)
     draw_questions(state, methods, explanations, probe)

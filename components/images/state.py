@@ -60,6 +60,21 @@ class PictureViewOptions:
 
 
 DEFAULT_PICTURE_VIEW = PictureViewOptions()
+SLIDING = "sliding."
+"""Prefix of the widget keys of the sliding window."""
+MOST_WINDOW, MOST_POSITION = 64, 9_999
+
+
+@dataclass(frozen=True)
+class SlidingOptions:
+    """The window in patches, its stride, and its position in reading order, from 1."""
+
+    window: int = option(3, low=1, high=MOST_WINDOW, link="slide_window")
+    stride: int = option(1, low=1, high=MOST_WINDOW, link="slide_stride")
+    position: int = option(1, low=1, high=MOST_POSITION, link="slide_position")
+
+
+DEFAULT_SLIDING = SlidingOptions()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,8 +83,9 @@ class PictureState(PageState):
 
     focus: PictureFocus
     view: PictureViewOptions = DEFAULT_PICTURE_VIEW
+    sliding: SlidingOptions = DEFAULT_SLIDING
     pins: tuple[int, ...] = pins_option("patches")
-    opened: tuple[str, ...] = opened_option("browse", "truth", "questions", "counterfactuals")
+    opened: tuple[str, ...] = opened_option("browse", "truth", "questions", "counterfactuals", "sliding")
     removal: str = option(PATCH_OPERATORS[0], choices=PATCH_OPERATORS)
 
     @property
@@ -97,13 +113,13 @@ def read_state(
     focus = read_picture_focus(last, models, opened, notes)
     if is_other_picture(last, focus, opened):
         query = {name: values for name, values in query.items() if name not in OF_A_PICTURE}
-    state = read_record(PictureState(focus=focus, methods=START), query, notes, names=["view"])
+    state = read_record(PictureState(focus=focus, methods=START), query, notes, names=["view", "sliding"])
     return read_shared(state, query, methods, notes), notes
 
 
 def write_state(state: PictureState) -> Query:
     """The link that reopens the state: only what differs from the default is written."""
-    return write_picture_focus(state.focus) | write_shared(state) | write_record(state.view)
+    return write_picture_focus(state.focus) | write_shared(state) | write_record(state, names=["view", "sliding"])
 
 
 def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[PictureState, OpenPictures, list[str]]:
@@ -112,7 +128,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Pic
     opened = open_pictures(*picture_choice.requested_dataset(link))
     state, notes = read_state(link, models, methods, opened)
     picture_choice.fill_controls(state.focus, opened)
-    SESSION.fill(control_values("", state.view))
+    SESSION.fill(control_values("", state.view) | control_values(SLIDING, state.sliding))
     SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
 
@@ -128,7 +144,10 @@ def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened
     if focus.model != loaded.model or focus.picture != loaded.picture:
         put("pins", [])
     shared = SESSION.read_shared(loaded, methods)
-    return replace(shared, focus=focus, view=SESSION.read_record("", loaded.view))
+    return replace(
+        shared, focus=focus, view=SESSION.read_record("", loaded.view),
+        sliding=SESSION.read_record(SLIDING, loaded.sliding),
+    )  # fmt: skip
 
 
 def draw_options(methods: Mapping[str, Explainer], opened: OpenPictures, line: DeltaGenerator) -> DeltaGenerator | None:

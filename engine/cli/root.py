@@ -40,6 +40,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "counterfactuals.counterfactuals",
         "Find the fewest changes of words, or removed patches, that flip a prediction.",
     ),
+    "slide": (
+        "sliding.slide",
+        "Slide a window over an image: the prediction with the window removed, at every position.",
+    ),
     "compare": (
         "compare.compare",
         "Compare models and methods: where their maps agree and where they differ.",
@@ -67,6 +71,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "attack": (
         "attack.attack",
         "Attack explanations of many examples. Run it again to resume.",
+    ),
+    "rules": (
+        "rules.rules",
+        "Test claims about a model, written as rules such as '\"not\" -> negative'. Run it again to resume.",
     ),
     "scaffold": (
         "scaffold.scaffold",

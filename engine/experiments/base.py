@@ -40,6 +40,7 @@ MODULES = {
     "corpus": "engine.corpus.plan",
     "evaluate": "engine.evaluation.plan",
     "randomize": "engine.randomization.plan",
+    "rules": "engine.rules.plan",
 }
 """Where experiments are declared, so that a job can be resumed in a process that has not imported it yet."""
 

@@ -199,6 +199,17 @@ def share_interval(hits: int, n: int, chance: float = 1 - LEVEL) -> Interval:
     return low, float(betaincinv(hits + 1, n - hits, 1 - chance / 2)) if hits < n else 1.0
 
 
+def wilson_interval(share: float, count: int | float, quantile: float) -> Interval:
+    """Score interval of a share of `count` answers, which may be an effective sample size, not an integer.
+
+    Source: Wilson (1927); Brown, Cai and DasGupta (2001), equation 4.
+    """
+    push = quantile**2 / count
+    center = (share + push / 2) / (1 + push)
+    reach = quantile / (1 + push) * float(np.sqrt(share * (1 - share) / count + push / (4 * count)))
+    return max(0.0, center - reach), min(1.0, center + reach)
+
+
 def _quantile_levels(
     values: Float[np.ndarray, "example"], means: Float[np.ndarray, "resample"]
 ) -> Float[np.ndarray, "2"]:

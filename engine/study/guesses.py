@@ -16,6 +16,7 @@ from scipy.special import ndtri
 
 from engine.errors import UsageError, unknown
 from engine.format import count_text, join_names
+from engine.metrics.results import wilson_interval
 from engine.study.counted_votes import WITHOUT, GuessAnswer
 from engine.study.design import COUNTERFACTUAL, DECIDE, PREDICT
 from engine.study.ratings import ERROR_RATE, Interval, student_quantile
@@ -321,17 +322,6 @@ def pool_ratios(sums: Counts, counts: Counts) -> PooledRatios:
     with np.errstate(invalid="ignore", divide="ignore"):
         value, resampled = sums.sum(0) / counts.sum(0), (weights @ sums) / (weights @ counts)
     return PooledRatios(value, counts.sum(0), resampled, tuple((counts > 0).sum(0).tolist()))
-
-
-def wilson_interval(share: float, count: int | float, quantile: float) -> Interval:
-    """Score interval of a share of `count` answers, which may be an effective sample size, not an integer.
-
-    Source: Wilson (1927); Brown, Cai and DasGupta (2001), equation 4.
-    """
-    push = quantile**2 / count
-    center = (share + push / 2) / (1 + push)
-    reach = quantile / (1 + push) * float(np.sqrt(share * (1 - share) / count + push / (4 * count)))
-    return max(0.0, center - reach), min(1.0, center + reach)
 
 
 def share_interval(ratios: PooledRatios, place: int) -> Interval:

@@ -50,6 +50,7 @@ SPECS: dict[str, dict[str, Any]] = {
     "predict": {"model": MODEL, "data": "reviews"},
     "randomize": {**PLAN, "methods": ["gradient"], "modes": ["independent"], "seeds": 1, "head": True},
     "reproduce": {"examples": 40, "seed": 5},
+    "rules": {**PLAN, "rules": ['"not" -> negative', "negation -> negative"], "methods": ["random"]},
     "reproduce_smat": {},
     "scaffold": {
         "teacher": MODEL, "dataset": "reviews", "settings": ["none", "smat"], "train_sizes": [16], "seeds": [1],
@@ -99,6 +100,7 @@ PLANS: dict[str, Callable[[str, Query, Mapping[str, Any]], tuple[object, object]
     "evaluate": experiment_plans,
     "randomize": experiment_plans,
     "reproduce": reproduction_plans,
+    "rules": experiment_plans,
     "reproduce_smat": reproduction_plans,
     "scaffold": scaffold_plans,
 }

@@ -89,6 +89,10 @@ TABLES: dict[str, str] = {
     "randomize": "randomize --models digits-vit --dataset digits --methods gradient,attention_rollout --examples 2 "
     "--seeds 1 --head --split test --mode cascading",
     "corpus": "corpus --models reviews-minilm --dataset reviews --methods gradient_l2 --examples 4 --least 2",
+    "rules": "rules --models reviews-minilm --dataset reviews --rule 'negation -> negative,\"not\" -> negative' "
+    "--methods gradient_x_input --examples 8",
+    "rules of pictures": "rules --models scenes-vit --dataset scenes --rule 'object -> any' --methods gradient_x_input "
+    "--examples 4",
     "attack": "attack --models reviews-minilm --dataset reviews --methods gradient_x_input --examples 2 --steps 2 "
     "--starts 1 --transfer attention_mean --objective constrained",
     "attack pixels": "attack --models digits-vit --dataset digits --methods gradient --index 3 --steps 2 --starts 1 "
@@ -145,6 +149,12 @@ behavior --dataset reviews --size 9
 behavior --models scenes-vit --dataset scenes
 randomize --dataset reviews --mode sideways
 randomize --dataset reviews --methods random
+rules --dataset reviews
+rules --dataset reviews --rule good
+rules --dataset reviews --rule '"good" -> fine'
+rules --dataset reviews --rule 'object -> any'
+slide --dataset scenes --index 0 --window 9
+slide --dataset reviews --index 0
 attack --dataset reviews --methods lime
 attack --dataset reviews --methods gradient --epsilon x
 scaffold --dataset reviews --settings nothing

@@ -61,6 +61,13 @@ SPECS: dict[str, list[dict[str, Any]]] = {
         {"models": ["digits-vit", "scenes-vit"], "dataset": "digits", "methods": ["occlusion"], "examples": 2,
          "split": "test", "seed": 3, "least": 2, "dtype": "float64", "params": {"occlusion": {"window": 2}}},
     ],
+    "rules": [
+        {"models": ["reviews-minilm"], "dataset": "reviews", "rules": ["negation -> negative"], "examples": 4},
+        {"models": ["reviews-minilm"], "dataset": "reviews", "rules": ['"not" -> negative', '"great" -> positive'],
+         "methods": ["lime"], "examples": 3, "removal": "mask", "params": {"lime": {"n_samples": 32}}},
+        {"models": ["scenes-vit"], "dataset": "scenes", "rules": ["object -> any"], "methods": ["gradient"],
+         "examples": 2},
+    ],
     "compare": [
         {"dataset": "reviews", "pairs": ["gradient@reviews-minilm", "lime@bert-reviews"], "examples": 2},
         {"dataset": "reviews", "pairs": ["lime@reviews-minilm", "lime,n_samples=64@reviews-minilm"], "examples": 2,
@@ -130,6 +137,10 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
     "corpus": [
         {"models": []}, {"methods": ["no_such"]}, {"least": 1}, {"examples": 0}, {"seed": -1}, {"dtype": "x"},
         {"params": {"other": {}}}, {"extra": 1}, {"models": ["bert-reviews", "digits-vit"]}, {"dataset": 3},
+    ],
+    "rules": [
+        {"rules": []}, {"rules": ["good -> positive"]}, {"rules": ['"good" -> fine']}, {"rules": ["object -> any"]},
+        {"rules": ['"a" -> 0'] * 2}, {"removal": "blur"}, {"models": ["digits-vit"]}, {"extra": 1}, {"examples": 0},
     ],
     "compare": [
         {"pairs": []}, {"pairs": ["lime"]}, {"pairs": ["lime@no-such"]}, {"pairs": ["no_such@reviews-minilm"]},

@@ -44,6 +44,10 @@ SPECS: dict[str, list[dict[str, Any]]] = {
         for kind in ("evaluate", "randomize", "attack", "corpus")
     },
     "reproduce": [{"places": {"imdb": "{path}"}}],
+    "rules": [
+        {"models": [model], "dataset": dataset, "rules": ["negation -> negative"]}
+        for model, dataset in (("{path}", "reviews"), ("reviews-minilm", "{path}"))
+    ],
     "reproduce_smat": [{"places": {"imdb": "{path}"}}],
 }
 

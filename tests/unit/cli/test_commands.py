@@ -18,8 +18,8 @@ from tests.unit.cli.conftest import Run
 
 COMMANDS = (
     "app", "attack", "behavior", "compare", "corpus", "counterfactuals", "evaluate", "explain", "heads", "pretrain",
-    "randomize", "reproduce", "scaffold", "significance", "similarity", "suppressor", "train", "models", "datasets",
-    "jobs", "cache", "study", "doctor",
+    "randomize", "reproduce", "rules", "scaffold", "significance", "similarity", "slide", "suppressor", "train",
+    "models", "datasets", "jobs", "cache", "study", "doctor",
 )  # fmt: skip
 
 

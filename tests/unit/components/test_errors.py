@@ -13,6 +13,9 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
+    ("components/images/sliding.py", "how_to_repeat(state.focus)"): "our words",
+    ("components/rules/page.py", "f\"{what}: {count(len(breaking), 'example')}.\""): "our words and a number",
+    ("components/rules/page.py", "f'**{chart.panel.title}**'"): "one of our titles",
     ("components/suppressor/page.py", "answer(result)"): "numbers and titles of methods",
     ("components/suppressor/page.py", "f'{weights_text(result.problem)} {CHART_NOTE}'"): "numbers and our words",
     ("components/suppressor/page.py", "agreement_text(result.methods)"): "numbers and titles of methods",

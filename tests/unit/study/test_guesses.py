@@ -10,6 +10,7 @@ import pytest
 from scipy.special import ndtr, ndtri
 
 from engine.errors import UsageError
+from engine.metrics.results import wilson_interval
 from engine.study.counted_votes import WITHOUT, GuessAnswer, GuessTarget
 from engine.study.guesses import (
     GuessSummary,
@@ -17,7 +18,6 @@ from engine.study.guesses import (
     pool_ratios,
     share_interval,
     summarize_guesses,
-    wilson_interval,
 )
 from engine.study.simulation import GuessSimulation, simulate_guesses
 

@@ -1,0 +1,234 @@
+"""Rules over pictures: the probability of a class without the region that it is claimed to need, or with it alone."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from engine import runtime
+from engine.data.examples import ImageExample
+from engine.data.sources import SourceExample
+from engine.errors import UsageError
+from engine.experiments.sample import Sample, UnreadableExample, bisect_failures
+from engine.explain import explain_many
+from engine.format import count_text
+from engine.input_kinds import load_classifier
+from engine.models.classifier import AnyClassifier
+from engine.progress import check_cancelled
+from engine.removal import coalition_probabilities, token_masks
+from engine.request import Request
+from engine.result import Explanation
+from engine.rules.language import ANY, ObjectRegion, PatchRegion, Rule
+from engine.rules.plan import RulesPlan
+from engine.rules.result import RuleExample, RuleResult
+from engine.rules.texts import DRAW, training_half
+from engine.vision.picture import read_view
+
+MOST_SHIFTS = 5
+"""Places elsewhere in each picture whose mean is compared."""
+PICTURES_AT_ONCE = 16
+
+Patches = Bool[np.ndarray, "row column"]
+
+
+@dataclass(frozen=True)
+class RegionPicture:
+    """A picture with the region of the rule and others of the same size."""
+
+    source: SourceExample
+    region: Patches
+    others: tuple[Patches, ...]
+
+
+def check_region(rule: Rule, model: str) -> None:
+    """Refuse a patch outside the grid of a model."""
+    rows, columns = read_view(model).grid
+    own = rule.condition
+    if isinstance(own, PatchRegion) and (own.row > rows or own.column > columns):
+        raise UsageError(
+            f"rules: patch must be within {rows} rows and {columns} columns of {model}, got {own.row} {own.column}."
+        )
+
+
+def unreadable(sample: Sample) -> dict[int, str]:
+    """Why pictures are left out, by their places."""
+    each = (one for group in sample.groups() for one in group)
+    return {one.index: one.why for one in each if isinstance(one, UnreadableExample)}
+
+
+def other_regions(region: Patches, generator: np.random.Generator) -> tuple[Patches, ...]:
+    """Regions of the same number of patches that share none with this one, at most `MOST_SHIFTS`, drawn.
+
+    The same shape in other places; where it fits nowhere else, as many patches at random; none where too few are left.
+    """
+    rows, columns = np.nonzero(region)
+    height, width = region.shape
+    shifted = []
+    for down in range(-int(rows.min()), height - int(rows.max())):
+        for right in range(-int(columns.min()), width - int(columns.max())):
+            moved = np.zeros_like(region)
+            moved[rows + down, columns + right] = True
+            if not (moved & region).any():
+                shifted.append(moved)
+    if shifted:
+        chosen = generator.permutation(len(shifted))[:MOST_SHIFTS]
+        return tuple(shifted[at] for at in chosen)
+    free = np.flatnonzero(~region)
+    if len(free) < len(rows):
+        return ()
+    return tuple(_patches(region.shape, generator.choice(free, len(rows), replace=False)) for _ in range(MOST_SHIFTS))
+
+
+def _patches(shape: tuple[int, ...], places: np.ndarray) -> Patches:
+    chosen = np.zeros(shape, dtype=bool)
+    chosen.flat[places] = True
+    return chosen
+
+
+def touched_patches(mask: Bool[np.ndarray, "height width"], patch: tuple[int, int]) -> Patches:
+    """The patches that hold any pixel of a mask of the preprocessed picture: without them nothing of it is left."""
+    rows, columns = mask.shape[0] // patch[0], mask.shape[1] // patch[1]
+    cut = mask[: rows * patch[0], : columns * patch[1]]
+    return np.asarray(cut.reshape(rows, patch[0], columns, patch[1]).any(axis=(1, 3)))
+
+
+def measure_picture_rule(plan: RulesPlan, rule: Rule, target: int | None, sample: Sample) -> RuleResult:
+    """Predict each picture without the region, with it alone, and with other regions of its size.
+
+    Also without the patches with the highest scores of the attribution method that lowers the probability most in the
+    training half.
+    """
+    pictures, missing, labels = list[RegionPicture](), 0, read_view(plan.models[0]).labels
+    for group in sample.groups():
+        for one in group:
+            if isinstance(one, SourceExample):
+                picture = _region_picture(plan, rule, one)
+                pictures += [] if picture is None else [picture]
+                missing += picture is None
+    half = training_half([one.source.index for one in pictures], plan.seed)
+    examples: list[RuleExample] = []
+    falls: dict[str, dict[int, float]] = {method: {} for method in plan.methods}
+    for start in range(0, len(pictures), PICTURES_AT_ONCE):
+        check_cancelled()
+        some = pictures[start : start + PICTURES_AT_ONCE]
+        examples += _measure(plan, target, some, half)
+        for method in plan.methods:
+            falls[method] |= _without_top(plan, method, target, some)
+    method = _best_method(falls, examples)
+    if method:
+        examples = [replace(one, attribution=falls[method].get(one.example)) if one.holds else one for one in examples]
+    return RuleResult(
+        rule.text, ANY if target is None else labels[target], True, tuple(examples), method,
+        notes=tuple(_notes(missing, examples, method)),
+    )  # fmt: skip
+
+
+def _region_picture(plan: RulesPlan, rule: Rule, one: SourceExample) -> RegionPicture | None:
+    """None where the data set has no mask of the object, or it covers no patch or all."""
+    view = read_view(plan.models[0])
+    if isinstance(rule.condition, ObjectRegion):
+        if not isinstance(one.example, ImageExample) or one.example.mask is None:
+            return None
+        region = touched_patches(view.transform_mask(one.example.mask), view.patch)
+    else:
+        assert isinstance(rule.condition, PatchRegion)
+        region = np.zeros(view.grid, dtype=bool)
+        region[rule.condition.row - 1, rule.condition.column - 1] = True
+    if not region.any() or region.all():
+        return None
+    return RegionPicture(one, region, other_regions(region, np.random.default_rng([DRAW, plan.seed, one.index])))
+
+
+def _measure(
+    plan: RulesPlan, target: int | None, group: Sequence[RegionPicture], half: frozenset[int]
+) -> Iterator[RuleExample]:
+    masks = [[np.ones_like(one.region), ~one.region, one.region, *(~other for other in one.others), *one.others]
+             for one in group]  # fmt: skip
+    shares = masked_probabilities(plan, group, masks)
+    for one, own in zip(group, shares, strict=True):
+        predicted = int(own[0].argmax())
+        own_class = predicted if target is None else target
+        count = len(one.others)
+        random, alone = own[3 : 3 + count], own[3 + count :]
+        yield RuleExample(
+            example=one.source.index,
+            holds=target is None or predicted == target,
+            held_out=one.source.index not in half,
+            words="",
+            predicted=predicted,
+            as_claimed=predicted == own_class,
+            probability=float(own[0, own_class]),
+            removed=float(own[1, own_class]),
+            removed_changed=bool(own[1].argmax() != predicted),
+            random=float(random[:, own_class].mean()) if count else None,
+            random_changed=float((random.argmax(1) != predicted).mean()) if count else None,
+            inserted=float(own[2, own_class]) if predicted == own_class else None,
+            neutral=float(alone[:, own_class].mean()) if count and predicted == own_class else None,
+        )
+
+
+def masked_probabilities(
+    plan: RulesPlan, group: Sequence[RegionPicture], kept: Sequence[Sequence[Patches]]
+) -> list[Float[np.ndarray, "mask label"]]:
+    """The probabilities of every class of each picture with only these patches kept, a row each, in shared passes."""
+    with runtime.turn(lends=True):
+        model = _model(plan)
+        encoded = [model.encode(one.source.input) for one in group]
+        keep = [
+            token_masks(coded, np.array([mask.ravel() for mask in own]), len(coded))
+            for coded, own in zip(encoded, kept, strict=True)
+        ]
+        index = np.repeat(np.arange(len(group)), [len(own) for own in kept])
+        shares = coalition_probabilities(model, encoded, index, np.concatenate(keep), plan.removal_operator)
+    return np.split(shares, np.cumsum([len(own) for own in kept])[:-1])
+
+
+def _model(plan: RulesPlan) -> AnyClassifier:
+    return load_classifier("image", plan.models[0], plan.dtype, runtime.device())
+
+
+def _without_top(plan: RulesPlan, method: str, target: int | None, group: Sequence[RegionPicture]) -> dict[int, float]:
+    """The probability of each picture without its patches with the highest scores, as many as the region has."""
+    requests = [
+        Request(plan.models[0], method, one.source.input, plan.params_of(method), target, plan.seed, plan.dtype)
+        for one in group
+    ]
+    outcomes = bisect_failures(explain_many, requests)
+    explained = [(one, made) for one, made in zip(group, outcomes, strict=True) if isinstance(made, Explanation)]
+    if not explained:
+        return {}
+    masks = [[~_top(made, one.region)] for one, made in explained]
+    shares = masked_probabilities(plan, [one for one, _ in explained], masks)
+    return {
+        one.source.index: float(own[0, made.provenance.target])
+        for (one, made), own in zip(explained, shares, strict=True)
+    }
+
+
+def _top(made: Explanation, region: Patches) -> Patches:
+    """As many patches as the region has, those with the highest scores; of equal scores the first."""
+    scores = made.scores[made.features]
+    return _patches(region.shape, np.argsort(-scores, kind="stable")[: int(region.sum())])
+
+
+def _best_method(falls: dict[str, dict[int, float]], examples: Sequence[RuleExample]) -> str:
+    """The method without whose top patches the probability is lowest, by the mean over the training half."""
+    means = {}
+    for method, values in falls.items():
+        own = [values[one.example] for one in examples if one.holds and not one.held_out and one.example in values]
+        if own:
+            means[method] = float(np.mean(own))
+    return min(means, key=lambda method: means[method]) if means else ""
+
+
+def _notes(missing: int, examples: Sequence[RuleExample], method: str) -> Iterator[str]:
+    if missing:
+        yield f"{count_text(missing, 'picture')} without a mask of the object, or one that covers nothing or all."
+    short = sum(one.holds and one.random is None for one in examples)
+    if short:
+        yield f"{count_text(short, 'picture')} whose region leaves no room for another of its size."
+    if not method and examples:
+        yield "No attribution method could explain the pictures."

@@ -1,0 +1,349 @@
+"""Rules over texts: predictions with the words removed, or put in, and the words that attribution methods name."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import product
+
+import numpy as np
+
+from engine import runtime
+from engine.data.sources import SourceExample
+from engine.errors import ExegesisError, UsageError
+from engine.experiments.sample import Sample, bisect_failures, error_line
+from engine.explain import explain_many
+from engine.format import count_text
+from engine.input_kinds import load_classifier
+from engine.models.text_classifier import TextClassifier
+from engine.predictions import predictions
+from engine.progress import check_cancelled
+from engine.request import Example, Input, Request
+from engine.result import Explanation, Prediction
+from engine.rules.language import And, Condition, Has, Or, Phrase, Rule
+from engine.rules.plan import MASK, REPLACE, RulesPlan
+from engine.rules.result import RuleExample, RuleResult, balanced_accuracy
+from engine.substitution import Edit, MaskedModel, Word, edited, like, load_masked_model, sampled_words, words_of
+
+RANDOM_DRAWS = 3
+"""Removals of random words of each example, whose mean is compared."""
+DRAW = 0x7C1A
+"""Keeps these draws apart from others with the same seed."""
+FEWEST_OCCURRENCES = 3
+"""Training examples in which a word must occur, so that its mean score counts."""
+LISTED_WORDS = 20
+"""Words of the highest mean scores of each method, of which the one that predicts best is taken."""
+NEUTRAL_CANDIDATES = 50
+"""Commonest words of which the first that does not make the condition true is the neutral one."""
+MOST_TRIES = 10
+"""Draws of places for inserted words: one phrase can break another, or lie just outside its third."""
+
+
+@dataclass(frozen=True)
+class ReadExample:
+    """An example that can be read, with its prediction."""
+
+    index: int
+    input: Example
+    prediction: Prediction
+
+
+def read_predicted(plan: RulesPlan, sample: Sample) -> tuple[list[ReadExample], dict[int, str]]:
+    """The examples of a text data set with their predictions, and why others are left out, by their places."""
+    failed: dict[int, str] = {}
+    sources: list[SourceExample] = []
+    for group in sample.groups():
+        for one in group:
+            if isinstance(one, SourceExample):
+                sources.append(one)
+            else:
+                failed[one.index] = one.why
+    outcomes = bisect_failures(partial(_predicted, plan), [one.input for one in sources])
+    read = list[ReadExample]()
+    for one, outcome in zip(sources, outcomes, strict=True):
+        if isinstance(outcome, ExegesisError):
+            failed[one.index] = error_line(outcome)
+        elif isinstance(one.input, Example):
+            read.append(ReadExample(one.index, one.input, outcome))
+    return read, failed
+
+
+def _predicted(plan: RulesPlan, inputs: Sequence[Input]) -> list[Prediction]:
+    return predictions(plan.models[0], inputs, plan.dtype)
+
+
+def training_half(indices: Sequence[int], seed: int) -> frozenset[int]:
+    """The examples, by their places, from which attribution rules are derived: half of them, drawn by the seed."""
+    order = np.random.default_rng([DRAW, seed]).permutation(sorted(indices))
+    return frozenset(int(index) for index in order[: len(order) // 2])
+
+
+@dataclass(frozen=True)
+class WordRemoval:
+    """A way to take words from a text. `mask`: what stands in their place; `masked`: draws a word for each."""
+
+    mask: str = ""
+    masked: MaskedModel | None = None
+
+    def apply(self, example: Example, words: Sequence[Word], generator: np.random.Generator) -> Example | None:
+        """The example without the words; None where no word would be left, or one is beyond what `masked` reads."""
+        if self.masked is None:
+            changed = edited(example, [Edit(word, self.mask) for word in words])
+            return changed if words_of(changed) else None
+        try:
+            draws = sampled_words(self.masked, example, words, 1, generator)
+        except UsageError:  # the word lies beyond what the masked language model reads
+            return None
+        return edited(example, [Edit(word, like(word.text, draw)) for word, (draw,) in zip(words, draws, strict=True)])
+
+
+def load_removal(plan: RulesPlan) -> WordRemoval:
+    """The removal of a plan. Errors: the model has no mask token. The caller must hold the device."""
+    if plan.removal_operator == REPLACE:
+        return WordRemoval(masked=load_masked_model())
+    if plan.removal_operator != MASK:
+        return WordRemoval()
+    model = load_classifier("text", plan.models[0], plan.dtype, runtime.device())
+    token = model.tokenizer.mask_token if isinstance(model, TextClassifier) else None
+    if token is None:
+        raise UsageError(f"removal: {plan.models[0]} has no mask token. Use delete or replace.")
+    return WordRemoval(token)
+
+
+@dataclass(frozen=True)
+class _Edits:
+    """The edited versions of one example; None and empty where an edit is not possible."""
+
+    removed: Example | None = None
+    random: tuple[Example, ...] = ()
+    inserted: Example | None = None
+    neutral: Example | None = None
+
+    @property
+    def all(self) -> tuple[Example, ...]:
+        return tuple(one for one in (self.removed, *self.random, self.inserted, self.neutral) if one is not None)
+
+
+def measure_text_rule(plan: RulesPlan, rule: Rule, target: int, read: Sequence[ReadExample]) -> RuleResult:
+    """Predict each example without the words of the rule or, where it has none, with them. No attribution yet."""
+    neutral = neutral_word(rule.condition, read)
+    edits = _all_edits(plan, rule.condition, neutral, read)
+    unique = list(dict.fromkeys(version for own in edits for version in own.all))
+    outcomes = dict(zip(unique, bisect_failures(partial(_predicted, plan), unique), strict=True))
+    predicted = {version: one for version, one in outcomes.items() if isinstance(one, Prediction)}
+    half = training_half([one.index for one in read], plan.seed)
+    examples = tuple(
+        _rule_example(one, rule, target, one.index not in half, own, predicted)
+        for one, own in zip(read, edits, strict=True)
+    )
+    label = read[0].prediction.labels[target] if read else rule.label
+    return RuleResult(
+        rule.text, label, False, examples, neutral_word=neutral, notes=tuple(_notes(plan, rule, examples))
+    )
+
+
+def _all_edits(plan: RulesPlan, condition: Condition, neutral: str, read: Sequence[ReadExample]) -> list[_Edits]:
+    phrases = inserted_phrases(condition) if neutral else ()
+    edits = []
+    with runtime.turn(lends=True):
+        removal = load_removal(plan)
+        for one in read:
+            check_cancelled()
+            generator = np.random.default_rng([DRAW, plan.seed, one.index])
+            words = words_of(one.input)
+            places = condition.matches(words)
+            if places:
+                edits.append(_removals(one.input, words, places, removal, generator))
+            elif places is None and phrases:
+                edits.append(_insertions(one.input, condition, phrases, neutral, generator))
+            else:
+                edits.append(_Edits())
+    return edits
+
+
+def _removals(
+    example: Example, words: Sequence[Word], places: frozenset[int], removal: WordRemoval,
+    generator: np.random.Generator,
+) -> _Edits:  # fmt: skip
+    others = [at for at in range(len(words)) if at not in places]
+    removed = removal.apply(example, [words[at] for at in sorted(places)], generator)
+    if removed is None or len(others) < len(places):
+        return _Edits(removed)
+    draws = (generator.choice(others, len(places), replace=False) for _ in range(RANDOM_DRAWS))
+    random = [removal.apply(example, [words[at] for at in sorted(draw)], generator) for draw in draws]
+    return _Edits(removed, tuple(one for one in random if one is not None))
+
+
+Phrases = tuple[tuple[str, str], ...]
+"""Words to insert together: each as a text, with its place as in `Has`."""
+
+
+def inserted_phrases(condition: Condition) -> tuple[Phrases, ...]:
+    """The words whose insertion makes a condition true, one entry for each alternative; empty where it is of more."""
+    if isinstance(condition, Has):
+        return (((" ".join(condition.term.words), condition.place),),) if isinstance(condition.term, Phrase) else ()
+    if isinstance(condition, And | Or):
+        parts = [inserted_phrases(one) for one in condition.conditions]
+        if not all(parts):
+            return ()
+        if isinstance(condition, Or):
+            return tuple(one for part in parts for one in part)
+        return tuple(tuple(phrase for one in chosen for phrase in one) for chosen in product(*parts))
+    return ()
+
+
+def _insertions(
+    example: Example, condition: Condition, alternatives: Sequence[Phrases], neutral: str,
+    generator: np.random.Generator,
+) -> _Edits:  # fmt: skip
+    """With the words of an alternative, and with neutral ones in the same places; of places that make it true."""
+    phrases = alternatives[int(generator.integers(len(alternatives)))]
+    for _ in range(MOST_TRIES):
+        inserted = compared = example
+        for text, place in phrases:
+            state = generator.bit_generator.state
+            inserted = insert_words(inserted, text, place, generator)
+            generator.bit_generator.state = state  # the neutral words go to the same place
+            compared = insert_words(compared, " ".join([neutral] * len(text.split())), place, generator)
+        if condition.matches(words_of(inserted)) is not None and condition.matches(words_of(compared)) is None:
+            return _Edits(inserted=inserted, neutral=compared)
+    return _Edits()
+
+
+def insert_words(example: Example, text: str, place: str, generator: np.random.Generator) -> Example:
+    """The example with words between two of its words, drawn within the place, before the first or after the last."""
+    words = words_of(example)
+    n, third = len(words), len(words) // 3
+    ends = {"starts with": (0, 0), "ends with": (n, n), "first third": (0, third), "last third": (n - third, n)}
+    low, high = ends.get(place, (0, n))
+    gap = int(generator.integers(low, high + 1))
+    texts = [example.text, example.text_pair or ""]
+    if gap < n:
+        word, addition = words[gap], f"{text} "
+        at = word.start
+    else:
+        word, addition = words[-1], f" {text}"
+        at = word.end
+    texts[word.segment] = texts[word.segment][:at] + addition + texts[word.segment][at:]
+    return Example(texts[0], None if example.text_pair is None else texts[1])
+
+
+def neutral_word(condition: Condition, read: Sequence[ReadExample]) -> str:
+    """The commonest word of the examples that does not make the condition true; empty where there is none."""
+    counts = Counter(word.text.lower() for one in read for word in words_of(one.input))
+    for word, _ in counts.most_common(NEUTRAL_CANDIDATES):
+        if condition.matches([Word(0, 0, len(word), word)]) is None:
+            return word
+    return ""
+
+
+def _rule_example(
+    one: ReadExample, rule: Rule, target: int, held_out: bool, edits: _Edits, predicted: Mapping[Example, Prediction]
+) -> RuleExample:
+    words = words_of(one.input)
+    places = rule.condition.matches(words)
+
+    def prediction(version: Example | None) -> Prediction | None:
+        return None if version is None else predicted.get(version)
+
+    def probability(version: Example | None) -> float | None:
+        made = prediction(version)
+        return None if made is None else float(made.probabilities[target])
+
+    removed = prediction(edits.removed)
+    random = [predicted[version] for version in edits.random if version in predicted]
+    changed = [other.index != one.prediction.index for other in random]
+    return RuleExample(
+        example=one.index,
+        holds=places is not None,
+        held_out=held_out,
+        words=" ".join(words[at].text for at in sorted(places or ())),
+        predicted=one.prediction.index,
+        as_claimed=one.prediction.index == target,
+        probability=float(one.prediction.probabilities[target]),
+        removed=probability(edits.removed),
+        removed_changed=None if removed is None else removed.index != one.prediction.index,
+        random=float(np.mean([other.probabilities[target] for other in random])) if random else None,
+        random_changed=float(np.mean(changed)) if random else None,
+        inserted=probability(edits.inserted),
+        neutral=probability(edits.neutral),
+    )
+
+
+def _notes(plan: RulesPlan, rule: Rule, examples: Sequence[RuleExample]) -> Iterator[str]:
+    """A sentence for each test that is left out, and why."""
+    holding = [one for one in examples if one.holds]
+    if holding and not any(one.words for one in holding):
+        yield "No word makes the condition true, so none can be removed."
+    short = sum(bool(one.words) and (one.removed is None or one.random is None) for one in holding)
+    if short:
+        yield f"{count_text(short, 'example')} with too few other words to compare with, left out of the removals."
+    if not inserted_phrases(rule.condition):
+        yield "Only rules of words in quotation marks are tested by insertion."
+
+
+def attribution_words(
+    plan: RulesPlan, method: str, target: int, read: Sequence[ReadExample]
+) -> list[tuple[str, float]]:
+    """The words with the highest mean scores for the class in the training half, with these means, falling.
+
+    The score of a word is the sum over its tokens; the mean is over all places where it stands. Words of fewer than
+    `FEWEST_OCCURRENCES` examples are left out, and so are examples that the method cannot explain.
+    """
+    half = training_half([one.index for one in read], plan.seed)
+    training = [one for one in read if one.index in half]
+    requests = [
+        Request(plan.models[0], method, one.input, plan.params_of(method), target, plan.seed, plan.dtype)
+        for one in training
+    ]
+    scores: dict[str, list[float]] = {}
+    examples = Counter[str]()
+    for one, outcome in zip(training, bisect_failures(explain_many, requests), strict=True):
+        if isinstance(outcome, Explanation):
+            own = word_scores(outcome, words_of(one.input))
+            for word, score in own:
+                scores.setdefault(word, []).append(score)
+            examples.update({word for word, _ in own})
+    means = {word: float(np.mean(each)) for word, each in scores.items() if examples[word] >= FEWEST_OCCURRENCES}
+    return sorted(means.items(), key=lambda item: (-item[1], item[0]))[:LISTED_WORDS]
+
+
+def word_scores(explanation: Explanation, words: Sequence[Word]) -> list[tuple[str, float]]:
+    """Each word in lower case with the sum of the scores of its tokens; without words that the model did not read."""
+    scored = []
+    for word in words:
+        own = [
+            float(score)
+            for token, score in zip(explanation.tokens, explanation.scores, strict=True)
+            if not token.special and token.segment == word.segment and token.start < word.end > word.start < token.end
+        ]
+        if own:
+            scored.append((word.text.lower(), sum(own)))
+    return scored
+
+
+def with_attribution(
+    result: RuleResult, candidates: Mapping[str, Sequence[tuple[str, float]]], read: Sequence[ReadExample]
+) -> RuleResult:
+    """The result with the best single-word rule: of all methods' words, the one that predicts best in training.
+
+    Best is the highest balanced accuracy in the training half; of equals the first method's, and its higher score.
+    """
+    vocabularies = [frozenset(word.text.lower() for word in words_of(one.input)) for one in read]
+    training = np.array([not one.held_out for one in result.examples], dtype=bool)
+    best, chosen = -1.0, ("", "")
+    for method, words in candidates.items():
+        for word, _ in words:
+            has = np.array([word in own for own in vocabularies], dtype=bool)
+            value = balanced_accuracy(has[training], result.as_claimed[training])
+            if value is not None and value > best:
+                best, chosen = value, (method, word)
+    method, word = chosen
+    if not method:
+        return replace(result, notes=(*result.notes, "No attribution method names a word that occurs often enough."))
+    examples = tuple(
+        replace(one, attribution_holds=word in own) for one, own in zip(result.examples, vocabularies, strict=True)
+    )
+    return replace(result, examples=examples, method=method, word=word)
