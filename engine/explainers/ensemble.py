@@ -5,20 +5,16 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import cast
 
 import numpy as np
 from jaxtyping import Float
 
 from engine.errors import ExegesisError
-from engine.explainers.perturbation import (
-    GAP_LIMIT,
-    KernelShapParams,
-    PatchKernelShapParams,
-    PatchRemovalParams,
-    RemovalParams,
-    kernel_shap,
-)
-from engine.metrics.sensitivity import RADII, classifier_of_neighbors, complexity, distance, move
+from engine.explainers.perturbation import GAP_LIMIT, KernelShapParams, RemovalParams, kernel_shap
+from engine.metrics.sensitivity import RADII, MovedText, classifier_of_neighbors, complexity, distance, move
+from engine.models.classifier import AnyClassifier, EncodedInput
+from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.params import option
 from engine.registry import SEVEN, TOP_THREE, Axes, explainer, register
 from engine.result import Check
@@ -29,6 +25,8 @@ _CAUTION = "A mean hides disagreement: check the members before trusting it."
 _MEMBER = "that of each member"
 STRIDES = 20
 """Moves that lead a score from one map to another."""
+ANTECEDENTS = 0x0A7A0A7A
+"""The seed of the neighbors of a text, apart from those that users choose."""
 ROUNDING = 1e-9
 """Entropies, in nats, that are closer are equal."""
 
@@ -157,20 +155,6 @@ class LeastSensitiveParams(RemovalParams):
     n_neighbors: int = option(8, "Neighbors of the input whose Shapley values are averaged", low=1, high=100)
     n_samples: int = option(128, "Maximum number of model evaluations for each neighbor", low=4, high=100_000)
 
-    @property
-    def shapley(self) -> KernelShapParams:
-        """The parameters of the Shapley values of a neighbor."""
-        return KernelShapParams(removal=self.removal, n_samples=self.n_samples)
-
-
-@dataclass(frozen=True)
-class PatchLeastSensitiveParams(PatchRemovalParams, LeastSensitiveParams):
-    n_samples: int = option(512, "Maximum number of model evaluations for each neighbor", low=4, high=100_000)
-
-    @property
-    def shapley(self) -> KernelShapParams:
-        return PatchKernelShapParams(removal=self.removal, n_samples=self.n_samples)
-
 
 @register(
     "least_sensitive",
@@ -180,41 +164,41 @@ class PatchLeastSensitiveParams(PatchRemovalParams, LeastSensitiveParams):
     axes=Axes("chosen operator, coalitions of words", "probability of the class", "Shapley value, of neighbors"),
     cheap=False,
     citation=f"{_BHATT}, section 4, aggregate valuation of antecedents (AVA)",
-    caution="It explains what the model does around the input, not at the input itself.",
-    variants={
-        "image": {
-            "params": PatchLeastSensitiveParams,
-            "axes": Axes(
-                "chosen operator, coalitions of parts", "probability of the class", "Shapley value, of neighbors"
-            ),
-        }
-    },
+    caution="It explains fixed neighbors of your text, never the text itself: that is why it hardly changes with it.",
+    inputs=("text",),
 )
 def least_sensitive(task: Task, params: LeastSensitiveParams) -> list[Attribution]:
     """`sum_z w_z phi(z)`: Shapley values of m at neighbors z, in probability, signed; `w_z` falls as `1 / |x - z|`.
 
     By linearity these are the Shapley values of the game `sum_z w_z v_z`: they sum to its change exactly. The weights
-    sum to 1, so that the unit stays.
+    sum to 1, so that the unit stays. Where the input moves a little, its neighbors stay: the weights alone change.
 
     Departure: the paper's neighbors are the nearest examples of a training set. A method sees one example, and the
-    tokens of another text are not its own, so the neighbors are those of the metric `sensitivity`: random changes of
-    the embeddings, or of the pixels, as small as `RADII`.
+    tokens of another text are not its own, so the neighbors are points around the word embeddings of the text, drawn
+    as those of the metric `sensitivity` are, the same for every seed. Pictures have no such fixed place.
     """
-    model, size = classifier_of_neighbors(task.model), params.n_neighbors
-    near = [
-        [move(task.model, item.encoded, number, RADII[task.model.kind], item.seed) for number in range(size)]
-        for item in task.items
-    ]
+    model = classifier_of_neighbors(task.model)
+    near = [fixed_neighbors(model, item.encoded, params.n_neighbors) for item in task.items]
     neighbors = [
-        TaskItem(encoded, item.prediction, item.target, item.seed)
+        TaskItem(encoded, item.prediction, item.target, seed=0)
         for item, own in zip(task.items, near, strict=True)
         for encoded in own
     ]
-    attributions = iter(kernel_shap(Task(model, neighbors), params.shapley))
+    shapley = KernelShapParams(removal=params.removal, n_samples=params.n_samples)
+    attributions = iter(kernel_shap(Task(model, neighbors), shapley))
     return [
         weighted_mean([next(attributions) for _ in own], [1 / distance(item.encoded, encoded) for encoded in own])
         for item, own in zip(task.items, near, strict=True)
     ]
+
+
+def fixed_neighbors(model: AnyClassifier, encoded: EncodedText, count: int) -> list[EncodedInput]:
+    """Points around the word embeddings of a text, also of one whose embeddings are moved."""
+    place = MovedText(
+        encoded.ids, encoded.types, encoded.tokens, encoded.truncated,
+        moves=np.zeros((len(encoded), cast(TextClassifier, model).embedding.embedding_dim), dtype=np.float32),
+    )  # fmt: skip
+    return [move(model, place, number, RADII[model.kind], ANTECEDENTS) for number in range(count)]
 
 
 def weighted_mean(attributions: Sequence[Attribution], weights: Sequence[float]) -> Attribution:

@@ -271,11 +271,9 @@ def move(model: AnyClassifier, encoded: EncodedInput, number: int, radius: int |
 
 
 def distance(encoded: EncodedInput, neighbor: EncodedInput) -> float:
-    """The Euclidean length of the way from an input to what `move` made of it."""
-    if isinstance(encoded, EncodedPicture) and isinstance(neighbor, EncodedPicture):
-        return float(np.linalg.norm(neighbor.values - encoded.values))
-    before = encoded.moves if isinstance(encoded, MovedText) else 0
-    return float(np.linalg.norm(cast(MovedText, neighbor).moves - before))
+    """The Euclidean distance of the word embeddings of one text, each of which may be moved."""
+    one, other = (each.moves if isinstance(each, MovedText) else 0 for each in (encoded, neighbor))
+    return float(np.linalg.norm(np.subtract(one, other)))
 
 
 def _move_text(model: AnyClassifier, encoded: EncodedText, draw: np.random.Generator, radius: int | float) -> MovedText:
@@ -284,8 +282,6 @@ def _move_text(model: AnyClassifier, encoded: EncodedText, draw: np.random.Gener
     reach = radius * own[encoded.features].std()
     moves = draw.uniform(-reach, reach, own.shape).astype(np.float32)
     moves[encoded.special] = 0
-    if isinstance(encoded, MovedText):  # a method looks for neighbors of a neighbor
-        moves += encoded.moves
     return MovedText(encoded.ids, encoded.types, encoded.tokens, encoded.truncated, moves)
 
 

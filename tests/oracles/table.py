@@ -78,6 +78,6 @@ ORACLES: dict[str, Entry] = {
     "shapley_sampling": Entry(_change, captum.shapley_sampling),
     "bee": Entry("its baseline depends on a metric; from each it is integrated_gradients'", tuned.bee),
     "least_complex": Entry(lambda line: line.change / np.abs(line.change).sum(), tuned.least_complex),
-    "least_sensitive": Entry("its neighbors are drawn at random; that of each is kernel_shap's", tuned.least_sensitive),
+    "least_sensitive": Entry("it is kernel_shap's of points around the text", tuned.least_sensitive),
     "random": Entry("it does not look at the model", text.random),
 }

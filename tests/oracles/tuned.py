@@ -144,7 +144,7 @@ def least_sensitive(world: World, neighbors: int = 8) -> np.ndarray:
     reach = 0.1 * x[world.features].std(correction=0).item()
     moves = []
     for number in range(neighbors):
-        draw = np.random.default_rng([0x5E25, world.seed, number, *world.ids])
+        draw = np.random.default_rng([0x5E25, 0x0A7A0A7A, number, *world.ids])
         own = torch.from_numpy(draw.uniform(-reach, reach, tuple(x.shape)).astype(np.float32)).to(x)
         moves.append(torch.stack([row if i in world.features else 0 * row for i, row in enumerate(own)]))
     weights = [1 / math.sqrt(sum(float(v) ** 2 for v in move.flatten())) for move in moves]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -12,13 +14,21 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
 from engine.explainers import shapley
-from engine.explainers.ensemble import aggregate_by_walks, walk_down, weighted_mean
-from engine.metrics.sensitivity import RADII, classifier_of_neighbors, complexity, distance, move
+from engine.explainers.ensemble import ANTECEDENTS, aggregate_by_walks, fixed_neighbors, walk_down, weighted_mean
+from engine.metrics.sensitivity import (
+    RADII,
+    MovedText,
+    classifier_of_neighbors,
+    complexity,
+    distance,
+    move,
+    sensitivities,
+)
 from engine.registry import TOP_THREE
-from engine.request import Example
+from engine.request import Example, Request
 from engine.result import Check
 from engine.task import Attribution, Task, TaskItem
-from tests.explaining import classifier, run, task_for
+from tests.explaining import checkpoint, classifier, run, task_for
 from tests.linear import bag_of_embeddings
 
 TEXTS = ["warm and funny", "never worth it"]
@@ -90,7 +100,7 @@ def neighbors(task: Task, count: int) -> list[Task]:
         Task(
             model,
             [
-                TaskItem(move(task.model, item.encoded, i, RADII["text"], item.seed), item.prediction, item.target, 0)
+                TaskItem(move(task.model, item.encoded, i, RADII["text"], ANTECEDENTS), item.prediction, item.target, 0)
                 for i in range(count)
             ],
         )
@@ -127,11 +137,22 @@ def test_near_neighbors_weigh_more() -> None:
     assert mean.notes == ("few samples",)
 
 
-def test_neighbors_of_a_neighbor_lie_around_it() -> None:
-    """Else the sensitivity of the aggregate would be that of a map that never moves."""
+def test_it_is_far_less_sensitive_than_the_values_that_it_averages(home: Path) -> None:
+    """By the project's metric, which moves the input and draws each method anew."""
+    model, example = str(checkpoint("bert", 3)), Example("although the plot drags the ending is warm")
+    aggregate, alone = sensitivities(
+        [Request(model, method, example, {"n_samples": 64}) for method in ("least_sensitive", "kernel_shap")], samples=3
+    )
+    assert aggregate.value is not None
+    assert alone.value is not None
+    assert 0 < aggregate.value < alone.value / 5
+
+
+def test_the_neighbors_of_a_moved_text_stay() -> None:
     model = classifier("bert", 3)
     encoded = model.encode(Example(TEXTS[0]))
-    moved = move(model, encoded, 0, 1.0)
-    again = move(classifier_of_neighbors(model), moved, 0, 1e-6)
-    assert distance(moved, again) < 1e-3 * distance(encoded, moved)
-    assert distance(encoded, again) == pytest.approx(distance(encoded, moved), rel=1e-3)
+    moved = cast(MovedText, move(model, encoded, 0, 1.0))
+    own, same = (fixed_neighbors(classifier_of_neighbors(model), one, 3) for one in (encoded, moved))
+    for one, other in zip(own, same, strict=True):
+        assert distance(one, other) == 0
+        assert distance(moved, other) > distance(encoded, one) > 0

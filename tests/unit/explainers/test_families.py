@@ -23,7 +23,6 @@ RANDOM = {
     "ensemble_all",
     "ensemble_top3",
     "least_complex",
-    "least_sensitive",
     "bee",
 }
 SCORE_SPECIAL = {

@@ -71,7 +71,6 @@ KNOWN: dict[str, Known] = {
     "shapley_sampling": Known(_change, {"n_samples": 3}),
     "bee": Known("its baseline depends on a metric; from each it is integrated_gradients'"),
     "least_complex": Known(_shares),
-    "least_sensitive": Known("its neighbors are drawn at random; that of each is kernel_shap's"),
     "random": Known("it does not look at the model"),
 }
 LINEAR = [method for method, known in KNOWN.items() if callable(known.answer)]
