@@ -125,7 +125,7 @@ WORDS = PageEntry(
     "pages/corpus.py",
     "Words",
     "Words that matter over a data set",
-    "Which words or patches does a model depend on throughout?",
+    "Which words or patches matter over a whole data set?",
     caution=(
         "A word can matter because of the words that it comes with, and a mean over texts hides that it speaks for a "
         "class in some and against it in others (Molnar et al., 2022, General pitfalls of model-agnostic "

@@ -144,10 +144,11 @@ def assemble(plan: CorpusPlan, sample: Sample, report: Report) -> CorpusWords:
             else:
                 scored[one.index], given[one.index] = result, one
     slices = slices_of(sample.source, list(given.values()), list(scored.values()))
-    table = word_statistics(list(scored.values()), list(slices.values()), plan.least, plan.seed, report)
+    methods = methods_of(plan)
+    table = word_statistics(list(scored.values()), list(slices.values()), plan.least, len(methods), plan.seed, report)
     return CorpusWords(
         plan.models[0], plan.dataset, tuple(scored), tuple(slices), tuple(int(own.sum()) for own in slices.values()),
-        methods_of(plan), **vars(table), failed=failed, complete=not failed,
+        methods, **vars(table), failed=failed, complete=not failed,
     )  # fmt: skip
 
 

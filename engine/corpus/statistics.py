@@ -86,12 +86,15 @@ def locate_words(scored: Sequence[ExampleScores], least: int) -> WordPlaces:
 
 
 def word_statistics(
-    scored: Sequence[ExampleScores], slices: Sequence[Bool[np.ndarray, "example"]], least: int, seed: int = 0,
-    report: Report = silent,
+    scored: Sequence[ExampleScores], slices: Sequence[Bool[np.ndarray, "example"]], least: int, methods: int,
+    seed: int = 0, report: Report = silent,
 ) -> WordTable:  # fmt: skip
-    """The statistics of the words in at least `least` examples, in each slice where they still are in as many."""
+    """The statistics of the words in at least `least` examples, in each slice where they still are in as many.
+
+    `methods`: how many rows of scores each example has.
+    """
     places = locate_words(scored, least)
-    scores = np.concatenate([one.scores.T for one in scored]) if scored else np.zeros((0, 0))
+    scores = np.concatenate([np.zeros((0, methods)), *(one.scores.T for one in scored)])
     inside = [own[places.example] for own in slices]
     counts = np.array([places.count(own) for own in inside])
     permutations = min(MOST_PERMUTATIONS, draws_needed(max(1, len(places.words)), min(RATES)))

@@ -10,11 +10,12 @@ import pandas
 import pytest
 
 from engine import jobs
-from engine.corpus import scores
+from engine.corpus import experiment, scores
 from engine.corpus.experiment import ALL, CORRECT, WRONG, corpus, rows, slices_of
 from engine.corpus.plan import CorpusPlan
 from engine.corpus.scores import REMOVAL, score_examples, word_scores
 from engine.data.sources import load_source
+from engine.errors import ExegesisError
 from engine.experiments.run import carry_out, finished, sample_of
 from engine.explain import explain
 from engine.false_discovery import adjusted_p_values
@@ -122,6 +123,20 @@ def test_an_example_that_cannot_be_scored_is_counted_with_its_reason(data: str, 
     assert list(one.failed) == [len(TEXTS)]
     assert not one.complete
     assert len(one.examples) == len(TEXTS)
+
+
+def test_nothing_but_failures_is_no_error(run: Run, data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*given: object) -> None:
+        raise ExegesisError("out of memory: even one row does not fit.")
+
+    monkeypatch.setattr(experiment, "score_examples", fail)
+    [one] = corpus([MODEL], data, ["random"], least=2).models
+    assert (one.examples, one.words, list(rows(one))) == ((), (), [])
+    assert set(one.failed.values()) == {"out of memory: even one row does not fit."}
+    done = run("corpus", "--models", MODEL, "--dataset", data, "--methods", "random")
+    assert done.code == 1
+    assert "6 examples left out: out of memory" in done.out
+    assert "corpus: no example could be explained" in done.err
 
 
 def test_pictures_are_tested_by_place() -> None:

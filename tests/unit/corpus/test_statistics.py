@@ -28,7 +28,7 @@ def every(count: int) -> list[np.ndarray]:
 
 def test_a_word_has_the_mean_over_examples_of_its_mean_in_each() -> None:
     examples = scored([("good", 1.0), ("good", 0.0), ("the", 0.2)], [("good", 0.8), ("a", 0.1)], [("the", 0.4)])
-    table = word_statistics(examples, every(3), least=2)
+    table = word_statistics(examples, every(3), least=2, methods=2)
     assert table.words == ("good", "the")
     np.testing.assert_allclose(table.means[0], [[0.65, 0.3], [1.3, 0.6]])
     assert table.counts.tolist() == [[2, 2]]
@@ -39,7 +39,7 @@ def test_a_word_has_the_mean_over_examples_of_its_mean_in_each() -> None:
 def test_a_slice_has_its_own_means_and_tests_words_that_are_in_enough_of_its_examples_alone() -> None:
     examples = scored(*[[("good", float(at)), ("the", 0.1)] for at in range(4)])
     halves = [np.ones(4, dtype=bool), np.array([True, True, False, False]), np.array([False, False, False, True])]
-    table = word_statistics(examples, halves, least=2)
+    table = word_statistics(examples, halves, least=2, methods=2)
     np.testing.assert_allclose(table.means[:2, 0, 0], [1.5, 0.5])
     assert np.isnan(table.means[2]).all()
     assert np.isnan(table.p_values[2]).all()
@@ -66,7 +66,7 @@ def test_the_p_value_is_that_of_all_permutations() -> None:
 
 
 def test_scores_that_do_not_vary_within_texts_are_never_significant() -> None:
-    table = word_statistics(scored(*[[("good", 1.0), ("the", 1.0)]] * 6), every(6), least=2)
+    table = word_statistics(scored(*[[("good", 1.0), ("the", 1.0)]] * 6), every(6), least=2, methods=2)
     np.testing.assert_array_equal(table.p_values, np.ones((1, 2, 2)))
 
 
@@ -76,7 +76,7 @@ def test_a_word_that_always_has_the_largest_score_survives_and_its_neighbors_do_
         [("great", 0.5 + 0.1 * generator.random()), *((f"w{at}", 0.1 * generator.random()) for at in range(8))]
         for _ in range(12)
     ]
-    table = word_statistics(scored(*texts), every(12), least=5)
+    table = word_statistics(scored(*texts), every(12), least=5, methods=2)
     adjusted = adjusted_p_values(table.p_values[0, 0])
     assert [word for word, alive in zip(table.words, survives(adjusted, 0.1), strict=True) if alive] == ["great"]
 
@@ -87,7 +87,7 @@ def test_p_values_are_valid_where_scores_are_spread_by_chance() -> None:
     p_values = []
     for seed in range(25):
         texts = [[(str(word), generator.normal()) for word in generator.choice(vocabulary, 7)] for _ in range(20)]
-        p_values.append(word_statistics(scored(*texts), every(20), least=5, seed=seed).p_values[0, 0])
+        p_values.append(word_statistics(scored(*texts), every(20), least=5, methods=2, seed=seed).p_values[0, 0])
     together = np.concatenate(p_values)
     assert scipy.stats.kstest(together, "uniform").pvalue > 0.01
     for level in (0.05, 0.1, 0.2):
@@ -98,11 +98,12 @@ def test_p_values_are_valid_where_scores_are_spread_by_chance() -> None:
 def test_the_seed_decides(seed: int) -> None:
     generator = np.random.default_rng(3)
     texts = [[(word, generator.normal()) for word in ("a", "b", "c")] for _ in range(6)]
-    one, other = (word_statistics(scored(*texts), every(6), 2, seed=chosen) for chosen in (0, seed))
+    one, other = (word_statistics(scored(*texts), every(6), 2, 2, seed=chosen) for chosen in (0, seed))
     assert np.array_equal(one.p_values, other.p_values) == (seed == 0)
 
 
 def test_nothing_to_test_is_no_error() -> None:
-    table = word_statistics(scored([("a", 1.0)], [("b", 1.0)]), every(2), least=2)
+    table = word_statistics(scored([("a", 1.0)], [("b", 1.0)]), every(2), least=2, methods=2)
     assert table.words == ()
     assert table.means.shape == (1, 2, 0)
+    assert word_statistics([], every(0), least=2, methods=3).p_values.shape == (1, 3, 0)
