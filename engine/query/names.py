@@ -1,0 +1,228 @@
+"""Names in a sentence: quoted texts, methods, models, data sets, classes, examples, layers, heads and numbers.
+
+Names are those of the registries. Each is replaced by a mark such as `<method0>`; what remains are plain words.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from engine.data.sources import list_datasets
+from engine.input_kinds import list_models
+from engine.models import catalog
+from engine.query.grammar import CLASSES, PHRASES, THIS
+from engine.registry import KINDS, all_explainers
+
+QUOTED = re.compile(
+    r"\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|`([^`]+)`|(?<!\w)'(.+?)'(?!\w)|‘(.+?)’(?!\w)", re.DOTALL
+)
+QUOTE_MARK = re.compile(r"«(\d+)»")
+TOKEN = re.compile(
+    r"«\d+»|<\w+>|\d+(?:[.,]\d+)*(?:st|nd|rd|th)?(?![^\W_])|\d+|[^\W\d_]+n't\b|[^\W\d_]+|(?<!\w)-(?=\d)|[^\s\w.,;:?!()/'’-]"
+)
+CONTRACTION = re.compile(r"(?<=\w)['’](?:s|d|re|ve|ll|m)\b")
+SYMBOLS = {"×": "x", "*": "x", "&": "and"}
+ALIASES = {
+    "kernel_shap": ("shap", "kernelshap", "shap values", "kernel shap values"),
+    "exact_shapley": ("shapley", "shapley values"),
+    "integrated_gradients": ("ig", "integrated gradient", "integrated grads", "intgrad"),
+    "gradient": ("gradients", "vanilla gradient", "vanilla gradients", "plain gradient", "plain gradients",
+                 "raw gradient", "raw gradients"),
+    "gradient_x_input": ("gradient times input", "gradients x input", "gradients times input", "input x gradient",
+                         "input times gradient", "grad x input", "gradient by input", "gradient input"),
+    "gradient_l2": ("gradient norm",),
+    "smoothgrad": ("smooth grad",),
+    "attention_mean": ("mean attention", "averaged attention"),
+    "attention_rollout": ("rollout",),
+    "attn_lrp": ("lrp", "attn lrp", "attention lrp", "layer wise relevance propagation",
+                 "layerwise relevance propagation"),
+    "occlusion": ("leave one out",),
+    "grad_cam": ("gradcam",),
+    "guided_backprop": ("guided backprop", "guided backpropagation"),
+    "smat": ("learned attention",),
+    "random": ("random baseline",),
+}  # fmt: skip
+"""Other names of methods besides their ids and titles."""
+AS_METHOD = ("attention weights", "attention scores", "raw attention", "attention")
+"""Names of average attention where they are a method, and not a question about the heads."""
+WEAK = ("reviews", "scenes", "digits", "photos", "movies", "quality")
+"""Data sets whose names are words, too: they are names after a preposition or beside "data set"."""
+BEFORE_WEAK = tuple(
+    f"{preposition} {article}"
+    for preposition in ("of", "on", "in", "from", "for", "over", "across", "within", "using", "dataset", "data", "and")
+    for article in ("", "the ")
+)
+MOST_LABELS = 12
+"""Labels of a model with more classes are not looked for."""
+MOST_INDEX = 999_999
+
+NUMBERS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
+           "seventeen eighteen nineteen twenty").split()  # fmt: skip
+ORDINALS = ("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
+            "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth").split()  # fmt: skip
+_NUMBER = rf"(?P<n>\d+|{'|'.join(NUMBERS)})(?![\w.,])"
+_ORDINAL = rf"(?P<ordinal>\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS)})"
+_NOUN = rf"(?:{'|'.join((*CLASSES['example'].split(), 'row', 'entry', 'record'))})"
+_PLURAL = "|".join(CLASSES["examples"].split())
+_NO = r"(?:(?:with|at|the|number|no|nr|index|id|#) )*"
+_LAYER = r"(?:layer|block)"
+_COUNTED = "|".join(
+    word for name in ("most", "important", "word", "drive") for word in CLASSES[name].split() if word != "to"
+)
+PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (slot, re.compile(rf"(?<![\w<]){pattern}(?![\w>])"))
+    for slot, pattern in (
+        ("both", r"(?:l|layer) (?P<layer>\d+) h(?:ead)? (?P<n>\d+)"),
+        ("both", r"head (?P<layer>\d+)\.(?P<n>\d+)"),
+        ("layer", rf"{_LAYER} {_NO}{_NUMBER}"),
+        ("layer", rf"{_ORDINAL} {_LAYER}"),
+        ("head", rf"head {_NO}{_NUMBER}"),
+        ("head", rf"{_ORDINAL} (?:attention )?head"),
+        ("this", rf"(?:this|the current|current) (?:<dataset\d+> )?{_NOUN}(?: pair)?(?! \d)"),
+        ("example", rf"{_NOUN} (?:pair )?{_NO}{_NUMBER}"),
+        ("example", rf"{_ORDINAL} (?:<dataset\d+> )?(?:<target\d+> )?{_NOUN}(?: pair)?"),
+        ("example", rf"(?:#|index|number|no|nr) (?:# )?{_NUMBER}"),
+        ("target", r"(?:class|label|category) (?P<n>\d+)(?![.,\w])"),
+        ("count", rf"(?<=top ){_NUMBER}"),
+        ("count", rf"{_NUMBER}(?= (?:{_COUNTED})(?!\w))"),
+        ("count", r"(?:single|one)(?= (?:most|word|token|patch))"),
+    )
+)
+"""Numbers by what they count, the most specific first. Ordinals and indices differ: the first example has index 0."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A text with a mark in place of each quotation."""
+
+    text: str
+    quotes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The words of a sentence, and the names and numbers in it by slot."""
+
+    words: tuple[str, ...]
+    names: dict[str, list[str]] = field(default_factory=dict)
+
+
+def read_quotes(text: str) -> Sentence:
+    """The text with marks in place of quotations, and what these hold."""
+    quotes: list[str] = []
+
+    def mark(match: re.Match[str]) -> str:
+        quotes.append(next(part for part in match.groups() if part is not None))
+        return f" «{len(quotes) - 1}» "
+
+    marked = QUOTED.sub(mark, re.sub(r"[<>«»](?=\d|\w+>)", " ? ", text) if "<" in text else text)
+    return Sentence(" ".join(marked.split()), tuple(quotes))
+
+
+def tokens_of(text: str) -> list[str]:
+    """The words, numbers and marks of a text in lower case, without punctuation."""
+    plain = CONTRACTION.sub("", text.lower().replace("’", "'"))
+    return [SYMBOLS.get(token, token) for token in TOKEN.findall(plain)]
+
+
+def read_names(sentence: Sentence, text: str, attention: bool = False) -> Reading:
+    """Find the names in `text`, which is that of the sentence or has marks of an edit.
+
+    `attention`: whether the word "attention" is the name of a method.
+    """
+    names: dict[str, list[str]] = {}
+    line = " ".join(tokens_of(_unquote(sentence, text)))
+    for phrase, word in PHRASES.items():
+        line = re.sub(rf"(?<![\w<]){phrase}(?![\w>])", word, line)
+
+    def mark(slot: str, value: str) -> str:
+        names.setdefault(slot, []).append(value)
+        return f"<{slot}{len(names[slot]) - 1}>"
+
+    pattern, known = name_pattern(attention)
+    line = pattern.sub(lambda match: mark(*known[match[0]]), line)
+    for slot, place in PLACES:
+        line = place.sub(lambda match, slot=slot: _mark_number(match, slot, mark), line)  # type: ignore[misc]
+    line = QUOTE_MARK.sub(lambda match: mark("text", sentence.quotes[int(match[1])]), line)
+    return Reading(tuple(word for word in line.split() if not word.startswith("<")), names)
+
+
+def _mark_number(match: re.Match[str], slot: str, mark: object) -> str:
+    parts = match.groupdict()
+    assert callable(mark)
+    if slot == "this":
+        return str(mark("example", THIS))
+    if ordinal := parts.get("ordinal"):
+        number = ORDINALS.index(ordinal) if ordinal in ORDINALS else int(ordinal[:-2]) - 1
+    else:
+        given = parts.get("n") or "one"
+        number = NUMBERS.index(given) if given in NUMBERS else int(given)
+    if not 0 <= number <= MOST_INDEX:
+        return match[0]
+    if slot == "both":
+        return f"{mark('layer', str(int(parts['layer'])))} {mark('head', str(number))}"
+    return str(mark(slot, str(number)))
+
+
+def _unquote(sentence: Sentence, text: str) -> str:
+    """The text with quoted names of methods, models and data sets in it as they are, and classes after "for"."""
+    _, known = name_pattern(True)
+
+    def restore(match: re.Match[str]) -> str:
+        quote = sentence.quotes[int(match[1])]
+        slot, _ = known.get(" ".join(tokens_of(quote)), ("", ""))
+        before = text[: match.start()].lower().split()[-1:]
+        is_name = slot in ("methods", "models", "dataset") or (
+            slot == "target" and before and before[0] in BEFORE_CLASS
+        )
+        return quote if is_name else match[0]
+
+    return QUOTE_MARK.sub(restore, text)
+
+
+BEFORE_CLASS = ("for", "class", "label", "towards", "toward", "against", "to")
+
+
+@functools.cache
+def name_pattern(attention: bool) -> tuple[re.Pattern[str], dict[str, tuple[str, str]]]:
+    """A pattern of all names in tokens, longest first, and the slot and the value of each."""
+    known: dict[str, tuple[str, str]] = {}
+    for slot, value, name in _all_names():
+        known.setdefault(" ".join(tokens_of(name)), (slot, value))
+    for name in AS_METHOD if attention else ():
+        known.setdefault(name, ("methods", "attention_mean"))
+    strong = sorted((name for name in known if name not in WEAK and name != "random"), key=len, reverse=True)
+    before = "|".join(f"(?<=(?<!\\w){place})" for place in BEFORE_WEAK)
+    weak = "|".join(WEAK)
+    parts = (
+        "|".join(map(re.escape, strong)),
+        rf"(?:{before})(?:{weak})|(?:{weak})(?= (?:data|dataset|datasets|set|corpus|examples?|collection)(?!\w))",
+        rf"(?<!at )random(?! (?:{_NOUN}|{_PLURAL}|words?|tokens?|order|sample)(?!\w))",
+    )
+    return re.compile(rf"(?<![\w<])(?:{'|'.join(parts)})(?![\w>])"), known
+
+
+def _all_names() -> Iterator[tuple[str, str, str]]:
+    """Slot, value and name of everything that has one."""
+    for kind in KINDS:
+        for model in list_models(kind):
+            yield "models", model, model
+        for dataset in list_datasets(kind):
+            yield "dataset", dataset, dataset
+        for id, method in all_explainers(kind).items():
+            names = (id, method.title, re.sub(r"\s*\(.*\)", "", method.title), *ALIASES.get(id, ()))
+            yield from (("methods", id, name) for name in names)
+    for label in class_labels():
+        yield "target", label, label
+
+
+def class_labels() -> tuple[str, ...]:
+    """The labels of the embedded models' classes that are words."""
+    labels = (
+        catalog.card(m).get("labels") or [] for kind in KINDS for m in list_models(kind) if catalog.is_embedded(m)
+    )
+    few = (label for own in labels if 1 < len(own) <= MOST_LABELS for label in own)
+    return tuple(dict.fromkeys(label for label in few if label.isalpha()))

@@ -1,0 +1,225 @@
+"""Match a sentence with the forms of the grammar: one operation with its slots, or the reason why not."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
+
+from engine.errors import UsageError, excerpt
+from engine.query.grammar import (
+    CLASSES,
+    DISABLED,
+    EDITS,
+    FILLERS,
+    FORMS,
+    NO_WORD,
+    OPERATIONS,
+    THIS,
+    ParsedQuery,
+    QueryForm,
+)
+from engine.query.names import QUOTE_MARK, Reading, Sentence, name_pattern, read_names, read_quotes, tokens_of
+
+LONGEST = 2000
+"""Characters of a sentence."""
+NEAREST = 3
+ENABLED = frozenset(OPERATIONS) - DISABLED
+CLASSES_OF: Mapping[str, frozenset[str]] = {
+    word: frozenset(name for name, words in CLASSES.items() if word in words.split())
+    for word in {word for words in CLASSES.values() for word in words.split()}
+}
+"""The classes of a word."""
+NUMBERS_OF = {"example", "count", "layer", "head"}
+TEMPLATE_PART = re.compile(r"\[([^\]]*)\]")
+SAMPLE: Mapping[str, object] = {"example": 3, "target": "positive", "word": "not", "replacement": "very"}
+"""Slots of the sentences that are suggested, where a page has no others."""
+SAMPLE_METHODS = ("lime", "integrated_gradients")
+
+
+class NotUnderstood(UsageError):
+    """A sentence that is no question of the grammar. `nearest`: sentences that are."""
+
+    def __init__(self, reason: str, nearest: tuple[str, ...]) -> None:
+        self.reason, self.nearest = reason, nearest
+        listed = "; ".join(f"“{sentence}”" for sentence in nearest)
+        super().__init__(f"query: not understood. {reason} Nearest: {listed}.")
+
+
+def parse(text: str, operations: Collection[str] = ENABLED) -> ParsedQuery:
+    """What the sentence asks. Errors: nothing, several things, or a word that no slot and no form explains."""
+    if len(text) > LONGEST:
+        raise NotUnderstood(f"It is longer than {LONGEST:,} characters.", nearest_forms(text[:LONGEST], operations))
+    sentence = read_quotes(text)
+    rest: tuple[str, ...] | None = None
+    for reading in _readings(sentence):
+        queries = {query for form in FORMS if form.operation in operations and (query := _match(form, reading))}
+        if len(queries) == 1:
+            return queries.pop()
+        if queries:
+            titles = " or ".join(sorted(OPERATIONS[query.operation].title.lower() for query in queries))
+            raise NotUnderstood(f"It can mean {titles}.", nearest_forms(text, operations))
+        rest = _unexplained(reading) if rest is None else rest
+    reason = f"Not known here: {', '.join(excerpt(word, 40) for word in rest)}." if rest else "No form has these words."
+    raise NotUnderstood(reason, nearest_forms(text, operations))
+
+
+def write_sentence(query: ParsedQuery, form: QueryForm | None = None) -> str:
+    """The sentence that asks the query by that form, or the first one of its operation that has all slots."""
+    slots = {name: _write_slot(name, value) for name, value in query.slots().items()}
+    forms = [form] if form else [one for one in FORMS if one.operation == query.operation]
+    template = next((one.template for one in forms if all(f"{{{name}}}" in one.template for name in slots)), None)
+    template = forms[0].template if template is None else template
+
+    def fill(match: re.Match[str]) -> str:
+        names = re.findall(r"{(\w+)}", match[1])
+        return match[1] if all(name in slots for name in names) else ""
+
+    line = TEMPLATE_PART.sub(fill, template)
+    return " ".join(re.sub(r"{(\w+)}", lambda match: slots.get(match[1], "it"), line).split())
+
+
+def nearest_forms(text: str, operations: Collection[str] = ENABLED, count: int = NEAREST) -> tuple[str, ...]:
+    """The sentences of the grammar that have most in common with the text, one for each operation."""
+    words = set(tokens_of(text))
+    classes = {name for word in words for name in CLASSES_OF.get(word, ())}
+
+    def likeness(form: QueryForm) -> tuple[float, float]:
+        share = sum(name in classes for name in form.words) / max(1, len(form.words))
+        return share, difflib.SequenceMatcher(None, text.lower(), sample_sentence(form).lower()).ratio()
+
+    forms = sorted((form for form in FORMS if form.operation in operations), key=likeness, reverse=True)
+    best: dict[str, QueryForm] = {}
+    for form in forms:
+        best.setdefault(form.operation, form)
+    return tuple(sample_sentence(form) for form in list(best.values())[:count])
+
+
+def sample_sentence(form: QueryForm) -> str:
+    """A sentence of the form, with slots filled in that it often has."""
+    operation = OPERATIONS[form.operation]
+    needed = {name for least in (*operation.least, form.least) for name in least}
+    several = any(least.get("methods") == 2 for least in operation.least)
+    values: dict[str, Any] = {
+        "example": SAMPLE["example"]
+        if "example" in operation.slots and operation.least != ({"text": 1, "text_pair": 1}, {})
+        else None,
+        "target": SAMPLE["target"] if "{target}" in form.template and form.operation in ("top", "explain") else None,
+        "word": SAMPLE["word"] if "word" in needed else None,
+        "replacement": SAMPLE["replacement"] if "replacement" in needed else None,
+        "layer": 2 if "layer" in needed else None,
+        "head": 1 if "head" in needed else None,
+        "methods": SAMPLE_METHODS if several else SAMPLE_METHODS[:1] if "methods" in operation.slots else (),
+    }
+    if form.operation == "similarity":
+        values |= {"example": 3, "dataset": "nli"}
+    if form.operation == "mistakes" or "method" in form.words:
+        values |= {"methods": ()}
+    return write_sentence(ParsedQuery(form.operation, **values), form)
+
+
+def _write_slot(name: str, value: object) -> str:
+    if name in ("text", "text_pair", "word", "replacement"):
+        return f"“{value}”" if '"' in str(value) else f'"{value}"'
+    if name == "example":
+        return "this example" if value == THIS else f"example {value}"
+    if name == "methods" and isinstance(value, list):
+        return " and ".join(str(one).replace("_", " ") for one in value)
+    return " and ".join(map(str, value)) if isinstance(value, list) else str(value)
+
+
+def _readings(sentence: Sentence) -> Iterator[Reading]:
+    """The ways to read a sentence, the most specific first: with a word removed or replaced, then without.
+
+    The word "attention" is a question about the heads in the first place, and a method in the second.
+    """
+    for text, edit in _edits(sentence):
+        for attention in (False, True):
+            reading = read_names(sentence, text, attention)
+            reading.names.update(edit)
+            yield reading
+
+
+def _edits(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]]]:
+    """The sentence without the words of an edit, and these; at last the sentence as it is."""
+    for operation, pattern in EDITS:
+        for match in pattern.finditer(sentence.text):
+            edit = {name: [value] for name in ("word", "replacement") if (value := _edited_word(sentence, match, name))}
+            if len(edit) == (2 if operation == "replace" else 1):
+                text = sentence.text
+                for name in sorted(edit, key=match.start, reverse=True):
+                    text = f"{text[: match.start(name)]} {text[match.end(name) :]}"
+                yield text, edit
+    yield sentence.text, {}
+
+
+def _edited_word(sentence: Sentence, match: re.Match[str], name: str) -> str:
+    """The word that an edit names; empty where it names none."""
+    if name not in match.re.groupindex:
+        return ""
+    word = match[name]
+    if quote := QUOTE_MARK.fullmatch(word):
+        return sentence.quotes[int(quote[1])]
+    before = sentence.text[: match.start(name)].lower().split()[-1:]
+    if before and before[0] in ("word", "token", "term"):
+        return word
+    plain = " ".join(tokens_of(word))
+    slot = name_pattern(False)[1].get(plain, ("", ""))[0]
+    names_other = slot in ("methods", "models", "dataset")
+    is_stated = (
+        "«" in sentence.text
+        or EVIDENCE & set(tokens_of(sentence.text))
+        or read_names(sentence, sentence.text).names.get("example")
+    )
+    return "" if plain in NO_WORD or names_other or not is_stated else word
+
+
+EVIDENCE = {word for name in ("effect", "if", "predict", "score", "change") for word in CLASSES[name].split()} - {"by"}
+"""Words of a sentence that asks what an edit does to a prediction; without them "delete results" is none."""
+
+
+def _unexplained(reading: Reading) -> tuple[str, ...]:
+    return tuple(word for word in reading.words if word not in FILLERS and word not in CLASSES_OF)
+
+
+def _match(form: QueryForm, reading: Reading) -> ParsedQuery | None:
+    """The query if the reading fits the form, else None."""
+    operation = OPERATIONS[form.operation]
+    allowed = {*form.words, *operation.allows}
+    classes = [CLASSES_OF.get(word, frozenset()) for word in reading.words]
+    explained = all(word in FILLERS or own & allowed for word, own in zip(reading.words, classes, strict=True))
+    required = all(any(name in own for own in classes) for name in form.words)
+    barred = any(name in own for own in classes for name in form.without)
+    if barred or not explained or not required:
+        return None
+    slots = _slots(reading.names)
+    if slots is None or not set(slots) <= operation.slots:
+        return None
+    if any(isinstance(v, tuple) and len(v) > operation.most.get(name, 1) for name, v in slots.items()):
+        return None
+    counts = {name: len(value) if isinstance(value, tuple) else 1 for name, value in slots.items()}
+    counts["input"] = counts.get("example", 0) + counts.get("text", 0)
+    if counts["input"] > 1 or not any(_has(counts, least) for least in operation.least) or not _has(counts, form.least):
+        return None
+    return ParsedQuery(form.operation, **slots)
+
+
+def _has(counts: Mapping[str, int], least: Mapping[str, int]) -> bool:
+    return all(counts.get(name, 0) >= number for name, number in least.items())
+
+
+def _slots(names: Mapping[str, list[str]]) -> dict[str, Any] | None:
+    """The slots of a query; None where a slot that holds one value has several."""
+    slots: dict[str, Any] = {}
+    for slot, all_values in names.items():
+        values = list(dict.fromkeys(all_values))
+        if slot in ("methods", "models"):
+            slots[slot] = tuple(values)
+        elif slot == "text" and len(all_values) == 2:
+            slots |= {"text": all_values[0], "text_pair": all_values[1]}
+        elif len(values) > 1:
+            return None
+        else:
+            slots[slot] = int(values[0]) if slot in NUMBERS_OF and values[0] != THIS else values[0]
+    return slots
