@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from engine.data.sources import list_datasets
 from engine.input_kinds import list_models
 from engine.models import catalog
-from engine.query.grammar import CLASSES, PHRASES, THIS
+from engine.query.grammar import CLASSES, CLASSES_OF, FILLERS, PHRASES, THIS
 from engine.registry import KINDS, all_explainers
 
 QUOTED = re.compile(
@@ -28,11 +28,12 @@ SYMBOLS = {"×": "x", "*": "x", "&": "and"}
 ALIASES = {
     "kernel_shap": ("shap", "kernelshap", "shap values", "kernel shap values"),
     "exact_shapley": ("shapley", "shapley values"),
-    "integrated_gradients": ("ig", "integrated gradient", "integrated grads", "intgrad"),
+    "integrated_gradients": ("ig", "integrated gradient", "integrated grads", "intgrad", "int grad", "int grads", "intgrads"),
     "gradient": ("gradients", "vanilla gradient", "vanilla gradients", "plain gradient", "plain gradients",
                  "raw gradient", "raw gradients"),
     "gradient_x_input": ("gradient times input", "gradients x input", "gradients times input", "input x gradient",
-                         "input times gradient", "grad x input", "gradient by input", "gradient input"),
+                         "input times gradient", "grad x input", "gradient by input", "gradient input", "gxi", "gradients input",
+                         "grad input", "input gradient"),
     "gradient_l2": ("gradient norm",),
     "smoothgrad": ("smooth grad",),
     "attention_mean": ("mean attention", "averaged attention"),
@@ -48,7 +49,7 @@ ALIASES = {
 """Other names of methods besides their ids and titles."""
 AS_METHOD = ("attention weights", "attention scores", "raw attention", "attention")
 """Names of average attention where they are a method, and not a question about the heads."""
-WEAK = ("reviews", "scenes", "digits", "photos", "movies", "quality")
+WEAK = ("reviews", "movies", "quality")
 """Data sets whose names are words, too: they are names after a preposition or beside "data set"."""
 BEFORE_WEAK = tuple(
     f"{preposition} {article}"
@@ -58,6 +59,8 @@ BEFORE_WEAK = tuple(
 MOST_LABELS = 12
 """Labels of a model with more classes are not looked for."""
 MOST_INDEX = 999_999
+SHORTEST_SWAPPED, SHORTEST_CORRECTED = 5, 6
+"""Letters of words that may be misspelled by two swapped letters, and by another letter."""
 
 NUMBERS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
            "seventeen eighteen nineteen twenty").split()  # fmt: skip
@@ -70,7 +73,7 @@ _PLURAL = "|".join(CLASSES["examples"].split())
 _NO = r"(?:(?:with|at|the|number|no|nr|index|id|#) )*"
 _LAYER = r"(?:layer|block)"
 _COUNTED = "|".join(
-    word for name in ("most", "important", "word", "drive") for word in CLASSES[name].split() if word != "to"
+    word for name in ("most", "important", "word", "drive", "wrong") for word in CLASSES[name].split()
 )
 PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (slot, re.compile(rf"(?<![\w<]){pattern}(?![\w>])"))
@@ -81,13 +84,14 @@ PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("layer", rf"{_ORDINAL} {_LAYER}"),
         ("head", rf"head {_NO}{_NUMBER}"),
         ("head", rf"{_ORDINAL} (?:attention )?head"),
-        ("this", rf"(?:this|the current|current) (?:<dataset\d+> )?{_NOUN}(?: pair)?(?! \d)"),
+        ("this", rf"(?:this|the current|current) (?:<dataset\d+> )?(?:{_NOUN}|one)(?: pair)?(?! \d)"),
         ("example", rf"{_NOUN} (?:pair )?{_NO}{_NUMBER}"),
         ("example", rf"{_ORDINAL} (?:<dataset\d+> )?(?:<target\d+> )?{_NOUN}(?: pair)?"),
         ("example", rf"(?:#|index|number|no|nr) (?:# )?{_NUMBER}"),
+        ("example", r"(?<=<dataset\d> )(?P<n>\d+)(?![.,\w])"),
         ("target", r"(?:class|label|category) (?P<n>\d+)(?![.,\w])"),
-        ("count", rf"(?<=top ){_NUMBER}"),
-        ("count", rf"{_NUMBER}(?= (?:{_COUNTED})(?!\w))"),
+        ("count", rf"(?:(?<=top )|(?<=best )|first ){_NUMBER}"),
+        ("count", rf"{_NUMBER}(?= (?:{_COUNTED}|examples|reviews)(?!\w))"),
         ("count", r"(?:single|one)(?= (?:most|word|token|patch))"),
     )
 )
@@ -134,20 +138,27 @@ def read_names(sentence: Sentence, text: str, attention: bool = False) -> Readin
     `attention`: whether the word "attention" is the name of a method.
     """
     names: dict[str, list[str]] = {}
-    line = " ".join(tokens_of(_unquote(sentence, text)))
-    for phrase, word in PHRASES.items():
-        line = re.sub(rf"(?<![\w<]){phrase}(?![\w>])", word, line)
+    line = " ".join(map(correct_spelling, tokens_of(_unquote(sentence, text))))
+    for phrase, word in PHRASES:
+        line = re.sub(rf"(?<![\w<])(?:{phrase})(?![\w>])", word, line)
 
     def mark(slot: str, value: str) -> str:
         names.setdefault(slot, []).append(value)
         return f"<{slot}{len(names[slot]) - 1}>"
 
     pattern, known = name_pattern(attention)
+    line = _join_alternatives(line)
     line = pattern.sub(lambda match: mark(*known[match[0]]), line)
     for slot, place in PLACES:
         line = place.sub(lambda match, slot=slot: _mark_number(match, slot, mark), line)  # type: ignore[misc]
     line = QUOTE_MARK.sub(lambda match: mark("text", sentence.quotes[int(match[1])]), line)
     return Reading(tuple(word for word in line.split() if not word.startswith("<")), names)
+
+
+def _join_alternatives(line: str) -> str:
+    """The line with "class" in place of a choice of classes: "positive or negative" asks for the class."""
+    label = "|".join(class_labels())
+    return re.sub(rf"(?<![\w<])(?:{label})(?: (?:{label}))* or (?:{label})(?![\w>])", "class", line)
 
 
 def _mark_number(match: re.Match[str], slot: str, mark: object) -> str:
@@ -187,6 +198,40 @@ BEFORE_CLASS = ("for", "class", "label", "towards", "toward", "against", "to")
 
 
 @functools.cache
+def vocabulary() -> frozenset[str]:
+    """All words that have a meaning here: those of names, classes and fillers."""
+    names = {token for _, _, name in _all_names() for token in tokens_of(name)}
+    phrases = {token for phrase, _ in PHRASES for token in re.findall(r"[a-z]+", phrase)}
+    nouns = {*NUMBERS, *ORDINALS, "layer", "block", "row", "entry", "record", "index", "number", "no", "nr"}
+    return frozenset(names | phrases | nouns | FILLERS | {word for words in CLASSES.values() for word in words.split()})
+
+
+@functools.lru_cache(4096)
+def correct_spelling(word: str) -> str:
+    """The word of the vocabulary that one wrong, missing, additional or swapped letter turns into this one.
+
+    A word that is in the vocabulary, is short or is near to several stays: a wrong guess would change the meaning.
+    """
+    if len(word) < SHORTEST_SWAPPED or not word.isalpha() or word in vocabulary():
+        return word
+    pairs = list(zip(word, word[1:], strict=False))
+    near = {word[:at] + two + one + word[at + 2 :] for at, (one, two) in enumerate(pairs)} & vocabulary()
+    if not near and len(word) >= SHORTEST_CORRECTED:
+        near = {other for other in vocabulary() if len(other) >= SHORTEST_CORRECTED and is_one_edit(word, other)}
+    classes = {CLASSES_OF.get(other, other) for other in near}  # "faithfull" is near to "faithful" and "faithfully"
+    return min(near) if len(classes) == 1 else word
+
+
+def is_one_edit(one: str, two: str) -> bool:
+    """Whether one letter more, less or other turns one word into the other."""
+    short, long = sorted((one, two), key=len)
+    if len(long) - len(short) > 1:
+        return False
+    start = next((at for at, letter in enumerate(short) if letter != long[at]), len(short))
+    return short[start + (len(short) == len(long)) :] == long[start + 1 :]
+
+
+@functools.cache
 def name_pattern(attention: bool) -> tuple[re.Pattern[str], dict[str, tuple[str, str]]]:
     """A pattern of all names in tokens, longest first, and the slot and the value of each."""
     known: dict[str, tuple[str, str]] = {}
@@ -199,7 +244,8 @@ def name_pattern(attention: bool) -> tuple[re.Pattern[str], dict[str, tuple[str,
     weak = "|".join(WEAK)
     parts = (
         "|".join(map(re.escape, strong)),
-        rf"(?:{before})(?:{weak})|(?:{weak})(?= (?:data|dataset|datasets|set|corpus|examples?|collection)(?!\w))",
+        rf"(?:{before})(?:{weak})|(?:{weak})(?= (?:data|dataset|datasets|set|corpus|examples?|collection)(?!\w))"
+        rf"|(?<=examples )(?:{weak})(?!\w)",
         rf"(?<!at )random(?! (?:{_NOUN}|{_PLURAL}|words?|tokens?|order|sample)(?!\w))",
     )
     return re.compile(rf"(?<![\w<])(?:{'|'.join(parts)})(?![\w>])"), known

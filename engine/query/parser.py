@@ -10,6 +10,7 @@ from typing import Any
 from engine.errors import UsageError, excerpt
 from engine.query.grammar import (
     CLASSES,
+    CLASSES_OF,
     DISABLED,
     EDITS,
     FILLERS,
@@ -26,11 +27,6 @@ LONGEST = 2000
 """Characters of a sentence."""
 NEAREST = 3
 ENABLED = frozenset(OPERATIONS) - DISABLED
-CLASSES_OF: Mapping[str, frozenset[str]] = {
-    word: frozenset(name for name, words in CLASSES.items() if word in words.split())
-    for word in {word for words in CLASSES.values() for word in words.split()}
-}
-"""The classes of a word."""
 NUMBERS_OF = {"example", "count", "layer", "head"}
 TEMPLATE_PART = re.compile(r"\[([^\]]*)\]")
 SAMPLE: Mapping[str, object] = {"example": 3, "target": "positive", "word": "not", "replacement": "very"}
@@ -147,10 +143,10 @@ def _edits(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]]]:
         for match in pattern.finditer(sentence.text):
             edit = {name: [value] for name in ("word", "replacement") if (value := _edited_word(sentence, match, name))}
             if len(edit) == (2 if operation == "replace" else 1):
-                text = sentence.text
-                for name in sorted(edit, key=match.start, reverse=True):
-                    text = f"{text[: match.start(name)]} {text[match.end(name) :]}"
-                yield text, edit
+                verb = "replaced" if operation == "replace" else "removed"
+                yield f"{sentence.text[: match.start()]} {verb} {sentence.text[match.end() :]}", edit
+    if len(sentence.quotes) == 1 and REMOVE & set(tokens_of(sentence.text)):
+        yield sentence.text.replace("«0»", " "), {"word": list(sentence.quotes)}
     yield sentence.text, {}
 
 
@@ -175,6 +171,7 @@ def _edited_word(sentence: Sentence, match: re.Match[str], name: str) -> str:
     return "" if plain in NO_WORD or names_other or not is_stated else word
 
 
+REMOVE = frozenset(CLASSES["remove"].split())
 EVIDENCE = {word for name in ("effect", "if", "predict", "score", "change") for word in CLASSES[name].split()} - {"by"}
 """Words of a sentence that asks what an edit does to a prediction; without them "delete results" is none."""
 
@@ -199,6 +196,8 @@ def _match(form: QueryForm, reading: Reading) -> ParsedQuery | None:
     if any(isinstance(v, tuple) and len(v) > operation.most.get(name, 1) for name, v in slots.items()):
         return None
     counts = {name: len(value) if isinstance(value, tuple) else 1 for name, value in slots.items()}
+    if "text" in slots and slots.get("example") == THIS:  # this text: "..."
+        del slots["example"], counts["example"]
     counts["input"] = counts.get("example", 0) + counts.get("text", 0)
     if counts["input"] > 1 or not any(_has(counts, least) for least in operation.least) or not _has(counts, form.least):
         return None
