@@ -89,7 +89,7 @@ ONE_EXAMPLE = "models dataset example text text_pair"
 OPERATIONS: Mapping[str, QueryOperation] = {
     "explain": QueryOperation(
         "Explanation", _slots(f"methods target {ONE_EXAMPLE}"),
-        ("explain", "map", "apply", "method", "model", "predict", "class", "example", "data", "word", "score", "for"),
+        ("two", "where", "out", "explain", "map", "apply", "method", "model", "predict", "class", "example", "data", "word", "score", "for"),
         {"methods": MANY},
     ),
     "top": QueryOperation(
@@ -104,17 +104,17 @@ OPERATIONS: Mapping[str, QueryOperation] = {
     ),
     "delete": QueryOperation(
         "Prediction without a word", _slots(f"word target {ONE_EXAMPLE}"),
-        ("apply", "testing", "until", "keep", "differ", "remove", "word", "predict", "model", "class", "example", "data", "score", "effect", "if", "change"),
+        ("out", "apply", "testing", "until", "keep", "differ", "remove", "word", "predict", "model", "class", "example", "data", "score", "effect", "if", "change"),
         least=({"word": 1},),
     ),
     "replace": QueryOperation(
         "Prediction with another word", _slots(f"word replacement target {ONE_EXAMPLE}"),
-        ("apply", "testing", "until", "keep", "differ", "substitute", "word", "predict", "model", "class", "example", "data", "score", "effect", "if", "change"),
+        ("out", "drive", "apply", "testing", "until", "keep", "differ", "substitute", "word", "predict", "model", "class", "example", "data", "score", "effect", "if", "change"),
         least=({"word": 1, "replacement": 1},),
     ),
     "disagree": QueryOperation(
         "Largest disagreement of two methods", _slots("methods models dataset example"),
-        ("versus", "two", "together", "compare", "otherwise", "rank", "disagree", "where", "most", "word", "examples", "example", "map", "method", "data", "model", "strongly",
+        ("worst", "all", "many", "versus", "two", "together", "compare", "otherwise", "rank", "disagree", "where", "most", "word", "examples", "example", "map", "method", "data", "model", "strongly",
          "for", "score"),
         {"methods": 2}, ({"methods": 2},),
     ),
@@ -125,7 +125,7 @@ OPERATIONS: Mapping[str, QueryOperation] = {
     ),
     "flip": QueryOperation(
         "Smallest change that flips the prediction", _slots(f"target {ONE_EXAMPLE}"),
-        ("easy", "drive", "remove", "substitute", "until", "otherwise", "many", "out", "effect", "flip", "smallest", "change", "predict", "model", "class", "example", "data", "word", "if", "enough", "score", "explain"),
+        ("single", "hypothetical", "easy", "drive", "remove", "substitute", "until", "otherwise", "many", "out", "effect", "flip", "smallest", "change", "predict", "model", "class", "example", "data", "word", "if", "enough", "score", "explain"),
     ),
     "mistakes": QueryOperation(
         "Examples that the model gets wrong", _slots("models dataset target count"),
@@ -133,13 +133,13 @@ OPERATIONS: Mapping[str, QueryOperation] = {
     ),
     "evaluate": QueryOperation(
         "Evaluation of methods", _slots("methods models dataset"),
-        ("than", "strongly", "compare", "versus", "faithful", "evaluate", "best", "most", "method", "map", "model", "data", "explain", "all", "score", "predict",
+        ("worst", "smallest", "reflect", "hypothetical", "apply", "faithfulness", "testing", "than", "strongly", "compare", "versus", "faithful", "evaluate", "best", "most", "method", "map", "model", "data", "explain", "all", "score", "predict",
          "examples"),
         {"methods": MANY, "models": MANY},
     ),
     "randomize": QueryOperation(
         "Randomization of the model", _slots("methods models dataset example"),
-        ("apply", "heads", "keep", "many", "randomized", "weights", "depend", "sanity", "map", "method", "model", "data", "explain", "change", "if",
+        ("substitute", "robust", "compare", "until", "apply", "heads", "keep", "many", "randomized", "weights", "depend", "sanity", "map", "method", "model", "data", "explain", "change", "if",
          "effect", "all", "examples", "testing", "word", "keep"),
         {"methods": MANY, "models": MANY},
     ),
@@ -151,11 +151,11 @@ OPERATIONS: Mapping[str, QueryOperation] = {
     ),
     "attention": QueryOperation(
         "Attention of the heads", _slots(f"layer head {ONE_EXAMPLE}"),
-        ("all", "who", "score", "attention", "heads", "map", "model", "word", "example", "data", "where", "pattern"),
+        ("all", "who", "score", "attention", "heads", "model", "word", "example", "data", "where", "pattern"),
     ),
     "similarity": QueryOperation(
         "Similarity of two texts", _slots("dataset example text text_pair"),
-        ("together", "mean", "score", "similar", "word", "examples", "example", "data", "why", "two", "drive", "important", "most"),
+        ("explain", "map", "compare", "together", "mean", "score", "similar", "word", "examples", "example", "data", "why", "two", "drive", "important", "most"),
         least=({"text": 1, "text_pair": 1}, {}),
     ),
 }  # fmt: skip
@@ -167,6 +167,7 @@ FORMS: tuple[QueryForm, ...] = (
     QueryForm("explain", ("explain",), f"explain the prediction[ for class {{target}}]{PLACE}[ by {{methods}}]"),
     QueryForm("explain", ("why", "predict"), f"why is the prediction[ {{target}}]{PLACE}[ by {{methods}}]"),
     QueryForm("explain", ("why",), f"why is it {{target}}{PLACE}[ by {{methods}}]", least={"target": 1}),
+    QueryForm("explain", ("why",), f"why{PLACE}", least={"input": 1}),
     QueryForm("explain", ("drive", "predict"), f"what drives the prediction[ towards {{target}}]{PLACE}[ by {{methods}}]",
               without=("word", "hypothetical")),
     QueryForm("explain", ("map",), f"map of {{methods}}[ for class {{target}}]{PLACE}", least={"methods": 1}),
@@ -177,6 +178,7 @@ FORMS: tuple[QueryForm, ...] = (
               f"the[ {{count}}] most important words[ for {{target}}]{PLACE}[ by {{methods}}]"),
     QueryForm("top", ("important", "word"), f"[{{count}} ]important words[ for {{target}}]{PLACE}[ by {{methods}}]"),
     QueryForm("top", ("most", "word"), f"the top[ {{count}}] words[ for {{target}}]{PLACE}[ by {{methods}}]"),
+    QueryForm("top", ("rank", "word"), f"rank the words[ for {{target}}]{PLACE}[ by {{methods}}]"),
     QueryForm("top", ("drive", "word"),
               f"which[ {{count}}] words drive the prediction[ towards {{target}}]{PLACE}[ by {{methods}}]"),
     QueryForm("predict", ("predict",), f"the prediction[ of class {{target}}]{PLACE}"),
@@ -185,11 +187,15 @@ FORMS: tuple[QueryForm, ...] = (
     QueryForm("predict", ("score",), f"the score{PLACE}", least={"input": 1}),
     QueryForm("predict", (), f"what does {{models}} say[ about {{example}}][ about {{text}}][ and {{text_pair}}][ of the data set {{dataset}}][ for class {{target}}]", least={"models": 1, "input": 1}),
     QueryForm("predict", ("apply",), f"run {{models}} on {{example}}[ of the data set {{dataset}}]", least={"models": 1, "input": 1}),
+    QueryForm("predict", ("apply", "model"), f"run the model{PLACE}", least={"input": 1}),
     QueryForm("delete", ("remove",), f"what if {{word}} is removed{PLACE}[ for class {{target}}]"),
     QueryForm("replace", ("substitute",), f"what if {{word}} is replaced by {{replacement}}{PLACE}[ for class {{target}}]"),
     QueryForm("disagree", ("disagree",), f"where do {{methods}} disagree most{PLACE}"),
     QueryForm("disagree", ("differ", "most"), f"where do {{methods}} differ most{PLACE}"),
     QueryForm("disagree", ("differ", "where"), f"where do {{methods}} differ{PLACE}"),
+    QueryForm("disagree", ("differ", "word"), f"which words do {{methods}} score differently{PLACE}"),
+    QueryForm("disagree", ("differ", "examples"), f"which examples do {{methods}} score differently{PLACE}"),
+    QueryForm("disagree", ("agree", "worst"), f"worst agreement of {{methods}}{PLACE}"),
     QueryForm("disagree", ("agree", "smallest"), f"where do {{methods}} agree least{PLACE}"),
     QueryForm("disagree", ("similar", "smallest"), f"where are {{methods}} least similar{PLACE}"),
     QueryForm("compare", ("compare",), f"compare {{methods}}{PLACE}"),
@@ -202,12 +208,24 @@ FORMS: tuple[QueryForm, ...] = (
     QueryForm("flip", ("counterfactual",), f"counterfactual[ for class {{target}}]{PLACE}"),
     QueryForm("flip", ("drive", "hypothetical"), f"what would make it {{target}}{PLACE}", {"target": 1}, ("word",)),
     QueryForm("flip", ("flip", "predict"), f"what flips the prediction[ to {{target}}]{PLACE}"),
+    QueryForm("flip", ("smallest", "substitute"), f"the fewest words to swap to get {{target}}{PLACE}", {"target": 0}),
+    QueryForm("flip", ("smallest", "remove"), f"the fewest words to delete to get {{target}}{PLACE}", {"target": 0}),
+    QueryForm("flip", ("hypothetical", "change"), f"what should change to get {{target}}{PLACE}", {"target": 1}),
+    QueryForm("flip", ("enough", "change"), f"what change is enough to get {{target}}{PLACE}", {"target": 1}),
+    QueryForm("flip", ("hypothetical", "flip"), f"how could it switch to {{target}}{PLACE}", {"target": 1}),
+    QueryForm("flip", ("flip", "otherwise"), f"what switches it to something else{PLACE}"),
     QueryForm("flip", ("change", "otherwise"), f"what change makes it otherwise[ {{target}}]{PLACE}"),
     QueryForm("mistakes", ("differ", "label"), f"[{{target}} ]examples where the prediction differs from the label{SETTING}"),
     QueryForm("mistakes", ("wrong",), f"[{{target}} ]examples that the model gets wrong{SETTING}"),
     QueryForm("evaluate", ("faithful",), f"how faithful is {{methods}}{SETTING}", least={"methods": 1}),
     QueryForm("evaluate", ("faithful", "method"), f"which method is the most faithful{SETTING}"),
     QueryForm("evaluate", ("best", "method"), f"which method is the best{SETTING}"),
+    QueryForm("evaluate", ("best",), f"how good is {{methods}}{SETTING}", least={"methods": 1}),
+    QueryForm("evaluate", ("worst", "method"), f"which method is the worst{SETTING}"),
+    QueryForm("evaluate", ("reflect", "model"), f"does {{methods}} reflect the model{SETTING}", least={"methods": 1}),
+    QueryForm("evaluate", ("reflect",), f"does {{methods}} reflect it{SETTING}", least={"methods": 1, "models": 1}),
+    QueryForm("evaluate", ("faithfulness",), f"faithfulness leaderboard{SETTING}"),
+    QueryForm("evaluate", ("apply", "method", "hypothetical"), f"which method should I use{SETTING}"),
     QueryForm("evaluate", ("evaluate",), f"evaluate {{methods}}{SETTING}", least={"methods": 1}),
     QueryForm("evaluate", ("evaluate", "method"), f"evaluate all methods{SETTING}"),
     QueryForm("randomize", ("depend", "weights"), f"does {{methods}} depend on the weights{SETTING}"),
@@ -216,13 +234,19 @@ FORMS: tuple[QueryForm, ...] = (
     QueryForm("attack", ("adversarial",), f"attack {{methods}}{PLACE}"),
     QueryForm("attack", ("attack", "map"), f"can the map of {{methods}} be manipulated{PLACE}"),
     QueryForm("attack", ("attack",), f"can the map of {{methods}} be fooled{PLACE}", least={"methods": 1}),
+    QueryForm("attack", ("change", "map", "keep"), f"change the map but keep the prediction{PLACE}"),
     QueryForm("attack", ("robust",), f"how robust is {{methods}}{PLACE}", least={"methods": 1}),
     QueryForm("attack", ("robust", "map"), f"how robust is the map{PLACE}"),
     QueryForm("attention", ("attention",), f"the attention[ of head {{head}}][ in layer {{layer}}]{PLACE}"),
     QueryForm("attention", ("heads",), f"the attention heads[ of layer {{layer}}]{PLACE}"),
+    QueryForm("attention", ("attention", "map"), f"attention map of head {{head}}[ in layer {{layer}}]{PLACE}", least={"head": 1}),
+    QueryForm("attention", ("attention", "map"), f"attention map of layer {{layer}}{PLACE}", least={"layer": 1}),
     QueryForm("attention", (), f"head {{head}} in layer {{layer}}{PLACE}", least={"head": 1}),
     QueryForm("attention", (), f"layer {{layer}}{PLACE}", least={"layer": 1}),
     QueryForm("similarity", ("similar",), f"which words make the two texts similar{PLACE}"),
+    QueryForm("similarity", ("mean", "two"), f"do both texts mean the same{PLACE}"),
+    QueryForm("similarity", ("mean",), f"do {{text}} and {{text_pair}} mean the same", least={"text_pair": 1}),
+    QueryForm("similarity", ("compare",), f"compare {{text}} and {{text_pair}}", least={"text_pair": 1}),
 )  # fmt: skip
 """The forms of all questions; the first of an operation is the one that is written for it."""
 
@@ -240,9 +264,9 @@ FILLERS = frozenset(
 CLASSES: Mapping[str, str] = {
     "explain": "understand understanding interpreting interpreted rationales sense walk break breakdown explain explains explained explaining explanation explanations interpret interpretation attribution "
     "attributions attribute attributed justify justification rationale clarify account",
-    "map": "heatmapped color colors colour colored coloured overlay saliencies relevances map maps heatmap heatmaps saliency highlight highlights highlighted explanation explanations attribution "
+    "map": "mark marks marked marking light lights lit glow heatmapped color colors colour colored coloured overlay saliencies relevances map maps heatmap heatmaps saliency highlight highlights highlighted explanation explanations attribution "
     "attributions scores relevance result results output outputs heat picture visualization",
-    "apply": "rerun recompute feed redo ran running run apply use compute calculate make create generate produce try used applied",
+    "apply": "craft construct build rerun recompute feed redo ran running run apply use compute calculate make create generate produce try used applied",
     "method": "method methods technique techniques explainer explainers approach approaches algorithm algorithms "
     "attribution explanation explanations baseline",
     "model": "model models classifier classifiers network net transformer",
@@ -258,7 +282,7 @@ CLASSES: Mapping[str, str] = {
     "examples": "documents docs datapoints items examples reviews texts sentences items instances samples cases inputs images pictures photos scenes "
     "digits pairs ones entries predictions statements premise hypothesis",
     "data": "data dataset datasets set sets corpus collection",
-    "word": "word words token tokens term terms patch patches region regions area areas part parts pixel pixels feature "
+    "word": "clue clues cue cues signal signals hint hints word words token tokens term terms patch patches region regions area areas part parts pixel pixels feature "
     "features piece pieces phrase phrases",
     "most": "max furthest farthest first leading dominant heaviest max most strongest hardest mostly heavily leading prominent most top highest strongest biggest largest greatest main key primary max maximum maximal best",
     "important": "contributor contributors trigger triggers scoring scored stand stands stick sticks weighted weights attribution attributions relevances important importance importances relevant relevance influential influence influences influenced influencing "
@@ -277,7 +301,7 @@ CLASSES: Mapping[str, str] = {
     "dropping omit omits omitted omitting omission erase erases erased erasing cut cuts cutting strike struck exclude "
     "excludes excluded excluding mask masked masking missing gone absent without leave leaves leaving left take takes "
     "taking taken taking out away disappear disappears disappeared vanish vanishes vanished scrap kill lose loses",
-    "substitute": "replace replaces replaced replacing replacement substitute substitutes substituted substituting "
+    "substitute": "write writes insert inserts inserted use uses replace replaces replaced replacing replacement substitute substitutes substituted substituting "
     "substitution swap swaps swapped swapping change changes changed changing exchange exchanges exchanged exchanging "
     "turn turns turned turning switch switches switched switching instead became becomes become becoming rewrite "
     "rewrites rewritten out place",
@@ -285,13 +309,13 @@ CLASSES: Mapping[str, str] = {
     "affected difference consequence matter matters response react reacts reaction behave behaves still same become "
     "becomes after",
     "if": "if when suppose once upon whether case after assuming by were",
-    "change": "rewording reword fall falls fell rise rises rose increase increases increased decrease decreases decreased up down lower higher grow grows shrink shrinks altering edits moving change changes changed changing move moves moved shift shifts shifted differ differs alter "
+    "change": "write writes writing rephrase rephrased rephrasing reword rewrite adjust adjusts adjusting adjustment edits rewording reword fall falls fell rise rises rose increase increases increased decrease decreases decreased up down lower higher grow grows shrink shrinks altering edits moving change changes changed changing move moves moved shift shifts shifted differ differs alter "
     "alters altered edit edits edited editing modification modifications modify modified tweak tweaks different "
     "differently perturbation perturbations stay stays",
-    "disagree": "mismatch odds gap gaps contradictory opposite opposing argue far furthest farthest disagree disagrees disagreed disagreeing disagreement disagreements conflict conflicts conflicting "
+    "disagree": "stories split splits splitting divide divides divided separate separates deviate deviates deviation deviations mismatch odds gap gaps contradictory opposite opposing argue far furthest farthest disagree disagrees disagreed disagreeing disagreement disagreements conflict conflicts conflicting "
     "contradict contradicts contradicting diverge diverges diverging divergence clash clashes discrepancy "
     "discrepancies inconsistent apart",
-    "differ": "gap gaps differently differ differs differed differing difference differences different",
+    "differ": "vary varies varying variation distance distant gap gaps differently differ differs differed differing difference differences different",
     "where": "where",
     "strongly": "strongly much far more",
     "compare": "contrast compare compare compares compared comparing comparison comparisons versus vs contrast contrasts contrasting "
@@ -299,28 +323,28 @@ CLASSES: Mapping[str, str] = {
     "together": "screen page once same parallel line up side_by_side next together both beside",
     "flip": "flip flips flipped flipping reverse reverses reversed reversing invert inverts switch switches "
     "switched switching overturn overturns toggle change changes changed changing alter alters altering turn turns",
-    "smallest": "barely smallest minimal minimum least fewest tiniest small smaller shortest slightest little few tiny lowest weakest "
+    "smallest": "closest nearest cheapest easiest shortest fewer barely smallest minimal minimum least fewest tiniest small smaller shortest slightest little few tiny lowest weakest "
     "simplest",
-    "counterfactual": "counterfactual counterfactuals contrastive",
+    "counterfactual": "boundary counterfactual counterfactuals contrastive",
     "enough": "possible just must have mind possible enough needed necessary required need needs sufficient must",
     "wrong": "mess messes messed confuse confuses confused trouble troubles mistakenly misread misreads misreading bad badly misjudging slip slips slipped trip trips tripped failings faulty flawed misfire misfires mispredicting wrong wrongly mistake mistakes mistaken error errors misclassified misclassify misclassifies "
     "misclassification misclassifications incorrect incorrectly fail fails failed failing failure failures "
     "mispredicted mispredicts mispredict misjudge misjudges misjudged mislabel mislabels mislabeled mislabelled "
     "erroneous erroneously mispredictions err errs struggle struggles blunder blunders",
     "all": "all every any",
-    "faithful": "honest honestly truthful truthfully true valid validity credible believe believable believed accurate accurately accuracy rely reliably faithful faithfully faithfulness reliable reliability trustworthy trust trusted trustworthiness "
+    "faithful": "truth rely relies honest honestly truthful truthfully true valid validity credible believe believable believed accurate accurately accuracy rely reliably faithful faithfully faithfulness reliable reliability trustworthy trust trusted trustworthiness "
     "faithfullness comprehensiveness sufficiency",
     "evaluate": "win wins winner compete competes score scores compare leaderboards benchmarking metrics metric evaluate evaluates evaluated evaluating evaluation evaluations benchmark benchmarks assess assesses "
     "assessing assessment rank ranks ranking leaderboard rate test tests testing quality measure measures",
-    "best": "perform performing winner wins win correct best good better well performs perform",
-    "randomized": "randomly reset resets resetting noise fresh initialized reinitializing shuffling scrambling untrained randomized randomised randomize randomise randomization randomisation randomizing random_weights "
+    "best": "recommend recommended recommendation worse worst perform performing winner wins win correct best good better well performs perform",
+    "randomized": "destroy destroys destroyed garbage cascading cascade noisy randomly reset resets resetting noise fresh initialized reinitializing shuffling scrambling untrained randomized randomised randomize randomise randomization randomisation randomizing random_weights "
     "reinitialized reinitialised reinitialize shuffled shuffle untrained scrambled scramble",
-    "weights": "params neurons weights parameters weight parameter random_weights trained learned training",
-    "depend": "care cares ignore ignores independent independently blind survive survives respond react reacts reacting matter matters depend depends depended dependent dependence sensitive sensitivity insensitive rely relies reliant "
+    "weights": "learned learns learnt params neurons weights parameters weight parameter random_weights trained learned training",
+    "depend": "use uses notice notices noticed using know knows care cares ignore ignores independent independently blind survive survives respond react reacts reacting matter matters depend depends depended dependent dependence sensitive sensitivity insensitive rely relies reliant "
     "respond responds reflect reflects",
     "sanity": "sanity_check sanity_checks sanity",
-    "testing": "check checks pass passes passed passing test tests tested apply run",
-    "attack": "lie lies lying break breaks broken cheat cheated sabotage sabotaged exploit exploited spoof spoofed fake faked falsify falsified trickery attackers adversaries attack attacks attacked attacking manipulate manipulates manipulated manipulating manipulation "
+    "testing": "fail fails failed failing check checks pass passes passed passing test tests tested apply run",
+    "attack": "perturb perturbs perturbed perturbing rig rigged bend twist twisted ruin ruins ruined ruining wreck wrecks stress lie lies lying break breaks broken cheat cheated sabotage sabotaged exploit exploited spoof spoofed fake faked falsify falsified trickery attackers adversaries attack attacks attacked attacking manipulate manipulates manipulated manipulating manipulation "
     "adversarial adversarially adversary fool fooled fooling fools trick tricked tricking deceive deceived tamper "
     "tampered game gamed hack hacked corrupt corrupted distort distorted forge forged manipulable attackable mislead "
     "misled",
@@ -328,29 +352,33 @@ CLASSES: Mapping[str, str] = {
     "against": "against under to attack attacks attacked adversarial manipulation perturbation perturbations input "
     "inputs change changes changed changing perturb perturbed",
     "easy": "easy easily possible possibly possibility try",
-    "keep": "while without keep keeping keeps same unchanged still constant stays stay staying",
+    "keep": "but but_not while without keep keeping keeps same unchanged still constant stays stay staying",
     "attention": "attention attend attends attended attending attentions pay pays paid paying focus focuses",
     "heads": "head heads layer layers",
     "pattern": "pattern patterns weights weight matrix matrices",
-    "similar": "common share shares shared sharing overlap overlaps overlapping correspond corresponds corresponding correspondence connect connects connected connection link links linked tie ties together equivalent likeness alikeness bring brings similar similarity similarities alike resemble resembles resemblance related relate close closeness "
+    "similar": "linking linked align aligns aligned alignment paraphrase paraphrases bilrp coincide coincides resembling near common share shares shared sharing overlap overlaps overlapping correspond corresponds corresponding correspondence connect connects connected connection link links linked tie ties together equivalent likeness alikeness bring brings similar similarity similarities alike resemble resembles resemblance related relate close closeness "
     "match matches matching similarly",
     "small": "small smaller tiny slight slightly minor little subtle",
     "versus": "versus vs against",
     "rank": "rank ranks ranked ranking order ordered sort sorted",
     "until": "until till til before",
     "otherwise": "otherwise else something opposite other another",
-    "many": "many much",
+    "many": "number numbers many much",
     "who": "who whom",
     "list": "list filter narrow down only out set analysis overview some few",
-    "mean": "same meaning mean means",
+    "mean": "talk talks talking thing things same meaning mean means",
     "than": "than rather over",
     "out": "out up",
+    "single": "single",
+    "worst": "worst worse",
+    "faithfulness": "faithfulness comprehensiveness sufficiency leaderboard",
+    "reflect": "reflect reflects reflecting mirror mirrors capture captures describe describes fit fits",
     "two": "two both other",
     "adversarial": "attack attacks attacked attacking adversarial adversarially manipulate manipulates manipulated "
     "manipulating manipulation",
-    "agree": "agree agrees agreed agreement",
+    "agree": "correlation correlate correlates consistency consistent overlap agree agrees agreed agreement",
     "made": "make makes made",
-    "hypothetical": "would could should might can",
+    "hypothetical": "must would could should might can",
 }
 """The words of each class; a word may be in several. An underscore joins the words of a phrase (see `PHRASES`)."""
 CLASSES_OF: Mapping[str, frozenset[str]] = {
@@ -359,12 +387,19 @@ CLASSES_OF: Mapping[str, frozenset[str]] = {
 }
 """The classes of a word."""
 PHRASES: tuple[tuple[str, str], ...] = (
-    (r"side by side|next to(?: each other)?|at the same time|at once|in parallel|head to head|alongside", "side_by_side"),
+    (
+        r"side by side|next to(?: each other)?|at the same time|at once|in parallel|head to head|alongside",
+        "side_by_side",
+    ),
     (r"stacks? up", "compare"),
-    (r"random (?:weights?|parameters?|params|models?|networks?|initiali[sz]ation|init|version|copy|values)",
-     "random_weights"),
-    (r"(?P<weights>(?:weights?|parameters?|params)(?: \S+){0,4}?) (?:were|was|are|is|be|become|becomes|being|to|made) random",
-     r"\g<weights> random_weights"),
+    (
+        r"random (?:weights?|parameters?|params|models?|networks?|initiali[sz]ation|init|version|copy|values)",
+        "random_weights",
+    ),
+    (
+        r"(?P<weights>(?:weights?|parameters?|params)(?: \S+){0,4}?) (?:were|was|are|is|be|become|becomes|being|to|made) random",
+        r"\g<weights> random_weights",
+    ),
     (r"re initiali[sz](?P<end>ed|e|es|ing)", r"reinitializ\g<end>"),
     (r"sanity checks?", "sanity_check"),
     (r"mis (?P<verb>classif|predict|label|judg)", r"mis\g<verb>"),
@@ -376,8 +411,13 @@ PHRASES: tuple[tuple[str, str], ...] = (
     (r"attn", "attention"),
     (r"(?:could|would|can) (?:you|i|we)(?: please)?", "please"),
     (r"would like", "please"),
-    (r"(?:not|never|\w+n't|didnt|doesnt|cannot|cant|wasnt) (?:\w+ ){0,2}?(?:correctly|correct|right|rightly|properly)",
-     "wrongly"),
+    (
+        r"(?:not|never|\w+n't|didnt|doesnt|cannot|cant|wasnt) (?:\w+ ){0,2}?(?:correctly|correct|right|rightly|properly)",
+        "wrongly",
+    ),
+    (r"(?:not|dont|doesnt|don't|doesn't|aren't|arent) (?:\w+ )?(?:agree|in agreement|match|consistent)", "disagree"),
+    (r"(?:but|and) not", "but_not"),
+    (r"if possible", "please"),
     (r"(?P<noun>text|sentence) (?:a|one|1) and (?:(?P=noun) )?(?:b|two|2)", "both texts"),
 )
 """Several words that count as one, before classes are looked up: patterns, and what takes their place."""
@@ -413,6 +453,8 @@ EDITS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
             rf"instead of {WORD}{_X},? (?:it |the text |the review )?(?:said |says |had |has |we had )?{WORD}{_Y}",
         ),
         ("replace", rf"{WORD}{_Y} rather than {WORD}{_X}"),
+        ("replace", r"(?P<replacement>«\d+»),? (?:and |but )?not (?P<word>«\d+»)"),
+        ("replace", rf"{_Y} as (?:a |the )?(?:replacement|substitute) for {WORD}{_X}"),
         ("replace", rf"(?:put|use|write|insert)s? {WORD}{_Y} (?:where it says|where it said|in for|for) {WORD}{_X}"),
         ("replace", rf"(?:from )?{WORD}{_X} ?(?:->|→|=>|-->) ?{WORD}{_Y}"),
         ("replace", rf"from {WORD}{_X} to {WORD}{_Y}"),
@@ -422,7 +464,10 @@ EDITS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("replace", rf"{_SWAPPED} {WORD}{_X} {_BY} {WORD}{_Y}"),
         ("replace", rf"{WORD}{_X} (?:becomes?|became|turns into|turned into|changes to|changed to) {WORD}{_Y}"),
         ("delete", rf"(?:leav(?:e|es|ing)|tak(?:e|es|ing)|cut(?:s|ting)?|left) {WORD}{_X} (?:out|away)"),
-        ("delete", rf"{WORD}{_X} (?:was|were|is|had) ?(?:not|n't|n’t|nt) (?:been )?(?:there|present|included|in it|in)"),
+        (
+            "delete",
+            rf"{WORD}{_X} (?:was|were|is|had) ?(?:not|n't|n’t|nt) (?:been )?(?:there|present|included|in it|in)",
+        ),
         ("delete", rf"(?:did|does|do|had|has)(?: not|n't|n’t|nt) (?:have|contain|include|say|mention|use) {WORD}{_X}"),
         ("delete", rf"(?:there (?:was|were|is) no|had no|has no) {WORD}{_X}"),
         ("delete", rf"{WORD}{_X} {_BE} {_GONE}"),

@@ -24,7 +24,7 @@ TOKEN = re.compile(
     r"«\d+»|<\w+>|\d+(?:[.,]\d+)*(?:st|nd|rd|th)?(?![^\W_])|\d+|[^\W\d_]+n't\b|[^\W\d_]+|(?<!\w)-(?=\d)|[^\s\w.,;:?!()/'’-]"
 )
 CONTRACTION = re.compile(r"(?<=\w)['’](?:s|d|re|ve|ll|m)\b")
-SYMBOLS = {"×": "x", "*": "x", "&": "and"}
+SYMBOLS = {"×": "x", "*": "x", "&": "and", "+": "and"}
 ALIASES = {
     "kernel_shap": ("shap", "kernelshap", "shap values", "kernel shap values"),
     "exact_shapley": ("shapley", "shapley values"),
@@ -72,9 +72,7 @@ _NOUN = rf"(?:{'|'.join((*CLASSES['example'].split(), 'row', 'entry', 'record'))
 _PLURAL = "|".join(CLASSES["examples"].split())
 _NO = r"(?:(?:with|at|the|number|no|nr|index|id|#) )*"
 _LAYER = r"(?:layer|block)"
-_COUNTED = "|".join(
-    word for name in ("most", "important", "word", "drive", "wrong") for word in CLASSES[name].split()
-)
+_COUNTED = "|".join(word for name in ("most", "important", "word", "drive", "wrong") for word in CLASSES[name].split())
 PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (slot, re.compile(rf"(?<![\w<]){pattern}(?![\w>])"))
     for slot, pattern in (
@@ -92,7 +90,7 @@ PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("target", r"(?:class|label|category) (?P<n>\d+)(?![.,\w])"),
         ("count", rf"(?:(?<=top )|(?<=best )|first ){_NUMBER}"),
         ("count", rf"{_NUMBER}(?= (?:{_COUNTED}|examples|reviews)(?!\w))"),
-        ("count", r"(?:single|one)(?= (?:most|word|token|patch))"),
+        ("count", r"(?:single|one)(?= most)"),
     )
 )
 """Numbers by what they count, the most specific first. Ordinals and indices differ: the first example has index 0."""
@@ -158,6 +156,9 @@ def read_names(sentence: Sentence, text: str, attention: bool = False) -> Readin
 def _join_alternatives(line: str) -> str:
     """The line with "class" in place of a choice of classes: "positive or negative" asks for the class."""
     label = "|".join(class_labels())
+    line = re.sub(
+        rf"(?<![\w<])(?P<label>{label}) (?:instead of|rather than) (?:{label})(?![\w>])", r"\g<label> otherwise", line
+    )
     return re.sub(rf"(?<![\w<])(?:{label})(?: (?:{label}))* or (?:{label})(?![\w>])", "class", line)
 
 
@@ -216,7 +217,7 @@ def correct_spelling(word: str) -> str:
         return word
     pairs = list(zip(word, word[1:], strict=False))
     near = {word[:at] + two + one + word[at + 2 :] for at, (one, two) in enumerate(pairs)} & vocabulary()
-    if not near and len(word) >= SHORTEST_CORRECTED:
+    if not near:
         near = {other for other in vocabulary() if len(other) >= SHORTEST_CORRECTED and is_one_edit(word, other)}
     classes = {CLASSES_OF.get(other, other) for other in near}  # "faithfull" is near to "faithful" and "faithfully"
     return min(near) if len(classes) == 1 else word

@@ -142,12 +142,21 @@ def _edits(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]]]:
     for operation, pattern in EDITS:
         for match in pattern.finditer(sentence.text):
             edit = {name: [value] for name in ("word", "replacement") if (value := _edited_word(sentence, match, name))}
-            if len(edit) == (2 if operation == "replace" else 1):
+            if len(edit) == (2 if operation == "replace" else 1) and not _are_classes(match):
                 verb = "replaced" if operation == "replace" else "removed"
                 yield f"{sentence.text[: match.start()]} {verb} {sentence.text[match.end() :]}", edit
     if len(sentence.quotes) == 1 and REMOVE & set(tokens_of(sentence.text)):
         yield sentence.text.replace("«0»", " "), {"word": list(sentence.quotes)}
     yield sentence.text, {}
+
+
+def _are_classes(match: re.Match[str]) -> bool:
+    """Whether the words of an edit are classes, as in "negative instead of positive"."""
+    known = name_pattern(False)[1]
+    return (
+        all(known.get(word.lower(), ("",))[0] == "target" for word in match.groupdict().values())
+        and len(match.groupdict()) > 1
+    )
 
 
 def _edited_word(sentence: Sentence, match: re.Match[str], name: str) -> str:
