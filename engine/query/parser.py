@@ -104,6 +104,7 @@ def sample_sentence(form: QueryForm) -> str:
         "target": SAMPLE["target"] if "{target}" in form.template and form.operation in ("top", "explain") else None,
         "word": SAMPLE["word"] if "word" in needed else None,
         "replacement": SAMPLE["replacement"] if "replacement" in needed else None,
+        "count": 5 if "count" in needed else None,
         "layer": 2 if "layer" in needed else None,
         "head": 1 if "head" in needed else None,
         "methods": SAMPLE_METHODS if several else SAMPLE_METHODS[:1] if "methods" in operation.slots else (),
