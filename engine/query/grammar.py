@@ -266,13 +266,13 @@ FILLERS = frozenset(
 CLASSES: Mapping[str, str] = {
     "explain": "understand understanding interpreting interpreted rationales sense walk break breakdown explain explains explained explaining explanation explanations interpret interpretation attribution "
     "attributions attribute attributed justify justification rationale clarify account",
-    "map": "mark marks marked marking light lights lit glow heatmapped color colors colour colored coloured overlay saliencies relevances map maps heatmap heatmaps saliency highlight highlights highlighted explanation explanations attribution "
+    "map": "colours colour coloured colouring visualisation mark marks marked marking light lights lit glow heatmapped color colors colour colored coloured overlay saliencies relevances map maps heatmap heatmaps saliency highlight highlights highlighted explanation explanations attribution "
     "attributions scores relevance result results output outputs heat picture visualization",
-    "apply": "craft construct build rerun recompute feed redo ran running run apply use compute calculate make create generate produce try used applied",
+    "apply": "computed calculated computes craft construct build rerun recompute feed redo ran running run apply use compute calculate make create generate produce try used applied",
     "method": "method methods technique techniques explainer explainers approach approaches algorithm algorithms "
     "attribution explanation explanations baseline",
     "model": "model models classifier classifiers network net transformer",
-    "predict": "categorizes conclude concludes concluded conclusion judge judges judged judgement judgment tag tags tagged grade grades graded opinion take pick picks picked reach reaches reached arrive arrives arrived outputs sentiments mind response predict predicts predicted predicting prediction predictions classify classifies classified "
+    "predict": "answers opinions responses reaction chooses categorizes conclude concludes concluded conclusion judge judges judged judgement judgment tag tags tagged grade grades graded opinion take pick picks picked reach reaches reached arrive arrives arrived outputs sentiments mind response predict predicts predicted predicting prediction predictions classify classifies classified "
     "classification categorize categorizes categorized categorise decision decisions decide decides decided verdict output outputs answer outcome outcomes sentiment "
     "result results think thinks choose chose chosen call calls called guess rate rates rated label labels labeled "
     "labelled labeling assign assigns assigned",
@@ -287,7 +287,7 @@ CLASSES: Mapping[str, str] = {
     "word": "clue clues cue cues signal signals hint hints word words token tokens term terms patch patches region regions area areas part parts pixel pixels feature "
     "features piece pieces phrase phrases",
     "most": "max furthest farthest first leading dominant heaviest max most strongest hardest mostly heavily leading prominent most top highest strongest biggest largest greatest main key primary max maximum maximal best",
-    "important": "contributor contributors trigger triggers scoring scored stand stands stick sticks weighted weights attribution attributions relevances important importance importances relevant relevance influential influence influences influenced influencing "
+    "important": "relevances conveys contributor contributors trigger triggers scoring scored stand stands stick sticks weighted weights attribution attributions relevances important importance importances relevant relevance influential influence influences influenced influencing "
     "decisive significant crucial salient matter matters mattered mattering count counts counted weigh weighs weighed "
     "essential key main informative predictive contribute contributes contributed contributing contribution "
     "contributions critical vital impactful weight evidence",
@@ -317,12 +317,12 @@ CLASSES: Mapping[str, str] = {
     "disagree": "stories split splits splitting divide divides divided separate separates deviate deviates deviation deviations mismatch odds gap gaps contradictory opposite opposing argue far furthest farthest disagree disagrees disagreed disagreeing disagreement disagreements conflict conflicts conflicting "
     "contradict contradicts contradicting diverge diverges diverging divergence clash clashes discrepancy "
     "discrepancies inconsistent apart",
-    "differ": "vary varies varying variation distance distant gap gaps differently differ differs differed differing difference differences different",
+    "differ": "variations varied vary varies varying variation distance distant gap gaps differently differ differs differed differing difference differences different",
     "where": "where",
     "strongly": "strongly much far more",
     "compare": "contrast compare compare compares compared comparing comparison comparisons versus vs contrast contrasts contrasting "
     "juxtapose against",
-    "together": "screen page once same parallel line up side_by_side next together both beside",
+    "together": "screens parallels screen page once same parallel line up side_by_side next together both beside",
     "flip": "flip flips flipped flipping reverse reverses reversed reversing invert inverts switch switches "
     "switched switching overturn overturns toggle change changes changed changing alter alters altering turn turns",
     "smallest": "closest nearest cheapest easiest shortest fewer barely smallest minimal minimum least fewest tiniest small smaller shortest slightest little few tiny lowest weakest "
@@ -334,15 +334,15 @@ CLASSES: Mapping[str, str] = {
     "mispredicted mispredicts mispredict misjudge misjudges misjudged mislabel mislabels mislabeled mislabelled "
     "erroneous erroneously mispredictions err errs struggle struggles blunder blunders",
     "all": "all every any",
-    "faithful": "truth rely relies honest honestly truthful truthfully true valid validity credible believe believable believed accurate accurately accuracy rely reliably faithful faithfully faithfulness reliable reliability trustworthy trust trusted trustworthiness "
+    "faithful": "believes believer truth rely relies honest honestly truthful truthfully true valid validity credible believe believable believed accurate accurately accuracy rely reliably faithful faithfully faithfulness reliable reliability trustworthy trust trusted trustworthiness "
     "faithfullness comprehensiveness sufficiency",
-    "evaluate": "win wins winner compete competes score scores compare leaderboards benchmarking metrics metric evaluate evaluates evaluated evaluating evaluation evaluations benchmark benchmarks assess assesses "
+    "evaluate": "rankings assessed measured win wins winner compete competes score scores compare leaderboards benchmarking metrics metric evaluate evaluates evaluated evaluating evaluation evaluations benchmark benchmarks assess assesses "
     "assessing assessment rank ranks ranking leaderboard rate test tests testing quality measure measures",
-    "best": "recommend recommended recommendation worse worst perform performing winner wins win correct best good better well performs perform",
+    "best": "recommends recommend recommended recommendation worse worst perform performing winner wins win correct best good better well performs perform",
     "randomized": "destroy destroys destroyed garbage cascading cascade noisy randomly reset resets resetting noise fresh initialized reinitializing shuffling scrambling untrained randomized randomised randomize randomise randomization randomisation randomizing random_weights "
     "reinitialized reinitialised reinitialize shuffled shuffle untrained scrambled scramble",
     "weights": "learned learns learnt params neurons weights parameters weight parameter random_weights trained learned training",
-    "depend": "use uses notice notices noticed using know knows care cares ignore ignores independent independently blind survive survives respond react reacts reacting matter matters depend depends depended dependent dependence sensitive sensitivity insensitive rely relies reliant "
+    "depend": "survived use uses notice notices noticed using know knows care cares ignore ignores independent independently blind survive survives respond react reacts reacting matter matters depend depends depended dependent dependence sensitive sensitivity insensitive rely relies reliant "
     "respond responds reflect reflects",
     "sanity": "sanity_check sanity_checks sanity",
     "testing": "fail fails failed failing check checks pass passes passed passing test tests tested apply run",
@@ -358,7 +358,7 @@ CLASSES: Mapping[str, str] = {
     "attention": "attention attend attends attended attending attentions pay pays paid paying focus focuses",
     "heads": "head heads layer layers",
     "pattern": "pattern patterns weights weight matrix matrices",
-    "similar": "linking linked align aligns aligned alignment paraphrase paraphrases bilrp coincide coincides resembling near common share shares shared sharing overlap overlaps overlapping correspond corresponds corresponding correspondence connect connects connected connection link links linked tie ties together equivalent likeness alikeness bring brings similar similarity similarities alike resemble resembles resemblance related relate close closeness "
+    "similar": "connections matched linking linked align aligns aligned alignment paraphrase paraphrases bilrp coincide coincides resembling near common share shares shared sharing overlap overlaps overlapping correspond corresponds corresponding correspondence connect connects connected connection link links linked tie ties together equivalent likeness alikeness bring brings similar similarity similarities alike resemble resembles resemblance related relate close closeness "
     "match matches matching similarly",
     "small": "small smaller tiny slight slightly minor little subtle",
     "versus": "versus vs against",

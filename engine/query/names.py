@@ -207,13 +207,21 @@ def vocabulary() -> frozenset[str]:
     return frozenset(names | phrases | nouns | FILLERS | {word for words in CLASSES.values() for word in words.split()})
 
 
+@functools.cache
+def english_words() -> frozenset[str]:
+    """The words of MiniLM's vocabulary, none of which is a misspelling."""
+    folder = catalog.minilm_package_folder()
+    lines = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines() if folder else ()
+    return frozenset(line for line in lines if line.isalpha())
+
+
 @functools.lru_cache(4096)
 def correct_spelling(word: str) -> str:
     """The word of the vocabulary that one wrong, missing, additional or swapped letter turns into this one.
 
-    A word that is in the vocabulary, is short or is near to several stays: a wrong guess would change the meaning.
+    A word of English, a short one and one that is near to several stay: a wrong guess would change the meaning.
     """
-    if len(word) < SHORTEST_SWAPPED or not word.isalpha() or word in vocabulary():
+    if len(word) < SHORTEST_SWAPPED or not word.isalpha() or word in vocabulary() or word in english_words():
         return word
     pairs = list(zip(word, word[1:], strict=False))
     near = {word[:at] + two + one + word[at + 2 :] for at, (one, two) in enumerate(pairs)} & vocabulary()
