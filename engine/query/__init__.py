@@ -1,10 +1,22 @@
-"""Questions in plain English: a small grammar turns a sentence into one operation with its slots.
+"""Questions in plain English: a small grammar turns a sentence into one operation, its slots and commands.
 
 `grammar` is the table of forms and words, `names` finds models, methods, data sets, classes and examples in a sentence,
-and `parser` matches it with the table.
+`parser` matches it with the table, and `command` fills in what it leaves out and writes the commands.
 """
 
-from engine.query.grammar import FORMS, OPERATIONS, ParsedQuery
-from engine.query.parser import NotUnderstood, nearest_forms, parse
+from engine.query.command import QueryCommand, QueryContext, commands_of, complete
+from engine.query.grammar import OPERATIONS, ParsedQuery
+from engine.query.parser import NotUnderstood, nearest_forms, parse, write_sentence
 
-__all__ = ["FORMS", "OPERATIONS", "NotUnderstood", "ParsedQuery", "nearest_forms", "parse"]
+__all__ = [
+    "OPERATIONS",
+    "NotUnderstood",
+    "ParsedQuery",
+    "QueryCommand",
+    "QueryContext",
+    "commands_of",
+    "complete",
+    "nearest_forms",
+    "parse",
+    "write_sentence",
+]

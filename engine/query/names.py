@@ -6,14 +6,15 @@ Names are those of the registries. Each is replaced by a mark such as `<method0>
 from __future__ import annotations
 
 import functools
+import itertools
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from engine.data.sources import list_datasets
 from engine.input_kinds import list_models
 from engine.models import catalog
-from engine.query.grammar import CLASSES, CLASSES_OF, FILLERS, PHRASES, THIS
+from engine.query.grammar import CLASSES, CLASSES_OF, FILLERS, GRAMMAR, PHRASES, THIS
 from engine.registry import KINDS, all_explainers
 
 QUOTED = re.compile(
@@ -25,27 +26,7 @@ TOKEN = re.compile(
 )
 CONTRACTION = re.compile(r"(?<=\w)['’](?:s|d|re|ve|ll|m)\b")
 SYMBOLS = {"×": "x", "*": "x", "&": "and", "+": "and"}
-ALIASES = {
-    "kernel_shap": ("shap", "kernelshap", "shap values", "kernel shap values"),
-    "exact_shapley": ("shapley", "shapley values"),
-    "integrated_gradients": ("ig", "integrated gradient", "integrated grads", "intgrad", "int grad", "int grads", "intgrads"),
-    "gradient": ("gradients", "vanilla gradient", "vanilla gradients", "plain gradient", "plain gradients",
-                 "raw gradient", "raw gradients"),
-    "gradient_x_input": ("gradient times input", "gradients x input", "gradients times input", "input x gradient",
-                         "input times gradient", "grad x input", "gradient by input", "gradient input", "gxi", "gradients input",
-                         "grad input", "input gradient"),
-    "gradient_l2": ("gradient norm",),
-    "smoothgrad": ("smooth grad",),
-    "attention_mean": ("mean attention", "averaged attention"),
-    "attention_rollout": ("rollout",),
-    "attn_lrp": ("lrp", "attn lrp", "attention lrp", "layer wise relevance propagation",
-                 "layerwise relevance propagation"),
-    "occlusion": ("leave one out",),
-    "grad_cam": ("gradcam",),
-    "guided_backprop": ("guided backprop", "guided backpropagation"),
-    "smat": ("learned attention",),
-    "random": ("random baseline",),
-}  # fmt: skip
+ALIASES: Mapping[str, Sequence[str]] = GRAMMAR["names"]["methods"]
 """Other names of methods besides their ids and titles."""
 AS_METHOD = ("attention weights", "attention scores", "raw attention", "attention")
 """Names of average attention where they are a method, and not a question about the heads."""
@@ -62,17 +43,14 @@ MOST_INDEX = 999_999
 SHORTEST_SWAPPED, SHORTEST_CORRECTED = 5, 6
 """Letters of words that may be misspelled by two swapped letters, and by another letter."""
 
-NUMBERS = ("zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-           "seventeen eighteen nineteen twenty").split()  # fmt: skip
-ORDINALS = ("first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth "
-            "fifteenth sixteenth seventeenth eighteenth nineteenth twentieth").split()  # fmt: skip
+NUMBERS, ORDINALS = (GRAMMAR["names"][name].split() for name in ("numbers", "ordinals"))
 _NUMBER = rf"(?P<n>\d+|{'|'.join(NUMBERS)})(?![\w.,])"
 _ORDINAL = rf"(?P<ordinal>\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS)})"
-_NOUN = rf"(?:{'|'.join((*CLASSES['example'].split(), 'row', 'entry', 'record'))})"
-_PLURAL = "|".join(CLASSES["examples"].split())
+_NOUN = rf"(?:{'|'.join((*sorted(CLASSES['example']), 'row', 'entry', 'record'))})"
+_PLURAL = "|".join(sorted(CLASSES["examples"]))
 _NO = r"(?:(?:with|at|the|number|no|nr|index|id|#) )*"
 _LAYER = r"(?:layer|block)"
-_COUNTED = "|".join(word for name in ("most", "important", "word", "drive", "wrong") for word in CLASSES[name].split())
+_COUNTED = "|".join(word for name in ("most", "important", "word", "drive", "wrong") for word in sorted(CLASSES[name]))
 PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (slot, re.compile(rf"(?<![\w<]){pattern}(?![\w>])"))
     for slot, pattern in (
@@ -204,7 +182,7 @@ def vocabulary() -> frozenset[str]:
     names = {token for _, _, name in _all_names() for token in tokens_of(name)}
     phrases = {token for phrase, _ in PHRASES for token in re.findall(r"[a-z]+", phrase)}
     nouns = {*NUMBERS, *ORDINALS, "layer", "block", "row", "entry", "record", "index", "number", "no", "nr"}
-    return frozenset(names | phrases | nouns | FILLERS | {word for words in CLASSES.values() for word in words.split()})
+    return frozenset(names | phrases | nouns | FILLERS | {word for words in CLASSES.values() for word in words})
 
 
 @functools.cache
@@ -223,7 +201,7 @@ def correct_spelling(word: str) -> str:
     """
     if len(word) < SHORTEST_SWAPPED or not word.isalpha() or word in vocabulary() or word in english_words():
         return word
-    pairs = list(zip(word, word[1:], strict=False))
+    pairs = itertools.pairwise(word)
     near = {word[:at] + two + one + word[at + 2 :] for at, (one, two) in enumerate(pairs)} & vocabulary()
     if not near:
         near = {other for other in vocabulary() if len(other) >= SHORTEST_CORRECTED and is_one_edit(word, other)}

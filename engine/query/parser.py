@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from engine.errors import UsageError, excerpt
+from engine.format import join_names
 from engine.query.grammar import (
     CLASSES,
     CLASSES_OF,
@@ -22,6 +23,7 @@ from engine.query.grammar import (
     QueryForm,
 )
 from engine.query.names import QUOTE_MARK, Reading, Sentence, name_pattern, read_names, read_quotes, tokens_of
+from engine.registry import KINDS, all_explainers
 
 LONGEST = 2000
 """Characters of a sentence."""
@@ -29,9 +31,12 @@ NEAREST = 3
 ENABLED = frozenset(OPERATIONS) - DISABLED
 NUMBERS_OF = {"example", "count", "layer", "head"}
 TEMPLATE_PART = re.compile(r"\[([^\]]*)\]")
-SAMPLE: Mapping[str, object] = {"example": 3, "target": "positive", "word": "not", "replacement": "very"}
-"""Slots of the sentences that are suggested, where a page has no others."""
-SAMPLE_METHODS = ("lime", "integrated_gradients")
+SAMPLES: Mapping[str, Any] = {
+    "methods": ("lime", "integrated_gradients"), "models": ("reviews-minilm", "bert-reviews"), "example": 3, "count": 5,
+    "target": "positive", "text": "A man sleeps.", "text_pair": "A person rests.", "word": "not",
+    "replacement": "very", "layer": 2, "head": 1,
+}  # fmt: skip
+"""The slots of sentences that are suggested."""
 
 
 class NotUnderstood(UsageError):
@@ -93,27 +98,18 @@ def nearest_forms(text: str, operations: Collection[str] = ENABLED, count: int =
 
 
 def sample_sentence(form: QueryForm) -> str:
-    """A sentence of the form, with slots filled in that it often has."""
+    """A sentence of the form: with the slots that it needs, and an example and a method where it may have them."""
     operation = OPERATIONS[form.operation]
-    needed = {name for least in (*operation.least, form.least) for name in least}
-    several = any(least.get("methods") == 2 for least in operation.least)
-    values: dict[str, Any] = {
-        "example": SAMPLE["example"]
-        if "example" in operation.slots and operation.least != ({"text": 1, "text_pair": 1}, {})
-        else None,
-        "target": SAMPLE["target"] if "{target}" in form.template and form.operation in ("top", "explain") else None,
-        "word": SAMPLE["word"] if "word" in needed else None,
-        "replacement": SAMPLE["replacement"] if "replacement" in needed else None,
-        "count": 5 if "count" in needed else None,
-        "layer": 2 if "layer" in needed else None,
-        "head": 1 if "head" in needed else None,
-        "methods": SAMPLE_METHODS if several else SAMPLE_METHODS[:1] if "methods" in operation.slots else (),
-    }
-    if form.operation == "similarity":
-        values |= {"example": 3, "dataset": "nli"}
-    if form.operation == "mistakes" or "method" in form.words:
-        values |= {"methods": ()}
-    return write_sentence(ParsedQuery(form.operation, **values), form)
+    least = {**operation.least[0], **form.least} if not set(form.least) & {"models"} else dict(form.least)
+    names = set(re.findall(r"{(\w+)}", form.template)) & operation.slots
+    usual = {"example"} - ({"example"} if "text_pair" in least else set())
+    usual |= {"methods"} if "models" not in least else set()
+    usual |= {"target"} if form.operation == "top" else set()
+    slots = {name: SAMPLES[name] for name in names if least.get(name) or name in usual}
+    for name in ("methods", "models"):
+        if name in slots:
+            slots[name] = slots[name][: least.get(name, 1)]
+    return write_sentence(ParsedQuery(form.operation, **slots), form)
 
 
 def _write_slot(name: str, value: object) -> str:
@@ -122,8 +118,13 @@ def _write_slot(name: str, value: object) -> str:
     if name == "example":
         return "this example" if value == THIS else f"example {value}"
     if name == "methods" and isinstance(value, list):
-        return " and ".join(str(one).replace("_", " ") for one in value)
-    return " and ".join(map(str, value)) if isinstance(value, list) else str(value)
+        return join_names([method_title(one) for one in value])
+    return join_names(value) if isinstance(value, list) else str(value)
+
+
+def method_title(id: str) -> str:
+    """The title of a method, whatever it explains."""
+    return next(methods[id].title for kind in KINDS if id in (methods := all_explainers(kind)))
 
 
 def _readings(sentence: Sentence) -> Iterator[Reading]:
@@ -181,8 +182,8 @@ def _edited_word(sentence: Sentence, match: re.Match[str], name: str) -> str:
     return "" if plain in NO_WORD or names_other or not is_stated else word
 
 
-REMOVE = frozenset(CLASSES["remove"].split())
-EVIDENCE = {word for name in ("effect", "if", "predict", "score", "change") for word in CLASSES[name].split()} - {"by"}
+REMOVE = CLASSES["remove"]
+EVIDENCE = {word for name in ("effect", "if", "predict", "score", "change") for word in CLASSES[name]} - {"by"}
 """Words of a sentence that asks what an edit does to a prediction; without them "delete results" is none."""
 
 
