@@ -6,7 +6,7 @@
 
 from engine.query.command import QueryCommand, QueryContext, commands_of, complete
 from engine.query.grammar import OPERATIONS, ParsedQuery
-from engine.query.parser import NotUnderstood, nearest_forms, parse, write_sentence
+from engine.query.parser import NotUnderstood, nearest_forms, parse, sample_sentences, write_sentence
 
 __all__ = [
     "OPERATIONS",
@@ -18,5 +18,6 @@ __all__ = [
     "complete",
     "nearest_forms",
     "parse",
+    "sample_sentences",
     "write_sentence",
 ]

@@ -123,8 +123,8 @@ _X = r"(?P<word>«\d+»|[^\W_]+(?:['’-][^\W_]+)*)"
 _Y = r"(?P<replacement>«\d+»|[^\W_]+(?:['’-][^\W_]+)*)"
 _BE = r"(?:is|are|was|were|be|gets|got|get|being|has been|had been|have been)"
 _GONE = (
-    r"(?:removed|deleted|dropped|omitted|erased|cut|struck|excluded|masked|missing|gone|absent|left out|taken out|hidden|"
-    r"ignored|skipped|blanked out|wiped out|"
+    r"(?:removed|deleted|dropped|omitted|erased|cut|struck|excluded|masked|missing|gone|absent|left out|taken out|"
+    r"hidden|ignored|skipped|blanked out|wiped out|"
     r"taken away|cut out|struck out|no longer there|not there|disappear(?:s|ed)?|vanish(?:es|ed)?)"
 )
 _REMOVE = (

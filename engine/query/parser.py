@@ -5,10 +5,12 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Collection, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from engine.errors import UsageError, excerpt
 from engine.format import join_names
+from engine.input_kinds import list_models
 from engine.query.grammar import (
     CLASSES,
     CLASSES_OF,
@@ -22,8 +24,17 @@ from engine.query.grammar import (
     ParsedQuery,
     QueryForm,
 )
-from engine.query.names import QUOTE_MARK, Reading, Sentence, name_pattern, read_names, read_quotes, tokens_of
-from engine.registry import KINDS, all_explainers
+from engine.query.names import (
+    QUOTE_MARK,
+    Reading,
+    Sentence,
+    class_labels,
+    name_pattern,
+    read_names,
+    read_quotes,
+    tokens_of,
+)
+from engine.registry import KINDS, all_explainers, method_order
 
 LONGEST = 2000
 """Characters of a sentence."""
@@ -97,8 +108,31 @@ def nearest_forms(text: str, operations: Collection[str] = ENABLED, count: int =
     return tuple(sample_sentence(form) for form in list(best.values())[:count])
 
 
+def sample_sentences(operations: Collection[str] = ENABLED) -> tuple[str, ...]:
+    """Sentences that complete what is typed: one of each form, and more with each method, class and model."""
+    forms = [form for form in FORMS if form.operation in operations]
+    first = {form.operation: form for form in reversed(forms)}
+    values = {"methods": method_order(), "target": class_labels(), "models": list_models(KINDS[0])}
+    varied = {("explain", "methods"), ("top", "methods"), ("top", "target"), ("evaluate", "methods"),
+              ("randomize", "methods"), ("attack", "methods"), ("mistakes", "models")}  # fmt: skip
+    more = (
+        write_sentence(
+            replace(sample_query(first[operation]), **{slot: (v,) if slot != "target" else v}), first[operation]
+        )
+        for operation, slot in sorted(varied)
+        if operation in first
+        for v in values[slot]
+    )
+    return tuple(dict.fromkeys((*map(sample_sentence, forms), *more)))
+
+
 def sample_sentence(form: QueryForm) -> str:
-    """A sentence of the form: with the slots that it needs, and an example and a method where it may have them."""
+    """The sentence of `sample_query`."""
+    return write_sentence(sample_query(form), form)
+
+
+def sample_query(form: QueryForm) -> ParsedQuery:
+    """A query of the form: with the slots that it needs, and an example and a method where it may have them."""
     operation = OPERATIONS[form.operation]
     least = {**operation.least[0], **form.least} if not set(form.least) & {"models"} else dict(form.least)
     names = set(re.findall(r"{(\w+)}", form.template)) & operation.slots
@@ -109,7 +143,7 @@ def sample_sentence(form: QueryForm) -> str:
     for name in ("methods", "models"):
         if name in slots:
             slots[name] = slots[name][: least.get(name, 1)]
-    return write_sentence(ParsedQuery(form.operation, **slots), form)
+    return ParsedQuery(form.operation, **slots)
 
 
 def _write_slot(name: str, value: object) -> str:
