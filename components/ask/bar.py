@@ -44,9 +44,11 @@ def _draw_bar(here: PageEntry) -> None:
 
 
 def _draw_question(here: PageEntry) -> None:
+    typed = st.session_state.get(QUESTION)
+    options = dict.fromkeys((*query.sample_sentences(), *([typed] if typed else ())))
     question = st.selectbox(
-        "Question", query.sample_sentences(), index=None, key=QUESTION, accept_new_options=True,
-        placeholder=PLACEHOLDER, help=HELP,
+        "Question", list(options), index=None, key=QUESTION, accept_new_options=True, placeholder=PLACEHOLDER,
+        help=HELP,
     )  # fmt: skip
     if not question:
         st.caption("Type a question, or pick one of the list, and press Enter.")

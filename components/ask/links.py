@@ -7,19 +7,22 @@ from typing import Any
 
 from components.adversarial.state import OTHERS, AdversarialState
 from components.adversarial.state import write as write_adversarial
-from components.attention.state import AttentionState, default_options
+from components.attention.state import AttentionState
 from components.attention.state import write as write_attention
 from components.browse.listing import DEFAULT_LISTING, Listing
 from components.compare.state import CompareState, CompareViewOptions
 from components.compare.state import write as write_compare
 from components.experiment.state import plan_link
-from components.images import state as images
+from components.images.state import START as PICTURE_START
+from components.images.state import PictureState
+from components.images.state import write_state as write_picture
 from components.inputs.choices import Focus
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.links import Query
 from components.navigation import ADVERSARIAL, ATTENTION, COMPARE, EVALUATE, IMAGES, RANDOMIZATION, TEXT, PageEntry
-from components.text import state as text
+from components.text.state import START, TextState, write_state
+from components.widgets.attention_board import default_options
 from engine.comparison.plan import read_pair
 from engine.errors import UsageError
 from engine.input_kinds import kind_of_dataset, list_models
@@ -56,8 +59,8 @@ def _explanation(query: ParsedQuery) -> tuple[PageEntry, Query]:
         listing = Listing(show="wrong", label=query.target or DEFAULT_LISTING.label)
         shared |= {"browse": listing, "opened": ("browse",), "target": None}
     if kind_of(query) == "image":
-        methods = query.methods or images.START
-        return IMAGES, images.write_state(images.PictureState(methods=methods, **shared))
+        methods = query.methods or PICTURE_START
+        return IMAGES, write_picture(PictureState(methods=methods, **shared))
     if query.operation in ("delete", "replace"):
         edited = edited_example(query)
         shared |= {"edit": edited.text, "edit_pair": edited.text_pair}
@@ -65,7 +68,7 @@ def _explanation(query: ParsedQuery) -> tuple[PageEntry, Query]:
         shared |= {"opened": (OPENED[query.operation],)}
     if query.operation == "flip":
         shared["target"] = None
-    link = text.write_state(text.TextState(methods=query.methods or text.START, **shared))
+    link = write_state(TextState(methods=query.methods or START, **shared))
     flipped = {"flip_to": [query.target]} if query.operation == "flip" and query.target else {}
     return TEXT, link | flipped
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -112,17 +112,20 @@ def sample_sentences(operations: Collection[str] = ENABLED) -> tuple[str, ...]:
     """Sentences that complete what is typed: one of each form, and more with each method, class and model."""
     forms = [form for form in FORMS if form.operation in operations]
     first = {form.operation: form for form in reversed(forms)}
-    values = {"methods": method_order(), "target": class_labels(), "models": list_models(KINDS[0])}
+    values: Mapping[str, Iterable[str]] = {
+        "methods": method_order(),
+        "target": class_labels(),
+        "models": list_models(KINDS[0]),
+    }
     varied = {("explain", "methods"), ("top", "methods"), ("top", "target"), ("evaluate", "methods"),
               ("randomize", "methods"), ("attack", "methods"), ("mistakes", "models")}  # fmt: skip
-    more = (
-        write_sentence(
-            replace(sample_query(first[operation]), **{slot: (v,) if slot != "target" else v}), first[operation]
-        )
-        for operation, slot in sorted(varied)
-        if operation in first
-        for v in values[slot]
+    slots: Iterator[tuple[str, Any]] = (
+        (id, {slot: value if slot == "target" else (value,)})
+        for id, slot in sorted(varied)
+        if id in first
+        for value in values[slot]
     )
+    more = (write_sentence(replace(sample_query(first[id]), **own), first[id]) for id, own in slots)
     return tuple(dict.fromkeys((*map(sample_sentence, forms), *more)))
 
 

@@ -17,7 +17,7 @@ from engine.request import Example, Request
 from tests.unit.cli.conftest import Run
 
 COMMANDS = (
-    "app", "attack", "compare", "evaluate", "explain", "heads", "pretrain", "randomize", "reproduce", "scaffold",
+    "app", "ask", "attack", "compare", "evaluate", "explain", "heads", "pretrain", "randomize", "reproduce", "scaffold",
     "similarity", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
 )  # fmt: skip
 

@@ -13,6 +13,8 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
+    ("components/ask/bar.py", "f'**{title}:** {escape_label(sentence)}'"): "our title, and an escaped sentence",
+    ("components/ask/bar.py", "f'The page shows all of them. Read the first {asked.count}.'"): "a number",
     ("components/scaffold/page.py", "' '.join([MARKS if has_baseline else NO_BASELINE, *few])"): "our words",
     ("components/scaffold/export.py", "caption"): "our words",
     ("components/scaffold/learned_explainer.py", "active_words(weights)"): "numbers",

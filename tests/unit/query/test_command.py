@@ -43,11 +43,13 @@ def link(text: str, context: QueryContext = HERE) -> tuple[PageEntry, dict[str, 
         ("explain it with LIME for positive", f"explain --model bert-reviews --method lime {ABOUT} --target positive"),
         ("most important words", f"explain --model bert-reviews --method {','.join(METHODS)} {ABOUT}"),
         ("predict 'Not bad'", "explain --model bert-reviews --method random --text 'Not bad'"),
-        ("LIME and IG side by side", f"compare --column lime@bert-reviews --column integrated_gradients@bert-reviews {ABOUT}"),
+        ("LIME and IG side by side",
+         f"compare --column lime@bert-reviews --column integrated_gradients@bert-reviews {ABOUT}"),
         ("compare reviews-minilm and bert-reviews",
          f"compare --column gradient_x_input@reviews-minilm --column gradient_x_input@bert-reviews {ABOUT}"),
         ("where do LIME and IG disagree most",
-         "compare --column lime@bert-reviews --column integrated_gradients@bert-reviews --dataset reviews --examples 50"),
+         "compare --column lime@bert-reviews --column integrated_gradients@bert-reviews --dataset reviews "
+         "--examples 50"),
         ("counterfactual for negative", f"counterfactuals --model bert-reviews {ABOUT} --target negative"),
         ("mistakes", "jobs run - --kind predict <<< '{\"model\": \"bert-reviews\", \"data\": \"reviews\"}'"),
         ("how faithful is LIME",
@@ -149,6 +151,13 @@ def test_an_attack_takes_as_many_steps_as_its_page() -> None:
 
 
 def test_a_completed_query_is_complete_and_stays_as_it_is() -> None:
-    for text in ("explain it", "mistakes", "evaluate LIME", "attack LIME", "compare LIME and IG", "nli 3 similar texts"):
+    for text in (
+        "explain it",
+        "mistakes",
+        "evaluate LIME",
+        "attack LIME",
+        "compare LIME and IG",
+        "nli 3 similar texts",
+    ):
         query = asked(text)
         assert complete(query, QueryContext()) == query
