@@ -176,6 +176,7 @@ EDITS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
 """Phrases that remove or replace a word, quoted or not, the most specific first."""
 NO_WORD = FILLERS.union(
     ("all", "any", "every", "each", "some", "my", "your", "our", "their", "same", "if", "til", "without"),
+    ("nothing", "something", "anything", "everything"),
     ("changing", "altering", "affecting", "knowing"),
     *(CLASSES[name] for name in ("word", "example", "examples", "data", "model", "method", "map", "predict", "class",
                                  "score", "weights", "heads")),

@@ -43,7 +43,7 @@ def test_a_typed_question_is_understood_and_opens_the_page_that_answers_it(
     page.get_by_role("button", name="Open Text").press("Enter")
     expect(page.get_by_role("heading", name="Explain a text")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.get_by_text("Soup cold, service colder, bill enormous.").first).to_be_visible()
-    expect(page.get_by_label("Example, 0 to 319")).to_have_value("7")
+    expect(page.get_by_role("spinbutton", name="Example, 0 to 319")).to_have_value("7")
     page.wait_for_url(lambda url: "index=7" in url and "method=occlusion" in url and "target=negative" in url)
 
 

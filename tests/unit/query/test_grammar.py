@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -36,8 +37,11 @@ def test_every_class_of_a_form_has_words_and_every_class_is_used() -> None:
 
 
 @st.composite
-def queries(draw: st.DrawFn) -> ParsedQuery:
-    """A query with any slots that its operation may have."""
+def queries(draw: st.DrawFn) -> dict[str, Any]:
+    """The fields of a query with any slots that its operation may have.
+
+    No query: the type checker of the tests draws at random where it is made, which hypothesis forbids in here.
+    """
     operation = draw(st.sampled_from(sorted(ALL)))
     own = OPERATIONS[operation]
     methods = st.lists(st.sampled_from(METHODS), unique=True, min_size=own.least[0].get("methods", 0), max_size=3)
@@ -55,19 +59,20 @@ def queries(draw: st.DrawFn) -> ParsedQuery:
     chosen["head"] = None if chosen["layer"] is None else draw(st.integers(0, 40))
     if chosen["dataset"] is not None and chosen["example"] is None and "example" in own.slots:
         chosen["example"] = 3
-    return ParsedQuery(operation, **{name: value for name, value in chosen.items() if name in own.slots})
+    return {"operation": operation} | {name: value for name, value in chosen.items() if name in own.slots}
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(queries())
-def test_the_sentence_of_a_query_means_that_query(query: ParsedQuery) -> None:
+def test_the_sentence_of_a_query_means_that_query(fields: dict[str, Any]) -> None:
+    query = ParsedQuery(**fields)
     written = write_sentence(query)
     if query.operation == "evaluate" and not query.methods:
         written = write_sentence(query, next(form for form in FORMS if form.words == ("faithful", "method")))
     assert parse(written, ALL) == query, written
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(st.text(max_size=80), st.lists(st.sampled_from(sorted(vocabulary())), max_size=9).map(" ".join)))
 def test_any_text_is_understood_or_refused_with_the_nearest_sentences(text: str) -> None:
     try:
@@ -101,6 +106,8 @@ def test_a_word_that_nothing_explains_is_not_passed_over(word: str) -> None:
         "which method do users prefer", "is the model fair", "how accurate is bert-reviews", "a" * 2001,
         "where do LIME and IG agree most", "which words make the two texts different", "compare LIME",
         "<methods0> example 3",
+        "which examples are similar to example 3", "what if nothing is removed in example 3",
+        "show the weights of layer 2",
     ],
 )  # fmt: skip
 def test_what_no_operation_does_is_not_understood(text: str) -> None:
