@@ -5,6 +5,7 @@ from __future__ import annotations
 import streamlit as st
 
 from components.annotate.api import study_routes
+from components.ask.bar import ask_bar
 from components.controls import begin_run, end_run
 from components.navigation import ICON, caution, navigation
 from components.organizer import admit_visitor, is_stranger
@@ -36,6 +37,7 @@ if __name__ == "__main__":
     )
     if entry.alone or entry.organizer or admit_visitor(entry):
         begin_run()
+        ask_bar(entry)
         with fixed_revisions():
             page.run()
         caution(entry)

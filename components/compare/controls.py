@@ -35,12 +35,13 @@ from components.controls import (
 from components.errors import escape_label
 from components.inputs import picture_choice, text_choice
 from components.inputs.choices import CHOICES, Opened
-from components.inputs.datasets import OpenTexts, fitting_model, label_models, sort_by_task
+from components.inputs.datasets import OpenTexts, label_models, sort_by_task
 from components.prediction import PREDICTED, PROBE
 from components.state import MODEL_HELP, renew_models
 from components.widgets.patch_map import MOST_OPACITY
 from engine.comparison.agreement import ORDERS
 from engine.comparison.plan import MOST, ModelMethodPair, sorted_params
+from engine.models.summary import fitting_model
 from engine.params import from_mapping
 from engine.registry import Explainer
 

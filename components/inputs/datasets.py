@@ -24,7 +24,7 @@ from engine.data.datasets import load
 from engine.data.examples import Dataset, ImageDataset
 from engine.data.image_datasets import load_images
 from engine.data.labels import NUMBERED_CLASS, UNNAMED_CLASS
-from engine.data.tasks import TASKS, example_count, registered_dataset, task_of_dataset
+from engine.data.tasks import TASKS, example_count, task_of_dataset
 from engine.errors import ExegesisError
 from engine.home import home
 from engine.models.summary import fits_task, short_count, summarize_model
@@ -258,17 +258,6 @@ def describe_misfit(model: str, name: str, data: Dataset | ImageDataset) -> str:
     predicted = "a score" if summary.regression else ", ".join(summary.labels)
     labels = f"the labels {', '.join(data.label_names)}" if data.label_names else "scores"
     return f"{model} predicts {predicted}, but {name} has {labels}."
-
-
-def fitting_model(models: Iterable[str], name: str) -> str:
-    """Of models that fit the data set: the one named after it, else trained on it, else the largest; empty if none."""
-    own = registered_dataset(name)
-
-    def rank(model: str) -> tuple[bool, bool, int]:
-        summary = summarize_model(model)
-        return bool(own) and model.startswith(f"{own}-"), bool(own) and summary.dataset == own, summary.parameters or 0
-
-    return max(models, key=rank, default="")
 
 
 def sort_by_task(models: Iterable[str], misfits: Collection[str] = ()) -> list[str]:

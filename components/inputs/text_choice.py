@@ -21,7 +21,6 @@ from components.inputs.datasets import (
     OpenTexts,
     describe_misfit,
     find_misfits,
-    fitting_model,
     open_texts,
 )
 from components.links import Query, read_text, text_digest, write_text
@@ -29,7 +28,7 @@ from components.state import Selection
 from engine.data.datasets import dataset_names
 from engine.data.sources import list_datasets
 from engine.errors import UsageError
-from engine.models.summary import fitting_dataset, summarize_model
+from engine.models.summary import fitting_dataset, fitting_model, summarize_model
 from engine.request import Example
 
 NAMES = ("model", "data", "index", "digest", "text", "text_sha", "pair", "pair_sha")

@@ -26,6 +26,7 @@ from engine.home import home, product_version
 FAILED, WRONG_USE, STOPPED = 1, 2, 130
 COMMANDS: Mapping[str, tuple[str, str]] = {
     "app": ("server.serve", "Open the dashboard in a browser."),
+    "ask": ("ask.ask", "Turn a question into a command: most important words, what-if, comparisons and more."),
     "explain": (
         "explain.explain",
         "Explain a prediction: one score per token or patch, by one or more methods.",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -237,3 +237,14 @@ def fitting_dataset(summary: ModelFacts) -> str:
         return ""
     matching = (task for task, labels in TASK_LABELS.items() if match_classes(labels, summary.labels).indices)
     return shipped_dataset(next(matching, ""))
+
+
+def fitting_model(models: Iterable[str], name: str) -> str:
+    """Of models that fit the data set: the one named after it, else trained on it, else the largest; empty if none."""
+    own = registered_dataset(name)
+
+    def rank(model: str) -> tuple[bool, bool, int]:
+        summary = summarize_model(model)
+        return bool(own) and model.startswith(f"{own}-"), bool(own) and summary.dataset == own, summary.parameters or 0
+
+    return max(models, key=rank, default="")

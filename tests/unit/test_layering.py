@@ -42,6 +42,11 @@ LIGHT = (
 SHARED_ROOMS = ("browse", "charts", "experiment", "inputs", "widgets")
 """Rooms of `components` that belong to no page."""
 WRITES_LINKS = [
+    ("components/ask/links.py", "components.adversarial.state"),
+    ("components/ask/links.py", "components.attention.state"),
+    ("components/ask/links.py", "components.compare.state"),
+    ("components/ask/links.py", "components.images.state"),
+    ("components/ask/links.py", "components.text.state"),
     ("components/library/cards.py", "components.scaffold.state"),
     ("components/library/jobs.py", "components.adversarial.state"),
     ("components/library/jobs.py", "components.compare.state"),

@@ -21,6 +21,8 @@ SAFE = {
     ("components/suppressor/page.py", "agreement_text(result.methods)"): "numbers and titles of methods",
     ("components/suppressor/page.py", "trained_text(found)"): "numbers and titles of methods",
     ("components/suppressor/page.py", "checks_text(found.checks)"): "numbers and our words",
+    ("components/ask/bar.py", "f'**{title}:** {escape_label(sentence)}'"): "our title, and an escaped sentence",
+    ("components/ask/bar.py", "f'The page shows all of them. Read the first {asked.count}.'"): "a number",
     ("components/scaffold/page.py", "' '.join([MARKS if has_baseline else NO_BASELINE, *few])"): "our words",
     ("components/scaffold/export.py", "caption"): "our words",
     (

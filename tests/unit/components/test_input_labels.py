@@ -8,7 +8,6 @@ from components.inputs.datasets import (
     dataset_label,
     describe_misfit,
     find_misfits,
-    fitting_model,
     model_label,
     model_name,
     open_pictures,
@@ -17,6 +16,7 @@ from components.inputs.datasets import (
 )
 from engine.input_kinds import list_models
 from engine.models import catalog
+from engine.models.summary import fitting_model
 
 TEXT_MODELS = ["reviews-minilm", "bert-marked", "bert-nli", "bert-reviews", "nli-minilm", "quality-minilm"]
 PICTURE_MODELS = ["digits-vit", "photos-vit", "scenes-marked-vit", "scenes-vit"]

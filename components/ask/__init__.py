@@ -1,0 +1,1 @@
+"""The query bar: a question in plain English, what was understood, its command and the page that answers it."""

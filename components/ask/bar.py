@@ -1,0 +1,113 @@
+"""The query bar beside the title of each page. Closed it is a button; opened it runs apart from the page."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+import streamlit as st
+
+from components.errors import describe_error, error_html, escape_label
+from components.inputs import picture_choice, text_choice
+from components.links import Query, last_values, read_text
+from components.navigation import PageEntry
+from components.state import last_selection
+from components.styles import use_sheet
+from engine.lazy import LazyModule
+
+if TYPE_CHECKING:
+    from components.ask import links
+    from engine import query
+    from engine.query import QueryContext
+else:  # the states of all pages, and the names of all models: only an open bar needs them
+    links, query = LazyModule("components.ask.links"), LazyModule("engine.query")
+
+KEY, OPEN, QUESTION = "ask_bar", "ask_open", "ask_question"
+PLACEHOLDER = "most important words for positive in example 3"
+HELP = "Ask in plain English. Nothing leaves this machine, and no language model is involved."
+
+
+def ask_bar(entry: PageEntry) -> None:
+    """Draw the bar of the page; nothing on a page that stands alone."""
+    if not entry.alone:
+        use_sheet("ask")
+        with st.container(key="ask_place"), st.container(key=KEY):
+            _draw_bar(entry)
+
+
+@st.fragment
+def _draw_bar(here: PageEntry) -> None:
+    popover = st.popover("Ask", icon=":material/search:", key=OPEN, on_change="rerun")
+    if popover.open:
+        with popover:
+            _draw_question(here)
+
+
+def _draw_question(here: PageEntry) -> None:
+    typed = st.session_state.get(QUESTION)
+    options = dict.fromkeys((*query.sample_sentences(), *([typed] if typed else ())))
+    question = st.selectbox(
+        "Question", list(options), index=None, key=QUESTION, accept_new_options=True, placeholder=PLACEHOLDER,
+        help=HELP,
+    )  # fmt: skip
+    if not question:
+        st.caption("Type a question, or pick one of the list, and press Enter.")
+        return
+    try:
+        asked = query.complete(query.parse(question), context())
+        commands, (entry, link) = query.commands_of(asked), links.page_of(asked)
+    except query.NotUnderstood as error:
+        _draw_nearest(error.reason, error.nearest)
+    except Exception as error:
+        st.html(error_html(describe_error(error)))
+    else:
+        title, sentence = query.OPERATIONS[asked.operation].title, query.write_sentence(asked)
+        st.markdown(f"**{title}:** {escape_label(sentence)}")
+        if asked.count is not None:
+            st.caption(f"The page shows all of them. Read the first {asked.count}.")
+        if st.button(f"Open {entry.title}", key=f"{KEY}_go", icon=":material/arrow_forward:"):
+            _open(entry, link, here)
+        for command in commands:
+            st.code(command.line, language="bash", wrap_lines=True)
+
+
+def _open(entry: PageEntry, link: Query, here: PageEntry) -> None:
+    """Open the link. A switch to the page that is shown already would leave the address without it."""
+    if entry is here:
+        st.query_params.from_dict(link)
+        st.rerun()
+    st.switch_page(entry.path, query_params=link)
+
+
+def _draw_nearest(reason: str, nearest: tuple[str, ...]) -> None:
+    """Draw why the question was not understood, and buttons that ask the nearest ones."""
+    st.html(error_html(f"Not understood. {reason}"))
+    with st.container(gap=None):
+        st.caption("Nearest questions")
+        for place, sentence in enumerate(nearest):
+            label, key = escape_label(sentence), f"{KEY}_near_{place}"
+            st.button(label, key=key, type="tertiary", on_click=_take, args=(sentence,))
+
+
+def _take(sentence: str) -> None:
+    st.session_state[QUESTION] = sentence
+
+
+def context() -> QueryContext:
+    """The model, the data set and the example that the session looked at last."""
+    selections = (text_choice.SELECTION, picture_choice.SELECTION)
+    link = next((one.carried() for one in selections if one.link == last_selection()), {})
+    return context_of(last_values(link))
+
+
+def context_of(last: Mapping[str, str]) -> QueryContext:
+    """The context of a link with a selection."""
+    start = query.QueryContext()
+    index = last.get("index", "0")
+    return query.QueryContext(
+        model=last.get("model") or start.model,
+        dataset=last.get("data", ""),
+        example=int(index) if index.isdecimal() else 0,
+        text=read_text(last, "text", []),
+        text_pair=read_text(last, "pair", []),
+    )

@@ -1,0 +1,49 @@
+"""`exegesis ask`: a question in plain English as an operation and its commands, which it can run."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from typing import Annotated
+
+import typer
+
+from engine.cli import options, output
+from engine.query import OPERATIONS, QueryContext, commands_of, complete, parse, write_sentence
+
+
+def ask(
+    question: Annotated[
+        str, typer.Argument(metavar="QUESTION", help="Such as 'most important words for positive in example 3'.")
+    ],
+    model: Annotated[str, typer.Option(metavar="M", help="Model of questions that name none.")] = options.DEFAULT_MODEL,
+    dataset: Annotated[
+        str, typer.Option(metavar="D", help="Data set of questions that name none. [default: one that fits the model]")
+    ] = "",
+    index: Annotated[str, typer.Option(metavar="I", help="Index of the example of questions that name none.")] = "0",
+    run: Annotated[bool, typer.Option("--run", help="Run the commands.")] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print the operation, its slots and commands as JSON.")
+    ] = False,
+) -> None:
+    """Turn a question into a command: most important words, what-if, comparisons and more."""
+    context = QueryContext(model, dataset, options.read_whole("--index", index))
+    query = complete(parse(question), context)
+    commands = commands_of(query)
+    title, sentence = OPERATIONS[query.operation].title, write_sentence(query)
+    if as_json:
+        lines = [command.line for command in commands]
+        output.print_json(
+            {"operation": query.operation, "title": title, "sentence": sentence, **query.slots(), "commands": lines}
+        )
+    else:
+        print(output.visible(f"{title}: {sentence}"))
+        for command in commands:
+            print(output.visible(command.line))
+    for command in commands if run else ():
+        sys.stdout.flush()
+        done = subprocess.run(
+            [sys.executable, "-m", "engine.cli", *command.arguments], input=command.stdin, text=True, check=False
+        )
+        if done.returncode:
+            raise typer.Exit(done.returncode)

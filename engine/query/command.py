@@ -1,0 +1,256 @@
+"""What a question leaves out, and the commands that answer it."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from engine.comparison.plan import EXAMPLES
+from engine.data import datasets
+from engine.data.tasks import PAIRS, task_of_dataset
+from engine.errors import UsageError, excerpt
+from engine.evaluation.plan import EVALUATE
+from engine.experiments.options import RANDOM
+from engine.input_kinds import kind_of_dataset, kind_of_model, list_models
+from engine.lazy import LazyModule
+from engine.models.catalog import DEFAULT_MODEL
+from engine.models.summary import fitting_dataset, fitting_model, summarize_model
+from engine.query.grammar import OPERATIONS, ParsedQuery
+from engine.randomization.plan import RANDOMIZE
+from engine.request import Example
+from engine.shipped.gallery import METHODS, PICTURE_METHODS
+
+if TYPE_CHECKING:
+    from engine import substitution
+else:  # it loads torch, which only questions about edits need
+    substitution = LazyModule("engine.substitution")
+
+ATTACK_STEPS = 100
+"""Steps of an attack, as on the page Adversarial."""
+METHOD = "gradient_x_input"
+"""The method of a comparison of models and of an attack that name none."""
+TEXT_ONLY = ("delete", "replace", "flip", "similarity")
+PAIR_DATASET = "nli"
+PER_METHOD = {"explain", "top", "compare", "disagree", "evaluate", "randomize", "attack"}
+WHOLE_DATASET = {"mistakes", "evaluate", "randomize"}
+EXPERIMENTS = {"evaluate": EVALUATE, "randomize": RANDOMIZE}
+
+
+@dataclass(frozen=True)
+class QueryContext:
+    """What a question is about where it says nothing else: the model, the data set and the example of a page.
+
+    `text`, `text_pair`: a text of one's own in place of the example. `dataset`: empty for one that fits the model.
+    """
+
+    model: str = DEFAULT_MODEL
+    dataset: str = ""
+    example: int = 0
+    text: str | None = None
+    text_pair: str | None = None
+
+
+@dataclass(frozen=True)
+class QueryCommand:
+    """`arguments` of `exegesis`, and what it reads from standard input."""
+
+    arguments: tuple[str, ...]
+    stdin: str = ""
+
+    @property
+    def line(self) -> str:
+        """The command, quoted for a shell."""
+        return shlex.join(("exegesis", *self.arguments)) + (f" <<< {shlex.quote(self.stdin)}" if self.stdin else "")
+
+
+def complete(query: ParsedQuery, context: QueryContext = QueryContext()) -> ParsedQuery:
+    """The query with its model, data set, example and methods filled in, from the context or by default.
+
+    Errors: words of a picture, two texts of a data set that has one.
+    """
+    query = _with_data(query, context)
+    kind = kind_of(query)
+    if kind != "text" and query.operation in TEXT_ONLY:
+        raise UsageError(
+            f"query: pictures have no words, got {query.dataset or query.models[0]}. Name a data set of texts."
+        )
+    if query.operation in PER_METHOD and not query.methods:
+        query = replace(query, methods=_usual_methods(query, kind))
+    return _with_example(query, context)
+
+
+def _with_data(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
+    """Fill in the model and the data set: those of the context as long as they fit what the query names."""
+    if query.operation == "similarity":  # by a sentence encoder of its own
+        pairs = task_of_dataset(context.dataset).endswith(PAIRS)
+        return replace(query, dataset=query.dataset or (context.dataset if pairs else PAIR_DATASET))
+    models = query.models
+    if not models:
+        names = (context.model, *(model for kind in ("text", "image") for model in list_models(kind)))
+        fitting = [name for name in names if query.dataset is None or fits(name, query.dataset)]
+        best = context.model if context.model in fitting else fitting_model(fitting, query.dataset or "")
+        models = (best or context.model,)
+    dataset = query.dataset
+    if dataset is None:
+        own = context.dataset if context.dataset and fits(models[0], context.dataset) else ""
+        dataset = own or fitting_dataset(summarize_model(models[0])) or context.dataset or "reviews"
+    return replace(query, models=models, dataset=dataset)
+
+
+def fits(model: str, dataset: str) -> bool:
+    """Whether the model reads what the data set holds, for the same task as far as both are known."""
+    if kind_of_model(model) != kind_of_dataset(dataset):
+        return False
+    tasks = {summarize_model(model).task, task_of_dataset(dataset)} - {""}
+    return len(tasks) < 2
+
+
+def kind_of(query: ParsedQuery) -> str:
+    """What a completed query is about, "text" or "image"."""
+    return kind_of_model(query.models[0]) if query.models else "text"
+
+
+def _usual_methods(query: ParsedQuery, kind: str) -> tuple[str, ...]:
+    if query.operation in EXPERIMENTS:
+        methods: tuple[str, ...] = EXPERIMENTS[query.operation].opens_with[kind].methods
+        return methods
+    if query.operation in ("explain", "top"):
+        return METHODS if kind == "text" else PICTURE_METHODS
+    return (METHOD,)
+
+
+def _with_example(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
+    slots = OPERATIONS[query.operation].slots
+    if "example" not in slots or query.text is not None or isinstance(query.example, int):
+        return query
+    if query.example is None and query.operation in ("disagree", "randomize"):  # on many examples
+        return query
+    if context.text is not None and kind_of(query) == "text" and context.dataset in ("", query.dataset):
+        return replace(query, example=None, text=context.text, text_pair=context.text_pair)
+    same = context.dataset == query.dataset
+    return replace(query, example=context.example if same else 0)
+
+
+def example_of(query: ParsedQuery) -> Example:
+    """The text or pair of a completed query about texts. Errors: the data set has no such example."""
+    if query.text is not None:
+        return Example(query.text, query.text_pair)
+    return datasets.load(str(query.dataset))[int(query.example or 0)].example
+
+
+def edited_example(query: ParsedQuery) -> Example:
+    """The example with each occurrence of the word removed or replaced. Errors: the word is not in it."""
+    example, word = example_of(query), str(query.word)
+    pattern = re.compile(rf"(?<!\w){re.escape(word)}(?!\w)", re.IGNORECASE)
+    edits = [
+        substitution.Edit(
+            substitution.Word(segment, found.start(), found.end(), found[0]),
+            substitution.like(found[0], query.replacement) if query.replacement else "",
+        )
+        for segment, text in enumerate((example.text, example.text_pair or ""))
+        for found in pattern.finditer(text)
+    ]
+    if not edits:
+        place = "the text" if query.text is not None else f"example {query.example} of {query.dataset}"
+        raise UsageError(f"query: {excerpt(word, 40)} is not in {place}, which reads {excerpt(example.text, 160)}.")
+    return substitution.edited(example, edits)
+
+
+def plan_of_query(query: ParsedQuery) -> Any:
+    """The plan of an experiment that a completed query asks for, on as many examples as its page opens with."""
+    plan = EXPERIMENTS[query.operation].opens_with[kind_of(query)]
+    return replace(plan, models=query.models, dataset=query.dataset, methods=query.methods)
+
+
+def commands_of(query: ParsedQuery) -> tuple[QueryCommand, ...]:
+    """The commands that answer a completed query; none for an attack on a text of one's own.
+
+    Errors: a word that the text does not have, a pair that is none.
+    """
+    return tuple(QueryCommand(tuple(arguments), _stdin(query)) for arguments in _arguments(query))
+
+
+def _stdin(query: ParsedQuery) -> str:
+    """What the command reads: a job's specification."""
+    if query.operation == "mistakes":
+        return json.dumps({"model": query.models[0], "data": query.dataset})
+    return ""
+
+
+def _arguments(query: ParsedQuery) -> list[list[str]]:
+    operation, model = query.operation, query.models[0] if query.models else ""
+    if operation in ("explain", "top"):
+        return [_explain(query, query.methods)]
+    if operation == "predict":
+        return [_explain(query, (RANDOM,))]
+    if operation in ("delete", "replace"):
+        after = edited_example(query)
+        edited = replace(query, example=None, text=after.text, text_pair=after.text_pair)
+        return [_explain(one, (RANDOM,)) for one in (query, edited)]
+    if operation in ("compare", "disagree"):
+        return [_compare(query)]
+    if operation == "flip":
+        return [["counterfactuals", "--model", model, *_input(query), *_target(query)]]
+    if operation == "mistakes":
+        return [["jobs", "run", "-", "--kind", "predict"]]
+    if operation in EXPERIMENTS:
+        return [_experiment(plan_of_query(query), operation)]
+    if operation == "attack":
+        return [] if query.text is not None else [_attack(query, model)]
+    if operation == "attention":
+        return [_attention(query, model)]
+    example = example_of(query)
+    if example.text_pair is None:
+        raise UsageError(
+            f"query: needs two texts, got one: {excerpt(example.text)}. Quote both, or name a data set of pairs."
+        )
+    return [["similarity", "--text", example.text, "--text-pair", example.text_pair]]
+
+
+def _explain(query: ParsedQuery, methods: Sequence[str]) -> list[str]:
+    return ["explain", "--model", query.models[0], "--method", ",".join(methods), *_input(query), *_target(query)]
+
+
+def _compare(query: ParsedQuery) -> list[str]:
+    columns = [part for pair in pairs_of(query) for part in ("--column", pair)]
+    many = query.example is None and query.text is None
+    where = ["--dataset", str(query.dataset), "--examples", str(EXAMPLES)] if many else _input(query)
+    return ["compare", *columns, *where, *_target(query)]
+
+
+def pairs_of(query: ParsedQuery) -> list[str]:
+    """The columns of a comparison, each method on each model."""
+    return [f"{method}@{model}" for model, method in itertools.product(query.models, query.methods)]
+
+
+def _experiment(plan: Any, operation: str) -> list[str]:
+    arguments = [operation, "--models", ",".join(plan.models), "--dataset", plan.dataset]
+    return [*arguments, "--methods", ",".join(plan.methods), "--examples", str(plan.examples)]
+
+
+def _attack(query: ParsedQuery, model: str) -> list[str]:
+    arguments = ["attack", "--models", model, "--dataset", str(query.dataset), "--methods", query.methods[0]]
+    return [*arguments, "--index", str(query.example), "--steps", str(ATTACK_STEPS)]
+
+
+def _attention(query: ParsedQuery, model: str) -> list[str]:
+    if query.layer is None or query.head is None:
+        return ["heads", "--model", model, *_input(query)]
+    params = [f"attention_head.layer={query.layer}", f"attention_head.head={query.head}"]
+    flags = [part for param in params for part in ("--param", param)]
+    return ["explain", "--model", model, "--method", "attention_head", *flags, *_input(query)]
+
+
+def _input(query: ParsedQuery) -> list[str]:
+    if query.text is None:
+        return ["--dataset", str(query.dataset), "--index", str(query.example)]
+    return ["--text", query.text, *([] if query.text_pair is None else ["--text-pair", query.text_pair])]
+
+
+def _target(query: ParsedQuery) -> list[str]:
+    return [] if query.target is None else ["--target", query.target]

@@ -1,0 +1,184 @@
+"""The grammar of questions, read from `grammar.toml`: operations with their slots, forms, and the words of each form.
+
+A sentence fits a form when it has a word of each class that the form requires, when each of its other words is a filler
+or of a class that the operation allows, and when each name in it fills a slot of the operation. A word that nothing
+explains makes the sentence not understood, because it may change the meaning: "least", "not", "without".
+
+After Slack et al., 2023, Explaining machine learning models with interactive natural language conversations using
+TalkToModel, with a table in place of their language model.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+THIS = "this"
+"""The example that the page shows."""
+DISABLED: frozenset[str] = frozenset()
+"""Operations that no page and no command of this installation answers."""
+
+
+@dataclass(frozen=True)
+class ParsedQuery:
+    """What a sentence asks: an operation and its slots; a slot that the sentence leaves out is empty.
+
+    `example`: the index in the data set, from 0, or `THIS`. `text`, `text_pair`: quoted texts in place of an example.
+    `word`, `replacement`: the word to remove or replace. `target`: the label of a class. `layer`, `head`: from 0.
+    """
+
+    operation: str
+    methods: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    dataset: str | None = None
+    example: int | str | None = None
+    text: str | None = None
+    text_pair: str | None = None
+    target: str | None = None
+    count: int | None = None
+    word: str | None = None
+    replacement: str | None = None
+    layer: int | None = None
+    head: int | None = None
+
+    def slots(self) -> dict[str, object]:
+        """The slots that the sentence fills, by name."""
+        values = {name: value for name, value in vars(self).items() if name != "operation"}
+        return {name: list(v) if isinstance(v, tuple) else v for name, v in values.items() if v is not None and v != ()}
+
+
+@dataclass(frozen=True)
+class QueryOperation:
+    """`title`: a noun phrase. `slots`: what may be in a question. `most`: the largest numbers of names, 1 if left out.
+
+    `least`: alternatives, each the numbers of names that must be there. `allows`: classes of words that every form may
+    have besides its own.
+    """
+
+    title: str
+    slots: frozenset[str]
+    allows: frozenset[str] = frozenset()
+    most: Mapping[str, int] = field(default_factory=dict)
+    least: tuple[Mapping[str, int], ...] = ({},)
+
+
+@dataclass(frozen=True)
+class QueryForm:
+    """`words`: classes, of each of which a word must be there. `template`: the sentence that is written for a query.
+
+    A part of the template in brackets stays only if its slot is filled. `without`: classes, of which no word may be
+    there.
+    `least`: the numbers of names that this form needs besides those of its operation.
+    """
+
+    operation: str
+    words: tuple[str, ...]
+    template: str
+    least: Mapping[str, int] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+
+
+def _read_operation(plain: Mapping[str, Any]) -> QueryOperation:
+    return QueryOperation(
+        plain["title"],
+        frozenset(plain["slots"].split()),
+        frozenset(plain.get("allows", "").split()),
+        plain.get("most", {}),
+        tuple(plain.get("least", ({},))),
+    )
+
+
+def _read_forms(operation: str, plain: Mapping[str, Any]) -> Iterator[QueryForm]:
+    for one in plain["forms"]:
+        template = re.sub(r"<(\w+)>", lambda match: GRAMMAR["places"][match[1]], one["template"])
+        words, without = one["words"].split(), one.get("without", "").split()
+        yield QueryForm(operation, tuple(words), template, one.get("least", {}), tuple(without))
+
+
+GRAMMAR: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("grammar.toml").read_text(encoding="utf-8"))
+OPERATIONS: Mapping[str, QueryOperation] = {id: _read_operation(own) for id, own in GRAMMAR["operations"].items()}
+"""By id, in the order in which they are listed to people."""
+FORMS = tuple(form for id, own in GRAMMAR["operations"].items() for form in _read_forms(id, own))
+"""The forms of all questions; the first of an operation is the one that is written for it."""
+FILLERS = frozenset(GRAMMAR["words"]["fillers"].split())
+"""Words that change nothing."""
+CLASSES: Mapping[str, frozenset[str]] = {
+    name: frozenset(words.split()) for name, words in GRAMMAR["words"]["classes"].items()
+}
+"""The words of each class; a word may be in several."""
+CLASSES_OF: Mapping[str, frozenset[str]] = {
+    word: frozenset(name for name, words in CLASSES.items() if word in words)
+    for word in frozenset().union(*CLASSES.values())
+}
+"""The classes of a word."""
+PHRASES: tuple[tuple[str, str], ...] = tuple((pattern, word) for pattern, word in GRAMMAR["phrases"])
+"""Several words that count as one: patterns, and what takes their place."""
+
+WORD = r"(?:the )?(?:word |words |token |term |phrase )?"
+_X = r"(?P<word>«\d+»|[^\W_]+(?:['’-][^\W_]+)*)"
+_Y = r"(?P<replacement>«\d+»|[^\W_]+(?:['’-][^\W_]+)*)"
+_BE = r"(?:is|are|was|were|be|gets|got|get|being|has been|had been|have been)"
+_GONE = (
+    r"(?:removed|deleted|dropped|omitted|erased|cut|struck|excluded|masked|missing|gone|absent|left out|taken out|"
+    r"hidden|ignored|skipped|blanked out|wiped out|"
+    r"taken away|cut out|struck out|no longer there|not there|disappear(?:s|ed)?|vanish(?:es|ed)?)"
+)
+_REMOVE = (
+    r"(?:remov(?:e|es|ing|ed)|the removal of|delet(?:e|es|ing|ed)|the deletion of|drop(?:s|ping|ped)?|"
+    r"omit(?:s|ting|ted)?|eras(?:e|es|ing|ed)|cut(?:s|ting)?(?: out)?|strik(?:e|es|ing)(?: out)?|"
+    r"exclud(?:e|es|ing|ed)|mask(?:s|ing|ed)?(?: out)?|leav(?:e|es|ing) out|left out|tak(?:e|es|ing) (?:out|away)|"
+    r"took out|"
+    r"get(?:s|ting)? rid of|los(?:e|es|ing)|without|minus|removal of|deletion of|hid(?:e|es|ing)|ignor(?:e|es|ing|ed)|"
+    r"skip(?:s|ping|ped)?|blank(?:s|ing|ed)? out|wip(?:e|es|ing|ed) out)"
+)
+_BY = r"(?:by|with|to|into|for|through|w/)"
+_SWAP = r"(?:replac(?:e|es|ing|ed)|swap(?:s|ping|ped)?(?: out)?|exchang(?:e|es|ing|ed)|substitut(?:e|es|ing|ed))"
+_TURN = r"(?:chang(?:e|es|ing|ed)|turn(?:s|ing|ed)?|switch(?:es|ing|ed)?|rewrit(?:e|es|ing)|edit(?:s|ing|ed)?)"
+_SWAPPED = r"(?:replaced|swapped(?: out)?|exchanged|substituted|changed|turned|switched|rewritten|edited|swapped out)"
+EDITS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (operation, re.compile(rf"(?<![\w«]){pattern}(?![\w»])", re.IGNORECASE))
+    for operation, pattern in (
+        ("replace", rf"substitut(?:e|es|ing|ed) {WORD}{_Y} for {WORD}{_X}"),
+        ("replace", rf"{_Y} (?:is |was |were )?substituted for {WORD}{_X}"),
+        ("replace", rf"if {WORD}(?P<word>«\d+») (?:was|were|is|had been) {WORD}(?P<replacement>«\d+»)"),
+        ("replace", rf"{WORD}{_Y} (?:instead|in place) of {WORD}{_X}"),
+        (
+            "replace",
+            rf"instead of {WORD}{_X},? (?:it |the text |the review )?(?:said |says |had |has |we had )?{WORD}{_Y}",
+        ),
+        ("replace", rf"{WORD}{_Y} rather than {WORD}{_X}"),
+        ("replace", r"(?P<replacement>«\d+»),? (?:and |but )?not (?P<word>«\d+»)"),
+        ("replace", rf"{_Y} as (?:a |the )?(?:replacement|substitute) for {WORD}{_X}"),
+        ("replace", rf"(?:put|use|write|insert)s? {WORD}{_Y} (?:where it says|where it said|in for|for) {WORD}{_X}"),
+        ("replace", rf"(?:from )?{WORD}{_X} ?(?:->|→|=>|-->) ?{WORD}{_Y}"),
+        ("replace", rf"from {WORD}{_X} to {WORD}{_Y}"),
+        ("replace", rf"{_SWAP} {WORD}{_X} (?:by|with|w/|for|to|into) {WORD}{_Y}"),
+        ("replace", rf"{_TURN} {WORD}{_X} (?:to|into|for|with) {WORD}{_Y}"),
+        ("replace", rf"{WORD}{_X} {_BE} (?:instead )?{_SWAPPED} {_BY} {WORD}{_Y}"),
+        ("replace", rf"{_SWAPPED} {WORD}{_X} {_BY} {WORD}{_Y}"),
+        ("replace", rf"{WORD}{_X} (?:becomes?|became|turns into|turned into|changes to|changed to) {WORD}{_Y}"),
+        ("delete", rf"(?:leav(?:e|es|ing)|tak(?:e|es|ing)|cut(?:s|ting)?|left) {WORD}{_X} (?:out|away)"),
+        (
+            "delete",
+            rf"{WORD}{_X} (?:was|were|is|had) ?(?:not|n't|n’t|nt) (?:been )?(?:there|present|included|in it|in)",
+        ),
+        ("delete", rf"(?:did|does|do|had|has)(?: not|n't|n’t|nt) (?:have|contain|include|say|mention|use) {WORD}{_X}"),
+        ("delete", rf"(?:there (?:was|were|is) no|had no|has no) {WORD}{_X}"),
+        ("delete", rf"{WORD}{_X} {_BE} {_GONE}"),
+        ("delete", rf"{WORD}{_X} (?:disappear(?:s|ed)?|vanish(?:es|ed)?)"),
+        ("delete", rf"{_REMOVE} {WORD}{_X}"),
+    )
+)
+"""Phrases that remove or replace a word, quoted or not, the most specific first."""
+NO_WORD = FILLERS.union(
+    ("all", "any", "every", "each", "some", "my", "your", "our", "their", "same", "if", "til", "without"),
+    ("nothing", "something", "anything", "everything"),
+    ("changing", "altering", "affecting", "knowing"),
+    *(CLASSES[name] for name in ("word", "example", "examples", "data", "model", "method", "map", "predict", "class",
+                                 "score", "weights", "heads")),
+)  # fmt: skip
+"""Words that an edit never means unless they are quoted or follow "the word"."""

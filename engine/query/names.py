@@ -1,0 +1,261 @@
+"""Names in a sentence: quoted texts, methods, models, data sets, classes, examples, layers, heads and numbers.
+
+Names are those of the registries. Each is replaced by a mark such as `<method0>`; what remains are plain words.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from engine.data.sources import list_datasets
+from engine.input_kinds import list_models
+from engine.models import catalog
+from engine.query.grammar import CLASSES, CLASSES_OF, FILLERS, GRAMMAR, PHRASES, THIS
+from engine.registry import KINDS, all_explainers
+
+QUOTED = re.compile(
+    r"\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|`([^`]+)`|(?<!\w)'(.+?)'(?!\w)|‘(.+?)’(?!\w)", re.DOTALL
+)
+QUOTE_MARK = re.compile(r"«(\d+)»")
+TOKEN = re.compile(
+    r"«\d+»|<\w+>|\d+(?:[.,]\d+)*(?:st|nd|rd|th)?(?![^\W_])|\d+|[^\W\d_]+n't\b|[^\W\d_]+|(?<!\w)-(?=\d)|[^\s\w.,;:?!()/'’-]"
+)
+CONTRACTION = re.compile(r"(?<=\w)['’](?:s|d|re|ve|ll|m)\b")
+SYMBOLS = {"×": "x", "*": "x", "&": "and", "+": "and"}
+ALIASES: Mapping[str, Sequence[str]] = GRAMMAR["names"]["methods"]
+"""Other names of methods besides their ids and titles."""
+AS_METHOD = ("attention weights", "attention scores", "raw attention", "attention")
+"""Names of average attention where they are a method, and not a question about the heads."""
+WEAK = ("reviews", "movies", "quality")
+"""Data sets whose names are words, too: they are names after a preposition or beside "data set"."""
+BEFORE_WEAK = tuple(
+    f"{preposition} {article}"
+    for preposition in ("of", "on", "in", "from", "for", "over", "across", "within", "using", "dataset", "data", "and")
+    for article in ("", "the ")
+)
+MOST_LABELS = 12
+"""Labels of a model with more classes are not looked for."""
+MOST_INDEX = 999_999
+SHORTEST_SWAPPED, SHORTEST_CORRECTED = 5, 6
+"""Letters of words that may be misspelled by two swapped letters, and by another letter."""
+
+NUMBERS, ORDINALS = (GRAMMAR["names"][name].split() for name in ("numbers", "ordinals"))
+_NUMBER = rf"(?P<n>\d+|{'|'.join(NUMBERS)})(?![\w.,])"
+_ORDINAL = rf"(?P<ordinal>\d+(?:st|nd|rd|th)|{'|'.join(ORDINALS)})"
+_NOUN = rf"(?:{'|'.join((*sorted(CLASSES['example']), 'row', 'entry', 'record'))})"
+_PLURAL = "|".join(sorted(CLASSES["examples"]))
+_NO = r"(?:(?:with|at|the|number|no|nr|index|id|#) )*"
+_LAYER = r"(?:layer|block)"
+_COUNTED = "|".join(word for name in ("most", "important", "word", "drive", "wrong") for word in sorted(CLASSES[name]))
+PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
+    (slot, re.compile(rf"(?<![\w<]){pattern}(?![\w>])"))
+    for slot, pattern in (
+        ("both", r"(?:l|layer) (?P<layer>\d+) h(?:ead)? (?P<n>\d+)"),
+        ("both", r"head (?P<layer>\d+)\.(?P<n>\d+)"),
+        ("layer", rf"{_LAYER} {_NO}{_NUMBER}"),
+        ("layer", rf"{_ORDINAL} {_LAYER}"),
+        ("head", rf"head {_NO}{_NUMBER}"),
+        ("head", rf"{_ORDINAL} (?:attention )?head"),
+        ("this", rf"(?:this|the current|current) (?:<dataset\d+> )?(?:{_NOUN}|one)(?: pair)?(?! \d)"),
+        ("example", rf"{_NOUN} (?:pair )?{_NO}{_NUMBER}"),
+        ("example", rf"{_ORDINAL} (?:<dataset\d+> )?(?:<target\d+> )?{_NOUN}(?: pair)?"),
+        ("example", rf"(?:#|index|number|no|nr) (?:# )?{_NUMBER}"),
+        ("example", r"(?<=<dataset\d> )(?P<n>\d+)(?![.,\w])"),
+        ("target", r"(?:class|label|category) (?P<n>\d+)(?![.,\w])"),
+        ("count", rf"(?:(?<=top )|(?<=best )|first ){_NUMBER}"),
+        ("count", rf"{_NUMBER}(?= (?:{_COUNTED}|examples|reviews)(?!\w))"),
+        ("count", r"(?:single|one)(?= most)"),
+    )
+)
+"""Numbers by what they count, the most specific first. Ordinals and indices differ: the first example has index 0."""
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """A text with a mark in place of each quotation."""
+
+    text: str
+    quotes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Reading:
+    """The words of a sentence, and the names and numbers in it by slot."""
+
+    words: tuple[str, ...]
+    names: dict[str, list[str]] = field(default_factory=dict)
+
+
+def read_quotes(text: str) -> Sentence:
+    """The text with marks in place of quotations, and what these hold."""
+    quotes: list[str] = []
+
+    def mark(match: re.Match[str]) -> str:
+        quotes.append(next(part for part in match.groups() if part is not None))
+        return f" «{len(quotes) - 1}» "
+
+    marked = QUOTED.sub(mark, re.sub(r"[<>«»](?=\d|\w+>)", " ? ", text) if "<" in text else text)
+    return Sentence(" ".join(marked.split()), tuple(quotes))
+
+
+def tokens_of(text: str) -> list[str]:
+    """The words, numbers and marks of a text in lower case, without punctuation."""
+    plain = CONTRACTION.sub("", text.lower().replace("’", "'"))
+    return [SYMBOLS.get(token, token) for token in TOKEN.findall(plain)]
+
+
+def read_names(sentence: Sentence, text: str, attention: bool = False) -> Reading:
+    """Find the names in `text`, which is that of the sentence or has marks of an edit.
+
+    `attention`: whether the word "attention" is the name of a method.
+    """
+    names: dict[str, list[str]] = {}
+    line = " ".join(map(correct_spelling, tokens_of(_unquote(sentence, text))))
+    for phrase, word in PHRASES:
+        line = re.sub(rf"(?<![\w<])(?:{phrase})(?![\w>])", word, line)
+
+    def mark(slot: str, value: str) -> str:
+        names.setdefault(slot, []).append(value)
+        return f"<{slot}{len(names[slot]) - 1}>"
+
+    pattern, known = name_pattern(attention)
+    line = _join_alternatives(line)
+    line = pattern.sub(lambda match: mark(*known[match[0]]), line)
+    for slot, place in PLACES:
+        line = place.sub(lambda match, slot=slot: _mark_number(match, slot, mark), line)  # type: ignore[misc]
+    line = QUOTE_MARK.sub(lambda match: mark("text", sentence.quotes[int(match[1])]), line)
+    return Reading(tuple(word for word in line.split() if not word.startswith("<")), names)
+
+
+def _join_alternatives(line: str) -> str:
+    """The line with "class" in place of a choice of classes: "positive or negative" asks for the class."""
+    label = "|".join(class_labels())
+    line = re.sub(
+        rf"(?<![\w<])(?P<label>{label}) (?:instead of|rather than) (?:{label})(?![\w>])", r"\g<label> otherwise", line
+    )
+    return re.sub(rf"(?<![\w<])(?:{label})(?: (?:{label}))* or (?:{label})(?![\w>])", "class", line)
+
+
+def _mark_number(match: re.Match[str], slot: str, mark: object) -> str:
+    parts = match.groupdict()
+    assert callable(mark)
+    if slot == "this":
+        return str(mark("example", THIS))
+    if ordinal := parts.get("ordinal"):
+        number = ORDINALS.index(ordinal) if ordinal in ORDINALS else int(ordinal[:-2]) - 1
+    else:
+        given = parts.get("n") or "one"
+        number = NUMBERS.index(given) if given in NUMBERS else int(given)
+    if not 0 <= number <= MOST_INDEX:
+        return match[0]
+    if slot == "both":
+        return f"{mark('layer', str(int(parts['layer'])))} {mark('head', str(number))}"
+    return str(mark(slot, str(number)))
+
+
+def _unquote(sentence: Sentence, text: str) -> str:
+    """The text with quoted names of methods, models and data sets in it as they are, and classes after "for"."""
+    _, known = name_pattern(True)
+
+    def restore(match: re.Match[str]) -> str:
+        quote = sentence.quotes[int(match[1])]
+        slot, _ = known.get(" ".join(tokens_of(quote)), ("", ""))
+        before = text[: match.start()].lower().split()[-1:]
+        is_name = slot in ("methods", "models", "dataset") or (
+            slot == "target" and before and before[0] in BEFORE_CLASS
+        )
+        return quote if is_name else match[0]
+
+    return QUOTE_MARK.sub(restore, text)
+
+
+BEFORE_CLASS = ("for", "class", "label", "towards", "toward", "against", "to")
+
+
+@functools.cache
+def vocabulary() -> frozenset[str]:
+    """All words that have a meaning here: those of names, classes and fillers."""
+    names = {token for _, _, name in _all_names() for token in tokens_of(name)}
+    phrases = {token for phrase, _ in PHRASES for token in re.findall(r"[a-z]+", phrase)}
+    nouns = {*NUMBERS, *ORDINALS, "layer", "block", "row", "entry", "record", "index", "number", "no", "nr"}
+    return frozenset(names | phrases | nouns | FILLERS | {word for words in CLASSES.values() for word in words})
+
+
+@functools.cache
+def english_words() -> frozenset[str]:
+    """The words of MiniLM's vocabulary, none of which is a misspelling."""
+    folder = catalog.minilm_package_folder()
+    lines = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines() if folder else ()
+    return frozenset(line for line in lines if line.isalpha())
+
+
+@functools.lru_cache(4096)
+def correct_spelling(word: str) -> str:
+    """The word of the vocabulary that one wrong, missing, additional or swapped letter turns into this one.
+
+    A word of English, a short one and one that is near to several stay: a wrong guess would change the meaning.
+    """
+    if len(word) < SHORTEST_SWAPPED or not word.isalpha() or word in vocabulary() or word in english_words():
+        return word
+    pairs = itertools.pairwise(word)
+    near = {word[:at] + two + one + word[at + 2 :] for at, (one, two) in enumerate(pairs)} & vocabulary()
+    if not near:
+        near = {other for other in vocabulary() if len(other) >= SHORTEST_CORRECTED and is_one_edit(word, other)}
+    classes = {CLASSES_OF.get(other, other) for other in near}  # "faithfull" is near to "faithful" and "faithfully"
+    return min(near) if len(classes) == 1 else word
+
+
+def is_one_edit(one: str, two: str) -> bool:
+    """Whether one letter more, less or other turns one word into the other."""
+    short, long = sorted((one, two), key=len)
+    if len(long) - len(short) > 1:
+        return False
+    start = next((at for at, letter in enumerate(short) if letter != long[at]), len(short))
+    return short[start + (len(short) == len(long)) :] == long[start + 1 :]
+
+
+@functools.cache
+def name_pattern(attention: bool) -> tuple[re.Pattern[str], dict[str, tuple[str, str]]]:
+    """A pattern of all names in tokens, longest first, and the slot and the value of each."""
+    known: dict[str, tuple[str, str]] = {}
+    for slot, value, name in _all_names():
+        known.setdefault(" ".join(tokens_of(name)), (slot, value))
+    for name in AS_METHOD if attention else ():
+        known.setdefault(name, ("methods", "attention_mean"))
+    strong = sorted((name for name in known if name not in WEAK and name != "random"), key=len, reverse=True)
+    before = "|".join(f"(?<=(?<!\\w){place})" for place in BEFORE_WEAK)
+    weak = "|".join(WEAK)
+    parts = (
+        "|".join(map(re.escape, strong)),
+        rf"(?:{before})(?:{weak})|(?:{weak})(?= (?:data|dataset|datasets|set|corpus|examples?|collection)(?!\w))"
+        rf"|(?<=examples )(?:{weak})(?!\w)",
+        rf"(?<!at )random(?! (?:{_NOUN}|{_PLURAL}|words?|tokens?|order|sample)(?!\w))",
+    )
+    return re.compile(rf"(?<![\w<])(?:{'|'.join(parts)})(?![\w>])"), known
+
+
+def _all_names() -> Iterator[tuple[str, str, str]]:
+    """Slot, value and name of everything that has one."""
+    for kind in KINDS:
+        for model in list_models(kind):
+            yield "models", model, model
+        for dataset in list_datasets(kind):
+            yield "dataset", dataset, dataset
+        for id, method in all_explainers(kind).items():
+            names = (id, method.title, re.sub(r"\s*\(.*\)", "", method.title), *ALIASES.get(id, ()))
+            yield from (("methods", id, name) for name in names)
+    for label in class_labels():
+        yield "target", label, label
+
+
+def class_labels() -> tuple[str, ...]:
+    """The labels of the embedded models' classes that are words."""
+    labels = (
+        catalog.card(m).get("labels") or [] for kind in KINDS for m in list_models(kind) if catalog.is_embedded(m)
+    )
+    few = (label for own in labels if 1 < len(own) <= MOST_LABELS for label in own)
+    return tuple(dict.fromkeys(label for label in few if label.isalpha()))

@@ -1,0 +1,163 @@
+"""What a question leaves out, the commands that answer it, and the links, which both name the same."""
+
+from __future__ import annotations
+
+import shlex
+
+import pytest
+
+from components.adversarial.state import DEFAULT_STEPS
+from components.ask.bar import context_of
+from components.ask.links import page_of
+from components.experiment.page import command_line
+from components.navigation import ADVERSARIAL, ATTENTION, COMPARE, EVALUATE, IMAGES, RANDOMIZATION, TEXT, PageEntry
+from engine.cli.root import COMMANDS
+from engine.data.datasets import load
+from engine.errors import UsageError
+from engine.query import OPERATIONS, ParsedQuery, QueryContext, commands_of, complete, parse
+from engine.query.command import ATTACK_STEPS, fits, plan_of_query
+from engine.query.grammar import DISABLED
+from engine.shipped.gallery import METHODS
+
+ALL = frozenset(OPERATIONS)
+HERE = QueryContext("bert-reviews", "reviews", 7)
+ABOUT = "--dataset reviews --index 7"
+LINK = {"model": ["bert-reviews"], "data": ["reviews"], "index": ["7"]}
+
+
+def asked(text: str, context: QueryContext = HERE) -> ParsedQuery:
+    return complete(parse(text, ALL), context)
+
+
+def lines(text: str, context: QueryContext = HERE) -> list[str]:
+    return [command.line for command in commands_of(asked(text, context))]
+
+
+def link(text: str, context: QueryContext = HERE) -> tuple[PageEntry, dict[str, list[str]]]:
+    return page_of(asked(text, context))
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("explain it with LIME for positive", f"explain --model bert-reviews --method lime {ABOUT} --target positive"),
+        ("most important words", f"explain --model bert-reviews --method {','.join(METHODS)} {ABOUT}"),
+        ("predict 'Not bad'", "explain --model bert-reviews --method random --text 'Not bad'"),
+        ("LIME and IG side by side",
+         f"compare --column lime@bert-reviews --column integrated_gradients@bert-reviews {ABOUT}"),
+        ("compare reviews-minilm and bert-reviews",
+         f"compare --column gradient_x_input@reviews-minilm --column gradient_x_input@bert-reviews {ABOUT}"),
+        ("where do LIME and IG disagree most",
+         "compare --column lime@bert-reviews --column integrated_gradients@bert-reviews --dataset reviews "
+         "--examples 50"),
+        ("counterfactual for negative", f"counterfactuals --model bert-reviews {ABOUT} --target negative"),
+        ("mistakes", "jobs run - --kind predict <<< '{\"model\": \"bert-reviews\", \"data\": \"reviews\"}'"),
+        ("how faithful is LIME",
+         "evaluate --models bert-reviews --dataset reviews --methods lime --examples 40"),
+        ("sanity check of LIME", "randomize --models bert-reviews --dataset reviews --methods lime --examples 16"),
+        ("attack LIME", "attack --models bert-reviews --dataset reviews --methods lime --index 7 --steps 100"),
+        ("show the attention", f"heads --model bert-reviews {ABOUT}"),
+        ("attention of head 3 in layer 2",
+         f"explain --model bert-reviews --method attention_head --param attention_head.layer=2 --param "
+         f"attention_head.head=3 {ABOUT}"),
+        ("why are 'A man' and 'A person' similar", "similarity --text 'A man' --text-pair 'A person'"),
+    ],
+)  # fmt: skip
+def test_the_command_of_a_question(text: str, line: str) -> None:
+    assert lines(text) == [f"exegesis {line}"]
+
+
+def test_every_operation_that_is_enabled_has_a_command_of_the_list() -> None:
+    assert {"counterfactuals" not in COMMANDS} == {"flip" in DISABLED}
+    for text in ("explain it", "predict it", "mistakes", "how faithful is LIME", "attack LIME", "show the attention"):
+        assert commands_of(asked(text))[0].arguments[0] in COMMANDS
+
+
+def test_an_edit_has_the_prediction_before_and_after_it_and_opens_beside_its_parent() -> None:
+    text = load("reviews")[0].text
+    assert text.startswith("The final twenty minutes left me")
+    before, after = lines("what if twenty is replaced by thirty", QueryContext())
+    assert before == "exegesis explain --model reviews-minilm --method random --dataset reviews --index 0"
+    assert shlex.split(after)[-1] == text.replace("twenty", "thirty")
+    entry, opened = link("what if 'the' is removed", QueryContext())
+    assert entry is TEXT
+    [edited] = opened["edit"]
+    assert edited.startswith("final twenty minutes left me grinning in dark, and fight in laundromat is most"), "each"
+    with pytest.raises(UsageError, match="'zebra' is not in example 0 of reviews, which reads 'The final"):
+        lines("what if 'zebra' is removed", QueryContext())
+
+
+def test_the_model_and_the_data_set_fit_each_other() -> None:
+    assert (asked("explain nli 3").models, asked("explain nli 3").example) == (("nli-minilm",), 3)
+    assert asked("explain it by nli-minilm").dataset == "nli"
+    assert asked("explain it by nli-minilm").example == 0, "7 was an example of another data set"
+    assert asked("explain example 2 of sst2").models == ("bert-reviews",), "it fits"
+    assert asked("explain scenes 3").models == ("scenes-vit",)
+    assert asked("which words make both texts similar in example 5").dataset == "nli"
+    assert not fits("scenes-vit", "reviews")
+    with pytest.raises(UsageError, match="pictures have no words, got scenes"):
+        asked("what if 'not' is removed in scenes 3")
+    with pytest.raises(UsageError, match="needs two texts, got one"):
+        lines("which words make both texts similar in example 5 of reviews")
+
+
+def test_an_own_text_of_the_page_is_this_example() -> None:
+    own = QueryContext("reviews-minilm", "", 0, "Not bad.")
+    assert lines("explain this text by LIME", own) == [
+        "exegesis explain --model reviews-minilm --method lime --text 'Not bad.'"
+    ]
+    assert lines("attack LIME", own) == [], "the command attacks examples of data sets"
+    assert link("attack LIME", own)[1]["text"] == ["Not bad."]
+    assert asked("explain example 3", own).text is None
+    assert context_of({"model": "m", "data": "d", "index": "4"}) == QueryContext("m", "d", 4)
+    assert context_of({"text": "A", "pair": "B"}) == QueryContext(text="A", text_pair="B")
+    assert context_of({"index": "x"}) == QueryContext()
+
+
+@pytest.mark.parametrize(
+    ("text", "entry", "fields"),
+    [
+        ("explain it with LIME for positive", TEXT, {**LINK, "method": ["lime"], "target": ["positive"]}),
+        ("the prediction", TEXT, {**LINK, "method": list(METHODS)}),
+        ("explain scenes 3 by LIME", IMAGES, {"model": ["scenes-vit"], "index": ["3"], "method": ["lime"]}),
+        ("positive examples that it gets wrong", TEXT,
+         {"model": ["bert-reviews"], "show": ["wrong"], "label": ["positive"], "open": ["browse"]}),
+        ("mistakes on scenes", IMAGES, {"model": ["scenes-vit"], "show": ["wrong"], "open": ["browse"]}),
+        ("compare LIME and IG", COMPARE, {"column": ["lime@bert-reviews", "integrated_gradients@bert-reviews"]}),
+        ("where do LIME and IG disagree most", COMPARE, {"open": ["search"], "shown": ["moves"], "reference": ["A"]}),
+        ("how faithful is LIME", EVALUATE, {"model": ["bert-reviews"], "method": ["lime"]}),
+        ("sanity check of LIME for example 3", RANDOMIZATION, {"method": ["lime"], "example": ["3"]}),
+        ("attack LRP", ADVERSARIAL, {**LINK, "method": ["attn_lrp"]}),
+        ("attention of head 3 in layer 2", ATTENTION, {**LINK, "head": ["2.3"]}),
+        ("attention of layer 2", ATTENTION, {**LINK, "layers": ["2"]}),
+        ("both texts similar in nli 3", TEXT, {"data": ["nli"], "index": ["3"], "open": ["similarity"]}),
+        ("counterfactual for negative", TEXT, {**LINK, "open": ["counterfactuals"], "flip_to": ["negative"]}),
+    ],
+)  # fmt: skip
+def test_the_link_of_a_question(text: str, entry: PageEntry, fields: dict[str, list[str]]) -> None:
+    page, opened = link(text)
+    assert page is entry
+    assert {name: opened.get(name) for name in fields} == fields
+
+
+@pytest.mark.parametrize("text", ["how faithful are LIME and IG on nli", "sanity check of LIME"])
+def test_the_command_of_an_experiment_is_that_of_its_page(text: str) -> None:
+    [command] = commands_of(asked(text))
+    assert f"{command.line} --out rows.csv" == command_line(plan_of_query(asked(text)))
+
+
+def test_an_attack_takes_as_many_steps_as_its_page() -> None:
+    assert ATTACK_STEPS == DEFAULT_STEPS
+
+
+def test_a_completed_query_is_complete_and_stays_as_it_is() -> None:
+    for text in (
+        "explain it",
+        "mistakes",
+        "evaluate LIME",
+        "attack LIME",
+        "compare LIME and IG",
+        "nli 3 similar texts",
+    ):
+        query = asked(text)
+        assert complete(query, QueryContext()) == query

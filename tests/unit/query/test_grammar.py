@@ -1,0 +1,164 @@
+"""The grammar of questions: each form reads back what it writes, and a word that nothing explains is not understood."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from engine.query import OPERATIONS, NotUnderstood, ParsedQuery, parse, sample_sentences, write_sentence
+from engine.query.grammar import CLASSES, DISABLED, FILLERS, FORMS, THIS, QueryForm
+from engine.query.names import correct_spelling, vocabulary
+from engine.query.parser import NEAREST, sample_query, sample_sentence
+
+ALL = frozenset(OPERATIONS)
+METHODS = ("lime", "kernel_shap", "integrated_gradients", "attention_rollout", "attn_lrp", "random", "gradient_x_input")
+WORDS = st.text("abcdefghijklmnopqrstuvwxyzäé'", min_size=1, max_size=9).filter(lambda word: word.strip("'") == word)
+
+
+def read(text: str) -> tuple[str, dict[str, object]]:
+    query = parse(text, ALL)
+    return query.operation, query.slots()
+
+
+@pytest.mark.parametrize("form", FORMS, ids=lambda form: f"{form.operation}: {' '.join(form.words)}")
+def test_a_form_reads_the_sentence_that_it_writes(form: QueryForm) -> None:
+    assert parse(sample_sentence(form), ALL) == sample_query(form)
+
+
+def test_every_class_of_a_form_has_words_and_every_class_is_used() -> None:
+    used = {name for form in FORMS for name in (*form.words, *form.without)}
+    used |= {name for operation in OPERATIONS.values() for name in operation.allows}
+    assert used == CLASSES.keys()
+    assert {form.operation for form in FORMS} == OPERATIONS.keys() >= DISABLED
+
+
+@st.composite
+def queries(draw: st.DrawFn) -> dict[str, Any]:
+    """The fields of a query with any slots that its operation may have.
+
+    No query: the type checker of the tests draws at random where it is made, which hypothesis forbids in here.
+    """
+    operation = draw(st.sampled_from(sorted(ALL)))
+    own = OPERATIONS[operation]
+    methods = st.lists(st.sampled_from(METHODS), unique=True, min_size=own.least[0].get("methods", 0), max_size=3)
+    chosen = {
+        "example": draw(st.one_of(st.none(), st.integers(0, 999_999), st.just(THIS))),
+        "dataset": draw(st.sampled_from((None, "reviews", "nli", "sst2", "scenes", "digits"))),
+        "target": draw(st.sampled_from((None, "positive", "neutral"))),
+        "count": draw(st.one_of(st.none(), st.integers(1, 99))) if operation == "top" else None,
+        "word": draw(WORDS),
+        "replacement": draw(WORDS),
+        "models": draw(st.sampled_from(((), ("bert-reviews",), ("t5-deep-nli",), ("scenes-vit",)))),
+        "methods": tuple(draw(methods))[: own.most.get("methods", 1)],
+        "layer": draw(st.one_of(st.none(), st.integers(0, 40))),
+    }
+    chosen["head"] = None if chosen["layer"] is None else draw(st.integers(0, 40))
+    if chosen["dataset"] is not None and chosen["example"] is None and "example" in own.slots:
+        chosen["example"] = 3
+    return {"operation": operation} | {name: value for name, value in chosen.items() if name in own.slots}
+
+
+@settings(max_examples=100, deadline=None)
+@given(queries())
+def test_the_sentence_of_a_query_means_that_query(fields: dict[str, Any]) -> None:
+    query = ParsedQuery(**fields)
+    written = write_sentence(query)
+    if query.operation == "evaluate" and not query.methods:
+        written = write_sentence(query, next(form for form in FORMS if form.words == ("faithful", "method")))
+    assert parse(written, ALL) == query, written
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.one_of(st.text(max_size=80), st.lists(st.sampled_from(sorted(vocabulary())), max_size=9).map(" ".join)))
+def test_any_text_is_understood_or_refused_with_the_nearest_sentences(text: str) -> None:
+    try:
+        query = parse(text)
+    except NotUnderstood as refusal:
+        error = refusal
+    else:
+        assert query.operation in ALL - DISABLED
+        return
+    assert len(set(error.nearest)) == NEAREST
+    assert str(error).startswith("query: not understood. ")
+    assert all(parse(sentence) for sentence in error.nearest)
+
+
+@pytest.mark.parametrize("word", ["not", "least", "never", "unlike", "less", "half", "zebra"])
+def test_a_word_that_nothing_explains_is_not_passed_over(word: str) -> None:
+    assert word not in FILLERS
+    with pytest.raises(NotUnderstood):
+        parse(f"most important {word} words in example 3")
+    with pytest.raises(NotUnderstood, match=word if word != "least" else "No form"):
+        parse(f"explain {word} example 3 with LIME")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "", "?", "LIME", "example 3", "example -1", "explain example 3.5", "explain example 1,000,000 with LIME",
+        "explain example 3 and example 4", "explain example 3 for positive and negative", "explain a random example",
+        "delete all my results", "delete results", "remove the model", "change the model to bert-reviews",
+        "replace bert-reviews by nli-minilm", "explain example 3 without LIME", "who prefers LIME",
+        "which method do users prefer", "is the model fair", "how accurate is bert-reviews", "a" * 2001,
+        "where do LIME and IG agree most", "which words make the two texts different", "compare LIME",
+        "<methods0> example 3",
+        "which examples are similar to example 3", "what if nothing is removed in example 3",
+        "show the weights of layer 2",
+    ],
+)  # fmt: skip
+def test_what_no_operation_does_is_not_understood(text: str) -> None:
+    with pytest.raises(NotUnderstood):
+        parse(text, ALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "operation", "slots"),
+    [
+        ("the third example with LIME", "explain", {"methods": ["lime"], "example": 2}),
+        ("explain nli 14 by IG", "explain", {"methods": ["integrated_gradients"], "dataset": "nli", "example": 14}),
+        ("show the attention of the 2nd head in layer 3", "attention", {"layer": 3, "head": 1}),
+        ("explain example 3 with attention", "explain", {"methods": ["attention_mean"], "example": 3}),
+        ("predict 'it isn't bad'", "predict", {"text": "it isn't bad"}),
+        ("what if isn't is removed from example 2", "delete", {"word": "isn't", "example": 2}),
+        ("what if the word Not is deleted", "delete", {"word": "Not"}),
+        ("substitute bad for good in example 1", "replace", {"word": "good", "replacement": "bad", "example": 1}),
+        ("substitute good with bad in example 1", "replace", {"word": "good", "replacement": "bad", "example": 1}),
+        ("does random depend on the weights", "randomize", {"methods": ["random"]}),
+        ("is LIME the same if the weights were random", "randomize", {"methods": ["lime"]}),
+        ("is “LIME” faithful on sst-2", "evaluate", {"methods": ["lime"], "dataset": "sst2"}),
+        ("examples that it does not get right", "mistakes", {}),
+    ],
+)
+def test_close_calls(text: str, operation: str, slots: dict[str, object]) -> None:
+    assert read(text) == (operation, slots)
+
+
+def test_a_sentence_with_two_meanings_names_both() -> None:
+    with pytest.raises(NotUnderstood, match="It can mean"):
+        parse("what would make the result positive in example 3", ALL)
+
+
+def test_misspellings_are_corrected_only_where_they_are_no_words() -> None:
+    assert correct_spelling("improtant") == "important"
+    assert correct_spelling("atribution") == "attribution"
+    assert correct_spelling("lable") == "label"
+    for word in ("users", "weather", "complete", "latter", "table", "lime", "xyzzy"):
+        assert correct_spelling(word) == word
+    assert read("most imporatnt wrods in exmaple 3") == ("top", {"example": 3})
+
+
+def test_a_disabled_operation_is_not_understood() -> None:
+    for operation in DISABLED:
+        text = sample_sentence(next(form for form in FORMS if form.operation == operation))
+        with pytest.raises(NotUnderstood):
+            parse(text)
+        assert text not in sample_sentences()
+
+
+def test_a_query_says_only_the_slots_that_it_has() -> None:
+    assert ParsedQuery("top", example=0).slots() == {"example": 0}
+    assert dataclasses.replace(ParsedQuery("top"), methods=("lime",)).slots() == {"methods": ["lime"]}
