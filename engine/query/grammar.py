@@ -19,8 +19,6 @@ from typing import Any
 
 THIS = "this"
 """The example that the page shows."""
-DISABLED: frozenset[str] = frozenset()
-"""Operations that no page and no command of this installation answers."""
 
 
 @dataclass(frozen=True)

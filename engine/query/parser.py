@@ -14,7 +14,6 @@ from engine.input_kinds import list_models
 from engine.query.grammar import (
     CLASSES,
     CLASSES_OF,
-    DISABLED,
     EDITS,
     FILLERS,
     FORMS,
@@ -36,10 +35,10 @@ from engine.query.names import (
 )
 from engine.registry import KINDS, all_explainers, method_order
 
+ALL = frozenset(OPERATIONS)
 LONGEST = 2000
 """Characters of a sentence."""
 NEAREST = 3
-ENABLED = frozenset(OPERATIONS) - DISABLED
 NUMBERS_OF = {"example", "count", "layer", "head"}
 TEMPLATE_PART = re.compile(r"\[([^\]]*)\]")
 SAMPLES: Mapping[str, Any] = {
@@ -59,7 +58,7 @@ class NotUnderstood(UsageError):
         super().__init__(f"query: not understood. {reason} Nearest: {listed}.")
 
 
-def parse(text: str, operations: Collection[str] = ENABLED) -> ParsedQuery:
+def parse(text: str, operations: Collection[str] = ALL) -> ParsedQuery:
     """What the sentence asks. Errors: nothing, several things, or a word that no slot and no form explains."""
     if len(text) > LONGEST:
         raise NotUnderstood(f"It is longer than {LONGEST:,} characters.", nearest_forms(text[:LONGEST], operations))
@@ -92,7 +91,7 @@ def write_sentence(query: ParsedQuery, form: QueryForm | None = None) -> str:
     return " ".join(re.sub(r"{(\w+)}", lambda match: slots.get(match[1], "it"), line).split())
 
 
-def nearest_forms(text: str, operations: Collection[str] = ENABLED, count: int = NEAREST) -> tuple[str, ...]:
+def nearest_forms(text: str, operations: Collection[str] = ALL, count: int = NEAREST) -> tuple[str, ...]:
     """The sentences of the grammar that have most in common with the text, one for each operation."""
     words = set(tokens_of(text))
     classes = {name for word in words for name in CLASSES_OF.get(word, ())}
@@ -108,7 +107,7 @@ def nearest_forms(text: str, operations: Collection[str] = ENABLED, count: int =
     return tuple(sample_sentence(form) for form in list(best.values())[:count])
 
 
-def sample_sentences(operations: Collection[str] = ENABLED) -> tuple[str, ...]:
+def sample_sentences(operations: Collection[str] = ALL) -> tuple[str, ...]:
     """Sentences that complete what is typed: one of each form, and more with each method, class and model."""
     forms = [form for form in FORMS if form.operation in operations]
     first = {form.operation: form for form in reversed(forms)}

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from engine.query import OPERATIONS, NotUnderstood, ParsedQuery, parse, sample_sentences, write_sentence
-from engine.query.grammar import CLASSES, DISABLED, FILLERS, FORMS, THIS, QueryForm
+from engine.query import OPERATIONS, NotUnderstood, ParsedQuery, parse, write_sentence
+from engine.query.grammar import CLASSES, FILLERS, FORMS, THIS, QueryForm
 from engine.query.names import correct_spelling, vocabulary
 from engine.query.parser import NEAREST, sample_query, sample_sentence
 
@@ -33,7 +33,7 @@ def test_every_class_of_a_form_has_words_and_every_class_is_used() -> None:
     used = {name for form in FORMS for name in (*form.words, *form.without)}
     used |= {name for operation in OPERATIONS.values() for name in operation.allows}
     assert used == CLASSES.keys()
-    assert {form.operation for form in FORMS} == OPERATIONS.keys() >= DISABLED
+    assert {form.operation for form in FORMS} == OPERATIONS.keys()
 
 
 @st.composite
@@ -80,7 +80,7 @@ def test_any_text_is_understood_or_refused_with_the_nearest_sentences(text: str)
     except NotUnderstood as refusal:
         error = refusal
     else:
-        assert query.operation in ALL - DISABLED
+        assert query.operation in ALL
         return
     assert len(set(error.nearest)) == NEAREST
     assert str(error).startswith("query: not understood. ")
@@ -149,14 +149,6 @@ def test_misspellings_are_corrected_only_where_they_are_no_words() -> None:
     for word in ("users", "weather", "complete", "latter", "table", "lime", "xyzzy"):
         assert correct_spelling(word) == word
     assert read("most imporatnt wrods in exmaple 3") == ("top", {"example": 3})
-
-
-def test_a_disabled_operation_is_not_understood() -> None:
-    for operation in DISABLED:
-        text = sample_sentence(next(form for form in FORMS if form.operation == operation))
-        with pytest.raises(NotUnderstood):
-            parse(text)
-        assert text not in sample_sentences()
 
 
 def test_a_query_says_only_the_slots_that_it_has() -> None:
