@@ -332,8 +332,9 @@ def memory_budget() -> int:
 def rows_at_once(model: AnyClassifier, length: int, gradients: bool = False, attention: bool = False) -> int:
     """Return how many rows of `length` tokens one pass takes: within the budget, on a CPU no more than gains speed.
 
-    On a CPU the inner activations of a block stay in the last-level cache beside its weights: passes of `reviews-minilm`
-    that leave it are a tenth slower. Weights that fill half of it leave no room, and large passes read them least often.
+    On a CPU the inner activations of a block stay in the last-level cache beside its weights: passes of
+    `reviews-minilm` that leave it are a tenth slower. Weights of more than half of it leave no room, and large passes
+    read them least often.
     """
     rows = max(1, memory_budget() // _row_bytes(model, length, gradients, attention))
     if model.device.type == "cpu":

@@ -287,7 +287,7 @@ def test_passes_are_shorter_where_a_person_may_have_to_wait_for_one(
 def test_passes_on_a_processor_stay_in_its_cache(
     cache: int, tokens: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A token of 32 hidden and two times 80 inner numbers has 768 bytes, the block 36,864: over half of the smallest."""
+    """A token of 32 hidden and two times 80 inner numbers has 768 bytes, the block 36,864."""
     model = load_classifier("text", str(save_checkpoint("bert", tmp_path)), "float32", torch.device("cpu"))
     monkeypatch.setattr(model.module.config, "hidden_size", 32)
     monkeypatch.setattr(model.module.config, "intermediate_size", 80)
