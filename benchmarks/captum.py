@@ -24,7 +24,6 @@ from captum.attr import (
 )
 from torch import Tensor, nn
 
-from benchmarks.exactness import as_game
 from benchmarks.harness import Measurement, benchmark, describe_machine, ratio_to, time_in_turn
 from benchmarks.peers import (
     BATCH,
@@ -35,6 +34,7 @@ from benchmarks.peers import (
     captum_lime,
     probability_of_masks,
 )
+from benchmarks.shapley import as_game
 from benchmarks.whole_evaluation import whole_word_texts
 from benchmarks.workloads import picture_task, run_method, text_task
 from engine import runtime

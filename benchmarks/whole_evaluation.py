@@ -18,9 +18,9 @@ import torch
 from transformers.utils import logging
 
 from benchmarks.counting import Rows, counting
-from benchmarks.exactness import FEATURES, as_game, estimate_shapley
 from benchmarks.harness import Measurement, Table, benchmark, empty_home, ratio_to, scratch_folder
 from benchmarks.peers import PERCENTS, FerretPeer, NotThereError, explain_and_score, ferret_peer
+from benchmarks.shapley import FEATURES, as_game, estimate_shapley
 from benchmarks.workloads import text_task
 from engine import runtime
 from engine.data.datasets import load
@@ -292,7 +292,7 @@ def shapley_budget(contest: Contest, other: FerretPeer) -> tuple[int, tuple[floa
     error = float("nan")
     for budget in (max(BUDGETS[0], least_budget(FEATURES)), *BUDGETS[1:]):
         estimates = [
-            _error(estimate_shapley(as_game(v), budget, s), t)
+            _error(estimate_shapley(FEATURES, as_game(v), budget, s), t)
             for v, t in zip(games, truth, strict=True)
             for s in range(SEEDS)
         ]

@@ -29,6 +29,7 @@ from typing import Any, TypeVar
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.lazy import torch
 from engine.models.classifier import AnyClassifier
+from engine.processor import last_level_cache
 from engine.progress import check_cancelled, tell
 
 T = TypeVar("T")
@@ -38,10 +39,11 @@ DRIVER = "nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1"
 INTERACTIVE_FIRST = 4
 """Interactive requests served before one background request: a job is slowed down, never stopped."""
 CPU_TOKENS_AT_ONCE = 16_384
-"""Small passes are slower a token (the benchmark `model_work` compares); beyond this nothing is gained."""
+"""Beyond this nothing is gained, however large the cache is (the benchmark `model_work` compares)."""
+CPU_TOKENS_AT_LEAST = 1_024
+"""Shorter passes are slower a token than larger ones, even where the cache is small."""
 CPU_TOKENS_LENT = 4_096
-"""As above, while interactive requests may interrupt: they wait for one pass, and on a few cores short passes cost no
-more."""
+"""The limit while interactive requests may interrupt: they wait for one pass."""
 CPU_BUDGET = 1 << 30
 CUDA_SHARE = 0.5
 OUT_OF_MEMORY = ("out of memory", "can't allocate memory", "not enough memory", "STATUS_ALLOC_FAILED")
@@ -328,19 +330,40 @@ def memory_budget() -> int:
 
 
 def rows_at_once(model: AnyClassifier, length: int, gradients: bool = False, attention: bool = False) -> int:
-    """Return how many rows of `length` tokens one pass takes: within the budget, on a CPU no more than gains speed."""
+    """Return how many rows of `length` tokens one pass takes: within the budget, on a CPU no more than gains speed.
+
+    On a CPU the inner activations of a block stay in the last-level cache beside its weights: passes of
+    `reviews-minilm` that leave it are a tenth slower. Weights of more than half of it leave no room, and large passes
+    read them least often.
+    """
     rows = max(1, memory_budget() // _row_bytes(model, length, gradients, attention))
     if model.device.type == "cpu":
         mine = _turn.get()
         tokens = CPU_TOKENS_LENT if mine is not None and mine.lends else CPU_TOKENS_AT_ONCE
-        rows = min(rows, max(1, tokens // length))
+        rows = min(rows, max(1, int(min(tokens, _tokens_in_cache(model))) // length))
     return rows
+
+
+def _tokens_in_cache(model: AnyClassifier) -> float:
+    hidden, wide = _widths(model)
+    cache, size = last_level_cache(), model.dtype.itemsize
+    weights = (4 * hidden + 2 * wide) * hidden * size
+    if 2 * weights > cache:
+        return math.inf
+    return max(CPU_TOKENS_AT_LEAST, (cache - weights) // ((hidden + 2 * wide) * size))
+
+
+def _widths(model: AnyClassifier) -> tuple[int, int]:
+    """The width of the hidden states and of the inner activations of a block."""
+    config: Any = model.module.config
+    wide = getattr(config, "intermediate_size", None) or getattr(config, "d_ff", None) or 4 * config.hidden_size
+    return config.hidden_size, wide
 
 
 def _row_bytes(model: AnyClassifier, length: int, gradients: bool, attention: bool) -> int:
     config: Any = model.module.config
-    hidden, layers, heads = config.hidden_size, config.num_hidden_layers, config.num_attention_heads
-    wide = getattr(config, "intermediate_size", None) or getattr(config, "d_ff", None) or 4 * hidden
+    layers, heads = config.num_hidden_layers, config.num_attention_heads
+    hidden, wide = _widths(model)
     matrices = heads * length * length * 3
     in_flight = length * (10 * hidden + 3 * wide) + matrices
     kept = layers * (length * (12 * hidden + 3 * wide) + matrices) if gradients else 0

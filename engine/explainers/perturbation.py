@@ -246,7 +246,7 @@ class PatchKernelShapParams(SegmentParams, KernelShapParams):
     params=KernelShapParams,
     axes=Axes("chosen operator, coalitions of words", _PROBABILITY, "Shapley value"),
     cheap=False,
-    version=2,
+    version=3,
     citation=_LUNDBERG,
     caution=_BROKEN,
     variants={
@@ -274,7 +274,7 @@ def kernel_shap(task: Task, params: KernelShapParams) -> list[Attribution]:
     masks = [group.features(plan.keep) for group, plan in zip(groups, plans, strict=True)]
     attributions = []
     for i, value in enumerate(task.masked_values(masks, params.removal)):
-        estimate = shapley.solve(plans[i], value)
+        estimate = shapley.solve(plans[i], value, probabilities=not task.model.regression)
         least, notes = shapley.least_budget(groups[i].count), estimate.notes
         if params.n_samples < least:
             notes += (f"{least} evaluations were used, the minimum for this {params.noun}.",)

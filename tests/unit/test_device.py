@@ -271,13 +271,30 @@ def test_nobody_passes_where_that_is_not_safe(how: str) -> None:
 
 @pytest.mark.parametrize(("background", "lends", "rows"), [(True, True, 40), (True, False, 163), (False, True, 163)])
 def test_passes_are_shorter_where_a_person_may_have_to_wait_for_one(
-    background: bool, lends: bool, rows: int, tmp_path: Path
+    background: bool, lends: bool, rows: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model = load_classifier("text", str(save_checkpoint("bert", tmp_path)), "float32", torch.device("cpu"))
+    monkeypatch.setattr(runtime, "last_level_cache", lambda: 1 << 30)
     with in_background() if background else nullcontext(), turn(lends):
         assert rows_at_once(model, 100) == rows
         with unlent():
             assert rows_at_once(model, 100) == 163
+
+
+@pytest.mark.parametrize(
+    ("cache", "tokens"), [(1 << 16, 16_384), (1 << 19, 1_024), (1 << 21, 2_682), (1 << 30, 16_384)]
+)
+def test_passes_on_a_processor_stay_in_its_cache(
+    cache: int, tokens: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A token of 32 hidden and two times 80 inner numbers has 768 bytes, the block 36,864."""
+    model = load_classifier("text", str(save_checkpoint("bert", tmp_path)), "float32", torch.device("cpu"))
+    monkeypatch.setattr(model.module.config, "hidden_size", 32)
+    monkeypatch.setattr(model.module.config, "intermediate_size", 80)
+    monkeypatch.setattr(runtime, "last_level_cache", lambda: cache)
+    assert rows_at_once(model, 1) == tokens
+    assert rows_at_once(model, 100) == tokens // 100
+    assert rows_at_once(model, 2 * tokens) == 1
 
 
 def test_unlent_ends() -> None:

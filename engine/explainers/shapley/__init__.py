@@ -1,7 +1,7 @@
 """Shapley values of any game, exact or within a budget of evaluations. Pure NumPy: no model, no torch.
 
 A game v gives a number for each set S of kept features. `exact` evaluates all 2^n sets. `plan`, `solve` and
-`kernel_shap` need far fewer, by four ideas:
+`kernel_shap` need far fewer, by five ideas:
 
 1. **Pairs.** The Shapley value depends only on the odd part g(S) = (v(S) - v(N\\S)) / 2 (Fumagalli et al. (2026),
    An Odd Estimator for Shapley Values). In Fourier terms g = Σ_{|T| odd} ĝ_T χ_T and φ_i = Σ_{T∋i} 2 ĝ_T / |T|.
@@ -13,7 +13,10 @@ A game v gives a number for each set S of kept features. `exact` evaluates all 2
    with all coalitions it is exact. φ's posterior mean is in closed form at the cost of one solve.
 3. **A design.** The pairs are those that lower Σ var(φ_i) most under a typical prior (`design`), each at most once.
    It does not look at values, so one batch evaluates them all, and is kept between calls.
-4. **Residuals.** Beyond 3,072 pairs, what the surrogate leaves unexplained is estimated by weighted least squares in
+4. **Log odds.** Of a probability a second surrogate predicts the log odds (`log_odds`), which interact less: a
+   classifier adds up evidence and squashes the sum. What it predicts at pairs that were not evaluated, less what the
+   first surrogate does, is added by the regression of the next point, at no model evaluation.
+5. **Residuals.** Beyond 3,072 pairs, what the surrogate leaves unexplained is estimated by weighted least squares in
    the Shapley kernel (regression adjustment as in Witter et al. 2025), which keeps the estimate consistent.
 
 Σφ = v(N) - v(∅) holds to rounding.
@@ -55,6 +58,7 @@ from engine.explainers.shapley.coalitions import (
     sample_pairs,
     signs,
 )
+from engine.explainers.shapley.log_odds import fit_log_odds, unseen_pairs
 from engine.explainers.shapley.surrogate import (
     fit_prior,
     interaction_kernel,
@@ -85,6 +89,8 @@ FITTED = 3072
 """Pairs that the Gaussian process takes, its solve being cubic in them; further ones correct it by regression."""
 TUNED = 128
 """Pairs, the most informative first, on which its scales are chosen; twice the features where that is more."""
+SMALLEST = 1e-9
+"""Root mean square of g below which log odds would differ by rounding alone."""
 ENUMERABLE = 12
 POOL = 2048
 STRENGTH, NOISE, LINEAR = 0.4, 0.1, 100.0
@@ -204,15 +210,20 @@ def candidate_pairs(n: int) -> Bool[np.ndarray, "pair feature"]:
     return np.concatenate([full, distinct_pairs(np.concatenate([left_out, spread]))])
 
 
-def solve(plan: CoalitionPlan, values: Float[np.ndarray, "coalition"]) -> ShapleyEstimate:
-    """The Shapley values that follow from the values of `plan.keep`, in its order."""
+def solve(plan: CoalitionPlan, values: Float[np.ndarray, "coalition"], probabilities: bool = False) -> ShapleyEstimate:
+    """The Shapley values that follow from the values of `plan.keep`, in its order.
+
+    `probabilities`: the values are probabilities, whose log odds are easier to predict.
+    """
     value = check_values(values, 2 * len(plan.pairs))
+    if probabilities and not ((value >= 0) & (value <= 1)).all():
+        raise not_allowed("values", "between 0 and 1 with probabilities=True", f"{value.min()} to {value.max()}")
     with_, without = np.split(value, 2)
     odd = (with_ - without) / 2
     if plan.complete:
         phi, order = odd_weights(plan.pairs).T @ odd, plan.n
     else:
-        phi, order = estimate(plan, odd)
+        phi, order = estimate(plan, odd, (with_ + without) / 2 if probabilities else None)
     v_full, v_empty = float(with_[0]), float(without[0])
     phi = phi + (v_full - v_empty - phi.sum()) / plan.n
     return ShapleyEstimate(phi, v_empty, v_full, len(value), order, notes_on(plan))
@@ -224,14 +235,20 @@ def kernel_shap(
     budget: int,
     seed: int = 0,
     order: str = "auto",
+    probabilities: bool = False,
 ) -> ShapleyEstimate:
     """`plan` and `solve` around one call of `evaluate`."""
     coalitions = plan(n, budget, seed, order)
-    return solve(coalitions, evaluate(coalitions.keep))
+    return solve(coalitions, evaluate(coalitions.keep), probabilities)
 
 
-def estimate(plan: CoalitionPlan, odd: Float[np.ndarray, "pair"]) -> tuple[Float[np.ndarray, "feature"], int]:
-    """φ from the odd part g of the game at the planned pairs, and the order of interaction it models."""
+def estimate(
+    plan: CoalitionPlan, odd: Float[np.ndarray, "pair"], even: Float[np.ndarray, "pair"] | None
+) -> tuple[Float[np.ndarray, "feature"], int]:
+    """φ from the odd part g of the game at the planned pairs, and the order of interaction it models.
+
+    `even` is the even part of a game of probabilities, of others None.
+    """
     scale = float(np.sqrt((odd**2).mean()))
     if scale == 0:
         return np.zeros(plan.n), 1
@@ -241,9 +258,15 @@ def estimate(plan: CoalitionPlan, odd: Float[np.ndarray, "pair"]) -> tuple[Float
     tuned, observed = max(TUNED, 2 * plan.n), plan.pairs[:FITTED]
     prior = fit_prior(x[:tuned], g[:tuned])
     phi, dual = posterior_shapley(observed, g[:FITTED], prior)
-    if len(g) > FITTED:
-        residual = g - predict(plan.pairs, observed, dual, prior)
-        phi = smooth_posterior(phi, observed, dual, prior.noise) + regression(plan.pairs, residual, FITTED)
+    pairs, designed = plan.pairs, FITTED
+    if even is not None and len(g) <= FITTED and scale > SMALLEST:
+        predict_odd = fit_log_odds(plan.pairs, even + odd, even - odd, tuned)
+        unseen = unseen_pairs(plan.pairs)
+        pairs, designed = np.concatenate([plan.pairs, unseen]), len(g)
+        g = np.concatenate([g, predict_odd(unseen) / scale])
+    if len(g) > len(observed):
+        residual = g - predict(pairs, observed, dual, prior)
+        phi = smooth_posterior(phi, observed, dual, prior.noise) + regression(pairs, residual, designed)
     return scale * phi, prior.order()
 
 

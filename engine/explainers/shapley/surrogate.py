@@ -16,6 +16,9 @@ The Shapley value is linear in g and that of a Fourier term χ_T, |T| odd, is 2/
 
 with a_j = y_j tanh b_j, D = sinh(Σ b) / Π cosh b, and W the Shapley weights of a pair. The integral is a
 polynomial's: Gauss-Legendre nodes give it exactly. φ's posterior mean is cov(φ, g) K⁻¹ g.
+
+The even part e(S) = (v(S) + v(N\\S)) / 2 has the same prior with cosh for sinh in the numerator, the terms of even
+order, and a free constant for the free linear part. φ does not depend on e, but e tells which features interact.
 """
 
 from __future__ import annotations
@@ -137,7 +140,9 @@ def predict(
     return np.concatenate([prior.c * (interaction_kernel(x, y, prior.b)[0] @ dual) + x @ linear for x in blocks])
 
 
-def fit_prior(x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"]) -> Prior:
+def fit_prior(
+    x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"], even: Float[np.ndarray, "pair"] | None = None
+) -> Prior:
     """Scales of high evidence, by a fixed number of ascent steps of decreasing length.
 
     A step is proportional to a small gradient and bounded for a large one. The scales are therefore a smooth function
@@ -151,30 +156,55 @@ def fit_prior(x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"]
     highest = np.concatenate([np.full(n, 1.0), [8.0, 2.0]])
     step = np.concatenate([np.full(n, FEATURE_STEP), [COMMON_STEP, COMMON_STEP]])
     for _ in range(STEPS):
-        gradient = log_evidence(x, g, Prior(theta[:n], float(theta[n]), float(theta[n + 1])), start)[1]
+        prior = Prior(theta[:n], float(theta[n]), float(theta[n + 1]))
+        gradient = log_evidence(x, g, prior, start, even)[1]
         theta = np.clip(theta + step * gradient / (np.abs(gradient) + FLAT), lowest, highest)
         step *= STEP_DECAY
     return Prior(theta[:n], float(theta[n]), float(theta[n + 1]))
 
 
 def log_evidence(
-    x: Float[np.ndarray, "pair feature"], g: Float[np.ndarray, "pair"], prior: Prior, center: Prior
+    x: Float[np.ndarray, "pair feature"],
+    g: Float[np.ndarray, "pair"],
+    prior: Prior,
+    center: Prior,
+    even: Float[np.ndarray, "pair"] | None = None,
 ) -> tuple[float, Float[np.ndarray, "scale"]]:
-    """log p(g | scales) + log p(scales), up to a constant, and its gradient; -inf where K is not positive."""
-    n, b = x.shape[1], prior.b
-    sinh, cosh = interaction_kernel(x, x, b)
-    k = prior.c * sinh + FREE / n * (x @ x.T)
-    k[np.diag_indices(len(g))] += prior.noise
-    try:
-        half_log_det = np.log(np.diag(np.linalg.cholesky(k))).sum()
-    except np.linalg.LinAlgError:
-        return -np.inf, np.zeros(n + 2)
-    inverse = np.linalg.inv(k)
-    dual = inverse @ g
-    slope = (np.outer(dual, dual) - inverse) / 2
-    along_c = prior.c * (slope * sinh).sum()
-    by_b = prior.c * (x * ((slope * cosh) @ x)).sum(axis=0) * b - along_c * b / np.tanh(b.sum())
+    """log p(g, even | scales) + log p(scales), up to a constant, and its gradient; -inf where K is not positive."""
+    n = x.shape[1]
+    sinh, cosh = interaction_kernel(x, x, prior.b)
     mean = prior.log_b.mean()
     apart, shift = (prior.log_b - mean) / SPREAD**2, (mean - center.log_b.mean()) / SPREAD**2
-    evidence = -g @ dual / 2 - half_log_det - SPREAD**2 * (apart @ apart + shift**2) / 2
-    return float(evidence), np.concatenate([by_b - apart - shift / n, [along_c, prior.noise * np.trace(slope)]])
+    evidence = -(SPREAD**2) * (apart @ apart + shift**2) / 2
+    gradient = np.concatenate([-apart - shift / n, [0.0, 0.0]])
+    try:
+        parts = [_part_evidence(x, g, prior, sinh, cosh, FREE / n * (x @ x.T))]
+        if even is not None:
+            parts.append(_part_evidence(x, even, prior, cosh, sinh, FREE))
+    except np.linalg.LinAlgError:
+        return -np.inf, np.zeros(n + 2)
+    for value, slopes in parts:
+        evidence, gradient = evidence + value, gradient + slopes
+    return float(evidence), gradient
+
+
+def _part_evidence(
+    x: Float[np.ndarray, "pair feature"],
+    values: Float[np.ndarray, "pair"],
+    prior: Prior,
+    kernel: Float[np.ndarray, "pair pair"],
+    slope_kernel: Float[np.ndarray, "pair pair"],
+    free: Float[np.ndarray, "pair pair"] | float,
+) -> tuple[float, Float[np.ndarray, "scale"]]:
+    """log p(values | scales) of the odd or the even part, and its gradient. `slope_kernel` is the other part's."""
+    b = prior.b
+    k = prior.c * kernel + free
+    k[np.diag_indices(len(values))] += prior.noise
+    half_log_det = np.log(np.diag(np.linalg.cholesky(k))).sum()
+    inverse = np.linalg.inv(k)
+    dual = inverse @ values
+    slope = (np.outer(dual, dual) - inverse) / 2
+    along_c = prior.c * (slope * kernel).sum()
+    by_b = prior.c * (x * ((slope * slope_kernel) @ x)).sum(axis=0) * b - along_c * b / np.tanh(b.sum())
+    evidence = -values @ dual / 2 - half_log_det
+    return float(evidence), np.concatenate([by_b, [along_c, prior.noise * np.trace(slope)]])

@@ -14,6 +14,7 @@ from engine.errors import ExegesisError, UsageError
 from engine.explainers import shapley as estimation
 from engine.explainers.shapley import ShapleyEstimate, all_coalitions, exact, kernel_shap, least_budget, plan, solve
 from engine.explainers.shapley.coalitions import allocate, kernel_by_size, odd_weights, pairs_by_size, signs
+from engine.explainers.shapley.log_odds import EPSILON, UNSEEN, fit_log_odds, log_odds, probability, unseen_pairs
 from engine.explainers.shapley.surrogate import (
     Prior,
     fit_prior,
@@ -318,3 +319,141 @@ def test_places_are_shared_out_in_full() -> None:
     assert quota.sum() == 100
     assert quota[0] == free[0]
     assert (quota <= free).all()
+
+
+SHARES = np.array([0.0, 1e-9, 1e-3, 0.5, 0.9, 1.0])
+
+
+def test_log_odds_are_finite_and_have_an_inverse() -> None:
+    np.testing.assert_allclose(probability(log_odds(SHARES)), SHARES, atol=1e-12)
+    np.testing.assert_allclose(log_odds(SHARES[[0, 3, 5]]), [-np.log(1 / EPSILON - 1), 0, np.log(1 / EPSILON - 1)])
+
+
+def test_additive_log_odds_are_predicted_everywhere() -> None:
+    """The surrogate's linear part is free, so that additive log odds have no error but that of ε."""
+    weights = np.random.default_rng(0).normal(size=12)
+
+    def game(keep: np.ndarray) -> np.ndarray:
+        return probability(signs(keep) @ weights)
+
+    pairs = plan(12, 40, 0).pairs
+    unseen = unseen_pairs(pairs)
+    predict = fit_log_odds(pairs, game(pairs), game(~pairs), 128)
+    np.testing.assert_allclose(predict(unseen), (game(unseen) - game(~unseen)) / 2, atol=1e-3)
+    assert error(kernel_shap(12, game, 40, 0, probabilities=True), exact(12, game)) <= 2e-3
+
+
+@pytest.mark.parametrize(("budget", "share"), [(64, 0.9), (128, 0.9), (256, 0.8), (512, 0.7)])
+def test_log_odds_lower_the_error_of_a_probability(budget: int, share: float) -> None:
+    games = [smooth_game(12, seed, offset=seed % 3) for seed in range(6)]
+    by_kind = {
+        kind: np.mean([error(kernel_shap(12, g, budget, 0, probabilities=kind), exact(12, g)) for g in games])
+        for kind in (False, True)
+    }
+    assert by_kind[True] <= share * by_kind[False]
+
+
+def test_log_odds_lower_the_error_of_many_features() -> None:
+    """Independent features of one weight: φ is a share of v(N) - v(∅) each."""
+    estimates = [
+        kernel_shap(30, lambda keep: 1 / (1 + np.exp(-0.4 * signs(keep).sum(axis=1) - 1)), 128, 0, probabilities=kind)
+        for kind in (False, True)
+    ]
+    wrong = [error(e, np.full(30, (e.v_full - e.v_empty) / 30)) for e in estimates]
+    assert wrong[1] <= 0.5 * wrong[0]
+
+
+@pytest.mark.parametrize(("n", "budget"), [(3, 5), (5, 9), (8, 60), (12, 512), (14, 100), (30, 60), (30, 300)])
+def test_the_sum_of_a_probability_is_exact_at_every_budget(n: int, budget: int) -> None:
+    estimate = kernel_shap(n, smooth_game(n, 3), budget, 5, probabilities=True)
+    assert abs(estimate.phi.sum() - (estimate.v_full - estimate.v_empty)) <= 1e-12
+
+
+def test_a_full_budget_of_a_probability_is_exact() -> None:
+    game = smooth_game(8, 1)
+    np.testing.assert_allclose(kernel_shap(8, game, 256, probabilities=True).phi, exact(8, game), atol=1e-12)
+
+
+def test_one_missing_pair_of_a_probability_is_filled_in() -> None:
+    game = smooth_game(8, 1)
+    assert error(kernel_shap(8, game, 254, probabilities=True), exact(8, game)) <= 1e-4
+
+
+def test_a_dummy_of_a_probability_is_small() -> None:
+    game = smooth_game(10, 1)
+    estimate = kernel_shap(11, lambda keep: game(keep[:, :10]), 256, 0, probabilities=True)
+    assert abs(estimate.phi[10]) <= 0.01 * np.abs(estimate.phi).max()
+
+
+def test_twins_of_a_probability_get_the_same_over_seeds() -> None:
+    game = smooth_game(10, 2)
+
+    def twins(keep: np.ndarray) -> np.ndarray:
+        merged = keep[:, :10].copy()
+        merged[:, 0] = keep[:, 0] & keep[:, 10]
+        return game(merged)
+
+    phi = np.array([kernel_shap(11, twins, 64, seed, probabilities=True).phi for seed in range(24)])
+    gap = phi[:, 0] - phi[:, 10]
+    assert abs(gap.mean()) <= 3 * gap.std() / np.sqrt(len(gap))
+    assert gap.std() > 0
+
+
+@pytest.mark.parametrize("budget", [64, 256, 1024])
+def test_rounding_of_a_probability_moves_the_estimate_as_little(budget: int) -> None:
+    for seed in range(6):
+        planned, noise = plan(12, budget), np.random.default_rng(0)
+        values = smooth_game(12, seed, offset=float(seed % 3 * 3))(planned.keep)
+        phi = solve(planned, values, probabilities=True).phi
+        rounded = solve(planned, (values * (1 + 1e-7 * noise.normal(size=len(values)))).clip(0, 1), True).phi
+        assert np.abs(rounded - phi).max() <= 1e-4 * np.abs(phi).max()
+
+
+def test_probabilities_that_hardly_differ_are_estimated_without_log_odds() -> None:
+    game = smooth_game(10, 2)
+    plain, tiny = (
+        kernel_shap(10, lambda keep, s=s: s * game(keep), 100, 0, probabilities=s < 1).phi for s in (1, 1e-30)
+    )
+    np.testing.assert_allclose(tiny * 1e30, plain, rtol=1e-6)
+
+
+def test_order_one_knows_no_log_odds() -> None:
+    game = smooth_game(10, 2)
+    plain, odds = (kernel_shap(10, game, 100, 0, "1", probabilities=kind).phi for kind in (False, True))
+    np.testing.assert_array_equal(plain, odds)
+
+
+def test_a_probability_beyond_one_is_refused() -> None:
+    with pytest.raises(UsageError, match=r"values: must be between 0 and 1 with probabilities=True, got .* to 2\.0"):
+        solve(plan(8, 32), np.linspace(0, 2, 32), probabilities=True)
+
+
+@pytest.mark.parametrize(("n", "budget", "count"), [(8, 32, 112), (12, 64, 2016), (13, 64, 4064), (30, 64, UNSEEN)])
+def test_unseen_pairs_are_distinct_and_new(n: int, budget: int, count: int) -> None:
+    pairs = plan(n, budget, 3).pairs
+    unseen = unseen_pairs(pairs)
+    rows = np.concatenate([unseen, ~unseen, pairs, ~pairs])
+    assert len(unseen) == count
+    assert len(np.unique(rows, axis=0)) == len(rows)
+
+
+def test_the_prior_covariance_of_the_even_part_is_that_of_its_fourier_terms() -> None:
+    n, b = 5, np.array([0.1, 0.4, 0.9, 0.2, 1.5])
+    x, sets = signs(all_coalitions(n)), all_coalitions(n)
+    variance = np.array([np.tanh(b)[s].prod() for s in sets])
+    is_even = sets.sum(axis=1) % 2 == 0
+    terms = np.stack([x[:, s].prod(axis=1) for s in sets], axis=1)[:, is_even]
+    expected = (terms * variance[is_even]) @ terms.T / variance[~is_even].sum()
+    np.testing.assert_allclose(interaction_kernel(x, x, b)[1], expected, atol=1e-12)
+
+
+def test_the_evidence_gradient_of_both_parts_is_its_slope() -> None:
+    n, generator = 6, np.random.default_rng(0)
+    x, g, even = signs(generator.random((20, n)) < 0.5), generator.normal(size=20), generator.normal(size=20)
+    center, theta = typical_prior(n), np.concatenate([generator.normal(-1, 0.3, n), [0.3, -1.0]])
+
+    def evidence(at: np.ndarray) -> tuple[float, np.ndarray]:
+        return log_evidence(x, g, Prior(at[:n], float(at[n]), float(at[n + 1])), center, even)
+
+    slopes = [(evidence(theta + d)[0] - evidence(theta - d)[0]) / 2e-5 for d in 1e-5 * np.eye(n + 2)]
+    np.testing.assert_allclose(evidence(theta)[1], slopes, rtol=1e-4, atol=1e-4)

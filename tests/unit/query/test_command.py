@@ -74,7 +74,7 @@ def test_operations_have_commands_of_the_list() -> None:
         "how faithful is LIME",
         "attack LIME",
         "show the attention",
-        "what flips it",
+        "what flips the prediction",
     ):
         assert commands_of(asked(text))[0].arguments[0] in COMMANDS
 
