@@ -230,16 +230,17 @@ class _Verifier:
 
 
 def _unpacked(meta: dict[str, Any]) -> PatchCounterfactuals:
-    def one(plain: dict[str, Any]) -> PatchSet:
-        return PatchSet(tuple(plain["patches"]), unpack_prediction(plain["prediction"]))
-
     return PatchCounterfactuals(
         **{
             **meta,
             "grid": tuple(meta["grid"]),
             "original": unpack_prediction(meta["original"]),
-            "results": tuple(map(one, meta["results"])),
-            "closest": None if meta["closest"] is None else one(meta["closest"]),
+            "results": tuple(map(_unpacked_set, meta["results"])),
+            "closest": None if meta["closest"] is None else _unpacked_set(meta["closest"]),
             "rounds": tuple(SearchRound(**each) for each in meta["rounds"]),
         }
     )
+
+
+def _unpacked_set(plain: dict[str, Any]) -> PatchSet:
+    return PatchSet(tuple(plain["patches"]), unpack_prediction(plain["prediction"]))

@@ -14,6 +14,8 @@ from engine import runtime
 from engine.attacks.attack import attack_many, measure_transfer
 from engine.attacks.plan import METHODS as ATTACKED
 from engine.attacks.plan import OBJECTIVES, QUANTITIES, AttackRequest
+from engine.counterfactual_search import SearchOptions
+from engine.counterfactuals import counterfactuals
 from engine.data.sources import load_source
 from engine.evaluation.experiment import evaluate
 from engine.explain import explain_many
@@ -22,9 +24,10 @@ from engine.metrics.ablation import ablated_predictions
 from engine.metrics.catalog import METRICS
 from engine.metrics.faithfulness import WAYS, removal_curves
 from engine.models.inspection import inspect_model
+from engine.patch_counterfactuals import patch_counterfactuals
 from engine.predictions import predictions
 from engine.randomization.experiment import randomize
-from engine.request import HeadScales, Request
+from engine.request import Example, HeadScales, Request
 from engine.scaffold.experiment import scaffold
 from engine.scaffold.explainer_checks import compare_explainers, plausibility, trivial_protocols
 from engine.scaffold.plan import ATTENTION, GRADIENTS, NONE, SMAT, EvaluationSample
@@ -35,6 +38,7 @@ from tests.unit.gpu.machine import assert_same, both, folder, inputs, loaded
 from tests.unit.scaffold.making import taught
 from tests.unit.scaffold.marking import marked_file
 from tests.unit.scaffold.plans import plan, saved
+from tests.unit.vision.tiny_vit import blobs
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -64,6 +68,17 @@ def test_removal_curves_and_predictions_without_features(kind: str) -> None:
     methods = ("gradient_x_input", "random")
     assert_same(*both(lambda: removal_curves([request(kind, method) for method in methods], ways=WAYS)))
     assert_same(*both(lambda: ablated_predictions(request(kind), (2, 4))))
+
+
+@pytest.mark.parametrize("words", [2, 30])
+def test_counterfactuals_of_a_text(words: int) -> None:
+    example = Example("although the plot drags the ending is warm")
+    options = SearchOptions(words=words, candidates=3, most_changes=2)
+    assert_same(*both(lambda: counterfactuals(folder("bert"), example, options=options)))
+
+
+def test_counterfactuals_of_a_picture() -> None:
+    assert_same(*both(lambda: patch_counterfactuals(folder("vit"), blobs(1))))
 
 
 @pytest.mark.parametrize("kind", KINDS)
