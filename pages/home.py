@@ -13,7 +13,7 @@ use_styles()
 heading(HOME)
 with st.container(key="questions"):
     groups = {**{name: entries for name, entries in SECTIONS.items() if name}, "More": (REPRODUCTION, LIBRARY)}
-    columns = st.columns(3, gap="small")
+    columns = st.columns(len(groups) - 1, gap="small")
     for (name, entries), place in zip(groups.items(), (*columns, columns[-1]), strict=True):
         with place.container(gap=None):
             st.markdown(f"**{name}**")
