@@ -38,6 +38,7 @@ PAGES = {
     "attention": ("attention", 1100),
     "compare": ("compare", 1000),
     "evaluate": ("evaluate", 1100),
+    "behavior": ("behavior", 1100),
     "randomization": ("randomization", 1000),
     "adversarial": ("adversarial", 1000),
     "suppressor": ("suppressor", 1000),
