@@ -150,7 +150,7 @@ def load_games(path: Path | None, model: str, count: int) -> np.ndarray:
 
 
 def as_game(values: np.ndarray) -> Evaluate:
-    return lambda keep: values[np.asarray(keep).astype(np.int64) @ (1 << np.arange(FEATURES))]
+    return lambda keep: values[np.atleast_2d(keep).astype(np.int64) @ (1 << np.arange(FEATURES))]
 
 
 HEADS, WIDTH, HIDDEN = 4, 8, 16
