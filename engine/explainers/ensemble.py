@@ -178,7 +178,7 @@ def least_sensitive(task: Task, params: LeastSensitiveParams) -> list[Attributio
     as those of the metric `sensitivity` are, the same for every seed. Pictures have no such fixed place.
     """
     model = classifier_of_neighbors(task.model)
-    near = [fixed_neighbors(model, item.encoded, params.n_neighbors) for item in task.items]
+    near = [fixed_neighbors(model, cast(EncodedText, item.encoded), params.n_neighbors) for item in task.items]
     neighbors = [
         TaskItem(encoded, item.prediction, item.target, seed=0)
         for item, own in zip(task.items, near, strict=True)
