@@ -30,6 +30,7 @@ from engine.lazy import LazyModule
 from engine.params import Plain, as_plain
 from engine.randomization.plan import MODES, RANDOMIZE, RandomizationPlan
 from engine.result import pack
+from engine.rules.plan import RULES
 from engine.shipped.gallery import gallery_requests
 from engine.store import result_store
 
@@ -171,6 +172,19 @@ def compute_corpora() -> tuple[str, ...]:
     return corpus_keys()
 
 
+def rules_keys() -> tuple[str, ...]:
+    """The keys of the tests of rules that the page opens with, by the kind of input."""
+    samples = [(plan, experiments.sample_of(plan)) for plan in RULES.opens_with.values()]
+    return tuple(experiments.key_of(part, sample) for plan, sample in samples for part in experiments.parts_of(plan))
+
+
+def compute_rules() -> tuple[str, ...]:
+    """Compute the tests of rules that are missing. Returns the keys of all."""
+    for plan in RULES.opens_with.values():
+        experiments.carry_out(plan)
+    return rules_keys()
+
+
 BITS, DEFAULT_BITS = {"scores": 12}, 24
 """Binary digits of a number that is rounded, by the name of its array."""
 CHANGES, CHANGE_BITS = ("delta", "picture_difference"), 12
@@ -250,6 +264,7 @@ def main() -> None:
             shipped.RANDOMIZATIONS: experiment_lines(compute_randomizations, round_floats),
             shipped.BEHAVIORS: experiment_lines(compute_behaviors, round_floats),
             shipped.CORPORA: experiment_lines(compute_corpora, round_floats),
+            shipped.RULES: experiment_lines(compute_rules),
             shipped.ATTACKS: experiment_lines(compute_attacks, truncate_changes),
         }
     for file, entries in lines.items():

@@ -99,7 +99,7 @@ def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
     of_students = {kept.key(pupil) for kept in students() for pupil in kept.plan.students}
     of_small_models = {similarity_key(*make.similar_texts()), text_key(), scene_key()}
     experiments = {*make.randomization_keys(), *make.behavior_keys(), *make.corpus_keys(), *make.attack_keys()}
-    others = {*of_evaluations, *of_small_models, *experiments, *of_students}
+    others = {*of_evaluations, *of_small_models, *experiments, *make.rules_keys(), *of_students}
     again = (
         "run python -m engine.shipped.make, for students python -m engine.scaffold.ship, "
         "for suppressors python -m engine.suppressor.ship"
