@@ -138,11 +138,16 @@ CORPUS_PLANS: Mapping[str, CorpusPlan] = CORPUS.opens_with
 """The corpus views by the kind of input: all hand-written reviews, and handwritten digits."""
 
 
-def compute_corpora() -> list[str]:
-    """Compute the corpus views that are missing. Returns the keys of their results."""
+def corpus_keys() -> tuple[str, ...]:
+    """The keys of the results."""
+    return tuple(experiments.key_of(plan, experiments.sample_of(plan)) for plan in CORPUS_PLANS.values())
+
+
+def compute_corpora() -> tuple[str, ...]:
+    """Compute the corpus views that are missing. Returns the keys of all."""
     for plan in CORPUS_PLANS.values():
         experiments.carry_out(plan)
-    return [experiments.key_of(plan, experiments.sample_of(plan)) for plan in CORPUS_PLANS.values()]
+    return corpus_keys()
 
 
 BITS, DEFAULT_BITS = {"scores": 12}, 24

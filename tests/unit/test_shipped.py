@@ -94,7 +94,7 @@ def test_the_shipped_results_are_those_of_the_gallery_and_small() -> None:
     of_the_gallery = {key_of(request) for request in gallery_requests()}
     of_evaluations = {key for plan in make.EVALUATION_PLANS.values() for key in make.evaluation_keys(plan)}
     of_students = {kept.key(pupil) for kept in students() for pupil in kept.plan.students}
-    others = {*of_evaluations, *make.randomization_keys(), *make.attack_keys(), *of_students}
+    others = {*of_evaluations, *make.randomization_keys(), *make.attack_keys(), *make.corpus_keys(), *of_students}
     again = "run python -m engine.shipped.make, for students python -m engine.scaffold.ship"
     assert set(shipped.entries()) == of_the_gallery | others, again
     assert len(of_the_gallery) == len(GALLERY) * len(METHODS) + len(PICTURE_METHODS)
