@@ -344,7 +344,7 @@ def rows_at_once(model: AnyClassifier, length: int, gradients: bool = False, att
     return rows
 
 
-def _tokens_in_cache(model: AnyClassifier) -> float:
+def _tokens_in_cache(model: AnyClassifier) -> int | float:
     hidden, wide = _widths(model)
     cache, size = last_level_cache(), model.dtype.itemsize
     weights = (4 * hidden + 2 * wide) * hidden * size
