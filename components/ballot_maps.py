@@ -56,16 +56,17 @@ def input_html(model_input: Input) -> str:
 
 
 def edit_html(example: Example, edit: Edit) -> str:
-    """The text with its changed word struck out and the new one beside it."""
+    """The text, or both of a pair, with the changed word struck out and the new one beside it."""
     word = edit.word
-    text = example.text if word.segment == 0 else example.text_pair or ""
-    before, after = escape(text[: word.start]), escape(text[word.end :])
     new = f" <ins>{escape(edit.replacement)}</ins>" if edit.replacement else ""
-    change = f"<del>{escape(word.text)}</del>{new}"
-    return (
-        '<div class="xg xg-asked"><p class="xg-small">Edited text</p>'
-        f'<p class="xg-text" dir="{direction(text)}">{before}{change}{after}</p></div>'
+    texts = [example.text] if example.text_pair is None else [example.text, example.text_pair]
+    changed = [escape(text) for text in texts]
+    before, after = texts[word.segment][: word.start], texts[word.segment][word.end :]
+    changed[word.segment] = f"{escape(before)}<del>{escape(word.text)}</del>{new}{escape(after)}"
+    paragraphs = "".join(
+        f'<p class="xg-text" dir="{direction(text)}">{marked}</p>' for text, marked in zip(texts, changed, strict=True)
     )
+    return f'<div class="xg xg-asked"><p class="xg-small">After the edit</p>{paragraphs}</div>'
 
 
 def scale_html(target: str | None, colors: str) -> str:

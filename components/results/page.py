@@ -30,8 +30,8 @@ WIDGET = "results.study"
 MOST_NUMBER = 2**31 - 1
 EMPTY = (
     "No studies yet. Create a study, open it, and send its join link to participants. This page then shows which "
-    "explanations people prefer or which help them guess predictions, with intervals, agreement, and how many more "
-    "votes are needed."
+    "explanations people prefer or which help them predict the model or decide, with intervals, agreement, and how "
+    "many more votes are needed."
 )
 LOOK_SECONDS, PROGRESS_SECONDS = 5.0, 1.0
 PAUSE_RATIO = 4

@@ -77,7 +77,7 @@ WRITERS = {"csv": ("text/csv", to_csv), "json": ("application/json", to_json)}
 TABLES: Mapping[str, tuple[str, str]] = {
     "votes": ("Votes", "One row per answer. Excluded answers are marked with the rule."),
     "orders": ("Orders", "One row per ballot, with the method at each position."),
-    "items": ("Items", "One row per item: its input, label and prediction."),
+    "items": ("Items", "One row per item: its input, label, prediction and edit."),
     "ratings": ("Ratings", "One row per method: skill, interval, first and last rank."),
 }
 NOTE = "Methods are named by their IDs, people by pseudonyms. Cells that look like spreadsheet formulas are escaped."
@@ -233,7 +233,7 @@ def draw_item_answers(results: TitledResults) -> None:
         st.caption(results.summary.meanings["by_item"])
         draw_table(table, "item", results.thumbnails([group.name for group in groups]))
     elif results.forward is not None:
-        st.caption(f"Guesses for each item, and how many match the prediction. {FIRST_LOOKS}")
+        st.caption(f"Guesses for each item, and how many are right. {FIRST_LOOKS}")
         guesses = _guesses(results)
         places = sorted({guess.item for guess in guesses if not guess.repeat}, key=int)
         draw_table(
@@ -252,7 +252,7 @@ def draw_annotator_answers(results: TitledResults) -> None:
         st.caption(results.summary.meanings["by_annotator"])
         draw_table(group_table(results.summary.by_annotator, "Annotator"), "annotator")
     elif results.forward is not None:
-        st.caption(f"How many guesses of each annotator match the prediction. {FIRST_LOOKS}")
+        st.caption(f"How many guesses of each annotator are right. {FIRST_LOOKS}")
         draw_table(guesser_table(_guesses(results)), "annotator")
     chosen = _choose("annotator", sorted({vote.annotator for vote in results.votes}), str)
     own = [vote for vote in results.votes if vote.annotator == chosen]

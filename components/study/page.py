@@ -62,7 +62,7 @@ SHOW_ARCHIVED = "study.show_archived"
 BLANK = "blank"
 EMPTY = (
     "No studies yet. Create one above: choose a model, a data set and 2 to 6 methods, open the study, and send its "
-    "link to participants. They see explanations without method names, and rank them or guess predictions. "
+    "link to participants. They see explanations without method names, and rank them or choose an answer. "
     "Study results then shows which methods are rated above others, and how certain that is."
 )
 LOCAL_LINK = (

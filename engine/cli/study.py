@@ -282,7 +282,7 @@ def simulate(
         if len(baseline) != 1 or not 0 < baseline[0] < 1:
             raise not_allowed("--alone", "one number between 0 and 1", alone)
         if not all(0 < share < 1 for share in strengths.values()):
-            raise not_allowed("--strength", "numbers between 0 and 1 for --mode predict", strength)
+            raise not_allowed("--strength", f"numbers between 0 and 1 for --mode {mode}", strength)
         accuracy = {counted_votes.WITHOUT: baseline[0], **strengths}
         guessing = simulation.GuessSimulation(accuracy, people, each, spread, seed=number)
         return _simulate_guesses(guessing, count, placebo, as_json, mode)

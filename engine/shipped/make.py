@@ -212,7 +212,9 @@ def similarity_lines() -> list[str]:
         similarity.text_similarity(*similar_texts())
         key = similarity.similarity_key(*similar_texts())
         entry = result_store().get(key)
-    return [] if entry is None else [_line(key, encode(*entry, key))]
+    if entry is None:
+        raise RuntimeError("the similarity was computed but not stored")
+    return [_line(key, encode(*entry, key))]
 
 
 def experiment_lines(

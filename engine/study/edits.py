@@ -54,11 +54,14 @@ def choose_edits(
     model: str,
     examples: Sequence[Example],
     originals: Sequence[Prediction],
+    practice: int,
     seed: int,
     report: Report = silent,
     cancel: CancelToken | None = None,
 ) -> list[ItemEdit]:
     """An edit of one word for each text: in a random half of them one that changes the predicted class, if there is.
+
+    `practice`: the number of texts at the start that do not count; the half is of these, and of the others.
 
     Each word is deleted and replaced by the words that are nearest in the model's embeddings; of all edits that change
     the prediction as wanted, or else of all, one is drawn. Errors: a text has no word.
@@ -67,7 +70,8 @@ def choose_edits(
     candidates = _candidates(model, examples, rng)
     inputs = [edited(example, [edit]) for example, edits in zip(examples, candidates, strict=True) for edit in edits]
     computed = iter(predictions(model, inputs, report=report, cancel=cancel))
-    changes = rng.permutation(len(examples)) < len(examples) // 2
+    sizes = practice, len(examples) - practice
+    changes = np.concatenate([rng.permutation(size) < size // 2 for size in sizes])
     chosen = []
     for edits, original, change in zip(candidates, originals, changes, strict=True):
         tried = [ItemEdit(edit, next(computed)) for edit in edits]

@@ -68,8 +68,8 @@ WORDS = {
         commonest="guessing the most frequent answer",
         obvious="guessing that the prediction stays the same",
         misled="Where the edit changes the prediction, people guess that it stays the same",
-        leak="The explanation is of the original text, so it cannot reveal the answer. Half of the edits are chosen to "
-        "change the prediction, which is more than at random.",
+        leak="The explanation is of the original text, so it cannot reveal the answer. Edits that change the "
+        "prediction are chosen on purpose, more often than at random.",
         helpful="help people predict what an edit does to the prediction",
         answer="Prediction after the edit",
     ),

@@ -64,7 +64,6 @@ class ItemName:
     name: str
     text: str
     prediction: Prediction
-    edit: ItemEdit | None = None
 
     @property
     def title(self) -> str:
@@ -148,8 +147,7 @@ def item_names(study: int) -> dict[str, ItemName]:
     for item in items:
         name = f"{'Practice' if item.practice else 'Item'} {next(numbers[item.practice])}"
         text = text_start(item.input) if "text" in item.input else ""
-        edit = None if item.edit is None else item_edit(item)
-        names[str(item.place)] = ItemName(name, text, item_prediction(item), edit)
+        names[str(item.place)] = ItemName(name, text, item_prediction(item))
     return names
 
 
@@ -207,7 +205,7 @@ def take_snapshot(design: Design, report: Report = silent, cancel: CancelToken |
     if design.mode == COUNTERFACTUAL:
         texts = [item.input for item in items if isinstance(item.input, Example)]
         originals = [item.prediction for item in items]
-        edits = choose_edits(design.model, texts, originals, design.seed, report, cancel)
+        edits = choose_edits(design.model, texts, originals, design.practice, design.seed, report, cancel)
         for row, edit in zip(rows, edits, strict=True):
             row.edit = edit.to_json()
     return rows

@@ -9,6 +9,8 @@ import json
 import pytest
 
 from cache import key_for
+from components.annotate.api_operations import ballot_json
+from components.ballot_maps import edit_html
 from engine.data.datasets import load
 from engine.errors import UsageError
 from engine.predictions import predictions
@@ -22,7 +24,7 @@ from engine.study.guesses import WORDS
 from engine.study.items import take_snapshot
 from engine.study.results import export_rows, results, results_to_json
 from engine.study.study_file import export_study, import_study
-from engine.substitution import edited
+from engine.substitution import Edit, Word, edited
 from tests.unit.study.polls import agreed, open_study
 
 pytestmark = pytest.mark.usefixtures("store")
@@ -54,7 +56,8 @@ def test_a_ballot_of_a_decision_shows_the_prediction_but_not_the_true_class() ->
     _, seen = answered(DECIDE, 1)
     assert all(ballot.prediction is not None and ballot.edit is None for ballot in seen)
     assert {ballot.classes for ballot in seen} == {("bad", "good")}
-    assert "label=" not in repr(seen[0])
+    answers = [{**ballot_json(ballot), "token": "", "done": 0, "input": {}, "explanations": []} for ballot in seen[1:]]
+    assert all(answer == answers[0] for answer in answers[1:]), "whatever the true class is"
 
 
 @pytest.mark.parametrize("mode", [COUNTERFACTUAL, DECIDE])
@@ -131,20 +134,20 @@ def test_a_decision_needs_a_true_class() -> None:
 def test_edits_change_the_prediction_in_half_of_the_texts_where_one_can() -> None:
     model, texts = "reviews-minilm", [one.example for one in itertools.islice(load("reviews").examples, 8)]
     originals = predictions(model, texts)
-    edits = choose_edits(model, texts, originals, seed=3)
+    edits = choose_edits(model, texts, originals, practice=2, seed=3)
     after = predictions(model, [edited(text, [one.edit]) for text, one in zip(texts, edits, strict=True)])
     assert [one.prediction for one in edits] == after, "the predictions are those of the edited texts"
     changed = [one.index != old.index for one, old in zip(after, originals, strict=True)]
     assert 2 <= sum(changed) <= 4
-    assert choose_edits(model, texts, originals, seed=3) == edits
-    assert choose_edits(model, texts, originals, seed=4) != edits
+    assert choose_edits(model, texts, originals, practice=2, seed=3) == edits
+    assert choose_edits(model, texts, originals, practice=2, seed=4) != edits
     assert ItemEdit.from_json(json.loads(json.dumps(edits[0].to_json()))) == edits[0]
 
 
 def test_a_text_of_one_word_cannot_be_edited() -> None:
     model, texts = "reviews-minilm", [Example("Good!")]
     with pytest.raises(UsageError, match="every text needs at least two words to edit one, got 'Good!'"):
-        choose_edits(model, texts, predictions(model, texts), seed=0)
+        choose_edits(model, texts, predictions(model, texts), practice=0, seed=0)
 
 
 def test_the_snapshot_of_a_study_of_edits_holds_one_for_each_item() -> None:
@@ -159,3 +162,10 @@ def test_the_snapshot_of_a_study_of_edits_holds_one_for_each_item() -> None:
         word = ItemEdit.from_json(row.edit).edit.word
         assert row.input["text"][word.start : word.end] == word.text
         assert len(row.explanations) == 3
+
+
+def test_the_edit_of_a_pair_is_shown_with_both_texts_escaped() -> None:
+    html = edit_html(Example("A <b> sleeps.", "Somebody rests."), Edit(Word(1, 9, 14, "rests"), "<i>"))
+    assert 'dir="ltr">A &lt;b&gt; sleeps.</p>' in html
+    assert "Somebody <del>rests</del> <ins>&lt;i&gt;</ins>.</p>" in html
+    assert "<ins>" not in edit_html(Example("It rests."), Edit(Word(0, 3, 8, "rests")))
