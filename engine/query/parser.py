@@ -216,7 +216,7 @@ def _edited_word(sentence: Sentence, match: re.Match[str], name: str) -> str:
         return word
     plain = " ".join(tokens_of(word))
     after = tokens_of(sentence.text[match.end(name) :])[:1]
-    if after and after[0] in CLASSES["word"] | {"of", "letters", "characters", "sentences"}:  # "two words", "two of the"
+    if after and after[0] in COUNTED:  # "two words", "two of the words"
         return ""
     slot = name_pattern(False)[1].get(plain, ("", ""))[0]
     names_other = slot in ("methods", "models", "dataset")
@@ -233,6 +233,7 @@ def _states_an_edit(sentence: Sentence) -> bool:
     )
 
 
+COUNTED = CLASSES["word"] | {"of", "letters", "characters", "sentences"}
 REMOVE = CLASSES["remove"]
 EVIDENCE = {word for name in ("effect", "if", "predict", "score", "change") for word in CLASSES[name]} - {"by"}
 """Words of a sentence that asks what an edit does to a prediction; without them "delete results" is none."""

@@ -125,7 +125,7 @@ def test_what_no_operation_does_is_not_understood(text: str) -> None:
         ]),
         ("true|predicted", [
             "examples wrongly predicted as positive", "examples misclassified as positive", "mistakes for positive",
-            "reviews mistaken for positive", "examples wrongly labeled to positive", "positive predictions that are wrong",
+            "reviews mistaken for positive", "examples wrongly labeled to positive", "positive wrong predictions",
             "examples it wrongly predicts positive", "wrongly predicted positive examples", "errors of class positive",
             "reviews labeled positive incorrectly", "examples the model labeled positive incorrectly",
         ]),
