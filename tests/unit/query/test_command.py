@@ -130,9 +130,7 @@ def test_an_own_pair_of_the_page_is_compared_whatever_its_data_set(dataset: str)
 
 
 def test_this_example_is_none_of_another_data_set() -> None:
-    with pytest.raises(
-        UsageError, match=r"one of reviews, got nli\. Name an example, such as example 0 of nli"
-    ):
+    with pytest.raises(UsageError, match=r"one of reviews, got nli\. Name an example, such as example 0 of nli"):
         asked("explain this example of nli")
     assert asked("explain this example of reviews").example == 7
 
