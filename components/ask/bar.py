@@ -63,8 +63,8 @@ def _draw_question(here: PageEntry) -> None:
     else:
         title, sentence = query.OPERATIONS[asked.operation].title, query.write_sentence(asked)
         st.markdown(f"**{title}:** {escape_label(sentence)}")
-        if asked.count is not None:
-            st.caption(f"The page shows all of them. Read the first {asked.count}.")
+        for note in query.notes_of(asked):
+            st.caption(escape_label(note))
         if st.button(f"Open {entry.title}", key=f"{KEY}_go", icon=":material/arrow_forward:"):
             _open(entry, link, here)
         for command in commands:

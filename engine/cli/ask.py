@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from engine.cli import options, output
-from engine.query import OPERATIONS, QueryContext, commands_of, complete, parse, write_sentence
+from engine.query import OPERATIONS, QueryContext, commands_of, complete, notes_of, parse, write_sentence
 
 
 def ask(
@@ -33,13 +33,12 @@ def ask(
     title, sentence = OPERATIONS[query.operation].title, write_sentence(query)
     if as_json:
         lines = [command.line for command in commands]
-        output.print_json(
-            {"operation": query.operation, "title": title, "sentence": sentence, **query.slots(), "commands": lines}
-        )
+        plain = {"operation": query.operation, "title": title, "sentence": sentence, **query.slots()}
+        output.print_json({**plain, "commands": lines, "notes": list(notes_of(query))})
     else:
         print(output.visible(f"{title}: {sentence}"))
-        for command in commands:
-            print(output.visible(command.line))
+        for line in (*(command.line for command in commands), *notes_of(query)):
+            print(output.visible(line))
     for command in commands if run else ():
         sys.stdout.flush()
         done = subprocess.run(

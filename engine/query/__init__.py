@@ -4,7 +4,7 @@
 `parser` matches it with the table, and `command` fills in what it leaves out and writes the commands.
 """
 
-from engine.query.command import QueryCommand, QueryContext, commands_of, complete
+from engine.query.command import QueryCommand, QueryContext, commands_of, complete, notes_of
 from engine.query.grammar import OPERATIONS, ParsedQuery
 from engine.query.parser import NotUnderstood, nearest_forms, parse, sample_sentences, write_sentence
 
@@ -17,6 +17,7 @@ __all__ = [
     "commands_of",
     "complete",
     "nearest_forms",
+    "notes_of",
     "parse",
     "sample_sentences",
     "write_sentence",

@@ -20,7 +20,7 @@ from engine.input_kinds import kind_of_dataset, kind_of_model, list_models
 from engine.lazy import LazyModule
 from engine.models.catalog import DEFAULT_MODEL
 from engine.models.summary import fitting_dataset, fitting_model, summarize_model
-from engine.query.grammar import OPERATIONS, ParsedQuery
+from engine.query.grammar import OPERATIONS, THIS, ParsedQuery
 from engine.randomization.plan import RANDOMIZE
 from engine.request import Example
 from engine.shipped.gallery import METHODS, PICTURE_METHODS
@@ -71,8 +71,13 @@ class QueryCommand:
 def complete(query: ParsedQuery, context: QueryContext = QueryContext()) -> ParsedQuery:
     """The query with its model, data set, example and methods filled in, from the context or by default.
 
-    Errors: words of a picture, two texts of a data set that has one.
+    Errors: words of a picture, this example of a data set that the page does not show.
     """
+    if query.example == THIS and context.dataset and query.dataset not in (None, context.dataset):
+        raise UsageError(
+            f"query: this example is one of {context.dataset}, got {query.dataset}. Name an example, such as "
+            f"example 0 of {query.dataset}."
+        )
     query = _with_data(query, context)
     kind = kind_of(query)
     if kind != "text" and query.operation in TEXT_ONLY:
@@ -88,6 +93,10 @@ def _with_data(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
     """Fill in the model and the data set: those of the context as long as they fit what the query names."""
     if query.operation == "similarity":  # by a sentence encoder of its own
         pairs = task_of_dataset(context.dataset).endswith(PAIRS)
+        names_other = query.text is not None or query.dataset is not None or isinstance(query.example, int)
+        if context.text is not None and context.text_pair is not None and not names_other:
+            own = replace(query, example=None, text=context.text, text_pair=context.text_pair)
+            return replace(own, dataset=context.dataset if pairs else PAIR_DATASET)
         return replace(query, dataset=query.dataset or (context.dataset if pairs else PAIR_DATASET))
     models = query.models
     if not models:
@@ -173,6 +182,21 @@ def commands_of(query: ParsedQuery) -> tuple[QueryCommand, ...]:
     Errors: a word that the text does not have, a pair that is none.
     """
     return tuple(QueryCommand(tuple(arguments), _stdin(query)) for arguments in _arguments(query))
+
+
+def notes_of(query: ParsedQuery) -> tuple[str, ...]:
+    """What a completed query names and the answer does not narrow down."""
+    notes = []
+    if query.count is not None:
+        notes.append(f"All of them are shown. Read the first {query.count}.")
+    if query.operation == "mistakes" and query.target is not None:
+        notes.append(f"The command predicts all examples: only the page picks those of class {query.target}.")
+    if query.operation in EXPERIMENTS and query.example is not None:
+        notes.append(f"The command is about many examples: only the page opens example {query.example}.")
+    if query.operation == "attention" and (query.layer is None) != (query.head is None):
+        place = f"head {query.head}" if query.layer is None else f"layer {query.layer}"
+        notes.append(f"The command lists all heads: only the page picks {place}.")
+    return tuple(notes)
 
 
 def _stdin(query: ParsedQuery) -> str:

@@ -80,6 +80,22 @@ class QueryForm:
     without: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True)
+class QueryRefusal:
+    """`pattern` of sentences, with marks in place of names, that mean something else than the operations."""
+
+    operations: frozenset[str]
+    pattern: re.Pattern[str]
+    reason: str
+
+
+def _read_refusal(plain: Mapping[str, str]) -> QueryRefusal:
+    pattern = re.sub(r"\{([a-z]+)\}", lambda match: "|".join(sorted(CLASSES[match[1]])), plain["pattern"])
+    return QueryRefusal(
+        frozenset(plain["operations"].split()), re.compile(rf"(?<![\w<])(?:{pattern})(?!\w)"), plain["reason"]
+    )
+
+
 def _read_operation(plain: Mapping[str, Any]) -> QueryOperation:
     return QueryOperation(
         plain["title"],
@@ -113,6 +129,7 @@ CLASSES_OF: Mapping[str, frozenset[str]] = {
     for word in frozenset().union(*CLASSES.values())
 }
 """The classes of a word."""
+REFUSALS = tuple(map(_read_refusal, GRAMMAR["refusals"]))
 PHRASES: tuple[tuple[str, str], ...] = tuple((pattern, word) for pattern, word in GRAMMAR["phrases"])
 """Several words that count as one: patterns, and what takes their place."""
 
@@ -176,6 +193,10 @@ NO_WORD = FILLERS.union(
     ("all", "any", "every", "each", "some", "my", "your", "our", "their", "same", "if", "til", "without"),
     ("nothing", "something", "anything", "everything"),
     ("changing", "altering", "affecting", "knowing"),
+    ("last", "next", "half", "most", "rest", "punctuation", "negation", "negations", "stopword", "stopwords", "stop"),
+    ("adjective", "adjectives", "adverb", "adverbs", "noun", "nouns", "verb", "verbs", "pronoun", "pronouns"),
+    ("article", "articles", "name", "names", "number", "numbers", "beginning", "start", "end", "ending", "paragraph"),
+    GRAMMAR["names"]["ordinals"].split(),
     *(CLASSES[name] for name in ("word", "example", "examples", "data", "model", "method", "map", "predict", "class",
                                  "score", "weights", "heads")),
 )  # fmt: skip

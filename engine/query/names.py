@@ -20,6 +20,8 @@ from engine.registry import KINDS, all_explainers
 QUOTED = re.compile(
     r"\"([^\"]+)\"|“([^”]+)”|„([^“”]+)[“”]|«([^»]+)»|`([^`]+)`|(?<!\w)'(.+?)'(?!\w)|‘(.+?)’(?!\w)", re.DOTALL
 )
+MARK_LIKE = re.compile(r"[<>«»](?=\d|\w+>)")
+"""What would read as a mark outside quotations."""
 QUOTE_MARK = re.compile(r"«(\d+)»")
 TOKEN = re.compile(
     r"«\d+»|<\w+>|\d+(?:[.,]\d+)*(?:st|nd|rd|th)?(?![^\W_])|\d+|[^\W\d_]+n't\b|[^\W\d_]+|(?<!\w)-(?=\d)|[^\s\w.,;:?!()/'’-]"
@@ -86,8 +88,14 @@ class Sentence:
 class Reading:
     """The words of a sentence, and the names and numbers in it by slot."""
 
-    words: tuple[str, ...]
+    line: str
+    """The sentence in lower case, with marks in place of names and numbers."""
     names: dict[str, list[str]] = field(default_factory=dict)
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The words of the line that are no marks."""
+        return tuple(word for word in re.sub(r"first (?=<count)", "", self.line).split() if not word.startswith("<"))
 
 
 def read_quotes(text: str) -> Sentence:
@@ -98,7 +106,12 @@ def read_quotes(text: str) -> Sentence:
         quotes.append(next(part for part in match.groups() if part is not None))
         return f" «{len(quotes) - 1}» "
 
-    marked = QUOTED.sub(mark, re.sub(r"[<>«»](?=\d|\w+>)", " ? ", text) if "<" in text else text)
+    parts: list[str] = []
+    end = 0
+    for match in QUOTED.finditer(text):
+        parts += [MARK_LIKE.sub(" ? ", text[end : match.start()]), mark(match)]
+        end = match.end()
+    marked = "".join((*parts, MARK_LIKE.sub(" ? ", text[end:])))
     return Sentence(" ".join(marked.split()), tuple(quotes))
 
 
@@ -128,7 +141,7 @@ def read_names(sentence: Sentence, text: str, attention: bool = False) -> Readin
     for slot, place in PLACES:
         line = place.sub(lambda match, slot=slot: _mark_number(match, slot, mark), line)  # type: ignore[misc]
     line = QUOTE_MARK.sub(lambda match: mark("text", sentence.quotes[int(match[1])]), line)
-    return Reading(tuple(word for word in line.split() if not word.startswith("<")), names)
+    return Reading(line, names)
 
 
 def _join_alternatives(line: str) -> str:
@@ -152,6 +165,8 @@ def _mark_number(match: re.Match[str], slot: str, mark: object) -> str:
         number = NUMBERS.index(given) if given in NUMBERS else int(given)
     if not 0 <= number <= MOST_INDEX:
         return match[0]
+    if slot == "count" and match[0].startswith("first "):
+        return f"first {mark(slot, str(number))}"
     if slot == "both":
         return f"{mark('layer', str(int(parts['layer'])))} {mark('head', str(number))}"
     return str(mark(slot, str(number)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import functools
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -19,6 +20,7 @@ from engine.query.grammar import (
     FORMS,
     NO_WORD,
     OPERATIONS,
+    REFUSALS,
     THIS,
     ParsedQuery,
     QueryForm,
@@ -36,8 +38,8 @@ from engine.query.names import (
 from engine.registry import KINDS, all_explainers, method_order
 
 ALL = frozenset(OPERATIONS)
-LONGEST = 2000
-"""Characters of a sentence."""
+LONGEST, LONGEST_UNQUOTED = 2000, 500
+"""Characters of a sentence, and of what is not quoted in it."""
 NEAREST = 3
 NUMBERS_OF = {"example", "count", "layer", "head"}
 TEMPLATE_PART = re.compile(r"\[([^\]]*)\]")
@@ -63,9 +65,14 @@ def parse(text: str, operations: Collection[str] = ALL) -> ParsedQuery:
     if len(text) > LONGEST:
         raise NotUnderstood(f"It is longer than {LONGEST:,} characters.", nearest_forms(text[:LONGEST], operations))
     sentence = read_quotes(text)
+    if len(sentence.text) > LONGEST_UNQUOTED:
+        reason = f"It is longer than {LONGEST_UNQUOTED} characters outside quotation marks."
+        raise NotUnderstood(reason, nearest_forms(sentence.text[:LONGEST_UNQUOTED], operations))
     rest: tuple[str, ...] | None = None
     for reading in _readings(sentence):
         queries = {query for form in FORMS if form.operation in operations and (query := _match(form, reading))}
+        if reason := next((r for query in queries if (r := _refusal(query, reading))), ""):
+            raise NotUnderstood(reason, nearest_forms(text, operations))
         if len(queries) == 1:
             return queries.pop()
         if queries:
@@ -208,16 +215,25 @@ def _edited_word(sentence: Sentence, match: re.Match[str], name: str) -> str:
     if before and before[0] in ("word", "token", "term"):
         return word
     plain = " ".join(tokens_of(word))
+    after = tokens_of(sentence.text[match.end(name) :])[:1]
+    if after and after[0] in COUNTED:  # "two words", "two of the words"
+        return ""
     slot = name_pattern(False)[1].get(plain, ("", ""))[0]
     names_other = slot in ("methods", "models", "dataset")
-    is_stated = (
+    return "" if plain in NO_WORD or names_other or not _states_an_edit(sentence) else word
+
+
+@functools.lru_cache(16)
+def _states_an_edit(sentence: Sentence) -> bool:
+    """Whether something in the sentence says that words are those of an example."""
+    return bool(
         "«" in sentence.text
         or EVIDENCE & set(tokens_of(sentence.text))
         or read_names(sentence, sentence.text).names.get("example")
     )
-    return "" if plain in NO_WORD or names_other or not is_stated else word
 
 
+COUNTED = CLASSES["word"] | {"of", "letters", "characters", "sentences"}
 REMOVE = CLASSES["remove"]
 EVIDENCE = {word for name in ("effect", "if", "predict", "score", "change") for word in CLASSES[name]} - {"by"}
 """Words of a sentence that asks what an edit does to a prediction; without them "delete results" is none."""
@@ -249,6 +265,28 @@ def _match(form: QueryForm, reading: Reading) -> ParsedQuery | None:
     if counts["input"] > 1 or not any(_has(counts, least) for least in operation.least) or not _has(counts, form.least):
         return None
     return ParsedQuery(form.operation, **slots)
+
+
+def _refusal(query: ParsedQuery, reading: Reading) -> str:
+    """Why the query is not what the sentence means; empty if it may be."""
+    if found := next((r for r in REFUSALS if query.operation in r.operations and r.pattern.search(reading.line)), None):
+        return found.reason
+    texts = [text for text in (query.text, query.text_pair) if text is not None]
+    if texts and query.word is not None and not any(query.word.lower() in text.lower() for text in texts):
+        return f"{excerpt(query.word, 40)} is not in the quoted text."
+    marks = re.findall(r"(\S+(?: \S+)?) <text(\d+)>", f". . {reading.line}")
+    for before, index in () if query.operation == "similarity" else marks:
+        is_word = len(reading.names["text"][int(index)].split()) == 1
+        if is_word and not BEFORE_SHORT_TEXT.search(before):
+            return "A quoted word is no input to explain here: write “the text” before a text of one word."
+    return ""
+
+
+BEFORE_SHORT_TEXT = re.compile(
+    r"(?:^|\s)(?:text|review|sentence|input|predict|classify|for|in|about|<text\d+>|<text\d+> (?:and|/|vs|versus)|"
+    r"(?:run <models\d+>|model|it) on|(?:prediction|sentiment|class|verdict|explanation) of)$"
+)
+"""What stands before a quoted word that is a whole input."""
 
 
 def _has(counts: Mapping[str, int], least: Mapping[str, int]) -> bool:

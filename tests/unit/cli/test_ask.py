@@ -24,6 +24,7 @@ def test_a_question_is_printed_as_it_was_understood_and_as_a_command(run: Run) -
         "Most important features: the 3 most important words for positive in example 3 of the data set reviews with "
         "the model reviews-minilm by Occlusion",
         COMMAND,
+        "All of them are shown. Read the first 3.",
     ]
 
 
@@ -32,6 +33,7 @@ def test_json_has_the_operation_its_slots_and_its_commands(run: Run) -> None:
     assert plain["operation"] == "top"
     assert (plain["count"], plain["example"], plain["methods"]) == (3, 3, ["occlusion"])
     assert plain["commands"] == [COMMAND]
+    assert plain["notes"] == ["All of them are shown. Read the first 3."]
 
 
 def test_options_say_what_the_question_leaves_out(run: Run) -> None:

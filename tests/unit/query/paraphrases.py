@@ -1,8 +1,14 @@
 """Paraphrases by somebody who had not seen the grammar: how many are understood exactly, missed and misunderstood.
 
-`python -m tests.unit.query.paraphrases` prints the numbers of both halves. The grammar was developed on the lines with
-an even index; of the others only numbers were looked at. A line with a `correction` says why its slots are not the
-author's, which it keeps.
+`python -m tests.unit.query.paraphrases` prints the numbers of both halves, by the author's answers as written and with
+corrections. 22 answers were corrected afterwards, 9 of the lines with an even index, on which the grammar was
+developed, and 13 of the others, the held-out half. 17 are ordinals, whose index is one less ("third example" has the
+index 2); 5 name attention flow, which is no method here. A corrected line keeps what its author wrote
+and says why. As written, 71 of the 100 held-out lines are understood exactly, 19 missed and 10, all ordinals,
+misunderstood; with corrections 83, 17 and none. On the development half: 91, 3 and 6; with corrections all 100.
+
+Of the held-out half only numbers were looked at while the grammar was widened, but then the texts of the corrected
+lines, and later, for refusals that changed no number, those of several operations. It is held out no more.
 """
 
 from __future__ import annotations
@@ -54,6 +60,15 @@ def outcome(line: Mapping[str, Any]) -> str:
     return EXACT if read == meaning(line) else MISSED if read is None else MISUNDERSTOOD
 
 
+def as_written(line: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The line with the answer that its author wrote, before any correction."""
+    if "author_slots" not in line:
+        return line
+    return {**line, "operation": line.get("author_operation", line["operation"]), "slots": line["author_slots"]}
+
+
 if __name__ == "__main__":
     for half, lines in HALVES.items():
-        print(half, dict(Counter(map(outcome, lines))))
+        print(half, "with corrections:", dict(Counter(map(outcome, lines))))
+        print(half, "as written:", dict(Counter(outcome(as_written(line)) for line in lines)))
+        print(half, "corrected lines:", sum("author_slots" in line for line in lines))

@@ -14,7 +14,7 @@ from components.navigation import ADVERSARIAL, ATTENTION, COMPARE, EVALUATE, IMA
 from engine.cli.root import COMMANDS
 from engine.data.datasets import load
 from engine.errors import UsageError
-from engine.query import OPERATIONS, ParsedQuery, QueryContext, commands_of, complete, parse
+from engine.query import OPERATIONS, ParsedQuery, QueryContext, commands_of, complete, notes_of, parse
 from engine.query.command import ATTACK_STEPS, fits, plan_of_query
 from engine.shipped.gallery import METHODS
 
@@ -118,6 +118,37 @@ def test_an_own_text_of_the_page_is_this_example() -> None:
     assert context_of({"model": "m", "data": "d", "index": "4"}) == QueryContext("m", "d", 4)
     assert context_of({"text": "A", "pair": "B"}) == QueryContext(text="A", text_pair="B")
     assert context_of({"index": "x"}) == QueryContext()
+
+
+@pytest.mark.parametrize("dataset", ["", "reviews", "nli"])
+def test_an_own_pair_of_the_page_is_compared_whatever_its_data_set(dataset: str) -> None:
+    own = QueryContext("reviews-minilm", dataset, 0, "A man sleeps.", "A person rests.")
+    for text in ("which words make the two texts similar", "which words make both texts of this example similar"):
+        assert lines(text, own) == ["exegesis similarity --text 'A man sleeps.' --text-pair 'A person rests.'"]
+        assert link(text, own)[1]["pair"] == ["A person rests."]
+    assert asked("which words make both texts similar in example 5", own).text is None
+
+
+def test_this_example_is_none_of_another_data_set() -> None:
+    with pytest.raises(UsageError, match=r"one of reviews, got nli\. Name an example, such as example 0 of nli"):
+        asked("explain this example of nli")
+    assert asked("explain this example of reviews").example == 7
+
+
+@pytest.mark.parametrize(
+    ("text", "notes"),
+    [
+        ("top 5 words", ("All of them are shown. Read the first 5.",)),
+        ("positive examples that it gets wrong",
+         ("The command predicts all examples: only the page picks those of class positive.",)),
+        ("sanity check of LIME for example 3", ("The command is about many examples: only the page opens example 3.",)),
+        ("attention of layer 2", ("The command lists all heads: only the page picks layer 2.",)),
+        ("attention of head 3 in layer 2", ()),
+        ("explain it with LIME for positive", ()),
+    ],
+)  # fmt: skip
+def test_what_the_answer_does_not_narrow_down_is_noted(text: str, notes: tuple[str, ...]) -> None:
+    assert notes_of(asked(text)) == notes
 
 
 @pytest.mark.parametrize(

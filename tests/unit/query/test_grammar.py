@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from engine.query import OPERATIONS, NotUnderstood, ParsedQuery, parse, write_sentence
 from engine.query.grammar import CLASSES, FILLERS, FORMS, THIS, QueryForm
-from engine.query.names import correct_spelling, vocabulary
+from engine.query.names import correct_spelling, read_quotes, vocabulary
 from engine.query.parser import NEAREST, sample_query, sample_sentence
 
 ALL = frozenset(OPERATIONS)
@@ -116,6 +116,77 @@ def test_what_no_operation_does_is_not_understood(text: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reason", "texts"),
+    [
+        ("the prediction leaves", [
+            "which smallest change takes it away from positive", "what flips the prediction from positive in example 3",
+            "what change makes it the opposite of positive", "what flips the positive prediction in example 3",
+            "which smallest change flips positive example 3",
+        ]),
+        ("true|predicted", [
+            "examples wrongly predicted as positive", "examples misclassified as positive", "mistakes for positive",
+            "reviews mistaken for positive", "examples wrongly labeled to positive", "positive wrong predictions",
+            "examples it wrongly predicts positive", "wrongly predicted positive examples", "errors of class positive",
+            "reviews labeled positive incorrectly", "examples the model labeled positive incorrectly",
+        ]),
+        ("not those among the first", ["the first 5 examples that bert-reviews gets wrong"]),
+        ("names a method", [
+            "explain integrated gradients to me", "explain LIME", "can you explain SHAP to me", "explain LIME and SHAP",
+        ]),
+        ("can be the true one", ["what is the label of example 3", "what's the label of example 3", "label example 3"]),
+        ("No class can be assigned", ["label example 3 as positive", "please classify example 3 as positive"]),
+        ("changes the explanation", [
+            "attack LIME and change the prediction", "attack LIME so that the prediction changes",
+            "change the prediction but keep the map", "manipulate the output of example 3",
+        ]),
+        ("Only the weights", [
+            "randomize the words of example 3", "does shuffling the words change example 3", "shuffle the data set",
+            "does LIME change if the words are shuffled", "randomize example 3 with LIME",
+        ]),
+        ("A quot", [
+            'explain "not" in this example', 'does the prediction depend on "not"', 'which head attends to "not"',
+            'does removing "not" from "it is not bad" flip the prediction', 'predict the text "not" in this review',
+            'explain "not"', 'explain "good" and "bad"', 'does the prediction depend on "not bad at all"',
+        ]),
+        ("One word at a time", [
+            'what if "good" is replaced with "bad" and "nice" with "ugly"', 'what if "good" and "nice" are removed',
+        ]),
+        ("'not' is not in the quoted text", ['what if "not" is removed in the text "a bad film"']),
+        ("outside quotation marks", ["remove a " * 60]),
+    ],
+    ids=lambda value: value if isinstance(value, str) else "",
+)  # fmt: skip
+def test_what_fits_a_form_but_means_something_else_is_refused(reason: str, texts: list[str]) -> None:
+    for text in texts:
+        with pytest.raises(NotUnderstood, match=reason):
+            parse(text, ALL)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "which words change the prediction away from positive in example 3",
+        "attack the prediction of example 3", "attack the model on example 3", "adversarial example for example 3",
+        "attack example 3",
+        "what if we remove the first word in example 3", "what if the last word is removed in example 3",
+        "what if we remove two words from example 3", "what if we remove two of the words from example 3",
+        "what if we mask half of example 3", "remove punctuation from example 3",
+        "what if we remove the stop words from example 3", "what if stopwords are removed in example 3",
+        "what if the negation is removed in example 3", "remove positive words from example 3",
+    ],
+)  # fmt: skip
+def test_what_is_no_literal_word_and_no_explanation_is_not_understood(text: str) -> None:
+    with pytest.raises(NotUnderstood):
+        parse(text, ALL)
+
+
+@given(st.text(max_size=30).filter(lambda text: text.strip() and not set(text) & set('"“”„«»`')))
+def test_a_quotation_is_kept_as_it_is(text: str) -> None:
+    for quotation in (text, f"I <3 it {text}", f"<b>{text}</b>"):
+        assert read_quotes(f'explain "{quotation}" and <b>').quotes == (quotation,)
+
+
+@pytest.mark.parametrize(
     ("text", "operation", "slots"),
     [
         ("the third example with LIME", "explain", {"methods": ["lime"], "example": 2}),
@@ -131,6 +202,19 @@ def test_what_no_operation_does_is_not_understood(text: str) -> None:
         ("is LIME the same if the weights were random", "randomize", {"methods": ["lime"]}),
         ("is “LIME” faithful on sst-2", "evaluate", {"methods": ["lime"], "dataset": "sst2"}),
         ("examples that it does not get right", "mistakes", {}),
+        ('explain "I <3 this film"', "explain", {"text": "I <3 this film"}),
+        ('predict "Terrible"', "predict", {"text": "Terrible"}),
+        ('why are "good" and "bad" similar', "similarity", {"text": "good", "text_pair": "bad"}),
+        ("misclassified positive examples", "mistakes", {"target": "positive"}),
+        ("5 examples that it gets wrong", "mistakes", {"count": 5}),
+        ("what would turn it positive", "flip", {"target": "positive"}),
+        ("explain example 3 to me", "explain", {"example": 3}),
+        ("attack LIME without changing the prediction", "attack", {"methods": ["lime"]}),
+        ("attack the explanation of example 3", "attack", {"example": 3}),
+        ("LIME with random weights, example 3", "randomize", {"methods": ["lime"], "example": 3}),
+        ("what if we take not away in example 3", "delete", {"word": "not", "example": 3}),
+        ("what if the word first is removed in example 3", "delete", {"word": "first", "example": 3}),
+        ("what label does this one get", "predict", {"example": THIS}),
     ],
 )
 def test_close_calls(text: str, operation: str, slots: dict[str, object]) -> None:
