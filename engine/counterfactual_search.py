@@ -15,7 +15,7 @@ from engine.errors import UsageError, not_allowed, unknown
 from engine.explain import require_finite
 from engine.lazy import torch
 from engine.models.classifier import as_float64
-from engine.models.text_classifier import EncodedText, TextClassifier, tokenize
+from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.params import allowed, option
 from engine.request import Example
 from engine.result import Prediction, Token

@@ -14,7 +14,6 @@ wrong. The one-shot feature test of the same paper (OSFT) is not offered: with t
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -37,6 +36,7 @@ from engine.false_discovery import (
     check_choices,
     draws_needed,
     randomization_p_values,
+    shortage,
     survives,
 )
 from engine.format import count_text
@@ -119,20 +119,9 @@ class TextSignificance:
         """The smallest rate at which each word is significant: see `adjusted_p_values`."""
         return adjusted_p_values(self.p_values(alternative), control)
 
-    def fewest_significant(self, rate: float, control: Control = "bh") -> int:
-        """How many words must be significant together before any can be; 1 where there are enough draws."""
-        needed = draws_needed(len(self.words), rate, control) + 1
-        return math.ceil(needed / (self.count + 1) - 1e-9)
-
     def shortage(self, rate: float, control: Control = "bh") -> str:
         """A sentence if there are too few draws for one word alone to be significant; else nothing."""
-        if (fewest := self.fewest_significant(rate, control)) == 1:
-            return ""
-        least = "no word can be" if fewest > len(self.words) else f"none is unless at least {fewest} words are"
-        return (
-            f"With {self.count:,} draws a p-value is at least {1 / (self.count + 1):.2g}, so at a rate of "
-            f"{100 * rate:g}% {least} significant."
-        )
+        return shortage(len(self.words), self.count, rate, control)
 
     @property
     def unread_note(self) -> str:

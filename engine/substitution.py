@@ -31,7 +31,6 @@ else:  # words and edits are read without the libraries that run models
     transformers, loading = LazyModule("transformers"), LazyModule("engine.models.loading")
 
 
-
 def _combining_marks() -> str:
     """The marks of Unicode that follow a letter, as ranges of a character class."""
     held = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xFB00, 0x17000), *range(0x1B000, 0x1F000))

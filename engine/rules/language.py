@@ -343,8 +343,8 @@ class _Parser:
         source = token.text[1:-1]
         limits = (
             f"a pattern of at most {PATTERN_CHARACTERS} letters, digits, - ' . ^ $ | [ ] ( ) and at most "
-            f"{PATTERN_REPEATS} of * + ?, none of them after a parenthesis, and at most {PATTERN_BARS} |, none beside "
-            "nothing"
+            f"{PATTERN_REPEATS} of * + ?, none of them after a parenthesis, and at most {PATTERN_BARS} |, each "
+            "between two alternatives"
         )
         repeats = sum(source.count(sign) for sign in "*+?")
         if len(source) > PATTERN_CHARACTERS or repeats > PATTERN_REPEATS or not ALLOWED.fullmatch(source):

@@ -122,7 +122,8 @@ def test_a_place_beyond_what_the_model_reads_is_told() -> None:
 
 def test_a_word_goes_on_over_combining_marks() -> None:
     assert [word.text for word in words_of(Example("हिन्दी भाषा"))] == ["हिन्दी", "भाषा"]
-    assert [word.text for word in words_of(Example("A cafe\u0301, not the caf\u00e9's."))][1::3] == ["cafe\u0301", "caf\u00e9's"]
+    both = words_of(Example("A cafe\u0301 or the caf\u00e9's."))
+    assert [word.text for word in both] == ["A", "cafe\u0301", "or", "the", "caf\u00e9's"]
 
 
 class _Tokens:
