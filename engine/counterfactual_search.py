@@ -15,7 +15,7 @@ from engine.errors import UsageError, not_allowed, unknown
 from engine.explain import require_finite
 from engine.lazy import torch
 from engine.models.classifier import as_float64
-from engine.models.text_classifier import EncodedText, TextClassifier, tokenize
+from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.params import allowed, option
 from engine.request import Example
 from engine.result import Prediction, Token
@@ -24,18 +24,18 @@ from engine.substitution import (
     Edit,
     MaskedModel,
     Word,
+    around,
     edited,
     like,
     likely_words,
     load_masked_model,
     near_words,
+    reads_all,
     words_of,
 )
 
 SOURCES = MASKED, NEAREST, DELETE = "masked", "nearest", "delete"
 """Where a replacement comes from: the masked model, the nearest word embeddings of the model, or none."""
-EDGE = 8
-"""Tokens that a part of a long text leaves free for the masked model, since its first and last word may be cut."""
 
 
 @dataclass(frozen=True)
@@ -321,24 +321,11 @@ def _likely_words(
     masked: MaskedModel, example: Example, words: Sequence[Word], count: int
 ) -> tuple[list[list[tuple[str, float]]], tuple[str, ...]]:
     """As `likely_words`, in a part around each word where the text is too long for the masked model; and a note."""
-    length = len(tokenize(masked.tokenizer, example.text, example.text_pair)["input_ids"])
-    if length <= masked.max_length:
+    if reads_all(masked, example):
         return likely_words(masked, example, words, count), ()
-    around = (_around(masked, example, word) for word in words)
+    parts = (around(masked, example, word) for word in words)
     note = f"The text is too long for {masked.id}, which read the {masked.max_length} tokens around each word."
-    return [likely_words(masked, part, [own], count)[0] for part, own in around], (note,)
-
-
-def _around(masked: MaskedModel, example: Example, word: Word) -> tuple[Example, Word]:
-    """As much of the word's own text as the masked model reads, the word in its middle, and the word there."""
-    text = (example.text, example.text_pair or "")[word.segment]
-    spans = [span for span in tokenize(masked.tokenizer, text, None, return_offsets_mapping=True)["offset_mapping"]
-             if span[0] < span[1]]  # fmt: skip
-    at = next(place for place, (_, end) in enumerate(spans) if end > word.start)
-    reach = (masked.max_length - 2) // 2 - EDGE
-    start = min(word.start, spans[max(0, at - reach)][0])
-    end = max(word.end, spans[min(len(spans) - 1, at + reach)][1])
-    return Example(text[start:end]), Word(0, word.start - start, word.end - start, word.text)
+    return [likely_words(masked, part, [own], count)[0] for part, own in parts], (note,)
 
 
 def _each_word_first(singles: Sequence[ChangedText]) -> list[Change]:

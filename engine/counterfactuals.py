@@ -28,6 +28,7 @@ from engine.errors import UsageError, not_allowed
 from engine.models import catalog
 from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
+from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.predictions import predictions
 from engine.request import Example
 from engine.result import Prediction, unpack_prediction
@@ -179,7 +180,7 @@ def counterfactuals_key(
         raise not_allowed("threshold", "a finite number", threshold)
     return key_for(
         {
-            "schema": SCHEMA,
+            "schema": [SCHEMA, PREDICTION_VERSION],
             "kind": "counterfactuals",
             "model": model,
             "revision": catalog.revision(model),

@@ -67,6 +67,22 @@ def survives(adjusted: Float[np.ndarray, "*test"], rate: float) -> Bool[np.ndarr
     return significant
 
 
+def fewest_significant(tests: int, draws: int, rate: float, control: Control = "bh") -> int:
+    """How many tests must be significant together before any can be; 1 where there are enough draws."""
+    return math.ceil((draws_needed(tests, rate, control) + 1) / (draws + 1) - 1e-9)
+
+
+def shortage(tests: int, draws: int, rate: float, control: Control = "bh", drawn: str = "draws") -> str:
+    """A sentence if there are too few draws for one word alone to be significant; else nothing."""
+    if (fewest := fewest_significant(tests, draws, rate, control)) <= 1:
+        return ""
+    least = "no word can be" if fewest > tests else f"none is unless at least {fewest} words are"
+    return (
+        f"With {draws:,} {drawn} a p-value is at least {1 / (draws + 1):.2g}, so at a rate of {100 * rate:g}% {least} "
+        "significant."
+    )
+
+
 def draws_needed(tests: int, rate: float = RATES[0], control: Control = "bh") -> int:
     """The fewest draws with which one test alone can be significant: its p-value must get down to rate / tests.
 

@@ -13,7 +13,7 @@ from jaxtyping import Float
 from cache import key_for
 from engine import runtime
 from engine.counterfactual_search import Goal, SearchRound
-from engine.errors import not_allowed
+from engine.errors import UsageError, not_allowed
 from engine.explain import explain, key_of, require_finite
 from engine.input_kinds import check_removal, load_classifier
 from engine.lazy import torch
@@ -82,12 +82,12 @@ class PatchCounterfactuals:
         return (single, f"Sets tried: {tried:,}, of {sizes}.{rest}")
 
     def rows(self) -> Iterator[TableRow]:
-        """A row for each patch of each set; where nothing flips, of the closest."""
+        """A row for each patch of each set, its row and column from 1; where nothing flips, of the closest."""
         for rank, one in enumerate(self.results or filter(None, [self.closest]), 1):
             for patch in one.patches:
                 value = one.prediction.probabilities[one.prediction.index]
-                place = divmod(patch, self.grid[1])
-                values = (rank, bool(self.results), len(one.patches), *place, one.prediction.label, value)
+                row, column = divmod(patch, self.grid[1])
+                values = (rank, bool(self.results), len(one.patches), row + 1, column + 1, one.prediction.label, value)
                 yield dict(zip(COLUMNS, values, strict=True))
 
     def as_csv(self) -> str:
@@ -109,7 +109,7 @@ def patch_counterfactuals(
     selection of Carter et al. (2019), What made you do this? Understanding black-box decisions with sufficient input
     subsets. So no patch of a result can be left out. Sets that share few patches are preferred.
 
-    Errors: an unknown removal or class, the predicted class.
+    Errors: an unknown removal or class, the predicted class; a model of one label, or of one patch.
     """
     key = patch_counterfactuals_key(model, picture, removal, target)
     if (entry := result_store().get(key)) is not None:
@@ -117,6 +117,10 @@ def patch_counterfactuals(
     request = Request(model, PROBE, picture)
     probe = explain(request)
     original = probe.prediction
+    if len(original.labels) < 2:
+        raise UsageError(f"model: {model} predicts one score, which cannot flip. Choose a model with classes.")
+    if len(probe.features) < 2:
+        raise UsageError(f"model: {model} reads a picture as one patch. Choose a model with more patches.")
     with runtime.turn(lends=True):
         classifier = load_classifier("image", model, request.dtype, runtime.device())
         wanted = None if target is None else classifier.target_index(target, original)
@@ -152,7 +156,10 @@ def patch_counterfactuals_key(model: str, picture: Picture, removal: str, target
 def _search(
     model: AnyClassifier, picture: Picture, goal: Goal, removal: str
 ) -> tuple[list[Patches], Patches | None, list[SearchRound]]:
-    """Sets that flip, closest first, the closest that does not, and the rounds. The caller must hold the device."""
+    """Sets that flip, closest first; the set that is closest to a flip or beyond; and the rounds.
+
+    The caller must hold the device.
+    """
     encoded = model.encode(picture)
     count = len(encoded.features)
 
@@ -179,7 +186,7 @@ def _search(
         flips = [patches for margin, patches in ranked if margin < 0]
         rounds.append(SearchRound(size, len(sets), len(flips), complete))
         if flips:
-            return flips, None, rounds
+            return flips, flips[0], rounds
         closest.append(ranked[0])
         complete = complete and len(ranked) <= BEAM
         extended = {

@@ -14,9 +14,8 @@ wrong. The one-shot feature test of the same paper (OSFT) is not offered: with t
 
 from __future__ import annotations
 
-import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -37,10 +36,13 @@ from engine.false_discovery import (
     check_choices,
     draws_needed,
     randomization_p_values,
+    shortage,
     survives,
 )
+from engine.format import count_text
 from engine.models import catalog
 from engine.models.loading import load_model
+from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.predictions import predictions
 from engine.progress import check_cancelled, report_here, reporting, silent
 from engine.request import Example
@@ -53,11 +55,14 @@ from engine.substitution import (
     like,
     load_masked_model,
     masked_revision,
+    overlaps,
     sampled_words,
     words_of,
 )
 
-SCHEMA = 1
+SCHEMA = 2
+MOST_CHARACTERS = 300_000_000
+"""Characters of all different texts together."""
 MOST_DRAWS = 9_999
 USUAL_DRAWS = 1_999
 """Draws that are chosen without a word from the caller: enough for 100 words at a rate of 5%."""
@@ -73,7 +78,8 @@ class TextSignificance:
 
     `value`: the probability of the class `label` for the text (regression: the score); `draws`: the same with a word
     replaced. `repeats`: the share of a word's draws that are the word itself. `replacements`: the most frequent other
-    draws of each word. `source`: where the replacements are from.
+    draws of each word. `source`: where the replacements are from. `unread`: number of words that the model does not
+    read, which are not tested.
     """
 
     model: str
@@ -87,6 +93,7 @@ class TextSignificance:
     replacements: tuple[tuple[str, ...], ...]
     repeats: Float[np.ndarray, "word"]
     draws: Float[np.ndarray, "word draw"]
+    unread: int = 0
 
     def __post_init__(self) -> None:
         if self.draws.shape[0] != len(self.words) or not np.isfinite(self.draws).all():
@@ -112,20 +119,14 @@ class TextSignificance:
         """The smallest rate at which each word is significant: see `adjusted_p_values`."""
         return adjusted_p_values(self.p_values(alternative), control)
 
-    def fewest_significant(self, rate: float, control: Control = "bh") -> int:
-        """How many words must be significant together before any can be; 1 where there are enough draws."""
-        needed = draws_needed(len(self.words), rate, control) + 1
-        return math.ceil(needed / (self.count + 1) - 1e-9)
-
     def shortage(self, rate: float, control: Control = "bh") -> str:
         """A sentence if there are too few draws for one word alone to be significant; else nothing."""
-        if (fewest := self.fewest_significant(rate, control)) == 1:
-            return ""
-        least = "no word can be" if fewest > len(self.words) else f"none is unless at least {fewest} words are"
-        return (
-            f"With {self.count:,} draws a p-value is at least {1 / (self.count + 1):.2g}, so at a rate of "
-            f"{100 * rate:g}% {least} significant."
-        )
+        return shortage(len(self.words), self.count, rate, control)
+
+    @property
+    def unread_note(self) -> str:
+        """A sentence if the model does not read all words; else nothing."""
+        return f"{count_text(self.unread, 'word')} beyond what {self.model} reads, not tested." if self.unread else ""
 
     def as_json(
         self, rate: float = USUAL_RATE, alternative: Alternative = "greater", control: Control = "bh"
@@ -149,6 +150,7 @@ class TextSignificance:
             "rate": rate,
             "alternative": alternative,
             "control": control,
+            "unread_words": self.unread,
             "words": [asdict(word) | dict(zip(names, cells, strict=True)) for word, *cells in columns],
         }
 
@@ -186,7 +188,7 @@ class SignificanceQuery:
         data = None if self.words_from is None else load_source("text", self.words_from, tolerant=True)
         return key_for(
             {
-                "schema": SCHEMA,
+                "schema": [SCHEMA, PREDICTION_VERSION],
                 "kind": "significance of words",
                 "model": [self.model, catalog.revision(self.model)],
                 "example": self.example.as_plain(),
@@ -205,21 +207,20 @@ def text_significance(query: SignificanceQuery) -> TextSignificance:
     """Predict a text with each of its words replaced many times.
 
     Equal texts are predicted once, and each prediction is cached. Errors: an unknown model, target or data set; a text
-    without a word, or with words beyond what the masked model reads.
+    without a word that the model reads, or with a mask token; more text than fits in memory.
     """
     query.example.check_length()
-    words = words_of(query.example)
-    if not words:
-        raise UsageError("text: must have at least one word, got none.")
     if (entry := result_store().get(key := query.key)) is not None:
         return _unpacked(*entry)
+    words, unread = _read_words(query)
     count = query.draws or min(USUAL_DRAWS, draws_needed(len(words)))
     replaced = _replacements(query, words, count)
+    _check_size(query.example, replaced)
     texts = [
-        [edited(query.example, [Edit(word, like(word.text, one))]) for one in own]
+        {one: edited(query.example, [Edit(word, like(word.text, one))]) for one in dict.fromkeys(own)}
         for word, own in zip(words, replaced, strict=True)
     ]
-    unique = list(dict.fromkeys([query.example, *(text for own in texts for text in own)]))
+    unique = list(dict.fromkeys([query.example, *(text for own in texts for text in own.values())]))
     report = report_here()
     with reporting(silent):  # else the bar would start again with each group of texts
         predicted = dict(zip(unique, predictions(query.model, unique, report=report), strict=True))
@@ -230,11 +231,41 @@ def text_significance(query: SignificanceQuery) -> TextSignificance:
         query.model, catalog.revision(query.model), query.source, query.seed,
         "score" if first.regression else first.labels[target], first.regression, value_of[query.example], words,
         tuple(_most_frequent(word, own) for word, own in zip(words, replaced, strict=True)),
-        np.array([own.count(query.example) / count for own in texts]),
-        np.array([[value_of[text] for text in own] for own in texts]),
+        np.array([sum(text_of[one] == query.example for one in own) / count
+                  for text_of, own in zip(texts, replaced, strict=True)]),
+        np.array([_values({one: value_of[text] for one, text in text_of.items()}, own)
+                  for text_of, own in zip(texts, replaced, strict=True)]),
+        unread,
     )  # fmt: skip
     result_store().put(key, *_packed(computed))
     return computed
+
+
+def _read_words(query: SignificanceQuery) -> tuple[tuple[Word, ...], int]:
+    """The words that the classifier reads, and the number of the others. Errors: it reads none."""
+    words = words_of(query.example)
+    if not words:
+        raise UsageError("text: must have at least one word, got none.")
+    with runtime.turn(lends=True):
+        tokens = load_model(query.model).encode(query.example).tokens
+    read = tuple(word for word in words if any(overlaps(token, word) for token in tokens))
+    if not read:
+        raise UsageError(f"text: must have a word that {query.model} reads, got none. Shorten the text.")
+    return read, len(words) - len(read)
+
+
+def _check_size(example: Example, replaced: Sequence[Sequence[str]]) -> None:
+    """Refuse draws whose different texts would not fit in memory."""
+    texts, length = sum(len({*own}) for own in replaced), len(example.text) + len(example.text_pair or "")
+    if texts * length > MOST_CHARACTERS:
+        raise UsageError(
+            f"draws: {texts:,} different texts of {length:,} characters are more than {MOST_CHARACTERS:,} characters. "
+            "Lower --draws, or shorten the text."
+        )
+
+
+def _values(value_of: Mapping[str, float], drawn: Sequence[str]) -> Float[np.ndarray, "draw"]:
+    return np.fromiter((value_of[one] for one in drawn), dtype=np.float64, count=len(drawn))
 
 
 def _replacements(query: SignificanceQuery, words: Sequence[Word], count: int) -> list[list[str]]:

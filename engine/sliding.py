@@ -74,8 +74,10 @@ class SlidingWindow:
         return Prediction(self.labels, tuple(logs.tolist()), tuple(shares.tolist()))
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON's values."""
-        return {**asdict(self), "whole": self.whole.tolist(), "probabilities": self.probabilities.tolist()}
+        """All of it as JSON's values, positions from 1."""
+        positions = [[row + 1, column + 1] for row, column in self.positions]
+        arrays = {"whole": self.whole.tolist(), "probabilities": self.probabilities.tolist()}
+        return {**asdict(self), "positions": positions, **arrays}
 
 
 def window_positions(grid: tuple[int, int], window: int, stride: int) -> tuple[tuple[int, int], ...]:

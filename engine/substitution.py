@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
+import unicodedata
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,6 +21,7 @@ from engine.models.classifier import as_float64
 from engine.models.text_classifier import TextClassifier, tokenize
 from engine.progress import check_cancelled
 from engine.request import Example
+from engine.result import Explanation, Token
 
 if TYPE_CHECKING:
     import transformers
@@ -28,8 +30,19 @@ if TYPE_CHECKING:
 else:  # words and edits are read without the libraries that run models
     transformers, loading = LazyModule("transformers"), LazyModule("engine.models.loading")
 
-WORD = re.compile(r"\w+(?:['’-]\w+)*")
-"""A word: letters and digits, with apostrophes and hyphens inside."""
+
+def _combining_marks() -> str:
+    """The marks of Unicode that follow a letter, as ranges of a character class."""
+    held = (*range(0x300, 0x3400), *range(0xA000, 0xAC00), *range(0xFB00, 0x17000), *range(0x1B000, 0x1F000))
+    marks = [at for at in (*held, *range(0xE0100, 0xE01F0)) if unicodedata.category(chr(at))[0] == "M"]
+    starts = [at for place, at in enumerate(marks) if not place or marks[place - 1] != at - 1]
+    ends = [at for place, at in enumerate(marks) if place == len(marks) - 1 or marks[place + 1] != at + 1]
+    return "".join(f"{chr(start)}-{chr(end)}" for start, end in zip(starts, ends, strict=True))
+
+
+MARKS = _combining_marks()
+WORD = re.compile(rf"\w[\w{MARKS}]*(?:['’-]\w[\w{MARKS}]*)*")
+"""A word: letters and digits with their combining marks, and apostrophes and hyphens inside."""
 MASKED_MODEL = "bases/bert-generated"
 """The embedded masked language model: it has read generated reviews."""
 ROWS_AT_ONCE = 64
@@ -38,6 +51,8 @@ STARTS = ("Ġ", "▁")
 """How byte-level and sentence-piece tokenizers mark a token that begins a word."""
 CONTINUES = "##"
 """How word-piece tokenizers mark a token that continues a word."""
+EDGE = 8
+"""Tokens that a part of a long text leaves free for the masked model, since its first and last word may be cut."""
 
 
 @dataclass(frozen=True, order=True)
@@ -65,6 +80,24 @@ def words_of(example: Example) -> tuple[Word, ...]:
         for segment, text in enumerate((example.text, example.text_pair or ""))
         for found in WORD.finditer(text)
     )
+
+
+def overlaps(token: Token, word: Word) -> bool:
+    """Whether a token shares a character with a word: with none of them, the model does not read the word."""
+    return not token.special and token.segment == word.segment and token.start < word.end and word.start < token.end
+
+
+def word_scores(
+    explanation: Explanation, words: Sequence[Word], first_token: bool = False
+) -> Float[np.ndarray, "word"]:
+    """The sum of the scores of the tokens of each word; NaN for a word that the model does not read.
+
+    `first_token`: the score of its first token instead. A random order stays one then, while sums of random scores
+    would be larger for words of several tokens.
+    """
+    scored = list(zip(explanation.tokens, explanation.scores.tolist(), strict=True))
+    inside = ([score for token, score in scored if overlaps(token, word)] for word in words)
+    return np.array([sum(own[:1] if first_token else own) if own else np.nan for own in inside], dtype=np.float64)
 
 
 def edited(example: Example, edits: Iterable[Edit]) -> Example:
@@ -103,16 +136,24 @@ def like(word: str, replacement: str) -> str:
 
 
 def whole_words(tokenizer: Any) -> dict[str, int]:
-    """The words of a vocabulary that are one token each, letters only, in lower case, with their ids."""
+    """The words of a vocabulary that are one token each, letters only, in lower case, with their ids.
+
+    Errors: there is none.
+    """
     vocabulary: dict[str, int] = tokenizer.get_vocab()
-    marked = any(token.startswith(STARTS) for token in vocabulary)
+    pieces = any(token.startswith(CONTINUES) and len(token) > len(CONTINUES) for token in vocabulary)
+    marked = not pieces and any(token.startswith(STARTS) for token in vocabulary)
     found: dict[str, int] = {}
     for token, place in sorted(vocabulary.items(), key=lambda item: item[1]):
-        if token.startswith(CONTINUES) or (marked and not token.startswith(STARTS)):
+        if (pieces and token.startswith(CONTINUES)) or (marked and not token.startswith(STARTS)):
             continue
         word = token[1:] if marked else token
-        if word.isalpha() and word.isascii() and (len(word) > 1 or word.lower() in "ai"):
+        if marked and not word.isascii():  # byte-level tokenizers write bytes as other letters
+            word = tokenizer.convert_tokens_to_string([token]).strip()
+        if word.isalpha() and (len(word) > 1 or word.lower() in "ai"):
             found.setdefault(word.lower(), place)
+    if not found:
+        raise ExegesisError("tokenizer: none of its tokens is a whole word. Choose a model whose tokenizer has words.")
     return found
 
 
@@ -165,6 +206,11 @@ class MaskedModel:
         )
 
     def _masked(self, example: Example, word: Word) -> list[int]:
+        if self.tokenizer.mask_token in example.text + (example.text_pair or ""):
+            raise UsageError(
+                f"text: must not hold the mask token of {self.id}, {self.tokenizer.mask_token}, which stands for the "
+                "word that is replaced. Remove it from the text."
+            )
         masked = edited(example, [Edit(word, self.tokenizer.mask_token)])
         row: list[int] = tokenize(self.tokenizer, masked.text, masked.text_pair, self.max_length)["input_ids"]
         if row.count(self.tokenizer.mask_token_id) != 1:
@@ -222,6 +268,24 @@ def _load(name: str, folder: Path, revision: str, device: torch.device) -> Maske
     )  # fmt: skip
 
 
+def reads_all(masked: MaskedModel, example: Example) -> bool:
+    """Whether the masked model reads the whole example at once."""
+    length = len(tokenize(masked.tokenizer, example.text, example.text_pair)["input_ids"])
+    return length <= masked.max_length
+
+
+def around(masked: MaskedModel, example: Example, word: Word) -> tuple[Example, Word]:
+    """As much of the word's own text as the masked model reads, the word in its middle, and the word there."""
+    text = (example.text, example.text_pair or "")[word.segment]
+    spans = [span for span in tokenize(masked.tokenizer, text, None, return_offsets_mapping=True)["offset_mapping"]
+             if span[0] < span[1]]  # fmt: skip
+    at = next(place for place, (_, end) in enumerate(spans) if end > word.start)
+    reach = (masked.max_length - 2) // 2 - EDGE
+    start = min(word.start, spans[max(0, at - reach)][0])
+    end = max(word.end, spans[min(len(spans) - 1, at + reach)][1])
+    return Example(text[start:end]), Word(0, word.start - start, word.end - start, word.text)
+
+
 def likely_words(
     masked: MaskedModel, example: Example, words: Sequence[Word], count: int
 ) -> list[list[tuple[str, float]]]:
@@ -235,13 +299,22 @@ def likely_words(
 
 
 def sampled_words(
-    masked: MaskedModel, example: Example, words: Sequence[Word], draws: int, generator: np.random.Generator
-) -> list[list[str]]:
+    masked: MaskedModel, example: Example, words: Sequence[Word], draws: int, generator: np.random.Generator,
+    others: bool = False,
+) -> list[list[str]]:  # fmt: skip
     """For each word, `draws` words drawn from what the masked model expects in its place, the word itself among them.
 
-    The draws are independent of the word that stands there, given the rest of the text.
+    The draws are independent of the word that stands there, given the rest of the text. Of a text that is too long for
+    the masked model, the rest is the part `around` the word. `others`: the word itself is not among them.
     """
-    shares = masked.probabilities(example, words)
+    if reads_all(masked, example):
+        shares = masked.probabilities(example, words)
+    else:
+        parts = (around(masked, example, word) for word in words)
+        shares = np.concatenate([masked.probabilities(part, [own]) for part, own in parts])
+    if others:
+        for word, row in zip(words, shares, strict=True):
+            row[[at for at, one in enumerate(masked.words) if one == word.text.lower()]] = 0.0
     return [
         [masked.words[at] for at in generator.choice(len(masked.words), draws, p=row / row.sum())] for row in shares
     ]

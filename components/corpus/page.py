@@ -14,6 +14,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.charts.frame import style_chart
 from components.controls import PERSIST
+from components.errors import show_note
 from components.experiment.page import ExperimentPage, export_area, references
 from components.experiment.runs import PlanStatus, skip_reasons_html
 from components.experiment.state import VIEW, ExperimentSession, ExperimentState, Methods, view_select
@@ -47,8 +48,9 @@ ABOUT = (
     "place of the grid is tested."
 )
 TEST = (
-    "Randomization test with {} permutations within each example; the false discovery rate is controlled by Benjamini "
-    "and Hochberg’s procedure over the {} of the chosen examples. Intervals are 95% bootstrap intervals over examples."
+    "Randomization test with {} permutations within each example; Benjamini and Hochberg’s procedure over the {} of the "
+    "chosen examples keeps the false discovery rate if p-values are independent or positively dependent. Intervals are "
+    "95% bootstrap intervals over examples."
 )
 CITED = (
     "Significance: C. Burns, J. Thomason and W. Tansey (2020), Interpreting black box models via hypothesis testing, "
@@ -89,6 +91,10 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
     table = words_table(found, method, among)
     rate, unit = state.view.rate / 100, UNITS[kind]
     st.html(answer_html(found, table, method, among, rate, kind, titles))
+    if shortage := found.shortage(among, rate):
+        show_note(shortage)
+    if found.cut:
+        show_note(f"{count(found.cut, 'text')} with words beyond what the model reads, left out.")
     if kind == "image" and len(table):
         chart = patches_chart(table, rate, browser_theme())
         st.altair_chart(chart, key=SESSION.key(kind, "map"), alt="Mean score of each place; others are not significant")

@@ -140,9 +140,10 @@ def answer_html(result: SlidingWindow, position: int, target: int) -> str:
         f"{result.prediction(position).label}: {label} {percent(result.prediction(position).probabilities[target])} "
         f"({points(-float(falls[position]))} points)."
     )
+    fall = points(float(falls[strongest])).removeprefix("+")
     everywhere = (
-        f"The largest change of {label} is {points(-float(falls[strongest]))} points, at {most}. The prediction "
-        f"changes at {changed:,} of {len(falls):,} positions."
+        f"The largest fall of {label} is {fall} points, at {most}. The prediction changes at {changed:,} of "
+        f"{len(falls):,} positions."
     )
     return f'<div class="xg"><p class="xg-answer">{escape(here)}</p><p>{escape(everywhere)}</p></div>'
 

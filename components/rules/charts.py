@@ -18,7 +18,16 @@ from components.numbers import count, hundredths, percent, points
 from components.palette import CHART_COLORS, Theme, browser_theme
 from engine.format import join_names
 from engine.rules.plan import MOST_RULES, RulesPlan
-from engine.rules.result import ModelRules, RuleEstimate, RuleResult, RuleScores, compare_rules, holm, score_rule
+from engine.rules.result import (
+    ModelRules,
+    RuleEstimate,
+    RuleResult,
+    RuleScores,
+    compare_rules,
+    excess_fall,
+    holm,
+    score_rule,
+)
 
 LETTERS = ascii_uppercase[:MOST_RULES]
 """Names of rules, in their order."""
@@ -85,7 +94,7 @@ PICTURE_PANELS = (
 
 
 def _base(own: RuleScores) -> RuleEstimate:
-    return RuleEstimate(own.base, None, own.share.n)
+    return RuleEstimate(own.base, None, own.balanced.n)
 
 
 def scored_rules(found: ModelRules, seed: int) -> list[ScoredRule]:
@@ -184,29 +193,32 @@ def answer_html(rules: Sequence[ScoredRule], examples: int, seed: int) -> str:
 def verdict_text(rules: Sequence[ScoredRule], seed: int) -> str:
     """Which rule is best, and whether it is better than chance and than the others."""
     if rules[0].result.of_pictures:
-        return _picture_verdict(rules)
+        return _picture_verdict(rules, seed)
     scored = [one for one in rules if one.scores.balanced.value is not None]
     if not scored:
         return "No rule can be scored: the model predicts the same for all examples."
-    best = max(scored, key=lambda one: one.scores.balanced.value or 0.0)
+    better = [one for one in scored if one.p is not None and one.p < ALPHA]
+    best = max(better or scored, key=lambda one: one.scores.balanced.value or 0.0)
     value = f"balanced accuracy {_estimate_text(best.scores.balanced, percents=False)}"
-    if best.p is None or best.p >= ALPHA:
+    if not better:
         test = "" if best.p is None else f", p = {best.p:.2f} ({TEST})"
-        return f"No rule predicts the model better than chance: the best is {best.letter}, {value}{test}."
+        return f"No rule is significantly better than chance: the best is {best.letter}, {value}{test}."
     text = f"Rule {best.letter} predicts the model best: {value}, 0.50 by chance."
-    gaps = compare_rules([one.result for one in rules], seed)
+    gaps = compare_rules([one.result for one in rules], seed, rules.index(best))
     near = [
         rules[gap.other].letter for gap in gaps if gap.difference.interval is None or gap.difference.interval[0] <= 0
     ]
     return f"{text} Not significantly different: {join_names(near)}." if near else text
 
 
-def _picture_verdict(rules: Sequence[ScoredRule]) -> str:
-    needed = [one.letter for one in rules if one.scores.excess.interval and one.scores.excess.interval[0] > 0]
+def _picture_verdict(rules: Sequence[ScoredRule], seed: int) -> str:
+    """By intervals that hold together for all rules (Bonferroni)."""
+    ends = [(one.letter, excess_fall(one.result, seed, len(rules)).interval) for one in rules]
+    needed = [letter for letter, interval in ends if interval is not None and interval[0] > 0]
     if not needed:
-        return "The model needs none of these regions more than others of their size."
+        return "The model needs none of these regions significantly more than others of their size."
     regions = "region of rule" if len(needed) == 1 else "regions of rules"
-    return f"The model needs the {regions} {join_names(needed)} more than others of the same size."
+    return f"The model needs the {regions} {join_names(needed)} significantly more than others of the same size."
 
 
 def rule_sentences(one: ScoredRule, examples: int) -> Iterator[str]:

@@ -70,10 +70,12 @@ def draw_counterfactuals(state: TextState, probe: Explanation) -> None:
         with cancellable(token):
             return counterfactuals.counterfactuals(*arguments)
 
-    result_key = counterfactuals.counterfactuals_key(*arguments)
+    def result_key() -> str:
+        return counterfactuals.counterfactuals_key(*arguments)
+
     result = run_with_progress(
-        st.empty(), lambda: result_key, "Searching", "Stopped before the search ended.",
-        lambda tick: run_cached(result_key, compute, tick),
+        st.empty(), result_key, "Searching", "Stopped before the search ended.",
+        lambda tick: run_cached(result_key(), compute, tick),
     )  # fmt: skip
     if result is not None:
         _draw_result(state, probe.tokens, result)

@@ -68,6 +68,8 @@ def draw_significance(state: TextState) -> None:
         show_error(describe_error(error))
         return
     st.html(significance_html(found, view, (state.example.text, state.example.text_pair), state.view.gamma))
+    if found.unread:
+        show_note(found.unread_note)
     if shortage := found.shortage(view.rate / 100):
         show_note(f"{shortage} The command takes more draws.")
     st.caption(CAUTIONS[view.replacements])

@@ -84,6 +84,8 @@ def significance(
         output.print_json(plain)
     else:
         _print(plain)
+        if found.unread:
+            note(found.unread_note)
         if shortage := found.shortage(level, control):  # type: ignore[arg-type]
             note(f"{shortage} Raise --draws or --rate.")
 

@@ -25,11 +25,12 @@ from engine.errors import ExegesisError
 from engine.experiments.base import ExperimentResult, Units
 from engine.experiments.run import carry_out
 from engine.experiments.sample import GROUP_SIZE, Sample, bisect_failures, draw_sample, error_line
-from engine.false_discovery import adjusted_p_values
+from engine.false_discovery import adjusted_p_values, shortage
 from engine.jobs.kinds import WorkUnit, batched_units, unreadable_key
+from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.progress import CancelToken, Report, silent
 
-VERSIONS = [1, scores.VERSION]
+VERSIONS = [2, scores.VERSION, PREDICTION_VERSION]
 COLUMNS = {
     "model": str, "dataset": str, "slice": str, "method": str, "word": str, "examples": int, "occurrences": int,
     "metric": str, "value": float, "low": float, "high": float, "p_value": float, "adjusted_p_value": float,
@@ -45,6 +46,7 @@ class CorpusWords:
 
     `counts`, `occurrences`: examples with the word, and places. `means`: the mean score for the predicted class, in the
     unit of the method; `low`, `high`: its 95% interval. `sizes`: examples of each slice. `failed`: reasons by examples.
+    `cut`: examples with words that the model does not read, which are left out.
     """
 
     model: str
@@ -63,11 +65,16 @@ class CorpusWords:
     p_values: Float[np.ndarray, "slice method word"]
     failed: dict[int, str]
     complete: bool
+    cut: int = 0
 
     def tested(self, slice: str) -> Bool[np.ndarray, "word"]:
         """Whether each word is in enough examples of the slice."""
         there: np.ndarray = np.isfinite(self.p_values[self.slices.index(slice), 0])
         return there
+
+    def shortage(self, slice: str, rate: float) -> str:
+        """A sentence if there are too few permutations for one word alone to be significant; else nothing."""
+        return shortage(int(self.tested(slice).sum()), self.permutations, rate, drawn="permutations")
 
     def adjusted(self, slice: str, method: str) -> Float[np.ndarray, "word"]:
         """The smallest false discovery rate in the slice at which each word is significant; NaN if not tested."""
@@ -149,6 +156,7 @@ def assemble(plan: CorpusPlan, sample: Sample, report: Report) -> CorpusWords:
     return CorpusWords(
         plan.models[0], plan.dataset, tuple(scored), tuple(slices), tuple(int(own.sum()) for own in slices.values()),
         methods, **vars(table), failed=failed, complete=not failed,
+        cut=sum(one.unread > 0 for one in scored.values()),
     )  # fmt: skip
 
 
@@ -199,6 +207,7 @@ def to_json(result: ExperimentResult) -> dict[str, Any]:
                 "dataset": one.dataset,
                 "slices": dict(zip(one.slices, one.sizes, strict=True)),
                 "permutations": one.permutations,
+                "cut": one.cut,
                 "failed": {str(index): why for index, why in one.failed.items()},
                 "rows": list(rows(one)),
             }

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 else:  # it loads torch, which cached results are opened without
     substitution = LazyModule("engine.substitution")
 
-VERSION = 1
+VERSION = 2
 REMOVAL = "removal"
 """In place of a method: the fall of the probability of the predicted class without the word or patch."""
 OCCLUSION = "occlusion"
@@ -41,7 +41,8 @@ OCCLUSION = "occlusion"
 @dataclass(frozen=True, eq=False)
 class ExampleScores:
     """`words`: in lower case, or patches as "row 1, column 2". `scores`: for the predicted class, in the unit of each
-    method; the first row is by removal. `predicted`: index of the class in `labels`.
+    method; the first row is by removal. `predicted`: index of the class in `labels`. `unread`: number of words that
+    the model does not read, which are left out.
     """
 
     words: tuple[str, ...]
@@ -49,6 +50,7 @@ class ExampleScores:
     predicted: int
     regression: bool
     scores: Float[np.ndarray, "method word"]
+    unread: int = 0
 
 
 def methods_of(plan: CorpusPlan) -> tuple[str, ...]:
@@ -59,7 +61,8 @@ def methods_of(plan: CorpusPlan) -> tuple[str, ...]:
 def score_key(plan: CorpusPlan, one: SourceExample) -> str:
     """The cache key of the scores of an example. Reads the model's files, never loads it."""
     [model] = plan.models
-    methods = [(id, explainer(id, plan.kind), plan.params_of(id)) for id in plan.methods_with_baselines]
+    used = [*plan.methods_with_baselines, *([] if plan.kind == Example.kind else [OCCLUSION])]  # which removes patches
+    methods = [(id, explainer(id, plan.kind), plan.params_of(id)) for id in used]
     return key_for(
         {
             "kind": "scores of words in a corpus",
@@ -97,49 +100,43 @@ def _compute(plan: CorpusPlan, examples: Sequence[SourceExample]) -> Iterator[Ex
         for method in plan.methods_with_baselines
     }
     first = maps[RANDOM]
-    removal = _removal_of_words if plan.kind == Example.kind else _removal_of_patches
-    removed = removal(plan, [one.input for one in examples], first)
+    inputs = [one.input for one in examples]
+    words_read = [_words_read(one, own) for one, own in zip(inputs, first, strict=True)]
+    if plan.kind == Example.kind:
+        removed = _removal_of_words(plan, inputs, words_read, first)
+    else:
+        removed = _removal_of_patches(plan, inputs, first)
     for at, one in enumerate(examples):
-        prediction = first[at].prediction
+        prediction, unread = first[at].prediction, 0
         if isinstance(one.input, Example):
-            words = substitution.words_of(one.input)
+            words = words_read[at]
+            unread = len(substitution.words_of(one.input)) - len(words)
             names = tuple(word.text.lower() for word in words)
-            scores = [word_scores(own[at], words, first_token=method == RANDOM) for method, own in maps.items()]
+            scores = [
+                substitution.word_scores(own[at], words, first_token=method == RANDOM) for method, own in maps.items()
+            ]
         else:
             rows, columns = first[at].on_grid.shape
             names = tuple(f"row {row + 1}, column {column + 1}" for row, column in np.ndindex(rows, columns))
             scores = [own[at].on_grid.ravel() for own in maps.values()]
         yield ExampleScores(
-            names, prediction.labels, prediction.index, prediction.regression, np.array([removed[at], *scores])
+            names, prediction.labels, prediction.index, prediction.regression, np.array([removed[at], *scores]), unread
         )
 
 
-def word_scores(
-    explanation: Explanation, words: Sequence[Word], first_token: bool = False
-) -> Float[np.ndarray, "word"]:
-    """The sum of the scores of the tokens inside each word; 0 for a word that the model did not read.
-
-    `first_token`: the score of its first token instead. A random order stays one then, while sums of random scores
-    would be larger for words of several tokens.
-    """
-    scored = list(zip(explanation.tokens, explanation.scores.tolist(), strict=True))
-    inside = [
-        [
-            score
-            for token, score in scored
-            if token.segment == word.segment and word.start <= token.start < token.end <= word.end
-        ]
-        for word in words
-    ]
-    return np.array([sum(own[:1] if first_token else own) for own in inside], dtype=np.float64)
+def _words_read(one: Any, explanation: Explanation) -> tuple[Word, ...]:
+    """The words of a text that the model reads; none of a picture."""
+    words = substitution.words_of(one) if isinstance(one, Example) else ()
+    return tuple(word for word in words if any(substitution.overlaps(token, word) for token in explanation.tokens))
 
 
 def _removal_of_words(
-    plan: CorpusPlan, examples: Sequence[Any], first: Sequence[Explanation]
+    plan: CorpusPlan, examples: Sequence[Any], words_read: Sequence[Sequence[Word]], first: Sequence[Explanation]
 ) -> list[Float[np.ndarray, "word"]]:
     """Delete each word from the text. All texts are predicted together."""
     texts = [
-        [substitution.edited(one, [substitution.Edit(word)]) for word in substitution.words_of(one)] for one in examples
+        [substitution.edited(one, [substitution.Edit(word)]) for word in words]
+        for one, words in zip(examples, words_read, strict=True)
     ]
     flat = iter(predictions(plan.models[0], [text for own in texts for text in own], plan.dtype))
     found = []

@@ -24,7 +24,7 @@ from engine.progress import Report, check_cancelled, silent
 
 MOST_PERMUTATIONS = 9_999
 CHECKED = 50
-"""Permutations after which the work can be stopped."""
+"""Permutations or intervals after which the work can be stopped."""
 ROUNDING = 1e-9
 """Share of the largest score by which ties may differ."""
 
@@ -105,7 +105,11 @@ def word_statistics(
     )  # fmt: skip
     few = np.broadcast_to((counts < least)[..., None], shape)
     ends, values = np.full((*shape, 2), np.nan), places.average @ scores
-    for at, word, method in np.argwhere(~few):
+    cells = np.argwhere(~few)
+    for done, (at, word, method) in enumerate(cells):
+        if done % CHECKED == 0:
+            check_cancelled()
+            report(done, len(cells), "intervals")
         ends[at, word, method] = interval(values[inside[at] & (places.word == word), method], seed)
     by_method = [
         np.ascontiguousarray(np.where(few, np.nan, own.reshape(shape)).swapaxes(1, 2))

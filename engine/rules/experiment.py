@@ -17,6 +17,7 @@ from engine.experiments.sample import Sample, draw_sample
 from engine.explain import method_key
 from engine.jobs.kinds import WorkUnit
 from engine.models import catalog
+from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.progress import Report, check_cancelled
 from engine.registry import explainer
 from engine.removal_operators import keyed_params
@@ -27,7 +28,7 @@ from engine.rules.result import ModelRules, RuleEstimate, RuleExample, RuleResul
 from engine.store import result_store
 from engine.substitution import masked_revision
 
-VERSIONS = [1]
+VERSIONS = [2, PREDICTION_VERSION]
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "rule": str,
 }  # fmt: skip

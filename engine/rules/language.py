@@ -35,7 +35,7 @@ NEGATIONS = frozenset(
     ("no", "not", "never", "none", "nobody", "nothing", "nowhere", "neither", "nor", "cannot", "without")
 )
 CONTRACTED = ("n't", "n’t")
-PATTERN_CHARACTERS, PATTERN_REPEATS = 40, 3
+PATTERN_CHARACTERS, PATTERN_REPEATS, PATTERN_BARS = 40, 3, 5
 """Limits of a pattern: a word is matched in time that does not grow beyond a polynomial of this degree."""
 LONGEST_WORD = 40
 """Characters of a word that a pattern reads."""
@@ -55,7 +55,8 @@ QUOTES = ('"', "“", "”")
 KEYWORDS = ("has", "negation", *PLACES, "and", "or", "not", "before", "object", "patch")
 TOKEN = re.compile(r"""\s*(?:(?P<quoted>["“”][^"“”]*["“”])|(?P<pattern>/[^/]*/)|(?P<arrow>->|→)|(?P<sign>[()])"""
                    r"""|(?P<name>[^\s"“”/()]+?(?=->|→|[\s"“”/()]|$))|(?P<rest>\S))""")  # fmt: skip
-UNSAFE = re.compile(r"\)[*+?]|\(\?|--|\|\||&&|~~|\[[^\]]*\[")
+UNSAFE = re.compile(r"\)[*+?]|\(\?|--|\|\||&&|~~|\[[^\]]*\[|\(\||\|\)|^\||\|$")
+"""Repeated groups, and empty alternatives, with which the time of a search grows exponentially; set operations."""
 ALLOWED = re.compile(r"[\w'’\-.^$|?*+()\[\]]+")
 
 
@@ -342,12 +343,13 @@ class _Parser:
         source = token.text[1:-1]
         limits = (
             f"a pattern of at most {PATTERN_CHARACTERS} letters, digits, - ' . ^ $ | [ ] ( ) and at most "
-            f"{PATTERN_REPEATS} of * + ?, none of them after a parenthesis"
+            f"{PATTERN_REPEATS} of * + ?, none of them after a parenthesis, and at most {PATTERN_BARS} |, each "
+            "between two alternatives"
         )
         repeats = sum(source.count(sign) for sign in "*+?")
         if len(source) > PATTERN_CHARACTERS or repeats > PATTERN_REPEATS or not ALLOWED.fullmatch(source):
             self._fail(token, limits)
-        if UNSAFE.search(source):
+        if source.count("|") > PATTERN_BARS or UNSAFE.search(source):
             self._fail(token, limits)
         try:
             re.compile(source)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -152,7 +153,8 @@ class RuleScores:
 class RuleDifference:
     """The best rule minus another one, by place: in balanced accuracy, of pictures in excess fall.
 
-    The intervals of all differences have a joint coverage of at least 95% (Bonferroni).
+    The intervals of all pairs of rules have a joint coverage of at least 95% (Bonferroni), since the same examples
+    tell which rule is the best.
     """
 
     best: int
@@ -209,8 +211,18 @@ def _against_attribution(one: RuleResult, seed: int) -> dict[str, RuleEstimate]:
     }
 
 
-def compare_rules(rules: Sequence[RuleResult], seed: int = 0) -> list[RuleDifference]:
-    """The best rule against each other one, on the same examples. Empty where fewer than two rules have a score."""
+def excess_fall(one: RuleResult, seed: int = 0, intervals: int = 1) -> RuleEstimate:
+    """`RuleScores.excess` with an interval that is one of `intervals` which hold together (Bonferroni)."""
+    removed = [own for own in one.examples if own.holds and own.removed is not None and own.random is not None]
+    gaps = _array((own.random or 0.0) - (own.removed or 0.0) for own in removed)
+    return _mean_at(gaps, seed, 1 - (1 - LEVEL) / intervals)
+
+
+def compare_rules(rules: Sequence[RuleResult], seed: int = 0, best: int | None = None) -> list[RuleDifference]:
+    """The best rule against each other one, on the same examples. Empty where fewer than two rules have a score.
+
+    `best`: the place of another rule that is compared in its stead.
+    """
     if rules and rules[0].of_pictures:
         values: list[float | None] = [score_rule(one, seed).excess.value for one in rules]
     else:
@@ -218,10 +230,10 @@ def compare_rules(rules: Sequence[RuleResult], seed: int = 0) -> list[RuleDiffer
     scored = {place: value for place, value in enumerate(values) if value is not None}
     if len(scored) < 2:
         return []
-    best = max(scored, key=lambda place: scored[place])
-    level = 1 - (1 - LEVEL) / (len(scored) - 1)
-    others = (place for place in scored if place != best)
-    return [RuleDifference(best, other, _difference(rules[best], rules[other], seed, level)) for other in others]
+    first = max(scored, key=lambda place: scored[place]) if best is None else best
+    level = 1 - (1 - LEVEL) / math.comb(len(scored), 2)
+    others = (place for place in scored if place != first)
+    return [RuleDifference(first, other, _difference(rules[first], rules[other], seed, level)) for other in others]
 
 
 def _difference(best: RuleResult, other: RuleResult, seed: int, level: float) -> RuleEstimate:

@@ -25,7 +25,17 @@ from engine.result import Explanation, Prediction
 from engine.rules.language import And, Condition, Has, Or, Phrase, Rule
 from engine.rules.plan import MASK, REPLACE, RulesPlan
 from engine.rules.result import RuleExample, RuleResult, balanced_accuracy
-from engine.substitution import Edit, MaskedModel, Word, edited, like, load_masked_model, sampled_words, words_of
+from engine.substitution import (
+    Edit,
+    MaskedModel,
+    Word,
+    edited,
+    like,
+    load_masked_model,
+    sampled_words,
+    word_scores,
+    words_of,
+)
 
 RANDOM_DRAWS = 3
 """Removals of random words of each example, whose mean is compared."""
@@ -82,19 +92,19 @@ def training_half(indices: Sequence[int], seed: int) -> frozenset[int]:
 
 @dataclass(frozen=True)
 class WordRemoval:
-    """A way to take words from a text. `mask`: what stands in their place; `masked`: draws a word for each."""
+    """A way to take words from a text. `mask`: what stands in their place; `masked`: draws another word for each."""
 
     mask: str = ""
     masked: MaskedModel | None = None
 
     def apply(self, example: Example, words: Sequence[Word], generator: np.random.Generator) -> Example | None:
-        """The example without the words; None where no word would be left, or one is beyond what `masked` reads."""
+        """The example without the words; None where no word would be left, or where `masked` cannot read the text."""
         if self.masked is None:
             changed = edited(example, [Edit(word, self.mask) for word in words])
             return changed if words_of(changed) else None
         try:
-            draws = sampled_words(self.masked, example, words, 1, generator)
-        except UsageError:  # the word lies beyond what the masked language model reads
+            draws = sampled_words(self.masked, example, words, 1, generator, others=True)
+        except UsageError:  # the text holds the mask token
             return None
         return edited(example, [Edit(word, like(word.text, draw)) for word, (draw,) in zip(words, draws, strict=True)])
 
@@ -140,7 +150,7 @@ def measure_text_rule(plan: RulesPlan, rule: Rule, target: int, read: Sequence[R
     )
     label = read[0].prediction.labels[target] if read else rule.label
     return RuleResult(
-        rule.text, label, False, examples, neutral_word=neutral, notes=tuple(_notes(plan, rule, examples))
+        rule.text, label, False, examples, neutral_word=neutral, notes=tuple(_notes(rule, examples, read))
     )
 
 
@@ -156,7 +166,7 @@ def _all_edits(plan: RulesPlan, condition: Condition, neutral: str, read: Sequen
             places = condition.matches(words)
             if places:
                 edits.append(_removals(one.input, words, places, removal, generator))
-            elif places is None and phrases:
+            elif places is None and phrases and words:
                 edits.append(_insertions(one.input, condition, phrases, neutral, generator))
             else:
                 edits.append(_Edits())
@@ -272,7 +282,7 @@ def _rule_example(
     )
 
 
-def _notes(plan: RulesPlan, rule: Rule, examples: Sequence[RuleExample]) -> Iterator[str]:
+def _notes(rule: Rule, examples: Sequence[RuleExample], read: Sequence[ReadExample]) -> Iterator[str]:
     """A sentence for each test that is left out, and why."""
     holding = [one for one in examples if one.holds]
     if holding and not any(one.words for one in holding):
@@ -282,6 +292,8 @@ def _notes(plan: RulesPlan, rule: Rule, examples: Sequence[RuleExample]) -> Iter
         yield f"{count_text(short, 'example')} with too few other words to compare with, left out of the removals."
     if not inserted_phrases(rule.condition):
         yield "Only rules of words in quotation marks are tested by insertion."
+    elif wordless := sum(not words_of(one.input) for one in read):
+        yield f"{count_text(wordless, 'example')} without a word, left out of the insertions."
 
 
 def attribution_words(
@@ -302,26 +314,17 @@ def attribution_words(
     examples = Counter[str]()
     for one, outcome in zip(training, bisect_failures(explain_many, requests), strict=True):
         if isinstance(outcome, Explanation):
-            own = word_scores(outcome, words_of(one.input))
+            words = words_of(one.input)
+            own = [
+                (word.text.lower(), float(score))
+                for word, score in zip(words, word_scores(outcome, words), strict=True)
+                if np.isfinite(score)  # else the model does not read the word
+            ]
             for word, score in own:
                 scores.setdefault(word, []).append(score)
             examples.update({word for word, _ in own})
     means = {word: float(np.mean(each)) for word, each in scores.items() if examples[word] >= FEWEST_OCCURRENCES}
     return sorted(means.items(), key=lambda item: (-item[1], item[0]))[:LISTED_WORDS]
-
-
-def word_scores(explanation: Explanation, words: Sequence[Word]) -> list[tuple[str, float]]:
-    """Each word in lower case with the sum of the scores of its tokens; without words that the model did not read."""
-    scored = []
-    for word in words:
-        own = [
-            float(score)
-            for token, score in zip(explanation.tokens, explanation.scores, strict=True)
-            if not token.special and token.segment == word.segment and token.start < word.end > word.start < token.end
-        ]
-        if own:
-            scored.append((word.text.lower(), sum(own)))
-    return scored
 
 
 def with_attribution(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from dataclasses import replace
 from html import unescape
 from typing import Any
 
@@ -141,7 +142,15 @@ def test_the_verdict_says_when_a_rule_is_no_better_than_chance_and_which_is_best
         verdict_text(rules, 0)
         == "Rule A predicts the model best: balanced accuracy 1.00 (1.00 to 1.00), 0.50 by chance."
     )
-    assert verdict_text(rules[1:], 0).startswith("No rule predicts the model better than chance: the best is B")
+    assert verdict_text(rules[1:], 0).startswith("No rule is significantly better than chance: the best is B")
+    # Of two rules, the one with the higher balanced accuracy is true too seldom to be significant.
+    many = [True] * 3 + [False] * 37
+    rare = rule([True] + [False] * 39, many)
+    often = rule([True] * 3 + [True] * 18 + [False] * 19, many)
+    both = scored_rules(ModelRules("m", "d", tuple(range(40)), ("a", "b"), (often, rare), {}), 0)
+    mixed = [replace(both[0], p=0.2), replace(both[1], p=0.01)]
+    assert mixed[0].scores.balanced.value > mixed[1].scores.balanced.value
+    assert verdict_text(mixed, 0).startswith("Rule B predicts the model best")
     constant = ModelRules("m", "d", (0, 1), ("a", "b"), (rule([True, False], [True, True]),), {})
     assert verdict_text(scored_rules(constant, 0), 0).startswith("No rule can be scored")
     never = scored_rules(ModelRules("m", "d", (0,), ("a", "b"), (rule([False], [True]),), {}), 0)[0]

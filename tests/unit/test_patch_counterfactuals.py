@@ -88,9 +88,16 @@ def test_results_share_few_patches_and_rows_name_their_places() -> None:
     check(result, "scenes-marked-vit", load("scenes-marked"))
     assert result.rounds[0].flipped == 1, "the mark alone"
     [row] = result.rows()
-    assert (row["row"], row["column"]) == divmod(result.results[0].patches[0], result.grid[1])
+    assert (row["row"] - 1, row["column"] - 1) == divmod(result.results[0].patches[0], result.grid[1])
     assert result.as_csv().count("\n") == 2
     assert "1 of 64 single patches flips it." in result.statements
+
+
+def test_the_closest_set_is_told_where_no_flip_is_verified(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module._Verifier, "flips", lambda self, patches: False)
+    result = patch_counterfactuals("scenes-marked-vit", load("scenes-marked"))
+    assert result.results == ()
+    assert result.closest is not None
 
 
 def load(name: str) -> Picture:

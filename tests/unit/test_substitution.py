@@ -118,3 +118,48 @@ def test_a_place_beyond_what_the_model_reads_is_told() -> None:
     long = Example("good " * 300 + "film")
     with runtime.turn(), pytest.raises(UsageError, match=r"masked_model: .* lies beyond them"):
         load_masked_model().probabilities(long, words_of(long)[-1:])
+
+
+def test_a_word_goes_on_over_combining_marks() -> None:
+    assert [word.text for word in words_of(Example("हिन्दी भाषा"))] == ["हिन्दी", "भाषा"]
+    both = words_of(Example("A cafe\u0301 or the caf\u00e9's."))
+    assert [word.text for word in both] == ["A", "cafe\u0301", "or", "the", "caf\u00e9's"]
+
+
+class _Tokens:
+    def __init__(self, *tokens: str) -> None:
+        self.tokens = tokens
+
+    def get_vocab(self) -> dict[str, int]:
+        return {token: place for place, token in enumerate(self.tokens)}
+
+
+def test_a_sign_of_another_tokenizer_leaves_the_words_of_word_pieces() -> None:
+    assert whole_words(_Tokens("Ġ", "▁", "##ing", "film", "фильм")) == {"film": 3, "фильм": 4}
+    with pytest.raises(ExegesisError, match="tokenizer: none of its tokens is a whole word"):
+        whole_words(_Tokens("##ing", "##s", "1"))
+
+
+def test_a_text_with_a_mask_token_is_told_so() -> None:
+    text = Example("A [MASK] film.")
+    with runtime.turn(), pytest.raises(UsageError, match=r"text: must not hold the mask token of .*, \[MASK\]"):
+        load_masked_model().probabilities(text, words_of(text)[-1:])
+
+
+def test_draws_of_a_long_text_are_from_the_part_around_the_word() -> None:
+    long = Example("good " * 300 + "film")
+    with runtime.turn():
+        (draws,) = sampled_words(load_masked_model(), long, words_of(long)[-1:], 5, np.random.default_rng(0))
+    assert len(draws) == 5
+
+
+def test_draws_of_other_words_never_hold_the_word_itself() -> None:
+    text = Example("I did not like it.")
+    words = words_of(text)
+    with runtime.turn():
+        masked = load_masked_model()
+        own = sampled_words(masked, text, words, 200, np.random.default_rng(0))
+        others = sampled_words(masked, text, words, 200, np.random.default_rng(0), others=True)
+    names = [word.text.lower() for word in words]
+    assert any(name in draws for name, draws in zip(names, own, strict=True))
+    assert not any(name in draws for name, draws in zip(names, others, strict=True))

@@ -13,15 +13,15 @@ from engine import jobs
 from engine.corpus import experiment, scores
 from engine.corpus.experiment import ALL, CORRECT, WRONG, corpus, rows, slices_of
 from engine.corpus.plan import CorpusPlan
-from engine.corpus.scores import REMOVAL, score_examples, word_scores
+from engine.corpus.scores import REMOVAL, score_examples
 from engine.data.sources import load_source
 from engine.errors import ExegesisError
 from engine.experiments.run import carry_out, finished, sample_of
 from engine.explain import explain
-from engine.false_discovery import adjusted_p_values
+from engine.false_discovery import adjusted_p_values, shortage
 from engine.predictions import predictions
 from engine.request import Example, Request
-from engine.substitution import Edit, edited, words_of
+from engine.substitution import Edit, edited, word_scores, words_of
 from tests.unit.cli.conftest import Run, run
 
 __all__ = ["run"]
@@ -123,6 +123,23 @@ def test_an_example_that_cannot_be_scored_is_counted_with_its_reason(data: str, 
     assert list(one.failed) == [len(TEXTS)]
     assert not one.complete
     assert len(one.examples) == len(TEXTS)
+
+
+def test_words_that_the_model_does_not_read_are_left_out(tmp_path: Path) -> None:
+    file = tmp_path / "long.jsonl"
+    texts = ["dull film " * 2, "dull " + "so " * 520 + "film"]
+    file.write_text("".join(json.dumps({"text": text, "label": "negative"}) + "\n" for text in texts), "utf-8")
+    [one] = corpus([MODEL], str(file), ["random"], least=2).models
+    assert one.cut == 1
+    assert one.words == ("dull",), "film is read in one example alone"
+
+
+def test_too_few_permutations_are_told() -> None:
+    assert shortage(400, 9_999, 0.05, drawn="permutations") == ""
+    assert shortage(600, 9_999, 0.05, drawn="permutations") == (
+        "With 9,999 permutations a p-value is at least 0.0001, so at a rate of 5% none is unless at least 2 words are "
+        "significant."
+    )
 
 
 def test_nothing_but_failures_is_no_error(run: Run, data: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -186,6 +186,24 @@ def test_what_cannot_be_tested_is_refused() -> None:
         check_choices(0.1, "greater", "bonferroni")
 
 
+def test_words_beyond_what_the_model_reads_are_not_tested() -> None:
+    long = Example("Good. " + "so " * 520 + "bad")
+    words, unread = significance._read_words(SignificanceQuery(MODEL, long))
+    assert unread > 0
+    assert len(words) + unread == 522
+    assert "bad" not in [word.text for word in words]
+    none = np.zeros(1)
+    found = TextSignificance("m", "r", "s", 0, "yes", False, 0.5, words[:1], ((),), none, np.zeros((1, 9)), unread)
+    assert found.unread_note == f"{unread} words beyond what m reads, not tested."
+
+
+def test_more_text_than_fits_in_memory_is_refused_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(significance, "MOST_CHARACTERS", 100)
+    monkeypatch.setattr(significance, "edited", lambda *_: pytest.fail("no text should be made"))
+    with pytest.raises(UsageError, match=r"draws: .* different texts of 25 characters .* Lower --draws"):
+        text_significance(SignificanceQuery(MODEL, REVIEW, draws=50, words_from="reviews"))
+
+
 def test_p_values_are_uniform_under_the_null_hypothesis() -> None:
     p_values = np.concatenate(
         [simulated_p_values(LINEAR, np.random.default_rng(seed))[MATTERING:] for seed in range(60)]

@@ -138,6 +138,27 @@ def test_replacing_draws_other_words_by_the_seed(bert: str, data: str) -> None:
     assert held[0] != held[2]
 
 
+def test_replacing_never_draws_the_word_itself(bert: str, data: str) -> None:
+    example = Example("I did not like it.")
+    words = words_of(example)
+    with runtime.turn():
+        removal = texts.load_removal(plan(bert, data, removal="replace"))
+        made = [removal.apply(example, words, np.random.default_rng(seed)) for seed in range(60)]
+    assert all(one is not None for one in made)
+    drawn = [[word.text.lower() for word in words_of(one)] for one in made if one is not None]
+    own = [word.text.lower() for word in words]
+    assert all(new != old for each in drawn for new, old in zip(each, own, strict=True))
+
+
+def test_a_text_without_a_word_is_left_out_of_the_insertions(bert: str, tmp_path: Path) -> None:
+    rows_given = [*REVIEWS, {"text": "!!!", "label": 1}]
+    file = written(tmp_path / "wordless.jsonl", rows_given)
+    [rule] = one_model(plan(bert, file, examples=7)).rules
+    [one] = [one for one in rule.examples if one.example == 6]
+    assert (one.inserted, one.neutral) == (None, None)
+    assert "1 example without a word, left out of the insertions." in rule.notes
+
+
 def test_inserted_words_make_the_rule_true_and_neutral_words_stand_in_the_same_place() -> None:
     example = Example("one two three four five six.", "seven eight")
     words = words_of(example)

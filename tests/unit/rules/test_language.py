@@ -191,6 +191,17 @@ def test_the_slowest_allowed_pattern_is_quick() -> None:
     assert time.process_time() - began < 5
 
 
+@pytest.mark.parametrize(
+    "source",
+    [".*.*.*" + "(|)" * 11 + "b", "(a|)b", "|a", "a|", "a|b|c|d|e|f|g"],
+    ids=["many", "end", "first", "last", "bars"],
+)
+def test_empty_and_many_alternatives_are_refused(source: str) -> None:
+    with pytest.raises(UsageError, match=r"at most 5 \|, each between two alternatives"):
+        parse_rule(f"/{source}/ -> x")
+    assert matched("/^(bad|dull)$/", "a dull film") == ["dull"]
+
+
 def test_a_class_is_named_by_its_name_in_any_case_or_by_its_number() -> None:
     labels = ("negative", "Positive")
     assert [target_of(parse_rule(f'"a" -> {name}'), labels) for name in ("negative", "positive", "1")] == [0, 1, 1]
