@@ -95,8 +95,8 @@ def _with_data(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
         pairs = task_of_dataset(context.dataset).endswith(PAIRS)
         names_other = query.text is not None or query.dataset is not None or isinstance(query.example, int)
         if context.text is not None and context.text_pair is not None and not names_other:
-            own = replace(query, example=None, text=context.text, text_pair=context.text_pair)
-            return replace(own, dataset=context.dataset if pairs else PAIR_DATASET)
+            query = replace(query, example=None, text=context.text, text_pair=context.text_pair)
+            return replace(query, dataset=context.dataset if pairs else PAIR_DATASET)
         return replace(query, dataset=query.dataset or (context.dataset if pairs else PAIR_DATASET))
     models = query.models
     if not models:

@@ -138,7 +138,9 @@ def test_what_no_operation_does_is_not_understood(text: str) -> None:
         ("changes the explanation", [
             "attack LIME and change the prediction", "attack LIME so that the prediction changes",
             "change the prediction but keep the map", "manipulate the output of example 3",
+            "can LIME be fooled into a different prediction",
         ]),
+        ("not the explanation", ["change the explanation and the prediction of example 3"]),
         ("Only the weights", [
             "randomize the words of example 3", "does shuffling the words change example 3", "shuffle the data set",
             "does LIME change if the words are shuffled", "randomize example 3 with LIME",
