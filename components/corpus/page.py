@@ -48,9 +48,9 @@ ABOUT = (
     "place of the grid is tested."
 )
 TEST = (
-    "Randomization test with {} permutations within each example; Benjamini and Hochberg’s procedure over the {} of the "
-    "chosen examples keeps the false discovery rate if p-values are independent or positively dependent. Intervals are "
-    "95% bootstrap intervals over examples."
+    "Randomization test with {} permutations within each example; Benjamini and Hochberg’s procedure over the {} of "
+    "the chosen examples keeps the false discovery rate if p-values are independent or positively dependent. Intervals "
+    "are 95% bootstrap intervals over examples."
 )
 CITED = (
     "Significance: C. Burns, J. Thomason and W. Tansey (2020), Interpreting black box models via hypothesis testing, "

@@ -113,7 +113,7 @@ def test_pictures_have_their_own_rules_and_exceptions() -> None:
     page = opened(input="image", data="scenes:count=6", examples="6", method="gradient_x_input")
     assert not errors(page)
     assert "The probability changes by" in words_of(page)
-    assert "region of rule A more" in words_of(page) or "needs none of these regions" in words_of(page)
+    assert "region of rule A significantly more" in words_of(page) or "needs none of these regions" in words_of(page)
     field(page, "B").set_value("patch 99 1 -> any").run()
     assert "patch must be within 8 rows" in errors(page)[0]
 
