@@ -25,9 +25,9 @@ from components.tables import draw_table
 from engine.errors import ExegesisError
 from engine.format import join_names
 from engine.home import product_version
+from engine.metrics.results import share_interval
 from engine.progress import CancelToken, Report, silent
 from engine.suppressor import scene, text
-from engine.metrics.results import share_interval
 from engine.suppressor.criterion import CREDITS, CRITERION, LEVEL, NEITHER, PASSES, SuppressorVerdict
 from engine.suppressor.gaussian import LEAST_SCALE, MOST_CORRELATION, MOST_SCALE, GaussianProblem
 from engine.suppressor.measurement import ERRORS, METHODS, RANDOM, GaussianResult, MethodMeasurement, measure_gaussian

@@ -23,8 +23,8 @@ PASSES, CREDITS, NEITHER = "passes", "credits the suppressor", "credits neither"
 """Verdicts. `NEITHER`: not even the informative feature is significantly above the unused one."""
 CRITERION = (
     "A method credits a feature if its |score| exceeds that of the unused feature in significantly more than half of "
-    f"the examples (one-sided sign test at {LEVEL:.0%} for each of the two features, Holm's correction over methods). It passes if it credits the "
-    "informative feature and not the suppressor."
+    f"the examples (one-sided sign test at {LEVEL:.0%} for each of the two features, Holm's correction over methods). "
+    "It passes if it credits the informative feature and not the suppressor."
 )
 NOT_FINITE = "Some scores are not finite numbers."
 
