@@ -114,12 +114,11 @@ class _Query:
 
 
 def versions_of(method: Explainer) -> list[int]:
-    """Return the method's version, and for an ensemble those of its members too."""
+    """Return the method's version, and those of the methods that it calls; for an ensemble, of the seven."""
     from engine.registry import SEVEN
 
-    if method.family != "ensemble":
-        return [method.version]
-    return [method.version, *(explainer(member, method.kind).version for member in SEVEN)]
+    members = SEVEN if method.family == "ensemble" else method.members
+    return [method.version, *(explainer(member, method.kind).version for member in members)]
 
 
 def method_key(method: Explainer, given: Mapping[str, Plain], model: str) -> list[int | str]:

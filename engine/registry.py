@@ -46,6 +46,8 @@ class Explainer:
     """Resolves parameters whose meaning depends on the model, such as the name of a learned explainer."""
     tuned_on: Callable[[Any], str] | None = None
     """The metric that its maps are chosen by, at its parameters."""
+    members: tuple[str, ...] = ()
+    """Methods that it calls, apart from those of an ensemble: their versions are part of its cache key."""
 
     def resolve(self, given: Mapping[str, object], model: str) -> Any:
         """Return its parameters from plain values, resolved for that model, as they enter the cache key.
@@ -115,10 +117,12 @@ def register(
     cheap: bool = True,
     resolver: Callable[[Any, str], Any] | None = None,
     tuned_on: Callable[[Any], str] | None = None,
+    members: tuple[str, ...] = (),
     variants: Mapping[str, Mapping[str, Any]] = MappingProxyType({}),
 ) -> Callable[[Any], Any]:
     """Register a method for each kind of `inputs`. `version` is raised whenever its numbers change.
 
+    `members`: methods that it calls, whose versions its cache key then knows (an ensemble names none).
     `variants`: the arguments that differ for a kind, such as its parameters; all others hold for every kind.
     """
 
@@ -142,6 +146,7 @@ def register(
                 caution=caution,
                 resolver=resolver,
                 tuned_on=tuned_on,
+                members=members,
             )
             EXPLAINERS[kind][id] = replace(method, **variants.get(kind, {}))
         return function

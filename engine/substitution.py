@@ -213,7 +213,12 @@ class MaskedModel:
             )
         masked = edited(example, [Edit(word, self.tokenizer.mask_token)])
         row: list[int] = tokenize(self.tokenizer, masked.text, masked.text_pair, self.max_length)["input_ids"]
-        if row.count(self.tokenizer.mask_token_id) != 1:
+        if row.count(self.tokenizer.mask_token_id) > 1:
+            raise UsageError(
+                f"masked_model: the text holds {excerpt(self.tokenizer.mask_token)}, which {self.id} reads as a masked "
+                "word. Write it in another way."
+            )
+        if self.tokenizer.mask_token_id not in row:
             raise UsageError(
                 f"masked_model: {self.id} reads {self.max_length} tokens, and the word {excerpt(word.text)} lies "
                 "beyond them. Shorten the text."

@@ -10,8 +10,8 @@ import numpy as np
 from components.behavior.view import budget_words
 from components.numbers import count
 from engine.behavior.impossibility import Impossibility
-from engine.behavior.plan import DELETE, FEATURE, LOCAL, RECOURSE, BehaviorPlan
-from engine.behavior.result import ORDER, BehaviorAnswer, ModelBehavior
+from engine.behavior.plan import FEATURE, LOCAL, RECOURSE, BehaviorPlan
+from engine.behavior.result import ORDER, BehaviorAnswer, ModelBehavior, WayAccuracy
 from engine.metrics.results import Interval, share_interval
 
 NOTHING = "No question has a clear answer here, so nothing can be compared. {}"
@@ -20,7 +20,12 @@ NEXT_STEP = {
     FEATURE: "Use another feature, or a data set whose texts have its words.",
 }
 MORE_WORDS = "Allow more removed words, or use more examples."
-BY_DEFINITION = "The question is about exactly this evaluation, so that the direct answer is right by definition."
+NO_FLIP = "In none of {}, removing {} or fewer changes the class, so nothing can be compared. {}"
+BY_DEFINITION = {
+    LOCAL: "The question is about exactly this evaluation, so that the direct answer is right by definition.",
+    FEATURE: "{}, the direct answer is right by definition: the question is about exactly these changes.",
+    RECOURSE: "A direct search tries every word, so that it finds each by definition, with about {} per text.",
+}
 
 
 def share_words(share: float | None) -> str:
@@ -36,6 +41,8 @@ def interval_words(interval: Interval | None) -> str:
 def answer_text(answer: BehaviorAnswer, found: ModelBehavior, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:
     """The accuracy of direct queries, of the best attribution, and of guessing. Not escaped."""
     if not answer.cases:
+        if plan.task == RECOURSE and answer.all_cases:
+            return NO_FLIP.format(count(answer.all_cases, "text"), count(plan.size, "word"), MORE_WORDS)
         return NOTHING.format(NEXT_STEP.get(plan.task, MORE_WORDS))
     head = [feature_text(found, plan)] if plan.task == FEATURE else []
     query = _recourse_text(answer, plan) if plan.task == RECOURSE else _query_text(answer, plan)
@@ -43,23 +50,40 @@ def answer_text(answer: BehaviorAnswer, found: ModelBehavior, plan: BehaviorPlan
 
 
 def _query_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
-    first, last = answer.queries[0], answer.queries[-1]
+    """The largest budget whose answers can be wrong, beside the smallest one; and what is right by definition."""
+    certain = [one for one in answer.queries if plan.answers_by_definition(one.budget)]
+    uncertain = [one for one in answer.queries if one not in certain] or [*answer.queries]
+    first, last = uncertain[0], uncertain[-1]
     noun = "pairs of words" if answer.question == ORDER else "words" if plan.task == LOCAL else "questions"
+    interval = "" if last in certain else f" (95% interval {interval_words(last.interval)})"
     text = (
-        f"Asking the model directly, with {budget_words(last.budget, plan)}, is right for {share_words(last.accuracy)} "
-        f"of {answer.cases:,} {noun} (95% interval {interval_words(last.interval)})"
+        f"Asking the model directly, with {_cost_words(last, plan)}, is right for {share_words(last.accuracy)} "
+        f"of {answer.cases:,} {noun}{interval}"
     )
     if first is not last:
-        text += f"; with {budget_words(first.budget, plan)}, for {share_words(first.accuracy)}"
-    return f"{text}. {BY_DEFINITION}" if plan.task == LOCAL and plan.edit == DELETE else f"{text}."
+        text += f"; with {_cost_words(first, plan)}, for {share_words(first.accuracy)}"
+    if not certain:
+        return f"{text}."
+    return f"{text}. {BY_DEFINITION[plan.task].format(f'With {_cost_words(certain[-1], plan)}')}"
+
+
+def _cost_words(way: WayAccuracy, plan: BehaviorPlan) -> str:
+    """The budget of a direct query, and its evaluations for a text."""
+    return f"{budget_words(way.budget, plan)} (about {round(way.evaluations):,} per text)"
 
 
 def _recourse_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
     best = max(answer.queries, key=lambda one: (one.accuracy or 0.0, -one.evaluations))
-    return (
+    cost = count(round(best.evaluations), "evaluation")
+    head = (
         f"In {count(answer.cases, 'text')} of {answer.all_cases:,}, removing {count(plan.size, 'word')} or fewer can "
-        f"change the class. A direct search with about {count(round(best.evaluations), 'evaluation')} per text changes "
-        f"it in {share_words(best.accuracy)} of them (95% interval {interval_words(best.interval)})."
+        "change the class."
+    )
+    if plan.answers_by_definition(best.budget):
+        return f"{head} {BY_DEFINITION[RECOURSE].format(cost)}"
+    return (
+        f"{head} A direct search with about {cost} per text changes it in {share_words(best.accuracy)} of them "
+        f"(95% interval {interval_words(best.interval)})."
     )
 
 
@@ -95,7 +119,8 @@ def feature_text(found: ModelBehavior, plan: BehaviorPlan) -> str:
         interval = interval_words(share_interval(hits, len(cases))) if len(cases) else "no interval"
         parts.append(f"{hits:,} of {count(len(cases), 'text')} (95% interval {interval})")
     words = " or ".join(f"“{word}”" for word in plan.feature_words)
-    return f"Changing {words} changes the class of {found.model} in {parts[0]}, changing another word in {parts[1]}."
+    head = f"Changing {words} changes the class of {found.model} in {parts[0]}"
+    return f"{head}, changing as many other words in {parts[1]}."
 
 
 def answer_html(answer: BehaviorAnswer, found: ModelBehavior, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:

@@ -29,8 +29,8 @@ LEGENDS = {
     "Methods: the score of the word, of which a positive one says that the probability falls; of a method without "
     "signs, one above its mean. ✓ right, ✗ wrong. Muted rows do not count: the effect is below the smallest change, or "
     "its sign is uncertain.",
-    FEATURE: "The second question is about another word of the text, as a control. Methods: the rank of the word among "
-    "all words, 1 for the highest score, which counts as yes. ✓ right, ✗ wrong.",
+    FEATURE: "The second question is about as many other words of the text, as a control. Methods: the rank of the "
+    "best of these words among all, 1 for the highest score, which counts as yes. ✓ right, ✗ wrong.",
 }
 RECOURSE_LEGEND = "✓ the class changes, ✗ it does not. A method removes its highest scores in order, and each is tried."
 

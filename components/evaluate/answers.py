@@ -16,15 +16,13 @@ from engine.evaluation.operator_comparison import comparison_head, comparison_te
 from engine.evaluation.result import Evaluation
 from engine.evaluation.scores import ScoreFilter, compare_with_random, compute_scores, correlate_metrics, narrow
 from engine.experiments.options import RANDOM
-from engine.metrics.catalog import METRICS
+from engine.metrics.catalog import AREAS, METRICS
 from engine.metrics.results import MetricScore, mean_difference
 
 NAMED = 5
 """The most names in one list."""
 NO_BEST = "No method can be called the best, because the methods share too few examples."
 NO_RANDOM = "Random has no value here, so there is no baseline."
-AREAS = {"without_top": "comprehensiveness", "with_top": "sufficiency"}
-"""The metric that is the mean over a removal curve."""
 TOO_FEW = "Too few examples to compare methods."
 NEEDED = "At least three methods with values on the same two examples are needed. Random does not count."
 CHANGES = {

@@ -26,7 +26,7 @@ from engine.evaluation.plan import EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS, Evaluation, format_reasons
 from engine.evaluation.scores import Standing, badness, scalar_metrics
 from engine.experiments.options import RANDOM
-from engine.metrics.catalog import METRICS
+from engine.metrics.catalog import METRICS, is_favored
 from engine.metrics.results import MetricScore
 from engine.registry import ENSEMBLE_MEMBERS
 
@@ -258,7 +258,7 @@ def _cell(
     step = 0 if value is None or scale is None else scale.step(value)
     tone = f' class="{TONES["amount"]}{step}"' if step else ""
     alike = scale is None and len(board.methods) > 1
-    tuned = board.tuned.get(method) == metric
+    tuned = is_favored(board.tuned.get(method), metric)
     mark = ("" if alike else rank_mark(standing)) + (TUNED if tuned else "")
     text = cell_text(standing, titles.get(method, method), alike and is_ranked(metric), tuned)
     now = str(picked == ScorePoint(board.model, method, metric)).lower()
@@ -352,7 +352,7 @@ def hidden_text(tables: Sequence[Board], shown: Collection[str], named: Collecti
 
 def legend(tables: Sequence[Board]) -> str:
     """What the marks mean; that of tuned methods where a table has it."""
-    marked = any(metric in board.metrics for board in tables for metric in board.tuned.values())
+    marked = any(is_favored(own, id) for board in tables for own in board.tuned.values() for id in board.metrics)
     return f"{LEGEND} {TUNED_LEGEND}" if marked else LEGEND
 
 
@@ -423,7 +423,9 @@ def _operator_cell(board: Board, own: Board, method: str, metric: str, titles: M
     standing = own.cells.get((method, metric))
     if standing is None or standing.score.value is None:
         return f'<td class="xg-number">{NOTHING}<i></i></td>'
-    text, mark = cell_text(standing, titles.get(method, method)), rank_mark(standing)
+    tuned = is_favored(board.tuned.get(method), metric)
+    text = cell_text(standing, titles.get(method, method), tuned=tuned)
+    mark = rank_mark(standing) + (TUNED if tuned else "")
     value = board.format(metric, standing.score.value)
     return f'<td class="xg-number" title="{escape(text)}">{value}<i>{mark}</i></td>'
 

@@ -27,6 +27,8 @@ MEASURED_AT = (-0.9, -0.6, -0.3, 0.0, 0.3, 0.6, 0.9)
 TITLES = tuple(dict.fromkeys(form.title for form in CLOSED_FORMS.values()))
 X1, X2 = "Informative feature x₁", "Suppressor x₂"
 SHARE = "Share given to the suppressor"
+USUAL = 0.5
+"""The axis of shares ends here, or above the largest one."""
 
 
 def scatter_chart(problem: GaussianProblem, seed: int, theme: Theme) -> alt.LayerChart:
@@ -77,7 +79,9 @@ def share_chart(problem: GaussianProblem, curves: ShareCurves, theme: Theme) -> 
     across = alt.X(
         "correlation:Q", title="Correlation of the noise", scale=alt.Scale(domain=[-1, 1]), axis=alt.Axis(tickCount=9)
     )
-    up = alt.Y("share:Q", title=SHARE, scale=alt.Scale(domain=[0, 0.5]), axis=alt.Axis(format="%", tickCount=6))
+    largest = max(curves.theory["share"].max(), curves.measured["share"].max())
+    ends = alt.Scale(domain=[0, max(USUAL, float(np.ceil(10 * largest) / 10))])
+    up = alt.Y("share:Q", title=SHARE, scale=ends, axis=alt.Axis(format="%", tickCount=6))
     lines = alt.Chart(curves.theory).mark_line(strokeWidth=2.5).encode(x=across, y=up, color=colors)
     points = (
         alt.Chart(curves.measured)

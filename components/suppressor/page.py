@@ -25,12 +25,13 @@ from components.tables import draw_table
 from engine.errors import ExegesisError
 from engine.format import join_names
 from engine.home import product_version
+from engine.metrics.results import share_interval
 from engine.progress import CancelToken, Report, silent
 from engine.suppressor import scene, text
-from engine.suppressor.criterion import CREDITS, CRITERION, NEITHER, PASSES, SuppressorVerdict
+from engine.suppressor.criterion import CREDITS, CRITERION, LEVEL, NEITHER, PASSES, SuppressorVerdict
 from engine.suppressor.gaussian import LEAST_SCALE, MOST_CORRELATION, MOST_SCALE, GaussianProblem
 from engine.suppressor.measurement import ERRORS, METHODS, RANDOM, GaussianResult, MethodMeasurement, measure_gaussian
-from engine.suppressor.trained import ProblemChecks, TrainedResult, method_title
+from engine.suppressor.trained import ALL_ZERO, ProblemChecks, TrainedResult, method_title
 from engine.table_io import to_csv
 
 SOURCE = (
@@ -225,12 +226,18 @@ def trained_text(result: TrainedResult) -> str:
 
 
 def checks_text(checks: ProblemChecks) -> str:
-    """What shows that it is a suppressor, and that the model uses it."""
+    """Whether it is a suppressor, and whether the model uses it: its accuracy lies above the interval without it."""
+    _, high = share_interval(round(checks.without * checks.examples), checks.examples)
+    used = "the model uses the suppressor" if checks.accuracy > high else "the model is not shown to use the suppressor"
+    alone = (
+        "Alone it is significantly associated with the class, so that it is no suppressor"
+        if checks.association < LEVEL
+        else "Alone it is not significantly associated with the class"
+    )
     return (
         f"Accuracy {percent(checks.accuracy)}. With the suppressor of another example it is {percent(checks.without)}, "
-        f"with the unused feature of another {percent(checks.without_unused)}: the model uses the suppressor. Alone it "
-        f"is not significantly associated with the class (χ² test, p = {checks.association:.2f}; "
-        f"{checks.examples} held-out examples)."
+        f"with the unused feature of another {percent(checks.without_unused)}: {used}. {alone} (χ² test, "
+        f"p = {checks.association:.2g}; {checks.examples} held-out examples)."
     )
 
 
@@ -264,9 +271,15 @@ def verdict_table(result: GaussianResult, trained: Sequence[TrainedResult]) -> p
         "gaussian": {one.measured.method: one.measured for one in result.methods},
         **{one.kind: {verdict.method: verdict for verdict in one.verdicts} for one in trained},
     }
-    titles = {id: method_title(id, one.kind) for one in trained for id in (v.method for v in one.verdicts)}
+    titles = {
+        id: method_title(id, one.kind) for one in trained for id in (*(v.method for v in one.verdicts), *one.skipped)
+    }
     titles = {one.id: one.name for one in METHODS} | titles
-    skipped = {(one.kind, id): "all scores are 0" for one in trained for id in one.skipped}
+    skipped = {
+        (one.kind, id): "all scores are 0" if why == ALL_ZERO else f"left out: {why}"
+        for one in trained
+        for id, why in one.skipped.items()
+    }
     order = sorted(titles, key=lambda id: id == RANDOM)  # stable: the baseline goes last
     columns = {
         PROBLEM_TITLES[problem]: [_cell(own[id]) if id in own else skipped.get((problem, id)) for id in order]

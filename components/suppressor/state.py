@@ -52,5 +52,10 @@ def command(state: SuppressorState) -> str:
     given = {**asdict(state.problem), "seed": state.seed}
     usual = {**asdict(GaussianProblem()), "seed": SuppressorState().seed}
     changed = {name: value for name, value in given.items() if value != usual[name]}
-    options = [part for name, value in changed.items() for part in (f"--{name.replace('_', '-')}", f"{value:g}")]
+    options = [part for name, value in changed.items() for part in (f"--{name.replace('_', '-')}", _word(value))]
     return shlex.join(["exegesis", "suppressor", *options])
+
+
+def _word(value: float) -> str:
+    """A number as it is typed; whole numbers with all digits."""
+    return str(value) if isinstance(value, int) else f"{value:g}"

@@ -88,6 +88,12 @@ class BehaviorPlan(ExperimentPlan):
             most = max(1, len(self.feature_words)) if self.task == FEATURE else BEAM
         return tuple(dict.fromkeys([*(2**power for power in range(7) if 2**power < most), most]))
 
+    def answers_by_definition(self, budget: int) -> bool:
+        """Whether a direct answer of this budget makes every evaluation that the truth is declared by."""
+        if self.task == FEATURE:
+            return budget >= self.budgets[-1]
+        return self.edit == DELETE if self.task == LOCAL else self.size == 1
+
     @property
     def ways(self) -> tuple[str, ...]:
         """All ways of answering: the methods, then direct queries by their budget."""

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.behavior.plan import FEATURE, LOCAL, BehaviorPlan
-from engine.errors import ExegesisError
+from engine.errors import ExegesisError, UsageError
 from engine.explain import predict_encoded, require_finite
 from engine.lazy import scipy
 from engine.metrics.results import LEVEL
@@ -29,6 +29,7 @@ TRUTH_DRAWS = 256
 """Replacements of a word whose mean effect is the truth. They are independent of those of direct answers."""
 MOST_REMOVALS = 5_000
 """Removals of a text that are all tried."""
+SINGLE_WORD = "text: has a single word, so that nothing would be left of it."
 Removal = tuple[int, ...]
 """Positions of words that are removed together, rising."""
 
@@ -41,7 +42,7 @@ class NoQuestion(ExegesisError):
 class ExampleBehavior:
     """The questions about one text, a case each, and their answers.
 
-    `target`, `probability`: the predicted class and its probability (regression: the score). `words`: of each case.
+    `target`, `probability`: the predicted class and its probability. `words`: of each case.
     `truth`: positive where the right answer is yes. Local behavior: the fall of the probability, from -1 to 1, with
     `truth_error`, half of its 95% interval (0 where exact), and `falls`, how many replacements of the largest budget
     lower it. Recourse: the words of the smallest removal, 0 for none. Feature: whether a change of it changes the
@@ -140,14 +141,25 @@ def measure(
 
     `explanations`, `signed`: of each method. `masked`: proposes replacements; None where words are deleted.
     `index`: of the example, for the draws.
-    Errors: `NoQuestion` for a task that needs classes on a regression head; no word of the feature; too many removals.
+    Errors: `NoQuestion` for a regression head; no word of the feature; too many removals; a text that cannot be changed
+    so, such as a single word that would be deleted.
     """
+    if subject.model.regression:
+        raise NoQuestion(f"task: {plan.task} needs classes, and {subject.model.id} predicts a score. Use a classifier.")
+    try:
+        return _measure(subject, explanations, signed, plan, masked, index)
+    except UsageError as error:  # the changed text cannot be read: to try again would not help
+        raise NoQuestion(str(error)) from error
+
+
+def _measure(
+    subject: Subject, explanations: Mapping[str, Explanation], signed: Mapping[str, bool], plan: BehaviorPlan,
+    masked: MaskedModel | None, index: int,
+) -> ExampleBehavior:  # fmt: skip
     scores = {method: word_scores(one, subject.words) for method, one in explanations.items()}
     costs = [one.evaluations for one in explanations.values()]
     if plan.task == LOCAL:
         return local_behavior(subject, scores, signed, costs, plan, masked, index)
-    if subject.model.regression:
-        raise NoQuestion(f"task: {plan.task} needs classes, and {subject.model.id} predicts a score. Use {LOCAL}.")
     if plan.task == FEATURE:
         return feature_use(subject, scores, costs, plan, index)
     return recourse(subject, scores, costs, plan)
@@ -160,10 +172,12 @@ def local_behavior(
     """For each word: does the probability of the target fall when the word is changed, on average?
 
     Truth: the exact fall of a deletion, or the mean over `TRUTH_DRAWS` replacements; a word counts where the fall is
-    larger than the margin and its interval excludes 0. A direct answer is the sign of its own mean.
+    larger than the margin and its interval excludes 0. A direct answer is the sign of its own mean. Errors: a single
+    word that would be deleted.
     """
-    base = subject.base
-    exact = masked is None
+    base, exact = subject.base, masked is None
+    if exact and len(subject.words) == 1:
+        raise NoQuestion(SINGLE_WORD)
     if masked is None:
         truths = draws = _falls(subject, base, [[[Edit(word)]] for word in subject.words])
     else:
@@ -211,9 +225,9 @@ def feature_use(
 ) -> ExampleBehavior:  # fmt: skip
     """Does the prediction rely on the feature: does its class change when its words are removed or exchanged?
 
-    The same is asked of another word of the text, drawn by the seed, as a control. Truth: whether any of the changes
-    changes the class. A direct answer makes the first ones, the removal first. An attribution says yes where a word of
-    the feature has the highest score of all. Errors: the text has no word of the feature.
+    The same is asked of as many other words of the text, drawn by the seed, as a control. Truth: whether any of these
+    changes has an effect. A direct answer makes the first ones, the removal first. An attribution says yes where a word
+    of the feature has the highest score of all. Errors: the text has no word of the feature.
     """
     feature, words = plan.feature_words, subject.words
     own = [at for at, word in enumerate(words) if word.text.lower() in feature]
@@ -221,9 +235,9 @@ def feature_use(
         raise NoQuestion(f"feature: the text has none of {', '.join(feature)}.")
     generator = np.random.default_rng([plan.seed, index])
     others = generator.permutation([at for at in range(len(words)) if at not in own]).tolist()
-    groups = [own, *([others[:1]] if others else [])]
+    groups = [own, *([others[: len(own)]] if others else [])]
     # In the place of a control no word of the feature may stand, so it is exchanged for other words of the text.
-    pools = [feature, tuple(words[at].text.lower() for at in others[: len(feature)])]
+    pools = [feature, tuple(dict.fromkeys(words[at].text.lower() for at in others))]
     changed = np.stack(
         [_class_changes(subject, group, pool, len(feature)) for group, pool in zip(groups, pools, strict=False)]
     )
@@ -244,14 +258,19 @@ def feature_use(
 def _class_changes(
     subject: Subject, places: Sequence[int], pool: Sequence[str], count: int
 ) -> Bool[np.ndarray, "change"]:  # fmt: skip
-    """Whether the class changes when these words are removed, and when each becomes the next of the pool, and so on."""
+    """Whether the class changes when these words are removed, and when each becomes the next of the pool, and so on.
+
+    The words of a pool differ. A step that leads back to the words themselves changes nothing.
+    """
     words = [subject.words[at] for at in places]
     changes = [[Edit(word) for word in words]]
-    for step in range(1, count):
+    steps = [step for step in range(1, count) if step % len(pool)]
+    for step in steps:
         starts = [pool.index(word.text.lower()) for word in words]
         others = [pool[(start + step) % len(pool)] for start in starts]
         changes.append([Edit(word, like(word.text, other)) for word, other in zip(words, others, strict=True)])
-    changed: Bool[np.ndarray, "change"] = subject.probabilities(changes).argmax(axis=1) != subject.target
+    changed: Bool[np.ndarray, "change"] = np.zeros(count, dtype=bool)
+    changed[[0, *steps]] = subject.probabilities(changes).argmax(axis=1) != subject.target
     return changed
 
 
@@ -311,7 +330,7 @@ class RemovalSpace:
             )
         removals = [one for own in range(1, size + 1) for one in itertools.combinations(range(count), own)]
         if not removals:
-            raise NoQuestion("text: has a single word, so that nothing would be left of it.")
+            raise NoQuestion(SINGLE_WORD)
         values = subject.probabilities([[Edit(subject.words[at]) for at in one] for one in removals])
         flips = (values.argmax(axis=1) != subject.target).tolist()
         left = values[:, subject.target].tolist()

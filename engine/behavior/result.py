@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -79,7 +79,8 @@ class BehaviorResult(ExperimentResult):
 class WayAccuracy:
     """The accuracy of a way: the share of `cases` in which its answer is right, with a 95% interval over examples.
 
-    `evaluations`: of the model, the mean over examples. An accuracy is None where no case counts.
+    `evaluations`: of the model, the mean over examples with a case that counts. An accuracy is None where no case
+    counts. A direct answer that is right by definition has no interval.
     """
 
     way: str
@@ -151,12 +152,18 @@ def _answer(found: ModelBehavior, question: str, plan: BehaviorPlan) -> Behavior
         counts, total = np.array([len(own) for own in members], dtype=np.int64), len(found.truth)
         share = float((found.truth[found.counted] > 0).mean()) if counts.sum() and question != FLIP else None
         chance = float(found.chance[found.counted].mean()) if counts.sum() else None
-    costs = found.evaluations.mean(axis=0) if len(found.examples) else np.zeros(len(found.ways))
+    spent = found.evaluations[counts > 0] if counts.any() else found.evaluations
+    costs = spent.mean(axis=0) if len(spent) else np.zeros(len(found.ways))
     ways = tuple(
-        WayAccuracy(way, *accuracy_interval(right[:, at], counts), float(costs[at]))
+        _without_certain_interval(WayAccuracy(way, *accuracy_interval(right[:, at], counts), float(costs[at])), plan)
         for at, way in enumerate(found.ways)
     )
     return BehaviorAnswer(found.model, question, ways, int(counts.sum()), total, share, chance)
+
+
+def _without_certain_interval(way: WayAccuracy, plan: BehaviorPlan) -> WayAccuracy:
+    certain = way.is_query and plan.answers_by_definition(way.budget)
+    return replace(way, interval=None) if certain else way
 
 
 def _pair_count(found: ModelBehavior) -> int:
@@ -187,7 +194,8 @@ def accuracy_interval(
 
     Answers about one example depend on each other. So the exact interval of Clopper and Pearson is that of fewer
     answers, by the design effect of the examples. Source: Korn and Graubard (1998), Confidence intervals for
-    proportions with small expected number of positive counts. No interval of fewer than two examples.
+    proportions with small expected number of positive counts. Where all answers are alike there is no design effect to
+    be seen, so that each example counts as one answer. No interval of fewer than two examples.
     """
     right, counts = right[counts > 0], counts[counts > 0]
     if not len(counts):
@@ -195,12 +203,11 @@ def accuracy_interval(
     total, share, examples = int(counts.sum()), float(right.sum() / counts.sum()), len(counts)
     if examples < 2:
         return share, None
-    if (counts == 1).all():
-        return share, share_interval(int(right.sum()), examples)
+    if (counts == 1).all() or share in (0, 1):
+        return share, share_interval(round(share * examples), examples)
     effective = total * (scipy.stats.t.ppf(UPPER, total - 1) / scipy.stats.t.ppf(UPPER, examples - 1)) ** 2
-    if 0 < share < 1:
-        variance = examples / (examples - 1) * ((right - share * counts) ** 2).sum() / total**2
-        effective *= share * (1 - share) / (total * variance) if variance else 1.0
+    variance = examples / (examples - 1) * ((right - share * counts) ** 2).sum() / total**2
+    effective *= share * (1 - share) / (total * variance) if variance else 1.0
     effective = min(effective, float(total))
     return share, _fractional_interval(share * effective, effective)
 

@@ -17,6 +17,7 @@ from engine.evaluation.operator_comparison import comparison_head, comparison_te
 from engine.evaluation.plan import EVALUATE, EvaluationPlan
 from engine.evaluation.result import Evaluation, group_reasons
 from engine.evaluation.scores import Standing, leaderboard
+from engine.metrics.catalog import is_favored
 from engine.metrics.results import MetricScore
 
 ARROWS = {"high": " ↑", "low": " ↓", "neither": ""}
@@ -93,7 +94,7 @@ def _cell(one: Standing) -> Cell:
 
 def _mark(one: Standing, tuned: Mapping[str, str]) -> str:
     rank = "best" if one.best else "level" if one.level else ""
-    return ", ".join(filter(None, (rank, TUNED if tuned.get(one.score.method) == one.score.metric else "")))
+    return ", ".join(filter(None, (rank, TUNED if is_favored(tuned.get(one.score.method), one.score.metric) else "")))
 
 
 def _operators(evaluation: Evaluation, model: str) -> Iterator[str]:

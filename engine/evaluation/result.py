@@ -16,8 +16,9 @@ from cache.codec import Arrays, Meta
 from engine.errors import ExegesisError
 from engine.evaluation.plan import READ, EvaluationPlan
 from engine.experiments.base import ExperimentResult
+from engine.format import join_names
 from engine.lazy import LazyModule
-from engine.metrics.catalog import METRICS
+from engine.metrics.catalog import METRICS, is_favored
 from engine.metrics.results import MetricKey, MetricRow, MetricScore, MetricSkip, mean_scores
 from engine.models.catalog import model_labels
 from engine.registry import explainer
@@ -202,10 +203,13 @@ class Evaluation(ExperimentResult):
 def _tuned(plan: EvaluationPlan) -> Iterator[str]:
     """A line for each method whose maps are chosen by a metric that is measured."""
     for method, metric in plan.tuned.items():
-        if metric in plan.metrics:
-            title, others = explainer(method, plan.kind).title, set(plan.metrics) - {metric, "evaluations", "seconds"}
+        if favored := [one for one in plan.metrics if is_favored(metric, one)]:
+            title, others = explainer(method, plan.kind).title, {*plan.metrics} - {*favored, "evaluations", "seconds"}
+            where = (
+                "there" if favored == [metric] else f"on {join_names([METRICS[one].title.lower() for one in favored])}"
+            )
             advice = "Judge it by the other metrics." if others else "No other metric is measured: add one to judge it."
-            yield f"{title} is tuned on {METRICS[metric].title.lower()}, which favors it there. {advice}"
+            yield f"{title} is tuned on {METRICS[metric].title.lower()}, which favors it {where}. {advice}"
 
 
 def _saturated(evaluation: Evaluation) -> str:

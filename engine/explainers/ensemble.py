@@ -166,6 +166,7 @@ class LeastSensitiveParams(RemovalParams):
     citation=f"{_BHATT}, section 4, aggregate valuation of antecedents (AVA)",
     caution="It explains fixed neighbors of your text, never the text itself: that is why it hardly changes with it.",
     inputs=("text",),
+    members=("kernel_shap",),
 )
 def least_sensitive(task: Task, params: LeastSensitiveParams) -> list[Attribution]:
     """`sum_z w_z phi(z)`: Shapley values of m at neighbors z, in probability, signed; `w_z` falls as `1 / |x - z|`.

@@ -136,6 +136,15 @@ METRICS = {
 }  # fmt: skip
 
 
+AREAS = {"without_top": "comprehensiveness", "with_top": "sufficiency"}
+"""The metric that is the mean over a removal curve."""
+
+
+def is_favored(tuned: str | None, metric: str) -> bool:
+    """Whether a method that is tuned on a metric is favored by this one: the same, or the mean over the same curve."""
+    return tuned is not None and metric in (tuned, AREAS.get(tuned))
+
+
 def metric(id: str) -> Metric:
     """The metric of that id. Errors list the known ones."""
     if id not in METRICS:

@@ -10,10 +10,11 @@ import numpy as np
 import scipy.stats
 from jaxtyping import Float
 
+from engine.errors import ExegesisError
 from engine.metrics.results import share_interval
 
 LEVEL = 0.05
-"""Error rate of the verdicts on all methods of a problem together."""
+"""Error rate of the verdicts on all methods of a problem together, for each of the two features."""
 ROUNDING = 1e-9
 """Scores below this share of the method's largest one count as zero."""
 INFORMATIVE, SUPPRESSOR, UNUSED = range(3)
@@ -22,9 +23,10 @@ PASSES, CREDITS, NEITHER = "passes", "credits the suppressor", "credits neither"
 """Verdicts. `NEITHER`: not even the informative feature is significantly above the unused one."""
 CRITERION = (
     "A method credits a feature if its |score| exceeds that of the unused feature in significantly more than half of "
-    f"the examples (one-sided sign test at {LEVEL:.0%}, Holm's correction over methods). It passes if it credits the "
-    "informative feature and not the suppressor."
+    f"the examples (one-sided sign test at {LEVEL:.0%} for each of the two features, Holm's correction over methods). "
+    "It passes if it credits the informative feature and not the suppressor."
 )
+NOT_FINITE = "Some scores are not finite numbers."
 
 Scores = Float[np.ndarray, "example 3"]
 """A row an example, a column each for the informative feature, the suppressor and the unused feature."""
@@ -61,7 +63,10 @@ class SuppressorVerdict:
 
 
 def judge(scores: Mapping[str, Scores]) -> list[SuppressorVerdict]:
-    """Judge all methods of a problem by `CRITERION`, in their order."""
+    """Judge all methods of a problem by `CRITERION`, in their order. Errors: a score is not a finite number."""
+    for method, own in scores.items():
+        if not np.isfinite(own).all():
+            raise ExegesisError(f"{method}: {NOT_FINITE} It cannot be judged.")
     amounts = [_amounts(own) for own in scores.values()]
     p_informative, p_suppressor = (
         holm([p_above(*count_above(own, column)) for own in amounts]) for column in (INFORMATIVE, SUPPRESSOR)

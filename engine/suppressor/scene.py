@@ -104,7 +104,7 @@ def scene_result(report: Report = silent, cancel: CancelToken | None = None) -> 
 
 def scene_key() -> str:
     """The cache key of the verdicts."""
-    return trained_key("image", VERSION)
+    return trained_key("image", VERSION, CONFIG)
 
 
 def cached_scene_result() -> TrainedResult | None:

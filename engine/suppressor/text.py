@@ -90,7 +90,7 @@ def text_result(report: Report = silent, cancel: CancelToken | None = None) -> T
 
 def text_key() -> str:
     """The cache key of the verdicts."""
-    return trained_key("text", VERSION)
+    return trained_key("text", VERSION, CONFIG)
 
 
 def cached_text_result() -> TrainedResult | None:

@@ -20,22 +20,26 @@ from jaxtyping import Float, Int
 from cache import key_for, single_flight
 from cache.codec import Arrays, Meta
 from engine import runtime
+from engine.errors import Cancelled, ExegesisError
 from engine.explain import predict_encoded, versions_of
 from engine.models.classifier import AnyClassifier, EncodedInput
+from engine.params import Plain, as_plain
 from engine.progress import CancelToken, Report, check_cancelled, silent
 from engine.registry import Explainer, all_explainers, explainer
+from engine.removal_operators import keyed_params
 from engine.store import result_store
-from engine.suppressor.criterion import Scores, SuppressorVerdict, judge
+from engine.suppressor.criterion import NOT_FINITE, Scores, SuppressorVerdict, judge
 from engine.suppressor.measurement import run_explainer
 from engine.training.config import LoopConfig
 from engine.training.loop import CheckpointFolder, TrainingLoop, TrainingSet, copy_weights
 
-SCHEMA = 1
+SCHEMA = 2
 FIRM = "firm"
 DATA_SETS, ROWS = 40, 100
 """Data sets from which FIRM is estimated, and their size."""
 LEARNED = "smat"
 """Left out: it is trained for one model and would need a teacher's data first."""
+ALL_ZERO = "Every score is zero on this model."
 
 
 @dataclass(frozen=True)
@@ -90,10 +94,18 @@ class TrainedResult:
         }
 
 
-def trained_key(kind: str, version: int) -> str:
-    """The cache key of a result. Loads no model."""
-    methods = {method.id: versions_of(method) for method in applicable_methods(kind)}
-    return key_for({"schema": SCHEMA, "kind": f"suppressor {kind}", "version": version, "methods": methods})
+def trained_key(kind: str, version: int, config: LoopConfig) -> str:
+    """The cache key of a result: of the methods with their defaults, and of the training. Loads no model."""
+    methods: dict[str, list[Plain]] = {
+        method.id: [*versions_of(method), keyed_params(as_plain(method.params()))]
+        for method in applicable_methods(kind)
+    }
+    return key_for(
+        {
+            "schema": SCHEMA, "kind": f"suppressor {kind}", "version": version, "methods": methods,
+            "training": config.identity(),
+        }
+    )  # fmt: skip
 
 
 def applicable_methods(kind: str) -> list[Explainer]:
@@ -128,7 +140,10 @@ def compute_result(
 
 
 def judge_model(kind: str, problem: TrainedProblem, report: Report = silent) -> TrainedResult:
-    """Run every applicable method on every example and judge their scores. The caller must hold the device."""
+    """Run every applicable method on every example and judge their scores. The caller must hold the device.
+
+    A method that fails, or whose scores are all zero or not finite, is left out with the reason.
+    """
     scores: dict[str, Scores] = {}
     skipped: dict[str, str] = {}
     methods = applicable_methods(kind)
@@ -136,11 +151,19 @@ def judge_model(kind: str, problem: TrainedProblem, report: Report = silent) -> 
     for done, method in enumerate(methods):
         check_cancelled()
         report(done, len(methods), method.title)
-        own = run_explainer(method.id, {}, problem.model, problem.encoded, targets, 0)
-        if own.any():
-            scores[method.id] = own[:, problem.places]
+        try:
+            own = run_explainer(method.id, {}, problem.model, problem.encoded, targets, 0)
+        except Cancelled:
+            raise
+        except ExegesisError as error:
+            skipped[method.id] = str(error)
+            continue
+        if not np.isfinite(own).all():
+            skipped[method.id] = NOT_FINITE
+        elif not own.any():
+            skipped[method.id] = ALL_ZERO
         else:
-            skipped[method.id] = "Every score is zero on this model."
+            scores[method.id] = own[:, problem.places]
     scores[FIRM] = problem.firm
     report(len(methods), len(methods), "")
     return TrainedResult(kind, problem.checks, tuple(judge(scores)), skipped, len(problem.encoded))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
@@ -22,7 +23,15 @@ from components.suppressor.charts import (
     share_curves,
     theory_table,
 )
-from components.suppressor.page import answer, export_rows, gaussian_table, result_json, trained_text, verdict_table
+from components.suppressor.page import (
+    answer,
+    checks_text,
+    export_rows,
+    gaussian_table,
+    result_json,
+    trained_text,
+    verdict_table,
+)
 from components.suppressor.state import SuppressorState, key
 from engine import shipped
 from engine.errors import ExegesisError
@@ -31,7 +40,7 @@ from engine.suppressor.gaussian import GaussianProblem
 from engine.suppressor.measurement import GaussianResult, measure_gaussian
 from engine.suppressor.scene import cached_scene_result
 from engine.suppressor.text import cached_text_result
-from engine.suppressor.trained import TrainedResult
+from engine.suppressor.trained import ProblemChecks, TrainedResult
 from engine.table_io import to_csv
 from tests.alerts import errors
 from tests.project import ROOT
@@ -174,6 +183,27 @@ def test_the_models_use_the_suppressor_and_it_says_nothing_alone(trained: list[T
         assert "FIRM" in trained_text(one)
         random = next(verdict for verdict in one.verdicts if verdict.method == "random")
         assert random.verdict == NEITHER
+
+
+def test_conclusions_follow_the_measured_checks() -> None:
+    checks = ProblemChecks(0.4, 0.6, 0.99, 0.6, 0.99, 600)
+    assert "99.0%: the model uses the suppressor. Alone it is not significantly associated" in checks_text(checks)
+    assert "the model is not shown to use the suppressor" in checks_text(replace(checks, without=0.985))
+    assert "Alone it is significantly associated with the class, so that it is no suppressor" in checks_text(
+        replace(checks, association=0.01)
+    )
+
+
+def test_the_axis_of_shares_holds_all_of_them() -> None:
+    problem = GaussianProblem(0.8, 2.0, 1.0)
+    curves = share_curves(problem.scale, problem.suppressor_scale, 0)
+    spec = share_chart(problem, curves, "light").to_dict()
+    [domain] = {tuple(layer["encoding"]["y"]["scale"]["domain"]) for layer in spec["layer"] if "y" in layer["encoding"]}
+    assert domain[1] >= max(curves.theory["share"].max(), curves.measured["share"].max()) > 0.5
+
+
+def test_the_command_has_every_digit_of_the_seed() -> None:
+    assert page_state.command(SuppressorState(seed=1234567)).endswith("--seed 1234567")
 
 
 def test_the_link_holds_what_differs_alone() -> None:

@@ -73,13 +73,15 @@ def test_accuracies_of_a_small_result_are_those_by_hand() -> None:
     assert [one.accuracy for one in sign.ways] == [1 / 3, 1.0]
     assert [one.evaluations for one in sign.ways] == [15, 2.5]
     assert (sign.yes_share, sign.majority, sign.chance) == (2 / 3, 2 / 3, 0.5)
-    effective = 3 * (scipy.stats.t.ppf(0.975, 2) / scipy.stats.t.ppf(0.975, 1)) ** 2
-    assert sign.ways[1].interval == (pytest.approx(0.025 ** (1 / effective)), 1.0), "all are right"
+    assert sign.ways[1].interval == (pytest.approx(0.025 ** (1 / 2)), 1.0), "all are right, on two examples"
+    deleted = answers_of(small(), BehaviorPlan(("m",), "d", margin=0, edit=DELETE))[0]
+    assert (deleted.ways[1].accuracy, deleted.ways[1].interval) == (1.0, None), "by definition"
     assert (order.question, order.cases, order.all_cases) == (ORDER, 1, 1)
     assert [one.accuracy for one in order.ways] == [0.0, 1.0]
     assert order.majority is None
     few = small(counted=np.array([True, False, False]))
-    assert answers_of(few, BehaviorPlan(("m",), "d"))[0].ways[0].accuracy == 1.0
+    [rare, _] = answers_of(few, BehaviorPlan(("m",), "d"))
+    assert (rare.ways[0].accuracy, rare.ways[0].evaluations) == (1.0, 10), "of the example that counts"
     none = answers_of(small(counted=np.zeros(3, dtype=bool)), BehaviorPlan(("m",), "d"))[0]
     assert (none.cases, none.ways[0].accuracy, none.majority, none.chance) == (0, None, None, None)
 
@@ -110,6 +112,8 @@ def test_the_interval_covers_the_accuracy_of_dependent_answers() -> None:
 def test_an_interval_of_one_answer_an_example_is_exact_and_of_one_example_there_is_none() -> None:
     assert accuracy_interval(np.array([1, 0, 1, 1]), np.ones(4, dtype=int)) == (0.75, share_interval(3, 4))
     assert accuracy_interval(np.array([2]), np.array([4])) == (0.5, None)
+    assert accuracy_interval(np.array([4, 3, 5]), np.array([4, 3, 5])) == (1.0, share_interval(3, 3))
+    assert accuracy_interval(np.array([0, 0]), np.array([4, 2])) == (0.0, share_interval(0, 2))
     assert accuracy_interval(np.array([2, 0]), np.array([4, 0])) == (0.5, None)
     share, interval = accuracy_interval(np.array([2, 2, 2]), np.array([4, 4, 4]))
     effective = 12 * (scipy.stats.t.ppf(0.975, 11) / scipy.stats.t.ppf(0.975, 2)) ** 2
@@ -184,6 +188,22 @@ def test_texts_without_a_question_are_left_out_with_the_reason(plan: BehaviorPla
     assert set(found.failed.values()) == {"feature: the text has none of battery."}
     assert "battery" in TEXTS[found.examples[0]]
     assert found.words[0] == "battery"
+
+
+def test_a_text_that_cannot_be_changed_is_left_out_and_not_tried_again(plan: BehaviorPlan, tmp_path: Path) -> None:
+    texts = tmp_path / "few.csv"
+    texts.write_text("text,label\ngood,1\na good [MASK] film,1\nlovely film,0\n", encoding="utf-8")
+    plan = replace(plan, dataset=str(texts), methods=("random",), draws=2)
+    [found] = carry_out(plan).models
+    assert found.complete
+    assert found.failed == {0: "text: has a single word, so that nothing would be left of it."}
+    [found] = carry_out(replace(plan, edit=REPLACE)).models
+    assert found.complete
+    assert len(found.examples) == 2
+    assert "the text holds '[MASK]'" in found.failed[1]
+    [found] = carry_out(replace(plan, task=FEATURE, feature="good")).models
+    assert found.complete, "nothing is left of a text that is all feature"
+    assert 0 in found.failed
 
 
 def test_the_key_knows_each_field(plan: BehaviorPlan) -> None:

@@ -29,7 +29,10 @@ def test_an_included_result_is_current_and_direct_queries_are_the_best(
         for answer in answers_of(found, plan):
             best = max(answer.ways, key=lambda one: one.accuracy or 0)
             assert answer.queries[-1].accuracy == best.accuracy
-            assert not answer.methods[0].way.startswith(QUERY)
+            assert answer.methods[0].accuracy == max(
+                one.accuracy or 0 for one in answer.ways if one.way in plan.methods
+            )
+            assert [one.way for one in answer.queries] == [f"{QUERY}{budget}" for budget in plan.budgets]
     assert result_store().stats().entries == 0, "they are looked up and not copied"
 
 

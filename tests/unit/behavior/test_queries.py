@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from engine.behavior.queries import (
     NoQuestion,
     RemovalSpace,
     Subject,
+    _class_changes,
     feature_use,
     half_interval,
     local_behavior,
@@ -197,8 +199,9 @@ def test_too_many_removals_a_single_word_and_a_score_are_refused() -> None:
     with pytest.raises(NoQuestion, match="text: has no word"):
         subject("...")
     score = subject(TEXT, bag_of_embeddings(labels=1))
-    with pytest.raises(NoQuestion, match=f"task: recourse needs classes, and bag predicts a score. Use {LOCAL}"):
-        measure(score, {}, {}, plan(task=RECOURSE), None, 0)
+    for task in (LOCAL, RECOURSE):
+        with pytest.raises(NoQuestion, match=f"task: {task} needs classes, and bag predicts a score. Use a classifier"):
+            measure(score, {}, {}, plan(task=task), None, 0)
 
 
 @pytest.mark.parametrize(("seed", "expected"), [(22, [False, False]), (37, [False, True]), (45, [True, True])])
@@ -222,6 +225,23 @@ def test_a_feature_is_used_where_a_change_of_it_changes_the_class(seed: int, exp
     assert not tied.yes[:, 0].any(), "equal scores name nothing"
     with pytest.raises(NoQuestion, match="feature: the text has none of not, warm"):
         feature_use(subject("the plot drags"), {}, [], asked, 0)
+
+
+def test_a_control_is_as_many_words_and_never_exchanged_for_itself() -> None:
+    own = subject("not funny not warm", bag_of_embeddings(labels=2, seed=22))
+    found = feature_use(own, {}, [], plan(task=FEATURE, feature="not,a,b,c", methods=()), 0)
+    assert found.words[0] == "not, not"
+    assert sorted(found.words[1].split(", ")) == ["funny", "warm"]
+    asked: list[list[Edit]] = []
+    spied = SimpleNamespace(
+        words=own.words,
+        target=0,
+        probabilities=lambda changes: (asked.extend(changes), np.eye(2)[[0] * len(changes)])[1],
+    )
+    changed = _class_changes(spied, [1, 3], ("funny", "warm"), 4)  # type: ignore[arg-type]
+    assert len(changed) == 4
+    assert len(asked) == 3, "removed, exchanged for each other, and again; what leads back is no change"
+    assert all(edit.word.text != edit.replacement for edits in asked for edit in edits)
 
 
 def test_the_model_runs_equal_texts_once() -> None:

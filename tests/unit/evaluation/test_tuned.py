@@ -11,6 +11,7 @@ from rich.console import Console
 from engine.cli.evaluate import sections
 from engine.evaluation.experiment import evaluate
 from engine.evaluation.plan import EVALUATE, EvaluationPlan
+from engine.metrics.catalog import is_favored
 from tests.explaining import CHEAP, checkpoint
 from tests.unit.evaluation.making import REVIEWS, written
 
@@ -50,6 +51,14 @@ def test_the_plan_knows_by_its_parameters() -> None:
     assert set(aggregate.methods_with_baselines) == {
         "least_complex", "lime", "kernel_shap", "integrated_gradients", "random",
     }  # fmt: skip
+
+
+def test_a_curve_favors_its_mean_too() -> None:
+    assert is_favored("with_top", "sufficiency")
+    assert is_favored("without_top", "comprehensiveness")
+    assert is_favored("complexity", "complexity")
+    assert not is_favored("with_top", "comprehensiveness")
+    assert not is_favored(None, "sufficiency")
 
 
 def test_pages_open_as_before() -> None:

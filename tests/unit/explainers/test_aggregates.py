@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
+from engine.explain import versions_of
 from engine.explainers import shapley
 from engine.explainers.ensemble import ANTECEDENTS, aggregate_by_walks, fixed_neighbors, walk_down, weighted_mean
 from engine.metrics.sensitivity import (
@@ -24,7 +25,7 @@ from engine.metrics.sensitivity import (
     move,
     sensitivities,
 )
-from engine.registry import TOP_THREE
+from engine.registry import EXPLAINERS, TOP_THREE, explainer
 from engine.request import Example, Request
 from engine.result import Check
 from engine.task import Attribution, Task, TaskItem
@@ -156,3 +157,11 @@ def test_the_neighbors_of_a_moved_text_stay() -> None:
     for one, other in zip(own, same, strict=True):
         assert distance(one, other) == 0
         assert distance(moved, other) > distance(encoded, one) > 0
+
+
+def test_the_key_of_the_least_sensitive_knows_the_version_of_shap(monkeypatch: pytest.MonkeyPatch) -> None:
+    shap, own = explainer("kernel_shap"), explainer("least_sensitive")
+    assert versions_of(own) == [own.version, shap.version]
+    monkeypatch.setitem(EXPLAINERS["text"], "kernel_shap", dataclasses.replace(shap, version=shap.version + 1))
+    assert versions_of(own) == [own.version, shap.version + 1]
+    assert versions_of(explainer("lime")) == [explainer("lime").version], "the keys of others stay"

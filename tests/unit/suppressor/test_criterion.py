@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from engine.errors import ExegesisError
 from engine.suppressor.criterion import CREDITS, NEITHER, PASSES, holm, judge
 
 
@@ -43,6 +44,11 @@ def test_methods_that_credit_nothing_are_accused_at_most_as_often_as_declared() 
         for _ in range(300)
     ]
     assert np.mean(accused) < 0.12, "two features, each at 5% over all methods"
+
+
+def test_scores_that_are_not_numbers_are_refused() -> None:
+    with pytest.raises(ExegesisError, match="lime: Some scores are not finite numbers"):
+        judge({"lime": np.array([[1.0, np.nan, 0.0]])})
 
 
 def test_holm_by_hand() -> None:

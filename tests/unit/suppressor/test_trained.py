@@ -10,11 +10,12 @@ import pytest
 import torch
 
 from engine import shipped
+from engine.errors import ExegesisError
 from engine.progress import CancelToken, silent
 from engine.registry import all_explainers
 from engine.request import Example
 from engine.suppressor import scene, text, trained
-from engine.suppressor.criterion import SuppressorVerdict
+from engine.suppressor.criterion import NOT_FINITE, SuppressorVerdict
 from engine.suppressor.scene import (
     CORRELATION,
     LABELS,
@@ -134,8 +135,30 @@ def test_a_result_survives_the_store_and_its_key_knows_the_methods(monkeypatch: 
     assert trained._unpacked(trained._packed(result)) == result
     assert text_key() != scene_key()
     before = text_key()
+    monkeypatch.setattr(text, "CONFIG", dataclasses.replace(text.CONFIG, epochs=3))
+    trained_less = text_key()
+    monkeypatch.setattr(trained, "keyed_params", lambda params: {"other": 1, **params})
+    other_defaults = text_key()
     monkeypatch.setattr(trained, "versions_of", lambda method: [99])
-    assert text_key() != before
+    assert len({before, trained_less, other_defaults, text_key()}) == 4
+
+
+def test_a_method_that_fails_is_left_out_with_its_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    some = [method for method in all_explainers("text").values() if method.id in ("gradient", "lime", "random")]
+    monkeypatch.setattr(trained, "applicable_methods", lambda kind: some)
+    monkeypatch.setattr(trained, "predict_encoded", lambda model, encoded: [])
+
+    def run(id: str, *given: object) -> np.ndarray:
+        if id == "lime":
+            raise ExegesisError("lime: no luck.")
+        return np.full((4, 3), np.nan if id == "gradient" else 1.0)
+
+    monkeypatch.setattr(trained, "run_explainer", run)
+    checks = trained.ProblemChecks(0.5, 0.6, 1.0, 0.6, 1.0, 10)
+    problem = trained.TrainedProblem(None, [], (0, 1, 2), checks, np.ones((2, 3)))  # type: ignore[arg-type]
+    result = judge_model("text", problem)
+    assert result.skipped == {"lime": "lime: no luck.", "gradient": NOT_FINITE}
+    assert [one.method for one in result.verdicts] == ["random", "firm"]
 
 
 def test_both_results_are_shipped_and_current() -> None:
