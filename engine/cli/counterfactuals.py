@@ -153,9 +153,9 @@ def print_patches(result: PatchCounterfactuals) -> None:
     listed = result.results or tuple(filter(None, [result.closest]))
     if not result.results:
         out.print("Nothing that was tried flips it." + (" The closest:" if listed else ""))
-    rows = output.table(["patches", "new prediction", "row.column, from 0"], right=["patches"])
+    rows = output.table(["patches", "new prediction", "row.column, from 1"], right=["patches"])
     for one in listed:
-        places = ", ".join("{}.{}".format(*divmod(patch, result.grid[1])) for patch in one.patches)
+        places = ", ".join(f"{patch // result.grid[1] + 1}.{patch % result.grid[1] + 1}" for patch in one.patches)
         rows.add_row(str(len(one.patches)), output.visible(_class(one.prediction)), places)
     if listed:
         out.print(rows)
