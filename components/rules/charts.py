@@ -62,7 +62,7 @@ class RulePanel:
 TEXT_PANELS = (
     RulePanel(
         "predicted", "Does it predict the model?", "share predicted as the class",
-        (("where the rule is true", lambda own: own.share), ("in all examples", lambda own: _base(own))), (0, 1),
+        (("where the rule is true", lambda own: own.share), ("in all examples", lambda own: _base(own))), (0.0, 1.0),
     ),
     RulePanel(
         "removed", "Does the model need the words?", "fall of the probability without them",
@@ -70,11 +70,11 @@ TEXT_PANELS = (
     ),
     RulePanel(
         "inserted", "Do the words suffice?", "probability with them inserted",
-        (("words of the rule", lambda own: own.inserted), ("neutral word", lambda own: own.neutral)), (0, 1),
+        (("words of the rule", lambda own: own.inserted), ("neutral word", lambda own: own.neutral)), (0.0, 1.0),
     ),
     RulePanel(
         "attribution", "Better than attribution?", "balanced accuracy, held-out half",
-        (("rule", lambda own: own.own), ("best attribution word", lambda own: own.attribution)), (0, 1),
+        (("rule", lambda own: own.own), ("best attribution word", lambda own: own.attribution)), (0.0, 1.0),
     ),
 )  # fmt: skip
 PICTURE_PANELS = (
@@ -84,7 +84,7 @@ PICTURE_PANELS = (
     ),
     RulePanel(
         "inserted", "Does the region suffice?", "probability with it alone",
-        (("region of the rule", lambda own: own.inserted), ("same size elsewhere", lambda own: own.neutral)), (0, 1),
+        (("region of the rule", lambda own: own.inserted), ("same size elsewhere", lambda own: own.neutral)), (0.0, 1.0),
     ),
     RulePanel(
         "attribution", "Better than attribution?", "fall of the probability, held-out half",

@@ -23,7 +23,7 @@ from engine import runtime
 from engine.errors import Cancelled, ExegesisError
 from engine.explain import predict_encoded, versions_of
 from engine.models.classifier import AnyClassifier, EncodedInput
-from engine.params import Plain, as_plain
+from engine.params import as_plain
 from engine.progress import CancelToken, Report, check_cancelled, silent
 from engine.registry import Explainer, all_explainers, explainer
 from engine.removal_operators import keyed_params
@@ -96,7 +96,7 @@ class TrainedResult:
 
 def trained_key(kind: str, version: int, config: LoopConfig) -> str:
     """The cache key of a result: of the methods with their defaults, and of the training. Loads no model."""
-    methods: dict[str, list[Plain]] = {
+    methods: dict[str, list[Any]] = {
         method.id: [*versions_of(method), keyed_params(as_plain(method.params()))]
         for method in applicable_methods(kind)
     }

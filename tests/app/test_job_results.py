@@ -40,6 +40,7 @@ ATTACK = {
 }  # fmt: skip
 SPECS: dict[str, dict[str, Any]] = {
     "attack": {**PLAN, "methods": ["gradient"], "objectives": ["constrained"], "attack": ATTACK},
+    "corpus": {**PLAN, "methods": ["random"], "least": 2},
     "behavior": {**PLAN, "methods": ["gradient_x_input"], "task": "recourse", "size": 1},
     "compare": {
         "dataset": "reviews", "pairs": [f"random@{MODEL}", f"occlusion,window=2@{MODEL}"], "examples": 10, "seed": 5,
@@ -96,6 +97,7 @@ def reproduction_plans(kind: str, query: Query, spec: Mapping[str, Any]) -> tupl
 PLANS: dict[str, Callable[[str, Query, Mapping[str, Any]], tuple[object, object]]] = {
     "attack": attack_plans,
     "behavior": experiment_plans,
+    "corpus": experiment_plans,
     "compare": comparison_plans,
     "evaluate": experiment_plans,
     "randomize": experiment_plans,

@@ -77,7 +77,7 @@ def test_a_ticked_method_goes_to_the_end_and_an_unticked_one_goes(body: AppTest)
 
 def test_filters_list_fewer_methods_and_lose_no_choice(body: AppTest) -> None:
     body.selectbox(f"{PREFIX}filter.summary").set_value("Shapley value").run()
-    assert listed(body) == ["kernel_shap", "exact_shapley", "shapley_sampling"]
+    assert listed(body) == ["kernel_shap", "exact_shapley", "least_sensitive", "shapley_sampling"]
     body.selectbox(f"{PREFIX}filter.cost").set_value("quick").run()
     assert listed(body) == []
     assert "Set a filter back to Any" in body.info[0].value
