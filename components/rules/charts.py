@@ -84,7 +84,8 @@ PICTURE_PANELS = (
     ),
     RulePanel(
         "inserted", "Does the region suffice?", "probability with it alone",
-        (("region of the rule", lambda own: own.inserted), ("same size elsewhere", lambda own: own.neutral)), (0.0, 1.0),
+        (("region of the rule", lambda own: own.inserted), ("same size elsewhere", lambda own: own.neutral)),
+        (0.0, 1.0),
     ),
     RulePanel(
         "attribution", "Better than attribution?", "fall of the probability, held-out half",

@@ -56,6 +56,6 @@ def command(state: SuppressorState) -> str:
     return shlex.join(["exegesis", "suppressor", *options])
 
 
-def _word(value: float) -> str:
+def _word(value: int | float) -> str:
     """A number as it is typed; whole numbers with all digits."""
     return str(value) if isinstance(value, int) else f"{value:g}"

@@ -41,7 +41,7 @@ SPECS: dict[str, list[dict[str, Any]]] = {
             {"models": ["reviews-minilm", "{path}"], "dataset": "reviews", "methods": ["random"]},
             {"models": ["reviews-minilm"], "dataset": "{path}", "methods": ["random"]},
         ]
-        for kind in ("evaluate", "randomize", "attack", "corpus")
+        for kind in ("evaluate", "behavior", "randomize", "attack", "corpus")
     },
     "reproduce": [{"places": {"imdb": "{path}"}}],
     "rules": [

@@ -17,8 +17,9 @@ from tests.unit.attacks.making import TEXTS, asked
 from tests.unit.vision.tiny_vit import blobs, vit
 
 SLOW = ("exact_shapley", "ensemble_all", "ensemble_top3")
-STILL = ("random", "gradient")
-"""Chance does not look at the input; on texts the plain sum is zero by construction."""
+STILL = ("random", "gradient", "least_sensitive")
+"""Chance does not look at the input; on texts the plain sum is zero by construction; the least sensitive aggregate
+explains fixed neighbors of the text."""
 
 
 @pytest.fixture(scope="module")

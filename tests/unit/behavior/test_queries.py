@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from dataclasses import replace
-from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -233,12 +233,14 @@ def test_a_control_is_as_many_words_and_never_exchanged_for_itself() -> None:
     assert found.words[0] == "not, not"
     assert sorted(found.words[1].split(", ")) == ["funny", "warm"]
     asked: list[list[Edit]] = []
-    spied = SimpleNamespace(
-        words=own.words,
-        target=0,
-        probabilities=lambda changes: (asked.extend(changes), np.eye(2)[[0] * len(changes)])[1],
-    )
-    changed = _class_changes(spied, [1, 3], ("funny", "warm"), 4)  # type: ignore[arg-type]
+
+    class Recording(Subject):
+        def probabilities(self, changes: Sequence[Sequence[Edit]]) -> np.ndarray:
+            asked.extend(map(list, changes))
+            return np.eye(2)[[0] * len(changes)]
+
+    recording = Recording(own.model, own.example, own.words, 0)
+    changed = _class_changes(recording, [1, 3], ("funny", "warm"), 4)
     assert len(changed) == 4
     assert len(asked) == 3, "removed, exchanged for each other, and again; what leads back is no change"
     assert all(edit.word.text != edit.replacement for edits in asked for edit in edits)

@@ -135,7 +135,7 @@ def test_options_that_cannot_be(run: Run, bert: str, more: tuple[str, ...], said
 
 def test_an_unknown_command_lists_the_known_ones(run: Run) -> None:
     said = run("explane").complaint(WRONG_USE)
-    assert said.startswith("exegesis: command: unknown name 'explane'. Did you mean 'explain'? Known: app, attack,")
+    assert said.startswith("exegesis: command: unknown name 'explane'. Did you mean 'explain'? Known: app, ask,")
 
 
 def test_neither_text_nor_data_set(run: Run) -> None:

@@ -16,6 +16,7 @@ from engine.registry import all_explainers
 from engine.request import Example
 from engine.suppressor import scene, text, trained
 from engine.suppressor.criterion import NOT_FINITE, SuppressorVerdict
+from engine.suppressor.linear import LinearClassifier
 from engine.suppressor.scene import (
     CORRELATION,
     LABELS,
@@ -155,7 +156,7 @@ def test_a_method_that_fails_is_left_out_with_its_reason(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(trained, "run_explainer", run)
     checks = trained.ProblemChecks(0.5, 0.6, 1.0, 0.6, 1.0, 10)
-    problem = trained.TrainedProblem(None, [], (0, 1, 2), checks, np.ones((2, 3)))  # type: ignore[arg-type]
+    problem = trained.TrainedProblem(LinearClassifier(np.ones(3)), [], (0, 1, 2), checks, np.ones((2, 3)))
     result = judge_model("text", problem)
     assert result.skipped == {"lime": "lime: no luck.", "gradient": NOT_FINITE}
     assert [one.method for one in result.verdicts] == ["random", "firm"]
