@@ -48,26 +48,26 @@ def accuracy_chart(answer: BehaviorAnswer, plan: BehaviorPlan, frame: ChartFrame
     if not answer.cases:
         return blank_chart(frame)
     table = pd.DataFrame(_points(answer, plan, frame.titles))
-    company = list(plan.methods)
+    method_ids = list(plan.methods)
     costs = table["at"].tolist()
     x, y = log_axis(COST, [*costs, ROOM * max(costs)]), RIGHT
     queries, methods = table[table["ask"]], table[~table["ask"]]
     tips = [alt.Tooltip(f"{column}:N", title=title) for column, title in TIPS.items()]
     ink = PALETTES[frame.theme].text
-    asked = alt.Chart(queries).encode(x=x.x("at"))
-    own = alt.Chart(methods).encode(x=x.x("at"), color=frame.color(company, frame.legend(company, "points")))
+    direct = alt.Chart(queries).encode(x=x.x("at"))
+    own = alt.Chart(methods).encode(x=x.x("at"), color=frame.color(method_ids, frame.legend(method_ids, "points")))
     layers = [
         *_levels(answer, frame.theme),
-        asked.mark_area(color=ink, opacity=BAND).encode(y=y.y("low"), y2="high:Q"),
+        direct.mark_area(color=ink, opacity=BAND).encode(y=y.y("low"), y2="high:Q"),
         own.mark_rule(strokeWidth=2).encode(y=y.y("low"), y2="high:Q"),
-        asked.mark_line(color=ink, strokeWidth=WIDTH).encode(y=y.y("right")),
-        asked.mark_point(color=ink, filled=True, opacity=1, size=70).encode(y=y.y("right"), tooltip=tips),
+        direct.mark_line(color=ink, strokeWidth=WIDTH).encode(y=y.y("right")),
+        direct.mark_point(color=ink, filled=True, opacity=1, size=70).encode(y=y.y("right"), tooltip=tips),
         own.mark_point(filled=True, opacity=1, size=110).encode(
-            y=y.y("right"), tooltip=tips, shape=frame.shape(company, frame.legend(company, "points"))
+            y=y.y("right"), tooltip=tips, shape=frame.shape(method_ids, frame.legend(method_ids, "points"))
         ),
         _name(queries, x, y, ink),
     ]
-    return style_chart(alt.LayerChart(layer=layers), frame.height(company), frame.theme)
+    return style_chart(alt.LayerChart(layer=layers), frame.height(method_ids), frame.theme)
 
 
 def _points(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str, str]) -> list[dict[str, object]]:
@@ -136,7 +136,7 @@ def constructed_chart(found: Impossibility, theme: Theme) -> alt.LayerChart:
     tips = [alt.Tooltip(f"{column}:N", title=title) for column, title in titles.items() if column != "cost"]
     base = alt.Chart(queries).encode(x=x.x("Evaluations"))
     own = alt.Chart(methods).encode(x=x.x("Evaluations"), y=y.y("Right"))
-    company = list(TITLES)
+    method_ids = list(TITLES)
     level = alt.Chart(pd.DataFrame({"level": [0.5]})).mark_rule(color=PALETTES[theme].muted, strokeDash=[3, 3])
     layers = [
         level.encode(y=y.y("level")),
@@ -144,7 +144,7 @@ def constructed_chart(found: Impossibility, theme: Theme) -> alt.LayerChart:
         base.mark_line(color=ink, strokeWidth=WIDTH).encode(y=y.y("Right")),
         base.mark_point(color=ink, filled=True, opacity=1, size=70).encode(y=y.y("Right"), tooltip=tips),
         own.mark_point(filled=True, opacity=1, size=110).encode(
-            color=frame.color(company, None), shape=frame.shape(company, None), tooltip=tips
+            color=frame.color(method_ids, None), shape=frame.shape(method_ids, None), tooltip=tips
         ),
         own.mark_text(dy=alt.ExprRef(UNDER), color=ink, fontSize=12).encode(text="name:N"),
         _name(queries.assign(at=queries["Evaluations"], right=queries["Right"]), x, y, ink),

@@ -22,8 +22,8 @@ from engine.metrics.results import LEVEL
 from engine.models.text_classifier import TextClassifier
 from engine.progress import check_cancelled
 from engine.request import Example
-from engine.result import Explanation, Token
-from engine.substitution import Edit, MaskedModel, Word, edited, like, sampled_words, words_of
+from engine.result import Explanation
+from engine.substitution import Edit, MaskedModel, Word, edited, like, overlaps, sampled_words, word_scores, words_of
 
 TRUTH_DRAWS = 256
 """Replacements of a word whose mean effect is the truth. They are independent of those of direct answers."""
@@ -100,20 +100,10 @@ def subject_of(model: TextClassifier, example: Example) -> Subject:
     Errors: no word.
     """
     encoded = model.encode(example)
-    words = tuple(word for word in words_of(example) if any(_overlaps(word, token) for token in encoded.tokens))
+    words = tuple(word for word in words_of(example) if any(overlaps(token, word) for token in encoded.tokens))
     if not words:
         raise NoQuestion("text: has no word that can be changed.")
     return Subject(model, example, words, predict_encoded(model, [encoded])[0].index)
-
-
-def _overlaps(word: Word, token: Token) -> bool:
-    return word.segment == token.segment and token.start < word.end and token.end > word.start
-
-
-def word_scores(explanation: Explanation, words: Sequence[Word]) -> Float[np.ndarray, "word"]:
-    """The score of each word: the sum over the tokens that share a character with it."""
-    pairs = list(zip(explanation.tokens, explanation.scores.tolist(), strict=True))
-    return np.array([sum(score for token, score in pairs if _overlaps(word, token)) for word in words])
 
 
 def says_falls(scores: Float[np.ndarray, "word"], signed: bool) -> Bool[np.ndarray, "word"]:

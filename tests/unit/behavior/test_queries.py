@@ -24,14 +24,13 @@ from engine.behavior.queries import (
     recourse,
     says_falls,
     subject_of,
-    word_scores,
 )
 from engine.explain import explain
 from engine.metrics.results import share_interval
 from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
 from engine.request import Example, Request
-from engine.substitution import Edit, edited, load_masked_model
+from engine.substitution import Edit, edited, load_masked_model, word_scores
 from tests.linear import SPECIAL, WORDS, bag_of_embeddings
 
 PLAN = BehaviorPlan(("bag",), "reviews", ("random",), edit=DELETE, margin=0)
