@@ -68,7 +68,8 @@ class Example(Input):
 
     def check_length(self) -> None:
         """Refuse what would keep a tokenizer busy for minutes."""
-        for name, text in self.as_plain().items():
+        for name in ("text", "text_pair"):
+            text = getattr(self, name)
             if text is not None and len(text) > MAX_CHARACTERS:
                 raise UsageError(
                     f"{name}: must have at most {MAX_CHARACTERS:,} characters, got {len(text):,}. "
@@ -77,6 +78,35 @@ class Example(Input):
 
     def as_plain(self) -> dict[str, str | None]:
         return {"text": self.text, "text_pair": self.text_pair}
+
+
+@dataclass(frozen=True)
+class Prompt(Example):
+    """A text that a causal language model continues, with the next token to explain.
+
+    target: the token, with its leading space; None for the most probable one. contrast: the token that the target is
+    compared with ("why *are* rather than *is*?"); None for no contrast. chat: whether the model's chat template is
+    applied to the text.
+    """
+
+    target: str | None = None
+    contrast: str | None = None
+    chat: bool = False
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.text_pair is not None:
+            raise UsageError("text_pair: a prompt is one text. Put both texts into it.")
+        for name in ("target", "contrast"):
+            if getattr(self, name) == "":
+                raise UsageError(f"{name}: must be a token, got an empty text. Leave it out for none.")
+        if self.target is not None and self.target == self.contrast:
+            raise UsageError(
+                f"contrast: must differ from the target, got {self.contrast!r} twice. Choose another token."
+            )
+
+    def as_plain(self) -> dict[str, str | None]:
+        return {"prompt": self.text, "target": self.target, "contrast": self.contrast, "chat": str(self.chat)}
 
 
 def _encodable(text: str) -> bool:
