@@ -172,7 +172,10 @@ EDITS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("replace", rf"{WORD}{_Y} rather than {WORD}{_X}"),
         ("replace", r"(?P<replacement>«\d+»),? (?:and |but )?not (?P<word>«\d+»)"),
         ("replace", rf"{_Y} as (?:a |the )?(?:replacement|substitute) for {WORD}{_X}"),
-        ("replace", rf"(?:put|use|write|insert)s? {WORD}{_Y} (?:where it says|where it said|in for|for) {WORD}{_X}"),
+        (
+            "replace",
+            rf"(?:put|use|write|insert|say|said|had)s? {WORD}{_Y} (?:where it sa(?:ys|id)|in for|for) {WORD}{_X}",
+        ),
         ("replace", rf"(?:from )?{WORD}{_X} ?(?:->|→|=>|-->) ?{WORD}{_Y}"),
         ("replace", rf"from {WORD}{_X} to {WORD}{_Y}"),
         ("replace", rf"{_SWAP} {WORD}{_X} (?:by|with|w/|for|to|into) {WORD}{_Y}"),
@@ -196,8 +199,9 @@ EDITS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )
 """Phrases that remove or replace a word, quoted or not, the most specific first."""
-NO_WORD = FILLERS.union(
-    ("all", "any", "every", "each", "some", "my", "your", "our", "their", "same", "if", "til", "until", "without", "before", "after", "while"),
+NO_WORD = frozenset(word for word in FILLERS if not word.endswith("ly")).union(
+    ("all", "any", "every", "each", "some", "my", "your", "our", "their", "same", "if", "til", "until", "without"),
+    ("before", "after", "while"),
     ("nothing", "something", "anything", "everything"),
     ("changing", "altering", "affecting", "knowing"),
     ("last", "next", "half", "most", "rest", "punctuation", "negation", "negations", "stopword", "stopwords", "stop"),

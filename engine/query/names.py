@@ -56,6 +56,7 @@ _NOUN = rf"(?:{'|'.join((*sorted(CLASSES['example']), 'row', 'entry', 'record'))
 _PLURAL = "|".join(sorted(CLASSES["examples"]))
 _NO = r"(?:(?:with|at|the|number|no|nr|index|id|#) )*"
 _LAYER = r"(?:layer|block)"
+_WORD, _MOST = ("|".join(sorted(CLASSES[name])) for name in ("word", "most"))
 _COUNTED = "|".join(word for name in ("most", "important", "word", "drive", "wrong") for word in sorted(CLASSES[name]))
 PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (slot, re.compile(rf"(?<![\w<]){pattern}(?![\w>])"))
@@ -74,7 +75,8 @@ PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("target", r"(?:class|label|category) (?P<n>\d+)(?![.,\w])"),
         ("count", rf"(?:(?<=top )|(?<=best )|first ){_NUMBER}"),
         ("count", rf"{_NUMBER}(?= (?:{_COUNTED}|examples|reviews)(?!\w))"),
-        ("count", r"(?:single|one)(?= most)"),
+        ("count", rf"(?:single|one)(?= most)|single(?= (?:{_WORD}) .*(?:{_MOST})(?!\w))"),
+        ("example", r"(?<=<methods\d> )(?P<n>\d+)(?![.,\w])"),
     )
 )
 """Numbers by what they count, the most specific first. Ordinals and indices differ: the first example has index 0."""

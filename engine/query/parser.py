@@ -42,7 +42,7 @@ NEAREST = 3
 NUMBERS_OF = {"example", "count", "layer", "head"}
 OPTIONAL, PLACE = re.compile(r"\[([^\]]*)\]"), re.compile(r"{(\w+)(?::\d)?}")
 NEEDED = re.compile(r"{(\w+)(?::(\d))?}")
-"""Parts of a template: those that stay only if their slot is filled, and places of a slot, of several names by number."""
+"""Parts of a template that stay only if their slot is filled, and places of a slot, of several names by number."""
 SAMPLES: Mapping[str, Any] = {
     "methods": ("lime", "integrated_gradients"), "models": ("reviews-minilm", "bert-reviews"), "example": 3, "count": 5,
     "target": "positive", "text": "A man sleeps.", "text_pair": "A person rests.", "word": "not",
@@ -75,6 +75,8 @@ def parse(text: str, operations: Collection[str] = ALL) -> ParsedQuery:
             raise NotUnderstood(reason, nearest_forms(text, operations))
         tier = max((OPERATIONS[query.operation].tier for query in queries), default=0)
         queries = [query for query in queries if OPERATIONS[query.operation].tier == tier]
+        if len(queries) == 1 and _asks_twice(queries[0], reading):
+            raise NotUnderstood("It asks for two things. Ask one at a time.", nearest_forms(text, operations))
         if len(queries) == 1:
             return queries[0]
         if queries:
@@ -192,7 +194,7 @@ def _edits(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]]]:
     """The sentence without the words of an edit, and these; at last the sentence as it is."""
     for operation, pattern in EDITS:
         for match in pattern.finditer(sentence.text):
-            edit = {name: [value] for name in ("word", "replacement") if (value := _edited_word(sentence, match, name))}
+            edit = {name: [value] for name in EDITED if (value := _edited_word(sentence, match, name))}
             if len(edit) == (2 if operation == "replace" else 1) and not _are_classes(match):
                 verb = "replaced" if operation == "replace" else "removed"
                 yield f"{sentence.text[: match.start()]} {verb} {sentence.text[match.end() :]}", edit
@@ -203,11 +205,9 @@ def _edits(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]]]:
 
 def _are_classes(match: re.Match[str]) -> bool:
     """Whether the words of an edit are classes, as in "negative instead of positive"."""
-    known = name_pattern(False)[1]
-    return (
-        all(known.get(word.lower(), ("",))[0] == "target" for word in match.groupdict().values())
-        and len(match.groupdict()) > 1
-    )
+    known, words = name_pattern(False)[1], match.groupdict().values()
+    chosen = len(words) > 1 and re.search("instead|rather", match[0])
+    return bool(chosen) and all(known.get(word.lower(), ("",))[0] == "target" for word in words)
 
 
 def _edited_word(sentence: Sentence, match: re.Match[str], name: str) -> str:
@@ -274,6 +274,41 @@ def _match(id: str, reading: Reading) -> ParsedQuery | None:
         for form in operation.forms
     )
     return ParsedQuery(id, **slots) if fits else None
+
+
+def _asks_twice(query: ParsedQuery, reading: Reading) -> bool:
+    """Whether the parts before and after an "and" are questions of different operations."""
+    for match in AND.finditer(reading.line):
+        first, second = (
+            _meanings(reading, part) for part in (reading.line[: match.start()], reading.line[match.end() :])
+        )
+        if first and second and not first & second and not second <= FOLLOWING.get(query.operation, frozenset()):
+            return True
+    return False
+
+
+_JOINT = " (?:and|then|also|plus)(?: (?:and|then|also))* "
+AND = re.compile(rf"(?<!>){_JOINT}|{_JOINT}(?!<)")
+"""An "and" that does not join two names."""
+FOLLOWING = {
+    "delete": frozenset(("predict",)), "replace": frozenset(("predict",)),
+    "randomize": frozenset(("explain", "predict")),
+}  # fmt: skip
+"""Operations that another one includes: the prediction after an edit, the explanation with random weights."""
+
+
+def _meanings(reading: Reading, line: str) -> frozenset[str]:
+    """The operations that a part of a reading fits, with the names in it."""
+    edited = "removed" in line or "replaced" in line
+    names = {
+        slot: own
+        for slot, values in reading.names.items()
+        if (own := [v for n, v in enumerate(values) if f"<{slot}{n}>" in line or (edited and slot in EDITED)])
+    }
+    return frozenset(id for id in OPERATIONS if _match(id, Reading(line, names)))
+
+
+EDITED = ("word", "replacement")
 
 
 def _refusal(query: ParsedQuery, reading: Reading) -> str:

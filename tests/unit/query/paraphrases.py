@@ -24,7 +24,14 @@ from engine.query.grammar import THIS
 
 LINES = [json.loads(line) for line in (Path(__file__).parent / "paraphrases.jsonl").read_text("utf-8").splitlines()]
 HALVES = {"development": LINES[::2], "held-out": LINES[1::2]}
-SLOTS = {"method": "methods", "model": "models", "data": "dataset", "class": "target", "examples": "example"}
+SLOTS = {
+    "method": "methods",
+    "model": "models",
+    "data": "dataset",
+    "class": "target",
+    "examples": "example",
+    "n": "count",
+}
 EXACT, MISSED, MISUNDERSTOOD = "exact", "missed", "misunderstood"
 Meaning = tuple[str, dict[str, Any]] | None
 
@@ -38,6 +45,8 @@ def meaning(line: Mapping[str, Any]) -> Meaning:
         slot = SLOTS.get(name, name)
         if name in ("method", "model"):
             slots[slot] = [value]
+        elif name == "texts":
+            slots["text"], slots["text_pair"] = value
         elif name == "examples":
             [slots[slot]] = value
         else:
