@@ -3,6 +3,7 @@
 A sentence fits a form when it has a word of each class that the form requires, when each of its other words is a filler
 or of a class that the operation allows, and when each name in it fills a slot of the operation. A word that nothing
 explains makes the sentence not understood, because it may change the meaning: "least", "not", "without".
+Of several operations that fit, the one of the highest tier is meant; of several of that tier, none.
 
 After Slack et al., 2023, Explaining machine learning models with interactive natural language conversations using
 TalkToModel, with a table in place of their language model.
