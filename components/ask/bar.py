@@ -103,11 +103,11 @@ def context() -> QueryContext:
 def context_of(last: Mapping[str, str]) -> QueryContext:
     """The context of a link with a selection."""
     start = query.QueryContext()
-    index = last.get("index", "0")
+    index = last.get("index", "0" if last.get("data") else "")
     return query.QueryContext(
         model=last.get("model") or start.model,
         dataset=last.get("data", ""),
-        example=int(index) if index.isdecimal() else 0,
+        example=int(index) if index.isdecimal() else None,
         text=read_text(last, "text", []),
         text_pair=read_text(last, "pair", []),
     )

@@ -20,7 +20,19 @@ from components.inputs.choices import Focus
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.links import Query
-from components.navigation import ADVERSARIAL, ATTENTION, COMPARE, EVALUATE, IMAGES, RANDOMIZATION, TEXT, PageEntry
+from components.navigation import (
+    ADVERSARIAL,
+    ATTENTION,
+    BEHAVIOR,
+    COMPARE,
+    EVALUATE,
+    IMAGES,
+    RANDOMIZATION,
+    RULES_PAGE,
+    TEXT,
+    WORDS,
+    PageEntry,
+)
 from components.text.state import START, TextState, write_state
 from components.widgets.attention_board import default_options
 from engine.comparison.plan import read_pair
@@ -30,7 +42,13 @@ from engine.models.summary import fitting_model
 from engine.query.command import edited_example, example_of, fits, kind_of, pairs_of, plan_of_query
 from engine.query.grammar import ParsedQuery
 
-EXPERIMENT_PAGES = {"evaluate": EVALUATE, "randomize": RANDOMIZATION}
+EXPERIMENT_PAGES = {
+    "evaluate": EVALUATE,
+    "randomize": RANDOMIZATION,
+    "corpus": WORDS,
+    "rules": RULES_PAGE,
+    "behavior": BEHAVIOR,
+}
 
 
 def page_of(query: ParsedQuery) -> tuple[PageEntry, Query]:
@@ -73,7 +91,7 @@ def _explanation(query: ParsedQuery) -> tuple[PageEntry, Query]:
     return TEXT, link | flipped
 
 
-OPENED = {"similarity": "similarity", "flip": "counterfactuals"}
+OPENED = {"similarity": "similarity", "significance": "significance", "flip": "counterfactuals"}
 """The section of the Text page that answers an operation."""
 
 
@@ -81,7 +99,8 @@ def _focus(query: ParsedQuery) -> Focus:
     """The input as the pages hold it."""
     if kind_of(query) == "image":
         return PictureFocus(query.models[0], str(query.dataset), index=int(query.example or 0))
-    model = query.models[0] if query.models else _pair_model(str(query.dataset))
+    compared = query.operation == "similarity"  # by an encoder of its own
+    model = _pair_model(str(query.dataset)) if compared or not query.models else query.models[0]
     if query.operation == "mistakes":
         query = replace(query, example=0)
     example = example_of(query)

@@ -20,14 +20,16 @@ def ask(
     dataset: Annotated[
         str, typer.Option(metavar="D", help="Data set of questions that name none. [default: one that fits the model]")
     ] = "",
-    index: Annotated[str, typer.Option(metavar="I", help="Index of the example of questions that name none.")] = "0",
+    index: Annotated[
+        str, typer.Option(metavar="I", help="Index of the example of questions that name none. [default: 0]")
+    ] = "",
     run: Annotated[bool, typer.Option("--run", help="Run the commands.")] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print the operation, its slots and commands as JSON.")
     ] = False,
 ) -> None:
     """Turn a question into a command: most important words, what-if, comparisons and more."""
-    context = QueryContext(model, dataset, options.read_whole("--index", index))
+    context = QueryContext(model, dataset, options.read_whole("--index", index) if index else None)
     query = complete(parse(question), context)
     commands = commands_of(query)
     title, sentence = OPERATIONS[query.operation].title, write_sentence(query)

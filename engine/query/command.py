@@ -10,12 +10,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from engine.behavior.plan import BEHAVIOR
 from engine.comparison.plan import EXAMPLES
+from engine.corpus.plan import CORPUS
 from engine.data import datasets
 from engine.data.tasks import PAIRS, task_of_dataset
 from engine.errors import UsageError, excerpt
 from engine.evaluation.plan import EVALUATE
 from engine.experiments.options import RANDOM
+from engine.format import join_names
 from engine.input_kinds import kind_of_dataset, kind_of_model, list_models
 from engine.lazy import LazyModule
 from engine.models.catalog import DEFAULT_MODEL
@@ -23,6 +26,7 @@ from engine.models.summary import fitting_dataset, fitting_model, summarize_mode
 from engine.query.grammar import OPERATIONS, THIS, ParsedQuery
 from engine.randomization.plan import RANDOMIZE
 from engine.request import Example
+from engine.rules.plan import RULES
 from engine.shipped.gallery import METHODS, PICTURE_METHODS
 
 if TYPE_CHECKING:
@@ -34,11 +38,10 @@ ATTACK_STEPS = 100
 """Steps of an attack, as on the page Adversarial."""
 METHOD = "gradient_x_input"
 """The method of a comparison of models and of an attack that name none."""
-TEXT_ONLY = ("delete", "replace", "flip", "similarity")
+TEXT_ONLY = ("delete", "replace", "flip", "similarity", "significance", "rules", "behavior")
 PAIR_DATASET = "nli"
-PER_METHOD = {"explain", "top", "compare", "disagree", "evaluate", "randomize", "attack"}
-WHOLE_DATASET = {"mistakes", "evaluate", "randomize"}
-EXPERIMENTS = {"evaluate": EVALUATE, "randomize": RANDOMIZE}
+EXPERIMENTS = {"evaluate": EVALUATE, "randomize": RANDOMIZE, "corpus": CORPUS, "rules": RULES, "behavior": BEHAVIOR}
+PER_METHOD = {"explain", "top", "compare", "disagree", "attack", *EXPERIMENTS}
 
 
 @dataclass(frozen=True)
@@ -46,11 +49,12 @@ class QueryContext:
     """What a question is about where it says nothing else: the model, the data set and the example of a page.
 
     `text`, `text_pair`: a text of one's own in place of the example. `dataset`: empty for one that fits the model.
+    `example`: none where no page shows one; a question that names none is then about the first.
     """
 
     model: str = DEFAULT_MODEL
     dataset: str = ""
-    example: int = 0
+    example: int | None = None
     text: str | None = None
     text_pair: str | None = None
 
@@ -73,11 +77,6 @@ def complete(query: ParsedQuery, context: QueryContext = QueryContext()) -> Pars
 
     Errors: words of a picture, this example of a data set that the page does not show.
     """
-    if query.example == THIS and context.dataset and query.dataset not in (None, context.dataset):
-        raise UsageError(
-            f"query: this example is one of {context.dataset}, got {query.dataset}. Name an example, such as "
-            f"example 0 of {query.dataset}."
-        )
     query = _with_data(query, context)
     kind = kind_of(query)
     if kind != "text" and query.operation in TEXT_ONLY:
@@ -141,8 +140,15 @@ def _with_example(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
         return query
     if context.text is not None and kind_of(query) == "text" and context.dataset in ("", query.dataset):
         return replace(query, example=None, text=context.text, text_pair=context.text_pair)
-    same = context.dataset == query.dataset
-    return replace(query, example=context.example if same else 0)
+    shown = context.example if context.dataset in ("", query.dataset) else None
+    if query.example == THIS and shown is None:
+        source = (
+            f"is one of {context.dataset}" if context.dataset else "is the one that a page shows, which is none here"
+        )
+        raise UsageError(
+            f"query: this example {source}, got {query.dataset}. Name an example, such as example 0 of {query.dataset}."
+        )
+    return replace(query, example=shown or 0)
 
 
 def example_of(query: ParsedQuery) -> Example:
@@ -173,7 +179,8 @@ def edited_example(query: ParsedQuery) -> Example:
 def plan_of_query(query: ParsedQuery) -> Any:
     """The plan of an experiment that a completed query asks for, on as many examples as its page opens with."""
     plan = EXPERIMENTS[query.operation].opens_with[kind_of(query)]
-    return replace(plan, models=query.models, dataset=query.dataset, methods=query.methods)
+    rules = {"rules": (f'"{query.text}" -> {query.target}',)} if query.operation == "rules" else {}
+    return replace(plan, models=query.models, dataset=query.dataset, methods=query.methods, **rules)
 
 
 def commands_of(query: ParsedQuery) -> tuple[QueryCommand, ...]:
@@ -193,6 +200,8 @@ def notes_of(query: ParsedQuery) -> tuple[str, ...]:
         notes.append(f"The command predicts all examples: only the page picks those of class {query.target}.")
     if query.operation in EXPERIMENTS and query.example is not None:
         notes.append(f"The command is about many examples: only the page opens example {query.example}.")
+    if query.operation == "similarity" and query.models:
+        notes.append(f"Similarity is that of a sentence encoder, not of {join_names(query.models)}.")
     if query.operation == "attention" and (query.layer is None) != (query.head is None):
         place = f"head {query.head}" if query.layer is None else f"layer {query.layer}"
         notes.append(f"The command lists all heads: only the page picks {place}.")
@@ -229,6 +238,9 @@ def _arguments(query: ParsedQuery) -> list[list[str]]:
     if operation == "attention":
         return [_attention(query, model)]
     example = example_of(query)
+    if operation == "significance":
+        pair = [] if example.text_pair is None else ["--text-pair", example.text_pair]
+        return [["significance", "--model", model, "--text", example.text, *pair, *_target(query)]]
     if example.text_pair is None:
         raise UsageError(
             f"query: needs two texts, got one: {excerpt(example.text)}. Quote both, or name a data set of pairs."
@@ -254,6 +266,7 @@ def pairs_of(query: ParsedQuery) -> list[str]:
 
 def _experiment(plan: Any, operation: str) -> list[str]:
     arguments = [operation, "--models", ",".join(plan.models), "--dataset", plan.dataset]
+    arguments += ["--rule", ",".join(plan.rules)] if operation == "rules" else []
     return [*arguments, "--methods", ",".join(plan.methods), "--examples", str(plan.examples)]
 
 

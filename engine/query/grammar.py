@@ -3,6 +3,7 @@
 A sentence fits a form when it has a word of each class that the form requires, when each of its other words is a filler
 or of a class that the operation allows, and when each name in it fills a slot of the operation. A word that nothing
 explains makes the sentence not understood, because it may change the meaning: "least", "not", "without".
+Of several operations that fit, the one of the highest tier is meant; of several of that tier, none.
 
 After Slack et al., 2023, Explaining machine learning models with interactive natural language conversations using
 TalkToModel, with a table in place of their language model.
@@ -12,8 +13,8 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -50,34 +51,32 @@ class ParsedQuery:
 
 
 @dataclass(frozen=True)
-class QueryOperation:
-    """`title`: a noun phrase. `slots`: what may be in a question. `most`: the largest numbers of names, 1 if left out.
+class QueryForm:
+    """What a question must have: a word of each class of `words` and none of `without`, and `least` names by slot."""
 
-    `least`: alternatives, each the numbers of names that must be there. `allows`: classes of words that every form may
-    have besides its own.
-    """
-
-    title: str
-    slots: frozenset[str]
-    allows: frozenset[str] = frozenset()
-    most: Mapping[str, int] = field(default_factory=dict)
-    least: tuple[Mapping[str, int], ...] = ({},)
+    words: frozenset[str]
+    least: Mapping[str, int]
+    without: frozenset[str]
 
 
 @dataclass(frozen=True)
-class QueryForm:
-    """`words`: classes, of each of which a word must be there. `template`: the sentence that is written for a query.
+class QueryOperation:
+    """`title`: a noun phrase. `slots`: what may be in a question. `most`: the largest numbers of names, 1 if left out.
 
-    A part of the template in brackets stays only if its slot is filled. `without`: classes, of which no word may be
-    there.
-    `least`: the numbers of names that this form needs besides those of its operation.
+    `least`: alternatives, each the numbers of names that must be there. `allows`: classes of words that may be there
+    besides those of a form.
+    `forms`: alternatives, one of which a question must fit. `templates`: sentences that are written, the first one for
+    any query. `tier`: of several operations that fit, the one with the highest is meant.
     """
 
-    operation: str
-    words: tuple[str, ...]
-    template: str
-    least: Mapping[str, int] = field(default_factory=dict)
-    without: tuple[str, ...] = ()
+    title: str
+    tier: int
+    slots: frozenset[str]
+    allows: frozenset[str]
+    most: Mapping[str, int]
+    least: tuple[Mapping[str, int], ...]
+    forms: tuple[QueryForm, ...]
+    templates: tuple[str, ...]
 
 
 @dataclass(frozen=True)
@@ -97,27 +96,33 @@ def _read_refusal(plain: Mapping[str, str]) -> QueryRefusal:
 
 
 def _read_operation(plain: Mapping[str, Any]) -> QueryOperation:
+    forms = tuple(map(_read_form, plain["forms"]))
+    allows = frozenset(f"{GRAMMAR['soft']} {plain['allows']}".split()) - set(plain.get("bars", "").split())
     return QueryOperation(
         plain["title"],
+        plain["tier"],
         frozenset(plain["slots"].split()),
-        frozenset(plain.get("allows", "").split()),
+        allows,
         plain.get("most", {}),
         tuple(plain.get("least", ({},))),
+        forms,
+        tuple(re.sub(r"<(\w+)>", lambda match: GRAMMAR["places"][match[1]], one) for one in plain["templates"]),
     )
 
 
-def _read_forms(operation: str, plain: Mapping[str, Any]) -> Iterator[QueryForm]:
-    for one in plain["forms"]:
-        template = re.sub(r"<(\w+)>", lambda match: GRAMMAR["places"][match[1]], one["template"])
-        words, without = one["words"].split(), one.get("without", "").split()
-        yield QueryForm(operation, tuple(words), template, one.get("least", {}), tuple(without))
+def _read_form(plain: str) -> QueryForm:
+    parts = plain.split()
+    least = [part[1:].partition(":") for part in parts if part.startswith("+")]
+    return QueryForm(
+        frozenset(part for part in parts if part.isalpha()),
+        {slot: int(number or 1) for slot, _, number in least},
+        frozenset(part[1:] for part in parts if part.startswith("-")),
+    )
 
 
 GRAMMAR: Mapping[str, Any] = tomllib.loads(Path(__file__).with_name("grammar.toml").read_text(encoding="utf-8"))
 OPERATIONS: Mapping[str, QueryOperation] = {id: _read_operation(own) for id, own in GRAMMAR["operations"].items()}
 """By id, in the order in which they are listed to people."""
-FORMS = tuple(form for id, own in GRAMMAR["operations"].items() for form in _read_forms(id, own))
-"""The forms of all questions; the first of an operation is the one that is written for it."""
 FILLERS = frozenset(GRAMMAR["words"]["fillers"].split())
 """Words that change nothing."""
 CLASSES: Mapping[str, frozenset[str]] = {
@@ -146,7 +151,7 @@ _REMOVE = (
     r"(?:remov(?:e|es|ing|ed)|the removal of|delet(?:e|es|ing|ed)|the deletion of|drop(?:s|ping|ped)?|"
     r"omit(?:s|ting|ted)?|eras(?:e|es|ing|ed)|cut(?:s|ting)?(?: out)?|strik(?:e|es|ing)(?: out)?|"
     r"exclud(?:e|es|ing|ed)|mask(?:s|ing|ed)?(?: out)?|leav(?:e|es|ing) out|left out|tak(?:e|es|ing) (?:out|away)|"
-    r"took out|"
+    r"took(?: out)?|"
     r"get(?:s|ting)? rid of|los(?:e|es|ing)|without|minus|removal of|deletion of|hid(?:e|es|ing)|ignor(?:e|es|ing|ed)|"
     r"skip(?:s|ping|ped)?|blank(?:s|ing|ed)? out|wip(?:e|es|ing|ed) out)"
 )
@@ -168,11 +173,16 @@ EDITS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("replace", rf"{WORD}{_Y} rather than {WORD}{_X}"),
         ("replace", r"(?P<replacement>«\d+»),? (?:and |but )?not (?P<word>«\d+»)"),
         ("replace", rf"{_Y} as (?:a |the )?(?:replacement|substitute) for {WORD}{_X}"),
-        ("replace", rf"(?:put|use|write|insert)s? {WORD}{_Y} (?:where it says|where it said|in for|for) {WORD}{_X}"),
+        (
+            "replace",
+            rf"(?:put|use|write|insert|say|said|had)s? {WORD}{_Y} (?:where it sa(?:ys|id)|in for|for) {WORD}{_X}",
+        ),
         ("replace", rf"(?:from )?{WORD}{_X} ?(?:->|→|=>|-->) ?{WORD}{_Y}"),
         ("replace", rf"from {WORD}{_X} to {WORD}{_Y}"),
         ("replace", rf"{_SWAP} {WORD}{_X} (?:by|with|w/|for|to|into) {WORD}{_Y}"),
-        ("replace", rf"{_TURN} {WORD}{_X} (?:to|into|for|with) {WORD}{_Y}"),
+        ("replace", rf"{_TURN} {WORD}{_X} (?:to|into|for|with|as) {WORD}{_Y}"),
+        ("replace", r"(?P<word>«\d+»),? (?:to|into|by|with) (?P<replacement>«\d+»)"),
+        ("replace", r"make (?P<word>«\d+»),? (?P<replacement>«\d+»)"),
         ("replace", rf"{WORD}{_X} {_BE} (?:instead )?{_SWAPPED} {_BY} {WORD}{_Y}"),
         ("replace", rf"{_SWAPPED} {WORD}{_X} {_BY} {WORD}{_Y}"),
         ("replace", rf"{WORD}{_X} (?:becomes?|became|turns into|turned into|changes to|changed to) {WORD}{_Y}"),
@@ -184,13 +194,15 @@ EDITS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("delete", rf"(?:did|does|do|had|has)(?: not|n't|n’t|nt) (?:have|contain|include|say|mention|use) {WORD}{_X}"),
         ("delete", rf"(?:there (?:was|were|is) no|had no|has no) {WORD}{_X}"),
         ("delete", rf"{WORD}{_X} {_BE} {_GONE}"),
+        ("delete", rf"(?:the word|with|has|have|had|get) {WORD}{_X} {_GONE}"),
         ("delete", rf"{WORD}{_X} (?:disappear(?:s|ed)?|vanish(?:es|ed)?)"),
         ("delete", rf"{_REMOVE} {WORD}{_X}"),
     )
 )
 """Phrases that remove or replace a word, quoted or not, the most specific first."""
-NO_WORD = FILLERS.union(
-    ("all", "any", "every", "each", "some", "my", "your", "our", "their", "same", "if", "til", "without"),
+NO_WORD = frozenset(word for word in FILLERS if not word.endswith("ly")).union(
+    ("all", "any", "every", "each", "some", "my", "your", "our", "their", "same", "if", "til", "until", "without"),
+    ("before", "after", "while"),
     ("nothing", "something", "anything", "everything"),
     ("changing", "altering", "affecting", "knowing"),
     ("last", "next", "half", "most", "rest", "punctuation", "negation", "negations", "stopword", "stopwords", "stop"),

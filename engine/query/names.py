@@ -32,6 +32,8 @@ ALIASES: Mapping[str, Sequence[str]] = GRAMMAR["names"]["methods"]
 """Other names of methods besides their ids and titles."""
 AS_METHOD = ("attention weights", "attention scores", "raw attention", "attention")
 """Names of average attention where they are a method, and not a question about the heads."""
+NO_METHOD = "attention_head"
+"""Its title is that of the heads themselves, which a question names by layer and number."""
 WEAK = ("reviews", "movies", "quality")
 """Data sets whose names are words, too: they are names after a preposition or beside "data set"."""
 BEFORE_WEAK = tuple(
@@ -44,6 +46,8 @@ MOST_LABELS = 12
 MOST_INDEX = 999_999
 SHORTEST_SWAPPED, SHORTEST_CORRECTED = 5, 6
 """Letters of words that may be misspelled by two swapped letters, and by another letter."""
+SHORTEST_INFLECTED = 3
+BRITISH = re.compile(r"is(?=(?:e|ed|es|ing|ation|ations)$)")
 
 NUMBERS, ORDINALS = (GRAMMAR["names"][name].split() for name in ("numbers", "ordinals"))
 _NUMBER = rf"(?P<n>\d+|{'|'.join(NUMBERS)})(?![\w.,])"
@@ -52,6 +56,7 @@ _NOUN = rf"(?:{'|'.join((*sorted(CLASSES['example']), 'row', 'entry', 'record'))
 _PLURAL = "|".join(sorted(CLASSES["examples"]))
 _NO = r"(?:(?:with|at|the|number|no|nr|index|id|#) )*"
 _LAYER = r"(?:layer|block)"
+_WORD, _MOST = ("|".join(sorted(CLASSES[name])) for name in ("word", "most"))
 _COUNTED = "|".join(word for name in ("most", "important", "word", "drive", "wrong") for word in sorted(CLASSES[name]))
 PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     (slot, re.compile(rf"(?<![\w<]){pattern}(?![\w>])"))
@@ -70,7 +75,8 @@ PLACES: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
         ("target", r"(?:class|label|category) (?P<n>\d+)(?![.,\w])"),
         ("count", rf"(?:(?<=top )|(?<=best )|first ){_NUMBER}"),
         ("count", rf"{_NUMBER}(?= (?:{_COUNTED}|examples|reviews)(?!\w))"),
-        ("count", r"(?:single|one)(?= most)"),
+        ("count", rf"(?:single|one)(?= most)|single(?= (?:{_WORD}) .*(?:{_MOST})(?!\w))"),
+        ("example", r"(?<=<methods\d> )(?P<n>\d+)(?![.,\w])"),
     )
 )
 """Numbers by what they count, the most specific first. Ordinals and indices differ: the first example has index 0."""
@@ -121,13 +127,18 @@ def tokens_of(text: str) -> list[str]:
     return [SYMBOLS.get(token, token) for token in TOKEN.findall(plain)]
 
 
+def words_of(text: str) -> list[str]:
+    """The tokens of a text, each as the table has it: without its ending, and spelled right."""
+    return list(map(base_word, tokens_of(text)))
+
+
 def read_names(sentence: Sentence, text: str, attention: bool = False) -> Reading:
     """Find the names in `text`, which is that of the sentence or has marks of an edit.
 
     `attention`: whether the word "attention" is the name of a method.
     """
     names: dict[str, list[str]] = {}
-    line = " ".join(map(correct_spelling, tokens_of(_unquote(sentence, text))))
+    line = " ".join(words_of(_unquote(sentence, text)))
     for phrase, word in PHRASES:
         line = re.sub(rf"(?<![\w<])(?:{phrase})(?![\w>])", word, line)
 
@@ -208,20 +219,42 @@ def english_words() -> frozenset[str]:
     return frozenset(line for line in lines if line.isalpha())
 
 
-@functools.lru_cache(4096)
-def correct_spelling(word: str) -> str:
-    """The word of the vocabulary that one wrong, missing, additional or swapped letter turns into this one.
+@functools.cache
+def inflected_words() -> Mapping[str, str]:
+    """The words that have a meaning here, and their forms with other endings; each with the word of the table."""
+    words = sorted(FILLERS | CLASSES_OF.keys())
+    forms = {form: word for word in words if len(word) >= SHORTEST_INFLECTED for form in _inflect(word)}
+    return forms | {word: word for word in vocabulary()}
 
-    A word of English, a short one and one that is near to several stay: a wrong guess would change the meaning.
+
+def _inflect(word: str) -> Iterator[str]:
+    """Regular forms of a verb or noun, which are no words where it is neither."""
+    stem = word[:-1] if word.endswith(("e", "y")) else word
+    doubled = word + word[-1]
+    yield from (word + "s", word + "es", word + "ed", word + "ing", doubled + "ed", doubled + "ing")
+    yield from (stem + "ed", stem + "ing") if word.endswith("e") else ()
+    yield from (stem + "ies", stem + "ied") if word.endswith("y") else ()
+
+
+@functools.lru_cache(4096)
+def base_word(word: str) -> str:
+    """The word of the table that this one is a form of, or that one wrong, missing, additional or swapped letter turns
+    into this one.
+
+    A word of English that the table does not have, a short one and one that is near to several stay: a wrong guess
+    would change the meaning.
     """
-    if len(word) < SHORTEST_SWAPPED or not word.isalpha() or word in vocabulary() or word in english_words():
+    forms = inflected_words()
+    if american := next((one for one in (word, BRITISH.sub("iz", word)) if one in forms), ""):
+        return forms[american]
+    if len(word) < SHORTEST_SWAPPED or not word.isalpha() or word in english_words():
         return word
     pairs = itertools.pairwise(word)
-    near = {word[:at] + two + one + word[at + 2 :] for at, (one, two) in enumerate(pairs)} & vocabulary()
+    near = {word[:at] + two + one + word[at + 2 :] for at, (one, two) in enumerate(pairs)} & forms.keys()
     if not near:
-        near = {other for other in vocabulary() if len(other) >= SHORTEST_CORRECTED and is_one_edit(word, other)}
-    classes = {CLASSES_OF.get(other, other) for other in near}  # "faithfull" is near to "faithful" and "faithfully"
-    return min(near) if len(classes) == 1 else word
+        near = {other for other in forms if len(other) >= SHORTEST_CORRECTED and is_one_edit(word, other)}
+    classes = {CLASSES_OF.get(forms[other], other) for other in near}  # "faithfull" is near to two words
+    return forms[min(near)] if len(classes) == 1 else word
 
 
 def is_one_edit(one: str, two: str) -> bool:
@@ -261,6 +294,8 @@ def _all_names() -> Iterator[tuple[str, str, str]]:
         for dataset in list_datasets(kind):
             yield "dataset", dataset, dataset
         for id, method in all_explainers(kind).items():
+            if id == NO_METHOD:
+                continue
             names = (id, method.title, re.sub(r"\s*\(.*\)", "", method.title), *ALIASES.get(id, ()))
             yield from (("methods", id, name) for name in names)
     for label in class_labels():

@@ -17,13 +17,11 @@ from engine.query.grammar import (
     CLASSES_OF,
     EDITS,
     FILLERS,
-    FORMS,
     NO_WORD,
     OPERATIONS,
     REFUSALS,
     THIS,
     ParsedQuery,
-    QueryForm,
 )
 from engine.query.names import (
     QUOTE_MARK,
@@ -33,7 +31,7 @@ from engine.query.names import (
     name_pattern,
     read_names,
     read_quotes,
-    tokens_of,
+    words_of,
 )
 from engine.registry import KINDS, all_explainers, method_order
 
@@ -42,7 +40,9 @@ LONGEST, LONGEST_UNQUOTED = 2000, 500
 """Characters of a sentence, and of what is not quoted in it."""
 NEAREST = 3
 NUMBERS_OF = {"example", "count", "layer", "head"}
-TEMPLATE_PART = re.compile(r"\[([^\]]*)\]")
+OPTIONAL, PLACE = re.compile(r"\[([^\]]*)\]"), re.compile(r"{(\w+)(?::\d)?}")
+NEEDED = re.compile(r"{(\w+)(?::(\d))?}")
+"""Parts of a template that stay only if their slot is filled, and places of a slot, of several names by number."""
 SAMPLES: Mapping[str, Any] = {
     "methods": ("lime", "integrated_gradients"), "models": ("reviews-minilm", "bert-reviews"), "example": 3, "count": 5,
     "target": "positive", "text": "A man sleeps.", "text_pair": "A person rests.", "word": "not",
@@ -70,11 +70,15 @@ def parse(text: str, operations: Collection[str] = ALL) -> ParsedQuery:
         raise NotUnderstood(reason, nearest_forms(sentence.text[:LONGEST_UNQUOTED], operations))
     rest: tuple[str, ...] | None = None
     for reading in _readings(sentence):
-        queries = {query for form in FORMS if form.operation in operations and (query := _match(form, reading))}
+        queries = [query for id in OPERATIONS if id in operations and (query := _match(id, reading))]
         if reason := next((r for query in queries if (r := _refusal(query, reading))), ""):
             raise NotUnderstood(reason, nearest_forms(text, operations))
+        tier = max((OPERATIONS[query.operation].tier for query in queries), default=0)
+        queries = [query for query in queries if OPERATIONS[query.operation].tier == tier]
+        if len(queries) == 1 and _asks_twice(queries[0], reading):
+            raise NotUnderstood("It asks for two things. Ask one at a time.", nearest_forms(text, operations))
         if len(queries) == 1:
-            return queries.pop()
+            return queries[0]
         if queries:
             titles = " or ".join(sorted(OPERATIONS[query.operation].title.lower() for query in queries))
             raise NotUnderstood(f"It can mean {titles}.", nearest_forms(text, operations))
@@ -83,76 +87,80 @@ def parse(text: str, operations: Collection[str] = ALL) -> ParsedQuery:
     raise NotUnderstood(reason, nearest_forms(text, operations))
 
 
-def write_sentence(query: ParsedQuery, form: QueryForm | None = None) -> str:
-    """The sentence that asks the query by that form, or the first one of its operation that has all slots."""
+def write_sentence(query: ParsedQuery, template: str = "") -> str:
+    """The sentence that asks the query by that template, or the first one of its operation that has all slots."""
     slots = {name: _write_slot(name, value) for name, value in query.slots().items()}
-    forms = [form] if form else [one for one in FORMS if one.operation == query.operation]
-    template = next((one.template for one in forms if all(f"{{{name}}}" in one.template for name in slots)), None)
-    template = forms[0].template if template is None else template
+    templates = OPERATIONS[query.operation].templates
+    complete = (one for one in templates if slots.keys() <= set(PLACE.findall(one)))
+    template = template or next(complete, templates[0])
 
     def fill(match: re.Match[str]) -> str:
-        names = re.findall(r"{(\w+)}", match[1])
-        return match[1] if all(name in slots for name in names) else ""
+        return match[1] if slots.keys() >= set(PLACE.findall(match[1])) else ""
 
-    line = TEMPLATE_PART.sub(fill, template)
-    return " ".join(re.sub(r"{(\w+)}", lambda match: slots.get(match[1], "it"), line).split())
+    line = OPTIONAL.sub(fill, template)
+    return " ".join(PLACE.sub(lambda match: slots.get(match[1], "it"), line).split())
 
 
 def nearest_forms(text: str, operations: Collection[str] = ALL, count: int = NEAREST) -> tuple[str, ...]:
     """The sentences of the grammar that have most in common with the text, one for each operation."""
-    words = set(tokens_of(text))
-    classes = {name for word in words for name in CLASSES_OF.get(word, ())}
+    classes = {name for word in words_of(text) for name in CLASSES_OF.get(word, ())}
 
-    def likeness(form: QueryForm) -> tuple[float, float]:
-        share = sum(name in classes for name in form.words) / max(1, len(form.words))
-        return share, difflib.SequenceMatcher(None, text.lower(), sample_sentence(form).lower()).ratio()
+    def likeness(id: str) -> float:
+        return max(len(form.words & classes) / (1 + len(form.words)) for form in OPERATIONS[id].forms)
 
-    forms = sorted((form for form in FORMS if form.operation in operations), key=likeness, reverse=True)
-    best: dict[str, QueryForm] = {}
-    for form in forms:
-        best.setdefault(form.operation, form)
-    return tuple(sample_sentence(form) for form in list(best.values())[:count])
+    def nearest(id: str) -> tuple[float, str]:
+        sentences = (sample_sentence(id, template) for template in OPERATIONS[id].templates)
+        return max((difflib.SequenceMatcher(None, text.lower(), one.lower()).ratio(), one) for one in sentences)
+
+    best = sorted(((likeness(id), *nearest(id)) for id in OPERATIONS if id in operations), reverse=True)
+    return tuple(sentence for *_, sentence in best[:count])
 
 
 def sample_sentences(operations: Collection[str] = ALL) -> tuple[str, ...]:
-    """Sentences that complete what is typed: one of each form, and more with each method, class and model."""
-    forms = [form for form in FORMS if form.operation in operations]
-    first = {form.operation: form for form in reversed(forms)}
+    """Sentences that complete what is typed: one of each template, and more with each method, class and model."""
+    ids = [id for id in OPERATIONS if id in operations]
     values: Mapping[str, Iterable[str]] = {
         "methods": method_order(),
         "target": class_labels(),
         "models": list_models(KINDS[0]),
     }
-    varied = {("explain", "methods"), ("top", "methods"), ("top", "target"), ("evaluate", "methods"),
-              ("randomize", "methods"), ("attack", "methods"), ("mistakes", "models")}  # fmt: skip
     slots: Iterator[tuple[str, Any]] = (
         (id, {slot: value if slot == "target" else (value,)})
-        for id, slot in sorted(varied)
-        if id in first
+        for id, slot in VARIED
+        if id in ids
         for value in values[slot]
     )
-    more = (write_sentence(replace(sample_query(first[id]), **own), first[id]) for id, own in slots)
-    return tuple(dict.fromkeys((*map(sample_sentence, forms), *more)))
+    more = (_vary(id, **own) for id, own in slots)
+    samples = (sample_sentence(id, template) for id in ids for template in OPERATIONS[id].templates)
+    return tuple(dict.fromkeys((*samples, *more)))
 
 
-def sample_sentence(form: QueryForm) -> str:
+VARIED = (("attack", "methods"), ("evaluate", "methods"), ("explain", "methods"), ("mistakes", "models"),
+          ("randomize", "methods"), ("top", "methods"), ("top", "target"))  # fmt: skip
+"""Operations of which a sentence with each name of the slot is suggested."""
+
+
+def _vary(id: str, **slots: Any) -> str:
+    template = OPERATIONS[id].templates[0]
+    return write_sentence(replace(sample_query(id, template), **slots), template)
+
+
+def sample_sentence(id: str, template: str) -> str:
     """The sentence of `sample_query`."""
-    return write_sentence(sample_query(form), form)
+    return write_sentence(sample_query(id, template), template)
 
 
-def sample_query(form: QueryForm) -> ParsedQuery:
-    """A query of the form: with the slots that it needs, and an example and a method where it may have them."""
-    operation = OPERATIONS[form.operation]
-    least = {**operation.least[0], **form.least} if not set(form.least) & {"models"} else dict(form.least)
-    names = set(re.findall(r"{(\w+)}", form.template)) & operation.slots
-    usual = {"example"} - ({"example"} if "text_pair" in least else set())
-    usual |= {"methods"} if "models" not in least else set()
-    usual |= {"target"} if form.operation == "top" else set()
-    slots = {name: SAMPLES[name] for name in names if least.get(name) or name in usual}
-    for name in ("methods", "models"):
-        if name in slots:
-            slots[name] = slots[name][: least.get(name, 1)]
-    return ParsedQuery(form.operation, **slots)
+def sample_query(id: str, template: str) -> ParsedQuery:
+    """A query of the template: with the slots that it needs, and an example and a method where it may have them."""
+    needs = {name: int(number or 1) for name, number in NEEDED.findall(OPTIONAL.sub("", template))}
+    usual = {"example"} if "text_pair" not in needs else set()
+    usual |= {"methods"} if "models" not in needs else set()
+    usual |= {"target"} if id == "top" else set()
+    names = needs.keys() | (usual & set(PLACE.findall(template)))
+    slots = {name: SAMPLES[name] for name in names}
+    for name in {"methods", "models"} & names:
+        slots[name] = slots[name][: max(needs.get(name, 1), OPERATIONS[id].least[0].get(name, 1))]
+    return ParsedQuery(id, **slots)
 
 
 def _write_slot(name: str, value: object) -> str:
@@ -186,22 +194,20 @@ def _edits(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]]]:
     """The sentence without the words of an edit, and these; at last the sentence as it is."""
     for operation, pattern in EDITS:
         for match in pattern.finditer(sentence.text):
-            edit = {name: [value] for name in ("word", "replacement") if (value := _edited_word(sentence, match, name))}
+            edit = {name: [value] for name in EDITED if (value := _edited_word(sentence, match, name))}
             if len(edit) == (2 if operation == "replace" else 1) and not _are_classes(match):
                 verb = "replaced" if operation == "replace" else "removed"
                 yield f"{sentence.text[: match.start()]} {verb} {sentence.text[match.end() :]}", edit
-    if len(sentence.quotes) == 1 and REMOVE & set(tokens_of(sentence.text)):
+    if len(sentence.quotes) == 1 and REMOVE & set(words_of(sentence.text)):
         yield sentence.text.replace("«0»", " "), {"word": list(sentence.quotes)}
     yield sentence.text, {}
 
 
 def _are_classes(match: re.Match[str]) -> bool:
     """Whether the words of an edit are classes, as in "negative instead of positive"."""
-    known = name_pattern(False)[1]
-    return (
-        all(known.get(word.lower(), ("",))[0] == "target" for word in match.groupdict().values())
-        and len(match.groupdict()) > 1
-    )
+    known, words = name_pattern(False)[1], match.groupdict().values()
+    chosen = len(words) > 1 and re.search("instead|rather", match[0])
+    return bool(chosen) and all(known.get(word.lower(), ("",))[0] == "target" for word in words)
 
 
 def _edited_word(sentence: Sentence, match: re.Match[str], name: str) -> str:
@@ -214,23 +220,24 @@ def _edited_word(sentence: Sentence, match: re.Match[str], name: str) -> str:
     before = sentence.text[: match.start(name)].lower().split()[-1:]
     if before and before[0] in ("word", "token", "term"):
         return word
-    plain = " ".join(tokens_of(word))
-    after = tokens_of(sentence.text[match.end(name) :])[:1]
+    plain = " ".join(words_of(word))
+    after = words_of(sentence.text[match.end(name) :])[:1]
     if after and after[0] in COUNTED:  # "two words", "two of the words"
         return ""
     slot = name_pattern(False)[1].get(plain, ("", ""))[0]
     names_other = slot in ("methods", "models", "dataset")
-    return "" if plain in NO_WORD or names_other or not _states_an_edit(sentence) else word
+    states = _names_an_example(sentence) if before == ["the"] else _states_an_edit(sentence)
+    return "" if plain in NO_WORD or names_other or not states else word
+
+
+def _states_an_edit(sentence: Sentence) -> bool:
+    """Whether something in the sentence says that words are those of an example."""
+    return "«" in sentence.text or bool(EVIDENCE & set(words_of(sentence.text))) or _names_an_example(sentence)
 
 
 @functools.lru_cache(16)
-def _states_an_edit(sentence: Sentence) -> bool:
-    """Whether something in the sentence says that words are those of an example."""
-    return bool(
-        "«" in sentence.text
-        or EVIDENCE & set(tokens_of(sentence.text))
-        or read_names(sentence, sentence.text).names.get("example")
-    )
+def _names_an_example(sentence: Sentence) -> bool:
+    return bool(read_names(sentence, sentence.text).names.get("example"))
 
 
 COUNTED = CLASSES["word"] | {"of", "letters", "characters", "sentences"}
@@ -243,28 +250,65 @@ def _unexplained(reading: Reading) -> tuple[str, ...]:
     return tuple(word for word in reading.words if word not in FILLERS and word not in CLASSES_OF)
 
 
-def _match(form: QueryForm, reading: Reading) -> ParsedQuery | None:
-    """The query if the reading fits the form, else None."""
-    operation = OPERATIONS[form.operation]
-    allowed = {*form.words, *operation.allows}
-    classes = [CLASSES_OF.get(word, frozenset()) for word in reading.words]
-    explained = all(word in FILLERS or own & allowed for word, own in zip(reading.words, classes, strict=True))
-    required = all(any(name in own for own in classes) for name in form.words)
-    barred = any(name in own for own in classes for name in form.without)
-    if barred or not explained or not required:
-        return None
-    slots = _slots(reading.names)
-    if slots is None or not set(slots) <= operation.slots:
-        return None
-    if any(isinstance(v, tuple) and len(v) > operation.most.get(name, 1) for name, v in slots.items()):
+def _match(id: str, reading: Reading) -> ParsedQuery | None:
+    """The query if the reading fits a form of the operation, and the operation allows all of its words and names."""
+    operation, slots = OPERATIONS[id], _slots(reading.names)
+    if slots is None or not slots.keys() <= operation.slots:
         return None
     counts = {name: len(value) if isinstance(value, tuple) else 1 for name, value in slots.items()}
+    if any(number > operation.most.get(name, 1) for name, number in counts.items()):
+        return None
     if "text" in slots and slots.get("example") == THIS:  # this text: "..."
         del slots["example"], counts["example"]
     counts["input"] = counts.get("example", 0) + counts.get("text", 0)
-    if counts["input"] > 1 or not any(_has(counts, least) for least in operation.least) or not _has(counts, form.least):
+    if counts["input"] > 1 or not any(_has(counts, least) for least in operation.least):
         return None
-    return ParsedQuery(form.operation, **slots)
+    classes = [CLASSES_OF.get(word, frozenset()) for word in reading.words]
+    hard = [own for word, own in zip(reading.words, classes, strict=True) if word not in FILLERS]
+    present = frozenset().union(*classes)
+    fits = any(
+        form.words <= present
+        and not form.without & present
+        and _has(counts, form.least)
+        and all(own & (form.words | operation.allows) for own in hard)
+        for form in operation.forms
+    )
+    return ParsedQuery(id, **slots) if fits else None
+
+
+def _asks_twice(query: ParsedQuery, reading: Reading) -> bool:
+    """Whether the parts before and after an "and" are questions of different operations."""
+    for match in AND.finditer(reading.line):
+        first, second = (
+            _meanings(reading, part) for part in (reading.line[: match.start()], reading.line[match.end() :])
+        )
+        if first and second and not first & second and not second <= FOLLOWING.get(query.operation, frozenset()):
+            return True
+    return False
+
+
+_JOINT = " (?:and|then|also|plus)(?: (?:and|then|also))* "
+AND = re.compile(rf"(?<!>){_JOINT}|{_JOINT}(?!<)")
+"""An "and" that does not join two names."""
+FOLLOWING = {
+    "delete": frozenset(("predict",)), "replace": frozenset(("predict",)),
+    "randomize": frozenset(("explain", "predict")),
+}  # fmt: skip
+"""Operations that another one includes: the prediction after an edit, the explanation with random weights."""
+
+
+def _meanings(reading: Reading, line: str) -> frozenset[str]:
+    """The operations that a part of a reading fits, with the names in it."""
+    edited = "removed" in line or "replaced" in line
+    names = {
+        slot: own
+        for slot, values in reading.names.items()
+        if (own := [v for n, v in enumerate(values) if f"<{slot}{n}>" in line or (edited and slot in EDITED)])
+    }
+    return frozenset(id for id in OPERATIONS if _match(id, Reading(line, names)))
+
+
+EDITED = ("word", "replacement")
 
 
 def _refusal(query: ParsedQuery, reading: Reading) -> str:
@@ -275,7 +319,7 @@ def _refusal(query: ParsedQuery, reading: Reading) -> str:
     if texts and query.word is not None and not any(query.word.lower() in text.lower() for text in texts):
         return f"{excerpt(query.word, 40)} is not in the quoted text."
     marks = re.findall(r"(\S+(?: \S+)?) <text(\d+)>", f". . {reading.line}")
-    for before, index in () if query.operation == "similarity" else marks:
+    for before, index in () if query.operation in ("similarity", "rules") else marks:
         is_word = len(reading.names["text"][int(index)].split()) == 1
         if is_word and not BEFORE_SHORT_TEXT.search(before):
             return "A quoted word is no input to explain here: write “the text” before a text of one word."

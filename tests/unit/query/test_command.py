@@ -10,7 +10,19 @@ from components.adversarial.state import DEFAULT_STEPS
 from components.ask.bar import context_of
 from components.ask.links import page_of
 from components.experiment.page import command_line
-from components.navigation import ADVERSARIAL, ATTENTION, COMPARE, EVALUATE, IMAGES, RANDOMIZATION, TEXT, PageEntry
+from components.navigation import (
+    ADVERSARIAL,
+    ATTENTION,
+    BEHAVIOR,
+    COMPARE,
+    EVALUATE,
+    IMAGES,
+    RANDOMIZATION,
+    RULES_PAGE,
+    TEXT,
+    WORDS,
+    PageEntry,
+)
 from engine.cli.root import COMMANDS
 from engine.data.datasets import load
 from engine.errors import UsageError
@@ -59,6 +71,13 @@ def link(text: str, context: QueryContext = HERE) -> tuple[PageEntry, dict[str, 
         ("attention of head 3 in layer 2",
          f"explain --model bert-reviews --method attention_head --param attention_head.layer=2 --param "
          f"attention_head.head=3 {ABOUT}"),
+        ("does 'not' imply negative",
+         "rules --models bert-reviews --dataset reviews --rule '\"not\" -> negative' --methods "
+         "gradient_x_input,attn_lrp --examples 160"),
+        ("which words matter most over reviews",
+         "corpus --models bert-reviews --dataset reviews --methods attn_lrp,gradient_x_input --examples 500"),
+        ("significant words? which words are significant in 'Not bad.'",
+         "significance --model bert-reviews --text 'Not bad.'"),
         ("why are 'A man' and 'A person' similar", "similarity --text 'A man' --text-pair 'A person'"),
     ],
 )  # fmt: skip
@@ -133,6 +152,18 @@ def test_this_example_is_none_of_another_data_set() -> None:
     with pytest.raises(UsageError, match=r"one of reviews, got nli\. Name an example, such as example 0 of nli"):
         asked("explain this example of nli")
     assert asked("explain this example of reviews").example == 7
+    with pytest.raises(UsageError, match="is the one that a page shows, which is none here, got nli"):
+        asked("explain this example of nli", QueryContext())
+    with pytest.raises(UsageError, match="is one of reviews, got nli"):
+        asked("explain this example by nli-minilm")
+    assert asked("explain this example", QueryContext(example=5)).example == 5
+    assert asked("explain nli by LIME as the heatmap of example 2").example == 2
+
+
+def test_similarity_says_that_it_is_of_no_classifier() -> None:
+    assert notes_of(asked("which words make the two texts of nli 3 similar to nli-minilm")) == (
+        "Similarity is that of a sentence encoder, not of nli-minilm.",
+    )
 
 
 @pytest.mark.parametrize(
@@ -168,6 +199,10 @@ def test_what_the_answer_does_not_narrow_down_is_noted(text: str, notes: tuple[s
         ("attention of head 3 in layer 2", ATTENTION, {**LINK, "head": ["2.3"]}),
         ("attention of layer 2", ATTENTION, {**LINK, "layers": ["2"]}),
         ("both texts similar in nli 3", TEXT, {"data": ["nli"], "index": ["3"], "open": ["similarity"]}),
+        ("which words are significant", TEXT, {**LINK, "open": ["significance"]}),
+        ("which words matter most over reviews", WORDS, {"model": ["bert-reviews"]}),
+        ("does 'not' imply negative", RULES_PAGE, {"model": ["bert-reviews"], "rule": ['"not" -> negative']}),
+        ("how does the model behave", BEHAVIOR, {"model": ["bert-reviews"]}),
         ("counterfactual for negative", TEXT, {**LINK, "open": ["counterfactuals"], "flip_to": ["negative"]}),
     ],
 )  # fmt: skip
