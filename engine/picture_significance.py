@@ -1,10 +1,12 @@
 """Significance of patches: a p-value for each patch of a picture against those at the same place in other pictures.
 
 The interpretability randomization test of Burns, Thomason and Tansey (2020), as `engine.significance` has it for words.
-Null hypothesis of a patch: it is itself a draw from the patches that stand at its place in pictures of the data set, so
-that the prediction for the picture and those with a replacement are exchangeable. The patches of another picture do not
-know the rest of this one, so a patch can also be significant because it fits its neighbors. All patches share the same
-other pictures: their p-values are then positively dependent, which Benjamini and Hochberg's procedure allows.
+Null hypothesis of a patch: it is itself a draw from the patches at its place in those pictures of the data set that the
+model predicts as another class, so that the prediction for the picture and those with a replacement are exchangeable.
+Pictures of the class itself are left out: what a tenth of all pictures share with this one could never have a p-value
+below a tenth. The patches of another picture do not know the rest of this one, so a patch can also be significant
+because it fits its neighbors. All patches share the same other pictures: their p-values are then positively dependent,
+which Benjamini and Hochberg's procedure allows.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from jaxtyping import Float
 from cache import key_for
 from engine import runtime
 from engine.data.sources import load_source
-from engine.errors import not_allowed
+from engine.errors import UsageError, not_allowed
 from engine.explain import predict_encoded
 from engine.false_discovery import (
     USUAL_RATE,
@@ -101,6 +103,7 @@ class PictureSignificance(ReplacementTest):
 class PictureSignificanceQuery:
     """What is tested. `dataset`, `split`: of the pictures whose patches are the replacements. `draws`: the number of
     these pictures. `target`: an index or label of a class, None for the predicted one. `seed`: draws the pictures.
+    `other_classes`: only pictures that are not predicted as the target; else all.
     """
 
     model: str
@@ -110,6 +113,7 @@ class PictureSignificanceQuery:
     target: int | str | None = None
     draws: int = USUAL_DRAWS
     seed: int = 0
+    other_classes: bool = True
 
     def __post_init__(self) -> None:
         if not 1 <= self.draws <= MOST_DRAWS:
@@ -131,6 +135,7 @@ class PictureSignificanceQuery:
                 "target": self.target,
                 "draws": self.draws,
                 "seed": self.seed,
+                "other_classes": self.other_classes,
                 "device": runtime.device_type(),
             }
         )
@@ -139,7 +144,7 @@ class PictureSignificanceQuery:
 def picture_significance(query: PictureSignificanceQuery) -> PictureSignificance:
     """Predict a picture with each patch replaced by that of every other picture. Cached.
 
-    Where the data set has fewer other pictures than draws, all of them are used. Errors: an unknown model, target or
+    Where the data set has fewer such pictures than draws, all of them are used. Errors: an unknown model, target or
     data set; a data set without another picture.
     """
     if (entry := result_store().get(key := query.key)) is not None:
@@ -152,9 +157,15 @@ def picture_significance(query: PictureSignificanceQuery) -> PictureSignificance
         encoded = model.encode(query.picture)
         [prediction] = predict_encoded(model, [encoded])
         target = model.target_index(query.target, prediction)
-        donors = load_donors(model, source, query.draws + 1, query.seed)  # one of them may be the picture itself
-        others = donors.other_than(query.picture)[: query.draws]
         patches = len(encoded.features)
+        donors = load_donors(model, source, 2 * query.draws + 1, query.seed)  # some of them are left out
+        others = donors.other_than(query.picture)
+        if query.other_classes and not prediction.regression:
+            whole = np.ones((len(others), patches), dtype=bool)  # all patches replaced: the other picture itself
+            others = others[replaced_probabilities(model, encoded, donors, whole, others).argmax(1) != target]
+        if not len(others):
+            raise UsageError("dataset: must have a picture that is predicted as another class. Use a larger one.")
+        others = np.random.default_rng(query.seed).permutation(others)[: query.draws]
         rows = single_replacements(patches, np.tile(others, (patches, 1)))
         values = replaced_probabilities(model, encoded, donors, *rows)[:, target]
     label = "score" if prediction.regression else prediction.labels[target]

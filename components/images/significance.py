@@ -54,7 +54,7 @@ def draw_significance(state: PictureState) -> None:
     st.subheader("Test the patches", anchor=False)
     if not st.toggle(
         "Patches that are statistically significant", key=key("open.significance"), persist_state=PERSIST,
-        help="Replaces each patch by those of 255 other pictures, some 10,000 evaluations of the model, on request.",
+        help="Replaces each patch by those of 255 pictures of other classes: thousands of evaluations, on request.",
     ):  # fmt: skip
         return
     _draw_controls()
@@ -136,7 +136,8 @@ def answer_html(found: PictureSignificance, view: PatchTestView) -> str:
     what = "score" if found.regression else f"probability of {found.label}"
     how = (
         f"A patch’s change is the {what}, {plain(found.value)}, minus its mean with the patches at the same place of "
-        f"{found.count:,} other pictures of {found.source}. Patches without color do not survive."
+        f"{found.count:,} pictures of {found.source} that are predicted as another class. Patches without color do not "
+        "survive."
     )
     return f'<div class="xg"><p class="xg-answer">{escape(head)}</p><p class="xg-small">{escape(how)}</p></div>'
 
