@@ -85,7 +85,7 @@ def seconds(value: float) -> str:
 
 def count(number: int, noun: str) -> str:
     """1 evaluation, 1,024 evaluations, no passes."""
-    named = noun if number == 1 else f"{noun}{'es' if noun.endswith('s') else 's'}"
+    named = noun if number == 1 else plural(noun)
     return f"{number:,} {named}" if number else f"no {named}"
 
 

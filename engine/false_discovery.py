@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from engine.errors import not_allowed, unknown
+from engine.format import count_text
 from engine.lazy import scipy
 
 RATES = (0.05, 0.1, 0.2)
@@ -72,11 +73,13 @@ def fewest_significant(tests: int, draws: int, rate: float, control: Control = "
     return math.ceil((draws_needed(tests, rate, control) + 1) / (draws + 1) - 1e-9)
 
 
-def shortage(tests: int, draws: int, rate: float, control: Control = "bh", drawn: str = "draws") -> str:
-    """A sentence if there are too few draws for one word alone to be significant; else nothing."""
+def shortage(
+    tests: int, draws: int, rate: float, control: Control = "bh", drawn: str = "draws", noun: str = "word"
+) -> str:  # fmt: skip
+    """A sentence if there are too few draws for one word or patch alone to be significant; else nothing."""
     if (fewest := fewest_significant(tests, draws, rate, control)) <= 1:
         return ""
-    least = "no word can be" if fewest > tests else f"none is unless at least {fewest} words are"
+    least = f"no {noun} can be" if fewest > tests else f"none is unless at least {count_text(fewest, noun)} are"
     return (
         f"With {draws:,} {drawn} a p-value is at least {1 / (draws + 1):.2g}, so at a rate of {100 * rate:g}% {least} "
         "significant."
@@ -90,3 +93,29 @@ def draws_needed(tests: int, rate: float = RATES[0], control: Control = "bh") ->
     """
     factor = sum(1 / at for at in range(1, tests + 1)) if control == "by" else 1.0
     return max(1, math.ceil(tests * factor / rate - 1e-6) - 1)
+
+
+class ReplacementTest:
+    """The base of the tests of words and of patches. `value`: of the input, `draws`: with one of its parts replaced."""
+
+    value: float
+    draws: Float[np.ndarray, "part draw"]
+
+    @property
+    def count(self) -> int:
+        """Draws for each word or patch."""
+        return int(self.draws.shape[1])
+
+    @property
+    def changes(self) -> Float[np.ndarray, "part"]:
+        """The value for the text minus the mean over its draws: what the word or patch adds, in units of the value."""
+        difference: np.ndarray = self.value - self.draws.mean(1)
+        return difference
+
+    def p_values(self, alternative: Alternative = "greater") -> Float[np.ndarray, "part"]:
+        """The p-value of each word or patch: see `randomization_p_values`."""
+        return randomization_p_values(np.full(len(self.draws), self.value), self.draws, alternative)
+
+    def adjusted(self, alternative: Alternative = "greater", control: Control = "bh") -> Float[np.ndarray, "part"]:
+        """The smallest rate at which each word or patch is significant: see `adjusted_p_values`."""
+        return adjusted_p_values(self.p_values(alternative), control)

@@ -7,8 +7,13 @@ from datetime import UTC, datetime
 
 
 def count_text(number: int, noun: str) -> str:
-    """Return a number with its noun, which takes an s in the plural."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+    """Return a number with its noun, in the plural where there is not one."""
+    return f"{number:,} {noun if number == 1 else plural(noun)}"
+
+
+def plural(noun: str) -> str:
+    """Return the plural: words, patches, passes."""
+    return f"{noun}{'es' if noun.endswith(('s', 'ch')) else 's'}"
 
 
 def size_text(count: int | None) -> str:

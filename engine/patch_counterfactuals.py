@@ -95,8 +95,11 @@ class PatchCounterfactuals:
         return to_csv(self.rows()) or ",".join(COLUMNS) + "\n"
 
     def as_json(self) -> dict[str, Any]:
-        """All of it as JSON's values."""
-        return {**asdict(self), "is_smallest": self.is_smallest, "statements": list(self.statements)}
+        """All of it as JSON's values; each patch by its row and column, from 1, as everywhere on the pages."""
+        plain = asdict(self)
+        for one in filter(None, (*plain["results"], plain["closest"])):
+            one["patches"] = [[at + 1 for at in divmod(patch, self.grid[1])] for patch in one["patches"]]
+        return {**plain, "is_smallest": self.is_smallest, "statements": list(self.statements)}
 
 
 def patch_counterfactuals(

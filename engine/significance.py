@@ -32,10 +32,9 @@ from engine.false_discovery import (
     USUAL_RATE,
     Alternative,
     Control,
-    adjusted_p_values,
+    ReplacementTest,
     check_choices,
     draws_needed,
-    randomization_p_values,
     shortage,
     survives,
 )
@@ -73,7 +72,7 @@ EXAMPLES_SHOWN = 3
 
 
 @dataclass(frozen=True, eq=False)
-class TextSignificance:
+class TextSignificance(ReplacementTest):
     """The predictions for a text and for the text with each word replaced, from which the p-values follow.
 
     `value`: the probability of the class `label` for the text (regression: the score); `draws`: the same with a word
@@ -99,25 +98,6 @@ class TextSignificance:
         if self.draws.shape[0] != len(self.words) or not np.isfinite(self.draws).all():
             raise ValueError(f"draws: a row of finite numbers for each of {len(self.words)} words is expected.")
         self.draws.setflags(write=False)
-
-    @property
-    def count(self) -> int:
-        """Draws for each word."""
-        return int(self.draws.shape[1])
-
-    @property
-    def changes(self) -> Float[np.ndarray, "word"]:
-        """The value for the text minus the mean over its draws: what the word adds, in units of the value."""
-        difference: np.ndarray = self.value - self.draws.mean(1)
-        return difference
-
-    def p_values(self, alternative: Alternative = "greater") -> Float[np.ndarray, "word"]:
-        """The p-value of each word: see `randomization_p_values`."""
-        return randomization_p_values(np.full(len(self.words), self.value), self.draws, alternative)
-
-    def adjusted(self, alternative: Alternative = "greater", control: Control = "bh") -> Float[np.ndarray, "word"]:
-        """The smallest rate at which each word is significant: see `adjusted_p_values`."""
-        return adjusted_p_values(self.p_values(alternative), control)
 
     def shortage(self, rate: float, control: Control = "bh") -> str:
         """A sentence if there are too few draws for one word alone to be significant; else nothing."""

@@ -19,6 +19,7 @@ from components.images.results import (
     draw_truth,
     true_patches,
 )
+from components.images.significance import draw_significance
 from components.images.sliding import draw_sliding
 from components.images.state import (
     SESSION,
@@ -74,6 +75,7 @@ if probe is not None:
     draw_truth(methods, explanations, truth, state.seed)
     draw_sliding(state, probe)
     draw_ablation(state, methods, explanations, probe)
+    draw_significance(state)
     draw_counterfactuals(state)
     draw_questions(state, methods, explanations, probe)
     draw_export(state, methods, explanations, truth)

@@ -1,4 +1,4 @@
-"""What a page says in its own HTML instead of Streamlit's boxes, whose text is Markdown."""
+"""What a page says in its own HTML: all of it, or what stands instead of Streamlit's boxes, whose text is Markdown."""
 
 from __future__ import annotations
 
@@ -8,6 +8,16 @@ from html import unescape
 from streamlit.testing.v1 import AppTest
 
 SAID = re.compile(r'role="(alert|status)"><p class="xg-\w+">(.*)</p>', re.DOTALL)
+
+
+def html_of(page: AppTest) -> str:
+    """All HTML of the page."""
+    return "\n".join(element.proto.body for element in page.get("html"))
+
+
+def readable_html(page: AppTest) -> str:
+    """All HTML of the page, its texts as a person reads them."""
+    return unescape(html_of(page))
 
 
 def errors(page: AppTest) -> list[str]:

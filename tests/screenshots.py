@@ -39,6 +39,8 @@ PAGES = {
     "compare": ("compare", 1000),
     "evaluate": ("evaluate", 1100),
     "behavior": ("behavior", 1100),
+    "corpus": ("corpus", 1000),
+    "rules": ("rules", 1000),
     "randomization": ("randomization", 1000),
     "adversarial": ("adversarial", 1000),
     "suppressor": ("suppressor", 1000),

@@ -10,21 +10,22 @@ import numpy as np
 from components.behavior.view import budget_words
 from components.numbers import count
 from engine.behavior.impossibility import Impossibility
-from engine.behavior.plan import FEATURE, LOCAL, RECOURSE, BehaviorPlan
+from engine.behavior.plan import FEATURE, INPUTS, LOCAL, PARTS, RECOURSE, BehaviorPlan
 from engine.behavior.result import ORDER, BehaviorAnswer, ModelBehavior, WayAccuracy
+from engine.format import plural
 from engine.metrics.results import Interval, share_interval
 
 NOTHING = "No question has a clear answer here, so nothing can be compared. {}"
 NEXT_STEP = {
     LOCAL: "Use a smaller margin (the smallest change), or more examples.",
-    FEATURE: "Use another feature, or a data set whose texts have its words.",
+    FEATURE: "Use another feature, or a data set whose {} have it.",
 }
-MORE_WORDS = "Allow more removed words, or use more examples."
+MORE_REMOVED = "Allow more removed {}, or use more examples."
 NO_FLIP = "In none of {}, removing {} or fewer changes the class, so nothing can be compared. {}"
 BY_DEFINITION = {
     LOCAL: "The question is about exactly this evaluation, so that the direct answer is right by definition.",
     FEATURE: "{}, the direct answer is right by definition: the question is about exactly these changes.",
-    RECOURSE: "A direct search tries every word, so that it finds each by definition, with about {} per text.",
+    RECOURSE: "A direct search tries every {}, so that it finds each by definition, with about {} per {}.",
 }
 
 
@@ -41,9 +42,11 @@ def interval_words(interval: Interval | None) -> str:
 def answer_text(answer: BehaviorAnswer, found: ModelBehavior, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:
     """The accuracy of direct queries, of the best attribution, and of guessing. Not escaped."""
     if not answer.cases:
+        part, input = PARTS[plan.kind], INPUTS[plan.kind]
+        more = MORE_REMOVED.format(plural(part))
         if plan.task == RECOURSE and answer.all_cases:
-            return NO_FLIP.format(count(answer.all_cases, "text"), count(plan.size, "word"), MORE_WORDS)
-        return NOTHING.format(NEXT_STEP.get(plan.task, MORE_WORDS))
+            return NO_FLIP.format(count(answer.all_cases, input), count(plan.size, part), more)
+        return NOTHING.format(NEXT_STEP.get(plan.task, more).format(plural(input)))
     head = [feature_text(found, plan)] if plan.task == FEATURE else []
     query = _recourse_text(answer, plan) if plan.task == RECOURSE else _query_text(answer, plan)
     return " ".join([*head, query, _method_text(answer, plan, titles), _chance_text(answer)])
@@ -54,7 +57,8 @@ def _query_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
     certain = [one for one in answer.queries if plan.answers_by_definition(one.budget)]
     uncertain = [one for one in answer.queries if one not in certain] or [*answer.queries]
     first, last = uncertain[0], uncertain[-1]
-    noun = "pairs of words" if answer.question == ORDER else "words" if plan.task == LOCAL else "questions"
+    parts = plural(PARTS[plan.kind])
+    noun = f"pairs of {parts}" if answer.question == ORDER else parts if plan.task == LOCAL else "questions"
     interval = "" if last in certain else f" (95% interval {interval_words(last.interval)})"
     text = (
         f"Asking the model directly, with {_cost_words(last, plan)}, is right for {share_words(last.accuracy)} "
@@ -69,31 +73,36 @@ def _query_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
 
 def _cost_words(way: WayAccuracy, plan: BehaviorPlan) -> str:
     """The budget of a direct query, and its evaluations for a text."""
-    return f"{budget_words(way.budget, plan)} (about {round(way.evaluations):,} per text)"
+    return f"{budget_words(way.budget, plan)} (about {round(way.evaluations):,} per {INPUTS[plan.kind]})"
 
 
 def _recourse_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
     best = max(answer.queries, key=lambda one: (one.accuracy or 0.0, -one.evaluations))
-    cost = count(round(best.evaluations), "evaluation")
+    cost, part, input = count(round(best.evaluations), "evaluation"), PARTS[plan.kind], INPUTS[plan.kind]
     head = (
-        f"In {count(answer.cases, 'text')} of {answer.all_cases:,}, removing {count(plan.size, 'word')} or fewer can "
+        f"In {count(answer.cases, input)} of {answer.all_cases:,}, removing {count(plan.size, part)} or fewer can "
         "change the class."
     )
     if plan.answers_by_definition(best.budget):
-        return f"{head} {BY_DEFINITION[RECOURSE].format(cost)}"
+        return f"{head} {BY_DEFINITION[RECOURSE].format(part, cost, input)}"
     return (
-        f"{head} A direct search with about {cost} per text changes it in {share_words(best.accuracy)} of them "
+        f"{head} A direct search with about {cost} per {input} changes it in {share_words(best.accuracy)} of them "
         f"(95% interval {interval_words(best.interval)})."
     )
 
 
 def _method_text(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:
-    best = answer.methods[0]
-    verb = "changes it in" if plan.task == RECOURSE else "is right for"
-    noun = "The best attribution" if len(answer.methods) > 1 else "The attribution"
+    """The attribution that is the best on one half, by its accuracy on the other half; or the only one, on all."""
+    verb, input = "changes it in" if plan.task == RECOURSE else "is right for", INPUTS[plan.kind]
+    best, noun, where = answer.methods[0], "The attribution", ""
+    if len(answer.methods) > 1:
+        noun = "The best attribution"
+    if answer.best is not None:
+        best, where = answer.best, " on the other half"
+        noun = f"The best attribution on one half of the {plural(input)}"
     return (
-        f"{noun}, {titles.get(best.way, best.way)}, {verb} {share_words(best.accuracy)} "
-        f"({interval_words(best.interval)}), with {count(round(best.evaluations), 'evaluation')} per text."
+        f"{noun}, {titles.get(best.way, best.way)}, {verb} {share_words(best.accuracy)}{where} "
+        f"({interval_words(best.interval)}), with {count(round(best.evaluations), 'evaluation')} per {input}."
     )
 
 
@@ -110,17 +119,18 @@ def _chance_text(answer: BehaviorAnswer) -> str:
 
 
 def feature_text(found: ModelBehavior, plan: BehaviorPlan) -> str:
-    """In how many texts the feature changes the class, and in how many the control does. Not escaped."""
+    """In how many texts or pictures the feature changes the class, and in how many the control does. Not escaped."""
     own = np.array([found.cases_of(place)[0] for place in range(len(found.examples))], dtype=int)
     control = np.setdiff1d(np.arange(len(found.truth)), own)
     parts = []
     for cases in (own, control):
         hits = int((found.truth[cases] > 0).sum())
         interval = interval_words(share_interval(hits, len(cases))) if len(cases) else "no interval"
-        parts.append(f"{hits:,} of {count(len(cases), 'text')} (95% interval {interval})")
-    words = " or ".join(f"“{word}”" for word in plan.feature_words)
-    head = f"Changing {words} changes the class of {found.model} in {parts[0]}"
-    return f"{head}, changing as many other words in {parts[1]}."
+        parts.append(f"{hits:,} of {count(len(cases), INPUTS[plan.kind])} (95% interval {interval})")
+    of_texts = plan.kind == "text"
+    words = " or ".join(f"“{word}”" for word in plan.feature_words) if of_texts else "the marked object"
+    other = "as many other words" if of_texts else "a region of the same size elsewhere"
+    return f"Changing {words} changes the class of {found.model} in {parts[0]}, changing {other} in {parts[1]}."
 
 
 def answer_html(answer: BehaviorAnswer, found: ModelBehavior, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:

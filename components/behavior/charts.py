@@ -18,7 +18,7 @@ from engine.behavior.impossibility import METHODS as CONSTRUCTED_METHODS
 from engine.behavior.plan import BehaviorPlan
 from engine.behavior.result import BehaviorAnswer, WayAccuracy
 
-COST = ["Evaluations per text (log scale)"]
+COST = ["Evaluations per text or picture (log scale)"]
 RIGHT = ChartAxis(["Right answers"], alt.Scale(domain=[0, 1]), alt.Axis(format="%", values=[0, 0.25, 0.5, 0.75, 1]))
 ROOM = 3.0
 """The axis goes on by this factor, so that the names of levels hide no point."""
@@ -30,7 +30,7 @@ ASK = "Ask the model"
 SIDE_HEIGHT = 260
 TITLES = {"integrated_gradients": "Integrated gradients", "exact_shapley": "Shapley values"}
 """Of the attributions of the constructed models."""
-TIPS = {"name": "Way", "shown": "Right answers", "interval": "95% interval", "cost": "Evaluations per text"}
+TIPS = {"name": "Way", "shown": "Right answers", "interval": "95% interval", "cost": "Evaluations per example"}
 
 
 def accuracy_table(answer: BehaviorAnswer, plan: BehaviorPlan, titles: Mapping[str, str]) -> pd.DataFrame:

@@ -15,22 +15,29 @@ from components.experiment.runs import CachedResults
 from components.experiment.state import ExperimentState, view_select
 from components.numbers import brief, count, percent, plain
 from components.styles import use_sheet
-from engine.behavior.plan import DELETE, FEATURE, LOCAL, QUERY, BehaviorPlan
+from components.widgets.patch_map import data_url
+from engine.behavior.plan import DELETE, FEATURE, LOCAL, PARTS, QUERY, BehaviorPlan
 from engine.behavior.result import ModelBehavior, WayAccuracy
 from engine.errors import ExegesisError
+from engine.format import plural
 from engine.metrics.results import share_interval
-from engine.request import Example
+from engine.request import Example, Picture
+from engine.vision.picture import read_view
 
 RIGHT, WRONG = ("✓", "right"), ("✗", "wrong")
+CONTROLS = {"text": "as many other words of the text", "image": "a region of the same size elsewhere"}
+HIDDEN = {"text": "Muted rows do not count", "image": "Patches that do not count have no row"}
 LONGEST = 70
+SIDE = 96
+"""Pixels of a picture."""
 EMPTY = "No example has a question here. The reasons are listed below."
 LEGENDS = {
     LOCAL: "Truth and direct answers: the mean fall of the probability in percentage points, with a 95% interval. "
-    "Methods: the score of the word, of which a positive one says that the probability falls; of a method without "
-    "signs, one above its mean. ✓ right, ✗ wrong. Muted rows do not count: the effect is below the smallest change, or "
-    "its sign is uncertain.",
-    FEATURE: "The second question is about as many other words of the text, as a control. Methods: the rank of the "
-    "best of these words among all, 1 for the highest score, which counts as yes. ✓ right, ✗ wrong.",
+    "Methods: the score of the {part}, of which a positive one says that the probability falls; of a method without "
+    "signs, one above its mean. ✓ right, ✗ wrong. {hidden}: the effect is below the smallest change, or its sign "
+    "is uncertain.",
+    FEATURE: "The second question is about {control}, as a control. Methods: the rank of the best of these {parts} "
+    "among all, 1 for the highest score, which counts as yes. ✓ right, ✗ wrong.",
 }
 RECOURSE_LEGEND = "✓ the class changes, ✗ it does not. A method removes its highest scores in order, and each is tried."
 
@@ -52,7 +59,8 @@ def example_area(state: ExperimentState, results: CachedResults, titles: Mapping
         return
     use_sheet("questions")
     use_sheet("behavior")
-    st.html(example_html(found, results.plan, found.examples.index(index), _text(results, index), titles))
+    shown = _picture_html(results, index) if state.kind == "image" else _text_html(_text(results, index))
+    st.html(example_html(found, results.plan, found.examples.index(index), shown, titles))
 
 
 def _in_order(found: ModelBehavior) -> list[int]:
@@ -62,11 +70,30 @@ def _in_order(found: ModelBehavior) -> list[int]:
 
 
 def _text(results: CachedResults, index: int) -> str:
+    """The text, or the label of a picture."""
+    try:
+        one = results.sample.source.read(index)
+    except ExegesisError:
+        return ""
+    if isinstance(one.input, Example):
+        return " / ".join(filter(None, (one.input.text, one.input.text_pair)))
+    return f"label {one.label}" if one.label is not None else ""
+
+
+def _text_html(text: str) -> str:
+    return f'<p class="xg-text" dir="auto"><bdi>{escape(text)}</bdi></p>'
+
+
+def _picture_html(results: CachedResults, index: int) -> str:
+    """The picture as the model sees it; nothing if it cannot be read any more."""
     try:
         own = results.sample.source.read(index).input
     except ExegesisError:
         return ""
-    return " / ".join(filter(None, (own.text, own.text_pair))) if isinstance(own, Example) else ""
+    if not isinstance(own, Picture):
+        return ""
+    pixels = read_view(results.plan.models[0]).transform(own.pixels)
+    return f'<img src="{data_url(pixels)}" width="{SIDE}" alt="Picture {index} as the model sees it.">'
 
 
 def _title(results: CachedResults, index: int) -> str:
@@ -75,22 +102,23 @@ def _title(results: CachedResults, index: int) -> str:
 
 
 def example_html(
-    found: ModelBehavior, plan: BehaviorPlan, position: int, text: str, titles: Mapping[str, str]
+    found: ModelBehavior, plan: BehaviorPlan, position: int, shown: str, titles: Mapping[str, str]
 ) -> str:  # fmt: skip
-    """The text, its prediction, and a table of its questions. Everything is escaped."""
+    """The text or picture, its prediction, and a table of its questions. All but `shown`, which is HTML, is escaped."""
     value = float(found.probabilities[position])
     said = f"Predicted {found.targets[position]}, {percent(value) if 0 <= value <= 1 else plain(value)}."
-    legend = LEGENDS.get(plan.task, RECOURSE_LEGEND)
+    legend = LEGENDS.get(plan.task, RECOURSE_LEGEND).format(
+        part=PARTS[plan.kind], parts=plural(PARTS[plan.kind]), control=CONTROLS[plan.kind], hidden=HIDDEN[plan.kind]
+    )
     rows = _recourse_rows(found, plan, position, titles) if plan.task not in LEGENDS else None
     table = _table(*(rows or _case_rows(found, plan, position, titles)))
-    return (
-        f'<div class="xg"><p class="xg-text" dir="auto"><bdi>{escape(text)}</bdi></p>'
-        f'<p class="xg-small">{escape(said)}</p>{table}<p class="xg-small">{legend}</p></div>'
-    )
+    return f'<div class="xg">{shown}<p class="xg-small">{escape(said)}</p>{table}<p class="xg-small">{legend}</p></div>'
 
 
 def _table(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table that scrolls by itself where it is too wide. The cells are HTML."""
+    """A table that scrolls by itself where it is too wide; a sentence without rows. The cells are HTML."""
+    if not rows:
+        return "<p>No question about this picture counts.</p>"
     head = "".join(f'<th scope="col">{escape(one)}</th>' for one in heads)
     body = "".join(
         f'<tr><th scope="row">{first}</th>{"".join(f"<td>{cell}</td>" for cell in rest)}</tr>' for first, *rest in rows
@@ -116,13 +144,18 @@ def _case_rows(
     last = len(found.ways) - 1
     ways = [last, *(at for at, way in enumerate(found.ways) if not way.startswith(QUERY))]
     asked = f"Ask: {budget_words(plan.budgets[-1], plan)}"
-    first = ["Word", "Truth"] if plan.task == LOCAL else ["Changed", "Truth"]
+    first = [PARTS[plan.kind].capitalize(), "Truth"] if plan.task == LOCAL else ["Changed", "Truth"]
     heads = [*first, asked, *(titles.get(found.ways[at], found.ways[at]) for at in ways[1:])]
     rows = []
+    answered = found.answered[position]
     for case in found.cases_of(position).tolist():
+        if plan.kind == "image" and not found.counted[case]:
+            continue
         cells = [_answer(found, plan, case, at) for at in ways]
         if found.counted[case]:
-            cells = [_mark(bool(found.right[case, at]), cell) for at, cell in zip(ways, cells, strict=True)]
+            right = found.yes[case] == (found.truth[case] > 0)
+            pairs = zip(ways, cells, strict=True)
+            cells = [_mark(bool(right[at]), cell) if answered[at] else cell for at, cell in pairs]
         else:
             cells = [f'<span class="xg-small">{escape(cell)}</span>' for cell in cells]
         if plan.task == LOCAL and plan.edit != DELETE:
@@ -155,6 +188,8 @@ def _fall(value: float) -> str:
 def _answer(found: ModelBehavior, plan: BehaviorPlan, case: int, at: int) -> str:
     """The answer of a way in words. Not escaped."""
     value, is_query = float(found.values[case, at]), found.ways[at].startswith(QUERY)
+    if np.isnan(value):
+        return "failed"
     if plan.task == FEATURE:
         if is_query:
             return f"{'yes' if found.yes[case, at] else 'no'} ({value:.0f} of {plan.budgets[-1]})"
@@ -175,7 +210,7 @@ def _recourse_rows(
     """A row for each way: what it removes, and whether the class changes."""
     [case] = found.cases_of(position).tolist()
     number = float(found.truth[case])
-    smallest = found.words[case] if number else f"none of at most {count(plan.size, 'word')}"
+    smallest = found.words[case] if number else f"none of at most {count(plan.size, PARTS[plan.kind])}"
     rows = [["All removals", _removal(smallest, number > 0), _words(number), ""]]
     order = [at for at, way in enumerate(found.ways) if way.startswith(QUERY)]
     order += [at for at in range(len(found.ways)) if at not in order]
@@ -184,8 +219,11 @@ def _recourse_rows(
         success, cost = bool(found.yes[case, at]), f"{int(found.evaluations[position, at]):,}"
         text = found.edits[case][at] if success else "class stays"
         name = escape(way_title(way, plan, titles))
+        if np.isnan(found.values[case, at]):
+            rows.append([name, "failed", "–", ""])
+            continue
         rows.append([name, _mark(success, text), _words(float(found.values[case, at])), cost])
-    return ["Way", "Removes", "Words", "Evaluations"], rows
+    return ["Way", "Removes", plural(PARTS[plan.kind]).capitalize(), "Evaluations"], rows
 
 
 def _removal(text: str, flips: bool) -> str:

@@ -26,6 +26,7 @@ from components.behavior.view import QUESTIONS, SESSION, cite, describe_plan, ta
 from components.charts.files import CaptionedChart, ChartCaption, chart_file_buttons
 from components.charts.frame import ChartFrame
 from components.controls import PERSIST
+from components.errors import show_note
 from components.experiment.page import ExperimentPage, command_line, export_area, references
 from components.experiment.runs import PlanStatus, skip_reasons_html
 from components.experiment.state import VIEW, ExperimentState, Methods
@@ -35,21 +36,29 @@ from components.numbers import count
 from components.palette import Theme, browser_theme
 from components.tables import draw_table, table_html, table_styles
 from engine.behavior.impossibility import demonstrate
-from engine.behavior.plan import FEATURE, LOCAL, REPLACE, TASK_QUESTIONS, BehaviorPlan
+from engine.behavior.plan import DELETE, FEATURE, INPUTS, LOCAL, PARTS, REPLACE, BehaviorPlan, question_text
 from engine.behavior.result import ORDER, BehaviorAnswer, ModelBehavior, answers_of
+from engine.format import plural
 
-ABOUT = {
-    LOCAL: "Each word of a text is a question: does the probability of the predicted class fall when the word is {}?",
-    FEATURE: "Each text is a question: does the class change when the words of the feature are removed or exchanged?",
+LOCAL_ABOUT = "Each {} of a {} is a question: does the probability of the predicted class fall when it is {}?"
+FEATURE_ABOUT = {
+    "text": "Each text is a question: does the class change when the words of the feature are removed or exchanged?",
+    "image": "Each picture is a question: does the class change when the patches of the object that the data set marks "
+    "are removed, or replaced by those of other pictures?",
 }
-RECOURSE_ABOUT = "Each text is a question: which words, at most {}, have to be removed to change the predicted class?"
-ORDER_ABOUT = "Each pair of words of a text is a question: which of the two lowers the probability more when it is {}?"
-CHANGES = {True: "replaced by what a masked language model expects there", False: "deleted"}
+RECOURSE_ABOUT = "Each {} is a question: which {}, at most {}, have to be removed to change the predicted class?"
+ORDER_ABOUT = "Each pair of {} of a {} is a question: which of the two lowers the probability more when it is {}?"
+CHANGES = {
+    ("text", REPLACE): "replaced by what a masked language model expects there",
+    ("text", DELETE): "deleted",
+    ("image", REPLACE): "replaced by the same place of another picture",
+    ("image", DELETE): "removed (in the mean color)",
+}
 HOW = (
     "The chart shows the share of right answers by the number of evaluations. An attribution answers by its scores. "
-    "Vertical lines and the band are 95% intervals over texts."
+    "Vertical lines and the band are 95% intervals over {}."
 )
-FAILED = "Some examples failed on {} and are not included. The reasons are listed at the end of this page."
+FAILED = "Some answers about {} failed and are not included. The reasons are listed at the end of this page."
 CONSTRUCTED = "Why attributions can fail"
 EXPLAINED = (
     "Integrated gradients and SHAP are complete and linear: their scores add up to the difference between the output "
@@ -69,10 +78,15 @@ ALT = "Right answers by evaluations on {}; the numbers are in the table below"
 
 def about(plan: BehaviorPlan, question: str) -> str:
     """The questions of the task in a sentence."""
-    changed = CHANGES[plan.edit == REPLACE]
-    if plan.task == LOCAL and question == ORDER:
-        return ORDER_ABOUT.format(changed)
-    return ABOUT[plan.task].format(changed) if plan.task in ABOUT else RECOURSE_ABOUT.format(plan.size)
+    changed, part, input = CHANGES[plan.kind, plan.edit], PARTS[plan.kind], INPUTS[plan.kind]
+    if plan.task == FEATURE:
+        return FEATURE_ABOUT[plan.kind]
+    if plan.task == LOCAL:
+        return (
+            ORDER_ABOUT.format(plural(part), input, changed) if question == ORDER
+            else LOCAL_ABOUT.format(part, input, changed)
+        )  # fmt: skip
+    return RECOURSE_ABOUT.format(input, plural(part), plan.size)
 
 
 @dataclass(frozen=True)
@@ -99,7 +113,7 @@ class AccuracyPanel(CaptionedChart):
         return accuracy_chart(self.answer, self.plan, ChartFrame(self.titles, theme or browser_theme()))
 
     def caption(self) -> ChartCaption:
-        title = f"{TASK_QUESTIONS[self.plan.task]} {self.answer.model}"
+        title = f"{question_text(self.plan)} {self.answer.model}"
         return ChartCaption(title, [cite(self.plan), f"{REPEATS}:"], [command_line(self.plan)])
 
     def draw(self) -> None:
@@ -123,8 +137,8 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
     plan = results.plan
     if plan.task == LOCAL:
         st.segmented_control(
-            "Question", list(QUESTIONS), key=SESSION.key(state.kind, f"{VIEW}question"), required=True,
-            format_func=QUESTIONS.__getitem__, label_visibility="collapsed", persist_state=PERSIST,
+            "Question", list(QUESTIONS[state.kind]), key=SESSION.key(state.kind, f"{VIEW}question"), required=True,
+            format_func=QUESTIONS[state.kind].__getitem__, label_visibility="collapsed", persist_state=PERSIST,
         )  # fmt: skip
     question = state.view.question if plan.task == LOCAL else ""
     st.caption(about(plan, question))
@@ -132,11 +146,13 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
         answers = answers_of(found, plan)
         answer = next((one for one in answers if one.question == question), answers[0])
         st.html(answer_html(answer, found, plan, titles))
+        if note := failures_text(found, plan, titles):
+            show_note(note)
         AccuracyPanel(state.kind, plan, answer, titles).draw()
-    st.caption(HOW)
+    st.caption(HOW.format(plural(INPUTS[state.kind])))
     example_area(state, results, titles)
     constructed_area(state.kind)
-    if lines := left_out(results.found):
+    if lines := left_out(results.found, titles):
         with st.expander(f"Left out: {count(len(lines), 'reason')}", key="behavior.left_out"):
             st.html(skip_reasons_html(lines))
     cited = citation_html(cite(plan), references(plan, methods, [SOURCE]))
@@ -163,13 +179,25 @@ def constructed_area(kind: str) -> None:
         draw_table(_readable(constructed_table(found)), SESSION.key(kind, "constructed_table"))
 
 
-def left_out(models: tuple[ModelBehavior, ...]) -> list[tuple[str, str, str]]:
-    """Reasons of examples without a question, with their number on each model."""
+def left_out(models: tuple[ModelBehavior, ...], titles: Mapping[str, str]) -> list[tuple[str, str, str]]:
+    """Reasons of examples without a question, and of those on which a method failed, with their number on each model.
+
+    A method is left out for itself alone.
+    """
     return [
-        (why, f"{count(number, 'example')} on {found.model}", "all ways")
+        (why, f"{count(number, 'example')} on {found.model}", who)
         for found in models
-        for why, number in Counter(found.failed.values()).items()
+        for who, reasons in [("all ways", found.failed), *((titles[id], own) for id, own in found.failures.items())]
+        for why, number in Counter(reasons.values()).items()
     ]
+
+
+def failures_text(found: ModelBehavior, plan: BehaviorPlan, titles: Mapping[str, str]) -> str:
+    """On how many examples each method failed, in a sentence; nothing if none did."""
+    each = [f"{titles[id]} failed on {count(len(own), INPUTS[plan.kind])}" for id, own in found.failures.items()]
+    if not each:
+        return ""
+    return f"{found.model}: {', '.join(each)} of {len(found.examples):,}. Only its answers there are left out."
 
 
 PAGE = ExperimentPage(

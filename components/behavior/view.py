@@ -11,16 +11,20 @@ from components.controls import PERSIST
 from components.experiment.state import ExperimentSession
 from components.links import MOST_PLACE
 from components.numbers import count
-from engine.behavior.plan import BEHAVIOR, DELETE, FEATURE, INCLUDED, LOCAL, TASK_TITLES, TASKS, BehaviorPlan
+from engine.behavior.plan import BEHAVIOR, DELETE, FEATURE, INCLUDED, LOCAL, PARTS, TASK_TITLES, TASKS, BehaviorPlan
 from engine.behavior.result import ORDER, SIGN, WayAccuracy
+from engine.format import plural
 from engine.home import product_version
 from engine.params import option
 
-QUESTIONS = {SIGN: "Does it fall?", ORDER: "Which of two words?"}
+QUESTIONS = {
+    "text": {SIGN: "Does it fall?", ORDER: "Which of two words?"},
+    "image": {SIGN: "Does it fall?", ORDER: "Which of two patches?"},
+}
 """The questions about local behavior."""
 TASK_HELP = (
-    "Local behavior: what happens when a word is changed. Spurious feature: whether predictions rely on given words. "
-    "Recourse: which few words to remove so that the class changes."
+    "Local behavior: what happens when a word or patch is changed. Spurious feature: whether predictions rely on given "
+    "words, or on the object that the data set marks. Recourse: which few to remove so that the class changes."
 )
 
 
@@ -30,7 +34,7 @@ class BehaviorView:
     `example`: by its index in the data set, empty for the first.
     """
 
-    question: str = option(SIGN, choices=tuple(QUESTIONS))
+    question: str = option(SIGN, choices=(SIGN, ORDER))
     of: str = ""
     example: str = option(
         "", high=MOST_PLACE, allowed="an index of the data set", fallback="The first one is shown."
@@ -51,11 +55,13 @@ def task_control(kind: str) -> None:
 def _open_included(kind: str) -> None:
     """Turn to the models and the data set that the new task's included result has, if others were not chosen."""
     models, dataset = (st.session_state[SESSION.key(kind, name)] for name in ("models", "dataset"))
-    if any((list(one.models), one.dataset) == (list(models), dataset) for one in INCLUDED):
+    included = [one for one in INCLUDED if one.kind == kind]
+    if any((list(one.models), one.dataset) == (list(models), dataset) for one in included):
         task = st.session_state[SESSION.key(kind, "task")]
-        plan = next(one for one in INCLUDED if one.task == task)
+        plan = next(one for one in included if one.task == task)
         SESSION.put(kind, "models", list(plan.models))
         SESSION.put(kind, "dataset", plan.dataset)
+        SESSION.put(kind, "examples", plan.examples)
 
 
 def describe_plan(plan: BehaviorPlan) -> str:
@@ -67,10 +73,13 @@ def describe_plan(plan: BehaviorPlan) -> str:
 def setting(plan: BehaviorPlan) -> str:
     """What is particular to the task, in a few words."""
     if plan.task == LOCAL:
-        return "words deleted" if plan.edit == DELETE else f"up to {count(plan.draws, 'replacement')} per word"
+        part = PARTS[plan.kind]
+        if plan.edit == DELETE:
+            return f"{plural(part)} deleted"
+        return f"up to {count(plan.draws, 'replacement')} per {part}"
     if plan.task == FEATURE:
-        return f"feature {', '.join(plan.feature_words)}"
-    return f"at most {count(plan.size, 'word')} removed"
+        return f"feature {', '.join(plan.feature_words)}" if plan.kind == "text" else "the marked object"
+    return f"at most {count(plan.size, PARTS[plan.kind])} removed"
 
 
 def cite(plan: BehaviorPlan) -> str:
@@ -89,5 +98,5 @@ def way_title(way: WayAccuracy, plan: BehaviorPlan, titles: Mapping[str, str]) -
 def budget_words(budget: int, plan: BehaviorPlan) -> str:
     """The budget of a direct query in words."""
     if plan.task == LOCAL:
-        return f"{count(budget, 'evaluation')} per word"
+        return f"{count(budget, 'evaluation')} per {PARTS[plan.kind]}"
     return count(budget, "change") if plan.task == FEATURE else f"beam of {budget}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -36,6 +37,8 @@ from engine.shipped.gallery import PICTURE_METHODS
 START = PICTURE_METHODS
 OF_A_PICTURE = ("pin",)
 """The fields of a link that belong to one picture and to no other."""
+RECORDS = ("view", "sliding", "significance")
+"""The fields of the state that are records of options."""
 SESSION = PageSession("picture", picture_choice.SELECTION, (*OF_A_PICTURE, "target"))
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "picture_patch_pick"
@@ -75,6 +78,19 @@ class SlidingOptions:
 
 
 DEFAULT_SLIDING = SlidingOptions()
+SIGNIFICANCE = "significance."
+"""Prefix of the widget keys of the test of patches."""
+
+
+@dataclass(frozen=True)
+class PatchTestView:
+    """The test of patches: its false discovery rate in percent, and its alternative."""
+
+    rate: int = option(10, choices=(5, 10, 20))
+    alternative: Literal["greater", "two-sided"] = option("greater", choices=("greater", "two-sided"))
+
+
+DEFAULT_TEST = PatchTestView()
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -84,8 +100,11 @@ class PictureState(PageState):
     focus: PictureFocus
     view: PictureViewOptions = DEFAULT_PICTURE_VIEW
     sliding: SlidingOptions = DEFAULT_SLIDING
+    significance: PatchTestView = DEFAULT_TEST
     pins: tuple[int, ...] = pins_option("patches")
-    opened: tuple[str, ...] = opened_option("browse", "truth", "questions", "counterfactuals", "sliding")
+    opened: tuple[str, ...] = opened_option(
+        "browse", "truth", "questions", "counterfactuals", "sliding", "significance"
+    )
     removal: str = option(PATCH_OPERATORS[0], choices=PATCH_OPERATORS)
 
     @property
@@ -113,13 +132,13 @@ def read_state(
     focus = read_picture_focus(last, models, opened, notes)
     if is_other_picture(last, focus, opened):
         query = {name: values for name, values in query.items() if name not in OF_A_PICTURE}
-    state = read_record(PictureState(focus=focus, methods=START), query, notes, names=["view", "sliding"])
+    state = read_record(PictureState(focus=focus, methods=START), query, notes, names=RECORDS)
     return read_shared(state, query, methods, notes), notes
 
 
 def write_state(state: PictureState) -> Query:
     """The link that reopens the state: only what differs from the default is written."""
-    return write_picture_focus(state.focus) | write_shared(state) | write_record(state, names=["view", "sliding"])
+    return write_picture_focus(state.focus) | write_shared(state) | write_record(state, names=RECORDS)
 
 
 def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[PictureState, OpenPictures, list[str]]:
@@ -128,7 +147,11 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Pic
     opened = open_pictures(*picture_choice.requested_dataset(link))
     state, notes = read_state(link, models, methods, opened)
     picture_choice.fill_controls(state.focus, opened)
-    SESSION.fill(control_values("", state.view) | control_values(SLIDING, state.sliding))
+    SESSION.fill(
+        control_values("", state.view)
+        | control_values(SLIDING, state.sliding)
+        | control_values(SIGNIFICANCE, state.significance)
+    )
     SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
 
@@ -147,6 +170,7 @@ def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened
     return replace(
         shared, focus=focus, view=SESSION.read_record("", loaded.view),
         sliding=SESSION.read_record(SLIDING, loaded.sliding),
+        significance=SESSION.read_record(SIGNIFICANCE, loaded.significance),
     )  # fmt: skip
 
 

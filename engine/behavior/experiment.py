@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -13,8 +13,11 @@ from cache import key_for
 from engine import runtime
 from engine.behavior.impossibility import demonstrate
 from engine.behavior.plan import FEATURE, LOCAL, METHODS, REPLACE, BehaviorPlan
-from engine.behavior.queries import ExampleBehavior, NoQuestion, measure, subject_of
+from engine.behavior.queries import BehaviorCases, ExampleBehavior, measure
 from engine.behavior.result import COLUMNS, BehaviorResult, ModelBehavior, answers_of, rows
+from engine.behavior.subjects import NoQuestion, Subject, picture_subject, text_subject
+from engine.data.examples import ImageExample
+from engine.data.sources import SourceExample
 from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed
 from engine.experiments.base import Units
 from engine.experiments.run import carry_out, pack_fields, unpack_fields
@@ -22,14 +25,17 @@ from engine.experiments.sample import Sample, UnreadableExample, bisect_failures
 from engine.explain import explain_many, method_key
 from engine.jobs.kinds import UnitStep, WorkUnit
 from engine.models import catalog
-from engine.models.loading import load_model
+from engine.models.loading import load_image_model, load_model
+from engine.patch_replacement import PatchDonors, load_donors
 from engine.progress import CancelToken, Report, check_cancelled, silent
 from engine.registry import estimate_rows, explainer
 from engine.removal_operators import keyed_params
-from engine.request import Example, Request
+from engine.request import Example, Picture, Request
 from engine.result import Explanation
 from engine.store import result_store
-from engine.substitution import MASKED_MODEL, load_masked_model, masked_revision
+from engine.substitution import MASKED_MODEL, MaskedModel, load_masked_model, masked_revision
+from engine.vision.picture import read_view
+from engine.vision.regions import Patches, touched_patches
 
 __all__ = [
     "COLUMNS", "VERSIONS", "ModelResult", "Result", "assemble", "behavior", "check", "rows", "sample", "to_json",
@@ -53,10 +59,11 @@ def behavior(
     cancel: CancelToken | None = None,
     **more: object,
 ) -> BehaviorResult:
-    """Ask models about their behavior on a sample of texts, and compare with the answers of attributions.
+    """Ask models about their behavior on a sample of texts or pictures, and compare with the answers of attributions.
 
     `more`: other fields of the plan. The questions of each example are cached, so an interrupted run resumes. Examples
-    without a question are left out with the reason. Raises for an invalid plan and for an unreadable data set.
+    without a question are left out with the reason; where a method fails, only its answers are. Raises for an invalid
+    plan and for an unreadable data set.
     """
     plan = BehaviorPlan(tuple(models), dataset, tuple(methods), **more)  # type: ignore[arg-type]
     result: BehaviorResult = carry_out(plan, report, cancel)
@@ -64,10 +71,8 @@ def behavior(
 
 
 def check(plan: BehaviorPlan) -> None:
-    """Refuse models of pictures, and a feature without a word."""
-    if plan.kind != "text":
-        raise UsageError(f"models: must read texts, and {plan.models[0]} reads pictures. Example: reviews-minilm.")
-    if plan.task == FEATURE and not plan.feature_words:
+    """Refuse a feature of texts without a word."""
+    if plan.kind == Example.kind and plan.task == FEATURE and not plan.feature_words:
         raise not_allowed("feature", "words between commas", plan.feature, "Example: positive,negative.")
 
 
@@ -112,6 +117,9 @@ def to_json(result: BehaviorResult) -> dict[str, Any]:
         {
             **asdict(answer), "dataset": found.dataset, "task": found.task, "examples": len(found.examples),
             "failed": {str(index): why for index, why in found.failed.items()},
+            "failed_methods": {
+                method: {str(index): why for index, why in own.items()} for method, own in found.failures.items()
+            },
         }
         for found in result.models
         for answer in answers_of(found, result.plan)
@@ -120,58 +128,82 @@ def to_json(result: BehaviorResult) -> dict[str, Any]:
 
 
 class _ModelQuestions:
-    """The questions of a plan about one model. `keys`: of the readable examples. `failed`: reasons of the others."""
+    """The questions of a plan about one model. `keys`: of the readable examples. `failed`: reasons of the others.
+
+    `unstable`: of the examples on which a method failed that may succeed when tried again.
+    """
 
     def __init__(self, plan: BehaviorPlan, sample: Sample) -> None:
         [self.model] = plan.models
         self.plan, self.sample = plan, sample
         self.failed: dict[int, str] = {}
-        self.examples: dict[int, Example] = {}
+        self.unstable: dict[int, ExegesisError] = {}
+        self.examples: dict[int, SourceExample] = {}
         for one in (one for group in sample.groups() for one in group):
             if isinstance(one, UnreadableExample):
                 self.failed[one.index] = one.why
-            elif isinstance(one.input, Example):
-                self.examples[one.index] = one.input
+            else:
+                self.examples[one.index] = one
         shared = self._shared_key()
         self.keys = {
-            index: key_for({**shared, "index": index, "example": example.as_plain()})
-            for index, example in self.examples.items()
+            index: key_for({**shared, "index": index, "example": one.input.as_plain(), **self._region_key(one)})
+            for index, one in self.examples.items()
         }
 
     def _shared_key(self) -> dict[str, object]:
         plan, left_out = self.plan, ("models", "dataset", "split", "examples", "methods", "params")
+        source = self.sample.source
         return {
             "kind": "questions about an example",
             "version": VERSIONS,
             "plan": {name: value for name, value in plan.as_plain().items() if name not in left_out},
             "model": [self.model, catalog.revision(self.model)],
-            "masked": masked_revision(MASKED_MODEL) if self._replaces else "",
+            "masked": masked_revision(MASKED_MODEL) if self._replaces_words else "",
             "device": runtime.device_type(),
             "methods": [
                 [method, method_key(explainer(method, plan.kind), plan.params_of(method), self.model),
                  keyed_params(plan.params_of(method))]
                 for method in plan.methods
             ],
+            **({"donors": [source.name, source.revision, source.count]} if self._replaces_patches else {}),
         }  # fmt: skip
 
+    def _region_key(self, one: SourceExample) -> dict[str, object]:
+        region = self._region(one)
+        return {} if region is None else {"region": np.flatnonzero(region).tolist()}
+
     @property
-    def _replaces(self) -> bool:
-        return self.plan.task == LOCAL and self.plan.edit == REPLACE
+    def _replaces_words(self) -> bool:
+        return self.plan.kind == Example.kind and self.plan.task == LOCAL and self.plan.edit == REPLACE
+
+    @property
+    def _replaces_patches(self) -> bool:
+        if self.plan.kind == Example.kind:
+            return False
+        return self.plan.task == FEATURE or (self.plan.task == LOCAL and self.plan.edit == REPLACE)
+
+    def _region(self, one: SourceExample) -> Patches | None:
+        """The patches of the marked object, which only a feature needs."""
+        if self.plan.task != FEATURE or not isinstance(one.example, ImageExample) or one.example.mask is None:
+            return None
+        view = read_view(self.model)
+        return touched_patches(view.transform_mask(one.example.mask), view.patch)
 
     def require(self, indices: Sequence[int]) -> None:
         """Leave the questions of these examples in the cache. Errors: the first that may succeed when tried again."""
         for one in self.outcomes(indices).values():
             if isinstance(one, ExegesisError) and not isinstance(one, NoQuestion):
                 raise one
+        for error in (self.unstable[index] for index in indices if index in self.unstable):
+            raise error
 
     def outcomes(self, indices: Sequence[int]) -> dict[int, Outcome]:
         """The questions of each example, cached or computed, or why there are none."""
         done = {index: one for index in indices if (one := self._cached(index)) is not None}
         missing = [index for index in indices if index not in done]
-        explained = bisect_failures(self._explanations, missing)
-        for index, explanations in zip(missing, explained, strict=True):
+        for index, explanations in zip(missing, self._explanations(missing), strict=True):
             check_cancelled()
-            done[index] = explanations if isinstance(explanations, ExegesisError) else self._ask(index, explanations)
+            done[index] = self._ask(index, explanations)
         return done
 
     def _cached(self, index: int) -> Outcome | None:
@@ -183,28 +215,29 @@ class _ModelQuestions:
         found: ExampleBehavior = unpack_fields(ExampleBehavior, *entry)
         return found
 
-    def _explanations(self, indices: list[int]) -> list[Mapping[str, Explanation]]:
-        """The explanations of each example by method, for its predicted class."""
+    def _explanations(self, indices: list[int]) -> list[Mapping[str, Explanation | ExegesisError]]:
+        """The explanations of each example by method, for its predicted class, or why there is none."""
         plan = self.plan
         pairs = [(index, method) for index in indices for method in plan.methods]
         requests = [
-            Request(self.model, method, self.examples[index], plan.params_of(method), seed=plan.seed, dtype=plan.dtype)
+            Request(
+                self.model, method, self.examples[index].input, plan.params_of(method), seed=plan.seed, dtype=plan.dtype
+            )
             for index, method in pairs
         ]
-        by_pair = dict(zip(pairs, explain_many(requests), strict=True))
+        by_pair = dict(zip(pairs, bisect_failures(explain_many, requests), strict=True))
         return [{method: by_pair[index, method] for method in plan.methods} for index in indices]
 
-    def _ask(self, index: int, explanations: Mapping[str, Explanation]) -> Outcome:
+    def _ask(self, index: int, explanations: Mapping[str, Explanation | ExegesisError]) -> Outcome:
         """Ask the model, and store the answers, or why there is no question."""
         signed = {
             method: explainer(method, self.plan.kind).is_signed(one.provenance.params)
             for method, one in explanations.items()
+            if isinstance(one, Explanation)
         }
         try:
             with runtime.turn(lends=True):
-                masked = load_masked_model() if self._replaces else None
-                subject = subject_of(load_model(self.model, self.plan.dtype, runtime.device()), self.examples[index])
-                answered = measure(subject, explanations, signed, self.plan, masked, index)
+                answered = measure(self._subject(self.examples[index]), explanations, signed, self.plan, index)
         except NoQuestion as error:
             result_store().put(self.keys[index], {"why": error_line(error)}, {})
             return error
@@ -212,21 +245,41 @@ class _ModelQuestions:
             raise
         except ExegesisError as error:
             return error
-        result_store().put(self.keys[index], *pack_fields(answered))
+        errors = [one for one in explanations.values() if isinstance(one, ExegesisError)]
+        if unstable := [one for one in errors if not isinstance(one, UsageError)]:
+            self.unstable[index] = unstable[0]
+        else:
+            result_store().put(self.keys[index], *pack_fields(answered))
         return answered
+
+    def _subject(self, one: SourceExample) -> Subject:
+        """What is asked about. The caller must hold the device."""
+        dtype, device = self.plan.dtype, runtime.device()
+        if isinstance(one.input, Picture):
+            model = load_image_model(self.model, dtype, device)
+            return picture_subject(
+                model, one.input, self._donors if self._replaces_patches else None, self._region(one)
+            )
+        assert isinstance(one.input, Example)
+        return text_subject(load_model(self.model, dtype, device), one.input, self._masked)
+
+    @cached_property
+    def _donors(self) -> PatchDonors:
+        return load_donors(load_image_model(self.model, self.plan.dtype, runtime.device()), self.sample.source)
+
+    @property
+    def _masked(self) -> MaskedModel | None:
+        return load_masked_model() if self._replaces_words else None
 
     def join(self, outcomes: Mapping[int, Outcome]) -> ModelBehavior:
         """The result on the examples that have a question."""
         each = {index: one for index, one in outcomes.items() if not isinstance(one, ExegesisError)}
         errors = {index: one for index, one in outcomes.items() if isinstance(one, ExegesisError)}
         own, ways = list(each.values()), len(self.plan.ways)
-        sizes = [len(one.words) for one in own]
-
-        def joined(name: str, empty: np.ndarray) -> np.ndarray:
-            return np.concatenate([empty, *(getattr(one, name) for one in own)])
-
-        cases = {name: joined(name, np.empty(0)) for name in ("truth", "truth_error", "chance")}
-        answers = {name: joined(name, np.empty((0, ways))) for name in ("values", "errors")}
+        failures: dict[str, dict[int, str]] = {}
+        for index, one in each.items():
+            for method, why in one.failures.items():
+                failures.setdefault(method, {})[index] = why
         return ModelBehavior(
             model=self.model,
             dataset=self.sample.source.name,
@@ -236,14 +289,23 @@ class _ModelQuestions:
             targets=tuple(one.target for one in own),
             probabilities=np.array([one.probability for one in own], dtype=np.float64),
             evaluations=np.array([one.evaluations for one in own], dtype=np.int64).reshape(-1, ways),
-            owner=np.repeat(np.arange(len(own)), sizes),
-            words=tuple(word for one in own for word in one.words),
-            falls=joined("falls", np.empty(0, dtype=np.int64)),
-            counted=joined("counted", np.empty(0, dtype=bool)),
-            yes=joined("yes", np.empty((0, ways), dtype=bool)),
-            edits=tuple(edits for one in own for edits in one.edits),
+            owner=np.repeat(np.arange(len(own)), [len(one.words) for one in own]),
             failed=self.failed | {index: error_line(error) for index, error in errors.items()},
-            complete=all(isinstance(error, NoQuestion) for error in errors.values()),
-            **cases,
-            **answers,
+            complete=not self.unstable and all(isinstance(error, NoQuestion) for error in errors.values()),
+            failures=failures,
+            **_joined(own, ways),
         )
+
+
+def _joined(own: Sequence[BehaviorCases], ways: int) -> dict[str, Any]:
+    """The fields of the cases of all examples, one after the other."""
+    empty: dict[str, np.ndarray] = {
+        **{name: np.empty(0) for name in ("truth", "truth_error", "chance")},
+        **{name: np.empty((0, ways)) for name in ("values", "errors")},
+        "falls": np.empty(0, dtype=np.int64),
+        "counted": np.empty(0, dtype=bool),
+        "yes": np.empty((0, ways), dtype=bool),
+    }
+    arrays = {name: np.concatenate([first, *(getattr(one, name) for one in own)]) for name, first in empty.items()}
+    lists = {name: tuple(case for one in own for case in getattr(one, name)) for name in ("words", "edits")}
+    return arrays | lists

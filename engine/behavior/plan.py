@@ -4,25 +4,31 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from engine.experiments import options
 from engine.experiments.base import Experiment, register
 from engine.experiments.options import ExperimentPlan
+from engine.format import plural
 from engine.params import Plain, option
 
 TASKS = LOCAL, FEATURE, RECOURSE = "local", "feature", "recourse"
 TASK_TITLES = {LOCAL: "Local behavior", FEATURE: "Spurious feature", RECOURSE: "Recourse"}
 TASK_QUESTIONS = {
-    LOCAL: "Does the probability of the predicted class fall when this word is changed?",
+    LOCAL: "Does the probability of the predicted class fall when this {part} is changed?",
     FEATURE: "Does the prediction rely on this feature?",
-    RECOURSE: "Which words have to be removed to change the predicted class?",
+    RECOURSE: "Which {parts} have to be removed to change the predicted class?",
 }
+INPUTS = {"text": "text", "image": "picture"}
+PARTS = {"text": "word", "image": "patch"}
+"""What is asked about, by the kind of input."""
 EDITS = REPLACE, DELETE = "replace", "delete"
 METHODS = (
     "gradient_x_input", "integrated_gradients", "kernel_shap", "attn_lrp", "attention_rollout", "occlusion",
 )  # fmt: skip
 """Complete methods (integrated gradients, SHAP, LRP), and others that are quick."""
+PICTURE_METHODS = tuple(method for method in METHODS if method != "kernel_shap")
+"""Kernel SHAP takes thousands of evaluations of a picture."""
 QUERY = "query-"
 """The ways of asking the model directly are called so, with their budget."""
 
@@ -39,31 +45,35 @@ class BehaviorPlan(ExperimentPlan):
     dataset: str = options.dataset()
     methods: tuple[str, ...] = options.methods(METHODS, "Or 'all'. [default: six methods]")
     task: str = option(
-        LOCAL, "local: the effect of a word; feature: a spurious feature; recourse: a removal that changes the class.",
+        LOCAL, "local: the effect of a word or patch; feature: a spurious feature; recourse: a removal that changes "
+        "the class.",
         choices=TASKS, titles=TASK_TITLES, metavar="T", place="lead", first=True,
     )  # fmt: skip
     examples: int = options.examples(16)
     seed: int = options.seed("Selects the examples, and draws the replacements.")
     edit: str = option(
-        REPLACE, "Local behavior: replace a word by draws from a masked language model, or delete it.", choices=EDITS,
-        metavar="E", label="Change of a word",
-        about="Local behavior: a word is replaced by draws from a masked language model, or deleted.",
+        REPLACE, "Local behavior: replace a word or patch, or delete it.", choices=EDITS,
+        metavar="E", label="Change",
+        about="Local behavior: a word is replaced by draws from a masked language model, a patch by those of other "
+        "pictures at the same place; or it is deleted, of pictures put in the mean color.",
     )  # fmt: skip
     draws: int = option(
-        16, "Local behavior: most replacements per word that a direct answer may use.", low=1, high=64, most=64,
-        metavar="N", label="Replacements per word", about="Local behavior: the largest budget of a direct answer.",
+        16, "Local behavior: most replacements per word or patch that a direct answer may use.", low=1, high=64,
+        most=64, metavar="N", label="Replacements each", about="Local behavior: the largest budget of a direct answer.",
     )  # fmt: skip
     margin: int = option(
         1, "Local behavior: smallest change that counts, in percentage points.", low=0, high=50, most=50, metavar="P",
         label="Smallest change, points",
-        about="Local behavior: words that change the probability by less, in percentage points, do not count.",
+        about="Local behavior: smaller changes of the probability, in percentage points, do not count.",
     )  # fmt: skip
     feature: str = option(
-        "positive,negative", "Spurious feature: its words between commas.", metavar="A,B", label="Words of the feature",
-        about="Spurious feature: words between commas. Each is removed, and replaced by the others.",
+        "positive,negative", "Spurious feature of texts: its words between commas; of pictures, the marked object.",
+        metavar="A,B", label="Words of the feature",
+        about="Spurious feature: words between commas. Each is removed, and replaced by the others. Of pictures, the "
+        "feature is the object that the data set marks.",
     )  # fmt: skip
     size: int = option(
-        2, "Recourse: most words removed.", low=1, high=3, most=3, metavar="K", label="Most words removed",
+        2, "Recourse: most words or patches removed.", low=1, high=3, most=3, metavar="K", label="Most removed",
         about="Recourse: the largest removal that may change the class.",
     )  # fmt: skip
     split: str | None = options.split()
@@ -81,11 +91,13 @@ class BehaviorPlan(ExperimentPlan):
 
     @property
     def budgets(self) -> tuple[int, ...]:
-        """Budgets of a direct answer: replacements per word, tries of a feature, or the width of the beam."""
+        """Budgets of a direct answer: replacements per part, tries of a feature, or the width of the beam."""
         if self.task == LOCAL:
             most = self.draws if self.edit == REPLACE else 1
+        elif self.task == FEATURE:
+            most = PICTURE_CHANGES if self.kind == "image" else max(1, len(self.feature_words))
         else:
-            most = max(1, len(self.feature_words)) if self.task == FEATURE else BEAM
+            most = BEAM
         return tuple(dict.fromkeys([*(2**power for power in range(7) if 2**power < most), most]))
 
     def answers_by_definition(self, budget: int) -> bool:
@@ -100,15 +112,27 @@ class BehaviorPlan(ExperimentPlan):
         return (*self.methods, *(f"{QUERY}{budget}" for budget in self.budgets))
 
 
+def question_text(plan: BehaviorPlan) -> str:
+    """The question of the plan's task."""
+    part = PARTS[plan.kind]
+    return TASK_QUESTIONS[plan.task].format(part=part, parts=plural(part))
+
+
+PICTURE_CHANGES = 4
+"""Changes of the marked object of a picture: removed, and exchanged for the same place of three other pictures."""
 BEAM = 4
 """The widest beam in which direct queries look for a removal."""
 OPENS_WITH = BehaviorPlan(("reviews-minilm",), "reviews")
+OPENS_WITH_PICTURES = BehaviorPlan(("digits-vit",), "digits", PICTURE_METHODS, examples=8)
 INCLUDED = (
     OPENS_WITH,
     BehaviorPlan(("reviews-minilm",), "reviews", task=RECOURSE),
     BehaviorPlan(("bert-marked", "bert-reviews"), "reviews-marked", task=FEATURE),
+    OPENS_WITH_PICTURES,
+    replace(OPENS_WITH_PICTURES, task=RECOURSE, examples=24),
+    BehaviorPlan(("scenes-marked-vit", "scenes-vit"), "scenes-marked", PICTURE_METHODS, task=FEATURE),
 )
-"""The plans whose results come with the project, one a task."""
+"""The plans whose results come with the project, one for each task and kind of input."""
 
 
 BEHAVIOR = register(
@@ -122,6 +146,6 @@ BEHAVIOR = register(
         summary="Ask models about their behavior, and compare with what attributions answer. Run it again to resume.",
         doing="asking",
         json_help="Print the accuracy of each way as JSON.",
-        opens_with={"text": OPENS_WITH},
+        opens_with={"text": OPENS_WITH, "image": OPENS_WITH_PICTURES},
     )
 )

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.behavior.plan import FEATURE, LOCAL, QUERY, RECOURSE, BehaviorPlan
+from engine.behavior.queries import BehaviorCases
 from engine.experiments.base import ExperimentResult
+from engine.experiments.sample import training_half
 from engine.lazy import scipy
 from engine.metrics.results import LEVEL, Interval, share_interval
 
@@ -19,7 +21,8 @@ COLUMNS = {
     "word": str, "position": int,
 }  # fmt: skip
 """Columns of the rows. `example`: index in the data set. `method`: a method, "query-" and a budget, or empty for the
-truth. `word`: what the question is about; `position`: its place in the example, from 1."""
+truth. `word`: what the question is about, of pictures a patch; `position`: its place in the example, from 1. A method
+that failed on an example has no rows there."""
 UPPER = (1 + LEVEL) / 2
 """The upper quantile of an interval."""
 SIGN, ORDER, FLIP, USE = "sign", "order", "flip", "use"
@@ -27,12 +30,13 @@ QUESTIONS = {LOCAL: (SIGN, ORDER), FEATURE: (USE,), RECOURSE: (FLIP,)}
 """The questions of a task. `sign`: does the probability fall? `order`: which of two words lowers it more?"""
 
 
-@dataclass(frozen=True, eq=False)
-class ModelBehavior:
-    """The questions about all examples on one model, case by case (see `engine.behavior.queries.ExampleBehavior`).
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ModelBehavior(BehaviorCases):
+    """The questions about all examples on one model, case by case.
 
     `examples`: indices in the data set. `owner`: the position of each case's example among them. `failed`: reasons by
-    the examples that have no question. `complete`: whether nothing failed that may succeed when tried again.
+    the examples that have no question. `failures`: by method, the reasons by the examples on which it failed.
+    `complete`: whether nothing failed that may succeed when tried again.
     """
 
     model: str
@@ -44,23 +48,22 @@ class ModelBehavior:
     probabilities: Float[np.ndarray, "example"]
     evaluations: Int[np.ndarray, "example way"]
     owner: Int[np.ndarray, "case"]
-    words: tuple[str, ...]
-    truth: Float[np.ndarray, "case"]
-    truth_error: Float[np.ndarray, "case"]
-    falls: Int[np.ndarray, "case"]
-    counted: Bool[np.ndarray, "case"]
-    chance: Float[np.ndarray, "case"]
-    values: Float[np.ndarray, "case way"]
-    errors: Float[np.ndarray, "case way"]
-    yes: Bool[np.ndarray, "case way"]
-    edits: tuple[tuple[str, ...], ...]
     failed: dict[int, str]
     complete: bool
+    failures: dict[str, dict[int, str]] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> Bool[np.ndarray, "example way"]:
+        """Whether each way has answers on each example: a method that failed there has none."""
+        failures = [self.failures.get(way, {}) for way in self.ways]
+        rows = [[index not in own for own in failures] for index in self.examples]
+        return np.array(rows, dtype=bool).reshape(len(self.examples), len(self.ways))
 
     @property
     def right(self) -> Bool[np.ndarray, "case way"]:
-        """Whether each answer is that of the truth."""
-        return self.yes == (self.truth > 0)[:, None]
+        """Whether each answer is that of the truth; not where a method failed."""
+        right: Bool[np.ndarray, "case way"] = (self.yes == (self.truth > 0)[:, None]) & self.answered[self.owner]
+        return right
 
     def cases_of(self, position: int) -> Int[np.ndarray, "own"]:
         """The cases of the example at that position."""
@@ -80,7 +83,8 @@ class WayAccuracy:
     """The accuracy of a way: the share of `cases` in which its answer is right, with a 95% interval over examples.
 
     `evaluations`: of the model, the mean over examples with a case that counts. An accuracy is None where no case
-    counts. A direct answer that is right by definition has no interval.
+    counts. Of a method, examples on which it failed are left out. A direct answer that is right by definition has no
+    interval.
     """
 
     way: str
@@ -104,7 +108,8 @@ class BehaviorAnswer:
     """The answer to a question on one model.
 
     `cases`: that count, of `all_cases`. `yes_share`: the share of them whose right answer is yes; None where the
-    question has no such answer. `chance`: the accuracy of random guessing.
+    question has no such answer. `chance`: the accuracy of random guessing. `best`: the attribution that is the most
+    accurate on one half of the examples, with its accuracy on the other half.
     """
 
     model: str
@@ -114,6 +119,7 @@ class BehaviorAnswer:
     all_cases: int
     yes_share: float | None
     chance: float | None
+    best: WayAccuracy | None = None
 
     @property
     def majority(self) -> float | None:
@@ -138,27 +144,64 @@ def answers_of(found: ModelBehavior, plan: BehaviorPlan) -> tuple[BehaviorAnswer
 
 
 def _answer(found: ModelBehavior, question: str, plan: BehaviorPlan) -> BehaviorAnswer:
-    if question == ORDER:
-        cases = [order_cases(found, position, plan.margin / 100) for position in range(len(found.examples))]
-        right = np.array([own.sum(axis=0) for own in cases], dtype=np.int64).reshape(len(cases), len(found.ways))
-        counts, total = np.array([len(own) for own in cases], dtype=np.int64), _pair_count(found)
-        share, chance = None, 0.5 if counts.sum() else None
-    else:
-        members = [found.cases_of(position) for position in range(len(found.examples))]
-        members = [own[found.counted[own]] for own in members]
-        right = np.array([found.right[own].sum(axis=0) for own in members], dtype=np.int64).reshape(
-            len(members), len(found.ways)
-        )
-        counts, total = np.array([len(own) for own in members], dtype=np.int64), len(found.truth)
-        share = float((found.truth[found.counted] > 0).mean()) if counts.sum() and question != FLIP else None
-        chance = float(found.chance[found.counted].mean()) if counts.sum() else None
-    spent = found.evaluations[counts > 0] if counts.any() else found.evaluations
-    costs = spent.mean(axis=0) if len(spent) else np.zeros(len(found.ways))
+    right, counts = _right_answers(found, question, plan)
+    total = _pair_count(found) if question == ORDER else len(found.truth)
+    share = chance = None
+    if counts.any():
+        counted = found.counted
+        chance = 0.5 if question == ORDER else float(found.chance[counted].mean())
+        share = float((found.truth[counted] > 0).mean()) if question in (SIGN, USE) else None
     ways = tuple(
-        _without_certain_interval(WayAccuracy(way, *accuracy_interval(right[:, at], counts), float(costs[at])), plan)
-        for at, way in enumerate(found.ways)
+        _without_certain_interval(one, plan) for one in _way_accuracies(found, right, counts, range(len(counts)))
     )
-    return BehaviorAnswer(found.model, question, ways, int(counts.sum()), total, share, chance)
+    return BehaviorAnswer(
+        found.model, question, ways, int(counts.sum()), total, share, chance, _best_method(found, right, counts, plan)
+    )
+
+
+def _right_answers(
+    found: ModelBehavior, question: str, plan: BehaviorPlan
+) -> tuple[Int[np.ndarray, "example way"], Int[np.ndarray, "example"]]:
+    """The number of right answers of each way on each example, and of the cases or pairs that count."""
+    positions = range(len(found.examples))
+    if question == ORDER:
+        cases = [order_cases(found, position, plan.margin / 100) for position in positions]
+    else:
+        members = [found.cases_of(position) for position in positions]
+        cases = [found.right[own[found.counted[own]]] for own in members]
+    right = np.array([own.sum(axis=0) for own in cases], dtype=np.int64).reshape(len(cases), len(found.ways))
+    return right, np.array([len(own) for own in cases], dtype=np.int64)
+
+
+def _way_accuracies(
+    found: ModelBehavior, right: Int[np.ndarray, "example way"], counts: Int[np.ndarray, "example"],
+    positions: Sequence[int],
+) -> Iterator[WayAccuracy]:  # fmt: skip
+    """The accuracy of each way on these examples; of a method on those that it answers."""
+    answered, chosen = found.answered, np.isin(np.arange(len(counts)), positions)
+    for at, way in enumerate(found.ways):
+        own = chosen & answered[:, at]
+        paying = own & (counts > 0) if (own & (counts > 0)).any() else own
+        cost = float(found.evaluations[paying, at].mean()) if paying.any() else 0.0
+        yield WayAccuracy(way, *accuracy_interval(right[own, at], counts[own]), cost)
+
+
+def _best_method(
+    found: ModelBehavior, right: Int[np.ndarray, "example way"], counts: Int[np.ndarray, "example"], plan: BehaviorPlan
+) -> WayAccuracy | None:
+    """The most accurate attribution of one half of the examples that count, with its accuracy on the other half.
+
+    So its accuracy is not that of the luckiest of several. None where one half is empty, or of one method.
+    """
+    counting = [position for position in range(len(counts)) if counts[position]]
+    half = training_half([found.examples[position] for position in counting], plan.seed)
+    training = [position for position in counting if found.examples[position] in half]
+    if not training or len(plan.methods) < 2:
+        return None
+    own = [one for one in _way_accuracies(found, right, counts, training) if not one.is_query]
+    best = min(own, key=lambda one: (-(one.accuracy or 0.0), one.evaluations)).way
+    held_out = [position for position in counting if position not in training]
+    return next(one for one in _way_accuracies(found, right, counts, held_out) if one.way == best)
 
 
 def _without_certain_interval(way: WayAccuracy, plan: BehaviorPlan) -> WayAccuracy:
@@ -220,22 +263,27 @@ def _fractional_interval(hits: float, n: float) -> Interval:
 
 def rows(found: ModelBehavior) -> Iterator[dict[str, Any]]:
     """The rows by case: its truth, then the value, answer and correctness of each way; then evaluations by example."""
+    answered = found.answered
     for position, example in enumerate(found.examples):
         shared = {"model": found.model, "dataset": found.dataset, "example": example}
         for place, case in enumerate(found.cases_of(position).tolist(), 1):
             about = {"task": found.task, "word": found.words[case], "position": place}
-            for method, metric, value in _case_values(found, case):
+            for method, metric, value in _case_values(found, case, answered[position]):
                 yield {**shared, "method": method, "metric": metric, "value": value, **about}
-        for way, number in zip(found.ways, found.evaluations[position].tolist(), strict=True):
+        for at in np.flatnonzero(answered[position]).tolist():
             about = {"task": found.task, "word": "", "position": 0}
-            yield {**shared, "method": way, "metric": "evaluations", "value": float(number), **about}
+            value = float(found.evaluations[position, at])
+            yield {**shared, "method": found.ways[at], "metric": "evaluations", "value": value, **about}
 
 
-def _case_values(found: ModelBehavior, case: int) -> Iterator[tuple[str, str, float]]:
+def _case_values(
+    found: ModelBehavior, case: int, answered: Bool[np.ndarray, "way"]
+) -> Iterator[tuple[str, str, float]]:  # fmt: skip
     yield "", "truth", float(found.truth[case])
     yield "", "truth_error", float(found.truth_error[case])
     yield "", "counted", float(found.counted[case])
-    for at, way in enumerate(found.ways):
+    for at in np.flatnonzero(answered).tolist():
+        way = found.ways[at]
         yield way, "value", float(found.values[case, at])
         yield way, "yes", float(found.yes[case, at])
         if found.counted[case]:

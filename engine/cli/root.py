@@ -35,7 +35,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "similarity": ("similarity.similarity", "Show which pairs of tokens make two texts similar (BiLRP)."),
     "significance": (
         "significance.significance",
-        "Test which words of a text matter more than what could stand in their place, at a false discovery rate.",
+        "Test which words or patches matter more than what could stand in their place, at a false discovery rate.",
     ),
     "counterfactuals": (
         "counterfactuals.counterfactuals",

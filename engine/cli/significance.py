@@ -1,4 +1,4 @@
-"""`exegesis significance`: which words of a text matter more to a model than words that could stand in their place.
+"""`exegesis significance`: which words or patches matter more to a model than what could stand in their place.
 
 `--simulate` tests the test: its false discovery rate on texts of which it is known what matters.
 """
@@ -10,21 +10,26 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options, output
-from engine.cli.inputs import check_model
+from engine.cli.inputs import InputOptions, read_input
 from engine.cli.root import note
 from engine.errors import UsageError
 from engine.false_discovery import check_choices
 from engine.lazy import LazyModule
 from engine.progress import cancellable, reporting
-from engine.request import Example
+from engine.request import Example, Picture
 from engine.store import result_store
 
 if TYPE_CHECKING:
+    from engine import picture_significance as patches
     from engine import significance as tests
     from engine import significance_simulation as simulation
+    from engine.picture_significance import PictureSignificance
 else:  # they load numpy and torch, which the help does without
     tests, simulation = LazyModule("engine.significance"), LazyModule("engine.significance_simulation")
+    patches = LazyModule("engine.picture_significance")
 
+MOST_SHOWN = 10
+"""Patches that are printed, or all that are significant if more."""
 SIMULATED = ("setting", "control", "rate", "texts", "false discovery rate", "standard error", "power")
 
 
@@ -32,16 +37,23 @@ def significance(
     model: options.ModelOption = options.DEFAULT_MODEL,
     text: options.TextOption = None,
     text_pair: options.TextPairOption = None,
+    image: options.ImageOption = None,
+    dataset: options.DatasetOption = None,
+    index: options.IndexOption = None,
+    split: options.SplitOption = None,
     target: options.TargetOption = None,
     rate: Annotated[str, typer.Option(metavar="R", help="False discovery rate, between 0 and 1.")] = "0.1",
     alternative: Annotated[
-        str, typer.Option(metavar="greater|two-sided", help="Test words for the class, or for and against it.")
+        str, typer.Option(metavar="greater|two-sided", help="Test for the class, or for and against it.")
     ] = "greater",
     control: Annotated[
         str, typer.Option(metavar="bh|by", help="Benjamini-Hochberg, or Benjamini-Yekutieli for any dependence.")
     ] = "bh",
     draws: Annotated[
-        str | None, typer.Option(metavar="N", help="Replacements of each word. [default: enough for a rate of 0.05]")
+        str | None,
+        typer.Option(
+            metavar="N", help="Replacements of each word or patch. [default: enough for a rate of 0.05; of patches 255]"
+        ),
     ] = None,
     masked_model: Annotated[
         str,
@@ -50,32 +62,49 @@ def significance(
     words_from: Annotated[
         str | None, typer.Option(metavar="D", help="Draw the replacements from the words of this data set instead.")
     ] = None,
+    patches_from: Annotated[
+        str | None,
+        typer.Option(metavar="D", help="Data set whose patches are the replacements. [default: that of the image]"),
+    ] = None,
     seed: options.SeedOption = "0",
     simulate: Annotated[
         bool, typer.Option("--simulate", help="Measure the false discovery rate where it is known which words matter.")
     ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
-    """Test which words of a text matter more than what could stand in their place, at a false discovery rate."""
+    """Test which words or patches matter more than what could stand in their place, at a false discovery rate."""
     number = options.read_whole("--seed", seed)
     if simulate:
         if text is not None:
             raise UsageError("--simulate: makes its own texts, got --text too. Remove one of them.")
         _simulate(number, as_json)
         return
-    if text is None:
-        raise UsageError("significance: needs a text. Add --text '...', or --simulate to test the test.")
+    if text is None and image is None and dataset is None:
+        raise UsageError("significance: needs an input. Add --text '...' or --image FILE, or --simulate.")
     level = options.read_numbers("--rate", rate)[0]
-    pair = None if text_pair is None else options.read_text("--text-pair", text_pair)
+    check_choices(level, alternative, control)
+    source = read_input(InputOptions("significance", model, text, text_pair, image, dataset, index, split, None))
+    if isinstance(source.example, Picture):
+        data = patches_from or dataset
+        if data is None:
+            raise UsageError("--patches-from: is needed beside --image. Name a data set of pictures, such as scenes.")
+        count = patches.USUAL_DRAWS if draws is None else options.read_whole("--draws", draws, 1, patches.MOST_DRAWS)
+        pictures = patches.PictureSignificanceQuery(model, source.example, data, split, target, count, number)
+        with (
+            output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("predicting") as report,
+            cancellable(cancel), reporting(report),
+        ):  # fmt: skip
+            tested = patches.picture_significance(pictures)
+        _report_patches(tested, level, alternative, control, as_json)
+        return
+    assert isinstance(source.example, Example)
     with output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("predicting") as report:
-        check_model(model, Example.kind)
         query = tests.SignificanceQuery(
-            model, Example(options.read_text("--text", text), pair), target,
+            model, source.example, target,
             None if draws is None else options.read_whole("--draws", draws, 1, tests.MOST_DRAWS),
             masked_model, words_from, number,
         )  # fmt: skip
         with cancellable(cancel), reporting(report):
-            check_choices(level, alternative, control)
             found = tests.text_significance(query)
     if status := result_store().status:
         note(status)
@@ -107,6 +136,35 @@ def _print(plain: dict[str, Any]) -> None:
         f"({plain['draws']:,} draws each from {output.visible(plain['replacements'])}, {plain['alternative']}, "
         f"{plain['control']}; {output.visible(plain['target'])}: {plain['value']:.4f})."
     )
+
+
+def _report_patches(
+    found: PictureSignificance, level: float, alternative: str, control: str, as_json: bool
+) -> None:  # fmt: skip
+    if status := result_store().status:
+        note(status)
+    plain = found.as_json(level, alternative, control)  # type: ignore[arg-type]
+    if as_json:
+        output.print_json(plain)
+        return
+    number = ["row", "column", "change", "p", "adjusted p"]
+    rows = output.table([*number, "significant"], right=number)
+    significant = [one for one in plain["patches"] if one["significant"]]
+    ordered = sorted(plain["patches"], key=lambda one: (one["p_value"], -one["change"]))
+    for one in ordered[: max(MOST_SHOWN, len(significant))]:
+        rows.add_row(
+            f"{one['row']}", f"{one['column']}", f"{one['change']:+.4f}", f"{one['p_value']:.4f}",
+            f"{one['adjusted_p_value']:.4f}", "yes" if one["significant"] else "no",
+        )  # fmt: skip
+    output.console().print(rows)
+    print(
+        f"{len(significant)} of {len(plain['patches'])} patches are significant at a false discovery rate of "
+        f"{plain['rate']:g} ({plain['draws']:,} other pictures of {output.visible(plain['replacements'])}, "
+        f"{plain['alternative']}, {plain['control']}; {output.visible(plain['target'])}: {plain['value']:.4f}). "
+        "Rows and columns count from 1."
+    )
+    if shortage := found.shortage(level, control):  # type: ignore[arg-type]
+        note(f"{shortage} Raise --draws or --rate.")
 
 
 def _simulate(seed: int, as_json: bool) -> None:

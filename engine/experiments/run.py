@@ -244,9 +244,9 @@ def _plain(value: Any) -> Any:
 
 
 def unpack_fields(kind: type[Any], meta: Mapping[str, Any], arrays: Mapping[str, np.ndarray]) -> Any:
-    """The dataclass of an entry that `pack_fields` made."""
+    """The dataclass of an entry that `pack_fields` made. A field that an older entry lacks has its default."""
     hints = typing.get_type_hints(kind)
-    return kind(**arrays, **{name: _read(hints[name], meta[name]) for name in hints if name not in arrays})
+    return kind(**arrays, **{name: _read(hints[name], meta[name]) for name in hints if name in meta})
 
 
 def _read(hint: Any, value: Any) -> Any:

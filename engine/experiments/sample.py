@@ -18,6 +18,8 @@ GROUP_SIZE = 32
 """Examples that are held, explained and measured together: pictures can be large."""
 DRAW = 0x5A3E
 """Keeps the draw apart from those of methods with the same seed."""
+HALF = 0x7C1A
+"""Keeps the draw of the training half apart from others with the same seed."""
 Given = TypeVar("Given")
 Result = TypeVar("Result")
 
@@ -74,6 +76,12 @@ def draw_indices(count: int, examples: int, seed: int) -> list[int]:
     """The places of as many examples as asked for, or of all `count`, rising."""
     chosen: list[int] = np.random.default_rng([DRAW, seed]).permutation(count)[:examples].tolist()
     return sorted(chosen)
+
+
+def training_half(indices: Sequence[int], seed: int) -> frozenset[int]:
+    """Half of the examples, by their places, drawn by the seed: what is chosen on them is measured on the others."""
+    order = np.random.default_rng([HALF, seed]).permutation(sorted(indices))
+    return frozenset(int(index) for index in order[: len(order) // 2])
 
 
 def _length(source: ExampleSource, index: int) -> int:

@@ -89,7 +89,7 @@ class PatchBeeParams(BeeParams):
     differentiable=True,
     cheap=False,
     tuned_on=lambda params: params.metric,
-    citation="Barkan et al. (2025), BEE: metric-adapted explanations via baseline exploration-exploitation, section 3",
+    citation="Barkan et al. (2025), BEE: metric-adapted explanations via baseline exploration-exploitation",
     caution="Its baseline is chosen by a metric, so its score on that metric says little: judge it by others.",
     variants={"image": {"params": PatchBeeParams}},
 )

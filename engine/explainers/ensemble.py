@@ -93,7 +93,7 @@ def _combine(item: TaskItem, members: dict[str, Attribution], combine: Combine) 
     family="ensemble",
     axes=Axes(_MEMBER, _MEMBER, "mean of scaled maps, weighted to lower the entropy"),
     cheap=False,
-    citation=f"{_BHATT}, section 4, gradient-descent style method",
+    citation=f"{_BHATT}, its gradient-descent style method",
     caution="It is chosen for its low complexity, so its complexity says little: judge it by other metrics.",
     tuned_on=lambda params: "complexity",
 )
@@ -163,7 +163,7 @@ class LeastSensitiveParams(RemovalParams):
     params=LeastSensitiveParams,
     axes=Axes("chosen operator, coalitions of words", "probability of the class", "Shapley value, of neighbors"),
     cheap=False,
-    citation=f"{_BHATT}, section 4, aggregate valuation of antecedents (AVA)",
+    citation=f"{_BHATT}, its aggregate valuation of antecedents (AVA)",
     caution="It explains fixed neighbors of your text, never the text itself: that is why it hardly changes with it.",
     inputs=("text",),
     members=("kernel_shap",),

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from engine import runtime
 from engine.data.examples import ImageExample
 from engine.data.sources import SourceExample
 from engine.errors import UsageError
-from engine.experiments.sample import Sample, UnreadableExample, bisect_failures
+from engine.experiments.sample import Sample, UnreadableExample, bisect_failures, training_half
 from engine.explain import explain_many
 from engine.format import count_text
 from engine.input_kinds import load_classifier
@@ -24,14 +24,11 @@ from engine.result import Explanation
 from engine.rules.language import ANY, ObjectRegion, PatchRegion, Rule
 from engine.rules.plan import RulesPlan
 from engine.rules.result import RuleExample, RuleResult
-from engine.rules.texts import DRAW, training_half
+from engine.rules.texts import DRAW
 from engine.vision.picture import read_view
+from engine.vision.regions import Patches, other_regions, region_of, touched_patches
 
-MOST_SHIFTS = 5
-"""Places elsewhere in each picture whose mean is compared."""
 PICTURES_AT_ONCE = 16
-
-Patches = Bool[np.ndarray, "row column"]
 
 
 @dataclass(frozen=True)
@@ -57,42 +54,6 @@ def unreadable(sample: Sample) -> dict[int, str]:
     """Why pictures are left out, by their places."""
     each = (one for group in sample.groups() for one in group)
     return {one.index: one.why for one in each if isinstance(one, UnreadableExample)}
-
-
-def other_regions(region: Patches, generator: np.random.Generator) -> tuple[Patches, ...]:
-    """Regions of the same number of patches that share none with this one, at most `MOST_SHIFTS`, drawn.
-
-    The same shape in other places; where it fits nowhere else, as many patches at random; none where too few are left.
-    """
-    rows, columns = np.nonzero(region)
-    height, width = region.shape
-    shifted = []
-    for down in range(-int(rows.min()), height - int(rows.max())):
-        for right in range(-int(columns.min()), width - int(columns.max())):
-            moved = np.zeros_like(region)
-            moved[rows + down, columns + right] = True
-            if not (moved & region).any():
-                shifted.append(moved)
-    if shifted:
-        chosen = generator.permutation(len(shifted))[:MOST_SHIFTS]
-        return tuple(shifted[at] for at in chosen)
-    free = np.flatnonzero(~region)
-    if len(free) < len(rows):
-        return ()
-    return tuple(_patches(region.shape, generator.choice(free, len(rows), replace=False)) for _ in range(MOST_SHIFTS))
-
-
-def _patches(shape: tuple[int, ...], places: np.ndarray) -> Patches:
-    chosen = np.zeros(shape, dtype=bool)
-    chosen.flat[places] = True
-    return chosen
-
-
-def touched_patches(mask: Bool[np.ndarray, "height width"], patch: tuple[int, int]) -> Patches:
-    """The patches that hold any pixel of a mask of the preprocessed picture: without them nothing of it is left."""
-    rows, columns = mask.shape[0] // patch[0], mask.shape[1] // patch[1]
-    cut = mask[: rows * patch[0], : columns * patch[1]]
-    return np.asarray(cut.reshape(rows, patch[0], columns, patch[1]).any(axis=(1, 3)))
 
 
 def measure_picture_rule(plan: RulesPlan, rule: Rule, target: int | None, sample: Sample) -> RuleResult:
@@ -211,7 +172,7 @@ def _without_top(plan: RulesPlan, method: str, target: int | None, group: Sequen
 def _top(made: Explanation, region: Patches) -> Patches:
     """As many patches as the region has, those with the highest scores; of equal scores the first."""
     scores = made.scores[made.features]
-    return _patches(region.shape, np.argsort(-scores, kind="stable")[: int(region.sum())])
+    return region_of(region.shape, np.argsort(-scores, kind="stable")[: int(region.sum())])
 
 
 def _best_method(falls: dict[str, dict[int, float]], examples: Sequence[RuleExample]) -> str:

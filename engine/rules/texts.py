@@ -13,7 +13,7 @@ import numpy as np
 from engine import runtime
 from engine.data.sources import SourceExample
 from engine.errors import ExegesisError, UsageError
-from engine.experiments.sample import Sample, bisect_failures, error_line
+from engine.experiments.sample import Sample, bisect_failures, error_line, training_half
 from engine.explain import explain_many
 from engine.format import count_text
 from engine.input_kinds import load_classifier
@@ -82,12 +82,6 @@ def read_predicted(plan: RulesPlan, sample: Sample) -> tuple[list[ReadExample], 
 
 def _predicted(plan: RulesPlan, inputs: Sequence[Input]) -> list[Prediction]:
     return predictions(plan.models[0], inputs, plan.dtype)
-
-
-def training_half(indices: Sequence[int], seed: int) -> frozenset[int]:
-    """The examples, by their places, from which attribution rules are derived: half of them, drawn by the seed."""
-    order = np.random.default_rng([DRAW, seed]).permutation(sorted(indices))
-    return frozenset(int(index) for index in order[: len(order) // 2])
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,8 @@ PASSES, CREDITS, NEITHER = "passes", "credits the suppressor", "credits neither"
 CRITERION = (
     "A method credits a feature if its |score| exceeds that of the unused feature in significantly more than half of "
     f"the examples (one-sided sign test at {LEVEL:.0%} for each of the two features, Holm's correction over methods). "
-    "It passes if it credits the informative feature and not the suppressor."
+    "It passes if it credits the informative feature and not the suppressor. To pass is no proof that the suppressor "
+    "gets nothing: the interval of the share of examples says how much the test may have missed."
 )
 NOT_FINITE = "Some scores are not finite numbers."
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from html import unescape
 from pathlib import Path
 
 import numpy as np
@@ -13,15 +12,15 @@ from streamlit.testing.v1 import AppTest
 
 from components.behavior.answers import answer_text, feature_text
 from components.behavior.charts import accuracy_chart, accuracy_table, attribution_table, example_twins, twin_table
-from components.behavior.example_panel import example_html
-from components.behavior.page import CONSTRUCTED, EXPLAINED, START
+from components.behavior.example_panel import _text_html, example_html
+from components.behavior.page import CONSTRUCTED, EXPLAINED, START, failures_text, left_out
 from components.behavior.view import SESSION
 from components.charts.frame import ChartFrame
 from components.navigation import BEHAVIOR
 from engine import jobs
 from engine.behavior.plan import DELETE, FEATURE, LOCAL, RECOURSE, BehaviorPlan
 from engine.behavior.result import answers_of
-from tests.alerts import errors, notes
+from tests.alerts import errors, notes, readable_html
 from tests.explaining import checkpoint
 from tests.project import ROOT
 from tests.unit.behavior.test_experiment import small
@@ -40,10 +39,6 @@ def opened(**query: str | Sequence[str]) -> AppTest:
     page.run()
     assert not page.exception
     return page
-
-
-def html_of(page: AppTest) -> str:
-    return unescape("\n".join(element.proto.body for element in page.get("html")))
 
 
 @pytest.mark.parametrize(
@@ -69,7 +64,7 @@ def test_a_task_is_run_answered_and_opens_again_without_a_model(
         assert jobs.wait(job.id, SECONDS).state == "done"
     monkeypatch.setattr("engine.behavior.experiment.load_model", None)
     page = opened(**link)
-    text = html_of(page)
+    text = readable_html(page)
     if "No question has a clear answer" not in text:  # no removal of a word may change the class of a random model
         assert answer in text
     assert "Answers on this example" in text
@@ -82,21 +77,48 @@ def test_a_task_is_run_answered_and_opens_again_without_a_model(
 
 def test_the_page_opens_finished_and_each_task_with_its_own_models() -> None:
     page = opened()
-    assert "Asking the model directly, with 16 evaluations per word (about" in html_of(page)
+    assert "Asking the model directly, with 16 evaluations per word (about" in readable_html(page)
     page.button_group(SESSION.key("text", "task")).set_value(FEATURE).run()
     assert not page.exception
-    text = html_of(page)
+    text = readable_html(page)
     assert "changes the class of bert-marked in 1" in text
     assert "bert-reviews:" in text
     page.button_group(SESSION.key("text", "task")).set_value(RECOURSE).run()
-    text = html_of(page)
+    text = readable_html(page)
     assert "A direct search with about" in text
     assert page.query_params["task"] in (RECOURSE, [RECOURSE])
     assert not notes(page)
 
 
+def test_pictures_open_finished_with_the_patches_of_one_picture() -> None:
+    page = opened(input="image")
+    text = readable_html(page)
+    assert "Asking the model directly, with 16 evaluations per patch (about" in text
+    assert "The best attribution on one half of the pictures, " in text
+    assert "as the model sees it" in text
+    assert "Patches that do not count have no row" in text
+    page.button_group(SESSION.key("image", "task")).set_value(FEATURE).run()
+    assert not page.exception
+    text = readable_html(page)
+    assert "Changing the marked object changes the class of scenes-marked-vit in 1" in text
+    assert "a region of the same size elsewhere" in text
+    page.button_group(SESSION.key("image", "task")).set_value(RECOURSE).run()
+    assert "A direct search with about" in readable_html(page)
+    assert not notes(page)
+
+
+def test_a_method_that_failed_is_told_with_the_number_of_texts() -> None:
+    plan = BehaviorPlan(("reviews-minilm",), "d", ("lime",), edit=DELETE, margin=0)
+    values = np.array([[1.0, 0.3], [2.0, -0.1], [np.nan, 0.05]])
+    found = small(failures={"lime": {9: "text: too long."}}, values=values)
+    assert failures_text(found, plan, TITLES) == "m: LIME failed on 1 text of 2. Only its answers there are left out."
+    assert failures_text(small(), plan, TITLES) == ""
+    assert left_out((found,), TITLES) == [("text: too long.", "1 example on m", "LIME")]
+    assert "failed" in example_html(found, plan, 1, "", TITLES)
+
+
 def test_the_sentence_has_the_numbers_of_the_answer() -> None:
-    plan = BehaviorPlan(("m",), "d", ("lime",), edit=DELETE, margin=0)
+    plan = BehaviorPlan(("reviews-minilm",), "d", ("lime",), edit=DELETE, margin=0)
     found = small()
     sign, order = answers_of(found, plan)
     text = answer_text(sign, found, plan, TITLES)
@@ -113,7 +135,7 @@ def test_the_sentence_has_the_numbers_of_the_answer() -> None:
 
 
 def test_what_is_right_by_definition_is_said_and_a_smaller_budget_is_the_result() -> None:
-    plan = BehaviorPlan(("m",), "d", ("lime",), task=FEATURE, feature="x,z")
+    plan = BehaviorPlan(("reviews-minilm",), "d", ("lime",), task=FEATURE, feature="x,z")
     fields: dict[str, object] = {
         "ways": plan.ways, "evaluations": np.array([[10, 3, 5], [20, 3, 5]]), "values": np.zeros((3, 3)),
         "yes": np.array([[True, False, True], [False, False, False], [True, True, True]]), "errors": np.zeros((3, 3)),
@@ -137,7 +159,7 @@ def test_what_is_right_by_definition_is_said_and_a_smaller_budget_is_the_result(
 
 
 def test_the_chart_has_a_row_for_each_way() -> None:
-    plan = BehaviorPlan(("m",), "d", ("lime",), edit=DELETE, margin=0)
+    plan = BehaviorPlan(("reviews-minilm",), "d", ("lime",), edit=DELETE, margin=0)
     [sign, _] = answers_of(small(), plan)
     table = accuracy_table(sign, plan, TITLES)
     assert table["Way"].tolist() == ["Ask: 1 evaluation per word", "LIME"]
@@ -159,7 +181,7 @@ def test_the_pair_of_models_is_drawn_with_equal_scores() -> None:
 
 
 def test_a_feature_is_counted_beside_its_control() -> None:
-    plan = BehaviorPlan(("m",), "d", ("lime",), task=FEATURE, feature="x,z")
+    plan = BehaviorPlan(("reviews-minilm",), "d", ("lime",), task=FEATURE, feature="x,z")
     found = small(task=FEATURE, truth=np.array([1.0, 0.0, 1.0]))
     text = feature_text(found, plan)
     assert text.startswith("Changing “x” or “z” changes the class of m in 2 of 2 texts (95% interval 16% to 100%), ")
@@ -168,8 +190,10 @@ def test_a_feature_is_counted_beside_its_control() -> None:
 
 def test_words_are_text_and_answers_are_marked_by_words_too() -> None:
     hostile = '<img src=x onerror="alert(1)">'
-    plan = BehaviorPlan(("m",), "d", ("lime",), edit=DELETE, margin=0)
-    html = example_html(small(words=(hostile, "y", "z"), targets=(hostile, "b")), plan, 0, hostile, {"lime": hostile})
+    plan = BehaviorPlan(("reviews-minilm",), "d", ("lime",), edit=DELETE, margin=0)
+    html = example_html(
+        small(words=(hostile, "y", "z"), targets=(hostile, "b")), plan, 0, _text_html(hostile), {"lime": hostile}
+    )
     assert hostile not in html
     assert html.count('<span class="xg-hidden">right: </span>') == 3
     assert html.count('<span class="xg-hidden">wrong: </span>') == 1

@@ -15,6 +15,7 @@ from engine.corpus.scores import REMOVAL
 from engine.experiments.run import finished
 from engine.false_discovery import survives
 from engine.shipped.make import CORPUS_PLANS
+from tests.alerts import html_of
 from tests.project import ROOT
 
 SECONDS = 120
@@ -30,10 +31,6 @@ def opened(**link: str) -> AppTest:
     page.run()
     assert not page.exception
     return page
-
-
-def html_of(page: AppTest) -> str:
-    return "\n".join(element.proto.body for element in page.get("html"))
 
 
 def words(p_values: list[float], means: list[float], names: list[str]) -> CorpusWords:

@@ -29,7 +29,7 @@ from engine.evaluation.plan import EvaluationPlan
 from engine.experiments.run import carry_out, keep, sample_of
 from engine.metrics.results import MetricRow
 from engine.request import MAX_CHARACTERS
-from tests.alerts import errors, notes
+from tests.alerts import errors, notes, readable_html
 from tests.app.options import open_options
 from tests.app.test_kept import drawn
 from tests.project import ROOT
@@ -83,10 +83,6 @@ def board(page: AppTest) -> str:
     """The leaderboard's HTML; empty where there is none."""
     drawn = (json.loads(one.proto.json) for one in page.get("bidi_component") if one.proto.json)
     return next((one["html"] for one in drawn if "xg-board" in one.get("html", "")), "")
-
-
-def html_of(page: AppTest) -> str:
-    return unescape("\n".join(element.proto.body for element in page.get("html")))
 
 
 def finish() -> None:
@@ -201,14 +197,14 @@ def test_the_answer_says_whether_the_best_method_depends_on_the_operator(model: 
     else:
         assert "Comprehensiveness: Occlusion leads with both." in answer
     assert OPERATORS_TITLE in [one.label for one in page.expander]
-    table = next(one for one in html_of(page).split("<table") if ">delete</th>" in one)
+    table = next(one for one in readable_html(page).split("<table") if ">delete</th>" in one)
     assert [table.count(f'scope="row">{name}</th>') for name in ("Occlusion", "Gradient L2 norm", "Random")] == [
         1,
         1,
         1,
     ]
     assert ("0.525<i>★</i>" in table, "0.125<i></i>" in table) == (True, True)
-    curves = html_of(opened(**asked(model, data, method=methods, view="curves")))
+    curves = readable_html(opened(**asked(model, data, method=methods, view="curves")))
     assert (DEPENDS in curves) is swap
 
 
@@ -238,7 +234,7 @@ def test_an_example_that_fails_is_counted_with_its_reason(model: str, tmp_path: 
     finish()
     page = opened(**asked(model, data, examples="7"))
     assert board(page)
-    assert f"at most {MAX_CHARACTERS:,} characters" in html_of(page)
+    assert f"at most {MAX_CHARACTERS:,} characters" in readable_html(page)
 
 
 def test_what_failed_is_tried_again_and_then_counted(model: str, data: str, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -16,7 +16,7 @@ from components.images.state import SLIDING, key
 from engine.data.image_datasets import load_images
 from engine.request import Picture
 from engine.sliding import slide_window
-from tests.alerts import errors
+from tests.alerts import errors, html_of
 from tests.project import ROOT
 from tests.unit.vision.tiny_vit import save_vit
 
@@ -39,10 +39,6 @@ def opened(**query: str) -> AppTest:
     page.run()
     assert not page.exception
     return page
-
-
-def html_of(page: AppTest) -> str:
-    return "\n".join(element.proto.body for element in page.get("html"))
 
 
 def test_the_window_is_on_request_and_its_prediction_follows_the_position(model: str) -> None:

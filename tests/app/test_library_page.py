@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ from engine.data.image_datasets import image_names
 from engine.jobs import Job
 from engine.models.catalog import embedded_bases, embedded_image_models, embedded_models
 from engine.store import result_store
-from tests.alerts import errors
+from tests.alerts import errors, readable_html
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.vision.tiny_vit import save_vit
@@ -64,10 +63,6 @@ def opened(section: str | None = None, **state: object) -> AppTest:
     for name, value in state.items():
         page.session_state[name.replace("__", ".")] = value
     return page.run()
-
-
-def html_of(page: AppTest) -> str:
-    return unescape("\n".join(element.proto.body for element in page.get("html")))
 
 
 def sample(folder: Path, **spec: object) -> Job:
@@ -116,8 +111,8 @@ def test_the_form_submits_a_job_that_computes_what_was_asked(model: str) -> None
     ended = jobs.wait(job.id, SECONDS)
     assert (ended.state, ended.total, ended.done, ended.computed) == ("done", 6, 6, 6)
     page.run()
-    assert "Explain 3 examples" in html_of(page)
-    assert "6 computed in this run · 0 from the cache" in html_of(page)
+    assert "Explain 3 examples" in readable_html(page)
+    assert "6 computed in this run · 0 from the cache" in readable_html(page)
     page.button[0].click().run()
     again = jobs.wait(jobs.list_jobs()[0].id, SECONDS)
     assert (again.id, again.done, again.computed) == (job.id + 1, 6, 0)
@@ -149,8 +144,8 @@ def test_the_form_refuses_in_a_sentence_and_keeps_what_was_chosen(
     page = opened(**state)
     page.button[0].click().run()
     assert not page.exception
-    assert said in html_of(page)
-    assert "unexpectedly" not in html_of(page)
+    assert said in readable_html(page)
+    assert "unexpectedly" not in readable_html(page)
     assert {key: page.session_state[key] for key in state} == state
     assert not jobs.list_jobs()
 
@@ -185,10 +180,10 @@ def test_jobs_stand_newest_first_each_with_its_place(tmp_path: Path) -> None:
 
 def test_what_failed_is_shown_on_demand(tmp_path: Path) -> None:
     job = jobs.wait(sample(tmp_path, fail=[1]).id, SECONDS)
-    assert "1 of 3 units failed" in html_of(opened())
-    assert "<dt>unit 1</dt>" not in html_of(opened())
+    assert "1 of 3 units failed" in readable_html(opened())
+    assert "<dt>unit 1</dt>" not in readable_html(opened())
     page = opened(**{f"job.failed.{job.id}": True})
-    assert "<dt>unit 1</dt><dd>ValueError: number 1 is bad</dd>" in html_of(page)
+    assert "<dt>unit 1</dt><dd>ValueError: number 1 is bad</dd>" in readable_html(page)
 
 
 def test_a_job_that_another_session_removed_is_said_not_raised(tmp_path: Path) -> None:
@@ -197,7 +192,7 @@ def test_a_job_that_another_session_removed_is_said_not_raised(tmp_path: Path) -
     jobs.forget(job.id)
     page.button(key=f"job.resume.{job.id}").click().run()
     assert not page.exception
-    assert f"there is no job {job.id}" in html_of(page)
+    assert f"there is no job {job.id}" in readable_html(page)
 
 
 def test_of_many_jobs_the_newest_are_shown_and_the_others_on_demand(tmp_path: Path) -> None:
@@ -237,7 +232,7 @@ def test_the_selected_model_has_its_card_without_raw_html(name: str, fact: str, 
     page = opened("models", **{MODEL_KEY: name})
     assert not page.exception
     assert [title.value for title in page.subheader] == [name, "Check a model"]
-    assert fact in html_of(page)
+    assert fact in readable_html(page)
     assert [expander.label for expander in page.expander] == ["Full model card"]
     assert not [text for text in page.markdown if text.allow_html]
     labels = [button.label for button in page.button if str(button.key).startswith("turn-to")]
@@ -254,10 +249,10 @@ def test_a_folder_is_checked_and_told(model: str) -> None:
     page.text_input(key=NAME_KEY).set_value(model)
     pressed(page, "Check")
     assert not page.exception
-    assert "✓</span> a sentence runs" in html_of(page)
-    assert "<dt>family</dt><dd>BERT</dd>" in html_of(page)
+    assert "✓</span> a sentence runs" in readable_html(page)
+    assert "<dt>family</dt><dd>BERT</dd>" in readable_html(page)
     page.run()
-    assert "<dt>family</dt><dd>BERT</dd>" in html_of(page)
+    assert "<dt>family</dt><dd>BERT</dd>" in readable_html(page)
 
 
 def test_a_folder_of_a_picture_model_is_checked_and_told(tmp_path: Path) -> None:
@@ -265,8 +260,8 @@ def test_a_folder_of_a_picture_model_is_checked_and_told(tmp_path: Path) -> None
     page.text_input(key=NAME_KEY).set_value(str(save_vit(tmp_path / "vit", image=(24, 40))))
     pressed(page, "Check")
     assert not page.exception
-    assert "✓</span> a picture runs" in html_of(page)
-    assert "<dt>patches</dt><dd>3 rows x 5 columns of 8 x 8 pixels</dd>" in html_of(page)
+    assert "✓</span> a picture runs" in readable_html(page)
+    assert "<dt>patches</dt><dd>3 rows x 5 columns of 8 x 8 pixels</dd>" in readable_html(page)
 
 
 def test_a_picture_model_without_its_preprocessing_is_refused(tmp_path: Path) -> None:
@@ -276,7 +271,7 @@ def test_a_picture_model_without_its_preprocessing_is_refused(tmp_path: Path) ->
     page.text_input(key=NAME_KEY).set_value(str(folder))
     pressed(page, "Check")
     assert not page.exception
-    assert "no preprocessor_config.json in its folder, so its preprocessing is unknown" in html_of(page)
+    assert "no preprocessor_config.json in its folder, so its preprocessing is unknown" in readable_html(page)
 
 
 @pytest.mark.parametrize(
@@ -299,14 +294,14 @@ def test_a_folder_that_cannot_be_used_is_refused(files: dict[str, str] | None, s
     page.text_input(key=NAME_KEY).set_value(str(folder))
     pressed(page, "Check")
     assert not page.exception
-    assert said in html_of(page)
-    assert 'role="alert"' in html_of(page)
+    assert said in readable_html(page)
+    assert 'role="alert"' in readable_html(page)
 
 
 def test_nothing_to_check_says_what_to_type() -> None:
     page = opened("models")
     pressed(page, "Check")
-    assert "model: type the folder of a checkpoint" in html_of(page)
+    assert "model: type the folder of a checkpoint" in readable_html(page)
 
 
 def test_the_data_sets_are_a_table_of_which_one_has_its_card() -> None:
@@ -318,7 +313,7 @@ def test_the_data_sets_are_a_table_of_which_one_has_its_card() -> None:
         page = opened("data", **{DATASET_KEY: name})
         assert not page.exception
         assert [title.value.partition(" · ")[2] for title in page.subheader] == [f"`{name}`"]
-    assert "CC0 1.0" in html_of(opened("data", **{DATASET_KEY: "reviews"}))
+    assert "CC0 1.0" in readable_html(opened("data", **{DATASET_KEY: "reviews"}))
 
 
 def test_picture_sets_show_their_first_pictures_and_what_is_not_there_is_said(
@@ -329,10 +324,10 @@ def test_picture_sets_show_their_first_pictures_and_what_is_not_there_is_said(
     for name in image_names():
         page = opened("data", **{DATASET_KEY: name})
         assert not page.exception
-        rows = [html for html in html_of(page).splitlines() if "xg-thumbnails" in html and "<figure>" in html]
+        rows = [html for html in readable_html(page).splitlines() if "xg-thumbnails" in html and "<figure>" in html]
         if name == "cifar10":
             assert not rows
-            assert f"cifar10: is not in {tmp_path}. Put cifar10.zip there" in html_of(page)
+            assert f"cifar10: is not in {tmp_path}. Put cifar10.zip there" in readable_html(page)
         else:
             assert [row.count('<img src="data:image/webp;base64,') for row in rows] == [PICTURES]
 
@@ -355,11 +350,11 @@ def test_the_cache_is_checked_and_cleared_after_a_question() -> None:
 
 def test_the_device_is_told_and_examined_on_a_click() -> None:
     page = opened("device")
-    assert "float32" in html_of(page)
-    assert "libraries" not in html_of(page)
+    assert "float32" in readable_html(page)
+    assert "libraries" not in readable_html(page)
     page.button[0].click().run()
     assert not page.exception
     for name in ("python", "libraries", "device", "weights", "cache", "hub"):
-        assert f"</span> {name}</dt>" in html_of(page)
+        assert f"</span> {name}</dt>" in readable_html(page)
     page.run()
-    assert "</span> weights</dt>" in html_of(page)
+    assert "</span> weights</dt>" in readable_html(page)

@@ -14,6 +14,7 @@ from components.images.state import key
 from engine.counterfactual_search import SearchRound
 from engine.patch_counterfactuals import PatchCounterfactuals, PatchSet
 from engine.result import Prediction
+from tests.alerts import html_of
 from tests.project import ROOT
 from tests.unit.vision.tiny_vit import save_vit
 
@@ -34,10 +35,6 @@ def opened(model: str, **query: str) -> AppTest:
     page.run()
     assert not page.exception
     return page
-
-
-def html_of(page: AppTest) -> str:
-    return "\n".join(element.proto.body for element in page.get("html"))
 
 
 def result(*patches: int, flips: bool = True, complete: bool = True, label: str = "cat") -> PatchCounterfactuals:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +20,7 @@ from engine.randomization.model_copy import ModelCopy, Weights, reinitialize
 from engine.randomization.plan import RANDOMIZE
 from engine.registry import all_explainers
 from engine.shipped.make import RANDOMIZATION_PLANS
-from tests.alerts import errors
+from tests.alerts import errors, readable_html
 from tests.app.options import open_options
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
@@ -63,10 +62,6 @@ def press(page: AppTest, label: str) -> AppTest:
     return page
 
 
-def html_of(page: AppTest) -> str:
-    return unescape("\n".join(element.proto.body for element in page.get("html")))
-
-
 def finish() -> None:
     for job in jobs.list_jobs():
         assert jobs.wait(job.id, SECONDS).state == "done"
@@ -85,7 +80,7 @@ def test_what_is_pressed_is_randomized_shown_and_opens_again_without_a_model(
     for name in ("engine.randomization.chunks.load_classifier", "engine.models.loading.load_model"):
         monkeypatch.setattr(name, None)
     page = opened(**link)
-    html = html_of(page)
+    html = readable_html(page)
     assert f'aria-label="Verdicts on {model}"' in html
     assert "no correlation" in html  # the plain gradient of a BERT is zero
     assert "Gradient cannot be judged: no map has a rank correlation with the original." in html
@@ -93,7 +88,7 @@ def test_what_is_pressed_is_randomized_shown_and_opens_again_without_a_model(
     assert html.count("ρ ") >= 9
     assert "Randomize" not in [button.label for button in page.button]
     page.selectbox(SESSION.key("text", "view.stage")).select(2).run()
-    html = html_of(page)
+    html = readable_html(page)
     assert html.count('<th scope="col">') == 2
     assert "Blocks 2 to 3 randomized" in html
     assert page.query_params["stage"] == "2"
@@ -106,7 +101,7 @@ def test_what_is_pressed_is_randomized_shown_and_opens_again_without_a_model(
     assert len(page.selectbox(SESSION.key("text", "view.example")).options) == 5
     assert len(TEXTS) >= 5
     page = opened(**link, beside=mark_of(RANDOMIZATION_PLANS["text"]), lines="gradient_x_input")
-    assert 'aria-label="Verdicts on Gradient x input"' in html_of(page)
+    assert 'aria-label="Verdicts on Gradient x input"' in readable_html(page)
     assert "reviews-minilm on reviews" in page.selectbox(SESSION.key("text", "view.of")).options
     assert page.query_params["lines"] == "gradient_x_input"
 
@@ -117,7 +112,7 @@ def test_a_vit_of_one_block_has_one_stage(tmp_path: Path) -> None:
     page = opened(**link, seeds="1", mode="independent")
     press(page, "Randomize")
     finish()
-    html = html_of(opened(**link, seeds="1", mode="independent"))
+    html = readable_html(opened(**link, seeds="1", mode="independent"))
     assert html.count('<th scope="col">') == 2
     assert "Verdicts need the cascading mode" in html
 
@@ -152,7 +147,7 @@ def test_a_cancelled_check_goes_on_where_it_was(model: str, tmp_path: Path, monk
     [ended] = jobs.list_jobs()
     whole = (1 + 3 + 2) * 3 + 1
     assert (ended.total, ended.computed) == (whole, whole - 2 * 3), "the model as it is and the first stage were there"
-    assert f'aria-label="Verdicts on {model}"' in html_of(opened(**link))
+    assert f'aria-label="Verdicts on {model}"' in readable_html(opened(**link))
 
 
 def test_a_stage_that_gives_no_numbers_is_told_and_can_be_tried_again(
@@ -168,12 +163,12 @@ def test_a_stage_that_gives_no_numbers_is_told_and_can_be_tried_again(
         patch.setattr("engine.randomization.model_copy.reinitialize", broken)
         jobs.run_now(jobs.create("randomize", spec(link)))
     page = opened(**link)
-    html = html_of(page)
+    html = readable_html(page)
     assert f"Some maps failed on {model} and are not included" in html
     assert "scores by gradient_l2" in html
     press(page, AGAIN)
     finish()
-    assert "Some maps failed" not in html_of(opened(**link))
+    assert "Some maps failed" not in readable_html(opened(**link))
 
 
 @pytest.mark.parametrize(

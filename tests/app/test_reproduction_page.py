@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from html import unescape
 from pathlib import Path
 
 import pytest
@@ -23,7 +22,7 @@ from engine.reproduction.run import cached_report
 from engine.reproduction.smat import SmatQuery
 from engine.reproduction.thesis import ThesisQuery
 from engine.reproduction.wording import count_text
-from tests.alerts import errors
+from tests.alerts import errors, readable_html
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 from tests.unit.reproduction.stand_ins import report_of, store_report
@@ -66,10 +65,6 @@ def opened(**link: str | list[str]) -> AppTest:
     return page
 
 
-def html_of(page: AppTest) -> str:
-    return unescape("\n".join(element.proto.body for element in page.get("html")))
-
-
 def badges(page: AppTest) -> list[str]:
     """The words of all badges, in order."""
     found = (re.fullmatch(r":\w+-badge\[(?::\S+: )?(.*)\]", one.value) for one in page.markdown)
@@ -95,7 +90,7 @@ def button(page: AppTest, label: str) -> bool:
 def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     page = opened()
     assert badges(page) == ["not run"] * len(CLAIMS)
-    text = html_of(page)
+    text = readable_html(page)
     assert all(claim.says in text for claim in CLAIMS)
     assert "Declared: mean of overlap with the marks; each of 3 numbers; at least 0.9." in text
     assert all(f'<a href="#claim-{claim.id}">{claim.title}</a>' in text for claim in CLAIMS), "the overview"
@@ -130,8 +125,8 @@ def test_a_run_ends_with_a_verdict_for_each_claim() -> None:
         f"{len(CLAIMS)} not run",
         *["not run"] * len(CLAIMS),
     ]
-    assert SOME_MISSING in html_of(page)
-    assert "Why: t5-mini-marked: model: unknown name 't5-mini-marked'." in html_of(page)
+    assert SOME_MISSING in readable_html(page)
+    assert "Why: t5-mini-marked: model: unknown name 't5-mini-marked'." in readable_html(page)
     assert not button(page, "Run")
     assert cached_report(ThesisQuery(examples=3)) is not None
     assert button(opened(examples="4"), "Run"), "another number of examples is another run"
@@ -152,7 +147,7 @@ def test_a_report_shows_verdicts_and_what_decides() -> None:
     found = store_report(ThesisQuery())
     page = opened()
     assert badges(page) == badges_of(found)
-    text = html_of(page)
+    text = readable_html(page)
     assert f"Deciding number: Integrated gradients: 0.95 (0.93 to 0.97), n {COUNT}" in text
     assert "Integrated gradients: 0.95 (0.93 to 0.97), required: at least 0.9" in text, "in the overview"
     assert "about 4,321 examples would decide" in text
@@ -163,12 +158,12 @@ def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
     found = shipped.ShippedReport(report_of(ThesisQuery(), "reviews-minilm"), "2026-01-31", "abc123")
     shipped.report_file("faithfulness").write_text(found.as_json(), encoding="utf-8")
     page = opened()
-    text = html_of(page)
+    text = readable_html(page)
     assert f"This report comes with the project. {found.provenance}" in text
     assert badges(page) == badges_of(found.report)
     assert button(page, "Run"), "for whoever wants numbers of this computer"
     other = opened(seed="1")
-    assert "comes with the project" not in html_of(other), "it answers one seed"
+    assert "comes with the project" not in readable_html(other), "it answers one seed"
     assert badges(other) == ["not run"] * len(CLAIMS)
 
 
@@ -185,7 +180,7 @@ def test_randomizations_and_attacks_have_a_report_of_their_own(tmp_path: Path) -
     both = [store_report(ThesisQuery(topic=topic), model) for topic in topics_at("thesis", "embedded")]
     page = opened(claim=["random-rollout-late", "attack-integrated-rank"])
     assert badges(page) == badges_of(*both)
-    text = html_of(page)
+    text = readable_html(page)
     assert any("Randomized models, T5 in four sizes" in one.label for one in page.expander)
     assert "The first is cascading_half(attention_rollout; t5-context)." in text
     assert "The first is unconstrained_rank_change(gradient_l2; t5-mini-context, t5-small-context, t5-context" in text
@@ -207,11 +202,11 @@ def test_sections_are_closed_until_a_link_or_a_verdict_opens_them(tmp_path: Path
     assert any("widest margin" in one.value for one in page.markdown)
     assert sum(one.label.startswith(":material/close:") for one in page.expander) == min(5, len(failing))
     page = opened_as_linked(claim="marked-found")
-    assert 'id="claim-marked-found"' in html_of(page), "the section of the claim is open"
-    assert 'id="claim-attack-integrated-rank"' not in html_of(page)
+    assert 'id="claim-marked-found"' in readable_html(page), "the section of the claim is open"
+    assert 'id="claim-attack-integrated-rank"' not in readable_html(page)
     page = opened_as_linked(show="holds")
     held = [one for one in found.outcomes if one.verdict == "holds"]
-    assert all(f'id="claim-{one.id}"' in html_of(page) for one in held)
+    assert all(f'id="claim-{one.id}"' in readable_html(page) for one in held)
 
 
 def test_claims_are_chosen_by_verdict() -> None:
@@ -236,18 +231,18 @@ def test_a_link_with_an_older_word_shows_the_same_claims() -> None:
 def test_the_quantity_that_is_explained_stands_on_the_page() -> None:
     store_report(ThesisQuery())
     store_report(ThesisQuery(topic="sanity"))
-    text = html_of(opened())
+    text = readable_html(opened())
     assert "LIME and Kernel SHAP its probability" in text
     assert "Attacks change a map of the " in text
     store_students_report(SmatQuery())
-    assert "Gradient explanations explain the teacher's logit" in html_of(opened(paper="smat"))
+    assert "Gradient explanations explain the teacher's logit" in readable_html(opened(paper="smat"))
 
 
 def test_numbers_open_by_the_link_and_lead_to_the_evaluation(tmp_path: Path) -> None:
     store_report(ThesisQuery(), str(save_checkpoint("bert", tmp_path / "tiny")))
-    assert "The first is" not in html_of(opened())
+    assert "The first is" not in readable_html(opened())
     page = opened(claim="marked-found")
-    text = html_of(page)
+    text = readable_html(page)
     sizes = "t5-mini-marked, t5-small-marked, t5-marked, t5-deep-marked"
     assert f"The first is gt_overlap(integrated_gradients; {sizes})." in text
     assert 'data-name="Inside">yes' in text
@@ -272,7 +267,7 @@ def test_real_data_are_a_tab_of_their_own(tmp_path: Path) -> None:
     before = opened(paper="data")
     assert badges(before) == ["not run"] * len(claims)
     assert button(before, RUN_LABELS["data"])
-    missing = [text for text in html_of(before).splitlines() if ABSENT in text]
+    missing = [text for text in readable_html(before).splitlines() if ABSENT in text]
     assert ["minilm-" in text for text in missing] == [False], "what a run trains is not missing; nli-minilm is, here"
     assert any(
         one.label == f"**4.1.5 Ensembles**: {sum(c.section == '4.1.5' for c in claims)} not run"
@@ -283,7 +278,7 @@ def test_real_data_are_a_tab_of_their_own(tmp_path: Path) -> None:
     page = opened(paper="data", claim=["real-marked-found"])
     verdicts: list[Verdict] = [one.verdict for one in report.outcomes]
     assert badges(page) == [*counts_of(verdicts), *verdicts]
-    text = html_of(page)
+    text = readable_html(page)
     assert "The first is gt_overlap(integrated_gradients; minilm-sst2-marked)." in text
     assert "It rests on one training of one model." in text
     assert {link.proto.label for link in page.get("page_link")} == {"Evaluation: sst2-marked, minilm"}

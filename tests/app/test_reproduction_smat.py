@@ -10,8 +10,8 @@ from components.reproduction.page import NOT_RUN_YET, RUN_LABELS
 from engine import jobs
 from engine.reproduction import shipped
 from engine.reproduction.smat import SmatQuery
-from tests.alerts import errors
-from tests.app.test_reproduction_page import badges, button, counts_of, html_of, opened
+from tests.alerts import errors, readable_html
+from tests.app.test_reproduction_page import badges, button, counts_of, opened
 from tests.unit.reproduction.student_reports import report_of, store_report
 
 pytestmark = pytest.mark.usefixtures("own_home", "no_report")
@@ -27,7 +27,7 @@ def test_before_any_run_all_claims_stand_as_they_were_declared() -> None:
     page = opened(paper="smat")
     claims = SmatQuery().selected_claims
     assert badges(page) == ["not run"] * len(claims)
-    text = html_of(page)
+    text = readable_html(page)
     assert all(claim.says in text for claim in claims)
     assert any("Learning to Scaffold" in one.value for one in page.markdown)
     assert any(one.value == NOT_RUN_YET["smat"] for one in page.markdown)
@@ -53,7 +53,7 @@ def test_a_report_shows_verdicts_reasons_and_the_way_to_the_students() -> None:
     page = opened(paper="smat", claim="normalisation-sparsemax")
     verdicts = [one.verdict for one in made.outcomes]
     assert badges(page) == [*counts_of(verdicts), *verdicts]
-    text = html_of(page)
+    text = readable_html(page)
     assert "Why it fails here: not examined." in text
     assert "A program cannot tell what people find." in text
     assert "The first is simulability(SMaT; scores, " in text
@@ -73,7 +73,7 @@ def test_claims_are_chosen_by_verdict() -> None:
 def test_it_opens_with_the_report_that_comes_with_the_project() -> None:
     ours = shipped.ShippedReport(report_of(SmatQuery()), "2026-01-31", "abc123")
     shipped.report_file("smat").write_text(ours.as_json(), encoding="utf-8")
-    text = html_of(opened(paper="smat"))
+    text = readable_html(opened(paper="smat"))
     assert f"This report comes with the project. {ours.provenance}" in text
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from engine.scaffold.plan import NONE, SMAT, ScaffoldPlan
 from engine.scaffold.presets import explainer_plan
 from engine.scaffold.result import TrainingPass
 from engine.training.loop import STATE
-from tests.alerts import errors
+from tests.alerts import errors, readable_html
 from tests.app.options import open_options
 from tests.project import ROOT
 from tests.unit.components.scaffolded import outcome
@@ -61,10 +60,6 @@ def labels(page: AppTest) -> list[str]:
     return [button.label for button in page.button]
 
 
-def html_of(page: AppTest) -> str:
-    return unescape("\n".join(element.proto.body for element in page.get("html")))
-
-
 def captions(page: AppTest) -> str:
     return "\n".join(caption.value for caption in page.caption)
 
@@ -93,13 +88,13 @@ def test_what_is_pressed_is_taught_shown_kept_and_opens_again_without_a_model(
         monkeypatch.setattr(name, None)
     page = opened(plan)
     assert "Teach" not in labels(page)
-    html = html_of(page)
+    html = readable_html(page)
     assert '<th scope="col">8 examples</th>' in html
     assert html.count('class="xg-interval"') == 2
     assert "With fewer than three seeds" in captions(page)
     assert [one.label for one in page.selectbox if one.label in ("Setting", "Measure")] == ["Setting", "Measure"]
     press(page, "Save the learned explainer")
-    assert "Saved as " in html_of(page)
+    assert "Saved as " in readable_html(page)
     [card] = explainers_folder().glob("*.json")
     assert load(card).card.teacher == plan.teacher
 
@@ -120,10 +115,10 @@ def test_a_cancelled_job_goes_on_where_it_was(plan: ScaffoldPlan, monkeypatch: p
     assert stopped.state == "cancelled"
     page = opened(plan)
     assert "2 students: 2 settings, 1 train size, 1 seed; 1 left to train." in captions(page)
-    assert "not trained yet" in html_of(page)
+    assert "not trained yet" in readable_html(page)
     press(page, "Go on")
     finish()
-    assert "not trained yet" not in html_of(opened(plan))
+    assert "not trained yet" not in readable_html(opened(plan))
 
 
 def test_a_student_under_way_is_followed(plan: ScaffoldPlan) -> None:
@@ -153,7 +148,7 @@ def test_a_finished_grid_is_marked_and_what_is_looked_at_stands_in_the_link(plan
         phi = np.full(12, 1 / 12) if pupil.setting == SMAT else None
         kept.put(outcome(pupil, phi=phi, student_phi=phi, **untaught))
     page = opened(grid)
-    html = html_of(page)
+    html = readable_html(page)
     assert html.count(">better<") == html.count(">worse<") == 2
     assert "1 of 3 students did not improve during training" in html
     assert "Teach" not in labels(page)
@@ -187,11 +182,11 @@ def test_what_cannot_be_taught_is_told_and_can_be_tried_again(
         patch.setattr(StudentTrainer, "teach", broken)
         jobs.run_now(jobs.create(KIND, spec_of(plan)))
     page = opened(plan)
-    assert "1 student could not be trained." in html_of(page)
-    assert "no memory" in html_of(page)
+    assert "1 student could not be trained." in readable_html(page)
+    assert "no memory" in readable_html(page)
     press(page, "Retry what failed")
     finish()
-    assert "could not be trained" not in html_of(opened(plan))
+    assert "could not be trained" not in readable_html(opened(plan))
 
 
 @pytest.mark.parametrize(
@@ -218,28 +213,28 @@ def test_a_setting_that_is_deselected_and_selected_again_has_its_students(settin
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(SCAFFOLD.file).run()
     open_options(page, key("text", "options"))
     open_options(press(page, "Pairs with a score, bert-quality"), key("text", "options"), is_open=False)
-    link, table = dict(page.query_params), html_of(page)
+    link, table = dict(page.query_params), readable_html(page)
     assert link["recipe.inner_rate"] == "0.3"
     assert "not trained yet" not in table
     [pills] = [one for one in page.button_group if one.label == "Settings"]
     pills.set_value([one for one in pills.value if one != setting]).run()
     assert not page.exception
     assert page.query_params["recipe.inner_rate"] == "0.3"
-    assert "not trained yet" not in html_of(page)
+    assert "not trained yet" not in readable_html(page)
     [pills] = [one for one in page.button_group if one.label == "Settings"]
     pills.set_value([*pills.value, setting]).run()
     assert dict(page.query_params) == link
-    assert html_of(page) == table
+    assert readable_html(page) == table
 
 
 def test_a_typed_list_with_a_wrong_entry_keeps_the_last_valid_one() -> None:
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(SCAFFOLD.file).run()
-    table = html_of(page)
+    table = readable_html(page)
     open_options(page, key("text", "options")).text_input(key("text", "sizes")).set_value("250,,x").run()
     assert errors(page) == [
         "Train sizes: entry 2 is empty; 'x' is not a whole number from 1 to 9,999,999. Still using 250,500,1000."
     ]
-    assert html_of(page).endswith(table[-500:])
+    assert readable_html(page).endswith(table[-500:])
     assert "sizes" not in page.query_params
     page.text_input(key("text", "sizes")).set_value("250, 500 ,1000").run()
     assert errors(page) == []

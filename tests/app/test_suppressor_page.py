@@ -42,7 +42,7 @@ from engine.suppressor.scene import cached_scene_result
 from engine.suppressor.text import cached_text_result
 from engine.suppressor.trained import ProblemChecks, TrainedResult
 from engine.table_io import to_csv
-from tests.alerts import errors
+from tests.alerts import errors, html_of
 from tests.project import ROOT
 
 SECONDS = 120
@@ -57,10 +57,6 @@ def opened(**link: str) -> AppTest:
     page.run()
     assert not page.exception
     return page
-
-
-def html_of(page: AppTest) -> str:
-    return "\n".join(element.proto.body for element in page.get("html"))
 
 
 @pytest.fixture(scope="module", name="result")

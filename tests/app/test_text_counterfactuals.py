@@ -19,7 +19,7 @@ from engine.errors import ExegesisError
 from engine.request import Example
 from engine.result import Prediction
 from engine.substitution import Word
-from tests.alerts import errors
+from tests.alerts import errors, html_of
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
 
@@ -41,10 +41,6 @@ def opened(model: str, **query: str | list[str]) -> AppTest:
     page.run()
     assert not page.exception
     return page
-
-
-def html_of(page: AppTest) -> str:
-    return "\n".join(element.proto.body for element in page.get("html"))
 
 
 def result(*changes: Change, text: str = TEXT, flips: bool = True, complete: bool = True) -> CounterfactualResult:

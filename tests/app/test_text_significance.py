@@ -18,7 +18,7 @@ from engine.false_discovery import survives
 from engine.request import Example
 from engine.significance import SignificanceQuery, TextSignificance, text_significance
 from engine.substitution import words_of
-from tests.alerts import errors
+from tests.alerts import errors, html_of
 from tests.project import ROOT
 
 SECONDS = 120
@@ -34,10 +34,6 @@ def opened(**link: str) -> AppTest:
     page.run()
     assert not page.exception
     return page
-
-
-def html_of(page: AppTest) -> str:
-    return "\n".join(element.proto.body for element in page.get("html"))
 
 
 def found(text: str, draws: list[list[float]], repeats: list[float] | None = None) -> TextSignificance:

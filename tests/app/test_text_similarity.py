@@ -18,7 +18,7 @@ from components.text.state import key
 from engine.errors import ExegesisError
 from engine.result import Check, Token
 from engine.similarity import TextSimilarity
-from tests.alerts import errors
+from tests.alerts import errors, html_of
 from tests.project import ROOT
 from tests.unit.explainers.test_similarity import save_encoder
 
@@ -36,10 +36,6 @@ def opened(**link: str) -> AppTest:
     page.run()
     assert not page.exception
     return page
-
-
-def html_of(page: AppTest) -> str:
-    return "\n".join(element.proto.body for element in page.get("html"))
 
 
 def found(relevance: list[list[float]], names: tuple[str, str] = ("good", "fine")) -> TextSimilarity:

@@ -146,7 +146,7 @@ evaluate --dataset reviews --methods lime --metrics nothing
 evaluate --dataset reviews --methods lime --executor abacus
 behavior --dataset reviews --task nothing
 behavior --dataset reviews --size 9
-behavior --models scenes-vit --dataset scenes
+behavior --models scenes-vit --dataset reviews
 randomize --dataset reviews --mode sideways
 randomize --dataset reviews --methods random
 rules --dataset reviews

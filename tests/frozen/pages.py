@@ -28,6 +28,7 @@ OPENED: dict[str, tuple[str, ...]] = {
         "",
         "task=recourse&size=9&question=order",
         "data=reviews-marked&model=bert-marked&task=feature&example=3",
+        "input=image&task=recourse",
     ),
     "randomization": ("", "input=image&mode=independent&seeds=0"),
     "adversarial": ("", "objective=constrained&steps=7&alpha=x&points=0"),

@@ -125,7 +125,8 @@ REFUSED: dict[str, list[dict[str, Any]]] = {
         {"params": {"lime": {"n_samples": 0}}}, {"dataset": 3}, {"split": 3}, {"extra": 1}, {"shares": 10},
     ],
     "behavior": [
-        {"models": []}, {"models": ["digits-vit"]}, {"methods": []}, {"methods": ["no_such"]}, {"task": "other"},
+        {"models": []}, {"models": ["reviews-minilm", "digits-vit"]}, {"methods": []}, {"methods": ["no_such"]},
+        {"task": "other"},
         {"edit": "mask"}, {"draws": 0}, {"margin": -1}, {"size": 4}, {"size": "2"}, {"feature": 3}, {"examples": 0},
         {"task": "feature", "feature": ","}, {"dtype": "x"}, {"params": {"other": {}}}, {"extra": 1},
     ],

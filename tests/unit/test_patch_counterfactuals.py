@@ -89,6 +89,7 @@ def test_results_share_few_patches_and_rows_name_their_places() -> None:
     assert result.rounds[0].flipped == 1, "the mark alone"
     [row] = result.rows()
     assert (row["row"] - 1, row["column"] - 1) == divmod(result.results[0].patches[0], result.grid[1])
+    assert result.as_json()["results"][0]["patches"][0] == [row["row"], row["column"]]
     assert result.as_csv().count("\n") == 2
     assert "1 of 64 single patches flips it." in result.statements
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -38,8 +39,10 @@ from engine.behavior.result import (
 )
 from engine.errors import ExegesisError, UsageError
 from engine.experiments.run import carry_out, check, finished, key_of, missing_tasks, rows_of, sample_of
+from engine.experiments.sample import training_half
 from engine.metrics.results import share_interval
 from engine.progress import silent
+from engine.request import Request
 from tests.explaining import checkpoint
 from tests.unit.randomization.making import TEXTS, reviews
 
@@ -68,21 +71,21 @@ def small(**changed: object) -> ModelBehavior:
 
 
 def test_accuracies_of_a_small_result_are_those_by_hand() -> None:
-    sign, order = answers_of(small(), BehaviorPlan(("m",), "d", margin=0))
+    sign, order = answers_of(small(), BehaviorPlan(("reviews-minilm",), "d", margin=0))
     assert (sign.question, sign.cases, sign.all_cases) == (SIGN, 3, 3)
     assert [one.accuracy for one in sign.ways] == [1 / 3, 1.0]
     assert [one.evaluations for one in sign.ways] == [15, 2.5]
     assert (sign.yes_share, sign.majority, sign.chance) == (2 / 3, 2 / 3, 0.5)
     assert sign.ways[1].interval == (pytest.approx(0.025 ** (1 / 2)), 1.0), "all are right, on two examples"
-    deleted = answers_of(small(), BehaviorPlan(("m",), "d", margin=0, edit=DELETE))[0]
+    deleted = answers_of(small(), BehaviorPlan(("reviews-minilm",), "d", margin=0, edit=DELETE))[0]
     assert (deleted.ways[1].accuracy, deleted.ways[1].interval) == (1.0, None), "by definition"
     assert (order.question, order.cases, order.all_cases) == (ORDER, 1, 1)
     assert [one.accuracy for one in order.ways] == [0.0, 1.0]
     assert order.majority is None
     few = small(counted=np.array([True, False, False]))
-    [rare, _] = answers_of(few, BehaviorPlan(("m",), "d"))
+    [rare, _] = answers_of(few, BehaviorPlan(("reviews-minilm",), "d"))
     assert (rare.ways[0].accuracy, rare.ways[0].evaluations) == (1.0, 10), "of the example that counts"
-    none = answers_of(small(counted=np.zeros(3, dtype=bool)), BehaviorPlan(("m",), "d"))[0]
+    none = answers_of(small(counted=np.zeros(3, dtype=bool)), BehaviorPlan(("reviews-minilm",), "d"))[0]
     assert (none.cases, none.ways[0].accuracy, none.majority, none.chance) == (0, None, None, None)
 
 
@@ -219,7 +222,6 @@ def test_the_key_knows_each_field(plan: BehaviorPlan) -> None:
 @pytest.mark.parametrize(
     ("fields", "message"),
     [
-        ({"models": ("scenes-vit",)}, "models: must read texts, and scenes-vit reads pictures"),
         ({"task": FEATURE, "feature": " , "}, "feature: must be words between commas, got ' , '"),
         ({"task": "other"}, "task: unknown name 'other'"),
         ({"size": 4}, "size: must be a whole number from 1 to 3, got 4"),
@@ -242,3 +244,64 @@ def test_the_python_call_the_numbers_and_the_title(plan: BehaviorPlan) -> None:
     assert printed["constructed"]["methods"][0]["accuracy"] == 0.5
     assert len(list(rows_of(result))) > 10
     assert BEHAVIOR.title_of(INCLUDED[1].as_plain()) == "Ask reviews-minilm on reviews: recourse"
+
+
+@pytest.mark.parametrize("permanent", [True, False])
+def test_a_method_that_fails_on_one_text_is_left_out_there_alone(
+    permanent: bool, plan: BehaviorPlan, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = replace(plan, examples=4, methods=METHODS[:2])
+    [whole] = carry_out(plan).models
+    right = steps.explain_many
+    broken = whole.examples[1]
+    text = sample_of(plan).source.read(broken).input
+
+    def fails(requests: Sequence[Request]) -> object:
+        if any(one.method == METHODS[0] and one.example == text for one in requests):
+            raise (UsageError if permanent else ExegesisError)("text: has too many tokens.")
+        return right(requests)
+
+    monkeypatch.setattr(steps, "explain_many", fails)
+    monkeypatch.setattr(steps, "VERSIONS", [-1 - permanent])  # nothing is cached yet
+    [found] = [steps.assemble(plan, sample_of(plan), silent)]
+    assert found.failures == {METHODS[0]: {broken: "text: has too many tokens."}}
+    assert found.complete is permanent, "what can succeed later is tried again"
+    assert found.examples == whole.examples
+    np.testing.assert_array_equal(found.truth, whole.truth)
+    own = found.cases_of(1)
+    assert np.isnan(found.values[own, 0]).all()
+    assert not found.right[own, 0].any()
+    rest = np.delete(np.arange(len(found.truth)), own)
+    np.testing.assert_array_equal(found.values[rest], whole.values[rest])
+    np.testing.assert_array_equal(found.values[own][:, 1:], whole.values[own][:, 1:])
+    before, after = answers_of(whole, plan)[0], answers_of(found, plan)[0]
+    assert before.ways[1:] == after.ways[1:], "the other ways are as without the failure"
+    counted = rest[found.counted[rest]]
+    assert after.ways[0].accuracy == pytest.approx(whole.right[counted, 0].mean())
+    failed = [row for row in rows(found) if row["example"] == broken and row["method"] == METHODS[0]]
+    assert failed == []
+    task = steps._ModelQuestions(plan, sample_of(plan))
+    if permanent:
+        task.require([broken])
+    else:
+        with pytest.raises(ExegesisError, match="too many tokens"):
+            task.require([broken])
+
+
+def test_the_best_attribution_is_chosen_on_one_half_and_measured_on_the_other() -> None:
+    examples = tuple(range(8))
+    half = training_half(examples, 0)
+    lucky = np.array([index in half for index in examples])
+    found = small(
+        ways=("lime", "occlusion", "query-1"), examples=examples, targets=("a",) * 8, probabilities=np.full(8, 0.9),
+        evaluations=np.tile([10, 5, 2], (8, 1)), owner=np.arange(8), words=("x",) * 8, truth=np.full(8, 0.5),
+        truth_error=np.zeros(8), falls=np.ones(8, dtype=int), counted=np.ones(8, dtype=bool), chance=np.full(8, 0.5),
+        values=np.zeros((8, 3)), errors=np.zeros((8, 3)), edits=(("",) * 3,) * 8,
+        yes=np.stack([lucky, np.arange(8) < 4, np.ones(8, dtype=bool)], axis=1),
+    )  # fmt: skip
+    plan = BehaviorPlan(("reviews-minilm",), "d", ("lime", "occlusion"), edit=DELETE, margin=0)
+    answer = answers_of(found, plan)[0]
+    assert answer.best is not None
+    assert (answer.best.way, answer.best.accuracy) == ("lime", 0.0), "all of its right answers are in the first half"
+    assert answer.methods[0].accuracy == 0.5
+    assert answers_of(found, replace(plan, methods=("lime",)))[0].best is None

@@ -10,7 +10,7 @@ from engine.behavior.result import answers_of
 from engine.experiments.run import finished
 from engine.store import result_store
 
-LARGEST_FILE = 100_000
+LARGEST_FILE = 120_000
 
 pytestmark = pytest.mark.usefixtures("home")
 
@@ -27,8 +27,8 @@ def test_an_included_result_is_current_and_direct_queries_are_the_best(
         assert found.complete
         assert len(found.examples) == plan.examples
         for answer in answers_of(found, plan):
-            best = max(answer.ways, key=lambda one: one.accuracy or 0)
-            assert answer.queries[-1].accuracy == best.accuracy
+            best = max(one.accuracy or 0 for one in answer.methods)
+            assert (answer.queries[-1].accuracy or 0) >= best, "no attribution is better than the largest budget"
             assert answer.methods[0].accuracy == max(
                 one.accuracy or 0 for one in answer.ways if one.way in plan.methods
             )
@@ -37,5 +37,6 @@ def test_an_included_result_is_current_and_direct_queries_are_the_best(
 
 
 def test_each_task_has_one_and_all_are_small() -> None:
-    assert {plan.task for plan in INCLUDED} == set(TASKS)
+    for kind in ("text", "image"):
+        assert {plan.task for plan in INCLUDED if plan.kind == kind} == set(TASKS)
     assert shipped.BEHAVIORS.stat().st_size < LARGEST_FILE

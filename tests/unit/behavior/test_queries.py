@@ -13,27 +13,24 @@ import torch
 from engine.behavior.plan import DELETE, FEATURE, LOCAL, RECOURSE, REPLACE, BehaviorPlan
 from engine.behavior.queries import (
     TRUTH_DRAWS,
-    NoQuestion,
     RemovalSpace,
-    Subject,
-    _class_changes,
     feature_use,
     half_interval,
     local_behavior,
     measure,
     recourse,
     says_falls,
-    subject_of,
 )
+from engine.behavior.subjects import NoQuestion, TextSubject, text_subject
 from engine.explain import explain
 from engine.metrics.results import share_interval
 from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
 from engine.request import Example, Request
-from engine.substitution import Edit, edited, load_masked_model, word_scores
+from engine.substitution import Edit, MaskedModel, edited, load_masked_model, word_scores
 from tests.linear import SPECIAL, WORDS, bag_of_embeddings
 
-PLAN = BehaviorPlan(("bag",), "reviews", ("random",), edit=DELETE, margin=0)
+PLAN = BehaviorPlan(("reviews-minilm",), "reviews", ("random",), edit=DELETE, margin=0)
 MODEL = bag_of_embeddings(labels=2, seed=22)
 TEXT = "the acting never falters although the plot drags"
 
@@ -50,14 +47,14 @@ def probability(words: list[str], target: int, model: TextClassifier = MODEL) ->
     return float(torch.softmax(module.head.weight @ total + module.head.bias, dim=0)[target])
 
 
-def subject(text: str = TEXT, model: TextClassifier = MODEL) -> Subject:
-    return subject_of(model, Example(text))
+def subject(text: str = TEXT, model: TextClassifier = MODEL, masked: MaskedModel | None = None) -> TextSubject:
+    return text_subject(model, Example(text), masked)
 
 
-def ask_local(own: Subject, scores: dict[str, list[float]], signed: bool = True, **fields: object):  # type: ignore[no-untyped-def]
+def ask_local(own: TextSubject, scores: dict[str, list[float]], signed: bool = True, **fields: object):  # type: ignore[no-untyped-def]
     arrays = {method: np.array(one, dtype=np.float64) for method, one in scores.items()}
     asked = plan(methods=tuple(scores), **fields)
-    return local_behavior(own, arrays, dict.fromkeys(scores, signed), [7] * len(scores), asked, None, 0)
+    return local_behavior(own, arrays, dict.fromkeys(scores, signed), [7] * len(scores), asked, 0)
 
 
 def test_the_fall_of_a_deletion_is_that_of_the_weights() -> None:
@@ -103,9 +100,9 @@ def test_the_score_of_a_word_is_the_sum_over_its_tokens() -> None:
 def test_replacements_have_the_mean_of_all_words_of_the_masked_model() -> None:
     """The exact expectation, by each word that the masked model knows, lies in the interval of the truth."""
     model, masked = load_model("bert-reviews"), load_masked_model()
-    own = subject("A dull film.", model)
+    own = subject("A dull film.", model, masked)
     asked = plan(models=("bert-reviews",), edit=REPLACE, draws=8, methods=())
-    found = local_behavior(own, {}, {}, [], asked, masked, 0)
+    found = local_behavior(own, {}, {}, [], asked, 0)
     shares = masked.probabilities(own.example, own.words)[1]
     texts = [edited(own.example, [Edit(own.words[1], word)]) for word in masked.words]
     values = own.probabilities([[Edit(own.words[1], word)] for word in masked.words])[:, own.target]
@@ -115,9 +112,9 @@ def test_replacements_have_the_mean_of_all_words_of_the_masked_model() -> None:
     spread = float(np.sqrt(shares @ (values - (own.base - exact)) ** 2 / shares.sum()))
     assert found.truth_error[1] == pytest.approx(1.96 * spread / np.sqrt(TRUTH_DRAWS), rel=0.4)
     assert found.evaluations.tolist() == [1 + 3, 1 + 6, 1 + 12, 1 + 24]
-    again = local_behavior(own, {}, {}, [], asked, masked, 0)
+    again = local_behavior(own, {}, {}, [], asked, 0)
     np.testing.assert_array_equal(found.values, again.values)
-    other = local_behavior(own, {}, {}, [], asked, masked, 1)
+    other = local_behavior(own, {}, {}, [], asked, 1)
     assert (found.values != other.values).any(), "draws differ between examples"
     assert np.isnan(found.errors[:, 0]).all()
     assert (found.errors[:, 1:] >= 0).all()
@@ -134,7 +131,7 @@ def test_intervals_cover_the_truth_as_often_as_they_say() -> None:
     assert np.isnan(half_interval(np.ones((2, 1)))).all()
 
 
-def brute_force(own: Subject, size: int) -> list[tuple[int, ...]]:
+def brute_force(own: TextSubject, size: int) -> list[tuple[int, ...]]:
     """All removals that change the class, by a text of their own each."""
     words, flips = TEXT.split(), []
     for number in range(1, size + 1):
@@ -200,7 +197,7 @@ def test_too_many_removals_a_single_word_and_a_score_are_refused() -> None:
     score = subject(TEXT, bag_of_embeddings(labels=1))
     for task in (LOCAL, RECOURSE):
         with pytest.raises(NoQuestion, match=f"task: {task} needs classes, and bag predicts a score. Use a classifier"):
-            measure(score, {}, {}, plan(task=task), None, 0)
+            measure(score, {}, {}, plan(task=task), 0)
 
 
 @pytest.mark.parametrize(("seed", "expected"), [(22, [False, False]), (37, [False, True]), (45, [True, True])])
@@ -233,13 +230,13 @@ def test_a_control_is_as_many_words_and_never_exchanged_for_itself() -> None:
     assert sorted(found.words[1].split(", ")) == ["funny", "warm"]
     asked: list[list[Edit]] = []
 
-    class Recording(Subject):
+    class Recording(TextSubject):
         def probabilities(self, changes: Sequence[Sequence[Edit]]) -> np.ndarray:
             asked.extend(map(list, changes))
             return np.eye(2)[[0] * len(changes)]
 
     recording = Recording(own.model, own.example, own.words, 0)
-    changed = _class_changes(recording, [1, 3], ("funny", "warm"), 4)
+    changed = recording._class_changes([1, 3], ("funny", "warm"), 4)
     assert len(changed) == 4
     assert len(asked) == 3, "removed, exchanged for each other, and again; what leads back is no change"
     assert all(edit.word.text != edit.replacement for edits in asked for edit in edits)

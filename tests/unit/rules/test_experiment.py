@@ -15,6 +15,7 @@ import pytest
 from engine import jobs, runtime
 from engine.errors import ExegesisError, UsageError
 from engine.experiments.run import carry_out, finished, rows_of
+from engine.experiments.sample import training_half
 from engine.explain import explain
 from engine.input_kinds import load_classifier
 from engine.predictions import predictions
@@ -24,11 +25,11 @@ from engine.result import Prediction
 from engine.rules import texts
 from engine.rules.experiment import rows, sample, to_json
 from engine.rules.language import parse_rule
-from engine.rules.pictures import other_regions, touched_patches
 from engine.rules.plan import RulesPlan
 from engine.rules.result import ModelRules, score_rule
 from engine.substitution import words_of
 from engine.vision.picture import read_view
+from engine.vision.regions import other_regions, touched_patches
 from tests.explaining import checkpoint
 from tests.unit.evaluation.making import written
 from tests.unit.vision.tiny_vit import save_vit
@@ -197,7 +198,7 @@ def test_attribution_words_are_means_over_all_places_of_the_training_half(bert: 
     asked = plan(bert, data, seed=1)
     read, failed = texts.read_predicted(asked, sample(asked))
     assert not failed
-    half = texts.training_half([one.index for one in read], 1)
+    half = training_half([one.index for one in read], 1)
     assert len(half) == 3
     scores: dict[str, list[float]] = {}
     for index in half:

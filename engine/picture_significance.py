@@ -1,0 +1,178 @@
+"""Significance of patches: a p-value for each patch of a picture against those at the same place in other pictures.
+
+The interpretability randomization test of Burns, Thomason and Tansey (2020), as `engine.significance` has it for words.
+Null hypothesis of a patch: it is itself a draw from the patches at its place in those pictures of the data set that the
+model predicts as another class, so that the prediction for the picture and those with a replacement are exchangeable.
+Pictures of the class itself are left out: what a tenth of all pictures share with this one could never have a p-value
+below a tenth. The patches of another picture do not know the rest of this one, so a patch can also be significant
+because it fits its neighbors. All patches share the same other pictures: their p-values are then positively dependent,
+which Benjamini and Hochberg's procedure allows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from cache import key_for
+from engine import runtime
+from engine.data.sources import load_source
+from engine.errors import UsageError, not_allowed
+from engine.explain import predict_encoded
+from engine.false_discovery import (
+    USUAL_RATE,
+    Alternative,
+    Control,
+    ReplacementTest,
+    check_choices,
+    shortage,
+    survives,
+)
+from engine.models import catalog
+from engine.models.loading import load_image_model
+from engine.patch_replacement import load_donors, replaced_probabilities, single_replacements
+from engine.request import Picture
+from engine.store import result_store
+
+SCHEMA = 1
+USUAL_DRAWS = 255
+"""Other pictures, whose patches are the replacements: a p-value is at least 1 / 256."""
+MOST_DRAWS = 9_999
+
+
+@dataclass(frozen=True, eq=False)
+class PictureSignificance(ReplacementTest):
+    """The predictions for a picture and with each patch replaced, from which the p-values follow.
+
+    `value`: the probability of the class `label` (regression: the score). `source`: the data set of the replacements.
+    """
+
+    model: str
+    revision: str
+    source: str
+    seed: int
+    label: str
+    regression: bool
+    grid: tuple[int, int]
+    value: float
+    draws: Float[np.ndarray, "patch draw"]
+
+    def __post_init__(self) -> None:
+        if self.draws.shape[0] != self.grid[0] * self.grid[1] or not np.isfinite(self.draws).all():
+            raise ValueError(f"draws: a row of finite numbers for each patch of {self.grid} is expected.")
+        self.draws.setflags(write=False)
+
+    def shortage(self, rate: float, control: Control = "bh") -> str:
+        """A sentence if there are too few draws for one patch alone to be significant; else nothing."""
+        return shortage(len(self.draws), self.count, rate, control, "other pictures", "patch")
+
+    def as_json(
+        self, rate: float = USUAL_RATE, alternative: Alternative = "greater", control: Control = "bh"
+    ) -> dict[str, Any]:
+        """All of it but the single draws as JSON's values. Rows and columns are counted from 1."""
+        check_choices(rate, alternative, control)
+        adjusted = self.adjusted(alternative, control)
+        columns = zip(
+            np.ndindex(self.grid), self.changes.tolist(), self.p_values(alternative).tolist(), adjusted.tolist(),
+            survives(adjusted, rate).tolist(), strict=True,
+        )  # fmt: skip
+        names = ("change", "p_value", "adjusted_p_value", "significant")
+        return {
+            "model": self.model,
+            "revision": self.revision,
+            "replacements": self.source,
+            "seed": self.seed,
+            "target": self.label,
+            "value": self.value,
+            "draws": self.count,
+            "rate": rate,
+            "alternative": alternative,
+            "control": control,
+            "grid": list(self.grid),
+            "patches": [
+                {"row": row + 1, "column": column + 1, **dict(zip(names, cells, strict=True))}
+                for (row, column), *cells in columns
+            ],
+        }
+
+
+@dataclass(frozen=True)
+class PictureSignificanceQuery:
+    """What is tested. `dataset`, `split`: of the pictures whose patches are the replacements. `draws`: the number of
+    these pictures. `target`: an index or label of a class, None for the predicted one. `seed`: draws the pictures.
+    `other_classes`: only pictures that are not predicted as the target; else all.
+    """
+
+    model: str
+    picture: Picture
+    dataset: str
+    split: str | None = None
+    target: int | str | None = None
+    draws: int = USUAL_DRAWS
+    seed: int = 0
+    other_classes: bool = True
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.draws <= MOST_DRAWS:
+            raise not_allowed("draws", f"a whole number from 1 to {MOST_DRAWS:,}", self.draws)
+        if type(self.seed) is not int or self.seed < 0:
+            raise not_allowed("seed", "a whole number of at least 0", self.seed)
+
+    @property
+    def key(self) -> str:
+        """The cache key. Reads the model's files, never loads it."""
+        data = load_source("image", self.dataset, self.split, tolerant=True)
+        return key_for(
+            {
+                "schema": SCHEMA,
+                "kind": "significance of patches",
+                "model": [self.model, catalog.revision(self.model)],
+                "picture": self.picture.as_plain(),
+                "source": [data.name, data.revision, data.count],
+                "target": self.target,
+                "draws": self.draws,
+                "seed": self.seed,
+                "other_classes": self.other_classes,
+                "device": runtime.device_type(),
+            }
+        )
+
+
+def picture_significance(query: PictureSignificanceQuery) -> PictureSignificance:
+    """Predict a picture with each patch replaced by that of every other picture. Cached.
+
+    Where the data set has fewer such pictures than draws, all of them are used. Errors: an unknown model, target or
+    data set; a data set without another picture.
+    """
+    if (entry := result_store().get(key := query.key)) is not None:
+        meta, arrays = entry
+        plain: dict[str, Any] = {**meta, "grid": tuple(meta["grid"])}
+        return PictureSignificance(**plain, draws=np.array(arrays["draws"]))
+    source = load_source("image", query.dataset, query.split, tolerant=True)
+    with runtime.turn(lends=True):
+        model = load_image_model(query.model, device=runtime.device())
+        encoded = model.encode(query.picture)
+        [prediction] = predict_encoded(model, [encoded])
+        target = model.target_index(query.target, prediction)
+        patches = len(encoded.features)
+        donors = load_donors(model, source, 2 * query.draws + 1, query.seed)  # some of them are left out
+        others = donors.other_than(query.picture)
+        if query.other_classes and not prediction.regression:
+            whole = np.ones((len(others), patches), dtype=bool)  # all patches replaced: the other picture itself
+            others = others[replaced_probabilities(model, encoded, donors, whole, others).argmax(1) != target]
+        if not len(others):
+            raise UsageError("dataset: must have a picture that is predicted as another class. Use a larger one.")
+        others = np.random.default_rng(query.seed).permutation(others)[: query.draws]
+        rows = single_replacements(patches, np.tile(others, (patches, 1)))
+        values = replaced_probabilities(model, encoded, donors, *rows)[:, target]
+    label = "score" if prediction.regression else prediction.labels[target]
+    computed = PictureSignificance(
+        query.model, catalog.revision(query.model), source.name, query.seed, label, prediction.regression, encoded.grid,
+        prediction.probabilities[target], values.reshape(patches, len(others)),
+    )  # fmt: skip
+    meta = asdict(computed) | {"grid": list(computed.grid)}
+    result_store().put(key, meta, {"draws": meta.pop("draws")})
+    return computed

@@ -1,0 +1,37 @@
+"""Significant patches in Chromium: asked for by a switch, the rate chosen by keyboard, in both widths and themes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from urllib.parse import urlencode
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from components.navigation import IMAGES
+from tests.browser.conftest import TIMEOUT_MS
+from tests.browser.organising import fits
+from tests.browser.server import Server
+from tests.browser.waiting import settled
+
+LINK = {"model": "scenes-marked-vit", "data": "scenes-marked:count=40", "index": "0", "method": "gradient_x_input"}
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_the_rate_is_chosen_by_keyboard_and_the_map_follows(
+    server: Server, open_page: Callable[..., Page], width: int
+) -> None:
+    page = open_page(f"{server.url}/{IMAGES.url_path}?{urlencode(LINK)}", width=width)
+    page.get_by_text("Patches that are statistically significant").click()
+    expect(page.get_by_text("significant at a false discovery rate of 10%")).to_be_visible(timeout=2 * TIMEOUT_MS)
+    expect(page.get_by_role("img", name="Patches that are significant for")).to_be_visible()
+    settled(page)
+    assert fits(page)
+    rates = page.get_by_role("radiogroup", name="False discovery rate")
+    rates.get_by_role("radio", name="10%").focus()
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.get_by_text("significant at a false discovery rate of 20%")).to_be_visible(timeout=TIMEOUT_MS)
+    assert "rate=20" in page.url
+    again = open_page(page.url, scheme="dark", width=width)
+    expect(again.get_by_text("significant at a false discovery rate of 20%")).to_be_visible(timeout=2 * TIMEOUT_MS)
