@@ -265,11 +265,14 @@ def boosted_trees(n: int, evaluate: Evaluate, budget: int, seed: int) -> np.ndar
 
 
 def shapiq_estimator(name: str, **options: Any) -> Estimator:
-    """An approximator of shapiq by its name."""
+    """An approximator of shapiq by its name; NaN where it refuses so small a budget, as SPEX does."""
 
     def estimate(n: int, evaluate: Evaluate, budget: int, seed: int) -> np.ndarray:
         method = getattr(shapiq.approximator, name)(n=n, random_state=seed, **options)
-        return method.approximate(budget, evaluate).get_n_order_values(1)
+        try:
+            return method.approximate(budget, evaluate).get_n_order_values(1)
+        except ValueError:
+            return np.full(n, np.nan)
 
     return estimate
 
