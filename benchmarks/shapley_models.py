@@ -57,7 +57,7 @@ class ModelGame:
         operator = "mask" if self.segments is None else "mean"
         if groups.count != self.features:
             raise ExegesisError(f"{self.name}: the input has {groups.count} features; choose another index.")
-        return lambda keep: task.masked_values([groups.features(np.asarray(keep, dtype=bool))], operator)[0]
+        return lambda keep: task.masked_values([groups.features(np.atleast_2d(keep).astype(bool))], operator)[0]
 
     def _text(self) -> tuple[Task, FeatureGroups]:
         example = load(self.data, "test").examples[self.index]
