@@ -22,10 +22,10 @@ A game v gives a number for each set S of kept features. `exact` evaluates all 2
 Σφ = v(N) - v(∅) holds to rounding.
 
 Written here, because no package has it: shap's `KernelExplainer` and shapiq's paired KernelSHAP fit the first order
-alone, and Captum's `KernelShap` samples without pairs. At equal budgets the best of
-all others, shapiq 1.8 included, has 2.8 to 4.2 times the error at 12 features, and 0.9 to 1.4 times on a text of 30 and
-one of 60 tokens of a small model (the benchmarks `shapley_error` and `shapley_error_models`). None evaluates the
-coalitions of many inputs in shared passes.
+alone, and Captum's `KernelShap` samples without pairs. At equal budgets the best of all others, shapiq 1.8
+included, has 2.8 to 4.2 times the error at 12 features, and 0.9 to 1.4 times on a text of 30 and one of 60 tokens of a
+small model (the benchmarks `shapley_error` and `shapley_error_models`). None evaluates the coalitions of many inputs in
+shared passes.
 
 Measured while this was built, on 10 sentences of another fine-tuning of MiniLM with 2 or 3 seeds: the design lowers
 the error of levels sampled evenly by a fifth to two fifths; a scale for each feature lowers that of one common scale
