@@ -25,6 +25,7 @@ MODULES = {
     "path_evaluations": "exactness",
     "shapley_error": "shapley",
     "shapley_error_many": "shapley",
+    "shapley_error_models": "shapley_models",
     "captum": "captum",
     "cache_hits": "cached",
     "explain_hit": "cached",

@@ -9,6 +9,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -33,6 +34,8 @@ sklearn_ensemble: Any = LazyModule("sklearn.ensemble")
 BUDGETS = (64, 128, 256, 512, 1024)
 FEATURES = 12
 OPERATOR = "mask"
+PERMUTATIONS = 500
+"""Permutations in one block of a reference, each with its reverse."""
 
 Evaluate = Callable[[np.ndarray], np.ndarray]
 Estimator = Callable[[int, Evaluate, int, int], np.ndarray]
@@ -181,17 +184,25 @@ def attention_game(n: int, seed: int) -> Evaluate:
 
 def sampled_reference(n: int, evaluate: Evaluate, samples: int) -> ReferenceGame:
     """Mean of the marginal contributions over permutations and their reverses, which is unbiased."""
-    generator, block = np.random.default_rng(0), 500
-    means = []
-    for _ in range(max(2, samples // (2 * (n + 1) * block))):
-        orders = generator.random((block, n)).argsort(axis=1)
-        ranks = np.concatenate([orders.argsort(axis=1), orders[:, ::-1].argsort(axis=1)])
-        keep = ranks[:, None, :] < np.arange(n + 1)[None, :, None]
-        values = evaluate(keep.reshape(-1, n)).reshape(2 * block, n + 1)
-        means.append(np.take_along_axis(np.diff(values, axis=1), ranks, axis=1).mean(axis=0))
-    phi = np.mean(means, axis=0)
-    deviation = np.std(means, axis=0, ddof=1) / math.sqrt(len(means))
+    generator = np.random.default_rng(0)
+    ends = evaluate(np.array([np.zeros(n, dtype=bool), np.ones(n, dtype=bool)]))
+    count = max(2, samples // (2 * (n + 1) * PERMUTATIONS))
+    means = np.stack([permutation_mean(n, evaluate, ends, generator, PERMUTATIONS) for _ in range(count)])
+    phi = means.mean(axis=0)
+    deviation = means.std(axis=0, ddof=1) / math.sqrt(count)
     return ReferenceGame(evaluate, phi, float(np.linalg.norm(deviation) / np.linalg.norm(phi)))
+
+
+def permutation_mean(
+    n: int, evaluate: Evaluate, ends: np.ndarray, generator: np.random.Generator, count: int
+) -> np.ndarray:
+    """Mean marginal contributions over `count` permutations and their reverses. `ends`: v(∅) and v(N)."""
+    orders = generator.random((count, n)).argsort(axis=1)
+    ranks = np.concatenate([orders.argsort(axis=1), orders[:, ::-1].argsort(axis=1)])
+    keep = ranks[:, None, :] < np.arange(1, n)[None, :, None]
+    inner = evaluate(keep.reshape(-1, n)).reshape(2 * count, n - 1)
+    values = np.column_stack([np.full(2 * count, ends[0]), inner, np.full(2 * count, ends[1])])
+    return np.take_along_axis(np.diff(values, axis=1), ranks, axis=1).mean(axis=0)
 
 
 def estimate_shapley(n: int, evaluate: Evaluate, budget: int, seed: int) -> np.ndarray:
@@ -254,11 +265,14 @@ def boosted_trees(n: int, evaluate: Evaluate, budget: int, seed: int) -> np.ndar
 
 
 def shapiq_estimator(name: str, **options: Any) -> Estimator:
-    """An approximator of shapiq by its name."""
+    """An approximator of shapiq by its name; NaN where it refuses so small a budget, as SPEX does."""
 
     def estimate(n: int, evaluate: Evaluate, budget: int, seed: int) -> np.ndarray:
         method = getattr(shapiq.approximator, name)(n=n, random_state=seed, **options)
-        return method.approximate(budget, evaluate).get_n_order_values(1)
+        try:
+            return method.approximate(budget, evaluate).get_n_order_values(1)
+        except ValueError:
+            return np.full(n, np.nan)
 
     return estimate
 
@@ -277,6 +291,15 @@ MANY_ESTIMATORS: dict[str, Estimator] = {
     "shapiq PermutationSamplingSV": shapiq_estimator("PermutationSamplingSV"),
     "boosted trees, residuals by regression": boosted_trees,
 }
+NEWER: dict[str, dict[str, Any]] = {
+    "LeverageSHAP": {},
+    "OddSHAP": {},
+    "ProxySHAP": {"index": "SV", "max_order": 1, "adjustment": True},
+    "RegressionMSR": {"index": "SV"},
+}
+"""Estimators of shapiq 1.8, which needs Python 3.12 and, for the last three, its extra `proxy`."""
+if tuple(map(int, version("shapiq").split(".")[:2])) >= (1, 8):
+    MANY_ESTIMATORS |= {f"shapiq {name}": shapiq_estimator(name, **options) for name, options in NEWER.items()}
 ESTIMATORS: dict[str, Estimator] = {
     **MANY_ESTIMATORS,
     "shapiq kADD-SHAP, order 3, paired": shapiq_estimator("kADDSHAP", max_order=3, pairing_trick=True),
