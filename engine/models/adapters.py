@@ -76,6 +76,9 @@ class TextAdapter:
         return int(min(limits)) if min(limits) < UNLIMITED else 512
 
 
+_BERT_LRP = LrpParts(
+    ("LayerNorm",), ("intermediate_act_fn", "activation"), ("position_embeddings", "token_type_embeddings")
+)
 _BERT = TextAdapter(
     family="BERT",
     architecture="BertForSequenceClassification",
@@ -83,9 +86,7 @@ _BERT = TextAdapter(
     embeddings="bert.embeddings.word_embeddings",
     blocks="bert.encoder.layer",
     head=("bert.pooler", "classifier"),
-    lrp=LrpParts(
-        ("LayerNorm",), ("intermediate_act_fn", "activation"), ("position_embeddings", "token_type_embeddings")
-    ),
+    lrp=_BERT_LRP,
     token_types=True,
     lora_targets=("query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense"),
 )
@@ -98,7 +99,7 @@ _ROBERTA = replace(
     blocks="roberta.encoder.layer",
     head=("classifier",),
     lrp=replace(
-        _BERT.lrp, activations=("intermediate_act_fn",), between=(("classifier.dense", "classifier.out_proj"),)
+        _BERT_LRP, activations=("intermediate_act_fn",), between=(("classifier.dense", "classifier.out_proj"),)
     ),
     token_types=False,
     position_start="after_pad",

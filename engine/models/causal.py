@@ -29,7 +29,7 @@ from engine.result import OTHERS, Prediction, Token
 CANDIDATES = 20
 """Tokens that are classes of a prompt without a contrast."""
 NO_CLASS = -1e4
-"""Logit of a class that a row of a batch lacks: its probability is exactly 0, and all stays finite in half precision."""
+"""Logit of a class that a row of a batch lacks: its probability is exactly 0, and it is finite in half precision."""
 REMEMBERED = 4096
 """Prompts whose most probable tokens are remembered."""
 MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
@@ -78,7 +78,8 @@ class CausalModel(TextClassifier):
     @property
     def vocabulary(self) -> int:
         """Number of tokens that the model can predict."""
-        return int(self.module.get_submodule(self.adapter.head[-1]).weight.shape[0])
+        head: Any = self.module.get_submodule(self.adapter.head[-1])
+        return int(head.weight.shape[0])
 
     def encode(self, example: Example, max_length: int | None = None) -> EncodedPrompt:
         """Tokenize a prompt and fix its classes. A plain example is a prompt without target and contrast.
@@ -254,6 +255,7 @@ class CausalModel(TextClassifier):
         if key not in memo:
             if len(memo) >= REMEMBERED:
                 memo.clear()
+            assert self.reference is not None
             original = dataclasses.replace(self, module=self.reference, memo={})
             with torch.inference_mode(), unscaled_heads():
                 logits = original.next_logits(collate_texts([encoded], self.pad_id, self.device))[0]

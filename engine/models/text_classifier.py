@@ -87,7 +87,7 @@ def encode_text(tokenizer: Any, example: Example, max_length: int | None, specia
     """
     example.check_length()
     texts = (example.text, example.text_pair)
-    options = {"return_offsets_mapping": True, "add_special_tokens": special}
+    options: dict[str, Any] = {"return_offsets_mapping": True, "add_special_tokens": special}
     full = out = tokenize(tokenizer, *texts, **options)
     if max_length is not None and len(full["input_ids"]) > max_length:
         out = tokenize(tokenizer, *texts, max_length, **options)
