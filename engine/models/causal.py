@@ -21,8 +21,17 @@ from jaxtyping import Bool, Float, Int
 
 from engine.errors import ExegesisError, UsageError, excerpt
 from engine.lazy import torch
+from engine.models import sandbox
 from engine.models.attention import unscaled_heads
-from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier, collate_texts, encode_text, tokenize
+from engine.models.text_classifier import (
+    EncodedText,
+    TextBatch,
+    TextClassifier,
+    collate_texts,
+    encode_text,
+    render_chat,
+    tokenize,
+)
 from engine.request import Example, Prompt
 from engine.result import OTHERS, Prediction, Token
 
@@ -219,10 +228,9 @@ class CausalModel(TextClassifier):
         return before, inside, after
 
     def _render(self, text: str) -> str:
-        # Transformers renders in Jinja's immutable sandbox: a template can reach no attribute that runs code.
+        sandbox.check_rendering(self.tokenizer.name_or_path, text)
         try:
-            turn = [{"role": "user", "content": text}]
-            return str(self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True))
+            return render_chat(self.tokenizer, text)
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise ExegesisError(
                 f"model {self.id}: its chat template fails ({type(error).__name__}: {excerpt(str(error), 200)}). "
