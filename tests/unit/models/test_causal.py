@@ -158,7 +158,11 @@ def test_a_contrast_is_the_difference_of_two_logits_in_any_batch(model: CausalMo
     [prediction] = predict_encoded(model, [pair])
     assert prediction.labels == (target, contrast)
     assert prediction.probabilities[0] == pytest.approx(float(torch.sigmoid(difference.double())), abs=1e-6)
-    assert model.target_index(None, prediction, pair) == 0 == explained_class(Prompt("", target=target, contrast=contrast), prediction)
+    assert (
+        model.target_index(None, prediction, pair)
+        == 0
+        == explained_class(Prompt("", target=target, contrast=contrast), prediction)
+    )
     with pytest.raises(UsageError, match=r"is the contrast, .*Swap the two"):
         model.target_index(contrast, prediction, pair)
 
@@ -280,7 +284,10 @@ def test_a_long_prompt_loses_its_first_tokens(llama: CausalModel) -> None:
     [
         (Prompt(""), r"text: nothing to explain"),
         (Prompt(" ", chat=True), r"text: nothing to explain"),
-        (Prompt("good", target=" harbour view"), r"target: must be one token .* which is \d+ tokens \(.*Name the first"),
+        (
+            Prompt("good", target=" harbour view"),
+            r"target: must be one token .* which is \d+ tokens \(.*Name the first",
+        ),
         (Prompt("good", contrast="\N{SNOWMAN}\N{SNOWMAN}"), r"contrast: must be one token .* put those before it"),
         (Example("good", "bad"), r"text_pair: a prompt is one text"),
     ],
@@ -321,7 +328,9 @@ def test_chat_templates_that_cannot_be_used(llama: CausalModel, template: str, w
 def test_an_unknown_architecture_lists_the_known_ones(llama: CausalModel, tmp_path: Path) -> None:
     folder = shutil.copytree(llama.id, tmp_path / "opt")
     config = json.loads((folder / "config.json").read_text())
-    (folder / "config.json").write_text(json.dumps({**config, "architectures": ["OPTForCausalLM"], "model_type": "opt"}))
+    (folder / "config.json").write_text(
+        json.dumps({**config, "architectures": ["OPTForCausalLM"], "model_type": "opt"})
+    )
     with pytest.raises(ExegesisError, match=r"'opt' is not supported.* language models: LlamaForCausalLM, Mistral"):
         load_model(str(folder))
 
