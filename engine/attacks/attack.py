@@ -30,7 +30,7 @@ from engine.attacks.result import (
 )
 from engine.attacks.saliency import SaliencyMapper, color_scale, resolve_params
 from engine.errors import Cancelled, not_allowed
-from engine.explain import explain, predict_encoded, require_finite
+from engine.explain import explain, predict_encoded, require_finite, require_finite_logits
 from engine.explain import key_of as explanation_key
 from engine.input_kinds import input_kind, load_classifier
 from engine.lazy import torch
