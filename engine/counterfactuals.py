@@ -27,13 +27,13 @@ from engine.counterfactual_search import (
 from engine.errors import UsageError, not_allowed
 from engine.models import catalog
 from engine.models.loading import load_model
-from engine.models.text_classifier import TextClassifier
+from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.predictions import predictions
-from engine.request import Example
-from engine.result import Prediction, unpack_prediction
+from engine.request import Example, read_example
+from engine.result import OTHERS, Prediction, unpack_prediction
 from engine.store import result_store
-from engine.substitution import Word, masked_revision
+from engine.substitution import Word, masked_revision, with_fixed_classes
 from engine.table_io import TableRow, to_csv
 
 SCHEMA = 1
@@ -154,10 +154,11 @@ def counterfactuals(
     key = counterfactuals_key(model, example, target, threshold, options)
     if (entry := result_store().get(key)) is not None:
         return _unpacked(entry[0])
+    example = with_fixed_classes(model, example)
     (original,) = predictions(model, [example])
     with runtime.turn(lends=True):
         classifier = load_model(model, device=runtime.device())
-        goal = _goal(classifier, original, target, threshold)
+        goal = _goal(classifier, classifier.encode(example), original, target, threshold)
         search = search_flips(classifier, example, goal, options)
     verifier = _Verifier(model, example, goal)
     results = verifier.select(search.flips, options.results)
@@ -194,7 +195,13 @@ def counterfactuals_key(
     )
 
 
-def _goal(model: TextClassifier, original: Prediction, target: int | str | None, threshold: float | None) -> Goal:
+def _goal(
+    model: TextClassifier,
+    encoded: EncodedText,
+    original: Prediction,
+    target: int | str | None,
+    threshold: float | None,
+) -> Goal:
     if model.regression and threshold is None:
         raise UsageError(
             f"threshold: must be a number for {model.id}, which predicts a score ({original.logits[0]:.3g} here), got "
@@ -204,11 +211,12 @@ def _goal(model: TextClassifier, original: Prediction, target: int | str | None,
         raise UsageError(f"threshold: must not be given for {model.id}, which predicts classes. Give a target.")
     if model.regression and target is not None:
         raise UsageError(f"target: must not be given for {model.id}, which predicts a score. Give a threshold.")
-    wanted = None if target is None else model.target_index(target, original)
+    wanted = None if target is None else model.target_index(target, original, encoded)
     if wanted == original.index:
         others = ", ".join(label for at, label in enumerate(original.labels) if at != original.index)
         raise not_allowed("target", f"another class than the predicted one ({others})", original.label)
-    return Goal(original.index, original.logits[0], wanted, threshold)
+    classes = len(original.labels) - 1 if original.labels[-1] == OTHERS else None
+    return Goal(original.index, original.logits[0], wanted, threshold, classes)
 
 
 class _Verifier:
@@ -276,7 +284,7 @@ def _unpacked(meta: dict[str, Any]) -> CounterfactualResult:
     return CounterfactualResult(
         **{
             **plain,
-            "example": Example(**plain["example"]),
+            "example": read_example(plain["example"]),
             "original": unpack_prediction(plain["original"]),
             "options": SearchOptions(**{**plain["options"], "sources": tuple(plain["options"]["sources"])}),
             "results": tuple(map(_unpacked_one, plain["results"])),
@@ -290,4 +298,4 @@ def _unpacked(meta: dict[str, Any]) -> CounterfactualResult:
 def _unpacked_one(plain: dict[str, Any]) -> Counterfactual:
     changes = tuple(Change(**{**change, "word": Word(**change["word"])}) for change in plain["changes"])
     prediction = unpack_prediction(plain["prediction"])
-    return Counterfactual(changes, Example(**plain["example"]), prediction, plain["subsets"], plain["alternatives"])
+    return Counterfactual(changes, read_example(plain["example"]), prediction, plain["subsets"], plain["alternatives"])

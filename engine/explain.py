@@ -16,6 +16,7 @@ from engine.heads.scaling import scaled_model
 from engine.input_kinds import input_kind, load_classifier
 from engine.lazy import torch
 from engine.models import catalog
+from engine.models.causal import EncodedPrompt
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.params import Plain, as_plain
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
@@ -248,9 +249,9 @@ def _member_attribution(explanation: Explanation, item: TaskItem) -> Attribution
 
 def _items(model: AnyClassifier, queries: list[_Query], encoded: list[EncodedInput]) -> list[TaskItem]:
     predictions = predict_encoded(model, encoded)
-    require_finite(model, "logits", [prediction.logits for prediction in predictions])
+    require_finite_logits(model, predictions)
     return [
-        TaskItem(e, prediction, model.target_index(query.request.target, prediction), query.request.seed)
+        TaskItem(e, prediction, model.target_index(query.request.target, prediction, e), query.request.seed)
         for query, e, prediction in zip(queries, encoded, predictions, strict=True)
     ]
 
@@ -267,9 +268,9 @@ def predict_encoded(model: AnyClassifier, encoded: Sequence[EncodedInput]) -> li
         longest = max(len(encoded[i]) for i in missing)
 
         def compute(rows: slice) -> list[Prediction]:
-            batch = model.collate([encoded[i] for i in missing[rows]])
+            chosen = [encoded[i] for i in missing[rows]]
             with torch.inference_mode():
-                return model.predictions(model.logits(batch))
+                return model.predictions(model.logits(model.collate(chosen)), chosen)
 
         chunks = runtime.in_chunks(compute, len(missing), runtime.rows_at_once(model, longest))
         computed = dict(zip((keys[i] for i in missing), (p for chunk in chunks for p in chunk), strict=True))
@@ -288,6 +289,11 @@ def require_finite(model: AnyClassifier, what: str, numbers: object) -> None:
         )
 
 
+def require_finite_logits(model: AnyClassifier, predictions: Sequence[Prediction]) -> None:
+    """Refuse predictions with NaN or infinity, which may have different numbers of classes."""
+    require_finite(model, "logits", [logit for prediction in predictions for logit in prediction.logits])
+
+
 def _explanation(
     model: AnyClassifier,
     query: _Query,
@@ -303,7 +309,7 @@ def _explanation(
         version=query.method.version,
         params=as_plain(query.params),
         target=item.target,
-        target_label=model.labels[item.target],
+        target_label=item.prediction.labels[item.target],
         seed=query.request.seed,
         dtype=query.request.dtype,
         device=model.device.type,
@@ -338,7 +344,8 @@ def _warnings(item: TaskItem, attribution: Attribution) -> Iterator[str]:
     encoded = item.encoded
     if encoded.truncated:
         total = len(encoded) + encoded.truncated
-        yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off."
+        where = " from its start" if isinstance(encoded, EncodedPrompt) else ""
+        yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off{where}."
     if not attribution.notes and not np.asarray(attribution.scores)[encoded.features].any():
         feature = input_kind(encoded.kind).feature
         yield f"All scores are zero: according to this method, no {feature} matters to the prediction."

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from cache.codec import Arrays, Meta
 from engine.params import Plain
+from engine.request import Input, Prompt
 
 
 @dataclass(frozen=True)
@@ -60,6 +61,10 @@ class Check:
         return (self,) if self.also is None else (replace(self, also=None), *self.also.parts)
 
 
+OTHERS = "other tokens"
+"""The label of a language model's last class: all tokens that have no class of their own."""
+
+
 @dataclass(frozen=True)
 class Prediction:
     """Class probabilities and logits; for a regression head one score and no classes."""
@@ -71,11 +76,20 @@ class Prediction:
 
     @property
     def index(self) -> int:
-        return int(np.argmax(self.logits))
+        """The predicted class: the largest logit, but never `OTHERS`, as many tokens together are no prediction."""
+        return int(np.argmax(self.logits[:-1] if self.labels[-1] == OTHERS else self.logits))
 
     @property
     def label(self) -> str:
         return self.labels[self.index]
+
+
+def explained_class(example: Input, prediction: Prediction) -> int:
+    """The class that is explained unless one is named: the prompt's target, else the predicted class."""
+    if isinstance(example, Prompt) and example.contrast is not None:
+        return 0
+    target = example.target if isinstance(example, Prompt) else None
+    return prediction.index if target is None else prediction.labels.index(target)
 
 
 @dataclass(frozen=True)

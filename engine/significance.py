@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -56,6 +56,7 @@ from engine.substitution import (
     masked_revision,
     overlaps,
     sampled_words,
+    with_fixed_classes,
     words_of,
 )
 
@@ -192,6 +193,7 @@ def text_significance(query: SignificanceQuery) -> TextSignificance:
     query.example.check_length()
     if (entry := result_store().get(key := query.key)) is not None:
         return _unpacked(*entry)
+    query = replace(query, example=with_fixed_classes(query.model, query.example))
     words, unread = _read_words(query)
     count = query.draws or min(USUAL_DRAWS, draws_needed(len(words)))
     replaced = _replacements(query, words, count)
@@ -205,7 +207,8 @@ def text_significance(query: SignificanceQuery) -> TextSignificance:
     with reporting(silent):  # else the bar would start again with each group of texts
         predicted = dict(zip(unique, predictions(query.model, unique, report=report), strict=True))
     first = predicted[query.example]
-    target = load_model(query.model).target_index(query.target, first)
+    model = load_model(query.model)
+    target = model.target_index(query.target, first, model.encode(query.example))
     value_of = {text: one.probabilities[target] for text, one in predicted.items()}
     computed = TextSignificance(
         query.model, catalog.revision(query.model), query.source, query.seed,

@@ -30,7 +30,7 @@ from engine.attacks.result import (
 )
 from engine.attacks.saliency import SaliencyMapper, color_scale, resolve_params
 from engine.errors import Cancelled, not_allowed
-from engine.explain import explain, predict_encoded, require_finite
+from engine.explain import explain, predict_encoded, require_finite, require_finite_logits
 from engine.explain import key_of as explanation_key
 from engine.input_kinds import input_kind, load_classifier
 from engine.lazy import torch
@@ -170,9 +170,9 @@ def encode_items(model: AnyClassifier, examples: Sequence[tuple[Input, int]]) ->
     """Encode examples with their predicted class, the target of the attack. The caller must hold the device."""
     encoded = [model.encode(example) for example, _ in examples]
     predictions = predict_encoded(model, encoded)
-    require_finite(model, "logits", [prediction.logits for prediction in predictions])
+    require_finite_logits(model, predictions)
     return [
-        TaskItem(e, prediction, prediction.index, seed)
+        TaskItem(e, prediction, model.target_index(None, prediction, e), seed)
         for e, prediction, (_, seed) in zip(encoded, predictions, examples, strict=True)
     ]
 
@@ -184,8 +184,10 @@ def _build_result(
     features = encoded.features
     provenance = Provenance(
         request.model, model.revision, request.method, explainer(request.method, resolved.kind).version,
-        resolved.params, item.target, model.labels[item.target], request.seed, request.dtype, model.device.type,
+        resolved.params, item.target, item.prediction.labels[item.target], request.seed, request.dtype,
+        model.device.type,
     )  # fmt: skip
+    after = item.prediction if best.step is None else model.predictions(best.logits[None], [item.encoded])[0]
     return AttackResult(
         tokens=encoded.tokens,
         before=best.before,
@@ -193,7 +195,7 @@ def _build_result(
         order_before=order_of(item, best.before[features]),
         order_after=order_of(item, best.after[features]),
         prediction=item.prediction,
-        prediction_after=item.prediction if best.step is None else model.predictions(best.logits[None])[0],
+        prediction_after=after,
         provenance=provenance,
         attack=resolved.attack,
         k=best.k,

@@ -174,7 +174,7 @@ def local_behavior(
     errors = [np.zeros(count) if exact else half_interval(one) for one in queries]
     answers = [says_falls(own, signed[method]) for method, own in scores.items()]
     return ExampleBehavior(
-        target=subject.model.labels[subject.target],
+        target=subject.label,
         probability=base,
         words=subject.names,
         truth=truth,
@@ -206,7 +206,7 @@ def feature_use(
     counts = np.stack([changed[:, :budget].sum(axis=1) for budget in plan.budgets], axis=1)
     number, ways = len(groups), len(plan.ways)
     return ExampleBehavior(
-        target=subject.model.labels[subject.target],
+        target=subject.label,
         probability=subject.base,
         words=tuple(one.name for one in groups),
         truth=np.array(changed.any(axis=1), dtype=np.float64),
@@ -249,7 +249,7 @@ def recourse(
         return " … ".join(subject.names[at] for at in removal)
 
     return ExampleBehavior(
-        target=subject.model.labels[subject.target],
+        target=subject.label,
         probability=subject.base,
         words=(named(smallest),),
         truth=np.array([float(len(smallest))]),

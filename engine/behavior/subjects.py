@@ -14,6 +14,7 @@ from engine.behavior.plan import PICTURE_CHANGES
 from engine.errors import ExegesisError
 from engine.explain import predict_encoded, require_finite
 from engine.format import count_text
+from engine.models.causal import CausalModel
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.models.text_classifier import TextClassifier
 from engine.patch_replacement import PatchDonors, drawn_donors, replaced_probabilities, single_replacements
@@ -22,7 +23,18 @@ from engine.removal import coalition_probabilities, token_masks
 from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Example, Picture
 from engine.result import Explanation
-from engine.substitution import Edit, MaskedModel, Word, edited, like, overlaps, sampled_words, word_scores, words_of
+from engine.substitution import (
+    Edit,
+    MaskedModel,
+    Word,
+    edited,
+    like,
+    overlaps,
+    sampled_words,
+    with_fixed_classes,
+    word_scores,
+    words_of,
+)
 from engine.vision.regions import Patches, other_regions
 
 
@@ -42,11 +54,12 @@ class FeatureGroup:
 class Subject(ABC):
     """An input and the model that is asked about it. Whoever asks must hold the device.
 
-    `target`: the index of the predicted class.
+    `target`: the index of the predicted class, `label` its name.
     """
 
     model: AnyClassifier
     target: int
+    label: str
 
     @property
     @abstractmethod
@@ -83,6 +96,7 @@ class TextSubject(Subject):
     example: Example
     words: tuple[Word, ...]
     target: int
+    label: str
     masked: MaskedModel | None = None
 
     @property
@@ -161,11 +175,15 @@ def text_subject(model: TextClassifier, example: Example, masked: MaskedModel | 
 
     Errors: no word.
     """
+    if isinstance(model, CausalModel):
+        example = with_fixed_classes(model.id, example)
     encoded = model.encode(example)
     words = tuple(word for word in words_of(example) if any(overlaps(token, word) for token in encoded.tokens))
     if not words:
         raise NoQuestion("text: has no word that can be changed.")
-    return TextSubject(model, example, words, predict_encoded(model, [encoded])[0].index, masked)
+    [prediction] = predict_encoded(model, [encoded])
+    target = model.target_index(None, prediction, encoded)
+    return TextSubject(model, example, words, target, prediction.labels[target], masked)
 
 
 REMOVAL = PATCH_OPERATORS[0]
@@ -180,6 +198,7 @@ class PictureSubject(Subject):
     picture: Picture
     encoded: EncodedInput
     target: int
+    label: str
     donors: PatchDonors | None = None
     region: Patches | None = None
 
@@ -241,4 +260,5 @@ def picture_subject(
 ) -> PictureSubject:  # fmt: skip
     """The subject of questions about a picture: its predicted class and its patches."""
     encoded = model.encode(picture)
-    return PictureSubject(model, picture, encoded, predict_encoded(model, [encoded])[0].index, donors, region)
+    [prediction] = predict_encoded(model, [encoded])
+    return PictureSubject(model, picture, encoded, prediction.index, prediction.label, donors, region)

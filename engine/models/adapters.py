@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -18,7 +19,8 @@ class LrpParts:
     """Modules to which AttnLRP's rules apply, by the last part of their names. ReLU needs no rule but its gradient.
 
     added: modules whose output is added to the embeddings. between: pairs of modules with a functional activation
-    between them. gated: if a module has the first, the input of the second is a product.
+    between them. gated: if a module has the first, the input of the second is a product. norm_shift: added to the
+    weights of RMSNorms, which Gemma stores as their distance to 1.
     """
 
     norms: tuple[str, ...]
@@ -26,6 +28,7 @@ class LrpParts:
     added: tuple[str, ...] = ()
     between: tuple[tuple[str, str], ...] = ()
     gated: tuple[str, str] | None = None
+    norm_shift: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class TextAdapter:
     last original position, then `head`; `mean`: the mean over visible positions, then `head`.
     norm: a LayerNorm after the last block, if the family has one.
     position_start: the id of the first position, or None where positions are relative.
+    lrp: None for a family that AttnLRP's rules do not cover. attention: transformers' name of the attention that
+    computes what the family means. masks_by_layer: whether layers with a sliding window get a mask of their own.
     """
 
     family: str
@@ -44,12 +49,14 @@ class TextAdapter:
     embeddings: str
     blocks: str
     head: tuple[str, ...]
-    lrp: LrpParts
+    lrp: LrpParts | None
     norm: str | None = None
     reading: Reading = "module"
     causal: bool = False
     token_types: bool = False
     position_start: int | Literal["after_pad"] | None = 0
+    attention: str = "sdpa"
+    masks_by_layer: bool = False
     lora_targets: tuple[str, ...] = ()
     tokens_read: ClassVar[int] = 1
     """Number of first tokens that the head reads if `reading` is `module`."""
@@ -71,6 +78,9 @@ class TextAdapter:
         return int(min(limits)) if min(limits) < UNLIMITED else 512
 
 
+_BERT_LRP = LrpParts(
+    ("LayerNorm",), ("intermediate_act_fn", "activation"), ("position_embeddings", "token_type_embeddings")
+)
 _BERT = TextAdapter(
     family="BERT",
     architecture="BertForSequenceClassification",
@@ -78,9 +88,7 @@ _BERT = TextAdapter(
     embeddings="bert.embeddings.word_embeddings",
     blocks="bert.encoder.layer",
     head=("bert.pooler", "classifier"),
-    lrp=LrpParts(
-        ("LayerNorm",), ("intermediate_act_fn", "activation"), ("position_embeddings", "token_type_embeddings")
-    ),
+    lrp=_BERT_LRP,
     token_types=True,
     lora_targets=("query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense"),
 )
@@ -93,7 +101,7 @@ _ROBERTA = replace(
     blocks="roberta.encoder.layer",
     head=("classifier",),
     lrp=replace(
-        _BERT.lrp, activations=("intermediate_act_fn",), between=(("classifier.dense", "classifier.out_proj"),)
+        _BERT_LRP, activations=("intermediate_act_fn",), between=(("classifier.dense", "classifier.out_proj"),)
     ),
     token_types=False,
     position_start="after_pad",
@@ -151,11 +159,81 @@ ADAPTERS: dict[str, TextAdapter] = {
 }
 
 
+_LLAMA = TextAdapter(
+    family="Llama",
+    architecture="LlamaForCausalLM",
+    backbone="model",
+    embeddings="model.embed_tokens",
+    blocks="model.layers",
+    head=("lm_head",),
+    norm="model.norm",
+    lrp=LrpParts(
+        ("input_layernorm", "post_attention_layernorm", "norm", "q_norm", "k_norm"),
+        ("act_fn",),
+        gated=("up_proj", "down_proj"),
+    ),
+    reading="last",
+    causal=True,
+    lora_targets=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+)
+_GEMMA_NORMS = (
+    "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm", "norm",
+    "q_norm", "k_norm",
+)  # fmt: skip
+
+CAUSAL_ADAPTERS: dict[str, TextAdapter] = {
+    adapter.architecture: adapter
+    for adapter in (
+        _LLAMA,
+        replace(_LLAMA, family="Mistral", architecture="MistralForCausalLM"),
+        replace(_LLAMA, family="Qwen2", architecture="Qwen2ForCausalLM", masks_by_layer=True),
+        replace(_LLAMA, family="Qwen3", architecture="Qwen3ForCausalLM", masks_by_layer=True),
+        # Its logits are soft-capped at the end, which AttnLRP has no rule for; only eager attention soft-caps.
+        replace(
+            _LLAMA, family="Gemma 2", architecture="Gemma2ForCausalLM", masks_by_layer=True, lrp=None, attention="eager"
+        ),
+        replace(
+            _LLAMA,
+            family="Gemma 3",
+            architecture="Gemma3ForCausalLM",
+            masks_by_layer=True,
+            lrp=LrpParts(_GEMMA_NORMS, ("act_fn",), gated=("up_proj", "down_proj"), norm_shift=1.0),
+        ),
+        replace(ADAPTERS["gpt2"], architecture="GPT2LMHeadModel", head=("lm_head",)),
+        TextAdapter(
+            family="GPT-NeoX",
+            architecture="GPTNeoXForCausalLM",
+            backbone="gpt_neox",
+            embeddings="gpt_neox.embed_in",
+            blocks="gpt_neox.layers",
+            head=("lm_head",),
+            norm="gpt_neox.final_layer_norm",
+            lrp=LrpParts(("input_layernorm", "post_attention_layernorm", "final_layer_norm"), ("act",)),
+            reading="last",
+            causal=True,
+            lora_targets=("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"),
+        ),
+    )
+}
+"""Causal language models by the name of their architecture in config.json."""
+
+
+def causal_adapter(config: Mapping[str, Any]) -> TextAdapter | None:
+    """The adapter of a causal language model by its config.json; None where it is no such model."""
+    names = config.get("architectures")
+    known = [name for name in map(str, names) if name in CAUSAL_ADAPTERS] if isinstance(names, list) else []
+    return CAUSAL_ADAPTERS[known[0]] if known else None
+
+
 def adapter_for(model_type: str, where: str) -> TextAdapter:
     """Look up the adapter of a checkpoint's `model_type`. `where`: the model's name, for the error."""
     if model_type not in ADAPTERS:
         families = ", ".join(a.family for a in ADAPTERS.values())
-        raise ExegesisError(f"model {where}: its type {model_type!r} is not supported. Supported families: {families}.")
+        causal = ", ".join(CAUSAL_ADAPTERS)
+        raise ExegesisError(
+            f"model {where}: its type {model_type!r} is not supported. Supported families of classifiers: {families}; "
+            f"architectures of language models: {causal}."
+        )
     return ADAPTERS[model_type]
 
 

@@ -14,6 +14,7 @@ from engine.explain import predict_encoded
 from engine.input_kinds import input_kind, kind_of_model
 from engine.models import catalog
 from engine.models.catalog import weights_sha256
+from engine.models.causal import CausalModel
 from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_image_model, load_model
 from engine.models.text_classifier import TextClassifier
@@ -41,7 +42,10 @@ def inspect_text_model(name: str) -> dict[str, Any]:
         checks = [_check_run(model), _check_offsets(model)]
     base, task = catalog.locate(name).base, "regression" if model.regression else "classification"
     origin = {"base": None if base is None else str(base)}
-    return _facts(name, model, origin, task, {"longest_input": model.max_length}, checks)
+    sizes = {"longest_input": model.max_length}
+    if isinstance(model, CausalModel):
+        task, sizes = "language model: the next token", {**sizes, "vocabulary": model.vocabulary}
+    return _facts(name, model, origin, task, sizes, checks)
 
 
 def inspect_image_model(name: str) -> dict[str, Any]:
@@ -91,7 +95,8 @@ def _check_run(model: TextClassifier) -> dict[str, Any]:
     elif model.regression:
         detail = f"{prediction.logits[0]:.3f}"
     else:
-        detail = f"{prediction.label} {max(prediction.probabilities):.3f}"
+        label = repr(prediction.label) if isinstance(model, CausalModel) else prediction.label
+        detail = f"{label} {prediction.probabilities[prediction.index]:.3f}"
     return {"name": "a sentence runs", "ok": finite, "detail": detail}
 
 
@@ -105,7 +110,8 @@ def _check_offsets(model: TextClassifier) -> dict[str, Any]:
 def _check_run_on_gray(model: ImageClassifier) -> dict[str, Any]:
     gray = np.full((*model.size, 3), 128, dtype=np.uint8)
     with torch.inference_mode():
-        [prediction] = model.predictions(model.logits(model.collate([model.encode(Picture(gray))])))
+        encoded = [model.encode(Picture(gray))]
+        [prediction] = model.predictions(model.logits(model.collate(encoded)), encoded)
     finite = all(map(math.isfinite, prediction.logits))
     detail = (
         f"gray is {prediction.label} {max(prediction.probabilities):.3f}" if finite else "its logits are not finite"
