@@ -156,7 +156,7 @@ def picture_significance(query: PictureSignificanceQuery) -> PictureSignificance
         model = load_image_model(query.model, device=runtime.device())
         encoded = model.encode(query.picture)
         [prediction] = predict_encoded(model, [encoded])
-        target = model.target_index(query.target, prediction)
+        target = model.target_index(query.target, prediction, encoded)
         patches = len(encoded.features)
         donors = load_donors(model, source, 2 * query.draws + 1, query.seed)  # some of them are left out
         others = donors.other_than(query.picture)
