@@ -14,6 +14,8 @@ MAX_CLASSES = 1_000
 SENTIMENT_LABELS = ("negative", "positive")
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 """Of a hypothesis, given its premise."""
+PROMPT_LABELS = ("answer", "other")
+"""Of a prompt with a contrast: its right next token, and the wrong one that it is compared with."""
 
 UNNAMED_CLASS = re.compile(r"(?:label_?|class_?)?(\d+)")
 """Class names without meaning: 0, LABEL_0."""
