@@ -24,8 +24,8 @@ from engine.progress import CancelToken, Report
 from engine.training.config import LoopConfig
 from engine.training.loop import LOSS, CheckpointFolder, EpochRecord, SplitScore, TrainingLoop, copy_weights
 
-NEW_BASE, PRETRAINING = "new", "text"
-"""The keys, in `BASES` and `USES`, of a model that was only pre-trained."""
+NEW_BASE, PRETRAINING, PROMPTS = "new", "text", "prompts"
+"""The keys, in `BASES` and `USES`, of a model that was only pre-trained, and of one that also learned prompts."""
 
 _NEW_WEIGHTS = {"name": "new weights", "source": "new weights, initialized from the seed", "licence": "none needed"}
 
@@ -141,6 +141,13 @@ USES: dict[str, dict[str, str]] = {
             "Knows short English reviews and little else; it splits rare words into many pieces. It has no labels until"
             " it is fine-tuned, and is no use as a language model."
         ),
+    },
+    PROMPTS: {
+        "intended_use": (
+            "Testing explanation methods on a causal language model: it continues prompts of the generated data sets, "
+            "whose right next tokens and reasons are known exactly."
+        ),
+        "limits": "Knows the sentences of a few small grammars. What it makes of any other prompt means nothing.",
     },
 }
 
