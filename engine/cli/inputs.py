@@ -18,7 +18,7 @@ from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.params import Plain, from_mapping
 from engine.registry import Explainer, all_explainers, explainer
-from engine.request import DTYPES, Example, HeadScales, Input, Picture
+from engine.request import DTYPES, Example, HeadScales, Input, Picture, Prompt
 from engine.vision.picture import read_view
 
 REQUIRED_BY = {"--text-pair": "--text", "--index": "--dataset", "--split": "--dataset", "--column": "--dataset"}
@@ -73,7 +73,7 @@ def read_input(options: InputOptions) -> CommandInput:
 
 def _read_text(options: InputOptions) -> CommandInput:
     pair = None if options.text_pair is None else read_text("--text-pair", options.text_pair)
-    return _text_input(read_text("--text", str(options.text)), pair)
+    return _text_input(Example(read_text("--text", str(options.text)), pair))
 
 
 def _read_image(options: InputOptions) -> CommandInput:
@@ -87,8 +87,7 @@ def _read_example(options: InputOptions) -> CommandInput:
     name, number = str(options.dataset), read_whole("--index", options.index)
     columns = read_pairs("--column", options.column or [], "text=review") or None
     if not _names_pictures(options):
-        example = datasets.load(name, split=options.split, columns=columns)[number].example
-        return _text_input(example.text, example.text_pair)
+        return _text_input(datasets.load(name, split=options.split, columns=columns)[number].example)
     data = image_datasets.load_images(name, split=options.split, columns=columns)
     picture = data[number]
     label = "" if picture.label is None else f", labeled {data.label_names[picture.label]}"
@@ -105,9 +104,11 @@ def _names_pictures(options: InputOptions) -> bool:
     return image_datasets.is_images(name) or (not exists and kind_of_model(options.model) == "image")
 
 
-def _text_input(text: str, pair: str | None) -> CommandInput:
-    lines = (" ".join(part.split())[:1000] for part in (text, pair) if part is not None)
-    return CommandInput(Example(text, pair), tuple(lines))
+def _text_input(example: Example) -> CommandInput:
+    lines = [" ".join(part.split())[:1000] for part in (example.text, example.text_pair) if part is not None]
+    if isinstance(example, Prompt):
+        lines.append(f"next token: {example.target!r} rather than {example.contrast!r}")
+    return CommandInput(example, tuple(lines))
 
 
 def _picture_input(pixels: np.ndarray, name: str) -> CommandInput:

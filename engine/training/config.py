@@ -143,7 +143,7 @@ SHAPES: dict[str, ModelShape] = {
     "t5-mini": ModelShape("t5", 2, 40, 4, 160),
     "t5-small": ModelShape("t5", 4, 56, 4, 224),
     "t5-deep": ModelShape("t5", 12, 96, 4, 288),
-    "llama": ModelShape("llama", 4, 128, 4, 352, key_value_heads=2),
+    "llama": ModelShape("llama", 3, 128, 4, 352, key_value_heads=2),
 }
 """Shapes by name, as in `--base` of a pre-training: four architectures of about equal size, T5 in four sizes, and Llama
 as a language model of its own.

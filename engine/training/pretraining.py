@@ -1,7 +1,7 @@
 """Pre-training of new text models on plain text, with a new tokenizer and the objective of the family.
 
-Objectives: masked words, masked spans, or the next word. Random choices use torch's generator, whose state is part of
-a checkpoint.
+Objectives: masked words, masked spans, or the next word. A causal model also learns the answers of prompts, and is
+measured on them. Random choices use torch's generator, whose state is part of a checkpoint.
 """
 
 from __future__ import annotations
@@ -307,7 +307,7 @@ class Pretraining(TrainingRecipe[PretrainConfig]):
         joined = {key: "; ".join(dict.fromkeys(s[key].rstrip(".") for s in sources)) for key in sources[0]}
         shape = f"{self.shape}; {len(self.tokenizer):,} pieces, {self.config.max_length} tokens"
         use = PROMPTS if self.prompts else PRETRAINING
-        return describe_training(NEW_BASE, use, joined) | {"shape": shape}
+        return describe_training(NEW_BASE, use, joined) | {"shape": shape, "next_token": bool(self.prompts)}
 
     def sizes(self) -> dict[str, int]:
         return {"train": len(self.train), "held_out": len(self.held_out), "dropped": self.texts.dropped}
