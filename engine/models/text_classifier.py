@@ -188,8 +188,8 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         """
         if isinstance(example, Prompt):
             raise UsageError(
-                f"text: is a prompt, but {self.id} is a classifier and predicts no next token. Choose a causal language "
-                "model, such as tiny-llama."
+                f"text: is a prompt, but {self.id} is a classifier and predicts no next token. Choose a causal "
+                "language model, such as tiny-llama."
             )
         encoded = encode_text(self.tokenizer, example, max_length or self.max_length)
         self._check_ids(encoded)

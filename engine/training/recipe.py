@@ -167,20 +167,14 @@ def _scores_tables(card: Mapping[str, Any]) -> list[str]:
     """The scores by split, a table for each metric; of a loss in nats per token its perplexity, too."""
     lines: list[str] = []
     for metric in dict.fromkeys(one["metric"] for one in card["scores"].values()):
-        of_tokens = metric == LOSS
-        head = ["measured on", metric, *(["perplexity"] if of_tokens else []), "examples"]
-        rows = [
-            [
-                split,
-                f"{one['value']:.4f}",
-                *([f"{math.exp(one['value']):.1f}"] if of_tokens else []),
-                f"{one['count']:,}",
-            ]
-            for split, one in card["scores"].items()
-            if one["metric"] == metric
-        ]
-        table = [f"| {' | '.join(row)} |" for row in (head, *rows)]
-        lines += [*([""] if lines else []), table[0], f"|{'---|' * len(head)}", *table[1:]]
+        rows = [["measured on", metric, "examples"]]
+        scores = {split: one for split, one in card["scores"].items() if one["metric"] == metric}
+        rows += [[split, f"{one['value']:.4f}", f"{one['count']:,}"] for split, one in scores.items()]
+        if metric == LOSS:
+            perplexities = ["perplexity", *(f"{math.exp(one['value']):.1f}" for one in scores.values())]
+            rows = [[*row[:2], more, row[2]] for row, more in zip(rows, perplexities, strict=True)]
+        table = [f"| {' | '.join(row)} |" for row in rows]
+        lines += [*([""] if lines else []), table[0], f"|{'---|' * len(rows[0])}", *table[1:]]
     return lines
 
 

@@ -31,7 +31,8 @@ def other_person(text: str) -> str | None:
     """Of the two who met, the one who does not act afterwards."""
     met = re.match(rf"(?:When|After|While|Yesterday|Then) ({BLANK}|\w+) and ({BLANK}|\w+) ", text)
     actor = re.search(rf"(?:, |\. |, and )({BLANK}|\w+) \w+ (?:a|the) \w+ to$", text)
-    assert met is not None and actor is not None, text
+    assert met is not None, text
+    assert actor is not None, text
     left = {met[1], met[2]} - {actor[1]} - {BLANK}
     # Without the actor's first mention the other one is still the only one left.
     return left.pop() if len(left) == 1 and actor[1] != BLANK else None

@@ -191,7 +191,7 @@ def test_an_example_is_a_prompt_for_its_answer(name: str) -> None:
     example = data[7]
     assert example.example == Prompt(example.text, target=example.answer, contrast=example.foil)
     assert PROMPT_LABELS[int(example.label or 0)] == "answer"
-    assert re.fullmatch(r" \w+", example.answer or "") and re.fullmatch(r" \w+", example.foil or "")
+    assert all(re.fullmatch(r" \w+", word or "") for word in (example.answer, example.foil))
 
 
 @each
