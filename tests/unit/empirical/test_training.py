@@ -50,7 +50,7 @@ def model(tmp_path: Path) -> str:
 
 
 def linear_data(first: int, count: int, shuffled: bool = False) -> MapData:
-    """Exact Kernel SHAP maps of the linear bag of embeddings, or other texts' in their place."""
+    """Maps that are linear in the embeddings; `shuffled`: scores of any texts, of either sign, in their place."""
     model = bag_of_embeddings(2)
     generator = np.random.default_rng(first)
     texts = [" ".join(generator.choice(WORDS, size=generator.integers(3, 9))) for _ in range(count)]
@@ -60,7 +60,7 @@ def linear_data(first: int, count: int, shuffled: bool = False) -> MapData:
     maps = [scores - 0.3 * (1 - 2 * item.target) for scores, item in zip(maps, task.items, strict=True)]
     if shuffled:
         pool = np.concatenate(maps)
-        maps = [generator.choice(pool, size=len(scores)) for scores in maps]
+        maps = [generator.choice(np.concatenate([pool, -pool]), size=len(scores)) for scores in maps]
     exact = [
         Explanation(
             item.encoded.tokens, np.where(item.encoded.special, 0, scores), item.prediction,
