@@ -49,9 +49,8 @@ GOOD = EmpiricalCard(
 
 def made_up(model: AnyClassifier, name: str = "made-up", **told: Any) -> EmpiricalExplainer:
     """One for a loaded model; its weights depend on the size alone."""
-    count = count_scalars(model) + len(model.labels) * (
-        model.embed(model.collate([model.encode(Example("a"))])).shape[-1] + 1
-    )
+    width = model.hidden(model.collate([model.encode(Example("a"))])).shape[-1]
+    count = count_scalars(model) + len(model.labels) * (width + 1)
     weights = np.random.default_rng(count).normal(0, 1 / np.sqrt(count), count)
     card = dataclasses.replace(GOOD, **{"model": model.id, "revision": model.revision, **told})
     return EmpiricalExplainer(name, card, weights.astype(np.float32))
@@ -60,6 +59,12 @@ def made_up(model: AnyClassifier, name: str = "made-up", **told: Any) -> Empiric
 def for_model(model: str, name: str = "made-up", **told: Any) -> EmpiricalExplainer:
     """One for that model, written to where every page finds it."""
     return save(made_up(load_model(model, "float32"), name, **{"revision": catalog.revision(model), **told}))
+
+
+@functools.cache
+def file_for(model: str) -> str:
+    """As `file_of`, for a model on disk, which is loaded once."""
+    return file_of(load_model(model, "float32"))
 
 
 @functools.cache

@@ -100,7 +100,7 @@ CHEAP: dict[str, dict[str, Plain]] = {
 def cheap_params(method: str, model: str) -> dict[str, Plain]:
     """Such parameters for a request; made-up explainers for `smat` and `empirical`."""
     if method == EMPIRICAL:
-        return {"of": estimated.file_of(load_model(model, "float32"))}
+        return {"of": estimated.file_for(model)}
     return {"explainer": file_for(model)} if method == SMAT else CHEAP.get(method, {})
 
 

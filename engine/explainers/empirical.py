@@ -37,7 +37,7 @@ def resolve_trained(params: EmpiricalParams, model: str) -> EmpiricalParams:
     family="learned",
     inputs=("text",),
     params=EmpiricalParams,
-    axes=Axes("that of the predicted method", "that of the predicted method", "predicted by a trained linear model"),
+    axes=Axes("as the predicted method", "as the predicted method", "trained ridge regression"),
     differentiable=False,
     resolver=resolve_trained,
     citation="Schwarzenberg et al. (2021), Efficient explanations from empirical explainers, section 3",
