@@ -38,6 +38,9 @@ def train(
     model: Annotated[str, typer.Option(metavar="M", help="The model whose maps it predicts.")] = options.DEFAULT_MODEL,
     train_size: Annotated[str, typer.Option(metavar="N", help="Number of examples to train on.")] = "300",
     held_out: Annotated[str, typer.Option(metavar="N", help="Number of further examples, to measure errors.")] = "100",
+    longest: Annotated[
+        str, typer.Option(metavar="N", help="Leave out texts of more characters, whose maps cost most.")
+    ] = "1000",
     seed: Annotated[str, typer.Option(metavar="N", help="Selects the examples, and the classes to explain.")] = "0",
     split: options.SplitOption = None,
     param: options.ParamOption = None,
@@ -45,11 +48,16 @@ def train(
     as_json: options.JsonOption = False,
 ) -> None:
     """Train an empirical explainer and save it. Run it again to resume."""
-    plan = training.EmpiricalPlan(
-        model, method, require_value("--dataset", dataset), out or trained_explainers.free_name(model, method),
-        options.read_whole("--train-size", train_size, 8), options.read_whole("--held-out", held_out, 4),
-        options.read_whole("--seed", seed, 0), split, read_typed_params(param, [explainer(method)]).get(method, {}),
-    )  # fmt: skip
+    params = read_typed_params(param, [explainer(method)]).get(method, {})
+    numbers = {
+        "--train-size": (train_size, 8),
+        "--held-out": (held_out, 4),
+        "--longest": (longest, 1),
+        "--seed": (seed, 0),
+    }
+    sizes = [options.read_whole(option, text, low) for option, (text, low) in numbers.items()]
+    name = out or trained_explainers.free_name(model, method)
+    plan = training.EmpiricalPlan(model, method, require_value("--dataset", dataset), name, *sizes, split, params)
     training.check(plan)
     if job:
         exit_unless_done(run_with_progress(jobs.create("empirical", plan.as_plain())))

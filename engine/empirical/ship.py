@@ -9,7 +9,7 @@ from engine.empirical.explainer import SHIPPED, save
 from engine.empirical.training import EmpiricalPlan, compute
 
 PLANS = tuple(
-    EmpiricalPlan("reviews-minilm", method, "sst2", f"reviews-minilm-{method}", train_size=240)
+    EmpiricalPlan("reviews-minilm", method, "sst2", f"reviews-minilm-{method}", train_size=200, longest=150)
     for method in ("kernel_shap", "integrated_gradients")
 )
 

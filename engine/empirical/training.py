@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field, fields, replace
 from functools import partial
 from typing import Any
 
@@ -63,6 +63,7 @@ class EmpiricalPlan:
     out: str
     train_size: int = option(300, "Number of examples to train on; each is explained once.", low=8, high=100_000)
     held_out: int = option(100, "Number of further examples on which the error is measured.", low=4, high=10_000)
+    longest: int = option(1000, "Leave out texts of more characters, whose maps cost most.", low=1, high=100_000)
     seed: int = option(0, "Selects the examples, and the classes to explain.", low=0, high=2**31 - 1)
     split: str | None = None
     params: Mapping[str, Plain] = field(default_factory=dict)
@@ -73,6 +74,7 @@ class EmpiricalPlan:
         words = ["exegesis", "empirical", "train", "--model", self.model, "--method", self.method]
         words += ["--dataset", self.dataset, "--train-size", str(self.train_size)]
         words += ["--held-out", str(self.held_out)] * (self.held_out != 100)
+        words += ["--longest", str(self.longest)] * (self.longest != 1000)
         words += ["--seed", str(self.seed)] * (self.seed != 0) + ["--split", str(self.split)] * (self.split is not None)
         words += [part for name, value in self.params.items() for part in ("--param", f"{name}={value}")]
         return shlex.join([*words, "--out", self.out])
@@ -125,20 +127,21 @@ def requests_of(plan: EmpiricalPlan, source: ExampleSource) -> tuple[list[Reques
     for a class that the seed draws, the others for the predicted one. Errors: the data set is too small.
     """
     needed = plan.train_size + plan.held_out
-    if source.count < needed:
-        raise UsageError(
-            f"train_size: {plan.dataset} has {source.count:,} examples, but {needed:,} are needed ({plan.train_size:,} "
-            f"to train on, {plan.held_out:,} held out). Lower one of them, or choose a larger data set."
-        )
-    generator = np.random.default_rng([DRAW, plan.seed])
-    places = generator.permutation(source.count)[:needed].tolist()
     classes = len(catalog.model_labels(plan.model))
-    requests = []
-    for number, place in enumerate(places):
-        drawn = int(np.random.default_rng([DRAW, plan.seed, place]).integers(classes))
-        target = drawn if classes > 1 and number % 2 else None
-        requests.append(Request(plan.model, plan.method, source.read(place).input, plan.params, target))
-    return requests[plan.held_out :], requests[: plan.held_out]
+    requests: list[Request] = []
+    for number, place in enumerate(np.random.default_rng([DRAW, plan.seed]).permutation(source.count).tolist()):
+        example = source.read(place).input
+        if example.length <= plan.longest:
+            drawn = int(np.random.default_rng([DRAW, plan.seed, place]).integers(classes))
+            target = drawn if classes > 1 and number % 2 else None
+            requests.append(Request(plan.model, plan.method, example, plan.params, target))
+        if len(requests) == needed:
+            return requests[plan.held_out :], requests[: plan.held_out]
+    raise UsageError(
+        f"train_size: {plan.dataset} has {len(requests):,} examples of at most {plan.longest:,} characters, but "
+        f"{needed:,} are needed ({plan.train_size:,} to train on, {plan.held_out:,} held out). Lower one of them, or "
+        "choose a larger data set."
+    )
 
 
 def _title(spec: Spec) -> str:
@@ -331,7 +334,7 @@ def _scaled_gradients(data: MapData, tests: MapData) -> list[np.ndarray]:
 def _at_lowest_cost(tests: MapData) -> list[np.ndarray] | None:
     """The maps of the same method at its lowest cost; None where it has no parameter that bounds the cost."""
     request = tests.requests[0]
-    metadata = {one.name: one.metadata for one in explainer(request.method).params.__dataclass_fields__.values()}
+    metadata = {one.name: one.metadata for one in fields(explainer(request.method).params)}
     lowest: dict[str, Plain] = {name: metadata[name]["low"] for name in BUDGETS if name in metadata}
     if not lowest:
         return None

@@ -220,7 +220,18 @@ def test_plans_that_cannot_be_carried_out(model: str, changes: dict[str, object]
         check(dataclasses.replace(plan_for(model), **changes))  # type: ignore[arg-type]
 
 
+def test_long_texts_are_left_out_and_the_others_keep_their_classes(model: str) -> None:
+    source = source_of(plan_for(model))
+    everything = {
+        one.example.text: one.target for part in requests_of(plan_for(model, train_size=300), source) for one in part
+    }
+    short = [one for part in requests_of(plan_for(model, longest=60), source) for one in part]
+    assert len(short) == 16
+    assert max(len(one.example.text) for one in short) <= 60
+    assert all(everything[one.example.text] == one.target for one in short)
+
+
 def test_too_few_examples_are_told(model: str) -> None:
     plan = plan_for(model, train_size=1000)
-    with pytest.raises(UsageError, match="has 320 examples, but 1,006 are needed"):
+    with pytest.raises(UsageError, match="has 320 examples of at most 1,000 characters, but 1,006 are needed"):
         requests_of(plan, source_of(plan))
