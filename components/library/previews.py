@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import partial
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -55,7 +56,7 @@ def draw_previews() -> None:
     if not trained:
         st.info(EMPTY)
         return
-    st.markdown(f"**{summarize(trained)}**")
+    st.html(f'<div class="xg"><p class="xg-summary">{escape(summarize(trained))}</p></div>')
     draw_table(pandas.DataFrame([table_row(one) for one in trained]), "previews")
     st.caption(LEGEND)
     for problem in filter(None, map(problem_of, trained)):
