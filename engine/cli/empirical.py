@@ -49,15 +49,15 @@ def train(
 ) -> None:
     """Train an empirical explainer and save it. Run it again to resume."""
     params = read_typed_params(param, [explainer(method)]).get(method, {})
-    numbers = {
-        "--train-size": (train_size, 8),
-        "--held-out": (held_out, 4),
-        "--longest": (longest, 1),
-        "--seed": (seed, 0),
-    }
-    sizes = [options.read_whole(option, text, low) for option, (text, low) in numbers.items()]
-    name = out or trained_explainers.free_name(model, method)
-    plan = training.EmpiricalPlan(model, method, require_value("--dataset", dataset), name, *sizes, split, params)
+    plan = training.EmpiricalPlan(
+        model, method, require_value("--dataset", dataset), out or trained_explainers.free_name(model, method),
+        train_size=options.read_whole("--train-size", train_size, 8),
+        held_out=options.read_whole("--held-out", held_out, 4),
+        longest=options.read_whole("--longest", longest, 1),
+        seed=options.read_whole("--seed", seed, 0),
+        split=split,
+        params=params,
+    )  # fmt: skip
     training.check(plan)
     if job:
         exit_unless_done(run_with_progress(jobs.create("empirical", plan.as_plain())))
