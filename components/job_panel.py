@@ -36,6 +36,7 @@ FAILURES_SHOWN = 50
 A_MAP = "A part is one map: the scores of one method for one example."
 PARTS = {
     "explain": A_MAP,
+    "empirical": f"{A_MAP} The last part fits the empirical explainer.",
     "attack": "A part is one attack on one example, or the map of another method for an attacked example.",
     "behavior": "A part is the questions about one example, with its maps.",
     "compare": A_MAP,

@@ -97,7 +97,8 @@ class Slot(Protocol):
 class MethodPlace:
     """A method's place on the page.
 
-    `made`: its explanation, once it is there. `stopped`: the person stopped it. `quiet` draws it until then.
+    `made`: its explanation, once it is there. `stopped`: the person stopped it. `quiet` draws it until then, or
+    `preview`, which computes an estimate of the map and returns its HTML.
     """
 
     method: Explainer
@@ -106,6 +107,7 @@ class MethodPlace:
     made: Explanation | None = None
     stopped: bool = False
     quiet: Callable[[Placeholder], str] = placeholder_html
+    preview: Callable[[Tick], str] | None = None
 
 
 def fill_places(
@@ -126,9 +128,11 @@ def fill_places(
             _fill_one(place, draw, line.tick, cached.get(place))
     there = sum(place.made is not None for place in places)
     whole = there + len(missing)  # what is known to fail is no work
+    previewed = [place for place in missing if _draw_preview(place, line, there / whole)]
     for done, place in enumerate(sorted(missing, key=lambda place: not place.method.cheap), there):
         line.show(done / whole, f"{done} of {whole} methods. Computing: {place.method.title}")
-        place.slot.html(place.quiet(waiting_placeholder(place.method.title, now=True)))
+        if place not in previewed:
+            place.slot.html(place.quiet(waiting_placeholder(place.method.title, now=True)))
         show()
         _fill_one(place, draw, line.tick)
     line.clear()
@@ -174,6 +178,18 @@ def _is_there(place: MethodPlace, cached: dict[MethodPlace, Explanation]) -> boo
         return explanation is not None or is_stopped(key_of(place.request))
     except Exception:  # which `_fill_one` meets again and draws
         return True
+
+
+def _draw_preview(place: MethodPlace, line: ProgressLine, share: float) -> bool:
+    """Draw an estimate of the map that is still to be computed, and return whether there is one."""
+    if place.preview is None:
+        return False
+    try:
+        line.show(share, f"Preview: {place.method.title}")
+        place.slot.html(place.preview(line.tick))
+    except Exception:  # the exact map follows, and says what fails
+        return False
+    return True
 
 
 def _fill_one(place: MethodPlace, draw: Draw, tick: Tick, cached: Explanation | None = None) -> None:

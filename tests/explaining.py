@@ -20,10 +20,11 @@ from engine.params import Plain, from_mapping
 from engine.registry import all_explainers, explainer
 from engine.request import Example, Input
 from engine.task import Attribution, Task, TaskItem
+from tests import estimated
 from tests.learned import file_for, file_of
 from tests.tiny import save_checkpoint
 
-SMAT = "smat"
+SMAT, EMPIRICAL = "smat", "empirical"
 METHODS = tuple(all_explainers())
 
 
@@ -53,10 +54,12 @@ def task_for(model: AnyClassifier, examples: Sequence[Input | str], target: int 
 
 
 def run(method: str, task: Task, **params: Plain) -> list[Attribution]:
-    """The method's attributions, parameters checked as the engine checks them; a made-up explainer for `smat`."""
+    """The method's attributions, parameters checked as the engine checks them; made-up ones for `smat`, `empirical`."""
     known = explainer(method, task.model.kind)
     if method == SMAT and "explainer" not in params:
         params["explainer"] = file_of(task.model)
+    if method == EMPIRICAL and "of" not in params:
+        params["of"] = estimated.file_of(task.model)
     return known.function(task, from_mapping(known.params, params, method))
 
 
@@ -95,7 +98,9 @@ CHEAP: dict[str, dict[str, Plain]] = {
 
 
 def cheap_params(method: str, model: str) -> dict[str, Plain]:
-    """Such parameters for a request; a made-up explainer for `smat`."""
+    """Such parameters for a request; made-up explainers for `smat` and `empirical`."""
+    if method == EMPIRICAL:
+        return {"of": estimated.file_for(model)}
     return {"explainer": file_for(model)} if method == SMAT else CHEAP.get(method, {})
 
 

@@ -26,7 +26,7 @@ METHOD_STYLES = (
      "attention_logits_last"),
     ("deconvolution", "grad_cam", "guided_backprop", "gradient_shap", "shapley_sampling", "deep_lift_shap",
      "feature_ablation"),
-    ("least_sensitive", "least_complex", "bee"),
+    ("least_sensitive", "least_complex", "bee", "empirical"),
 )  # fmt: skip
 """The color of each method, by its place in a row, and its dash and shape, by its row: the same on all pages."""
 COLORS = len(METHOD_STYLES[0])

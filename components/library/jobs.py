@@ -29,6 +29,7 @@ from components.navigation import (
     COMPARE,
     EVALUATE,
     IMAGES,
+    LIBRARY,
     RANDOMIZATION,
     REPRODUCTION,
     RULES_PAGE,
@@ -331,6 +332,11 @@ def _compare_link(spec: Spec) -> PageLink:
     return COMPARE, {name: values for name, values in compare_link(state).items() if name != "digest"}
 
 
+def _empirical_link(spec: Spec) -> PageLink:
+    """The table of empirical explainers."""
+    return LIBRARY, {"section": ["previews"]}
+
+
 def _scaffold_link(spec: Spec) -> PageLink:
     return SCAFFOLD, scaffold_link(scaffold_state(plan_from_json(spec)))
 
@@ -359,6 +365,7 @@ LINKS: Mapping[str, Callable[[Spec], PageLink]] = {
     "behavior": partial(_plan_link, "behavior", BEHAVIOR),
     "compare": _compare_link,
     "corpus": partial(_plan_link, "corpus", WORDS),
+    "empirical": _empirical_link,
     "evaluate": partial(_plan_link, "evaluate", EVALUATE),
     "explain": _explain_link,
     "predict": _predict_link,

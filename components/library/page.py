@@ -14,6 +14,7 @@ from cache import CheckReport, Stats
 from components.errors import describe_error, error_html, show_error
 from components.library.cards import draw_datasets, draw_fetchable_models, draw_model_check, draw_models
 from components.library.jobs import draw_job_form, draw_jobs
+from components.library.previews import draw_previews
 from components.numbers import count
 from components.organizer import is_organizer
 from components.tables import checks_html, facts_html
@@ -23,7 +24,14 @@ from engine.format import size_text
 from engine.request import DTYPES
 from engine.store import result_store
 
-SECTIONS = {"jobs": "Jobs", "models": "Models", "data": "Data", "cache": "Cache", "device": "Device"}
+SECTIONS = {
+    "jobs": "Jobs",
+    "models": "Models",
+    "data": "Data",
+    "previews": "Previews",
+    "cache": "Cache",
+    "device": "Device",
+}
 PARAMETER = "section"
 WIDGET = "library.section"
 CHOSEN_KEY, ADDRESS_KEY = "library_kept_section", "library_seen_section"
@@ -45,6 +53,8 @@ def draw_library() -> None:
             draw_model_check()
         elif section == "data":
             draw_datasets()
+        elif section == "previews":
+            draw_previews()
         elif section == "cache":
             draw_cache()
         else:

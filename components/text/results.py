@@ -15,7 +15,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.ablation import TEXT_WORDS, Span, ablation_area, pinned_span, pinned_span_in_edit, substitute
-from components.compute import explain
+from components.compute import Tick, explain
 from components.controls import PERSIST
 from components.errors import describe_error, escape_label, show_error, show_note
 from components.inputs import text_choice
@@ -34,6 +34,7 @@ from components.prediction import PROBE, prediction_area
 from components.progress import Ends, MethodPlace, Slot, fill_places, share_scales
 from components.questions import QuestionPage, draw_map_summary, question_section
 from components.styles import use_sheet
+from components.text.preview import preview_note, preview_request, preview_row
 from components.text.state import TextState, key, pinned_names, put, value
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.edited import edited_map, edited_map_html, how_to_read_html, predictions_html
@@ -153,13 +154,22 @@ def draw_methods(
     layout: Layout = FlowLayout(place, above)
     if state.view.aligned:
         layout = AlignedLayout(place, above, token_map(methods[PROBE], probe, state.example, state.unit))
-    places = [
-        MethodPlace(methods[id], state.request(id), layout.slot(methods[id].title), quiet=layout.quiet)
-        for id in state.methods
-    ]
 
     def draw(method: Explainer, explanation: Explanation, ends: Ends) -> str:
-        return layout.draw(method_row(method, explanation, state.example, state.unit, probe.notes, state.view, ends))
+        row = method_row(method, explanation, state.example, state.unit, probe.notes, state.view, ends)
+        return layout.draw(replace(row, notes=(*row.notes, *preview_note(state.request(method.id), explanation))))
+
+    def draw_preview(method: Explainer, wanted: Request, tick: Tick) -> str:
+        preview = explain(wanted, tick)
+        row = method_row(method, preview, state.example, state.unit, preview.notes, state.view)
+        return layout.draw(preview_row(row, preview))
+
+    places = []
+    for id in state.methods:
+        wanted = preview_request(state.request(id))
+        preview = None if wanted is None else partial(draw_preview, methods[id], wanted)
+        slot = layout.slot(methods[id].title)
+        places.append(MethodPlace(methods[id], state.request(id), slot, quiet=layout.quiet, preview=preview))
 
     def extent(method: Explainer, explanation: Explanation) -> float:
         return token_map(method, explanation, state.example, state.unit).largest

@@ -13,7 +13,7 @@ LEAST_GAMMA, MOST_GAMMA = 0.3, 2.0
 SCALES = ("own", "shared")
 STYLES = ("highlight", "underline")
 LAYOUTS = ("flow", "aligned")
-FAMILIES_WITHOUT_UNIT = ("baseline", "ensemble")
+FAMILIES_WITHOUT_UNIT = ("baseline", "ensemble", "learned")
 
 
 def gamma() -> Any:

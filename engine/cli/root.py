@@ -93,6 +93,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "training.train",
         "Fine-tune a base on texts, or train a vision transformer on images. Run it again to resume.",
     ),
+    "empirical": ("empirical.app", "Train and list models that predict the maps of a costly method."),
     "models": ("library.models", "List the embedded models, load and check one, or fetch a language model."),
     "datasets": ("library.datasets", "List the data sets, or describe one."),
     "doctor": ("library.doctor", "Check device, versions, embedded weights, cache, home folder and network."),

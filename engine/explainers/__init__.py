@@ -1,3 +1,3 @@
 """The explanation methods, one file a family. Importing this package registers them all, in this order."""
 
-from engine.explainers import gradients, perturbation, attention, lrp, ensemble, captum, bee  # noqa: F401, I001
+from engine.explainers import gradients, perturbation, attention, lrp, ensemble, captum, bee, empirical  # noqa: F401, I001

@@ -31,6 +31,7 @@ MODULES = {
     "reproduce": "engine.reproduction.run",
     "reproduce_smat": "engine.reproduction.run",
     "compare": "engine.comparison.experiment",
+    "empirical": "engine.empirical.training",
     "scaffold": "engine.scaffold.experiment",
 }
 """The module of each kind, imported when a job is resumed in another process."""

@@ -232,8 +232,8 @@ def save(explainer: LearnedExplainer, folder: Path, name: str = "") -> LearnedEx
     check_coefficients(explainer.phi, explainer.card, name)
     folder.mkdir(parents=True, exist_ok=True)
     card = json.dumps(explainer.card.as_plain(), indent=1, ensure_ascii=False) + "\n"
-    _write(folder / f"{name}{WEIGHTS}", serialize({PHI: np.ascontiguousarray(explainer.phi)}))
-    _write(folder / f"{name}{CARD}", card.encode())
+    replace_file(folder / f"{name}{WEIGHTS}", serialize({PHI: np.ascontiguousarray(explainer.phi)}))
+    replace_file(folder / f"{name}{CARD}", card.encode())
     return load(folder / name)
 
 
@@ -291,7 +291,7 @@ def median_explainer(result: ScaffoldResult, train_size: int) -> LearnedExplaine
         version=product_version(),
         licence=LICENCE,
     )
-    name = f"{_file_name(plan.teacher)}-{_file_name(plan.dataset)}-{train_size}"
+    name = f"{file_name(plan.teacher)}-{file_name(plan.dataset)}-{train_size}"
     return LearnedExplainer(name, card, np.array(median.phi))
 
 
@@ -336,13 +336,13 @@ def _is_same(card: Path, explainer: LearnedExplainer) -> bool:
     return np.array_equal(other.phi, explainer.phi) and other.card == replace(explainer.card, date=other.card.date)
 
 
-def _file_name(name: str) -> str:
+def file_name(name: str) -> str:
     """The last part of a model or data set name, in characters that file names allow."""
     last = re.split(r"[/\\]", name.partition(":")[0].rstrip("/\\"))[-1]
     return re.sub(r"[^A-Za-z0-9_-]+", "-", last).strip("-_")[:40] or "model"
 
 
-def _write(file: Path, content: bytes) -> None:
+def replace_file(file: Path, content: bytes) -> None:
     """Replace a file at once: a reader sees the old one or the new one, never half of it."""
     part = file.with_name(f".{file.name}.{os.getpid()}")
     part.write_bytes(content)

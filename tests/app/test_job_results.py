@@ -46,6 +46,9 @@ SPECS: dict[str, dict[str, Any]] = {
         "dataset": "reviews", "pairs": [f"random@{MODEL}", f"occlusion,window=2@{MODEL}"], "examples": 10, "seed": 5,
         "target": "positive", "kind": "text",
     },
+    "empirical": {
+        "model": MODEL, "method": "kernel_shap", "dataset": "reviews", "out": "mine", "train_size": 12, "held_out": 4,
+    },
     "evaluate": {**PLAN, "methods": ["random", "lime"], "params": {"lime": {"n_samples": 50}}, "shares": [10, 30]},
     "explain": {"model": MODEL, "methods": ["random"], "examples": [{"text": "good"}], "seed": 5},
     "predict": {"model": MODEL, "data": "reviews"},

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from engine.params import Plain
-from tests.oracles import captum, lrp_models, relevance, text, tuned
+from tests.oracles import captum, empirical, lrp_models, relevance, text, tuned
 from tests.oracles.text import World
 
 NO_ATTENTION = "the linear model has no attention to read"
@@ -79,5 +79,6 @@ ORACLES: dict[str, Entry] = {
     "bee": Entry("its baseline depends on a metric; from each it is integrated_gradients'", tuned.bee),
     "least_complex": Entry(lambda line: line.change / np.abs(line.change).sum(), tuned.least_complex),
     "least_sensitive": Entry("it is kernel_shap's of points around the text", tuned.least_sensitive),
+    "empirical": Entry("its weights are trained; a test trains them on the linear model", empirical.empirical),
     "random": Entry("it does not look at the model", text.random),
 }

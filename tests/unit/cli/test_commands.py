@@ -17,9 +17,9 @@ from engine.request import Example, Request
 from tests.unit.cli.conftest import Run
 
 COMMANDS = (
-    "app", "ask", "attack", "behavior", "compare", "corpus", "counterfactuals", "evaluate", "explain", "heads",
-    "pretrain", "randomize", "reproduce", "rules", "scaffold", "significance", "similarity", "slide", "suppressor",
-    "train", "models", "datasets", "jobs", "cache", "study", "doctor",
+    "app", "ask", "attack", "behavior", "compare", "corpus", "counterfactuals", "empirical", "evaluate", "explain",
+    "heads", "pretrain", "randomize", "reproduce", "rules", "scaffold", "significance", "similarity", "slide",
+    "suppressor", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
 )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ from engine.models.loading import load_model
 from engine.progress import CancelToken
 from engine.registry import EXPLAINERS, TOP_THREE, explainer, register
 from engine.request import Example, Request
+from tests import estimated
 from tests.explaining import METHODS, checkpoint
 from tests.learned import for_model
 
@@ -64,6 +65,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[int]]:
 @pytest.mark.parametrize("method", METHODS)
 def test_a_hit_is_equal_and_touches_no_model(method: str, monkeypatch: pytest.MonkeyPatch) -> None:
     params = {"kernel_shap": {"n_samples": 16}, "lime": {"n_samples": 16}}.get(method, {})
+    if method == "empirical":
+        estimated.for_model(str(checkpoint("bert", 3)))
     first = explain(request_for(method, params=params))
     assert not first.cached
     monkeypatch.setattr(loading, "load_model", lambda *_: pytest.fail("the model was touched"))

@@ -1,0 +1,63 @@
+"""Previews of costly maps: an empirical explainer's estimate in the method's row until the exact map is there.
+
+A preview is an explanation by another method, `empirical`. It is never exported or judged as the exact map.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from components.method_row import MethodRow
+from components.numbers import hundredths
+from engine.errors import ExegesisError
+from engine.explain import cached_explanation
+from engine.lazy import LazyModule
+from engine.registry import explainer
+from engine.request import PLAIN, Request
+from engine.result import Explanation
+
+if TYPE_CHECKING:
+    from engine.empirical import errors as map_errors
+    from engine.empirical import explainer as trained_explainers
+else:  # they import the explainers
+    map_errors = LazyModule("engine.empirical.errors")
+    trained_explainers = LazyModule("engine.empirical.explainer")
+
+METHOD = "empirical"
+
+
+def preview_request(request: Request) -> Request | None:
+    """The request of the preview of a map; None where no empirical explainer predicts it."""
+    if explainer(request.method).cheap or request.dtype != trained_explainers.SERVED_DTYPE or request.heads != PLAIN:
+        return None
+    try:
+        trained = trained_explainers.preview_explainer(request.model, request.method, request.params)
+    except ExegesisError:  # the exact map meets the same error and says it
+        return None
+    return None if trained is None else replace(request, method=METHOD, params={"of": trained.reference})
+
+
+def preview_row(row: MethodRow, preview: Explanation) -> MethodRow:
+    """The row of a preview: the map under the method's own title, with its expected error. `row`: that of the map."""
+    error = hundredths(_expected(preview))
+    sentence = f"Preview: estimated, expected error {error} (0: exact, 1: a map of zeros). The exact map replaces it."
+    return replace(row, check=None, cost="Preview: estimated", notes=(sentence, *row.notes))
+
+
+def preview_note(request: Request, exact: Explanation) -> tuple[str, ...]:
+    """How far the preview of an exact map was; empty where this text had none."""
+    if (wanted := preview_request(request)) is None or (preview := cached_explanation(wanted)) is None:
+        return ()
+    own = exact.features
+    errors = map_errors.map_errors([exact.scores[own]], [preview.scores[own]])
+    if errors is None:
+        return ("Its preview cannot be compared: all exact scores are zero.",)
+    alike = "" if errors.pearson is None else f"; correlation {hundredths(errors.pearson)}"
+    expected = hundredths(_expected(preview))
+    return (f"Its preview was off by {hundredths(errors.relative)} on this text (expected {expected}){alike}.",)
+
+
+def _expected(preview: Explanation) -> float:
+    trained = trained_explainers.find_explainer(str(preview.provenance.params["of"]), preview.provenance.model)
+    return trained.card.expected(preview.provenance.target == preview.prediction.index)

@@ -1,0 +1,283 @@
+"""A trained empirical explainer as two files: NAME.safetensors with its weights and NAME.json with its card.
+
+It serves the model, the revision of its weights, the method, its version and its parameters that it was trained for,
+and no other. To ship one: `python -m engine.empirical.ship`.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+from safetensors import SafetensorError
+from safetensors.numpy import load as deserialize
+from safetensors.numpy import save as serialize
+
+from engine.empirical.errors import MapErrors
+from engine.empirical.features import VERSION as FEATURES_VERSION
+from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.explain import versions_of
+from engine.home import home
+from engine.models import catalog
+from engine.params import Plain, as_plain, from_mapping
+from engine.registry import all_explainers, explainer
+from engine.scaffold.learned_explainer import CARD, MOST_BYTES, NAME, REFERENCE, WEIGHTS, file_name, replace_file
+
+SHIPPED = Path(__file__).parent / "shipped"
+TENSOR = "weights"
+"""The name of the only tensor."""
+FORMAT = 1
+"""Raised whenever the meaning of a field of the card changes."""
+SERVED_DTYPE = "float32"
+"""The precision of the model in which the maps were computed, and in which it serves."""
+
+
+@dataclass(frozen=True)
+class EmpiricalCard:
+    """What an empirical explainer predicts, what it was trained on, its errors, and what both cost.
+
+    `versions`: of the features, then of the method and its members. `errors`: by name, "predicted class" and "other
+    classes" of the explainer itself, then of what it is compared with. `passes`, `seconds`: of one exact map, means;
+    `own_seconds`: of one prediction. `training_passes`: model evaluations of all maps that it took. `penalty`: of the
+    ridge regression.
+    """
+
+    model: str
+    revision: str
+    method: str
+    versions: tuple[int, ...]
+    params: Mapping[str, Plain]
+    dataset: str
+    data_revision: str
+    train_size: int
+    seed: int
+    errors: Mapping[str, MapErrors]
+    passes: float
+    seconds: float
+    own_seconds: float
+    training_passes: int
+    penalty: float
+    command: str
+    date: str
+    version: str
+    licence: str
+
+    OWN = "predicted class"
+    OTHER = "other classes"
+
+    def expected(self, predicted: bool = True) -> float:
+        """The relative squared error to expect of a map of the predicted class, or of another one."""
+        name = self.OWN if predicted or self.OTHER not in self.errors else self.OTHER
+        return self.errors[name].relative
+
+    @property
+    def break_even(self) -> int:
+        """The number of maps from which on training has saved passes."""
+        return int(np.ceil(self.training_passes / max(self.passes - OWN_PASSES, 1e-9)))
+
+    def as_plain(self) -> dict[str, Any]:
+        """What the card's file holds."""
+        return {"format": FORMAT, **asdict(self), "versions": list(self.versions)}
+
+
+LOWEST_COST = "exact method at its lowest cost"
+"""The name of the errors of the exact method with its smallest budget."""
+OWN_PASSES = 1
+"""Model evaluations of a predicted map: one pass forward and back."""
+
+
+def card_from_json(plain: object, source: str) -> EmpiricalCard:
+    """The card in plain values. Errors: it is no card of this format."""
+    try:
+        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
+            raise ValueError(f"its format must be {FORMAT}")
+        values = {name: value for name, value in plain.items() if name != "format"}
+        values["versions"] = tuple(int(one) for one in values["versions"])
+        values["params"] = dict(values["params"])
+        values["errors"] = {name: MapErrors(**errors) for name, errors in values["errors"].items()}
+        card = EmpiricalCard(**values)
+        if EmpiricalCard.OWN not in card.errors or not card.passes > 0:
+            raise ValueError("its errors or passes are missing")
+    except (TypeError, ValueError, KeyError, AttributeError) as error:
+        raise ExegesisError(f"empirical explainer {source}: its card is invalid ({error}). Train it again.") from None
+    return card
+
+
+@dataclass(frozen=True, eq=False)
+class EmpiricalExplainer:
+    """`weights`: of the features of `engine.empirical.features`. `digest`: of what its files hold."""
+
+    name: str
+    card: EmpiricalCard
+    weights: Float[np.ndarray, "feature"]
+    digest: str = ""
+
+    @property
+    def reference(self) -> str:
+        """Its name and its content in a request: NAME@DIGEST."""
+        return f"{self.name}@{self.digest}"
+
+    def why_not(self, model: str, revision: str) -> str:
+        """Why it must not serve that revision of a model, in a sentence; empty if it may."""
+        card = self.card
+        if card.revision != revision:
+            own = f"another revision of {model}" if card.model == model else f"{card.model}, not for {model}"
+            return f"{self.name} was trained for {own}."
+        if (versions := current_versions(card.method)) != card.versions:
+            was, now = (".".join(map(str, own)) for own in (card.versions, versions))
+            return f"{self.name} was trained for version {was} of {card.method}, now {now}."
+        return ""
+
+
+def current_versions(method: str) -> tuple[int, ...]:
+    """The versions that predicted maps depend on: of the features, the method and its members."""
+    return (FEATURES_VERSION, *versions_of(explainer(method)))
+
+
+def explainers_folder() -> Path:
+    """The folder of empirical explainers trained on this machine. It may not exist yet."""
+    return home() / "empirical"
+
+
+def check_name(name: str) -> None:
+    """Refuse a name that no file may have, or that is taken."""
+    if not NAME.fullmatch(name):
+        raise not_allowed("out", "a name of letters, digits, dots, - and _, at most 100", name)
+    if any((folder / f"{name}{CARD}").exists() for folder in (SHIPPED, explainers_folder())):
+        raise UsageError(f"out: {name} is taken. Choose another name, or delete its files in {explainers_folder()}.")
+
+
+def free_name(model: str, method: str) -> str:
+    """A name that is not taken: the model's and the method's, numbered if need be."""
+    base = f"{file_name(model)}-{method}"
+    taken = {one.stem for folder in (SHIPPED, explainers_folder()) for one in folder.glob(f"*{CARD}")}
+    return next(name for name in (base, *(f"{base}-{at}" for at in range(2, 10_000))) if name not in taken)
+
+
+def save(trained: EmpiricalExplainer, folder: Path | None = None) -> EmpiricalExplainer:
+    """Write both files, by default to the home. Returns the explainer as read back."""
+    folder = folder or explainers_folder()
+    folder.mkdir(parents=True, exist_ok=True)
+    card = json.dumps(trained.card.as_plain(), indent=1, ensure_ascii=False) + "\n"
+    replace_file(folder / f"{trained.name}{WEIGHTS}", serialize({TENSOR: np.ascontiguousarray(trained.weights)}))
+    replace_file(folder / f"{trained.name}{CARD}", card.encode())
+    return load(folder / trained.name)
+
+
+def load(path: Path) -> EmpiricalExplainer:
+    """Load NAME, without its ending. No code in the files is run. Errors: a file that is missing or damaged."""
+    name = path.name
+    try:
+        weights, card = (path.with_name(f"{name}{suffix}").read_bytes() for suffix in (WEIGHTS, CARD))
+        if len(weights) > MOST_BYTES:
+            raise ValueError(f"{WEIGHTS} is too large")
+        tensor = deserialize(weights)[TENSOR]
+        plain = json.loads(card)
+    except (OSError, SafetensorError, ValueError, KeyError, RecursionError) as error:
+        raise ExegesisError(f"empirical explainer {name}: cannot be read ({error}). Train it again.") from None
+    if tensor.ndim != 1 or not np.isfinite(tensor).all():
+        raise ExegesisError(f"empirical explainer {name}: its weights are not finite numbers. Train it again.")
+    digest = hashlib.sha256(hashlib.sha256(weights).digest() + hashlib.sha256(card).digest()).hexdigest()[:16]
+    return EmpiricalExplainer(name, card_from_json(plain, name), tensor.astype(np.float64), digest)
+
+
+def all_trained() -> list[EmpiricalExplainer]:
+    """All empirical explainers by name: shipped ones, then those trained here. Damaged ones are left out."""
+    shipped = _in_folder(SHIPPED)
+    taken = {one.name for one in shipped}
+    return [*shipped, *(one for one in _in_folder(explainers_folder()) if one.name not in taken)]
+
+
+def _in_folder(folder: Path) -> list[EmpiricalExplainer]:
+    trained = []
+    for card in sorted(folder.glob(f"[!.]*{CARD}")):
+        try:
+            stats = [card.with_suffix(suffix).stat() for suffix in (CARD, WEIGHTS)]
+            stamps = tuple((one.st_mtime_ns, one.st_size) for one in stats)
+            trained.append(_load_once(str(card.with_suffix("")), stamps))
+        except (OSError, ExegesisError):
+            continue  # naming it raises the reason
+    return trained
+
+
+@functools.lru_cache(maxsize=256)
+def _load_once(path: str, stamps: tuple[tuple[int, int], ...]) -> EmpiricalExplainer:
+    """Load a file once, since every answer from the cache needs it. `stamps`: change with the files."""
+    return load(Path(path))
+
+
+def trained_for(model: str) -> list[EmpiricalExplainer]:
+    """The empirical explainers that may serve a model, those of the costliest methods first."""
+    revision = catalog.revision(model)
+    return sorted((one for one in all_trained() if not one.why_not(model, revision)), key=lambda one: -one.card.passes)
+
+
+def preview_explainer(model: str, method: str, params: Mapping[str, Plain]) -> EmpiricalExplainer | None:
+    """The empirical explainer that predicts the map of a method at these parameters; None where there is none."""
+    own = [one for one in trained_for(model) if one.card.method == method]
+    full = as_plain(from_mapping(explainer(method).params, params, method)) if own else {}
+    return next((one for one in own if one.card.params == full), None)
+
+
+def find_explainer(of: str, model: str) -> EmpiricalExplainer:
+    """The empirical explainer of that name or file, or of that method on the model; empty: of its costliest method.
+
+    NAME@DIGEST is the same as long as its content is. Errors: there is none, it changed, or it was trained for another
+    model, another revision of it, or another version of the method.
+    """
+    own = trained_for(model)
+    if chosen := [one for one in own if of in ("", one.name, one.reference, one.card.method)]:
+        return chosen[0]
+    if not of or of in all_explainers():
+        method = of or "kernel_shap"
+        raise UsageError(
+            f"empirical: there is no empirical explainer{f' of {of}' if of else ''} for {model}. Train one with "
+            f"`exegesis empirical train --model {model} --method {method} --dataset DATA --out NAME`."
+        )
+    trained = explainer_named(of)
+    if why_not := trained.why_not(model, catalog.revision(model)):
+        raise UsageError(f"empirical.of: {why_not} Train it again for this model.")
+    return trained
+
+
+def explainer_named(of: str) -> EmpiricalExplainer:
+    """The empirical explainer of that name or file, for whatever model. Errors: there is none, or it changed."""
+    reference = REFERENCE.fullmatch(of)
+    name = reference["name"] if reference else of
+    if "/" in name or "\\" in name:
+        trained = load(Path(name.removesuffix(CARD)).expanduser())
+        trained = replace(trained, name=name)
+    else:
+        known = {one.name: one for one in all_trained()}
+        if name not in known:
+            raise unknown("empirical.of", name, known)
+        trained = known[name]
+    if reference and trained.digest != reference["digest"]:
+        raise UsageError(f"empirical.of: {name} has changed (now {trained.digest}). Request {name} without a digest.")
+    return trained
+
+
+def predict(trained: EmpiricalExplainer, rows: Float[np.ndarray, "position feature"]) -> Float[np.ndarray, "position"]:
+    """The predicted scores of rows of features. Errors: the explainer is of a model of another size."""
+    if rows.shape[1] != len(trained.weights):
+        raise ExegesisError(
+            f"empirical explainer {trained.name}: has {len(trained.weights):,} weights, but the model gives "
+            f"{rows.shape[1]:,} features. Train it again for this model."
+        )
+    return rows @ trained.weights
+
+
+def describe(trained: EmpiricalExplainer) -> str:
+    """A note on what it predicts, what it was trained on and its expected error."""
+    card = trained.card
+    return (
+        f"Estimated map of {explainer(card.method).title} by {trained.name}, trained on {card.train_size:,} maps of "
+        f"{card.dataset}. Expected relative squared error {card.expected():.2f} (0: exact, 1: a map of zeros)."
+    )

@@ -1,0 +1,343 @@
+"""Train an empirical explainer: exact maps from the cache or computed, a ridge regression, errors on held-out texts."""
+
+from __future__ import annotations
+
+import datetime
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, fields, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from cache import key_for
+from engine import runtime
+from engine.data.sources import ExampleSource, load_source
+from engine.empirical.errors import MapErrors, map_errors
+from engine.empirical.explainer import (
+    LOWEST_COST,
+    SERVED_DTYPE,
+    EmpiricalCard,
+    EmpiricalExplainer,
+    check_name,
+    current_versions,
+    save,
+)
+from engine.empirical.features import count_scalars, token_features
+from engine.errors import UsageError, not_allowed
+from engine.experiments.sample import DRAW
+from engine.explain import explain_many, key_of
+from engine.home import product_version
+from engine.input_kinds import kind_of_model, load_classifier
+from engine.jobs.kinds import Spec, UnitStep, WorkUnit, batched_units, job_kind
+from engine.models import catalog
+from engine.params import Plain, as_plain, from_mapping, option
+from engine.progress import CancelToken, Report, cancellable, silent
+from engine.registry import Explainer, estimate_rows, explainer
+from engine.request import Request
+from engine.result import Explanation
+from engine.task import Task, TaskItem
+
+BUDGETS = ("n_samples", "n_steps", "n_trials", "n_neighbors")
+"""Parameters that bound the cost of a method: at their lowest they make the comparison at small cost."""
+PENALTIES = tuple(10.0**power for power in range(-3, 7))
+"""Ridge penalties that are tried."""
+FOLDS, EMPHASIS = 5, 8.0
+TRAIN_SPLIT, WHOLE = "train", "all"
+LICENCE = "Apache-2.0"
+TIMED = 8
+"""Held-out texts on which one prediction is timed."""
+MEAN, GRADIENT = "mean score everywhere", "gradient x input"
+"""What the errors are compared with, beside the exact method at its lowest cost."""
+
+
+@dataclass(frozen=True)
+class EmpiricalPlan:
+    """The plan. `held_out`: examples on which the error is measured. `split`: None for train, else the whole set."""
+
+    model: str
+    method: str
+    dataset: str
+    out: str
+    train_size: int = option(300, "Number of examples to train on; each is explained once.", low=8, high=100_000)
+    held_out: int = option(100, "Number of further examples on which the error is measured.", low=4, high=10_000)
+    longest: int = option(1000, "Leave out texts of more characters, whose maps cost most.", low=1, high=100_000)
+    seed: int = option(0, "Selects the examples, and the classes to explain.", low=0, high=2**31 - 1)
+    split: str | None = None
+    params: Mapping[str, Plain] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str:
+        """The command that trains it."""
+        words = ["exegesis", "empirical", "train", "--model", self.model, "--method", self.method]
+        words += ["--dataset", self.dataset, "--train-size", str(self.train_size)]
+        words += ["--held-out", str(self.held_out)] * (self.held_out != 100)
+        words += ["--longest", str(self.longest)] * (self.longest != 1000)
+        words += ["--seed", str(self.seed)] * (self.seed != 0) + ["--split", str(self.split)] * (self.split is not None)
+        words += [part for name, value in self.params.items() for part in ("--param", f"{name}={value}")]
+        return shlex.join([*words, "--out", self.out])
+
+    def as_plain(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def plan_from_json(spec: Spec) -> EmpiricalPlan:
+    """The plan in a job's specification. Errors: a field that is missing, unknown or of another shape."""
+    plain = dict(spec)
+    params = plain.pop("params", {})
+    texts = [plain.get(name) for name in ("model", "method", "dataset", "out")]
+    if not isinstance(params, Mapping) or not all(isinstance(text, str) for text in texts):
+        raise UsageError("spec of an empirical job: must have model, method, dataset and out, and may have params.")
+    plan: EmpiricalPlan = from_mapping(EmpiricalPlan, plain, "empirical")
+    return replace(plan, params=params)
+
+
+def check(plan: EmpiricalPlan) -> Explainer:
+    """Refuse a plan that cannot be carried out; return the method. Loads no model."""
+    check_name(plan.out)
+    if kind_of_model(plan.model) != "text":
+        raise UsageError(f"model: empirical explainers are trained for text models, but {plan.model} reads images.")
+    method = explainer(plan.method)
+    if method.cheap or method.family == "baseline":
+        raise not_allowed("method", "a costly method, such as kernel_shap, integrated_gradients or lime", plan.method,
+                          f"{method.title} takes about one pass: there is nothing to save.")  # fmt: skip
+    from_mapping(method.params, plan.params, method.id)
+    return method
+
+
+def source_of(plan: EmpiricalPlan) -> ExampleSource:
+    """The split that the plan names, else the train split, else the whole data set if it has no splits."""
+    if plan.split is not None:
+        return load_source("text", plan.dataset, plan.split, tolerant=True)
+    try:
+        return load_source("text", plan.dataset, TRAIN_SPLIT, tolerant=True)
+    except UsageError as error:
+        try:
+            return load_source("text", plan.dataset, WHOLE, tolerant=True)
+        except UsageError:
+            raise error from None
+
+
+def requests_of(plan: EmpiricalPlan, source: ExampleSource) -> tuple[list[Request], list[Request]]:
+    """The requests of the exact maps: of the examples to train on, and of those held out.
+
+    Larger train sizes contain smaller ones, and what is held out is the same for all. Every second example is explained
+    for a class that the seed draws, the others for the predicted one. Errors: the data set is too small.
+    """
+    needed = plan.train_size + plan.held_out
+    classes = len(catalog.model_labels(plan.model))
+    requests: list[Request] = []
+    for number, place in enumerate(np.random.default_rng([DRAW, plan.seed]).permutation(source.count).tolist()):
+        example = source.read(place).input
+        if example.length <= plan.longest:
+            drawn = int(np.random.default_rng([DRAW, plan.seed, place]).integers(classes))
+            target = drawn if classes > 1 and number % 2 else None
+            requests.append(Request(plan.model, plan.method, example, plan.params, target))
+        if len(requests) == needed:
+            return requests[plan.held_out :], requests[: plan.held_out]
+    raise UsageError(
+        f"train_size: {plan.dataset} has {len(requests):,} examples of at most {plan.longest:,} characters, but "
+        f"{needed:,} are needed ({plan.train_size:,} to train on, {plan.held_out:,} held out). Lower one of them, or "
+        "choose a larger data set."
+    )
+
+
+def _title(spec: Spec) -> str:
+    return f"Train an empirical explainer of {spec.get('method')} for {spec.get('model')}"
+
+
+@job_kind("empirical", title=_title, check=lambda spec: check(plan_from_json(spec)))
+def units(spec: Spec) -> Iterator[WorkUnit]:
+    """`model`, `method`, `dataset`, `out`, `train_size`?, `held_out`?, `seed`?, `split`?, `params`?: a unit a map, and
+    one that fits and saves the explainer.
+    """
+    plan = plan_from_json(spec)
+    method = check(plan)
+    requests = _by_length([one for part in requests_of(plan, source_of(plan)) for one in part])
+    labels = [f"map {number}" for number in range(1, len(requests) + 1)]
+    rows = estimate_rows(method, plan.params)
+    yield from batched_units(
+        [key_of(one) for one in requests], requests, labels, explain_many, f"{method.title} on {plan.model}", rows
+    )
+    # Never stored under its key: a resumed job fits again, which takes seconds.
+    key = key_for({"kind": "empirical explainer", "plan": plan.as_plain()})
+    step = UnitStep("Fitting", 0, 1, rows, "maps")
+    yield WorkUnit(key, "fit", partial(train, plan), stores_itself=True, step=step)
+
+
+def _by_length(requests: Sequence[Request]) -> list[Request]:
+    """Short texts first, so that little of a pass is padding."""
+    return sorted(requests, key=lambda one: one.example.length)
+
+
+def train(plan: EmpiricalPlan, report: Report = silent, cancel: CancelToken | None = None) -> EmpiricalExplainer:
+    """Train an empirical explainer and save it in the home. Maps that are cached are not computed again.
+
+    Errors: those of the plan, of a data set that cannot be read, and of the method.
+    """
+    check(plan)
+    return save(compute(plan, report, cancel))
+
+
+def compute(plan: EmpiricalPlan, report: Report = silent, cancel: CancelToken | None = None) -> EmpiricalExplainer:
+    """As `train`, without saving it."""
+    source = source_of(plan)
+    with cancellable(cancel):
+        wanted, held = requests_of(plan, source)
+        explain_many(_by_length([*wanted, *held]), report)
+        data, tests = MapData.read(wanted), MapData.read(held)
+        weights, penalty = fit(data)
+        card = _card(plan, source, data, tests, weights, penalty)
+    return EmpiricalExplainer(plan.out, card, weights.astype(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
+class MapData:
+    """Exact maps with the features of their tokens; special tokens left out."""
+
+    requests: Sequence[Request]
+    exact: Sequence[Explanation]
+    features: Sequence[Float[np.ndarray, "_ feature"]]
+    seconds: float
+    """Of the features of one text alone."""
+    scalars: int
+    """How many features come first that all classes share."""
+
+    @classmethod
+    def read(cls, requests: Sequence[Request]) -> MapData:
+        """The cached maps with the features of their tokens, which are computed."""
+        exact = explain_many(requests)
+        with runtime.turn(lends=True):
+            model = load_classifier("text", requests[0].model, SERVED_DTYPE, runtime.device())
+            items = [
+                TaskItem(model.encode(request.example), one.prediction, one.provenance.target, 0)
+                for request, one in zip(requests, exact, strict=True)
+            ]
+            order = sorted(range(len(items)), key=lambda at: len(items[at].encoded))
+            rows = dict(zip(order, token_features(Task(model, [items[at] for at in order])), strict=True))
+            started = runtime.clock()
+            for item in items[:TIMED]:
+                token_features(Task(model, [item]))
+            seconds = (runtime.clock() - started) / len(items[:TIMED])
+        features = [rows[at][one.features] for at, one in enumerate(exact)]
+        return cls(requests, exact, features, seconds, count_scalars(model))
+
+    @property
+    def scores(self) -> list[Float[np.ndarray, "_"]]:
+        """The exact scores of the tokens."""
+        return [one.scores[one.features] for one in self.exact]
+
+    @property
+    def predicted(self) -> list[bool]:
+        """Whether the explained class is the predicted one."""
+        return [one.provenance.target == one.prediction.index for one in self.exact]
+
+
+def fit(data: MapData) -> tuple[Float[np.ndarray, "feature"], float]:
+    """Ridge regression of the exact scores on the features; the weights and the penalty.
+
+    Features are divided by their root mean square; those that all classes share count `EMPHASIS` times: they are few.
+    The penalty is that of `PENALTIES` with the least squared error over `FOLDS` folds of whole texts, since tokens of
+    one text are alike.
+    """
+    scale = np.sqrt((np.concatenate(list(data.features)) ** 2).mean(0))
+    scale = np.where(scale > 0, scale, 1.0)
+    scale[: data.scalars] /= EMPHASIS
+    texts = [rows / scale for rows in data.features]
+    folds = [slice(fold, None, FOLDS) for fold in range(FOLDS)]
+    parts = [(np.concatenate(texts[fold]), np.concatenate(data.scores[fold])) for fold in folds]
+    errors = np.zeros(len(PENALTIES))
+    for left_out, (x, y) in enumerate(parts):
+        rest = [part for at, part in enumerate(parts) if at != left_out]
+        solutions = ridge(np.concatenate([own for own, _ in rest]), np.concatenate([own for _, own in rest]), PENALTIES)
+        errors += ((y[:, None] - x @ solutions.T) ** 2).sum(0)
+    penalty = PENALTIES[int(errors.argmin())]
+    (weights,) = ridge(np.concatenate(texts), np.concatenate(data.scores), (penalty,))
+    return weights / scale, penalty
+
+
+def ridge(
+    x: Float[np.ndarray, "token feature"], y: Float[np.ndarray, "token"], penalties: Sequence[float]
+) -> Float[np.ndarray, "penalty feature"]:
+    """`min |y - Xw|² + penalty |w|²` for each penalty, by the eigenvectors of the smaller of XᵀX and XXᵀ."""
+    if x.shape[1] <= len(x):
+        values, vectors = np.linalg.eigh(x.T @ x)
+        projected = vectors.T @ (x.T @ y)
+        return np.stack([vectors @ (projected / (values.clip(0) + penalty)) for penalty in penalties])
+    values, vectors = np.linalg.eigh(x @ x.T)
+    projected = vectors.T @ y
+    return np.stack([x.T @ (vectors @ (projected / (values.clip(0) + penalty))) for penalty in penalties])
+
+
+def _card(
+    plan: EmpiricalPlan, source: ExampleSource, data: MapData, tests: MapData, weights: np.ndarray, penalty: float
+) -> EmpiricalCard:
+    errors = held_out_errors(data, tests, weights)
+    if EmpiricalCard.OWN not in errors:
+        raise UsageError(f"held_out: all scores by {plan.method} on these texts are zero. Choose another data set.")
+    exact = [*data.exact, *tests.exact]
+    return EmpiricalCard(
+        model=plan.model,
+        revision=catalog.revision(plan.model),
+        method=plan.method,
+        versions=current_versions(plan.method),
+        params=as_plain(from_mapping(explainer(plan.method).params, plan.params, plan.method)),
+        dataset=plan.dataset,
+        data_revision=source.revision,
+        train_size=plan.train_size,
+        seed=plan.seed,
+        errors=errors,
+        passes=float(np.mean([one.evaluations for one in exact])),
+        seconds=float(np.mean([one.seconds for one in exact])),
+        own_seconds=tests.seconds,
+        training_passes=sum(one.evaluations for one in exact),
+        penalty=penalty,
+        command=plan.command,
+        date=datetime.datetime.now(datetime.UTC).date().isoformat(),
+        version=product_version(),
+        licence=LICENCE,
+    )
+
+
+def held_out_errors(data: MapData, tests: MapData, weights: Float[np.ndarray, "feature"]) -> dict[str, MapErrors]:
+    """The errors on the held-out maps: of the predicted class, of other classes, and of what is compared on the former.
+
+    Gradient x input is in another unit: it is scaled by the factor that fits the train maps best.
+    """
+    own = [at for at, predicted in enumerate(tests.predicted) if predicted]
+    other = [at for at, predicted in enumerate(tests.predicted) if not predicted]
+    maps = [rows @ weights for rows in tests.features]
+    estimates: dict[str, tuple[list[int], list[np.ndarray]]] = {
+        EmpiricalCard.OWN: (own, maps),
+        EmpiricalCard.OTHER: (other, maps),
+        MEAN: (own, [np.full(len(one), np.concatenate(data.scores).mean()) for one in maps]),
+        GRADIENT: (own, _scaled_gradients(data, tests)),
+    }
+    if (cheap := _at_lowest_cost(tests)) is not None:
+        estimates[LOWEST_COST] = own, cheap
+    found = {
+        name: map_errors([tests.scores[at] for at in chosen], [own_maps[at] for at in chosen])
+        for name, (chosen, own_maps) in estimates.items()
+    }
+    return {name: one for name, one in found.items() if one is not None}
+
+
+def _scaled_gradients(data: MapData, tests: MapData) -> list[np.ndarray]:
+    """Gradient x input, the first feature, by the factor that fits the train maps."""
+    sums, scores = np.concatenate([rows[:, 0] for rows in data.features]), np.concatenate(data.scores)
+    factor = float(sums @ scores / max(sums @ sums, 1e-300))
+    return [factor * rows[:, 0] for rows in tests.features]
+
+
+def _at_lowest_cost(tests: MapData) -> list[np.ndarray] | None:
+    """The maps of the same method at its lowest cost; None where it has no parameter that bounds the cost."""
+    request = tests.requests[0]
+    metadata = {one.name: one.metadata for one in fields(explainer(request.method).params)}
+    lowest: dict[str, Plain] = {name: metadata[name]["low"] for name in BUDGETS if name in metadata}
+    if not lowest:
+        return None
+    lowest |= {"steps": "fixed"} if "steps" in metadata else {}
+    cheap = [replace(one, params={**one.params, **lowest}) for one in tests.requests]
+    return [one.scores[one.features] for one in explain_many(cheap)]
