@@ -10,7 +10,7 @@ import pytest
 
 from engine.attacks.attack import attack_many
 from engine.attacks.plan import AttackRequest
-from engine.behavior.queries import subject_of
+from engine.behavior.subjects import text_subject
 from engine.counterfactual_search import SearchOptions
 from engine.counterfactuals import counterfactuals
 from engine.errors import UsageError
@@ -86,7 +86,7 @@ def test_a_counterfactual_flips_the_next_token(llama: str) -> None:
 def test_questions_about_a_prompt_are_about_its_target(llama: str) -> None:
     labels = labels_of(llama)
     model = load_model(llama)
-    subject = subject_of(model, Prompt(TEXT, target=labels[3]))
+    subject = text_subject(model, Prompt(TEXT, target=labels[3]))
     assert (subject.labels, subject.target) == (labels, 3)
     [whole, shorter] = subject.probabilities([[], [Edit(subject.words[1])]])
     [expected] = predictions(llama, [Prompt(TEXT)])
