@@ -149,7 +149,7 @@ def test_a_turn_is_the_text_between_two_special_tokens() -> None:
 
 
 def test_an_unknown_unit_lists_the_known_ones() -> None:
-    with pytest.raises(UsageError, match=r"unit: unknown name 'phrase'.*token, word, sentence, turn"):
+    with pytest.raises(UsageError, match=r"unit: unknown name 'phrase'.*sentence, token, turn, word"):
         units([], np.empty(0), Example(""), "phrase")
 
 
