@@ -27,7 +27,7 @@ from engine.counterfactual_search import (
 from engine.errors import UsageError, not_allowed
 from engine.models import catalog
 from engine.models.loading import load_model
-from engine.models.text_classifier import TextClassifier
+from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.predictions import predictions
 from engine.request import Example
@@ -157,7 +157,7 @@ def counterfactuals(
     (original,) = predictions(model, [example])
     with runtime.turn(lends=True):
         classifier = load_model(model, device=runtime.device())
-        goal = _goal(classifier, original, target, threshold)
+        goal = _goal(classifier, classifier.encode(example), original, target, threshold)
         search = search_flips(classifier, example, goal, options)
     verifier = _Verifier(model, example, goal)
     results = verifier.select(search.flips, options.results)
@@ -194,7 +194,13 @@ def counterfactuals_key(
     )
 
 
-def _goal(model: TextClassifier, original: Prediction, target: int | str | None, threshold: float | None) -> Goal:
+def _goal(
+    model: TextClassifier,
+    encoded: EncodedText,
+    original: Prediction,
+    target: int | str | None,
+    threshold: float | None,
+) -> Goal:
     if model.regression and threshold is None:
         raise UsageError(
             f"threshold: must be a number for {model.id}, which predicts a score ({original.logits[0]:.3g} here), got "
@@ -204,7 +210,7 @@ def _goal(model: TextClassifier, original: Prediction, target: int | str | None,
         raise UsageError(f"threshold: must not be given for {model.id}, which predicts classes. Give a target.")
     if model.regression and target is not None:
         raise UsageError(f"target: must not be given for {model.id}, which predicts a score. Give a threshold.")
-    wanted = None if target is None else model.target_index(target, original)
+    wanted = None if target is None else model.target_index(target, original, encoded)
     if wanted == original.index:
         others = ", ".join(label for at, label in enumerate(original.labels) if at != original.index)
         raise not_allowed("target", f"another class than the predicted one ({others})", original.label)

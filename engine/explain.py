@@ -250,7 +250,7 @@ def _items(model: AnyClassifier, queries: list[_Query], encoded: list[EncodedInp
     predictions = predict_encoded(model, encoded)
     require_finite(model, "logits", [prediction.logits for prediction in predictions])
     return [
-        TaskItem(e, prediction, model.target_index(query.request.target, prediction), query.request.seed)
+        TaskItem(e, prediction, model.target_index(query.request.target, prediction, e), query.request.seed)
         for query, e, prediction in zip(queries, encoded, predictions, strict=True)
     ]
 
@@ -267,9 +267,9 @@ def predict_encoded(model: AnyClassifier, encoded: Sequence[EncodedInput]) -> li
         longest = max(len(encoded[i]) for i in missing)
 
         def compute(rows: slice) -> list[Prediction]:
-            batch = model.collate([encoded[i] for i in missing[rows]])
+            chosen = [encoded[i] for i in missing[rows]]
             with torch.inference_mode():
-                return model.predictions(model.logits(batch))
+                return model.predictions(model.logits(model.collate(chosen)), chosen)
 
         chunks = runtime.in_chunks(compute, len(missing), runtime.rows_at_once(model, longest))
         computed = dict(zip((keys[i] for i in missing), (p for chunk in chunks for p in chunk), strict=True))
@@ -303,7 +303,7 @@ def _explanation(
         version=query.method.version,
         params=as_plain(query.params),
         target=item.target,
-        target_label=model.labels[item.target],
+        target_label=item.prediction.labels[item.target],
         seed=query.request.seed,
         dtype=query.request.dtype,
         device=model.device.type,

@@ -123,7 +123,7 @@ def patch_counterfactuals(
         raise UsageError(f"model: {model} reads a picture as one patch. Choose a model with more patches.")
     with runtime.turn(lends=True):
         classifier = load_classifier("image", model, request.dtype, runtime.device())
-        wanted = None if target is None else classifier.target_index(target, original)
+        wanted = None if target is None else classifier.target_index(target, original, classifier.encode(picture))
         if wanted == original.index:
             raise not_allowed("target", "another class than the predicted one", original.label)
         goal = Goal(original.index, original.logits[0], wanted, None)

@@ -60,6 +60,10 @@ class Check:
         return (self,) if self.also is None else (replace(self, also=None), *self.also.parts)
 
 
+OTHERS = "other tokens"
+"""The label of a language model's last class: all tokens that have no class of their own."""
+
+
 @dataclass(frozen=True)
 class Prediction:
     """Class probabilities and logits; for a regression head one score and no classes."""
@@ -71,7 +75,8 @@ class Prediction:
 
     @property
     def index(self) -> int:
-        return int(np.argmax(self.logits))
+        """The predicted class: the largest logit, but never `OTHERS`, as many tokens together are no prediction."""
+        return int(np.argmax(self.logits[:-1] if self.labels[-1] == OTHERS else self.logits))
 
     @property
     def label(self) -> str:

@@ -225,7 +225,8 @@ def text_significance(query: SignificanceQuery) -> TextSignificance:
     with reporting(silent):  # else the bar would start again with each group of texts
         predicted = dict(zip(unique, predictions(query.model, unique, report=report), strict=True))
     first = predicted[query.example]
-    target = load_model(query.model).target_index(query.target, first)
+    model = load_model(query.model)
+    target = model.target_index(query.target, first, model.encode(query.example))
     value_of = {text: one.probabilities[target] for text, one in predicted.items()}
     computed = TextSignificance(
         query.model, catalog.revision(query.model), query.source, query.seed,

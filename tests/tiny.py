@@ -185,3 +185,66 @@ _MODULES: dict[str, Callable[[Any, int], Any]] = {
     "gpt2": _gpt2,
     "t5": _t5,
 }
+
+
+CAUSAL_FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "gpt2-lm", "gpt-neox")
+CHAT_TEMPLATE = (
+    "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content | trim }}<|im_end|>\n"
+    "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
+)
+WINDOW = 4
+
+
+def save_causal(family: str, folder: Path, seed: int = 0) -> Path:
+    """A random causal language model with its tokenizer in `folder`: byte-level BPE, or SentencePiece for Gemma."""
+    torch.manual_seed(seed)
+    tokenizer = _sentencepiece() if family.startswith("gemma") else _byte_bpe(bos=False)
+    if family == "llama":
+        tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
+        tokenizer.chat_template = CHAT_TEMPLATE
+    module = _causal(family, len(tokenizer))
+    with torch.no_grad():
+        for parameter in module.parameters():
+            if parameter.dim() > 1:
+                parameter.normal_(0.0, 0.25)
+            else:
+                parameter.add_(torch.randn_like(parameter), alpha=0.1)  # norms and biases must count as well
+    module.save_pretrained(str(folder))
+    tokenizer.save_pretrained(str(folder))
+    return folder
+
+
+def _causal(family: str, vocabulary: int) -> Any:
+    common = {**SIZE, "vocab_size": vocabulary, "max_position_embeddings": 64, "bos_token_id": 0, "eos_token_id": 0}
+    grouped = {**common, "num_key_value_heads": 2}
+    layers = ["sliding_attention", "full_attention", "sliding_attention"]
+    if family == "llama":
+        return transformers.LlamaForCausalLM(configs.LlamaConfig(**grouped))
+    if family == "mistral":
+        return transformers.MistralForCausalLM(configs.MistralConfig(**grouped, sliding_window=WINDOW))
+    if family in ("qwen2", "qwen3"):
+        name, sizes = family.capitalize(), {"head_dim": 6} if family == "qwen3" else {}
+        config = getattr(transformers, f"{name}Config")(
+            **grouped, **sizes, use_sliding_window=True, sliding_window=WINDOW, layer_types=layers
+        )
+        return getattr(transformers, f"{name}ForCausalLM")(config)
+    if family in ("gemma2", "gemma3"):
+        gemma = {**grouped, "head_dim": 6, "sliding_window": WINDOW, "layer_types": layers, "query_pre_attn_scalar": 6}
+        if family == "gemma2":
+            soft = {"attn_logit_softcapping": 5.0, "final_logit_softcapping": 8.0}
+            return transformers.Gemma2ForCausalLM(configs.Gemma2Config(**gemma, **soft))
+        return transformers.Gemma3ForCausalLM(configs.Gemma3TextConfig(**gemma))
+    if family == "gpt2-lm":
+        return transformers.GPT2LMHeadModel(
+            configs.GPT2Config(
+                vocab_size=vocabulary, n_positions=64, n_embd=24, n_layer=3, n_head=4, bos_token_id=0, eos_token_id=0
+            )
+        )
+    return transformers.GPTNeoXForCausalLM(configs.GPTNeoXConfig(**common))
+
+
+def _sentencepiece() -> Any:
+    tokenizer = _unigram(start=False)
+    ids = [(name, tokenizer.convert_tokens_to_ids(name)) for name in ("<pad>", "</s>")]
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(single="</s> $A", special_tokens=ids)
+    return tokenizer

@@ -172,7 +172,7 @@ def encode_items(model: AnyClassifier, examples: Sequence[tuple[Input, int]]) ->
     predictions = predict_encoded(model, encoded)
     require_finite(model, "logits", [prediction.logits for prediction in predictions])
     return [
-        TaskItem(e, prediction, prediction.index, seed)
+        TaskItem(e, prediction, model.target_index(None, prediction, e), seed)
         for e, prediction, (_, seed) in zip(encoded, predictions, examples, strict=True)
     ]
 
@@ -184,8 +184,10 @@ def _build_result(
     features = encoded.features
     provenance = Provenance(
         request.model, model.revision, request.method, explainer(request.method, resolved.kind).version,
-        resolved.params, item.target, model.labels[item.target], request.seed, request.dtype, model.device.type,
+        resolved.params, item.target, item.prediction.labels[item.target], request.seed, request.dtype,
+        model.device.type,
     )  # fmt: skip
+    after = item.prediction if best.step is None else model.predictions(best.logits[None], [item.encoded])[0]
     return AttackResult(
         tokens=encoded.tokens,
         before=best.before,
@@ -193,7 +195,9 @@ def _build_result(
         order_before=order_of(item, best.before[features]),
         order_after=order_of(item, best.after[features]),
         prediction=item.prediction,
-        prediction_after=item.prediction if best.step is None else model.predictions(best.logits[None])[0],
+        prediction_after=item.prediction
+        if best.step is None
+        else model.predictions(best.logits[None], [item.encoded])[0],
         provenance=provenance,
         attack=resolved.attack,
         k=best.k,

@@ -146,7 +146,8 @@ def _predict(model: AnyClassifier, encoded: EncodedInput, positions: Sequence[in
 
     def compute(rows: slice) -> Prediction:
         with torch.inference_mode():
-            return model.predictions(model.logits(*removed(model, model.collate([encoded]), keep, removal)))[0]
+            logits = model.logits(*removed(model, model.collate([encoded]), keep, removal))
+            return model.predictions(logits, [encoded])[0]
 
     [left] = runtime.in_chunks(compute, 1, 1)
     if not np.isfinite(left.logits).all():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
@@ -36,6 +37,8 @@ class TextAdapter:
     last original position, then `head`; `mean`: the mean over visible positions, then `head`.
     norm: a LayerNorm after the last block, if the family has one.
     position_start: the id of the first position, or None where positions are relative.
+    lrp: None for a family that AttnLRP's rules do not cover. attention: transformers' name of the attention that
+    computes what the family means. masks_by_layer: whether layers with a sliding window get a mask of their own.
     """
 
     family: str
@@ -44,12 +47,14 @@ class TextAdapter:
     embeddings: str
     blocks: str
     head: tuple[str, ...]
-    lrp: LrpParts
+    lrp: LrpParts | None
     norm: str | None = None
     reading: Reading = "module"
     causal: bool = False
     token_types: bool = False
     position_start: int | Literal["after_pad"] | None = 0
+    attention: str = "sdpa"
+    masks_by_layer: bool = False
     lora_targets: tuple[str, ...] = ()
     tokens_read: ClassVar[int] = 1
     """Number of first tokens that the head reads if `reading` is `module`."""
@@ -151,11 +156,67 @@ ADAPTERS: dict[str, TextAdapter] = {
 }
 
 
+_LLAMA = TextAdapter(
+    family="Llama",
+    architecture="LlamaForCausalLM",
+    backbone="model",
+    embeddings="model.embed_tokens",
+    blocks="model.layers",
+    head=("lm_head",),
+    norm="model.norm",
+    lrp=LrpParts(
+        ("input_layernorm", "post_attention_layernorm", "norm", "q_norm", "k_norm"),
+        ("act_fn",),
+        gated=("up_proj", "down_proj"),
+    ),
+    reading="last",
+    causal=True,
+    lora_targets=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
+)
+_GEMMA = replace(_LLAMA, lrp=None, masks_by_layer=True)
+
+CAUSAL_ADAPTERS: dict[str, TextAdapter] = {
+    adapter.architecture: adapter
+    for adapter in (
+        _LLAMA,
+        replace(_LLAMA, family="Mistral", architecture="MistralForCausalLM"),
+        replace(_LLAMA, family="Qwen2", architecture="Qwen2ForCausalLM", masks_by_layer=True),
+        replace(_LLAMA, family="Qwen3", architecture="Qwen3ForCausalLM", masks_by_layer=True),
+        replace(_GEMMA, family="Gemma 2", architecture="Gemma2ForCausalLM", attention="eager"),
+        replace(_GEMMA, family="Gemma 3", architecture="Gemma3ForCausalLM"),
+        replace(ADAPTERS["gpt2"], architecture="GPT2LMHeadModel", head=("lm_head",)),
+        TextAdapter(
+            family="GPT-NeoX",
+            architecture="GPTNeoXForCausalLM",
+            backbone="gpt_neox",
+            embeddings="gpt_neox.embed_in",
+            blocks="gpt_neox.layers",
+            head=("lm_head",),
+            norm="gpt_neox.final_layer_norm",
+            lrp=LrpParts(("input_layernorm", "post_attention_layernorm", "final_layer_norm"), ("act",)),
+            reading="last",
+            causal=True,
+            lora_targets=("query_key_value", "dense", "dense_h_to_4h", "dense_4h_to_h"),
+        ),
+    )
+}
+"""Causal language models by the name of their architecture in config.json."""
+
+
+def causal_adapter(config: Mapping[str, Any]) -> TextAdapter | None:
+    """The adapter of a causal language model by its config.json; None where it is no such model."""
+    return next((CAUSAL_ADAPTERS[name] for name in config.get("architectures") or () if name in CAUSAL_ADAPTERS), None)
+
+
 def adapter_for(model_type: str, where: str) -> TextAdapter:
     """Look up the adapter of a checkpoint's `model_type`. `where`: the model's name, for the error."""
     if model_type not in ADAPTERS:
         families = ", ".join(a.family for a in ADAPTERS.values())
-        raise ExegesisError(f"model {where}: its type {model_type!r} is not supported. Supported families: {families}.")
+        causal = ", ".join(CAUSAL_ADAPTERS)
+        raise ExegesisError(
+            f"model {where}: its type {model_type!r} is not supported. Supported families of classifiers: {families}; "
+            f"architectures of language models: {causal}."
+        )
     return ADAPTERS[model_type]
 
 

@@ -86,10 +86,14 @@ def _explicit_attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     position_bias: torch.Tensor | None = None,
+    softcap: float | None = None,
     **_: Any,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Compute (outputs, probabilities) in the precision of the queries."""
+    key, value = _shared_heads(query, key), _shared_heads(query, value)
     logits = query @ key.transpose(-1, -2) * (query.shape[-1] ** -0.5 if scaling is None else scaling)
+    if softcap is not None:
+        logits = torch.tanh(logits / softcap) * softcap
     if position_bias is not None:
         logits = logits + position_bias
     probabilities = torch.softmax(logits if attention_mask is None else logits + attention_mask, dim=-1)
@@ -112,13 +116,27 @@ def fused_attention(
     scaling: float | None = None,
     dropout: float = 0.0,
     position_bias: torch.Tensor | None = None,
-    **_: Any,
+    softcap: float | None = None,
+    **options: Any,
 ) -> torch.Tensor:
-    """Compute attention by torch's kernel, which is faster but gives no probabilities."""
+    """Compute attention by torch's kernel, which is faster but gives no probabilities, and knows no `softcap`."""
+    if softcap is not None:
+        return _explicit_attention(
+            module, query, key, value, attention_mask, None, scaling, dropout, position_bias, softcap, **options
+        )[0]
+    key, value = _shared_heads(query, key), _shared_heads(query, value)
     added = [part for part in (attention_mask, position_bias) if part is not None]
     mask = sum(added[1:], added[0]) if added else None
     outputs = torch.nn.functional.scaled_dot_product_attention(query, key, value, mask, dropout, scale=scaling)
     return _scale_heads(module, outputs).transpose(1, 2).contiguous()
+
+
+def _shared_heads(
+    query: Float[torch.Tensor, "batch head query d_head"], shared: Float[torch.Tensor, "batch group key d_head"]
+) -> Float[torch.Tensor, "batch head key d_head"]:
+    """Keys or values of each head, where a group of heads shares them (Ainslie et al., 2023)."""
+    size = query.shape[1] // shared.shape[1]
+    return shared if size == 1 else shared.repeat_interleave(size, dim=1)
 
 
 def _scale_heads(
@@ -188,6 +206,16 @@ def twice_differentiable(module: torch.nn.Module) -> Iterator[None]:
     register_attention(PLAIN, plain_attention)
     with use_attention(module, PLAIN):
         yield
+
+
+@contextlib.contextmanager
+def unscaled_heads() -> Iterator[None]:
+    """Run passes in the block, in this thread, as if no head were scaled."""
+    token = _scales.set(MappingProxyType({}))
+    try:
+        yield
+    finally:
+        _scales.reset(token)
 
 
 @contextlib.contextmanager

@@ -160,16 +160,21 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
         with capture_attention(self.module) as recorder:
             return self.logits(batch, embeds), recorder
 
-    def predictions(self, logits: Float[torch.Tensor, "batch label"]) -> list[Prediction]:
-        """Logits and probabilities as plain numbers, computed in double precision from the model's logits."""
+    def labels_of(self, encoded: EncodedT) -> tuple[str, ...]:
+        """The labels of an input's classes: those of the model, unless the classes depend on the input."""
+        return self.labels
+
+    def predictions(self, logits: Float[torch.Tensor, "batch label"], examples: Sequence[EncodedT]) -> list[Prediction]:
+        """Logits and probabilities as plain numbers, computed in double precision from the logits of the examples."""
         wide = logits.double().cpu()
         probabilities = wide if self.regression else torch.softmax(wide, dim=-1)
+        labels = [self.labels_of(example) for example in examples]
         return [
-            Prediction(self.labels, tuple(row.tolist()), tuple(share.tolist()), self.regression)
-            for row, share in zip(wide, probabilities, strict=True)
+            Prediction(own, tuple(row.tolist()[: len(own)]), tuple(share.tolist()[: len(own)]), self.regression)
+            for own, row, share in zip(labels, wide, probabilities, strict=True)
         ]
 
-    def target_index(self, target: int | str | None, prediction: Prediction) -> int:
+    def target_index(self, target: int | str | None, prediction: Prediction, encoded: EncodedT) -> int:
         """The class to explain: an index, a label, or the predicted one. A regression head has only its score."""
         labels = prediction.labels
         if target is None or (prediction.regression and target in (0, "0", labels[0])):

@@ -105,7 +105,8 @@ def _check_offsets(model: TextClassifier) -> dict[str, Any]:
 def _check_run_on_gray(model: ImageClassifier) -> dict[str, Any]:
     gray = np.full((*model.size, 3), 128, dtype=np.uint8)
     with torch.inference_mode():
-        [prediction] = model.predictions(model.logits(model.collate([model.encode(Picture(gray))])))
+        encoded = [model.encode(Picture(gray))]
+        [prediction] = model.predictions(model.logits(model.collate(encoded)), encoded)
     finite = all(map(math.isfinite, prediction.logits))
     detail = (
         f"gray is {prediction.label} {max(prediction.probabilities):.3f}" if finite else "its logits are not finite"

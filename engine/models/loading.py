@@ -23,7 +23,8 @@ from engine import runtime
 from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
 from engine.lazy import peft
 from engine.models import catalog, sandbox
-from engine.models.adapters import TextAdapter, adapter_for, image_adapter_for
+from engine.models.adapters import CAUSAL_ADAPTERS, TextAdapter, adapter_for, causal_adapter, image_adapter_for
+from engine.models.causal import CausalModel
 from engine.models.text_classifier import TextClassifier
 from engine.request import DTYPES
 from engine.vision.classifier import ImageClassifier
@@ -135,7 +136,8 @@ def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device:
     """Load a checkpoint without caching it. Errors: those of `load_model`."""
     config = catalog.read_base_config(source.base or source.folder)
     catalog.check_text_model(source.id, config)
-    adapter = adapter_for(config.get("model_type", ""), source.id)
+    causal = None if source.base else causal_adapter(config)
+    adapter = causal or adapter_for(config.get("model_type", ""), source.id)
     with silence_libraries(), loading_errors(source.id):
         module, labels = _load_adapted(source) if source.base else _load_checkpoint(source, adapter, config)
         tokenizer = _load_tokenizer(source)
@@ -143,7 +145,8 @@ def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device:
         raise ExegesisError(f"model {source.id}: no fast tokenizer (tokenizer.json), so no character offsets.")
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
     regression = len(labels) == 1
-    return TextClassifier(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
+    kind = CausalModel if causal else TextClassifier
+    return kind(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
 
 
 _TEXT_MODELS = ModelCache(load, "text")
@@ -188,21 +191,23 @@ def _load_checkpoint(
         raise ExegesisError(
             f"model {source.id}: multi-label classification is not supported; single-label and regression heads are."
         )
-    module, unexpected = load_complete(classifier_class(adapter), source)
+    module, unexpected = load_complete(classifier_class(adapter), source, adapter.attention)
     left = [name for name in unexpected if name.startswith(f"{adapter.blocks}.")]
     if left:
         raise ExegesisError(
             f"model {source.id}: its weights do not match its config.json, which has no place for {min(left)}. "
             "Download or save it again."
         )
+    if adapter.architecture in CAUSAL_ADAPTERS:
+        return module, ()
     return module, tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
 
 
-def load_complete(kind: Any, source: catalog.ModelSource) -> tuple[Any, list[str]]:
+def load_complete(kind: Any, source: catalog.ModelSource, attention: str = "sdpa") -> tuple[Any, list[str]]:
     """Load a transformers class: (module, names of unexpected weights). Errors: missing weights."""
     module, report = kind.from_pretrained(
         str(source.folder), use_safetensors=True, trust_remote_code=False, dtype=torch.float32,
-        attn_implementation="sdpa", output_loading_info=True,
+        attn_implementation=attention, output_loading_info=True,
     )  # fmt: skip
     if report["missing_keys"]:
         missing = ", ".join(sorted(report["missing_keys"])[:3])

@@ -80,13 +80,17 @@ def tokenize(
         return tokenizer(text, pair, return_token_type_ids=True, verbose=False, **cut, **options)
 
 
-def encode_text(tokenizer: Any, example: Example, max_length: int) -> EncodedText:
-    """Tokenize one example, truncating the longer text first. Errors: nothing left to explain, or far too long."""
+def encode_text(tokenizer: Any, example: Example, max_length: int | None, special: bool = True) -> EncodedText:
+    """Tokenize one example, truncating the longer text first. Errors: nothing left to explain, or far too long.
+
+    `max_length`: None to truncate nothing. `special`: whether the tokenizer adds its special tokens.
+    """
     example.check_length()
     texts = (example.text, example.text_pair)
-    full = out = tokenize(tokenizer, *texts, return_offsets_mapping=True)
-    if len(full["input_ids"]) > max_length:
-        out = tokenize(tokenizer, *texts, max_length, return_offsets_mapping=True)
+    options = {"return_offsets_mapping": True, "add_special_tokens": special}
+    full = out = tokenize(tokenizer, *texts, **options)
+    if max_length is not None and len(full["input_ids"]) > max_length:
+        out = tokenize(tokenizer, *texts, max_length, **options)
     tokens = _tokens(tokenizer, example, out)
     if all(t.special for t in tokens):
         raise UsageError("text: nothing to explain: it has no token that the model can read. Give at least one word.")
@@ -183,13 +187,16 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         Errors: as `encode_text`; a token that the model has no embedding for.
         """
         encoded = encode_text(self.tokenizer, example, max_length or self.max_length)
+        self._check_ids(encoded)
+        return encoded
+
+    def _check_ids(self, encoded: EncodedText) -> None:
         largest = int(encoded.ids.max(initial=0))
         if largest >= self.embedding.num_embeddings:
             raise ExegesisError(
                 f"model {self.id}: its tokenizer gives token {largest}, but it has {self.embedding.num_embeddings} "
                 "embeddings. Save the matching tokenizer in its folder."
             )
-        return encoded
 
     def collate(self, examples: Sequence[EncodedText]) -> TextBatch:
         return collate_texts(examples, self.pad_id, self.device)
@@ -200,13 +207,11 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
 
     def removal_embedding(self, batch: TextBatch, operator: str) -> Float[torch.Tensor, "#batch #seq d_model"]:
         """Word embedding that represents removal."""
-        weight = self.embedding.weight
-        if operator == "mask":
-            return weight[None, None, self.mask_id]
-        if operator == "pad":
-            return weight[None, None, self.pad_id]
+        if operator in ("mask", "pad"):
+            token = self.mask_id if operator == "mask" else self.pad_id
+            return self.embedding(torch.tensor([[token]], device=self.device))
         if operator == "zero":
-            return torch.zeros_like(weight[None, None, 0])
+            return torch.zeros_like(self.embedding.weight[None, None, 0])
         if operator == "mean":
             return self._mean_embedding()[None, None]
         raise unknown("removal", operator, OPERATORS)
@@ -248,7 +253,9 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         weight = self.embedding.weight
         if "mean_embedding" not in self.memo:
             wide = torch.promote_types(weight.dtype, torch.float32)
-            self.memo["mean_embedding"] = weight.mean(0, dtype=wide).to(weight.dtype)
+            # Gemma's embeddings are scaled when they are looked up.
+            scale = float(getattr(self.embedding, "scalar_embed_scale", 1.0))
+            self.memo["mean_embedding"] = (weight.mean(0, dtype=wide) * scale).to(weight.dtype)
         return self.memo["mean_embedding"]
 
     def _positions(self, batch: TextBatch) -> torch.Tensor:
@@ -256,15 +263,17 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         count = torch.arange(batch.ids.shape[1], device=self.device) + self.adapter.first_position(self.module.config)
         return count.expand(batch.ids.shape)
 
-    def _attention_mask(self, batch: TextBatch) -> torch.Tensor | None:
-        """Additive mask `[batch 1 query|1 key]`, or None if everything is visible."""
-        if batch.whole:
-            return None
+    def _attention_mask(self, batch: TextBatch) -> torch.Tensor | dict[str, torch.Tensor] | None:
+        """Additive mask `[batch 1 query|1 key]`, or one by the type of a layer, or None if everything is visible."""
+        return None if batch.whole else self._additive_mask(batch)
+
+    def _additive_mask(self, batch: TextBatch, window: int | None = None) -> torch.Tensor:
+        """`window`: the last positions, its own included, that a position of a causal model sees; None for all."""
         visible = batch.visible[:, None, None, :]
         if self.adapter.causal:
             size = batch.ids.shape[1]
             past = torch.ones(size, size, dtype=torch.bool, device=self.device).tril()
-            visible = visible & past
+            visible = visible & (past if window is None else past.triu(1 - window))
             # A position with nothing to attend to would attend uniformly, even to later ones: it attends to itself.
             visible = visible | (~visible.any(-1, keepdim=True) & torch.eye(size, dtype=torch.bool, device=self.device))
         dtype = self.embedding.weight.dtype

@@ -104,8 +104,8 @@ def _scores(teacher: AnyClassifier, setting: str, examples: Sequence[EncodedInpu
     scores: list[np.ndarray] = []
     for start in range(0, len(examples), GRADIENT_CHUNK):
         chunk = examples[start : start + GRADIENT_CHUNK]
-        predictions = teacher.predictions(torch.from_numpy(predict_logits(teacher, chunk)))
-        items = [TaskItem(e, p, p.index, 0) for e, p in zip(chunk, predictions, strict=True)]
+        predictions = teacher.predictions(torch.from_numpy(predict_logits(teacher, chunk)), chunk)
+        items = [TaskItem(e, p, teacher.target_index(None, p, e), 0) for e, p in zip(chunk, predictions, strict=True)]
         scores += [one.scores for one in method.function(Task(teacher, items), params)]
     return scores
 

@@ -65,7 +65,8 @@ def test_everything_is_restored_bit_for_bit(model: str) -> None:
     assert fingerprint(loaded) == weights
     assert key_of(asked) == named
     loaded.memo.clear()
-    fresh = loaded.predictions(loaded.logits(loaded.collate([loaded.encode(Example(TEXT))])).detach())[0]
+    encoded = [loaded.encode(Example(TEXT))]
+    fresh = loaded.predictions(loaded.logits(loaded.collate(encoded)).detach(), encoded)[0]
     assert fresh == before.prediction
 
 

@@ -238,7 +238,8 @@ def test_predictions_under_scales_have_keys_of_their_own() -> None:
     assert prediction_keys(folder, [TEXT]) != prediction_keys(folder, [TEXT], heads=MIXED_SCALES)
     [plain], [scaled] = predictions(folder, [TEXT]), predictions(folder, [TEXT], heads=MIXED_SCALES)
     oracle = rescaled(load_model(folder), "bert", MIXED_SCALES.scales)
-    expected = oracle.predictions(oracle.logits(oracle.collate([oracle.encode(TEXT)])))[0]
+    encoded = [oracle.encode(TEXT)]
+    expected = oracle.predictions(oracle.logits(oracle.collate(encoded)), encoded)[0]
     np.testing.assert_allclose(scaled.logits, expected.logits, atol=1e-5)
     assert np.abs(np.subtract(plain.logits, scaled.logits)).max() > 1e-3
     assert cached_predictions(folder, [TEXT], heads=MIXED_SCALES) == [scaled]

@@ -67,8 +67,8 @@ def predict(model: TextClassifier, examples: tuple[LabeledExample, ...]) -> list
     predictions: list[Prediction] = []
     with torch.inference_mode():
         for start in range(0, len(order), AT_ONCE):
-            batch = model.collate([coded[place] for place in order[start : start + AT_ONCE]])
-            predictions += model.predictions(model.logits(batch))
+            chosen = [coded[place] for place in order[start : start + AT_ONCE]]
+            predictions += model.predictions(model.logits(model.collate(chosen)), chosen)
     return [predictions[place] for place in np.argsort(order)]
 
 

@@ -89,7 +89,8 @@ def test_uniform_weights_are_the_registered_method(kind: str) -> None:
         features[row, : len(example)] = torch.from_numpy(~example.special)
     count = head_count(model)
     found = explanation(torch.full((count,), 1 / count, dtype=torch.float64), heads, features)
-    items = [TaskItem(e, p, p.index, 0) for e, p in zip(examples, model.predictions(answers), strict=True)]
+    predictions = model.predictions(answers, examples)
+    items = [TaskItem(e, p, p.index, 0) for e, p in zip(examples, predictions, strict=True)]
     for row, wanted in enumerate(run("attention_logits", Task(model, items))):
         assert np.allclose(found[row, : len(wanted.scores)], wanted.scores, atol=1e-9)
 

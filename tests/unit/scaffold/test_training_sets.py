@@ -49,7 +49,7 @@ def scores(kind: str, setting: str) -> list[np.ndarray]:
     for example in examples_for(model, 5):
         forget(model)
         with torch.no_grad():
-            [answer] = model.predictions(model.logits(model.collate([example])))
+            [answer] = model.predictions(model.logits(model.collate([example])), [example])
         given = {"steps": "fixed", "n_steps": 10, "baseline": "zero"} if setting == "integrated_gradients" else {}
         [one] = run(setting, Task(model, [TaskItem(example, answer, answer.index, 0)]), **given)
         found.append(one.scores)

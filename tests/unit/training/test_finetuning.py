@@ -94,9 +94,9 @@ def test_an_extracted_adapter_does_what_the_full_fine_tuning_did(family: str, ti
 def test_a_stored_full_model_of_an_unusual_family_loads(family: str, tiny, toy, tmp_path: Path) -> None:
     train(config(tiny(family), toy(TWO, 40), tmp_path / "m", epochs=1))
     model = load_model(str(tmp_path / "m"))
-    batch = model.collate([model.encode(Example("the film is warm"))])
+    encoded = [model.encode(Example("the film is warm"))]
     with torch.inference_mode():
-        prediction = model.predictions(model.logits(batch))[0]
+        prediction = model.predictions(model.logits(model.collate(encoded)), encoded)[0]
     assert prediction.labels == ("good", "poor")
     assert sum(prediction.probabilities) == pytest.approx(1, abs=1e-6)
 

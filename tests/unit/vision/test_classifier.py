@@ -133,16 +133,17 @@ def test_pictures_are_distinguished_by_their_pixels(saved: Save) -> None:
 
 def test_predictions_and_targets(saved: Save) -> None:
     model = load_image_model(saved())
+    encoded = [model.encode(Picture(pixels)) for pixels in pictures(3)]
     with torch.inference_mode():
-        logits = model.logits(batch_of(model))
-    predictions = model.predictions(logits)
+        logits = model.logits(model.collate(encoded))
+    predictions = model.predictions(logits, encoded)
     assert all(sum(p.probabilities) == pytest.approx(1) for p in predictions)
     assert [p.index for p in predictions] == logits.argmax(1).tolist()
-    assert model.target_index("dog", predictions[0]) == model.target_index(1, predictions[0]) == 1
+    assert {model.target_index(target, predictions[0], encoded[0]) for target in ("dog", 1)} == {1}
     with pytest.raises(
         UsageError, match=r"target: unknown name 'cow'\. .*Known: cat, dog, eel\. Or a number from 0 to 2"
     ):
-        model.target_index("cow", predictions[0])
+        model.target_index("cow", predictions[0], encoded[0])
 
 
 def test_a_base_at_224_has_196_patches_and_144_heads(tmp_path: Path) -> None:

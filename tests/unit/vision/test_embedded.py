@@ -45,8 +45,9 @@ def accuracy(model: ImageClassifier, data: ImageDataset) -> float:
     """Share of right answers, each picture through the model's own preprocessing."""
     examples = list(data)
     with torch.inference_mode():
-        logits = model.logits(model.collate([model.encode(Picture(example.pixels)) for example in examples]))
-    return float(np.mean([p.index == e.label for p, e in zip(model.predictions(logits), examples, strict=True)]))
+        encoded = [model.encode(Picture(example.pixels)) for example in examples]
+        predictions = model.predictions(model.logits(model.collate(encoded)), encoded)
+    return float(np.mean([p.index == e.label for p, e in zip(predictions, examples, strict=True)]))
 
 
 def test_each_of_them_has_its_measures_here() -> None:

@@ -1,0 +1,313 @@
+"""Causal language models as classifiers whose classes are tokens.
+
+A prompt fixes its *candidates*, the tokens that are its classes. Without a contrast they are the most probable next
+tokens, and one more class for all others, so that the softmax over the classes is exactly that over the vocabulary.
+With a contrast they are the target and the contrast, with the logits (logit of the target - logit of the contrast, 0):
+what is explained is the difference of the logits (Yin and Neubig, 2022, Interpreting language models with contrastive
+explanations, section 3).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import jinja2
+import numpy as np
+from jaxtyping import Bool, Float, Int
+
+from engine.errors import ExegesisError, UsageError, excerpt
+from engine.lazy import torch
+from engine.models.attention import unscaled_heads
+from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier, collate_texts, encode_text, tokenize
+from engine.request import Example, Prompt
+from engine.result import OTHERS, Prediction, Token
+
+CANDIDATES = 20
+"""Tokens that are classes of a prompt without a contrast."""
+NO_CLASS = -1e4
+"""Logit of a class that a row of a batch lacks: its probability is exactly 0, and all stays finite in half precision."""
+REMEMBERED = 4096
+"""Prompts whose most probable tokens are remembered."""
+MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
+"""Stands for the text when a chat template is taken apart."""
+
+
+@dataclass(frozen=True, eq=False)
+class EncodedPrompt(EncodedText):
+    """A tokenized prompt with its classes.
+
+    candidates: the token of each class; with a contrast, the target and the contrast. target: the index of the class
+    that the prompt names, None for the predicted one. labels: the classes' names, the token texts as they are.
+    """
+
+    candidates: Int[np.ndarray, "candidate"]
+    contrast: bool
+    target: int | None
+    labels: tuple[str, ...]
+
+    @cached_property
+    def key(self) -> bytes:
+        return b"|".join((self.ids.tobytes(), self.candidates.tobytes(), bytes([self.contrast])))
+
+
+@dataclass(frozen=True, eq=False)
+class PromptBatch(TextBatch):
+    """Padded prompts. A row with fewer candidates than another has -1 in the places of those it lacks."""
+
+    candidates: Int[torch.Tensor, "batch candidate"]
+    contrast: Bool[torch.Tensor, "batch"]
+
+
+@dataclass(eq=False)
+class CausalModel(TextClassifier):
+    """A causal language model. `labels` is empty: the classes are those of the prompt (`EncodedPrompt.labels`).
+
+    reference: the module whose most probable tokens are a prompt's candidates. A copy with other weights keeps it, so
+    that the classes of a prompt are those of the original model.
+    """
+
+    reference: torch.nn.Module | None = None
+
+    def __post_init__(self) -> None:
+        self.reference = self.module if self.reference is None else self.reference
+
+    @property
+    def vocabulary(self) -> int:
+        """Number of tokens that the model can predict."""
+        return int(self.module.get_submodule(self.adapter.head[-1]).weight.shape[0])
+
+    def encode(self, example: Example, max_length: int | None = None) -> EncodedPrompt:
+        """Tokenize a prompt and fix its classes. A plain example is a prompt without target and contrast.
+
+        A prompt longer than `max_length` (None for the model's context) loses its first tokens. Errors: as
+        `TextClassifier.encode`; a target or contrast that is not one token; a chat template that is missing or fails.
+        """
+        prompt = example if isinstance(example, Prompt) else Prompt(example.text, example.text_pair)
+        encoded = self._tokenize(prompt, max_length or self.max_length)
+        self._check_ids(encoded)
+        ids, target = self._candidates(prompt, encoded)
+        contrast = prompt.contrast is not None
+        labels = self.token_labels(ids) if contrast else (*self.token_labels(ids), OTHERS)
+        return EncodedPrompt(
+            encoded.ids, encoded.types, encoded.tokens, encoded.truncated, np.array(ids), contrast, target, labels
+        )
+
+    def collate(self, examples: Sequence[EncodedText]) -> PromptBatch:
+        plain = collate_texts(examples, self.pad_id, self.device)
+        prompts = [_as_prompt(example) for example in examples]
+        candidates = np.full((len(prompts), max(len(p.candidates) for p in prompts)), -1, dtype=np.int64)
+        for row, prompt in enumerate(prompts):
+            candidates[row, : len(prompt.candidates)] = prompt.candidates
+        contrast = torch.tensor([prompt.contrast for prompt in prompts], device=self.device)
+        return PromptBatch(**vars(plain), candidates=torch.from_numpy(candidates).to(self.device), contrast=contrast)
+
+    def logits(
+        self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch label"]:
+        """Logits of the prompts' classes, at least in single precision.
+
+        A contrast leaves a prompt two classes, and padding where prompts without one share the batch.
+        """
+        assert isinstance(batch, PromptBatch)
+        return reduce_logits(self.next_logits(batch, embeds), batch.candidates, batch.contrast)
+
+    def next_logits(
+        self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch vocabulary"]:
+        """Logits of the token that follows each row, over the whole vocabulary."""
+        logits = super().logits(batch, embeds)
+        cap = getattr(self.module.config, "final_logit_softcapping", None)
+        return logits if cap is None else torch.tanh(logits / cap) * cap
+
+    def labels_of(self, encoded: EncodedText) -> tuple[str, ...]:
+        return _as_prompt(encoded).labels
+
+    def target_index(self, target: int | str | None, prediction: Prediction, encoded: EncodedText) -> int:
+        """As for a classifier; by default the prompt's own target. Errors: the contrast, whose logit is always 0."""
+        prompt = _as_prompt(encoded)
+        if target is None and prompt.target is not None:
+            return prompt.target
+        index = super().target_index(target, prediction, encoded)
+        if prompt.contrast and index == 1:
+            raise UsageError(
+                f"target: {prediction.labels[1]!r} is the contrast, which the target is compared with. Swap the two to "
+                "explain it."
+            )
+        return index
+
+    def token_text(self, token: int) -> str:
+        """The text of a token with its leading space, or its name in the vocabulary where it is part of a character."""
+        name = self.tokenizer.convert_ids_to_tokens(token)
+        if name is None:
+            return f"token {token}"
+        if "\N{LOWER ONE EIGHTH BLOCK}" in name:  # SentencePiece's space, which decoding drops from a first token
+            return str(name.replace("\N{LOWER ONE EIGHTH BLOCK}", " "))
+        text = self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
+        return str(name if not text or "\N{REPLACEMENT CHARACTER}" in text else text)
+
+    def token_labels(self, tokens: Sequence[int]) -> tuple[str, ...]:
+        """The text of each token, all different and none `OTHERS`: a text that is there already gets its number."""
+        labels: list[str] = []
+        for token in tokens:
+            text = self.token_text(token)
+            labels.append(f"{text} ({token})" if text in (*labels, OTHERS) else text)
+        return tuple(labels)
+
+    def token_id(self, text: str, argument: str = "target") -> int:
+        """The token of that text. `argument`: how errors call it. Errors: it is none, or more than one token."""
+        names = (text.replace(" ", "\N{LOWER ONE EIGHTH BLOCK}"), text)
+        known = [self.tokenizer.convert_tokens_to_ids(name) for name in names]
+        written = [int(i) for i in tokenize(self.tokenizer, text, None, add_special_tokens=False)["input_ids"]]
+        single = [written[0]] if len(written) == 1 else []
+        for token in (*known, *single):
+            if token is not None and self.token_text(token) == text:
+                return int(token)
+        raise UsageError(self._no_token(argument, text, written))
+
+    def _no_token(self, argument: str, text: str, written: Sequence[int]) -> str:
+        parts = [self.token_text(token) for token in written]
+        what = f"{argument}: must be one token of {self.id}, got {excerpt(text)}"
+        if len(parts) == 1:
+            return f"{what}, which it reads as {parts[0]!r}. Name that."
+        if not parts:
+            return f"{what}, which it cannot read. Name one of its most probable next tokens."
+        pieces = ", ".join(map(repr, parts))
+        return (
+            f"{what}, which is {len(parts)} tokens ({pieces}). Name the first, {parts[0]!r}; to explain a later one, "
+            "put those before it at the end of the prompt."
+        )
+
+    def _tokenize(self, prompt: Prompt, max_length: int) -> EncodedText:
+        """The prompt, in its chat template if that is wanted, without the first tokens that the context cannot hold."""
+        prompt.check_length()
+        before, text, after = self._in_template(prompt.text) if prompt.chat else ("", prompt.text, "")
+        full = encode_text(self.tokenizer, Example(before + text + after), None, special=not prompt.chat)
+        tokens = full.tokens
+        if prompt.chat:
+            tokens = tuple(_without_template(token, prompt.text, text, len(before)) for token in tokens)
+        features = [at for at, token in enumerate(tokens) if not token.special]
+        if not features:
+            raise UsageError("text: nothing to explain: it has no token that the model can read. Give a prompt.")
+        cut = max(0, len(tokens) - max_length)
+        if cut >= len(features):
+            raise UsageError(
+                f"text: the chat template of {self.id} alone has {len(tokens) - len(features)} tokens, but at most "
+                f"{max_length} are read. Explain it without the template."
+            )
+        stays = np.ones(len(tokens), dtype=bool)
+        stays[features[:cut]] = False
+        left = tuple(token for token, stay in zip(tokens, stays, strict=True) if stay)
+        return EncodedText(full.ids[stays], full.types[stays], left, cut)
+
+    def _in_template(self, text: str) -> tuple[str, str, str]:
+        """What the chat template puts before a user's text, the text as it leaves it, and what it puts after it."""
+        if not getattr(self.tokenizer, "chat_template", None):
+            raise UsageError(f"chat: {self.id} has no chat template. Explain the prompt as it is.")
+        before, found, after = self._render(MARK).partition(MARK)
+        rendered = self._render(text)
+        inside = rendered[len(before) : len(rendered) - len(after)]
+        if not found or rendered != before + inside + after or inside not in text:
+            raise ExegesisError(
+                f"model {self.id}: its chat template changes the text, so its tokens cannot be told from those of the "
+                "template. Explain the prompt without it."
+            )
+        return before, inside, after
+
+    def _render(self, text: str) -> str:
+        # Transformers renders in Jinja's immutable sandbox: a template can reach no attribute that runs code.
+        try:
+            turn = [{"role": "user", "content": text}]
+            return str(self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True))
+        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+            raise ExegesisError(
+                f"model {self.id}: its chat template fails ({type(error).__name__}: {excerpt(str(error), 200)}). "
+                "Explain the prompt without it."
+            ) from error
+
+    def _candidates(self, prompt: Prompt, encoded: EncodedText) -> tuple[list[int], int | None]:
+        """The tokens of the classes, and the index of the prompt's target among them."""
+        target = None if prompt.target is None else self.token_id(prompt.target)
+        if prompt.contrast is not None:
+            contrast = self.token_id(prompt.contrast, "contrast")
+            target = self.most_probable(encoded)[0] if target is None else target
+            if target == contrast:
+                raise UsageError(
+                    f"contrast: {prompt.contrast!r} is the target itself, the most probable next token. Name a target, "
+                    "or another contrast."
+                )
+            return [target, contrast], 0
+        likely = self.most_probable(encoded)
+        if target is None:
+            return likely, None
+        if target not in likely:
+            likely = [*likely[:-1], target]
+        return likely, likely.index(target)
+
+    def most_probable(self, encoded: EncodedText) -> list[int]:
+        """The original model's most probable next tokens, in falling order; at least one is left out."""
+        memo: dict[bytes, list[int]] = self.memo.setdefault("most probable", {})
+        key = encoded.ids.tobytes()
+        if key not in memo:
+            if len(memo) >= REMEMBERED:
+                memo.clear()
+            original = dataclasses.replace(self, module=self.reference, memo={})
+            with torch.inference_mode(), unscaled_heads():
+                logits = original.next_logits(collate_texts([encoded], self.pad_id, self.device))[0]
+            falling = np.argsort(-logits.double().cpu().numpy(), kind="stable")  # ties in the order of the vocabulary
+            memo[key] = falling[: min(CANDIDATES, len(falling) - 1)].tolist()
+        return list(memo[key])
+
+    def _attention_mask(self, batch: TextBatch) -> torch.Tensor | dict[str, torch.Tensor] | None:
+        if batch.whole:
+            return None
+        config: Any = self.module.config
+        window = getattr(config, "sliding_window", None)
+        if self.adapter.masks_by_layer:
+            return {
+                "full_attention": self._additive_mask(batch),
+                "sliding_attention": self._additive_mask(batch, window),
+            }
+        return self._additive_mask(batch, window)
+
+
+def reduce_logits(
+    logits: Float[torch.Tensor, "batch vocabulary"],
+    candidates: Int[torch.Tensor, "batch candidate"],
+    contrast: Bool[torch.Tensor, "batch"],
+) -> Float[torch.Tensor, "batch label"]:
+    """Logits of the classes: of the candidates and of all other tokens, or (difference, 0) for a contrast."""
+    wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+    there = candidates >= 0
+    chosen = wide.gather(1, candidates.clamp(min=0))
+    difference = chosen[:, 0] - chosen[:, 1]
+    if bool(contrast.all()):
+        return torch.stack([difference, torch.zeros_like(difference)], dim=1)
+    left = torch.zeros_like(wide, dtype=torch.bool).scatter(1, candidates.clamp(min=0), there)
+    others = torch.logsumexp(wide.masked_fill(left, -torch.inf), dim=1, keepdim=True)
+    reduced = torch.cat([chosen, others], dim=1)
+    if not bool(contrast.any()):
+        return reduced
+    padded = torch.full_like(reduced, NO_CLASS)
+    padded = torch.cat([difference[:, None], torch.zeros_like(difference)[:, None], padded[:, 2:]], dim=1)
+    return torch.where(contrast[:, None], padded, reduced)
+
+
+def _as_prompt(encoded: EncodedText) -> EncodedPrompt:
+    assert isinstance(encoded, EncodedPrompt), "a causal model's inputs are encoded by the model itself"
+    return encoded
+
+
+def _without_template(token: Token, text: str, inside: str, before: int) -> Token:
+    """A token of a rendered prompt as one of the text, or as a special one. `inside`: the text as the template has it,
+    from the place `before` on."""
+    end = before + len(inside)
+    # A token of white space has lost its width: what is left is the place where it ended.
+    if token.special or token.end <= before or (token.start >= end and not token.start == token.end == end):
+        return Token(token.text, 0, 0, -1, True)
+    offset = text.find(inside) - before
+    start, stop = max(token.start, before) + offset, min(token.end, end) + offset
+    return Token(text[start:stop] or token.text, start, stop, 0, False)
