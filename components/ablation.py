@@ -6,7 +6,7 @@ Each removal operator gives a prediction, shown beside what the methods' scores 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
@@ -219,7 +219,7 @@ def substitute(example: Example, span: Span, new: str) -> Example:
         new, double = "", (not before or before[-1].isspace()) and after[:1].isspace()
         after = after[1:] if double else after
     texts[segment] = f"{before}{new}{after}"
-    return Example(texts[0] or "", texts[1])
+    return replace(example, text=texts[0] or "", text_pair=texts[1])
 
 
 def _predictions_table(predictions: Sequence[AblatedPrediction], words: QuestionWords) -> str:

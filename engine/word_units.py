@@ -60,7 +60,7 @@ ABBREVIATION = re.compile(r"\b(Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|cf|e\.g|i\.e|[A-Z])
 
 @dataclass(frozen=True)
 class Unit:
-    """A token, word, sentence or turn that is drawn, scored and ranked as one: its place in its own text, its score, its tokens.
+    """A token, word, sentence or turn that is drawn, scored and ranked as one: place in its own text, score, tokens.
 
     `blank`: it consists of white space, and `text` is the sign that is drawn for it.
     """

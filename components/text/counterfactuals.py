@@ -20,9 +20,10 @@ from components.progress import run_with_progress
 from components.styles import use_sheet
 from components.text.results import set_edit
 from components.text.state import LARGEST_SCORE, TextState, key, put
-from engine.format import join_names
+from engine.format import join_names, visible_token
 from engine.lazy import LazyModule
 from engine.progress import CancelToken, cancellable
+from engine.request import Prompt
 from engine.result import Explanation, Prediction, Token
 
 if TYPE_CHECKING:
@@ -57,12 +58,17 @@ def draw_counterfactuals(state: TextState, probe: Explanation) -> None:
         help="Replaces and deletes words until the prediction flips. Runs the model some hundred times on request.",
     ):  # fmt: skip
         return
-    _draw_goal(state, probe.prediction)
+    if isinstance(state.example, Prompt):
+        if state.example.contrast is None:
+            st.info("Name the token that the model should come to prefer: choose one under “Rather than” above.")
+            return
+    else:
+        _draw_goal(state, probe.prediction)
     if probe.prediction.regression and state.threshold is None:
         st.info(f"The score is {signed(probe.prediction.logits[0])}. Enter a threshold that it has to cross.")
         return
     threshold = state.threshold if probe.prediction.regression else None
-    target = None if probe.prediction.regression else state.flip_to
+    target = None if probe.prediction.regression or isinstance(state.example, Prompt) else state.flip_to
     options = search_options(len(probe.tokens))
     arguments = (state.model, state.example, target, threshold, options)
 
@@ -219,7 +225,8 @@ def _changes_html(changes: Changes) -> str:
 def _value_html(prediction: Prediction, index: int) -> str:
     if prediction.regression:
         return f"score {signed(prediction.logits[0])}"
-    return f"<bdi>{escape(prediction.labels[index])}</bdi> {escape(percent(prediction.probabilities[index]))}"
+    label = visible_token(prediction.labels[index])
+    return f"<bdi>{escape(label)}</bdi> {escape(percent(prediction.probabilities[index]))}"
 
 
 def _moved_html(result: CounterfactualResult, one: Counterfactual) -> str:

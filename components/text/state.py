@@ -121,7 +121,8 @@ def read_state(
     start = TextState(focus=focus, methods=START if card is None else card.methods)
     state = read_record(start, query, notes, names=OWN)
     state = replace(state, **_read_edits(last_values(query), focus.example, notes))
-    return read_shared(read_record(state, query, notes, names=["view"]), query, methods, notes), notes
+    state = read_shared(read_record(state, query, notes, names=["view"]), query, methods, notes)
+    return replace(state, target=None) if focus.causal else state, notes
 
 
 def write_state(state: TextState) -> Query:
@@ -156,13 +157,15 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         SESSION.clear()
         st.rerun()
     focus = text_choice.read_controls(opened)
-    if focus.model != loaded.model:
+    if focus.causal or focus.model != loaded.model:  # a prompt names its token itself
         put("target", "")
+    if focus.model != loaded.model:
         put("threshold", None)
-    if focus.model != loaded.model or focus.example != loaded.example:
+    other_text = (focus.text, focus.pair, focus.chat) != (loaded.focus.text, loaded.focus.pair, loaded.focus.chat)
+    if focus.model != loaded.model or other_text:
         put("pins", [])
         put("flip_to", "")
-    if focus.example != loaded.example:
+    if other_text:
         put("edit", None)
         put("edit_pair", None)
     return replace(

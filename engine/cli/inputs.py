@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,10 @@ from engine.data.picture_files import read_picture
 from engine.errors import UsageError, not_allowed, unknown
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
+from engine.next_token import as_prompt, is_causal
 from engine.params import Plain, from_mapping
 from engine.registry import Explainer, all_explainers, explainer
-from engine.request import DTYPES, Example, HeadScales, Input, Picture
+from engine.request import DTYPES, Example, HeadScales, Input, Picture, Prompt
 from engine.vision.picture import read_view
 
 REQUIRED_BY = {"--text-pair": "--text", "--index": "--dataset", "--split": "--dataset", "--column": "--dataset"}
@@ -27,7 +28,10 @@ ALL = "all"
 
 @dataclass(frozen=True)
 class InputOptions:
-    """The options of a command about its input; None where an option was not given."""
+    """The options of a command about its input; None where an option was not given.
+
+    `target` and what follows: of a causal model's prompt.
+    """
 
     command: str
     model: str
@@ -38,6 +42,10 @@ class InputOptions:
     index: str | None
     split: str | None
     column: list[str] | None
+    prompt: str | None = None
+    target: str | None = None
+    contrast: str | None = None
+    chat: bool = False
 
 
 @dataclass(frozen=True)
@@ -51,14 +59,14 @@ class CommandInput:
 def read_input(options: InputOptions) -> CommandInput:
     """The one input that the options name."""
     sources: Mapping[str, tuple[str | None, Callable[[InputOptions], CommandInput]]] = {
-        "--text": (options.text, _read_text), "--image": (options.image, _read_image),
-        "--dataset": (options.dataset, _read_example),
+        "--text": (options.text, _read_text), "--prompt": (options.prompt, _read_prompt),
+        "--image": (options.image, _read_image), "--dataset": (options.dataset, _read_example),
     }  # fmt: skip
     named = [option for option, (value, _) in sources.items() if value is not None]
     if len(named) != 1:
         got = " and ".join(named) or "none"
         raise UsageError(
-            f"{options.command}: needs one of --text, --image, or --dataset with --index, got {got}. "
+            f"{options.command}: needs one of --text, --prompt, --image, or --dataset with --index, got {got}. "
             "Example: --text 'Not bad.'"
         )
     others = {
@@ -68,7 +76,26 @@ def read_input(options: InputOptions) -> CommandInput:
     for option, value in others.items():
         if value and REQUIRED_BY[option] != named[0]:
             raise UsageError(f"{option}: requires {REQUIRED_BY[option]}, got {named[0]}. Remove one of them.")
-    return sources[named[0]][1](options)
+    return _with_tokens(sources[named[0]][1](options), options)
+
+
+def _with_tokens(source: CommandInput, options: InputOptions) -> CommandInput:
+    """The input of a causal model as a prompt with the tokens that the options name."""
+    if isinstance(source.example, Example) and is_causal(options.model):
+        prompt = as_prompt(source.example, options.target, options.contrast, options.chat)
+        return replace(source, example=prompt)
+    unused = {"--prompt": options.prompt, "--contrast": options.contrast, "--chat": options.chat or None}
+    for option, value in unused.items():
+        if value is not None:
+            raise UsageError(
+                f"{option}: requires a causal language model, got {options.model}. "
+                f"{'Use --text' if option == '--prompt' else 'Remove it'}, or choose another model."
+            )
+    return source
+
+
+def _read_prompt(options: InputOptions) -> CommandInput:
+    return _text_input(read_text("--prompt", str(options.prompt)), None)
 
 
 def _read_text(options: InputOptions) -> CommandInput:
@@ -88,7 +115,8 @@ def _read_example(options: InputOptions) -> CommandInput:
     columns = read_pairs("--column", options.column or [], "text=review") or None
     if not _names_pictures(options):
         example = datasets.load(name, split=options.split, columns=columns)[number].example
-        return _text_input(example.text, example.text_pair)
+        source = _text_input(example.text, example.text_pair)
+        return replace(source, example=example) if isinstance(example, Prompt) else source
     data = image_datasets.load_images(name, split=options.split, columns=columns)
     picture = data[number]
     label = "" if picture.label is None else f", labeled {data.label_names[picture.label]}"

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from engine.cli import options, output
-from engine.cli.inputs import check_model
+from engine.cli.inputs import InputOptions, check_model, read_input
 from engine.cli.root import note
 from engine.errors import UsageError
 from engine.false_discovery import check_choices
 from engine.lazy import LazyModule
 from engine.progress import cancellable, reporting
-from engine.request import Example
+from engine.request import Example, Prompt
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -32,7 +32,10 @@ def significance(
     model: options.ModelOption = options.DEFAULT_MODEL,
     text: options.TextOption = None,
     text_pair: options.TextPairOption = None,
+    prompt: options.PromptOption = None,
     target: options.TargetOption = None,
+    contrast: options.ContrastOption = None,
+    chat: options.ChatOption = False,
     rate: Annotated[str, typer.Option(metavar="R", help="False discovery rate, between 0 and 1.")] = "0.1",
     alternative: Annotated[
         str, typer.Option(metavar="greater|two-sided", help="Test words for the class, or for and against it.")
@@ -59,18 +62,24 @@ def significance(
     """Test which words of a text matter more than what could stand in their place, at a false discovery rate."""
     number = options.read_whole("--seed", seed)
     if simulate:
-        if text is not None:
-            raise UsageError("--simulate: makes its own texts, got --text too. Remove one of them.")
+        if text is not None or prompt is not None:
+            raise UsageError(
+                f"--simulate: makes its own texts, got {'--prompt' if text is None else '--text'} too. "
+                "Remove one of them."
+            )
         _simulate(number, as_json)
         return
-    if text is None:
+    if text is None and prompt is None:
         raise UsageError("significance: needs a text. Add --text '...', or --simulate to test the test.")
     level = options.read_numbers("--rate", rate)[0]
-    pair = None if text_pair is None else options.read_text("--text-pair", text_pair)
     with output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("predicting") as report:
         check_model(model, Example.kind)
+        named = (None,) * 5  # no picture, no example of a data set
+        given = InputOptions("significance", model, text, text_pair, *named, prompt, target, contrast, chat)
+        example = read_input(given).example
+        assert isinstance(example, Example)
         query = tests.SignificanceQuery(
-            model, Example(options.read_text("--text", text), pair), target,
+            model, example, None if isinstance(example, Prompt) else target,
             None if draws is None else options.read_whole("--draws", draws, 1, tests.MOST_DRAWS),
             masked_model, words_from, number,
         )  # fmt: skip
