@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 
 import numpy as np
 from jaxtyping import Float
@@ -280,7 +280,7 @@ def _read_part(model: TextClassifier, example: Example) -> tuple[Example, list[W
     beyond = model.encode(example, 2 * model.max_length)
     if beyond.truncated:
         pair = None if example.text_pair is None else example.text_pair[: _end(beyond, 1)]
-        example = replace(example, text=example.text[: _end(beyond, 0)], text_pair=pair)
+        example = Example(example.text[: _end(beyond, 0)], pair)
     read = model.encode(example)
     return example, [word for word in words_of(example) if word.end <= _end(read, word.segment)]
 

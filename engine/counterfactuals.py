@@ -28,10 +28,9 @@ from engine.errors import UsageError, not_allowed
 from engine.models import catalog
 from engine.models.loading import load_model
 from engine.models.text_classifier import EncodedText, TextClassifier
-from engine.next_token import as_prompt, is_causal
 from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.predictions import predictions
-from engine.request import Example, Prompt
+from engine.request import Example
 from engine.result import Prediction, unpack_prediction
 from engine.store import result_store
 from engine.substitution import Word, masked_revision
@@ -156,14 +155,6 @@ def counterfactuals(
     if (entry := result_store().get(key)) is not None:
         return _unpacked(entry[0])
     (original,) = predictions(model, [example])
-    if is_causal(model):  # so that the classes of all changed prompts are the same
-        prompt = as_prompt(example)
-        if prompt.contrast is None:
-            raise UsageError(
-                f"contrast: must be named for the counterfactuals of a prompt, got none. Name the token that {model} "
-                "should come to prefer."
-            )
-        example = replace(prompt, target=original.labels[0])
     with runtime.turn(lends=True):
         classifier = load_model(model, device=runtime.device())
         goal = _goal(classifier, classifier.encode(example), original, target, threshold)
@@ -291,7 +282,7 @@ def _unpacked(meta: dict[str, Any]) -> CounterfactualResult:
     return CounterfactualResult(
         **{
             **plain,
-            "example": _unpacked_example(plain["example"]),
+            "example": Example(**plain["example"]),
             "original": unpack_prediction(plain["original"]),
             "options": SearchOptions(**{**plain["options"], "sources": tuple(plain["options"]["sources"])}),
             "results": tuple(map(_unpacked_one, plain["results"])),
@@ -305,9 +296,4 @@ def _unpacked(meta: dict[str, Any]) -> CounterfactualResult:
 def _unpacked_one(plain: dict[str, Any]) -> Counterfactual:
     changes = tuple(Change(**{**change, "word": Word(**change["word"])}) for change in plain["changes"])
     prediction = unpack_prediction(plain["prediction"])
-    example = _unpacked_example(plain["example"])
-    return Counterfactual(changes, example, prediction, plain["subsets"], plain["alternatives"])
-
-
-def _unpacked_example(plain: dict[str, Any]) -> Example:
-    return Prompt(**plain) if "contrast" in plain else Example(**plain)
+    return Counterfactual(changes, Example(**plain["example"]), prediction, plain["subsets"], plain["alternatives"])

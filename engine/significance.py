@@ -42,7 +42,6 @@ from engine.false_discovery import (
 from engine.format import count_text
 from engine.models import catalog
 from engine.models.loading import load_model
-from engine.next_token import with_target
 from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.predictions import predictions
 from engine.progress import check_cancelled, report_here, reporting, silent
@@ -217,28 +216,23 @@ def text_significance(query: SignificanceQuery) -> TextSignificance:
     count = query.draws or min(USUAL_DRAWS, draws_needed(len(words)))
     replaced = _replacements(query, words, count)
     _check_size(query.example, replaced)
-    (first,) = predictions(query.model, [query.example])
-    model = load_model(query.model)
-    target = model.target_index(query.target, first, model.encode(query.example))
-    label = first.labels[target]
-    example = with_target(query.example, label)  # each prompt then has a class for it
     texts = [
-        {one: edited(example, [Edit(word, like(word.text, one))]) for one in dict.fromkeys(own)}
+        {one: edited(query.example, [Edit(word, like(word.text, one))]) for one in dict.fromkeys(own)}
         for word, own in zip(words, replaced, strict=True)
     ]
-    unique = list(dict.fromkeys([example, *(text for own in texts for text in own.values())]))
+    unique = list(dict.fromkeys([query.example, *(text for own in texts for text in own.values())]))
     report = report_here()
     with reporting(silent):  # else the bar would start again with each group of texts
         predicted = dict(zip(unique, predictions(query.model, unique, report=report), strict=True))
-    value_of = {
-        text: one.probabilities[target if one.labels == first.labels else one.labels.index(label)]
-        for text, one in predicted.items()
-    }
+    first = predicted[query.example]
+    model = load_model(query.model)
+    target = model.target_index(query.target, first, model.encode(query.example))
+    value_of = {text: one.probabilities[target] for text, one in predicted.items()}
     computed = TextSignificance(
         query.model, catalog.revision(query.model), query.source, query.seed,
-        "score" if first.regression else label, first.regression, value_of[example], words,
+        "score" if first.regression else first.labels[target], first.regression, value_of[query.example], words,
         tuple(_most_frequent(word, own) for word, own in zip(words, replaced, strict=True)),
-        np.array([sum(text_of[one] == example for one in own) / count
+        np.array([sum(text_of[one] == query.example for one in own) / count
                   for text_of, own in zip(texts, replaced, strict=True)]),
         np.array([_values({one: value_of[text] for one, text in text_of.items()}, own)
                   for text_of, own in zip(texts, replaced, strict=True)]),

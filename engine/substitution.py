@@ -6,7 +6,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -121,7 +121,7 @@ def edited(example: Example, edits: Iterable[Edit]) -> Example:
         elif not edit.replacement and after.startswith(" "):
             after = after[1:]
         texts[word.segment], last = before + edit.replacement + after, word
-    return replace(example, text=texts[0], text_pair=None if example.text_pair is None else texts[1])
+    return Example(texts[0], None if example.text_pair is None else texts[1])
 
 
 def _overlap(word: Word, later: Word) -> bool:

@@ -24,7 +24,7 @@ from engine.format import join_names, visible_token
 from engine.lazy import LazyModule
 from engine.progress import CancelToken, cancellable
 from engine.request import Prompt
-from engine.result import Explanation, Prediction, Token
+from engine.result import OTHERS, Explanation, Prediction, Token
 
 if TYPE_CHECKING:
     from engine import counterfactual_search, counterfactuals
@@ -58,17 +58,12 @@ def draw_counterfactuals(state: TextState, probe: Explanation) -> None:
         help="Replaces and deletes words until the prediction flips. Runs the model some hundred times on request.",
     ):  # fmt: skip
         return
-    if isinstance(state.example, Prompt):
-        if state.example.contrast is None:
-            st.info("Name the token that the model should come to prefer: choose one under “Rather than” above.")
-            return
-    else:
-        _draw_goal(state, probe.prediction)
+    _draw_goal(state, probe.prediction)
     if probe.prediction.regression and state.threshold is None:
         st.info(f"The score is {signed(probe.prediction.logits[0])}. Enter a threshold that it has to cross.")
         return
     threshold = state.threshold if probe.prediction.regression else None
-    target = None if probe.prediction.regression or isinstance(state.example, Prompt) else state.flip_to
+    target = None if probe.prediction.regression else state.flip_to
     options = search_options(len(probe.tokens))
     arguments = (state.model, state.example, target, threshold, options)
 
@@ -95,12 +90,12 @@ def _draw_goal(state: TextState, prediction: Prediction) -> None:
             min_value=-LARGEST_SCORE, max_value=LARGEST_SCORE, placeholder="Score to cross",
         )  # fmt: skip
         return
-    others = [label for at, label in enumerate(prediction.labels) if at != prediction.index]
+    others = [label for at, label in enumerate(prediction.labels) if at != prediction.index and label != OTHERS]
     if len(others) > 1 or state.flip_to is not None:
         options = list(dict.fromkeys(["", *others, state.flip_to or ""]))
         st.selectbox(
             "To the class", options, key=key("flip_to"), width=220, persist_state=PERSIST,
-            format_func=lambda label: label or "Any other",
+            format_func=lambda label: visible_token(label) or "Any other",
         )  # fmt: skip
 
 
@@ -156,8 +151,11 @@ def command(state: TextState, result: CounterfactualResult) -> str:
     usual, options = asdict(counterfactual_search.SearchOptions()), asdict(result.options)
     for name in (name for name in usual if options[name] != usual[name]):
         goal += [f"--{name.replace('_', '-')}", str(options[name])]
-    arguments = ["counterfactuals", "--model", state.model, *text_arguments(state.example), *goal]
-    return command_line(arguments, state.example)
+    example = state.example
+    if isinstance(example, Prompt) and example.contrast is None:  # its target is the class to reach
+        example = dataclasses.replace(example, target=None)
+    arguments = ["counterfactuals", "--model", state.model, *text_arguments(example), *goal]
+    return command_line(arguments, example)
 
 
 def summary_html(result: CounterfactualResult) -> str:

@@ -15,7 +15,7 @@ from engine.errors import UsageError
 from engine.lazy import LazyModule
 from engine.progress import reporting
 from engine.removal_operators import PATCH_OPERATORS
-from engine.request import Example, Picture, Prompt
+from engine.request import Example, Picture
 from engine.store import result_store
 from engine.table_io import to_json, to_parquet
 
@@ -97,8 +97,8 @@ def counterfactuals(
     with output.stdout_reserved():
         source = read_input(
             InputOptions(
-                "counterfactuals", model, text, text_pair, image, dataset, index, split, column, prompt, target,
-                contrast, chat,
+                "counterfactuals", model, text, text_pair, image, dataset, index, split, column, prompt,
+                None if contrast is None else target, contrast, chat,
             )
         )  # fmt: skip
         example = source.example
@@ -114,8 +114,7 @@ def counterfactuals(
             elif isinstance(example, Example):
                 names = tuple(options.read_names("--sources", sources))
                 limits = counterfactual_search.SearchOptions(sources=names, **chosen)
-                # A prompt names its tokens itself: it flips to the contrast.
-                own = None if isinstance(example, Prompt) else target
+                own = target if contrast is None else None  # a prompt with a contrast flips between the two
                 result = search.counterfactuals(model, example, own, score, limits)
     if status := result_store().status:
         note(status)
