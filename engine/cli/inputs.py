@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -82,8 +82,7 @@ def read_input(options: InputOptions) -> CommandInput:
 def _with_tokens(source: CommandInput, options: InputOptions) -> CommandInput:
     """The input of a causal model as a prompt with the tokens that the options name."""
     if isinstance(source.example, Example) and is_causal(options.model):
-        prompt = as_prompt(source.example, options.target, options.contrast, options.chat)
-        return replace(source, example=prompt)
+        return _text_input(as_prompt(source.example, options.target, options.contrast, options.chat))
     unused = {"--prompt": options.prompt, "--contrast": options.contrast, "--chat": options.chat or None}
     for option, value in unused.items():
         if value is not None:
@@ -95,12 +94,12 @@ def _with_tokens(source: CommandInput, options: InputOptions) -> CommandInput:
 
 
 def _read_prompt(options: InputOptions) -> CommandInput:
-    return _text_input(read_text("--prompt", str(options.prompt)), None)
+    return _text_input(Example(read_text("--prompt", str(options.prompt))))
 
 
 def _read_text(options: InputOptions) -> CommandInput:
     pair = None if options.text_pair is None else read_text("--text-pair", options.text_pair)
-    return _text_input(read_text("--text", str(options.text)), pair)
+    return _text_input(Example(read_text("--text", str(options.text)), pair))
 
 
 def _read_image(options: InputOptions) -> CommandInput:
@@ -114,9 +113,7 @@ def _read_example(options: InputOptions) -> CommandInput:
     name, number = str(options.dataset), read_whole("--index", options.index)
     columns = read_pairs("--column", options.column or [], "text=review") or None
     if not _names_pictures(options):
-        example = datasets.load(name, split=options.split, columns=columns)[number].example
-        source = _text_input(example.text, example.text_pair)
-        return replace(source, example=example) if isinstance(example, Prompt) else source
+        return _text_input(datasets.load(name, split=options.split, columns=columns)[number].example)
     data = image_datasets.load_images(name, split=options.split, columns=columns)
     picture = data[number]
     label = "" if picture.label is None else f", labeled {data.label_names[picture.label]}"
@@ -133,9 +130,12 @@ def _names_pictures(options: InputOptions) -> bool:
     return image_datasets.is_images(name) or (not exists and kind_of_model(options.model) == "image")
 
 
-def _text_input(text: str, pair: str | None) -> CommandInput:
-    lines = (" ".join(part.split())[:1000] for part in (text, pair) if part is not None)
-    return CommandInput(Example(text, pair), tuple(lines))
+def _text_input(example: Example) -> CommandInput:
+    lines = [" ".join(part.split())[:1000] for part in (example.text, example.text_pair) if part is not None]
+    if isinstance(example, Prompt) and (example.target or example.contrast):
+        target = "the most probable" if example.target is None else repr(example.target)
+        lines.append(f"next token: {target}" + (f" rather than {example.contrast!r}" if example.contrast else ""))
+    return CommandInput(example, tuple(lines))
 
 
 def _picture_input(pixels: np.ndarray, name: str) -> CommandInput:
