@@ -17,7 +17,6 @@ from engine.errors import ExegesisError
 from engine.heads.scaling import scaled_model
 from engine.lazy import LazyModule, torch
 from engine.models import catalog
-from engine.models.adapters import causal_adapter
 from engine.progress import check_cancelled
 from engine.request import DTYPES, PLAIN, Example, HeadScales, Prompt
 from engine.result import OTHERS
@@ -70,7 +69,7 @@ class NextTokens:
 def is_causal(model: str) -> bool:
     """Whether a model is a causal language model, by its config.json; False where that is not on this machine."""
     try:
-        return not catalog.queries_hub(model) and causal_adapter(catalog.config(catalog.locate(model))) is not None
+        return not catalog.queries_hub(model) and catalog.is_causal(model)
     except (ExegesisError, OSError, RuntimeError, TypeError, ValueError):
         return False  # reported once the model is used
 
