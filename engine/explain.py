@@ -16,6 +16,7 @@ from engine.heads.scaling import scaled_model
 from engine.input_kinds import input_kind, load_classifier
 from engine.lazy import torch
 from engine.models import catalog
+from engine.models.causal import EncodedPrompt
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.params import Plain, as_plain
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
@@ -338,7 +339,8 @@ def _warnings(item: TaskItem, attribution: Attribution) -> Iterator[str]:
     encoded = item.encoded
     if encoded.truncated:
         total = len(encoded) + encoded.truncated
-        yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off."
+        where = " from its start" if isinstance(encoded, EncodedPrompt) else ""
+        yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off{where}."
     if not attribution.notes and not np.asarray(attribution.scores)[encoded.features].any():
         feature = input_kind(encoded.kind).feature
         yield f"All scores are zero: according to this method, no {feature} matters to the prediction."

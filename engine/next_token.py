@@ -18,7 +18,7 @@ from engine.heads.scaling import scaled_model
 from engine.lazy import LazyModule, torch
 from engine.models import catalog
 from engine.progress import check_cancelled
-from engine.request import DTYPES, PLAIN, Example, HeadScales, Prompt
+from engine.request import DTYPES, PLAIN, HeadScales, Prompt
 from engine.result import OTHERS
 from engine.store import result_store
 
@@ -93,19 +93,6 @@ def _config_has_template(file: Path) -> bool:
 def _read_has_template(file: Path, changed: int) -> bool:
     content = json.loads(file.read_text(encoding="utf-8"))
     return isinstance(content, dict) and bool(content.get("chat_template"))
-
-
-def as_prompt(example: Example, target: str | None = None, contrast: str | None = None, chat: bool = False) -> Prompt:
-    """The example as a prompt; what is not named stays as it is. Errors: a pair of texts, and those of `Prompt`."""
-    own = example if isinstance(example, Prompt) else Prompt(example.text, example.text_pair)
-    return dataclasses.replace(
-        own, target=target or own.target, contrast=contrast or own.contrast, chat=chat or own.chat
-    )
-
-
-def with_target(example: Example, label: str) -> Example:
-    """The example with this token as its target where it is a prompt, so that other texts get the same classes."""
-    return dataclasses.replace(example, target=label) if isinstance(example, Prompt) else example
 
 
 def next_tokens_key(model: str, prompt: Prompt, heads: HeadScales = PLAIN) -> str:

@@ -21,13 +21,12 @@ from engine.cli.root import note
 from engine.errors import ExegesisError, UsageError
 from engine.explain import explain as explain_one
 from engine.explain import explain_many
-from engine.format import visible_token
 from engine.heads.readings import CAUTION, DEFAULT_SCORES, HeadTable, HeadTableQuery, head_table, head_table_to_json
 from engine.heads.scores import AGREEMENT
 from engine.metrics.ablation import PROBE
 from engine.progress import Report
 from engine.registry import explainer
-from engine.request import Prompt, Request
+from engine.request import Request
 from engine.result import Check, Explanation, explanation_to_json
 from engine.store import result_store
 
@@ -66,17 +65,17 @@ def explain(
     check_dtype(dtype)
     number = options.read_whole("--seed", seed)
     with output.stdout_reserved():
-        source = read_input(
-            InputOptions(
-                "explain", model, text, text_pair, image, dataset, index, split, column, prompt, target, contrast, chat
-            )
-        )  # fmt: skip
+        own = InputOptions(
+            "explain", model, text, text_pair, image, dataset, index, split, column, prompt, target, contrast, chat
+        )
+        source = read_input(own)
         check_model(model, source.example.kind)
         methods, are_all = read_methods("--method", method, source.example.kind)
         params = read_params(param, methods)
         heads = read_heads(head)
-        own = None if isinstance(source.example, Prompt) else target  # a prompt names its token itself
-        requests = [Request(model, m.id, source.example, params[m.id], own, number, dtype, heads) for m in methods]
+        requests = [
+            Request(model, m.id, source.example, params[m.id], source.target, number, dtype, heads) for m in methods
+        ]
         with output.progress_bar("explaining") as report:
             explanations = _explain_supported(requests, report) if are_all else explain_many(requests, report)
     if status := result_store().status:
@@ -129,11 +128,15 @@ def _prediction_line(first: Explanation) -> str:
     if prediction.regression:
         return f"score {prediction.logits[0]:.4f}"
     ranked = sorted(zip(prediction.labels, prediction.probabilities, strict=True), key=lambda pair: -pair[1])
-    shares = ", ".join(f"{visible_token(label)} {share:.4f}" for label, share in ranked[:MAX_CLASSES])
+    shares = ", ".join(f"{_quoted(label)} {share:.4f}" for label, share in ranked[:MAX_CLASSES])
     if len(ranked) > MAX_CLASSES:
         shares += f" and {len(ranked) - MAX_CLASSES:,} more"
-    predicted, explained = visible_token(prediction.label), visible_token(origin.target_label)
-    return f"predicted {predicted} ({shares}); explained: {explained}"
+    return f"predicted {_quoted(prediction.label)} ({shares}); explained: {_quoted(origin.target_label)}"
+
+
+def _quoted(label: str) -> str:
+    """A token with white space around it in quotation marks, so that it is seen."""
+    return label if label == label.strip() else f"'{label}'"
 
 
 def _groups_by_width(explanations: Sequence[Explanation], out: Console) -> Iterator[Sequence[Explanation]]:
@@ -226,15 +229,13 @@ def heads(
     limit = None if top is None else options.read_whole("--top", top, 1)
     number = options.read_whole("--seed", seed)
     with output.stdout_reserved():
-        source = read_input(
-            InputOptions(
-                "heads", model, text, text_pair, image, dataset, index, split, column, prompt, target, contrast, chat
-            )
-        )  # fmt: skip
+        own = InputOptions(
+            "heads", model, text, text_pair, image, dataset, index, split, column, prompt, target, contrast, chat
+        )
+        source = read_input(own)
         check_model(model, source.example.kind)
         table_query = read_query(score, against, query, source.example.kind)
-        own = None if isinstance(source.example, Prompt) else target
-        request = Request(model, PROBE, source.example, {}, own, number, dtype, read_heads(head))
+        request = Request(model, PROBE, source.example, {}, source.target, number, dtype, read_heads(head))
         with output.progress_bar("reading heads") as report:
             table = head_table(request, table_query, report)
     if status := result_store().status:

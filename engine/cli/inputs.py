@@ -16,13 +16,15 @@ from engine.data.picture_files import read_picture
 from engine.errors import UsageError, not_allowed, unknown
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
-from engine.next_token import as_prompt, is_causal
 from engine.params import Plain, from_mapping
 from engine.registry import Explainer, all_explainers, explainer
 from engine.request import DTYPES, Example, HeadScales, Input, Picture, Prompt
 from engine.vision.picture import read_view
 
-REQUIRED_BY = {"--text-pair": "--text", "--index": "--dataset", "--split": "--dataset", "--column": "--dataset"}
+REQUIRED_BY = {
+    "--text-pair": "--text", "--index": "--dataset", "--split": "--dataset", "--column": "--dataset",
+    "--contrast": "--prompt", "--chat": "--prompt",
+}  # fmt: skip
 ALL = "all"
 
 
@@ -30,7 +32,7 @@ ALL = "all"
 class InputOptions:
     """The options of a command about its input; None where an option was not given.
 
-    `target` and what follows: of a causal model's prompt.
+    `target`: the class to explain; of a prompt, the token, which is part of the input.
     """
 
     command: str
@@ -50,56 +52,47 @@ class InputOptions:
 
 @dataclass(frozen=True)
 class CommandInput:
-    """The input, and lines for people that describe it."""
+    """The input, and lines for people that describe it. `target`: the class to explain, where it is not the input's."""
 
     example: Input
     lines: tuple[str, ...]
+    target: str | None = None
 
 
 def read_input(options: InputOptions) -> CommandInput:
     """The one input that the options name."""
     sources: Mapping[str, tuple[str | None, Callable[[InputOptions], CommandInput]]] = {
-        "--text": (options.text, _read_text), "--prompt": (options.prompt, _read_prompt),
-        "--image": (options.image, _read_image), "--dataset": (options.dataset, _read_example),
+        "--text": (options.text, _read_text), "--image": (options.image, _read_image),
+        "--dataset": (options.dataset, _read_example), "--prompt": (options.prompt, _read_prompt),
     }  # fmt: skip
     named = [option for option, (value, _) in sources.items() if value is not None]
     if len(named) != 1:
         got = " and ".join(named) or "none"
         raise UsageError(
-            f"{options.command}: needs one of --text, --prompt, --image, or --dataset with --index, got {got}. "
+            f"{options.command}: needs one of --text, --image, or --dataset with --index, got {got}. "
             "Example: --text 'Not bad.'"
         )
     others = {
         "--text-pair": options.text_pair, "--index": options.index, "--split": options.split,
-        "--column": options.column,
+        "--column": options.column, "--contrast": options.contrast, "--chat": options.chat,
     }  # fmt: skip
     for option, value in others.items():
         if value and REQUIRED_BY[option] != named[0]:
             raise UsageError(f"{option}: requires {REQUIRED_BY[option]}, got {named[0]}. Remove one of them.")
-    return _with_tokens(sources[named[0]][1](options), options)
-
-
-def _with_tokens(source: CommandInput, options: InputOptions) -> CommandInput:
-    """The input of a causal model as a prompt with the tokens that the options name."""
-    if isinstance(source.example, Example) and is_causal(options.model):
-        return _text_input(as_prompt(source.example, options.target, options.contrast, options.chat))
-    unused = {"--prompt": options.prompt, "--contrast": options.contrast, "--chat": options.chat or None}
-    for option, value in unused.items():
-        if value is not None:
-            raise UsageError(
-                f"{option}: requires a causal language model, got {options.model}. "
-                f"{'Use --text' if option == '--prompt' else 'Remove it'}, or choose another model."
-            )
-    return source
-
-
-def _read_prompt(options: InputOptions) -> CommandInput:
-    return _text_input(Example(read_text("--prompt", str(options.prompt))))
+    source = sources[named[0]][1](options)
+    return source if options.prompt is not None else dataclasses.replace(source, target=options.target)
 
 
 def _read_text(options: InputOptions) -> CommandInput:
     pair = None if options.text_pair is None else read_text("--text-pair", options.text_pair)
     return _text_input(Example(read_text("--text", str(options.text)), pair))
+
+
+def _read_prompt(options: InputOptions) -> CommandInput:
+    if not catalog.is_causal(options.model):
+        raise UsageError(f"--prompt: {options.model} is a classifier, which continues no text. Use --text.")
+    prompt = read_text("--prompt", str(options.prompt))
+    return _text_input(Prompt(prompt, target=options.target, contrast=options.contrast, chat=options.chat))
 
 
 def _read_image(options: InputOptions) -> CommandInput:
@@ -113,7 +106,8 @@ def _read_example(options: InputOptions) -> CommandInput:
     name, number = str(options.dataset), read_whole("--index", options.index)
     columns = read_pairs("--column", options.column or [], "text=review") or None
     if not _names_pictures(options):
-        return _text_input(datasets.load(name, split=options.split, columns=columns)[number].example)
+        example = datasets.load(name, split=options.split, columns=columns)[number].example
+        return _text_input(example)
     data = image_datasets.load_images(name, split=options.split, columns=columns)
     picture = data[number]
     label = "" if picture.label is None else f", labeled {data.label_names[picture.label]}"
@@ -132,9 +126,10 @@ def _names_pictures(options: InputOptions) -> bool:
 
 def _text_input(example: Example) -> CommandInput:
     lines = [" ".join(part.split())[:1000] for part in (example.text, example.text_pair) if part is not None]
-    if isinstance(example, Prompt) and (example.target or example.contrast):
-        target = "the most probable" if example.target is None else repr(example.target)
-        lines.append(f"next token: {target}" + (f" rather than {example.contrast!r}" if example.contrast else ""))
+    if isinstance(example, Prompt):
+        answer = " of the answer, in the chat template" if example.chat else ""
+        compared = "" if example.contrast is None else f", compared with {example.contrast!r}"
+        lines.append(f"explained: the next token{answer}{compared}")
     return CommandInput(example, tuple(lines))
 
 

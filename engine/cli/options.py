@@ -24,14 +24,14 @@ MAX_NUMBER, MAX_ID = 2**63 - 1, 2**31 - 1
 
 ModelOption = Annotated[str, typer.Option(metavar="M", help="Embedded model, folder or hub ID.")]
 TextOption = Annotated[str | None, typer.Option(metavar="T", help="The text; '-' reads stdin.")]
+TextPairOption = Annotated[str | None, typer.Option(metavar="T", help="The second text of a pair.")]
 PromptOption = Annotated[
-    str | None, typer.Option(metavar="T", help="A prompt that a causal model continues; '-' reads stdin.")
+    str | None, typer.Option(metavar="T", help="A prompt, whose next token by a language model is explained.")
 ]
 ContrastOption = Annotated[
-    str | None, typer.Option(metavar="TOKEN", help="Explain the target rather than this token of a causal model.")
+    str | None, typer.Option(metavar="TOKEN", help="With --prompt: explain why --target and not this token.")
 ]
-ChatOption = Annotated[bool, typer.Option("--chat", help="Apply the chat template of a causal model.")]
-TextPairOption = Annotated[str | None, typer.Option(metavar="T", help="The second text of a pair.")]
+ChatOption = Annotated[bool, typer.Option("--chat", help="With --prompt: apply the model's chat template.")]
 ImageOption = Annotated[str | None, typer.Option(metavar="F", help="An image: PNG, JPEG, WebP or GIF.")]
 DatasetOption = Annotated[str | None, typer.Option(metavar="D", help="Take the text or image from a data set.")]
 IndexOption = Annotated[str | None, typer.Option(metavar="I", help="Index of the example, from 0.")]

@@ -16,7 +16,7 @@ from engine.errors import UsageError
 from engine.false_discovery import check_choices
 from engine.lazy import LazyModule
 from engine.progress import cancellable, reporting
-from engine.request import Example, Prompt
+from engine.request import Example
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -76,10 +76,10 @@ def significance(
         check_model(model, Example.kind)
         named = (None,) * 5  # no picture, no example of a data set
         given = InputOptions("significance", model, text, text_pair, *named, prompt, target, contrast, chat)
-        example = read_input(given).example
-        assert isinstance(example, Example)
+        source = read_input(given)
+        assert isinstance(source.example, Example)
         query = tests.SignificanceQuery(
-            model, example, None if isinstance(example, Prompt) else target,
+            model, source.example, source.target,
             None if draws is None else options.read_whole("--draws", draws, 1, tests.MOST_DRAWS),
             masked_model, words_from, number,
         )  # fmt: skip
