@@ -210,6 +210,8 @@ def _explain_missing(state: TextState) -> str:
     """Why there is no prediction yet; empty when there is one."""
     if not state.model:
         return "Pick a model above, or type the folder of a checkpoint or a hub ID."
+    if state.focus.causal and not state.example.text.strip():
+        return "Type a prompt above, or pick an example, to see which words its next token depends on."
     if not state.example.text.strip():
         return "Type a text above, or pick an example, to see which words its prediction depends on."
     if state.example.text_pair is not None and not state.example.text_pair.strip():

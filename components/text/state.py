@@ -56,6 +56,8 @@ OWN = (*CONTROLLED, "significance")
 """The fields of the link that are of this page alone, and neither of a text nor of the view."""
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "text_token_pick"
+TURN = UNITS[-1]
+"""The unit that is offered for a chat alone."""
 ENCODER = "minilm"
 REPLACEMENTS = ("masked", "dataset")
 """Where the replacements of a test of words are from: a masked language model, or the words of the data set."""
@@ -192,9 +194,10 @@ def draw_options(methods: Mapping[str, Explainer], opened: OpenTexts, line: Delt
         draw_browse_switch(opened.data.title or opened.name, "a table", key)
         draw_pair_switch()
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+            turns = bool(text_choice.value("chat")) or value("unit") == TURN
             st.segmented_control(
-                "Unit", UNITS, key=key("unit"), required=True, format_func=lambda kind: f"{kind.title()}s",
-                persist_state=PERSIST,
+                "Unit", [kind for kind in UNITS if turns or kind != TURN], key=key("unit"), required=True,
+                format_func=lambda kind: f"{kind.title()}s", persist_state=PERSIST,
             )  # fmt: skip
             seed_input(key, 120)
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
