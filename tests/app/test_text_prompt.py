@@ -107,7 +107,7 @@ def test_the_chat_template_is_offered_where_there_is_one_and_is_kept(
     assert "&lt;|im_start|&gt;" in html_of(page)
     assert link_of(page)["chat"] == ["on"]
     assert command_of(page).count("--chat") == 1
-    assert "turn" in open_options(page, key("options")).segmented_control(key("unit")).options
+    assert "Turns" in open_options(page, key("options")).segmented_control(key("unit")).options
     bare = opened(model=str(save_causal("gpt2-lm", tmp_path)))
     assert not [one for one in bare.toggle if one.label == "Chat template"]
 
