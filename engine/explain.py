@@ -249,7 +249,7 @@ def _member_attribution(explanation: Explanation, item: TaskItem) -> Attribution
 
 def _items(model: AnyClassifier, queries: list[_Query], encoded: list[EncodedInput]) -> list[TaskItem]:
     predictions = predict_encoded(model, encoded)
-    require_finite(model, "logits", [prediction.logits for prediction in predictions])
+    require_finite_logits(model, predictions)
     return [
         TaskItem(e, prediction, model.target_index(query.request.target, prediction, e), query.request.seed)
         for query, e, prediction in zip(queries, encoded, predictions, strict=True)
@@ -287,6 +287,11 @@ def require_finite(model: AnyClassifier, what: str, numbers: object) -> None:
             f"model {model.id}: its {what} are not finite numbers in {dtype}. "
             "Use a wider precision; if it is float32 already, its weights are damaged: download or save it again."
         )
+
+
+def require_finite_logits(model: AnyClassifier, predictions: Sequence[Prediction]) -> None:
+    """Refuse predictions with NaN or infinity, which may have different numbers of classes."""
+    require_finite(model, "logits", [logit for prediction in predictions for logit in prediction.logits])
 
 
 def _explanation(

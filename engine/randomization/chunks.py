@@ -20,7 +20,7 @@ from engine import runtime
 from engine.data.sources import SourceExample
 from engine.errors import ExegesisError, unknown
 from engine.experiments.sample import Sample, bisect_failures, error_line
-from engine.explain import method_key, predict_encoded, require_finite
+from engine.explain import method_key, predict_encoded, require_finite, require_finite_logits
 from engine.input_kinds import load_classifier
 from engine.models import catalog
 from engine.models.classifier import AnyClassifier, EncodedInput
@@ -341,7 +341,7 @@ def _joined(parts: Sequence[ChunkMaps]) -> ChunkMaps:
 
 def _predictions(model: AnyClassifier, inputs: list[EncodedInput]) -> list[Prediction]:
     predictions = predict_encoded(model, inputs)
-    require_finite(model, "logits", [one.logits for one in predictions])
+    require_finite_logits(model, predictions)
     return predictions
 
 
