@@ -125,7 +125,7 @@ def match_classes(names: Sequence[str], labels: Sequence[str], unnamed: re.Patte
     """
     if tuple(names) == PROMPT_LABELS and len(labels) in (0, len(PROMPT_LABELS)):
         return ClassMatch((0, 1))
-    if OTHERS in labels:
+    if OTHERS in labels or not labels:
         return ClassMatch(
             None,
             f"The model predicts the next token, not the data set's classes ({_join_names(names)}), so accuracy cannot "

@@ -219,7 +219,7 @@ def token_weights(
     texts: TokenizedTexts, indices: Sequence[int], answer_weight: float
 ) -> Float[torch.Tensor, "batch seq"]:
     """Weights of the next tokens: `answer_weight` of the answer of a prompt, which the end token follows, else 1."""
-    lengths = [texts.lengths[i] for i in indices]
+    lengths = [len(texts.inputs[i]["input_ids"]) for i in indices]
     weights = torch.ones(len(indices), max(lengths))
     for row, (index, length) in enumerate(zip(indices, lengths, strict=True)):
         if texts.labels[index] == ENDS_IN_ANSWER:
