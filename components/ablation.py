@@ -15,6 +15,7 @@ import streamlit as st
 from components.errors import describe_error, show_error
 from components.numbers import percent, plain, plural, points, signed
 from components.styles import use_sheet
+from engine.format import visible_token
 from engine.metrics.ablation import AblatedPrediction, ablated_predictions
 from engine.registry import Explainer
 from engine.request import Example, Request
@@ -224,7 +225,7 @@ def substitute(example: Example, span: Span, new: str) -> Example:
 
 def _predictions_table(predictions: Sequence[AblatedPrediction], words: QuestionWords) -> str:
     whole, target = predictions[0].whole, predictions[0].target
-    name = f"<bdi>{escape(whole.labels[target])}</bdi>"
+    name = f"<bdi>{escape(visible_token(whole.labels[target]))}</bdi>"
     value = f"score {name}" if whole.regression else f"probability of {name}"
     predicted = "" if whole.regression else "<th>predicted</th>"
     change = "change" if whole.regression else "change, percentage points"
@@ -256,7 +257,7 @@ def _value(prediction: Prediction, target: int) -> str:
 def _class(prediction: Prediction, flipped: bool) -> str:
     if prediction.regression:
         return ""
-    label = f"<bdi>{escape(prediction.label)}</bdi>"
+    label = f"<bdi>{escape(visible_token(prediction.label))}</bdi>"
     return f"<td><b>{label}, changed</b></td>" if flipped else f"<td>{label}</td>"
 
 

@@ -23,7 +23,7 @@ from components.numbers import count, hundredths, plural
 from components.palette import browser_theme
 from components.prediction import PROBE
 from components.state import MEASURES, QUESTIONS, PageState
-from engine.format import join_names
+from engine.format import join_names, visible_token
 from engine.lazy import LazyModule
 from engine.metrics.ranking import FeatureScores, average_ranks, is_constant, spearman_of_pairs
 from engine.registry import Explainer
@@ -193,7 +193,7 @@ def _draw_curves(page: QuestionPage, maps: Maps, titles: Mapping[str, str], prob
     except Exception as error:
         show_error(describe_error(error))
         return
-    target = next(iter(maps.values())).provenance.target_label
+    target = visible_token(next(iter(maps.values())).provenance.target_label)
     _draw_charts(page, curves, titles, target, probe.prediction.regression)
 
 

@@ -163,7 +163,7 @@ def summary_html(result: CounterfactualResult) -> str:
     score = result.original.regression
     flips = "crosses the threshold" if score else "flips the prediction"
     if result.target is not None:
-        flips += f" to <bdi>{escape(result.original.labels[result.target])}</bdi>"
+        flips += f" to <bdi>{escape(visible_token(result.original.labels[result.target]))}</bdi>"
     advice = ADVICE.format(goal="threshold" if score else "class")
     if result.results:
         one = result.results[0]
