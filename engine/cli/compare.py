@@ -50,7 +50,9 @@ def compare(
     ] = None,
     split: SplitOption = None,
     target: TargetOption = None,
-    unit: Annotated[str, typer.Option(metavar="U", help="Unit to compare in texts: word or token.")] = "word",
+    unit: Annotated[
+        str, typer.Option(metavar="U", help="Unit to compare in texts: word, token, sentence or turn.")
+    ] = "word",
     measure: Annotated[str, typer.Option(metavar="M", help="Measure of agreement: spearman or top_k.")] = "spearman",
     order: Annotated[
         str, typer.Option(metavar="O", help="Rank scores with their sign, or by size: sign or size.")

@@ -66,7 +66,16 @@ def test_the_answer_is_the_most_probable_token_and_both_choices_offer_the_likely
     assert not [one for one in page.toggle if "Second text" in one.label]
     for picker in (TARGET, CONTRAST):
         assert len(page.selectbox(picker).options) == len(found.labels), "one for none, and no other tokens"
-    assert command_of(page)[:8] == ["exegesis", "explain", "--model", model, "--method", "occlusion,random", "--prompt", TEXT]
+    assert command_of(page)[:8] == [
+        "exegesis",
+        "explain",
+        "--model",
+        model,
+        "--method",
+        "occlusion,random",
+        "--prompt",
+        TEXT,
+    ]
     assert not {"--target", "--contrast", "--chat"} & {*command_of(page)}
 
 

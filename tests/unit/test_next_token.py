@@ -60,7 +60,9 @@ def test_named_tokens_have_their_probability_and_rank(folder: Path, shares: np.n
         assert named.label == text
         assert named.probability == pytest.approx(share, rel=1e-4)
         assert named.rank == 1 + int((shares > share).sum())
-    assert found.probabilities == next_tokens(str(folder), PROMPT).probabilities, "naming tokens changes no distribution"
+    assert found.probabilities == next_tokens(str(folder), PROMPT).probabilities, (
+        "naming tokens changes no distribution"
+    )
 
 
 def test_a_token_that_is_none_is_refused(folder: Path) -> None:
@@ -78,7 +80,12 @@ def test_scaled_heads_change_the_distribution_but_not_its_tokens(folder: Path) -
 
 
 def test_tokens_template_and_heads_are_in_the_key(folder: Path) -> None:
-    prompts = [PROMPT, Prompt(PROMPT.text, target="N"), Prompt(PROMPT.text, contrast="N"), Prompt(PROMPT.text, chat=True)]
+    prompts = [
+        PROMPT,
+        Prompt(PROMPT.text, target="N"),
+        Prompt(PROMPT.text, contrast="N"),
+        Prompt(PROMPT.text, chat=True),
+    ]
     keys = {next_tokens_key(str(folder), prompt) for prompt in prompts}
     keys.add(next_tokens_key(str(folder), PROMPT, HeadScales.off([(0, 0)])))
     assert len(keys) == len(prompts) + 1

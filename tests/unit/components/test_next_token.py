@@ -29,7 +29,9 @@ def test_the_sentence_says_the_token_its_share_and_the_entropy() -> None:
 
 def test_a_contrast_is_said_with_the_difference_of_the_logits() -> None:
     html = next_token_html(tokens(contrast=NamedToken(" is", -2.3025851, 3)), explained=True)
-    assert "why <b><bdi>·are</bdi></b> (60.0%, rank 1 of 1,000) rather than <b><bdi>·is</bdi></b> (10.0%, rank 3" in html
+    assert (
+        "why <b><bdi>·are</bdi></b> (60.0%, rank 1 of 1,000) rather than <b><bdi>·is</bdi></b> (10.0%, rank 3" in html
+    )
     assert "difference of their logits is +1.79" in html  # ln 0.6 - ln 0.1 = ln 6
 
 
