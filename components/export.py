@@ -22,6 +22,7 @@ from components.links import LONGEST_IN_LINK, non_default_params
 from components.styles import ASSETS, ThemeChoice, stylesheet
 from components.widgets.base import component_key
 from components.widgets.patch_map import png_file
+from engine.format import visible_token
 from engine.home import product_version
 from engine.registry import Explainer
 from engine.request import Example, Input, Picture, Prompt
@@ -164,7 +165,7 @@ def cite(shown: ExplainedMethods) -> str:
 def citation(explanation: Explanation) -> str:
     """The sentence that cites an explanation: product, model, explained class, run and scaled heads."""
     origin = explanation.provenance
-    explained = "its score" if explanation.prediction.regression else f"class {origin.target_label}"
+    explained = "its score" if explanation.prediction.regression else f"class {visible_token(origin.target_label)}"
     heads = ", ".join(f"{layer}.{head} x {scale:g}" for layer, head, scale in origin.heads)
     return (
         f"Exegesis {product_version()}. Model {origin.model}, revision {origin.revision}, {explained}, "

@@ -38,7 +38,8 @@ def prediction_html(prediction: Prediction, target: int, like: Prediction | None
     if prediction.regression:
         name, score = escape(prediction.labels[0]), signed(prediction.logits[0])
         return f'<div class="xg"><p>Score <bdi>{name}</bdi>: <b>{score}</b></p></div>'
-    order = sorted(range(len(prediction.labels)), key=lambda i: -(like or prediction).probabilities[i])
+    shares = (like or prediction).probabilities
+    order = sorted(range(len(shares)), key=lambda i: (prediction.labels[i] == OTHERS, -shares[i]))
     indexes = sorted({*order[:most], target, prediction.index}, key=order.index)
     bars = "".join(_bar(prediction, i, i == target) for i in indexes)
     left = len(order) - len(indexes)

@@ -1,4 +1,4 @@
-"""A prompt on the Text page: the next token's distribution, target and contrast, units, edits, the link, the command."""
+"""A prompt on the Text page: the next token's distribution, target and contrast, units, edits, link and command."""
 
 from __future__ import annotations
 
@@ -85,7 +85,8 @@ def test_a_contrast_explains_the_difference_and_is_in_the_link_and_the_command(
     page, (first, second, *_) = opened(), next_tokens(model, Prompt(TEXT)).labels
     page.selectbox(TARGET).set_value(second).run()
     page.selectbox(CONTRAST).set_value(first).run()
-    assert not page.exception and not errors(page)
+    assert not page.exception
+    assert not errors(page)
     assert f"for <bdi>{second} rather than {first}</bdi>" in unescape(html_of(page))
     arguments = command_of(page)
     assert arguments[arguments.index("--target") : arguments.index("--json")] == [

@@ -93,8 +93,8 @@ def test_tokens_template_and_heads_are_in_the_key(folder: Path) -> None:
 
 def test_which_models_continue_prompts(folder: Path, tmp_path: Path) -> None:
     gpt2, bert = save_causal("gpt2-lm", tmp_path / "gpt2"), save_checkpoint("bert", tmp_path / "bert")
-    assert is_causal(str(folder)) and is_causal(str(gpt2))
-    assert has_chat_template(str(folder)) and not has_chat_template(str(gpt2))
+    assert [is_causal(str(one)) for one in (folder, gpt2)] == [True, True]
+    assert [has_chat_template(str(one)) for one in (folder, gpt2)] == [True, False]
     for other in (str(bert), "reviews-minilm", "owner/name", "", str(tmp_path), "no such model"):
         assert not is_causal(other)
         assert not has_chat_template(other)
