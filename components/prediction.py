@@ -43,8 +43,10 @@ def prediction_html(prediction: Prediction, target: int, like: Prediction | None
     indexes = sorted({*order[:most], target, prediction.index}, key=order.index)
     bars = "".join(_bar(prediction, i, i == target) for i in indexes)
     left = len(order) - len(indexes)
-    noun = "tokens" if prediction.labels[-1] == OTHERS else "classes"
-    more = f'<p class="xg-small">and {left:,} {"other" if like else "less likely"} {noun}</p>' if left else ""
+    more = f"and {left:,} {'other' if like else 'less likely'} classes"
+    if prediction.labels[-1] == OTHERS:
+        more = f"and all other tokens: {escape(percent(1 - sum(prediction.probabilities[i] for i in indexes)))}"
+    more = f'<p class="xg-small">{more}</p>' if left else ""
     return f'<div class="xg"><div class="xg-prediction">{bars}</div>{more}</div>'
 
 
