@@ -79,32 +79,27 @@ LEAST_SENTENCES, MOST_SENTENCES = 3, 5
 
 @dataclass(frozen=True)
 class FactRelation:
-    """A relation of a person to a value: how a sentence states it, and how a question asks for the value."""
+    """A relation of a person to a value: the words between the two. `values`: what a person can be related to."""
 
-    statement: str
-    question: str
+    words: str
     values: tuple[str, ...]
 
 
 RELATIONS = (
     FactRelation(
-        "{name} lives in {value}",
-        "The city where {name} lives is",
+        "lives in",
         parse_list("Paris, London, Rome, Berlin, Madrid, Moscow, Tokyo, Boston, Chicago, Dublin, Vienna, Cairo"),
     ),
     FactRelation(
-        "{name} likes the color {value}",
-        "The color that {name} likes is",
+        "likes the color",
         parse_list("red, blue, green, yellow, black, white, brown, pink, purple, gray, orange, gold"),
     ),
     FactRelation(
-        "{name} works as a {value}",
-        "The job that {name} has is that of a",
+        "works as a",
         parse_list("doctor, teacher, farmer, nurse, lawyer, baker, painter, singer, driver, guard, writer, judge"),
     ),
     FactRelation(
-        "{name} owns a {value}",
-        "The animal that {name} owns is a",
+        "owns a",
         parse_list("dog, cat, horse, bird, fish, cow, pig, goat, rabbit, snake, duck, sheep"),
     ),
 )
@@ -200,10 +195,11 @@ def draw_facts(params: FactParams, early: bool, rng: Random) -> LabeledExample:
         consistent = len({(fact.name, fact.relation) for fact in facts}) == count
         if foils and consistent and _decides(asked, facts):
             break
-    marked = " ".join(as_sentence(_state(fact, marked=fact == asked)) for fact in facts)
-    question = asked.relation.question.format(name=f"[[{asked.name}]]" if params.cues else asked.name)
+    reason = Fact(f"[[{asked.name}]]", asked.relation, f"[[{asked.value}]]")
+    sentences = [_state(reason if fact is asked else fact) for fact in facts]
+    question = f"{reason.name if params.cues else asked.name} {asked.relation.words}"
     extra = {"sentences": count, "sentence": place + 1}
-    return _write(f"{marked} {question}", asked.value, rng.choice(foils), extra)
+    return _write(" ".join([*sentences, question]), asked.value, rng.choice(foils), extra)
 
 
 def _draw_fact(names: Sequence[str], rng: Random) -> Fact:
@@ -218,10 +214,8 @@ def _decides(asked: Fact, facts: Sequence[Fact]) -> bool:
     return answers == [asked.value, None] and asked.value not in {fact.value for fact in others}
 
 
-def _state(fact: Fact, marked: bool) -> str:
-    return fact.relation.statement.format(
-        **{slot: f"[[{text}]]" if marked else text for slot, text in (("name", fact.name), ("value", fact.value))}
-    )
+def _state(fact: Fact) -> str:
+    return f"{fact.name} {fact.relation.words} {fact.value}."
 
 
 def draw_sentiment_prompt(params: ReviewParams, positive: bool, rng: Random) -> LabeledExample:

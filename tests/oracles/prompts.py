@@ -8,13 +8,8 @@ from tests.oracles.meaning import meaning
 
 BLANK = "___"
 """Stands for a word that was taken out."""
-QUESTIONS = {
-    r"The city where (\w+) lives is": r"(\w+) lives in (\w+)",
-    r"The color that (\w+) likes is": r"(\w+) likes the color (\w+)",
-    r"The job that (\w+) has is that of a": r"(\w+) works as a (\w+)",
-    r"The animal that (\w+) owns is a": r"(\w+) owns a (\w+)",
-}
-"""A question, and the sentence that answers it: a name and a value."""
+RELATIONS = ("lives in", "likes the color", "works as a", "owns a")
+"""What a sentence says of a person and a value, and a question of a person."""
 REVIEW = " The review is"
 
 
@@ -41,11 +36,11 @@ def other_person(text: str) -> str | None:
 def stated_value(text: str) -> str | None:
     """What exactly one sentence of the context states of the person in the question."""
     *sentences, question = text.split(". ")
-    for asks, states in QUESTIONS.items():
-        if asked := re.fullmatch(asks, question):
-            matches = [re.fullmatch(states, sentence) for sentence in sentences]
+    for relation in RELATIONS:
+        if asked := re.fullmatch(rf"(\w+) {relation}", question):
+            matches = [re.fullmatch(rf"(\w+) {relation} (\w+)", sentence) for sentence in sentences]
             values = [match[2] for match in matches if match and match[1] == asked[1] and match[2] != BLANK]
-            return values[0] if len(values) == 1 else None
+            return values[0] if len(values) == 1 and asked[1] != BLANK else None
     return None
 
 

@@ -25,7 +25,7 @@ from tests.oracles.prompts import BLANK, number, other_person, sentiment, stated
 GOLDEN = {
     "agreement": "c74ee576",
     "indirect-object": "2d695aa4",
-    "facts": "837b96fa",
+    "facts": "600083c4",
     "sentiment-prompt": "1abb37bb",
 }
 """Of the first hundred validation prompts: changes with a grammar, together with `prompts.VERSION`."""
@@ -46,10 +46,10 @@ each = pytest.mark.parametrize("name", PROMPT_GRAMMARS)
         (other_person, f"When {BLANK} and John went to the store, John gave a drink to", None),
         (other_person, f"When Mary and John went to the store, {BLANK} gave a drink to", None),
         (other_person, f"When Mary and {BLANK} went to the store, John gave a drink to", "Mary"),
-        (stated_value, "Anna lives in Rome. Tom lives in Paris. The city where Tom lives is", "Paris"),
-        (stated_value, "Anna lives in Rome. Tom owns a dog. The city where Tom lives is", None),
-        (stated_value, "Tom lives in Rome. Tom lives in Paris. The city where Tom lives is", None),
-        (stated_value, "Tom works as a nurse. The job that Tom has is that of a", "nurse"),
+        (stated_value, "Anna lives in Rome. Tom lives in Paris. Tom lives in", "Paris"),
+        (stated_value, "Anna lives in Rome. Tom owns a dog. Tom lives in", None),
+        (stated_value, "Tom lives in Rome. Tom lives in Paris. Tom lives in", None),
+        (stated_value, "Tom works as a nurse. Tom works as a", "nurse"),
         (sentiment, "The plot wasn't clever. The review is", "negative"),
         (sentiment, "We saw it on a Tuesday. The review is", None),
     ],

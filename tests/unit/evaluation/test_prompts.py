@@ -82,4 +82,4 @@ def test_the_command_explains_the_answer_of_a_prompt_of_the_data_set() -> None:
     example = load("agreement")[0]
     assert example.example == Prompt(example.text, target=example.answer, contrast=example.foil)
     assert done.exit_code == 0, done.output
-    assert f"next token: {example.answer!r} rather than {example.foil!r}" in done.output
+    assert f"explained: the next token, compared with {example.foil!r}" in done.output
