@@ -32,7 +32,7 @@ from engine.data.labels import match_classes
 from engine.format import visible_token
 from engine.metrics.plausibility import overlaps, spans_of
 from engine.registry import Explainer
-from engine.request import Example, Prompt
+from engine.request import Example, Input, Prompt
 from engine.result import Check, Explanation, Prediction, Token
 from engine.word_units import Unit, units, units_of
 
@@ -99,9 +99,13 @@ def token_map(method: Explainer, made: Explanation, example: Example, unit: str)
 
 def explained_name(made: Explanation, example: Example) -> str:
     """The explained class; of a prompt the token, with its contrast if it has one."""
-    name = visible_token(made.provenance.target_label)
+    return f"{visible_token(made.provenance.target_label)}{rather_than(example)}"
+
+
+def rather_than(example: Input) -> str:
+    """The contrast of a prompt, to stand behind its target; else empty."""
     contrast = example.contrast if isinstance(example, Prompt) else None
-    return name if contrast is None else f"{name} rather than {visible_token(contrast)}"
+    return "" if contrast is None else f" rather than {visible_token(contrast)}"
 
 
 def facts(method: Explainer, made: Explanation) -> Facts:

@@ -233,6 +233,8 @@ def draw_edit(
     use_sheet("questions")
     parent = explain(state.request(PROBE)).provenance
     st.html(predictions_html(probe.prediction, edited.prediction, parent.target))
+    if isinstance(child, Prompt) and child.contrast is not None:
+        st.caption("The probabilities are those of the two tokens relative to each other.")
     for note in edited.notes:
         if note not in probe.notes:
             show_note(f"The edited text: {note}")

@@ -125,6 +125,8 @@ def test_the_chat_template_is_offered_where_there_is_one_and_is_kept(
 def test_a_pinned_sentence_is_removed_as_a_whole(opened: Callable[..., AppTest]) -> None:
     page = opened(unit="sentence", pin="3")
     assert "Without “<bdi>The film was good.</bdi>”" in html_of(page)
+    contrasted = opened(unit="sentence", pin="3", target_token=" film", contrast="N")
+    assert "probability of <bdi>·film rather than N</bdi>" in html_of(contrasted)
 
 
 def test_an_edit_keeps_the_explained_token(model: str, opened: Callable[..., AppTest]) -> None:
