@@ -7,6 +7,7 @@ from html import escape
 
 import streamlit as st
 
+from components.inputs.datasets import DEFAULT_PROMPTS
 from components.inputs.text_choice import TextFocus, write_text_focus
 from components.links import Query
 from components.method_row import token_map
@@ -23,8 +24,6 @@ from engine.result import Explanation, Prediction
 from engine.shipped.gallery import DATASET, GALLERY, MODEL, GalleryCard
 
 COLUMNS = 3
-PROMPTS = "agreement"
-"""The data set of prompts that a language model opens with."""
 
 
 def draw_gallery() -> None:
@@ -48,8 +47,8 @@ def prompt_link() -> Query | None:
     model = next((name for name in list_models("text") if is_causal(name)), None)
     if model is None:
         return None
-    prompt = load(PROMPTS)[0]
-    focus = TextFocus(model, prompt.text, None, 0, PROMPTS, target=prompt.answer, contrast=prompt.foil)
+    prompt = load(DEFAULT_PROMPTS)[0]
+    focus = TextFocus(model, prompt.text, None, 0, DEFAULT_PROMPTS, target=prompt.answer, contrast=prompt.foil)
     return write_text_focus(focus)
 
 

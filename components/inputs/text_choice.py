@@ -18,6 +18,7 @@ from components import controls
 from components.controls import PERSIST
 from components.errors import show_error, show_note
 from components.inputs.datasets import (
+    DEFAULT_PROMPTS,
     DEFAULT_TEXTS,
     OpenTexts,
     describe_misfit,
@@ -216,14 +217,20 @@ def draw_focus_controls(models: list[str], opened: OpenTexts) -> DeltaGenerator:
     _show_open_error(opened)
     if chosen in misfits:
         _offer_fitting(chosen, opened, fitting_model([one for one in models if one not in misfits], opened.name))
+    elif is_causal(chosen) and not _has_prompts(opened) and _index_in_data(opened) is not None:
+        reason = f"{opened.name} has texts to classify. {chosen} continues them as prompts."
+        SELECTION.offer_fitting(reason, DEFAULT_PROMPTS, _show_first, "")
     return row
 
 
 def fits_dataset(model: str, opened: OpenTexts) -> bool:
     """Whether the model was made for the task of the data set, so that its labels and rationales are about it."""
-    return is_causal(model) == isinstance(opened.data[0].example, Prompt) and not find_misfits(
-        [model], opened.name, opened.data
-    )
+    return is_causal(model) == _has_prompts(opened) and not find_misfits([model], opened.name, opened.data)
+
+
+def _has_prompts(opened: OpenTexts) -> bool:
+    """Whether the examples are prompts for language models."""
+    return len(opened.data) > 0 and isinstance(opened.data[0].example, Prompt)
 
 
 def draw_example_controls(opened: OpenTexts, models: Iterable[str] = ()) -> None:

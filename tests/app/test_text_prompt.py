@@ -10,8 +10,10 @@ from pathlib import Path
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components import gallery
 from components.inputs import text_choice
 from components.text.state import key
+from engine.data.datasets import load
 from engine.next_token import next_tokens
 from engine.request import Prompt
 from tests.alerts import errors, notes
@@ -36,7 +38,8 @@ def opened(model: str) -> Callable[..., AppTest]:
     def open_page(page: str = "text", **link: str | list[str]) -> AppTest:
         test = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page(f"pages/{page}.py")
         for name, value in {"model": model, "method": ["occlusion", "random"], "text": TEXT, **link}.items():
-            test.query_params[name] = value
+            if value:
+                test.query_params[name] = value
         test.run()
         assert not test.exception
         return test
@@ -159,3 +162,23 @@ def test_the_attention_page_has_the_prompt_and_its_tokens(model: str, opened: Ca
     assert not errors(page)
     assert [page.selectbox(one).value for one in (TARGET, CONTRAST)] == [second, first]
     assert "without that head" in html_of(page).lower() or "0.1" in html_of(page)
+
+
+def test_a_data_set_of_prompts_is_offered_and_sets_both_tokens(opened: Callable[..., AppTest], model: str) -> None:
+    page = opened(text=[], index="0", data="reviews")
+    offer = page.button(text_choice.key("fitting set"))
+    assert offer.label == "Use agreement instead"
+    offer.click().run()
+    prompt = load("agreement")[0].example
+    assert isinstance(prompt, Prompt)
+    assert [page.selectbox(one).value for one in (TARGET, CONTRAST)] == [prompt.target, prompt.contrast]
+    assert link_of(page)["contrast"] == [prompt.contrast]
+
+
+def test_home_leads_to_a_prompt_if_there_is_a_language_model(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(gallery, "list_models", lambda kind: ["reviews-minilm", model])
+    prompt, link = load("agreement")[0], gallery.prompt_link()
+    assert link is not None
+    assert (link["model"], link["index"], link["target_token"]) == ([model], ["0"], [prompt.answer])
+    monkeypatch.setattr(gallery, "list_models", lambda kind: ["reviews-minilm"])
+    assert gallery.prompt_link() is None
