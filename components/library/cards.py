@@ -210,8 +210,12 @@ def fetchable_facts(name: str) -> dict[str, object]:
 
 def _fetch(name: str) -> None:
     bar = st.progress(0.0, "Starting …")
+
+    def report(done: int, total: int, what: str) -> None:
+        bar.progress(done / total, f"{what[0].upper()}{what[1:]} …")
+
     try:
-        fetch_model(name, lambda done, total, what: bar.progress(done / total, f"{what[0].upper()}{what[1:]} …"))
+        fetch_model(name, report)
     except Exception as error:
         bar.empty()
         st.html(error_html(describe_error(error)))

@@ -166,9 +166,11 @@ def class_notes(plan: EvaluationPlan, source: ExampleSource) -> dict[str, list[s
 
 
 def _class_note(model: str, source: ExampleSource) -> str:
-    """The sentence for one model; empty where its files are broken, which the work itself reports."""
+    """The sentence for one model; empty for a language model, whose classes are a prompt's, and where its
+    files are broken, which the work itself reports."""
     try:
-        return match_classes(source.labels, model_labels(model), source.unnamed).note
+        labels = model_labels(model)
+        return match_classes(source.labels, labels, source.unnamed).note if labels else ""
     except (ExegesisError, TypeError, ValueError, LookupError, AttributeError):
         return ""
 

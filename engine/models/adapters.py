@@ -220,7 +220,9 @@ CAUSAL_ADAPTERS: dict[str, TextAdapter] = {
 
 def causal_adapter(config: Mapping[str, Any]) -> TextAdapter | None:
     """The adapter of a causal language model by its config.json; None where it is no such model."""
-    return next((CAUSAL_ADAPTERS[name] for name in config.get("architectures") or () if name in CAUSAL_ADAPTERS), None)
+    names = config.get("architectures")
+    known = [name for name in map(str, names) if name in CAUSAL_ADAPTERS] if isinstance(names, list) else []
+    return CAUSAL_ADAPTERS[known[0]] if known else None
 
 
 def adapter_for(model_type: str, where: str) -> TextAdapter:

@@ -110,7 +110,8 @@ def _is_embedded_causal(folder: Path) -> bool:
 
 def is_causal_config(config: Mapping[str, Any]) -> bool:
     """Whether a config.json is of a causal language model."""
-    return any(str(name).endswith(CAUSAL_ENDINGS) for name in config.get("architectures") or ())
+    names = config.get("architectures")
+    return isinstance(names, list) and any(str(name).endswith(CAUSAL_ENDINGS) for name in names)
 
 
 def _known_names() -> str:

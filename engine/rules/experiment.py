@@ -61,7 +61,11 @@ def check(plan: RulesPlan) -> None:
 
 
 def class_labels(model: str) -> tuple[str, ...]:
-    """The classes of a model, without loading it. Errors: its config.json lists none."""
+    """The classes of a model, without loading it. Errors: its config.json lists none; a language model."""
+    if catalog.is_causal(model):
+        raise UsageError(
+            f"models: {model} is a language model, whose classes are those of each prompt. Rules need a classifier."
+        )
     try:
         return catalog.model_labels(model)
     except (TypeError, ValueError, LookupError) as error:

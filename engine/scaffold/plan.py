@@ -169,6 +169,10 @@ def check(plan: ScaffoldPlan) -> None:
             if type(value) is not int or value < low:
                 raise not_allowed(name, f"whole numbers of at least {low}", value)
     from_mapping(Recipe, dataclasses.asdict(plan.recipe), "recipe")
+    if catalog.is_causal(plan.teacher):
+        raise UsageError(
+            f"teacher: {plan.teacher} is a language model, whose classes are those of each prompt. Choose a classifier."
+        )
     check_heads(plan.teacher)
 
 

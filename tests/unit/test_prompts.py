@@ -13,12 +13,15 @@ from engine.attacks.plan import AttackRequest
 from engine.behavior.queries import subject_of
 from engine.counterfactual_search import SearchOptions
 from engine.counterfactuals import counterfactuals
+from engine.errors import UsageError
 from engine.models.causal import CausalModel
 from engine.models.loading import load_model
 from engine.predictions import predictions
 from engine.randomization.experiment import randomize
 from engine.request import Example, Prompt
 from engine.result import OTHERS
+from engine.rules.experiment import class_labels
+from engine.scaffold.plan import ScaffoldPlan, check
 from engine.substitution import Edit
 from tests.tiny import save_causal
 from tests.unit.randomization.making import reviews
@@ -90,3 +93,10 @@ def test_questions_about_a_prompt_are_about_its_target(llama: str) -> None:
     assert whole.tolist() == pytest.approx(expected.probabilities)
     [named] = predictions(llama, [Prompt("the is warm and funny", target=labels[3])])
     assert shorter[3] == pytest.approx(named.probabilities[named.labels.index(labels[3])])
+
+
+def test_what_needs_the_same_classes_for_all_inputs_refuses_a_language_model(llama: str) -> None:
+    with pytest.raises(UsageError, match=r"models: .* is a language model, .* Rules need a classifier"):
+        class_labels(llama)
+    with pytest.raises(UsageError, match=r"teacher: .* is a language model, .* Choose a classifier"):
+        check(ScaffoldPlan(teacher=llama, dataset="reviews"))
