@@ -6,15 +6,17 @@ Each removal operator gives a prediction, shown beside what the methods' scores 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from html import escape
 
 import numpy as np
 import streamlit as st
 
 from components.errors import describe_error, show_error
+from components.method_row import rather_than
 from components.numbers import percent, plain, plural, points, signed
 from components.styles import use_sheet
+from engine.format import visible_token
 from engine.metrics.ablation import AblatedPrediction, ablated_predictions
 from engine.registry import Explainer
 from engine.request import Example, Request
@@ -129,7 +131,8 @@ def ablation_area(
         return
     use_sheet("questions")
     claims = [measure_claim(methods[id], one, chosen) for id, one in made.items()]
-    st.html(ablation_html(words, len(probe.features), chosen, predictions, claims, names))
+    contrast = rather_than(request.example)
+    st.html(ablation_html(words, len(probe.features), chosen, predictions, claims, names, contrast))
 
 
 def removable_pins(pins: Sequence[int], tokens: Sequence[Token]) -> tuple[int, ...]:
@@ -152,14 +155,16 @@ def ablation_html(
     predictions: Sequence[AblatedPrediction],
     claims: Sequence[MethodClaim],
     names: Sequence[str],
+    contrast: str = "",
 ) -> str:
     """Heading, both tables and the caution. Every text that is not ours is escaped.
 
-    `features`: the number of removable ones. `names`: those of the chosen ones for the heading.
+    `features`: the number of removable ones. `names`: those of the chosen ones for the heading. `contrast`: see
+    `components.method_row.rather_than`.
     """
     counted = f"{features:,} {words.unit if features == 1 else plural(words.unit)}"
     part = f"{len(chosen)} of {counted}, {percent(len(chosen) / features)} of them"
-    tables = f'<div class="xg-beside">{_predictions_table(predictions, words)}{_claims_table(claims)}</div>'
+    tables = f'<div class="xg-beside">{_predictions_table(predictions, words, contrast)}{_claims_table(claims)}</div>'
     return (
         f'<div class="xg"><h3 class="xg-heading">Without {names_html(names)}</h3>'
         f'<p class="xg-small">{part}.</p>{tables}<p class="xg-small">{words.caution}</p></div>'
@@ -219,12 +224,12 @@ def substitute(example: Example, span: Span, new: str) -> Example:
         new, double = "", (not before or before[-1].isspace()) and after[:1].isspace()
         after = after[1:] if double else after
     texts[segment] = f"{before}{new}{after}"
-    return Example(texts[0] or "", texts[1])
+    return replace(example, text=texts[0] or "", text_pair=texts[1])
 
 
-def _predictions_table(predictions: Sequence[AblatedPrediction], words: QuestionWords) -> str:
+def _predictions_table(predictions: Sequence[AblatedPrediction], words: QuestionWords, contrast: str) -> str:
     whole, target = predictions[0].whole, predictions[0].target
-    name = f"<bdi>{escape(whole.labels[target])}</bdi>"
+    name = f"<bdi>{escape(visible_token(whole.labels[target]) + contrast)}</bdi>"
     value = f"score {name}" if whole.regression else f"probability of {name}"
     predicted = "" if whole.regression else "<th>predicted</th>"
     change = "change" if whole.regression else "change, percentage points"
@@ -256,7 +261,7 @@ def _value(prediction: Prediction, target: int) -> str:
 def _class(prediction: Prediction, flipped: bool) -> str:
     if prediction.regression:
         return ""
-    label = f"<bdi>{escape(prediction.label)}</bdi>"
+    label = f"<bdi>{escape(visible_token(prediction.label))}</bdi>"
     return f"<td><b>{label}, changed</b></td>" if flipped else f"<td>{label}</td>"
 
 

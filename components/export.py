@@ -22,9 +22,10 @@ from components.links import LONGEST_IN_LINK, non_default_params
 from components.styles import ASSETS, ThemeChoice, stylesheet
 from components.widgets.base import component_key
 from components.widgets.patch_map import png_file
+from engine.format import visible_token
 from engine.home import product_version
 from engine.registry import Explainer
-from engine.request import Example, Input, Picture
+from engine.request import Example, Input, Picture, Prompt
 from engine.result import Explanation, Provenance, explanation_to_json
 
 ExplainedMethods = tuple[tuple[Explainer, Explanation], ...]
@@ -57,9 +58,14 @@ _POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:"
 
 
 def text_arguments(example: Example) -> list[str]:
-    """The command's arguments of a text or a pair; `-` for a text from standard input."""
+    """The command's arguments of a text, a pair or a prompt; `-` for a text from standard input."""
     read = stdin_text(example)
-    arguments = ["--text", "-" if read == "text" else example.text]
+    text = "-" if read == "text" else example.text
+    if isinstance(example, Prompt):
+        tokens = (("--target", example.target), ("--contrast", example.contrast))
+        named = [part for name, token in tokens if token is not None for part in (name, token)]
+        return ["--prompt", text, *named, *(["--chat"] if example.chat else [])]
+    arguments = ["--text", text]
     if example.text_pair is not None:
         arguments += ["--text-pair", "-" if read == "text_pair" else example.text_pair]
     return arguments
@@ -73,13 +79,13 @@ def command_line(arguments: list[str], example: Input | None = None) -> str:
 
 def stdin_text(example: Example) -> str | None:
     """The name of the text that the command reads from standard input: the first that a command line cannot hold."""
-    texts = example.as_plain()
+    texts = {"text": example.text, "text_pair": example.text_pair}
     return next((name for name, text in texts.items() if text is not None and _needs_file(text)), None)
 
 
 def stdin_file(example: Example) -> bytes:
     """The file that the command reads, so that it gets exactly this text."""
-    text = example.as_plain()[stdin_text(example) or "text"] or ""
+    text = (example.text_pair if stdin_text(example) == "text_pair" else example.text) or ""
     # The command drops one byte order mark and one line end: a text that has its own keeps it.
     return f"\ufeff{text}\r\n".encode()
 
@@ -112,20 +118,22 @@ def explanations_json(shown: ExplainedMethods) -> str:
     )
 
 
-def explain_arguments(shown: ExplainedMethods, input_arguments: list[str]) -> list[str]:
+def explain_arguments(shown: ExplainedMethods, input_arguments: list[str], example: Input | None) -> list[str]:
     """The arguments of `exegesis explain`, without those at their defaults."""
     first = shown[0][1]
     origin, methods = first.provenance, ",".join(method.id for method, _ in shown)
     arguments = ["explain", "--model", origin.model, "--method", methods, *input_arguments]
-    arguments += target_arguments(first)
+    arguments += target_arguments(first, example)
     for method, made in shown:
         for name, value in non_default_params(method, made.provenance.params).items():
             arguments += ["--param", f"{method.id}.{name}={value}"]
     return [*arguments, *run_arguments(origin, origin.seed), "--json"]
 
 
-def target_arguments(made: Explanation) -> list[str]:
-    """The argument of the class, where it is not the command's default."""
+def target_arguments(made: Explanation, example: Input | None) -> list[str]:
+    """The argument of the class, where it is not the command's default. A prompt names its token itself."""
+    if isinstance(example, Prompt) and example.target is not None:
+        return []
     if made.prediction.regression or made.provenance.target == made.prediction.index:
         return []
     return ["--target", _target(made)]
@@ -157,7 +165,7 @@ def cite(shown: ExplainedMethods) -> str:
 def citation(explanation: Explanation) -> str:
     """The sentence that cites an explanation: product, model, explained class, run and scaled heads."""
     origin = explanation.provenance
-    explained = "its score" if explanation.prediction.regression else f"class {origin.target_label}"
+    explained = "its score" if explanation.prediction.regression else f"class {visible_token(origin.target_label)}"
     heads = ", ".join(f"{layer}.{head} x {scale:g}" for layer, head, scale in origin.heads)
     return (
         f"Exegesis {product_version()}. Model {origin.model}, revision {origin.revision}, {explained}, "

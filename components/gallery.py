@@ -7,6 +7,7 @@ from html import escape
 
 import streamlit as st
 
+from components.inputs.datasets import DEFAULT_PROMPTS
 from components.inputs.text_choice import TextFocus, write_text_focus
 from components.links import Query
 from components.method_row import token_map
@@ -14,7 +15,10 @@ from components.navigation import TEXT
 from components.numbers import percent
 from components.styles import use_sheet
 from components.widgets.token_map import TokenMap, token_map_html
+from engine.data.datasets import load
 from engine.explain import shipped_explanation
+from engine.input_kinds import list_models
+from engine.next_token import is_causal
 from engine.registry import explainer
 from engine.result import Explanation, Prediction
 from engine.shipped.gallery import DATASET, GALLERY, MODEL, GalleryCard
@@ -36,6 +40,16 @@ def draw_gallery() -> None:
 def link(card: GalleryCard) -> Query:
     """The link to the Text page with this example and its usual methods."""
     return write_text_focus(TextFocus(MODEL, card.example.text, None, card.index, DATASET))
+
+
+def prompt_link() -> Query | None:
+    """The link to the Text page with the first language model and its first prompt; None without such a model."""
+    model = next((name for name in list_models("text") if is_causal(name)), None)
+    if model is None:
+        return None
+    prompt = load(DEFAULT_PROMPTS)[0]
+    focus = TextFocus(model, prompt.text, None, 0, DEFAULT_PROMPTS, target=prompt.answer, contrast=prompt.foil)
+    return write_text_focus(focus)
 
 
 def card_html(card: GalleryCard, made: Explanation | None) -> str:

@@ -29,9 +29,10 @@ from components.widgets.token_map import (
 from components.widgets.view_options import DEFAULT_VIEW, ViewOptions, scale_group
 from engine.data.examples import Dataset, LabeledExample
 from engine.data.labels import match_classes
+from engine.format import visible_token
 from engine.metrics.plausibility import overlaps, spans_of
 from engine.registry import Explainer
-from engine.request import Example
+from engine.request import Example, Input, Prompt
 from engine.result import Check, Explanation, Prediction, Token
 from engine.word_units import Unit, units, units_of
 
@@ -93,18 +94,30 @@ def token_map(method: Explainer, made: Explanation, example: Example, unit: str)
     """The map of an explanation, on its own scale."""
     texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
     drawn, origin = units_of(made, example, unit), made.provenance
-    return TokenMap(drawn, texts, method.is_signed(origin.params), origin.target_label, made.truncated)
+    return TokenMap(drawn, texts, method.is_signed(origin.params), explained_name(made, example), made.truncated)
+
+
+def explained_name(made: Explanation, example: Example) -> str:
+    """The explained class; of a prompt the token, with its contrast if it has one."""
+    return f"{visible_token(made.provenance.target_label)}{rather_than(example)}"
+
+
+def rather_than(example: Input) -> str:
+    """The contrast of a prompt, to stand behind its target; else empty."""
+    contrast = example.contrast if isinstance(example, Prompt) else None
+    return "" if contrast is None else f" rather than {visible_token(contrast)}"
 
 
 def facts(method: Explainer, made: Explanation) -> Facts:
     """Everything that the numbers depend on: names and values."""
     origin, axes = made.provenance, method.axes_at(made.provenance.params)
+    label = visible_token(origin.target_label)
     chosen = ", ".join(f"{name} = {value}" for name, value in origin.params.items()) or "none"
     return (
         ("method", f"{origin.method}, version {origin.version}"),
         ("parameters", chosen),
         ("model", f"{origin.model}, revision {origin.revision}"),
-        ("explained", "the score" if made.prediction.regression else f"class {origin.target}: {origin.target_label}"),
+        ("explained", "the score" if made.prediction.regression else f"class {origin.target}: {label}"),
         ("run", f"{origin.dtype} on {origin.device}, seed {origin.seed}"),
         ("cost", f"{count(made.evaluations, 'model evaluation')}, {seconds(made.seconds)} when computed"),
         ("removed by", axes.removal),
@@ -270,7 +283,9 @@ def rationale_rows(
     `explanation` is any explanation of the example: the row has its tokens, so that it lines up with every other.
     """
     marked = index is not None and (data[index].rationale or data[index].rationale_pair)
-    if index is None or not marked or describe_mismatch(data, explanation.prediction):
+    if index is None or not marked:
+        return []
+    if not isinstance(data[index].example, Prompt) and describe_mismatch(data, explanation.prediction):
         return []
     row = rationale_row(data, index, explanation, unit)
     return [replace(row, view=replace(row.view, look=look))]

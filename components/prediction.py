@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html import escape
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from components.compute import explain
+from components.compute import Tick, explain, run_cached
 from components.controls import PERSIST
 from components.errors import show_error, show_note
+from components.inputs.next_token import distribution_html, draw_token_pickers, next_token_html
 from components.links import Query
 from components.navigation import ATTENTION
 from components.numbers import percent, signed
 from components.progress import run_with_progress
 from engine.errors import unknown
 from engine.explain import key_of
-from engine.request import Request
-from engine.result import Explanation, Prediction
+from engine.format import visible_token
+from engine.next_token import NextTokens, next_tokens, next_tokens_key
+from engine.request import Prompt, Request
+from engine.result import OTHERS, Explanation, Prediction
 
 MOST_BARS = 8
 PROBE = "random"
@@ -34,11 +38,15 @@ def prediction_html(prediction: Prediction, target: int, like: Prediction | None
     if prediction.regression:
         name, score = escape(prediction.labels[0]), signed(prediction.logits[0])
         return f'<div class="xg"><p>Score <bdi>{name}</bdi>: <b>{score}</b></p></div>'
-    order = sorted(range(len(prediction.labels)), key=lambda i: -(like or prediction).probabilities[i])
+    shares = (like or prediction).probabilities
+    order = sorted(range(len(shares)), key=lambda i: (prediction.labels[i] == OTHERS, -shares[i]))
     indexes = sorted({*order[:most], target, prediction.index}, key=order.index)
     bars = "".join(_bar(prediction, i, i == target) for i in indexes)
     left = len(order) - len(indexes)
-    more = f'<p class="xg-small">and {left:,} {"other" if like else "less likely"} classes</p>' if left else ""
+    more = f"and {left:,} {'other' if like else 'less likely'} classes"
+    if prediction.labels[-1] == OTHERS:
+        more = f"and all other tokens: {escape(percent(1 - sum(prediction.probabilities[i] for i in indexes)))}"
+    more = f'<p class="xg-small">{more}</p>' if left else ""
     return f'<div class="xg"><div class="xg-prediction">{bars}</div>{more}</div>'
 
 
@@ -54,10 +62,41 @@ def prediction_area(
 
     `request`: of `PROBE` and the predicted class. `target`: the class to explain, by its label or number. `key`: that
     of its control. `kind`: the noun for the input. `most`: the number of bars. `control_place`: takes the control,
-    which is not drawn if it is omitted.
+    which is not drawn if it is omitted. A prompt has the distribution of its next token, and its own controls.
     """
+    if isinstance(request.example, Prompt):
+        return _prompt_area(request, request.example)
     probe = _probe(request, kind)
     return probe if probe is not None and _draw_prediction(probe, target, key, most, control_place) else None
+
+
+def _prompt_area(request: Request, prompt: Prompt) -> Explanation | None:
+    """Draw the next token's distribution and its controls; return the explanation of the prompt's target."""
+    likely = _next_tokens(request, replace(prompt, target=None, contrast=None))
+    if likely is None:
+        return None
+    answer = st.empty()
+    draw_token_pickers(likely)
+    named = _next_tokens(request, prompt) if prompt.target or prompt.contrast else likely
+    probe = None if named is None else _probe(request, "prompt")
+    shown = likely if named is None else named
+    answer.html(next_token_html(shown, shown is not likely))
+    st.html(distribution_html(shown))
+    for note in () if probe is None else probe.notes:
+        show_note(note)
+    return probe
+
+
+def _next_tokens(request: Request, prompt: Prompt) -> NextTokens | None:
+    """The distribution of the next token; None after drawing why there is none."""
+
+    def key() -> str:
+        return next_tokens_key(request.model, prompt, request.heads)
+
+    def compute(tick: Tick) -> NextTokens:
+        return run_cached(key(), lambda cancel: next_tokens(request.model, prompt, request.heads), tick)
+
+    return run_with_progress(st.empty(), key, "Reading the prompt", "Stopped before the prompt was read.", compute)
 
 
 def target_index(prediction: Prediction, chosen: str | None) -> int | None:
@@ -92,7 +131,7 @@ def _bar(prediction: Prediction, index: int, chosen: bool) -> str:
     share = prediction.probabilities[index]
     mark = " xg-chosen" if chosen else ""
     return (
-        f'<bdi class="xg-label{mark}">{escape(prediction.labels[index])}</bdi>'
+        f'<bdi class="xg-label{mark}">{escape(visible_token(prediction.labels[index]))}</bdi>'
         f'<span class="xg-track"><span class="xg-fill" style="width:{100 * share:.2f}%"></span></span>'
         f'<span class="xg-number{mark}">{escape(percent(share))}</span>'
     )

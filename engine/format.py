@@ -35,3 +35,16 @@ def join_names(names: Sequence[str]) -> str:
 def time_text(seconds: float) -> str:
     """Return a time in seconds since 1970 as ISO 8601 text in UTC, for files: 2026-03-01T14:05:09.250000+00:00."""
     return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="microseconds")
+
+
+def visible_token(text: str) -> str:
+    """Return a token with its leading spaces as dots and its line ends and tabs as signs: "·are"."""
+    rest = text.lstrip(" ")
+    shown = "·" * (len(text) - len(rest)) + rest
+    return shown.replace("\r", "␍").replace("\n", "⏎").replace("\t", "⇥")
+
+
+def hidden_token(shown: str) -> str:
+    """Return the token that `visible_token` shows."""
+    rest = shown.lstrip("·")
+    return (" " * (len(shown) - len(rest)) + rest).replace("␍", "\r").replace("⏎", "\n").replace("⇥", "\t")

@@ -1,11 +1,14 @@
-"""Tokens as people read them: one unit a token or a word, by character offsets into the original text.
+"""Tokens as people read them: a token, word, sentence or turn is a unit, by character offsets into the original text.
 
 Two versions of a text are aligned by them (`align`): which are the same, and what stands for what.
 
 A word is a maximal run of characters without white space, and its score is the sum of its tokens' scores. Scripts
 written without spaces (Chinese, Japanese, Thai, ...) have no such words: in a run that holds one of their characters
 every token stays its own unit. Tokens that share a character, or that cut one visible character in two (byte-level
-pieces of an emoji, a letter and its accent), can only be drawn as one: they are one unit in both views.
+pieces of an emoji, a letter and its accent), can only be drawn as one: they are one unit in all views.
+
+A sentence ends with a period, a question mark or an exclamation mark, or with its line. A turn is the text between two
+special tokens: a message of a chat, a text of a pair.
 
 Some tokens stand for white space alone ("Ġ", "Ċ", "▁"): they have no characters of their own
 (`engine.models.text_classifier` strips them) and are named by a mark, never by what the tokenizer calls them.
@@ -15,8 +18,10 @@ from __future__ import annotations
 
 import difflib
 import functools
+import re
 import unicodedata
-from collections.abc import Callable, Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -28,8 +33,8 @@ from engine.registry import explainer
 from engine.request import Example
 from engine.result import Explanation, Token
 
-UnitKind = Literal["token", "word"]
-UNITS: tuple[UnitKind, ...] = ("token", "word")
+UnitKind = Literal["token", "word", "sentence", "turn"]
+UNITS: tuple[UnitKind, ...] = ("token", "word", "sentence", "turn")
 
 BASELINE = "baseline"
 """The family of methods whose scores are an order by chance."""
@@ -47,11 +52,15 @@ UNSPACED = (
     (0xFF66, 0xFF9D),  # half-width kana
     (0x20000, 0x3FFFF),  # rarer ideographs
 )
+SENTENCE_END = re.compile(r"""[.!?…]+["'”’»)\]]*(?=\s)\s*|[。！？]+[」』”’）]*\s*|\s*\n\s*""")
+"""What ends a sentence, with the white space after it."""
+ABBREVIATION = re.compile(r"\b(Mr|Mrs|Ms|Dr|Prof|St|Jr|Sr|vs|cf|e\.g|i\.e|[A-Z])\.$")
+"""Words, and initials of names, whose period ends no sentence."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """A token or word that is drawn, scored and ranked as one: its place in its own text, its score, its tokens.
+    """A token, word, sentence or turn that is drawn, scored and ranked as one: place in its own text, score, tokens.
 
     `blank`: it consists of white space, and `text` is the sign that is drawn for it.
     """
@@ -69,7 +78,7 @@ class Unit:
 def units(
     tokens: Sequence[Token], scores: Float[np.ndarray, "seq"], example: Example, kind: str = "token"
 ) -> tuple[Unit, ...]:
-    """Return tokens or words in reading order; the scores add up to the same total in both."""
+    """Return the units of a kind in reading order; their scores add up to the same total for each kind."""
     if kind not in UNITS:
         raise unknown("unit", kind, UNITS)
     texts = (example.text, example.text_pair or "")
@@ -79,23 +88,24 @@ def units(
 @functools.lru_cache(maxsize=64)
 def _grouped(tokens: tuple[Token, ...], texts: tuple[str, str], kind: str) -> tuple[tuple[int, ...], ...]:
     """The positions of each unit; remembered, since all maps of a text have the same."""
-    return tuple(map(tuple, _groups(tokens, texts, _same_word if kind == "word" else _inseparable)))
+    return tuple(map(tuple, _groups(tokens, texts, JOINED[kind])))
 
 
 def units_of(explanation: Explanation, example: Example, kind: str = "token") -> tuple[Unit, ...]:
     """Return the units of an explanation as they are drawn, ranked and removed.
 
     Summed ranks would put words of several tokens first. So the words of the random baseline are ranked by their first
-    tokens, which gives every order of the words the same probability; their scores are 1 to the number of words.
+    tokens, which gives every order of the words the same probability; their scores are 1 to the number of words. The
+    same for longer units.
     """
     all_units = units(explanation.tokens, explanation.scores, example, kind)
-    by_chance = kind == "word" and explainer(explanation.provenance.method).family == BASELINE
+    by_chance = kind != UNITS[0] and explainer(explanation.provenance.method).family == BASELINE
     return _by_first_token(all_units, explanation.scores) if by_chance else all_units
 
 
 def unit_scores(explanation: Explanation, example: Example, kind: str = "token") -> Float[np.ndarray, "unit"]:
-    """Return a score for each token or word that can be ranked, in reading order; special tokens cannot."""
-    if kind == "token":
+    """Return a score for each unit that can be ranked, in reading order; special tokens cannot."""
+    if kind == UNITS[0]:
         return explanation.scores[explanation.features]
     return np.array([unit.score for unit in units_of(explanation, example, kind) if not unit.special], dtype=np.float64)
 
@@ -137,6 +147,36 @@ def _same_word(text: str, start: int, end: int, token: Token) -> bool:
         return True
     between = text[max(start, end - 1) : max(token.start + 1, token.end)]
     return not any(c.isspace() for c in between) and not any(map(_unspaced, _run(text, token.start)))
+
+
+def _same_sentence(text: str, start: int, end: int, token: Token) -> bool:
+    # A token of white space alone stands where the white space ends, but belongs to what is before.
+    place = token.start if token.start < token.end else max(start, token.start - 1)
+    starts = _sentence_starts(text)
+    return _inseparable(text, start, end, token) or bisect_right(starts, start) == bisect_right(starts, place)
+
+
+@functools.lru_cache(maxsize=64)
+def _sentence_starts(text: str) -> tuple[int, ...]:
+    """Where the sentences after the first one start."""
+    cased = text != text.lower()  # else every sentence starts in lower case
+    starts = []
+    for end in SENTENCE_END.finditer(text):
+        goes_on = cased and text[end.end() : end.end() + 1].islower()
+        short = ABBREVIATION.search(text, max(0, end.start() - 6), end.start() + 1)
+        if "\n" in end[0] or not (goes_on or short):
+            starts.append(end.end())
+    return tuple(starts)
+
+
+def _same_turn(text: str, start: int, end: int, token: Token) -> bool:
+    return True
+
+
+JOINED: Mapping[str, Joined] = {
+    "token": _inseparable, "word": _same_word, "sentence": _same_sentence, "turn": _same_turn,
+}  # fmt: skip
+"""By kind of unit, whether a token goes on the unit before it."""
 
 
 def _run(text: str, position: int) -> str:
@@ -182,13 +222,15 @@ def _unit(
     tokens: Sequence[Token], scores: Float[np.ndarray, "seq"], group: Sequence[int], texts: Sequence[str]
 ) -> Unit:
     members = [tokens[position] for position in group]
-    first, start, end = members[0], min(t.start for t in members), max(t.end for t in members)
+    own = [token for token in members if token.start < token.end] or members  # white space ends no unit
+    first, start, end = members[0], min(t.start for t in own), max(t.end for t in own)
     total = float(sum(scores[position] for position in group))
     if first.special:
         return Unit(first.text, start, end, first.segment, True, total, tuple(group))
     text = texts[first.segment]
-    own, blank = text[start:end], not text[start:end].strip()
-    return Unit(_mark(text, start, end) if blank else own, start, end, first.segment, False, total, tuple(group), blank)
+    blank = not text[start:end].strip()
+    name = _mark(text, start, end) if blank else text[start:end]
+    return Unit(name, start, end, first.segment, False, total, tuple(group), blank)
 
 
 def _mark(text: str, start: int, end: int) -> str:

@@ -5,9 +5,12 @@ from __future__ import annotations
 import streamlit as st
 
 from components.compute import warm_up
-from components.gallery import draw_gallery
-from components.navigation import HOME, LIBRARY, REPRODUCTION, SECTIONS, heading
+from components.gallery import draw_gallery, prompt_link
+from components.navigation import HOME, LIBRARY, REPRODUCTION, SECTIONS, TEXT, heading
 from components.styles import use_styles
+
+PROMPT_QUESTION = "Why does a language model write this token, and not another?"
+PROMPT_HELP = "Text: Explain the next token of a prompt"
 
 use_styles()
 heading(HOME)
@@ -19,6 +22,8 @@ with st.container(key="questions"):
             st.markdown(f"**{name}**")
             for entry in entries:
                 st.page_link(entry.file, label=entry.question, help=f"{entry.title}: {entry.heading}")
+                if entry is TEXT and (prompt := prompt_link()) is not None:
+                    st.page_link(TEXT.file, label=PROMPT_QUESTION, help=PROMPT_HELP, query_params=prompt)
 
 st.subheader("Examples", anchor=False)
 draw_gallery()

@@ -195,7 +195,12 @@ def _command(export: HeadsExport, name: list[str], options: list[str], seed: int
     explanation, focus = export.explanation, export.state.focus
     command, *method = name
     arguments = [command, "--model", explanation.provenance.model, *method, *input_arguments(focus)]
-    arguments += [*target_arguments(explanation), *options, *run_arguments(explanation.provenance, seed), "--json"]
+    arguments += [
+        *target_arguments(explanation, focus.input),
+        *options,
+        *run_arguments(explanation.provenance, seed),
+        "--json",
+    ]
     return command_line(arguments, focus.input)
 
 

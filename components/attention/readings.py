@@ -34,6 +34,7 @@ from components.widgets.attention_board import (
 )
 from engine.errors import ExegesisError
 from engine.explain import key_of
+from engine.format import visible_token
 from engine.heads.readings import HeadAblation, HeadReading, read_heads, reading_key, switch_off_each, switching_key
 from engine.heads.scores import AGREEMENT, AGREES, IMPORTANCE, OFF, SCORES, PerHead, agreement_with
 from engine.input_kinds import INPUT_KINDS
@@ -190,7 +191,8 @@ def answer_html(scores: HeadScoreMap, options: BoardOptions, reading: HeadReadin
     if not len(sizes) or not sizes.max():
         return f'<div class="xg"><p>No head differs from the others: {escape(scores.title)} is 0 or missing.</p></div>'
     head = strongest_head(scores, options, layers, heads)
-    value, label = float(scores.values[head]), f"<i>{escape(reading.explanation.provenance.target_label)}</i>"
+    value, explained = float(scores.values[head]), visible_token(reading.explanation.provenance.target_label)
+    label = f"<i>{escape(explained)}</i>"
     name = f"Layer {head[0]}, head {head[1]}"
     if scores.id == IMPORTANCE:
         text = f"{name} matters most for {label}: importance {plain(value)} {scores.unit}"

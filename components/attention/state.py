@@ -37,7 +37,7 @@ from engine.heads.matrices import BETWEEN, select_positions
 from engine.heads.readings import HeadReading
 from engine.params import Plain, option
 from engine.registry import Explainer
-from engine.request import PLAIN, HeadScales, Input, Request
+from engine.request import PLAIN, HeadScales, Input, Prompt, Request
 from engine.result import Prediction
 
 METHOD = "gradient_x_input"
@@ -115,7 +115,8 @@ class AttentionState:
         if self.input is None:
             raise UsageError("picture: must be chosen. Pick one above.")
         scales = self.switched if heads is None else heads
-        return Request(self.model, method, self.input, dict(params or {}), self.target, self.seed, heads=scales)
+        target = None if isinstance(self.input, Prompt) else self.target  # a prompt names its token itself
+        return Request(self.model, method, self.input, dict(params or {}), target, self.seed, heads=scales)
 
 
 def read_state(

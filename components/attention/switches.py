@@ -36,6 +36,7 @@ from components.widgets.patch_map import (
 from components.widgets.token_map.edited import edited_map, edited_map_html, predictions_html
 from components.widgets.view_options import ViewOptions
 from engine.explain import key_of
+from engine.format import visible_token
 from engine.heads.readings import HeadReading
 from engine.metrics.ranking import spearman
 from engine.registry import Explainer, all_explainers
@@ -248,7 +249,7 @@ def _pin(name: str, pins: Pins) -> None:
 
 def how_to_read_html(explanation: Explanation) -> str:
     """The meaning of the two maps, in words."""
-    label = f"<bdi>{escape(explanation.provenance.target_label)}</bdi>"
+    label = f"<bdi>{escape(visible_token(explanation.provenance.target_label))}</bdi>"
     regression = explanation.prediction.regression
     same = f"the score {label}" if regression else f"the same class, {label}, even where another is predicted"
     return (

@@ -48,14 +48,14 @@ from engine.registry import Explainer
 ADD = "Add a column"
 FULL_HELP = f"At most {MOST} columns: remove one first."
 PIN, UNPIN = "Pin as the reference", "Unpin"
-UNIT_TITLES = {"word": "Words", "token": "Tokens"}
+UNIT_TITLES = {"word": "Words", "token": "Tokens", "sentence": "Sentences", "turn": "Turns"}
 LAYOUT_TITLES = {"both": "Text and table", "table": "Table", "text": "Text"}
 SHOWN_TITLES = {"scores": "Scores", "difference": "Difference", "moves": "Rank changes"}
 ORDER_TITLES = {"size": "Absolute value", "sign": "With sign"}
 PINS_FIRST = "Both need a reference: open a column above and pin it."
 UNIT_HELP = (
     "Words: the scores of a word's tokens are summed. Tokens: where tokenizers split the text differently, "
-    "overlapping tokens are merged."
+    "overlapping tokens are merged. Sentences and turns: summed as words are."
 )
 SHOWN_HELP = (
     "Difference: how much larger (+) or smaller (−) each part's share of the map is than in the reference. Rank "

@@ -241,8 +241,8 @@ def parts_words(comparison: Comparison) -> str:
             )
         return f"All maps have the same grid of {rows} rows and {columns} columns."
     lines = f"{count(len(maps.parts) - maps.blanks, unit)}, without special tokens."
-    if unit == "word":
-        lines += " A word's score is the sum of its tokens'."
+    if unit != "token":
+        lines += f" A {unit}'s score is the sum of its tokens'."
     if maps.joined:
         lines += f" The tokenizers split {maps.joined:,} of them differently: overlapping tokens are summed."
     if maps.blanks:

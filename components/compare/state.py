@@ -30,7 +30,7 @@ from engine.metrics.agreement import TOP_PERCENT
 from engine.params import option
 from engine.request import Input
 
-UNITS = ("word", "token")
+UNITS = ("word", "token", "sentence", "turn")
 SHOWN = ("scores", "difference", "moves")
 """Contents of the maps: scores; each part's share of the map against its share in the reference; or how far it has
 moved in rank from where the reference has it.

@@ -116,7 +116,7 @@ def command(export: PictureExport) -> str:
 
 def command_arguments(export: PictureExport) -> list[str]:
     """The command's arguments."""
-    return explain_arguments(export.methods, input_arguments(export.focus))
+    return explain_arguments(export.methods, input_arguments(export.focus), export.focus.input)
 
 
 FILES: Sequence[FileOf[PictureExport]] = (

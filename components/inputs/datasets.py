@@ -37,6 +37,8 @@ OTHER_TASK = "other task: "
 
 DEFAULT_TEXTS, DEFAULT_PICTURES = "reviews", "scenes"
 """The data sets of a page whose link names none."""
+DEFAULT_PROMPTS = "agreement"
+"""The data set that a language model is offered."""
 UPLOADED_NAME = "your picture"
 MOST_FOLDERS = 1000
 """Folders of a data set that are watched for changes, at most."""

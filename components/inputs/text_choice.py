@@ -7,16 +7,18 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components import controls
 from components.controls import PERSIST
-from components.errors import show_error
+from components.errors import show_error, show_note
 from components.inputs.datasets import (
+    DEFAULT_PROMPTS,
     DEFAULT_TEXTS,
     OpenTexts,
     describe_misfit,
@@ -28,10 +30,14 @@ from components.state import Selection
 from engine.data.datasets import dataset_names
 from engine.data.sources import list_datasets
 from engine.errors import UsageError
+from engine.format import hidden_token
 from engine.models.summary import fitting_dataset, fitting_model, summarize_model
-from engine.request import Example
+from engine.next_token import has_chat_template, is_causal
+from engine.request import Example, Prompt
 
-NAMES = ("model", "data", "index", "digest", "text", "text_sha", "pair", "pair_sha")
+TOKENS = ("target_token", "contrast")
+"""The fields of a link that name tokens of a prompt."""
+NAMES = ("model", "data", "index", "digest", "text", "text_sha", "pair", "pair_sha", *TOKENS, "chat")
 """The fields of a link that hold the focus."""
 WIDGETS = "focus."
 """Every widget of the choice has a key that starts so."""
@@ -45,7 +51,8 @@ DATA_HELP = "A name, a file (JSONL, CSV, TSV, parquet), or hub:owner/name."
 class TextFocus:
     """One model, one data set, one text or pair of texts.
 
-    `index`: the example's place in the data set, while the texts are still its own.
+    `index`: the example's place in the data set, while the texts are still its own. `target`, `contrast` and `chat`
+    are those of the `Prompt` that the text is for a causal model.
     """
 
     model: str
@@ -53,15 +60,26 @@ class TextFocus:
     pair: str | None = None
     index: int | None = None
     data: str = DEFAULT_TEXTS
+    target: str | None = None
+    contrast: str | None = None
+    chat: bool = False
     split: ClassVar[str] = ""
 
     @property
     def place(self) -> int | None:
         return self.index
 
+    @cached_property
+    def causal(self) -> bool:
+        """Whether the text is a prompt that the model continues."""
+        return is_causal(self.model)
+
     @property
     def example(self) -> Example:
-        return Example(self.text, self.pair)
+        if not self.causal:
+            return Example(self.text, self.pair)
+        contrast = None if self.contrast == self.target else self.contrast
+        return Prompt(self.text, target=self.target, contrast=contrast, chat=self.chat)
 
     @property
     def input(self) -> Example:
@@ -73,6 +91,8 @@ def read_text_focus(last: Mapping[str, str], models: list[str], opened: OpenText
     text, pair, index = _read_texts(last, opened, notes)
     model = last.get("model", models[0] if models else "").strip()
     focus = TextFocus(model, text, pair, index, last.get("data") or DEFAULT_TEXTS)
+    if focus.causal:
+        focus = replace(focus, **_read_tokens(last, opened, index))
     if not opened.error and is_other_text(last, focus, opened):
         notes.append(
             f"digest: example {index} of {opened.name} is not the text in the link, because the data set has changed. "
@@ -92,6 +112,11 @@ def is_other_text(last: Mapping[str, str], focus: TextFocus, opened: OpenTexts) 
 def write_text_focus(focus: TextFocus) -> Query:
     """The fields of a link: an example of the data set by its index, own texts in full or by their hash."""
     query: Query = {"model": [focus.model]}
+    if focus.causal:
+        tokens = zip(TOKENS, (focus.target, focus.contrast), strict=True)
+        # Of an example even empty ones are written: they may differ from those that the data set names.
+        query |= {name: [token or ""] for name, token in tokens if token or focus.index is not None}
+        query |= {"chat": ["on"]} if focus.chat else {}
     if focus.index is not None:
         query |= {"data": [focus.data], "index": [str(focus.index)]}
         return query if focus.data in dataset_names() else query | {"digest": [text_digest(focus.example)]}
@@ -106,6 +131,21 @@ def _read_texts(last: Mapping[str, str], opened: OpenTexts, notes: list[str]) ->
         return text, pair, None
     index = _read_index(last, opened, notes)
     return opened.data[index].text, opened.data[index].text_pair, index
+
+
+def _read_tokens(last: Mapping[str, str], opened: OpenTexts, index: int | None) -> dict[str, Any]:
+    """The tokens and the template of a link; without tokens those of the example. A class names a target as well."""
+    chat = last.get("chat") == "on"
+    if index is not None and not {*TOKENS, "target"} & last.keys():
+        return {**_tokens_of(opened.data[index].example), "chat": chat}
+    target = last.get(TOKENS[0], last.get("target"))
+    return {"target": target or None, "contrast": last.get(TOKENS[1]) or None, "chat": chat}
+
+
+def _tokens_of(example: Example) -> dict[str, str | None]:
+    """The tokens that an example of a data set names."""
+    own = example if isinstance(example, Prompt) else Prompt(example.text)
+    return {"target": own.target, "contrast": own.contrast}
 
 
 def _read_index(last: Mapping[str, str], opened: OpenTexts, notes: list[str]) -> int:
@@ -137,6 +177,9 @@ def fill_controls(focus: TextFocus, opened: OpenTexts) -> None:
         "text": focus.text,
         "has_pair": focus.pair is not None,
         "pair": focus.pair or "",
+        "target_token": focus.target or "",
+        "contrast": focus.contrast or "",
+        "chat": focus.chat,
     }
     for name, initial in values.items():
         st.session_state.setdefault(key(name), initial)
@@ -147,14 +190,19 @@ def fill_controls(focus: TextFocus, opened: OpenTexts) -> None:
 def read_controls(opened: OpenTexts) -> TextFocus:
     """The focus that the controls show."""
     model, text = str(value("model") or "").strip(), str(value("text") or "")
-    return TextFocus(model, text, _pair(), _index_in_data(opened), opened.requested)
+    focus = TextFocus(model, text, _pair(), _index_in_data(opened), opened.requested)
+    if not focus.causal:
+        return focus
+    target, contrast = (hidden_token(str(value(name) or "")) or None for name in TOKENS)
+    return replace(focus, target=target, contrast=contrast, chat=bool(value("chat")))
 
 
 def show(opened: OpenTexts, index: int) -> None:
     """Choose an example of the data set, and thereby the set: in a callback, or before the controls are drawn."""
     example = opened.data[index].example
     values = {"data": opened.name, "index": index, "text": example.text, "has_pair": example.text_pair is not None}
-    for name, new in (values | {"pair": example.text_pair or ""}).items():
+    tokens = zip(TOKENS, (token or "" for token in _tokens_of(example).values()), strict=True)
+    for name, new in (values | {"pair": example.text_pair or ""} | dict(tokens)).items():
         SELECTION.put(name, new)
 
 
@@ -169,12 +217,20 @@ def draw_focus_controls(models: list[str], opened: OpenTexts) -> DeltaGenerator:
     _show_open_error(opened)
     if chosen in misfits:
         _offer_fitting(chosen, opened, fitting_model([one for one in models if one not in misfits], opened.name))
+    elif is_causal(chosen) and not _has_prompts(opened) and _index_in_data(opened) is not None:
+        reason = f"{opened.name} has texts to classify. {chosen} continues them as prompts."
+        SELECTION.offer_fitting(reason, DEFAULT_PROMPTS, _show_first, "")
     return row
 
 
 def fits_dataset(model: str, opened: OpenTexts) -> bool:
     """Whether the model was made for the task of the data set, so that its labels and rationales are about it."""
-    return not find_misfits([model], opened.name, opened.data)
+    return is_causal(model) == _has_prompts(opened) and not find_misfits([model], opened.name, opened.data)
+
+
+def _has_prompts(opened: OpenTexts) -> bool:
+    """Whether the examples are prompts for language models."""
+    return len(opened.data) > 0 and isinstance(opened.data[0].example, Prompt)
 
 
 def draw_example_controls(opened: OpenTexts, models: Iterable[str] = ()) -> None:
@@ -197,18 +253,40 @@ def _offer_fitting(chosen: str, opened: OpenTexts, model: str = "") -> None:
 
 
 def draw_pair_switch() -> None:
-    """Draw the switch of the second text."""
+    """Draw the switch of the second text; a prompt needs none."""
+    if is_causal(str(value("model") or "")) and not value("has_pair"):
+        return
     st.toggle("Second text, for models that read pairs", key=key("has_pair"), persist_state=PERSIST)
 
 
 def draw_text_fields() -> None:
-    """Draw the text that is read, and a second one for models of pairs."""
+    """Draw the text that is read, and a second one for models of pairs; or the prompt, with its chat template."""
+    if is_causal(model := str(value("model") or "")):
+        _draw_prompt(model)
+        return
     st.text_area(
         "Text", key=key("text"), height=68, label_visibility="collapsed", persist_state=PERSIST,
         placeholder="Type a text, or pick an example above.",
     )  # fmt: skip
     if value("has_pair"):
         st.text_area("Second text", key=key("pair"), height=68, persist_state=PERSIST)
+
+
+def _draw_prompt(model: str) -> None:
+    st.text_area(
+        "Prompt", key=key("text"), height=68, persist_state=PERSIST,
+        placeholder="Type a prompt for the model to continue, or pick an example above.",
+    )  # fmt: skip
+    if has_chat_template(model) or value("chat"):
+        st.toggle(
+            "Chat template", key=key("chat"), persist_state=PERSIST,
+            help="Puts the prompt into the model's chat template, as a user's message. Tokens of the template are gray "
+            "and are never removed.",
+        )  # fmt: skip
+    if value("has_pair"):
+        show_note("A prompt is one text: the second text of the example is left out.")
+    if value(TOKENS[0]) and value(TOKENS[0]) == value(TOKENS[1]):
+        show_note("Explain and Rather than name the same token, so no contrast is taken.")
 
 
 def _row() -> DeltaGenerator:

@@ -20,10 +20,11 @@ from components.progress import run_with_progress
 from components.styles import use_sheet
 from components.text.results import set_edit
 from components.text.state import LARGEST_SCORE, TextState, key, put
-from engine.format import join_names
+from engine.format import join_names, visible_token
 from engine.lazy import LazyModule
 from engine.progress import CancelToken, cancellable
-from engine.result import Explanation, Prediction, Token
+from engine.request import Prompt
+from engine.result import OTHERS, Explanation, Prediction, Token
 
 if TYPE_CHECKING:
     from engine import counterfactual_search, counterfactuals
@@ -89,12 +90,12 @@ def _draw_goal(state: TextState, prediction: Prediction) -> None:
             min_value=-LARGEST_SCORE, max_value=LARGEST_SCORE, placeholder="Score to cross",
         )  # fmt: skip
         return
-    others = [label for at, label in enumerate(prediction.labels) if at != prediction.index]
+    others = [label for at, label in enumerate(prediction.labels) if at != prediction.index and label != OTHERS]
     if len(others) > 1 or state.flip_to is not None:
         options = list(dict.fromkeys(["", *others, state.flip_to or ""]))
         st.selectbox(
             "To the class", options, key=key("flip_to"), width=220, persist_state=PERSIST,
-            format_func=lambda label: label or "Any other",
+            format_func=lambda label: visible_token(label) or "Any other",
         )  # fmt: skip
 
 
@@ -150,8 +151,11 @@ def command(state: TextState, result: CounterfactualResult) -> str:
     usual, options = asdict(counterfactual_search.SearchOptions()), asdict(result.options)
     for name in (name for name in usual if options[name] != usual[name]):
         goal += [f"--{name.replace('_', '-')}", str(options[name])]
-    arguments = ["counterfactuals", "--model", state.model, *text_arguments(state.example), *goal]
-    return command_line(arguments, state.example)
+    example = state.example
+    if isinstance(example, Prompt) and example.contrast is None:  # its target is the class to reach
+        example = dataclasses.replace(example, target=None)
+    arguments = ["counterfactuals", "--model", state.model, *text_arguments(example), *goal]
+    return command_line(arguments, example)
 
 
 def summary_html(result: CounterfactualResult) -> str:
@@ -159,7 +163,7 @@ def summary_html(result: CounterfactualResult) -> str:
     score = result.original.regression
     flips = "crosses the threshold" if score else "flips the prediction"
     if result.target is not None:
-        flips += f" to <bdi>{escape(result.original.labels[result.target])}</bdi>"
+        flips += f" to <bdi>{escape(visible_token(result.original.labels[result.target]))}</bdi>"
     advice = ADVICE.format(goal="threshold" if score else "class")
     if result.results:
         one = result.results[0]
@@ -219,7 +223,8 @@ def _changes_html(changes: Changes) -> str:
 def _value_html(prediction: Prediction, index: int) -> str:
     if prediction.regression:
         return f"score {signed(prediction.logits[0])}"
-    return f"<bdi>{escape(prediction.labels[index])}</bdi> {escape(percent(prediction.probabilities[index]))}"
+    label = visible_token(prediction.labels[index])
+    return f"<bdi>{escape(label)}</bdi> {escape(percent(prediction.probabilities[index]))}"
 
 
 def _moved_html(result: CounterfactualResult, one: Counterfactual) -> str:

@@ -133,7 +133,7 @@ def command(export: TextExport) -> str:
 
 def command_arguments(export: TextExport) -> list[str]:
     """The command's arguments."""
-    return explain_arguments(export.methods, text_arguments(export.example))
+    return explain_arguments(export.methods, text_arguments(export.example), export.example)
 
 
 FILES: Sequence[FileOf[TextExport]] = (

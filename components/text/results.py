@@ -39,8 +39,8 @@ from components.text.state import TextState, key, pinned_names, put, value
 from components.widgets.token_map import TokenMap
 from components.widgets.token_map.edited import edited_map, edited_map_html, how_to_read_html, predictions_html
 from engine.registry import Explainer
-from engine.request import Example, Request
-from engine.result import Explanation
+from engine.request import Example, Prompt, Request
+from engine.result import Explanation, Provenance
 from engine.shipped.gallery import find_card
 from engine.store import result_store
 from engine.word_units import unit_scores, units_of
@@ -220,6 +220,8 @@ def _explain_missing(state: TextState) -> str:
     """Why there is no prediction yet; empty when there is one."""
     if not state.model:
         return "Pick a model above, or type the folder of a checkpoint or a hub ID."
+    if state.focus.causal and not state.example.text.strip():
+        return "Type a prompt above, or pick an example, to see which words its next token depends on."
     if not state.example.text.strip():
         return "Type a text above, or pick an example, to see which words its prediction depends on."
     if state.example.text_pair is not None and not state.example.text_pair.strip():
@@ -239,19 +241,23 @@ def draw_edit(
     if edited is None or child is None or child == state.example:
         return
     use_sheet("questions")
-    st.html(predictions_html(probe.prediction, edited.prediction, edited.provenance.target))
+    parent = explain(state.request(PROBE)).provenance
+    st.html(predictions_html(probe.prediction, edited.prediction, parent.target))
+    if isinstance(child, Prompt) and child.contrast is not None:
+        st.caption("The probabilities are those of the two tokens relative to each other.")
     for note in edited.notes:
         if note not in probe.notes:
             show_note(f"The edited text: {note}")
     if explanations:
-        _draw_maps(state, child, edited.provenance.target, methods, explanations)
+        _draw_maps(state, child, parent, methods, explanations)
 
 
 def edited_example(state: TextState) -> Example | None:
     """The edited text, with the parent's second text where that was not edited; None where nothing is edited."""
     if state.edit is None:
         return None
-    return Example(state.edit, state.example.text_pair if state.edit_pair is None else state.edit_pair)
+    pair = state.example.text_pair if state.edit_pair is None else state.edit_pair
+    return replace(state.example, text=state.edit, text_pair=pair)
 
 
 def _draw_controls(state: TextState, child: Example | None) -> DeltaGenerator:
@@ -291,8 +297,7 @@ def _explain_edit(state: TextState, child: Example | None, probe: Explanation) -
         st.info(hint)
         return probe if child == state.example else None
     try:
-        target = explain(state.request(PROBE)).provenance.target
-        return explain(_edit_request(state, PROBE, child, target))
+        return explain(_edit_request(state, PROBE, child, explain(state.request(PROBE)).provenance))
     except Exception as error:
         show_error(describe_error(error))
         return None
@@ -360,13 +365,13 @@ def _explain_no_edit(child: Example, parent: Example) -> str:
 def _draw_maps(
     state: TextState,
     child: Example,
-    target: int,
+    parent: Provenance,
     methods: Mapping[str, Explainer],
     explanations: Mapping[str, Explanation],
 ) -> None:
     st.html(how_to_read_html(next(iter(explanations.values())), state.unit))
     progress, rows = st.empty(), st.container(gap=None, key="edited_rows")
-    places = [MethodPlace(methods[id], _edit_request(state, id, child, target), rows.empty()) for id in explanations]
+    places = [MethodPlace(methods[id], _edit_request(state, id, child, parent), rows.empty()) for id in explanations]
 
     def draw(method: Explainer, after: Explanation) -> str:
         before = explanations[method.id]
@@ -375,6 +380,8 @@ def _draw_maps(
     fill_places(places, draw, progress)
 
 
-def _edit_request(state: TextState, method: str, child: Example, target: int) -> Request:
+def _edit_request(state: TextState, method: str, child: Example, parent: Provenance) -> Request:
     """The request for the edited text: the class that is explained in the parent, so that the maps compare."""
-    return replace(state.request(method), example=child, target=target)
+    if isinstance(child, Prompt):  # a class of another prompt has another number
+        return replace(state.request(method), example=replace(child, target=parent.target_label))
+    return replace(state.request(method), example=child, target=parent.target)

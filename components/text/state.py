@@ -56,6 +56,8 @@ OWN = (*CONTROLLED, "significance")
 """The fields of the link that are of this page alone, and neither of a text nor of the view."""
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "text_token_pick"
+TURN = UNITS[-1]
+"""The unit that is offered for a chat alone."""
 ENCODER = "minilm"
 REPLACEMENTS = ("masked", "dataset")
 """Where the replacements of a test of words are from: a masked language model, or the words of the data set."""
@@ -121,7 +123,8 @@ def read_state(
     start = TextState(focus=focus, methods=START if card is None else card.methods)
     state = read_record(start, query, notes, names=OWN)
     state = replace(state, **_read_edits(last_values(query), focus.example, notes))
-    return read_shared(read_record(state, query, notes, names=["view"]), query, methods, notes), notes
+    state = read_shared(read_record(state, query, notes, names=["view"]), query, methods, notes)
+    return replace(state, target=None) if focus.causal else state, notes
 
 
 def write_state(state: TextState) -> Query:
@@ -156,13 +159,15 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         SESSION.clear()
         st.rerun()
     focus = text_choice.read_controls(opened)
-    if focus.model != loaded.model:
+    if focus.causal or focus.model != loaded.model:  # a prompt names its token itself
         put("target", "")
+    if focus.model != loaded.model:
         put("threshold", None)
-    if focus.model != loaded.model or focus.example != loaded.example:
+    other_text = (focus.text, focus.pair, focus.chat) != (loaded.focus.text, loaded.focus.pair, loaded.focus.chat)
+    if focus.model != loaded.model or other_text:
         put("pins", [])
         put("flip_to", "")
-    if focus.example != loaded.example:
+    if other_text:
         put("edit", None)
         put("edit_pair", None)
     return replace(
@@ -189,9 +194,10 @@ def draw_options(methods: Mapping[str, Explainer], opened: OpenTexts, line: Delt
         draw_browse_switch(opened.data.title or opened.name, "a table", key)
         draw_pair_switch()
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):
+            turns = bool(text_choice.value("chat")) or value("unit") == TURN
             st.segmented_control(
-                "Unit", UNITS, key=key("unit"), required=True, format_func=lambda kind: f"{kind.title()}s",
-                persist_state=PERSIST,
+                "Unit", [kind for kind in UNITS if turns or kind != TURN], key=key("unit"), required=True,
+                format_func=lambda kind: f"{kind.title()}s", persist_state=PERSIST,
             )  # fmt: skip
             seed_input(key, 120)
         with st.container(horizontal=True, vertical_alignment="bottom", gap="small"):

@@ -10,9 +10,12 @@ import typer
 
 from engine.cli.inputs import InputOptions, read_input
 from engine.cli.options import (
+    ChatOption,
+    ContrastOption,
     DatasetOption,
     ImageOption,
     IndexOption,
+    PromptOption,
     SeedOption,
     SplitOption,
     TargetOption,
@@ -42,6 +45,7 @@ def compare(
     ] = None,
     text: TextOption = None,
     text_pair: TextPairOption = None,
+    prompt: PromptOption = None,
     image: ImageOption = None,
     dataset: DatasetOption = None,
     index: IndexOption = None,
@@ -50,7 +54,11 @@ def compare(
     ] = None,
     split: SplitOption = None,
     target: TargetOption = None,
-    unit: Annotated[str, typer.Option(metavar="U", help="Unit to compare in texts: word or token.")] = "word",
+    contrast: ContrastOption = None,
+    chat: ChatOption = False,
+    unit: Annotated[
+        str, typer.Option(metavar="U", help="Unit to compare in texts: word, token, sentence or turn.")
+    ] = "word",
     measure: Annotated[str, typer.Option(metavar="M", help="Measure of agreement: spearman or top_k.")] = "spearman",
     order: Annotated[
         str, typer.Option(metavar="O", help="Rank scores with their sign, or by size: sign or size.")
@@ -70,8 +78,10 @@ def compare(
         return
     pairs = _pairs(column or [])
     check_pairs(pairs)
-    input_options = InputOptions("compare", pairs[0].model, text, text_pair, image, dataset, index, split, None)
-    _compare_one(pairs, input_options, target, unit, options, number, as_json)
+    input_options = InputOptions(
+        "compare", pairs[0].model, text, text_pair, image, dataset, index, split, None, prompt, target, contrast, chat
+    )
+    _compare_one(pairs, input_options, unit, options, number, as_json)
 
 
 def _pairs(codes: list[str]) -> tuple[ModelMethodPair, ...]:
@@ -84,12 +94,14 @@ def _pairs(codes: list[str]) -> tuple[ModelMethodPair, ...]:
 
 
 def _compare_one(
-    pairs: tuple[ModelMethodPair, ...], input_options: InputOptions, target: str | None, unit: str,
-    options: AgreementOptions, seed: int, as_json: bool,
+    pairs: tuple[ModelMethodPair, ...], input_options: InputOptions, unit: str, options: AgreementOptions, seed: int,
+    as_json: bool,
 ) -> None:  # fmt: skip
     with stdout_reserved():
         source = read_input(input_options)
-        explanations, failed = _explain({pair.code: pair.request(source.example, target, seed) for pair in pairs})
+        explanations, failed = _explain(
+            {pair.code: pair.request(source.example, source.target, seed) for pair in pairs}
+        )
     if len(explanations) < 2:
         raise ExegesisError(f"compare: fewer than two columns could be explained. {' '.join(failed.values())}")
     maps = list(explanations.values())

@@ -42,12 +42,15 @@ def counterfactuals(
     model: options.ModelOption = options.DEFAULT_MODEL,
     text: options.TextOption = None,
     text_pair: options.TextPairOption = None,
+    prompt: options.PromptOption = None,
     image: options.ImageOption = None,
     dataset: options.DatasetOption = None,
     index: options.IndexOption = None,
     split: options.SplitOption = None,
     column: options.ColumnOption = None,
     target: Annotated[str | None, typer.Option(metavar="L", help="Class to reach. [default: any other]")] = None,
+    contrast: options.ContrastOption = None,
+    chat: options.ChatOption = False,
     threshold: Annotated[str | None, typer.Option(metavar="S", help="Score to cross, for a model of scores.")] = None,
     removal: Annotated[
         str | None, typer.Option(metavar="R", help="What a removed patch of an image is. [default: mean]")
@@ -93,8 +96,11 @@ def counterfactuals(
     file = rows_file(out)
     with output.stdout_reserved():
         source = read_input(
-            InputOptions("counterfactuals", model, text, text_pair, image, dataset, index, split, column)
-        )
+            InputOptions(
+                "counterfactuals", model, text, text_pair, image, dataset, index, split, column, prompt,
+                None if contrast is None else target, contrast, chat,
+            )
+        )  # fmt: skip
         example = source.example
         check_model(model, example.kind)
         unsuited = {"threshold": score, **chosen} if isinstance(example, Picture) else {"removal": removal}
@@ -108,7 +114,8 @@ def counterfactuals(
             elif isinstance(example, Example):
                 names = tuple(options.read_names("--sources", sources))
                 limits = counterfactual_search.SearchOptions(sources=names, **chosen)
-                result = search.counterfactuals(model, example, target, score, limits)
+                own = target if contrast is None else None  # a prompt with a contrast flips between the two
+                result = search.counterfactuals(model, example, own, score, limits)
     if status := result_store().status:
         note(status)
     if file is not None:

@@ -41,7 +41,10 @@ def significance(
     dataset: options.DatasetOption = None,
     index: options.IndexOption = None,
     split: options.SplitOption = None,
+    prompt: options.PromptOption = None,
     target: options.TargetOption = None,
+    contrast: options.ContrastOption = None,
+    chat: options.ChatOption = False,
     rate: Annotated[str, typer.Option(metavar="R", help="False discovery rate, between 0 and 1.")] = "0.1",
     alternative: Annotated[
         str, typer.Option(metavar="greater|two-sided", help="Test for the class, or for and against it.")
@@ -75,21 +78,27 @@ def significance(
     """Test which words or patches matter more than what could stand in their place, at a false discovery rate."""
     number = options.read_whole("--seed", seed)
     if simulate:
-        if text is not None:
-            raise UsageError("--simulate: makes its own texts, got --text too. Remove one of them.")
+        if text is not None or prompt is not None:
+            raise UsageError(
+                f"--simulate: makes its own texts, got {'--prompt' if text is None else '--text'} too. "
+                "Remove one of them."
+            )
         _simulate(number, as_json)
         return
-    if text is None and image is None and dataset is None:
-        raise UsageError("significance: needs an input. Add --text '...' or --image FILE, or --simulate.")
+    if text is None and image is None and dataset is None and prompt is None:
+        raise UsageError("significance: needs an input. Add --text '...', --prompt '...' or --image FILE, or --simulate.")
     level = options.read_numbers("--rate", rate)[0]
     check_choices(level, alternative, control)
-    source = read_input(InputOptions("significance", model, text, text_pair, image, dataset, index, split, None))
+    given = InputOptions(
+        "significance", model, text, text_pair, image, dataset, index, split, None, prompt, target, contrast, chat
+    )
+    source = read_input(given)
     if isinstance(source.example, Picture):
         data = patches_from or dataset
         if data is None:
             raise UsageError("--patches-from: is needed beside --image. Name a data set of pictures, such as scenes.")
         count = patches.USUAL_DRAWS if draws is None else options.read_whole("--draws", draws, 1, patches.MOST_DRAWS)
-        pictures = patches.PictureSignificanceQuery(model, source.example, data, split, target, count, number)
+        pictures = patches.PictureSignificanceQuery(model, source.example, data, split, source.target, count, number)
         with (
             output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("predicting") as report,
             cancellable(cancel), reporting(report),
@@ -100,7 +109,7 @@ def significance(
     assert isinstance(source.example, Example)
     with output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("predicting") as report:
         query = tests.SignificanceQuery(
-            model, source.example, target,
+            model, source.example, source.target,
             None if draws is None else options.read_whole("--draws", draws, 1, tests.MOST_DRAWS),
             masked_model, words_from, number,
         )  # fmt: skip

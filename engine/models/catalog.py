@@ -389,6 +389,13 @@ def _snapshot(model: str) -> Path:
     return _snapshots[model]
 
 
+def queries_hub(model: str) -> bool:
+    """Whether `locate` would query the hub: a hub id that this process has not located yet."""
+    return bool(HUB_ID.fullmatch(model)) and not (
+        is_embedded(model) or model in _snapshots or Path(model).expanduser().is_dir()
+    )
+
+
 def download_snapshot(
     name: str, revision: str = "", *, argument: str, instead: str, files: Sequence[str] = HUB_FILES
 ) -> Path:

@@ -231,7 +231,7 @@ def insert_words(example: Example, text: str, place: str, generator: np.random.G
         word, addition = words[-1], f" {text}"
         at = word.end
     texts[word.segment] = texts[word.segment][:at] + addition + texts[word.segment][at:]
-    return Example(texts[0], None if example.text_pair is None else texts[1])
+    return replace(example, text=texts[0], text_pair=None if example.text_pair is None else texts[1])
 
 
 def neutral_word(condition: Condition, read: Sequence[ReadExample]) -> str:

@@ -216,7 +216,7 @@ def test_a_text_too_long_for_a_link_is_held_by_its_hash(page: AppTest, model: st
     ("query", "words"),
     [
         ({"method": ["lime2", "random"]}, "method: unknown name 'lime2'. Did you mean 'lime'? Known:"),
-        ({"unit": "letter"}, "unit: unknown name 'letter'. Known: token, word."),
+        ({"unit": "letter"}, "unit: unknown name 'letter'. Known: sentence, token, turn, word."),
         ({"index": "100000"}, "index: must be 0 to"),
         ({"index": "-1"}, "index: must be 0 to"),
         ({"data": "imbd", "index": "1"}, "dataset: unknown name 'imbd'"),

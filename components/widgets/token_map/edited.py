@@ -20,10 +20,11 @@ from components.numbers import brief, count, percent, plain, plural, points, sig
 from components.prediction import MOST_BARS, prediction_html
 from components.widgets.token_map import TokenMap, class_of, direction, legend_html, modes, tip, tone
 from components.widgets.view_options import DEFAULT_VIEW, SCALES, ViewOptions
+from engine.format import visible_token
 from engine.metrics.ranking import is_constant, spearman
 from engine.registry import Explainer
 from engine.request import Example
-from engine.result import Explanation, Prediction
+from engine.result import OTHERS, Explanation, Prediction
 from engine.word_units import UNITS, AlignedColumn, Unit, align
 
 FEWEST = 3
@@ -113,30 +114,41 @@ def predictions_html(
     names: tuple[str, str] = ("before", "after the edit"),
     most: int = MOST_BARS,
 ) -> str:
-    """Both predictions side by side, `most` classes each, then the change of the explained class in words."""
+    """Both predictions side by side, `most` classes each, then the change of the explained class in words.
+
+    Two prompts have classes of their own, among them the explained token.
+    """
+    like = before if before.labels == after.labels else None
     sides = "".join(
-        f'<div><p class="xg-small">{name}</p>{prediction_html(prediction, target, before, most)}</div>'
-        for name, prediction in zip(names, (before, after), strict=True)
+        f'<div><p class="xg-small">{name}</p>{prediction_html(one, place_of(before, target, one), like, most)}</div>'
+        for name, one in zip(names, (before, after), strict=True)
     )
     return f'<div class="xg"><div class="xg-beside">{sides}</div><p>{change_html(before, after, target)}</p></div>'
 
 
+def place_of(before: Prediction, target: int, prediction: Prediction) -> int:
+    """The place of a class of `before` in a prediction, which may be of another prompt."""
+    same = prediction.labels == before.labels
+    return target if same else prediction.labels.index(before.labels[target])
+
+
 def change_html(before: Prediction, after: Prediction, target: int) -> str:
     """The explained class before and after, and whether another class is predicted."""
-    name = f"<bdi>{escape(before.labels[target])}</bdi>"
-    old, new = before.probabilities[target], after.probabilities[target]
+    name = f"<bdi>{escape(visible_token(before.labels[target]))}</bdi>"
+    old, new = before.probabilities[target], after.probabilities[place_of(before, target, after)]
     if before.regression:
         return f"The score {name} goes from {signed(old)} to {signed(new)}, by <b>{signed(new - old)}</b>."
     moved = f"{name}: {escape(percent(old))} → {escape(percent(new))}, <b>{points(new - old)} percentage points</b>."
-    if before.index == after.index:
-        return f"{moved} The predicted class stays <bdi>{escape(before.label)}</bdi>."
-    labels = (f"<bdi>{escape(prediction.label)}</bdi>" for prediction in (before, after))
-    return f"{moved} <b>The predicted class changes from {' to '.join(labels)}.</b>"
+    labels = [f"<bdi>{escape(visible_token(prediction.label))}</bdi>" for prediction in (before, after)]
+    predicted = "The most probable token" if before.labels[-1] == OTHERS else "The predicted class"
+    if before.index == after.index if before.labels == after.labels else before.label == after.label:
+        return f"{moved} {predicted} stays {labels[0]}."
+    return f"{moved} <b>{predicted} changes from {' to '.join(labels)}.</b>"
 
 
 def how_to_read_html(explanation: Explanation, unit: str) -> str:
     """An explanation of the rows below."""
-    label = f"<bdi>{escape(explanation.provenance.target_label)}</bdi>"
+    label = f"<bdi>{escape(visible_token(explanation.provenance.target_label))}</bdi>"
     same = (
         f"the score {label}"
         if explanation.prediction.regression

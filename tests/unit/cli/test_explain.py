@@ -13,7 +13,7 @@ import pytest
 from engine.explain import explain
 from engine.registry import all_explainers
 from engine.request import Example, HeadScales, Request
-from tests.tiny import FAMILIES
+from tests.tiny import FAMILIES, save_causal
 from tests.unit.cli.conftest import Run
 
 KEYS = {
@@ -257,3 +257,18 @@ def test_similarity_prints_the_largest_pairs_and_what_the_rest_holds(run: Run) -
     found = json.loads(run(*texts, "--json").out)
     assert sum(map(sum, found["relevance"])) + found["rest"] == pytest.approx(found["value"], abs=1e-5)
     assert run(*texts[:3]).err.startswith("error: similarity: needs two texts.")
+
+
+def test_a_prompt_is_explained_by_its_tokens_and_a_classifier_refuses_it(run: Run, bert: str, tmp_path: Path) -> None:
+    model = str(save_causal("llama", tmp_path / "model"))
+    prompt = ("--model", model, "--prompt", "The film was good. It was", "--contrast", "N", "--target", " film")
+    [one] = explained(run, *prompt, "--method", "occlusion")
+    assert (one["target"], list(one["prediction"]["probabilities"])) == (" film", [" film", "N"])
+    done = run("compare", "--column", f"occlusion@{model}", "--column", f"random@{model}", *prompt[2:], "--json")
+    assert done.code == 0, done.err
+    assert len(json.loads(done.out)["columns"]) == 2
+    done = run("significance", *prompt, "--draws", "20", "--rate", "0.5", "--json")
+    assert done.code == 0, done.err
+    assert json.loads(done.out)["target"] == " film"
+    done = run("explain", "--model", bert, "--method", "random", "--prompt", "good")
+    assert (done.code, "which continues no text" in done.err) == (2, True)

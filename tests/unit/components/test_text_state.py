@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,7 +17,8 @@ from components.widgets.view_options import ViewOptions
 from engine.data.datasets import load
 from engine.metrics import agreement
 from engine.registry import all_explainers, explainer
-from engine.request import Example
+from engine.request import Example, Prompt
+from tests.tiny import save_causal
 
 METHODS = all_explainers()
 MODELS = ["model-a", "model-b"]
@@ -25,6 +27,11 @@ MODELS = ["model-a", "model-b"]
 @pytest.fixture(scope="module")
 def opened() -> OpenTexts:
     return OpenTexts("reviews", load("reviews"))
+
+
+@pytest.fixture(scope="module")
+def causal(tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(save_causal("llama", tmp_path_factory.mktemp("causal")))
 
 
 def own(methods: tuple[str, ...], text: str, pair: str | None = None, model: str = "model-a") -> TextState:
@@ -119,3 +126,40 @@ def test_each_mistake_is_said_once_and_the_rest_is_kept(opened: OpenTexts) -> No
 
 def test_the_measures_are_those_of_the_engine() -> None:
     assert agreement.MEASURES == MEASURES
+
+
+@pytest.mark.parametrize(
+    "tokens",
+    [{}, {"target": " are"}, {"target": " are", "contrast": " is", "chat": True}, {"contrast": "a & b = c"}],
+    ids=["none", "target", "all", "signs"],
+)
+@pytest.mark.parametrize("index", [None, 3], ids=["own", "example"])
+def test_the_tokens_of_a_prompt_are_in_its_link(
+    tokens: dict[str, Any], index: int | None, causal: str, opened: OpenTexts
+) -> None:
+    text = "The keys" if index is None else opened.data[index].text
+    state = replace(own(("random",), text), focus=TextFocus(causal, text, index=index, **tokens))
+    assert state.example == Prompt(text, **tokens)
+    assert state.request("random").target is None, "a prompt names its token itself"
+    again, said = read_state(write_state(state), MODELS, METHODS, opened)
+    assert (again, said) == (state, [])
+    other = replace(state, focus=replace(state.focus, model="reviews-minilm"))
+    assert other.example == Example(text), "a classifier has no tokens"
+    assert "contrast" not in write_state(other)
+
+
+def test_an_example_of_prompts_opens_with_its_own_tokens_unless_the_link_names_some(causal: str) -> None:
+    prompts = OpenTexts("agreement", load("agreement"))
+    asked = prompts.data[2].example
+    assert isinstance(asked, Prompt)
+    link = {"model": [causal], "data": ["agreement"], "index": ["2"]}
+    state, _ = read_state(link, MODELS, METHODS, prompts)
+    assert state.example == asked
+    plain, _ = read_state(link | {"target_token": [""], "contrast": [""]}, MODELS, METHODS, prompts)
+    assert plain.example == Prompt(asked.text)
+    assert read_state(write_state(plain), MODELS, METHODS, prompts)[0] == plain
+
+
+def test_a_class_in_the_link_of_a_prompt_is_its_token(causal: str, opened: OpenTexts) -> None:
+    state, said = read_state({"model": [causal], "text": ["The keys"], "target": [" are"]}, MODELS, METHODS, opened)
+    assert (state.example, state.target, said) == (Prompt("The keys", target=" are"), None, [])

@@ -1,0 +1,101 @@
+"""The next token of a prompt: its distribution, and the choice of the explained token and of its contrast."""
+
+from __future__ import annotations
+
+from html import escape
+
+import streamlit as st
+
+from components.controls import PERSIST
+from components.inputs.text_choice import SELECTION, TOKENS
+from components.numbers import hundredths, percent, plain, signed
+from engine.format import hidden_token, visible_token
+from engine.next_token import NamedToken, NextTokens
+from engine.result import OTHERS
+
+ANY = ""
+"""The value of a choice that names no token."""
+TOKEN_HELP = "A dot stands for a space. Type a token that is not in the list: as a rule it starts with the dot."
+LABELS = {
+    TOKENS[0]: ("Explain", "The most probable token", f"The token that the maps explain. {TOKEN_HELP}"),
+    TOKENS[1]: (
+        "Rather than",
+        "No other token",
+        "The maps then explain the difference of the two logits: why this token rather than that one "
+        f"(Yin and Neubig, 2022). {TOKEN_HELP}",
+    ),
+}
+
+
+def next_token_html(tokens: NextTokens, explained: bool) -> str:
+    """The sentences: how the model continues, how uncertain it is, and the `explained` token where one is named."""
+    first, share = tokens.labels[0], tokens.probabilities[0]
+    choices = plain(2**tokens.entropy)
+    sentence = (
+        f"The model continues with <b>{name_html(first)}</b> ({escape(percent(share))}). Entropy: "
+        f"{hundredths(tokens.entropy)} bits, as of a choice among {choices} equally likely tokens of "
+        f"{tokens.vocabulary:,}."
+    )
+    return f'<div class="xg"><p>{sentence}{_explained_html(tokens) if explained else ""}</p></div>'
+
+
+def distribution_html(tokens: NextTokens) -> str:
+    """A bar for each of the most probable tokens, for those that the prompt names, and for all others together."""
+    shares = dict(zip(tokens.labels, tokens.probabilities, strict=True))
+    others = shares.pop(OTHERS, 0.0)
+    for named in filter(None, (tokens.target, tokens.contrast)):
+        if named.label not in shares:
+            shares[named.label] = named.probability
+            others = max(0.0, others - named.probability)
+    contrast = None if tokens.contrast is None else tokens.contrast.label
+    marks = {tokens.target.label: " xg-chosen", contrast: " xg-contrast"}
+    bars = [_bar(name_html(label), share, marks.get(label, "")) for label, share in shares.items()]
+    bars.append(_bar(escape(OTHERS), others, ""))
+    return f'<div class="xg"><div class="xg-next">{"".join(bars)}</div></div>'
+
+
+def name_html(label: str) -> str:
+    """A token as text that keeps its direction to itself, its leading spaces as dots."""
+    return f"<bdi>{escape(visible_token(label))}</bdi>"
+
+
+def draw_token_pickers(tokens: NextTokens) -> None:
+    """Draw the choice of the explained token and of its contrast, among the most probable ones or typed."""
+    likely = [label for label in tokens.labels if label != OTHERS]
+    with st.container(horizontal=True, gap="small", vertical_alignment="bottom"):
+        for name, (label, none, help) in LABELS.items():
+            _draw_picker(name, label, none, help, likely)
+
+
+def _draw_picker(name: str, label: str, none: str, help: str, likely: list[str]) -> None:
+    key = SELECTION.key(name)
+    chosen = hidden_token(str(st.session_state.get(key) or ANY))
+    st.session_state[key] = chosen  # a typed token comes as it is shown
+    st.selectbox(
+        label, list(dict.fromkeys([ANY, *likely, chosen])), key=key, accept_new_options=True, width=260, help=help,
+        # The browser answers with these words, so they must not change with the prompt.
+        format_func=lambda token: visible_token(token) or none, persist_state=PERSIST,
+    )  # fmt: skip
+
+
+def _explained_html(tokens: NextTokens) -> str:
+    target, contrast = tokens.target, tokens.contrast
+    if contrast is None:
+        return f" Explained: {_named_html(target, tokens)}."
+    return (
+        f" Explained: why {_named_html(target, tokens)} rather than {_named_html(contrast, tokens)}. The difference of "
+        f"their logits is {signed(target.log_probability - contrast.log_probability)}."
+    )
+
+
+def _named_html(token: NamedToken, tokens: NextTokens) -> str:
+    rank = f"rank {token.rank:,} of {tokens.vocabulary:,}"
+    return f"<b>{name_html(token.label)}</b> ({escape(percent(token.probability))}, {rank})"
+
+
+def _bar(name: str, share: float, mark: str) -> str:
+    return (
+        f'<div><span class="xg-label{mark}">{name}</span>'
+        f'<span class="xg-track"><span class="xg-fill" style="width:{100 * share:.2f}%"></span></span>'
+        f'<span class="xg-number{mark}">{escape(percent(share))}</span></div>'
+    )

@@ -1,0 +1,159 @@
+"""The next token of a prompt: its distribution, and which models and prompts have one."""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import json
+import math
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from cache import key_for, single_flight
+from cache.codec import Arrays, Meta
+from engine import runtime
+from engine.errors import ExegesisError
+from engine.heads.scaling import scaled_model
+from engine.lazy import LazyModule, torch
+from engine.models import catalog
+from engine.progress import check_cancelled
+from engine.request import DTYPES, PLAIN, HeadScales, Prompt
+from engine.result import OTHERS
+from engine.store import result_store
+
+if TYPE_CHECKING:
+    from engine.models import causal, loading
+else:  # they load transformers, which lists and links do without
+    causal, loading = LazyModule("engine.models.causal"), LazyModule("engine.models.loading")
+
+VERSION = 1
+"""Raised whenever the numbers change."""
+TEMPLATE_FILE = "chat_template.jinja"
+
+
+@dataclass(frozen=True)
+class NamedToken:
+    """A token that the prompt names. log_probability: in nats. rank: 1 for the most probable token.
+
+    Two log-probabilities of one prompt differ as the logits do.
+    """
+
+    label: str
+    log_probability: float
+    rank: int
+
+    @property
+    def probability(self) -> float:
+        """From 0 to 1."""
+        return math.exp(self.log_probability)
+
+
+@dataclass(frozen=True)
+class NextTokens:
+    """The distribution of the token that follows a prompt.
+
+    labels, probabilities: of the most probable tokens in falling order, then of all others together; they add up to 1.
+    entropy: of the whole distribution in bits, from 0 to log2 of the vocabulary. vocabulary: the number of tokens.
+    target, contrast: the tokens that the prompt names; without a target the most probable one.
+    """
+
+    labels: tuple[str, ...]
+    probabilities: tuple[float, ...]
+    entropy: float
+    vocabulary: int
+    target: NamedToken
+    contrast: NamedToken | None = None
+
+
+def is_causal(model: str) -> bool:
+    """Whether a model is a causal language model, by its config.json; False where that is not on this machine."""
+    try:
+        return not catalog.queries_hub(model) and catalog.is_causal(model)
+    except (ExegesisError, OSError, RuntimeError, TypeError, ValueError):
+        return False  # reported once the model is used
+
+
+def has_chat_template(model: str) -> bool:
+    """Whether the tokenizer of a causal model has a chat template, by its files."""
+    if not is_causal(model):
+        return False
+    folder = catalog.locate(model).tokenizer
+    return (folder / TEMPLATE_FILE).is_file() or _config_has_template(folder / "tokenizer_config.json")
+
+
+def _config_has_template(file: Path) -> bool:
+    try:
+        return _read_has_template(file, file.stat().st_mtime_ns)
+    except (OSError, ValueError, RecursionError):
+        return False
+
+
+@functools.lru_cache(maxsize=64)
+def _read_has_template(file: Path, changed: int) -> bool:
+    content = json.loads(file.read_text(encoding="utf-8"))
+    return isinstance(content, dict) and bool(content.get("chat_template"))
+
+
+def next_tokens_key(model: str, prompt: Prompt, heads: HeadScales = PLAIN) -> str:
+    """The cache key of a distribution. Reads the model's files, never loads it."""
+    prompt.check_length()
+    return key_for(
+        {
+            "kind": "next_tokens",
+            "version": VERSION,
+            "model": model,
+            "revision": catalog.revision(model),
+            "device": runtime.device_type(),
+            "example": prompt.as_plain(),
+            **heads.keyed(),
+        }
+    )
+
+
+def next_tokens(model: str, prompt: Prompt, heads: HeadScales = PLAIN) -> NextTokens:
+    """The distribution of the token that follows a prompt, from the cache or computed. `heads`: scaled heads.
+
+    Errors: those of the model and of `CausalModel.encode`; a target or contrast that is not one token.
+    """
+
+    def compute() -> tuple[Meta, Arrays]:
+        with runtime.turn(lends=True):
+            return dataclasses.asdict(_compute(model, prompt, heads)), {}
+
+    key = next_tokens_key(model, prompt, heads)
+    meta, _, _ = single_flight(result_store(), key, compute, check=check_cancelled)
+    contrast = meta["contrast"]
+    return NextTokens(
+        tuple(meta["labels"]), tuple(meta["probabilities"]), meta["entropy"], meta["vocabulary"],
+        NamedToken(**meta["target"]), None if contrast is None else NamedToken(**contrast),
+    )  # fmt: skip
+
+
+def _compute(model: str, prompt: Prompt, heads: HeadScales) -> NextTokens:
+    """Compute a distribution. The caller holds the device."""
+    loaded = loading.load_model(model, DTYPES[0], runtime.device())
+    assert isinstance(loaded, causal.CausalModel)
+    encoded = loaded.encode(dataclasses.replace(prompt, target=None, contrast=None))
+    batch = loaded.collate([encoded])
+    with scaled_model(loaded, heads), torch.inference_mode():
+        logits = loaded.next_logits(batch)[0].double().cpu()
+    log_shares = torch.log_softmax(logits, dim=-1)
+    shares = log_shares.exp()
+    # The classes of the prompt are those of the model as it is, whose order scaled heads may change.
+    likely = sorted(encoded.candidates.tolist(), key=lambda token: -float(shares[token]))
+    others = torch.ones_like(shares, dtype=torch.bool)
+    others[likely] = False
+
+    def named(token: int) -> NamedToken:
+        [label] = loaded.token_labels([token])
+        return NamedToken(label, float(log_shares[token]), int((log_shares > log_shares[token]).sum()) + 1)
+
+    return NextTokens(
+        labels=(*loaded.token_labels(likely), OTHERS),
+        probabilities=(*shares[likely].tolist(), float(shares[others].sum())),
+        entropy=max(0.0, -float((shares * log_shares).sum()) / math.log(2)),
+        vocabulary=len(shares),
+        target=named(likely[0] if prompt.target is None else loaded.token_id(prompt.target)),
+        contrast=None if prompt.contrast is None else named(loaded.token_id(prompt.contrast, "contrast")),
+    )
