@@ -36,7 +36,7 @@ from engine.lazy import torch
 from engine.models import catalog
 from engine.models.classifier import as_float64
 from engine.models.loading import load_model
-from engine.models.text_classifier import EncodedText, TextClassifier
+from engine.models.text_classifier import EncodedText
 from engine.params import option
 from engine.request import DTYPES, Example
 from engine.result import Check, Token
@@ -183,7 +183,7 @@ def patch_preview(query: PatchQuery) -> PatchPreview:
     key = query.key(PREVIEW)
     if (entry := result_store().get(key)) is None:
         with runtime.turn():
-            computed = _preview(PatchRuns(query))
+            computed = preview_of(PatchRuns(query))
         result_store().put(key, *_pack(computed))
         return computed
     return _unpack(query, *entry)
@@ -194,7 +194,7 @@ def patch_map(query: PatchQuery) -> PatchMap:
     preview, key = patch_preview(query), query.key(EXACT)
     if (entry := result_store().get(key)) is None:
         with runtime.turn():
-            computed = _patch(PatchRuns(query), preview)
+            computed = map_of(PatchRuns(query), preview)
         meta = {"check": asdict(computed.check), "evaluations": computed.evaluations, "seconds": computed.seconds}
         result_store().put(key, meta, {"shares": computed.shares})
         return computed
@@ -288,7 +288,8 @@ class PatchRuns:
         return output_label(self.model, best), float(values[best])
 
 
-def _preview(runs: PatchRuns) -> PatchPreview:
+def preview_of(runs: PatchRuns) -> PatchPreview:
+    """Attribution patching of every site. The caller holds the device."""
     points = {site: taps(runs.model, site) for site in SITES}
     with torch.inference_mode(), contextlib.ExitStack() as stack:
         clean = {site: stack.enter_context(recording(own)) for site, own in points.items()}
@@ -315,8 +316,11 @@ def _preview(runs: PatchRuns) -> PatchPreview:
     )  # fmt: skip
 
 
-def _patch(runs: PatchRuns, preview: PatchPreview) -> PatchMap:
-    """Every place in a row of its own; the first row patches nothing, and one more pass restores everything."""
+def map_of(runs: PatchRuns, preview: PatchPreview) -> PatchMap:
+    """Every place in a row of its own; the first row patches nothing, and one more pass restores everything.
+
+    The caller holds the device.
+    """
     site, model, started = runs.query.site, runs.model, time.perf_counter()
     heads, points = layers_and_heads(model)[1], taps(model, site)
     shape = place_count(model, site, len(runs.clean))
