@@ -94,7 +94,7 @@ class PatchQuery:
     @property
     def corrupted_example(self) -> Example:
         """The input of the corrupted run, before its embeddings are changed."""
-        return self.example if self.corruption != TEXT else dataclasses.replace(self.example, text=self.corrupted)
+        return self.example if self.corruption != TEXT else dataclasses.replace(self.example, text=self.corrupted or "")
 
     def key(self, kind: str) -> str:
         """The cache key of a result. Reads the model's files, never loads it."""
@@ -198,9 +198,9 @@ def patch_map(query: PatchQuery) -> PatchMap:
         meta = {"check": asdict(computed.check), "evaluations": computed.evaluations, "seconds": computed.seconds}
         result_store().put(key, meta, {"shares": computed.shares})
         return computed
-    meta, arrays = entry
-    check = Check(**meta["check"])
-    return PatchMap(preview, query.site, np.array(arrays["shares"]), check, meta["evaluations"], meta["seconds"])
+    plain: dict[str, Any] = dict(entry[0])
+    shares, check = np.array(entry[1]["shares"]), Check(**plain["check"])
+    return PatchMap(preview, query.site, shares, check, plain["evaluations"], plain["seconds"])
 
 
 def is_patched(query: PatchQuery) -> bool:

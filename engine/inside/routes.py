@@ -277,13 +277,13 @@ def head_importance(
         report(done, len(sample.indices), "examples")
         [one] = sample.read([index])
         try:
-            if not isinstance(one, SourceExample):
-                raise ExegesisError(one.why)
+            if not isinstance(one, SourceExample) or not isinstance(one.input, Example):
+                raise ExegesisError(getattr(one, "why", "not a text"))
             shares.append(information_routes(RoutesQuery(model, one.input, dtype)).head_shares)
         except Cancelled:
             raise
-        except ExegesisError as error:
-            failed[error_line(error)] += 1
+        except ExegesisError as problem:
+            failed[error_line(problem)] += 1
     report(len(sample.indices), len(sample.indices), "examples")
     if not shares:
         raise ExegesisError(f"{next(iter(failed))} None of the {len(sample.indices)} examples could be read.")
@@ -327,4 +327,4 @@ def _pack(one: InformationRoutes) -> tuple[Meta, Arrays]:
 def _unpack(meta: Meta, arrays: Arrays) -> InformationRoutes:
     plain: dict[str, Any] = dict(meta)
     plain |= {"tokens": tuple(Token(**token) for token in plain["tokens"]), "check": Check(**plain["check"])}
-    return InformationRoutes(**plain, **{name: np.array(own) for name, own in arrays.items()})
+    return InformationRoutes(**plain | {name: np.array(own) for name, own in arrays.items()})

@@ -97,9 +97,7 @@ class LinearTransformer(nn.Module):
         self.blocks = nn.ModuleList(LinearBlock(6, 3, generator) for _ in range(3))
         self.head = nn.Linear(6, 3)
         self.head.weight.data = torch.randn(3, 6, generator=generator)
-        self.config = SimpleNamespace(
-            model_type="linear", hidden_size=6, num_hidden_layers=3, num_attention_heads=3
-        )
+        self.config = SimpleNamespace(model_type="linear", hidden_size=6, num_hidden_layers=3, num_attention_heads=3)
 
     def forward(self, inputs_embeds: Tensor, attention_mask: Tensor | None = None) -> Any:
         for block in self.blocks:

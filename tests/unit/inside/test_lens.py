@@ -29,7 +29,8 @@ def test_the_last_depth_is_the_prediction_of_the_model(family: str, tmp_path: Pa
     save: Any = save_checkpoint if family in FAMILIES else save_causal
     folder = str(save(family, tmp_path / family))
     found = logit_lens(LensQuery(folder, Example(TEXT)))
-    assert found.check.ok and found.check.value < 1e-5
+    assert found.check.ok
+    assert found.check.value < 1e-5
     prediction = explain(Request(folder, "random", Example(TEXT))).prediction
     assert found.reading_top[-1] == found.target == prediction.label
     assert found.reading[-1] == pytest.approx(prediction.probabilities[prediction.index], abs=1e-5)
@@ -69,9 +70,11 @@ def test_cells_of_a_classifier_by_hand(tmp_path: Path) -> None:
 def test_the_induction_model_knows_the_answer_after_its_last_layer_only(tmp_path: Path) -> None:
     folder = str(save_induction_model(tmp_path / "induction"))
     found = logit_lens(LensQuery(folder, Example("x a b c d a")))
-    assert found.target == "b" and found.decided == 2
+    assert found.target == "b"
+    assert found.decided == 2
     np.testing.assert_allclose(found.value[:2], 1 / 6, atol=1e-6)  # nothing is written to the output before
-    assert found.value[2, 5] > 0.6 and found.value[2, :5].max() < 0.3
+    assert found.value[2, 5] > 0.6
+    assert found.value[2, :5].max() < 0.3
     assert lens_to_json(found)["decided_layer"] == 1
     assert len(list(lens_rows(found))) == 3 * 7
 

@@ -139,7 +139,8 @@ def test_metrics_by_hand(induction: str) -> None:
     divergence = patch_preview(dataclasses.replace(query, metric=KL))
     np.testing.assert_allclose(divergence.clean, 0, atol=1e-6)
     np.testing.assert_allclose(divergence.corrupted, (high - low) * gain, rtol=1e-5)
-    assert preview.predicted[0] == "b" and preview.corrupted_predicted[0] == "d"
+    assert preview.predicted[0] == "b"
+    assert preview.corrupted_predicted[0] == "d"
 
 
 def test_the_induction_circuit_is_found_exactly(induction: str) -> None:
@@ -207,7 +208,10 @@ def test_results_are_cached_and_told_apart(induction: str, monkeypatch: pytest.M
     np.testing.assert_array_equal(first.shares, again.shares)
     assert map_to_json(again) == map_to_json(first)
     rows = list(map_rows(again.preview, HEADS, again))
-    assert [(row["layer"], row["head"], round(row["restored_share"], 4)) for row in rows][:2] == [(0, 0, 1.0), (0, 1, 0.0)]
+    assert [(row["layer"], row["head"], round(row["restored_share"], 4)) for row in rows][:2] == [
+        (0, 0, 1.0),
+        (0, 1, 0.0),
+    ]
     with pytest.raises(TypeError):
         patch_map(dataclasses.replace(query, metric=KL))
 
@@ -215,7 +219,8 @@ def test_results_are_cached_and_told_apart(induction: str, monkeypatch: pytest.M
 def test_a_prompt_names_target_and_contrast(induction: str) -> None:
     preview = patch_preview(PatchQuery(induction, Prompt(CIRCUIT[0], target="d", contrast="c"), CIRCUIT[1]))
     assert (preview.target, preview.contrast, preview.query.metric) == ("d", "c", LOGIT_DIFFERENCE)
-    assert preview.clean == pytest.approx(0, abs=1e-5) and preview.corrupted > 1
+    assert preview.clean == pytest.approx(0, abs=1e-5)
+    assert preview.corrupted > 1
 
 
 @pytest.mark.parametrize(

@@ -93,7 +93,8 @@ def test_the_induction_circuit_is_found_exactly(tmp_path: Path) -> None:
     assert edges == {
         (1, 5, 5): 0.75, (1, 2, 5): 0.25, (0, 5, 5): 0.6667, (0, 4, 5): 0.3333, (0, 2, 2): 0.6667, (0, 1, 2): 0.3333,
     }  # fmt: skip
-    assert pruned.carried == pytest.approx(1, abs=1e-5) and pruned.left_out == 0
+    assert pruned.carried == pytest.approx(1, abs=1e-5)
+    assert pruned.left_out == 0
     np.testing.assert_allclose(found.head_shares, [[1 / 3, 0], [0, 1 / 4]], atol=1e-5)
     np.testing.assert_allclose(found.mlp, 0, atol=1e-6)
     flows = {(edge.layer, edge.source, edge.target): edge.flow for edge in pruned.edges}
