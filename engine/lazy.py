@@ -80,10 +80,13 @@ else:
     sqlalchemy = LazyModule("sqlalchemy")
     torch = LazyModule("torch")
     transformers = LazyModule("transformers", "masking_utils")
+gguf: Any = LazyModule("gguf")
+"""It states no types."""
 
 __all__ = [
     "LazyModule",
     "captum",
+    "gguf",
     "huggingface_hub",
     "pandas",
     "paused_collection",

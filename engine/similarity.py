@@ -270,7 +270,7 @@ def _relevance_in_parts(encoder: Encoder, encoded: EncodedText) -> Iterator[tupl
         dimensions = dimensions.to(model.device)
         batch = model.collate([encoded] * len(dimensions))
         point = model.embed(batch).detach().requires_grad_()
-        with lrp_rules(model.module, model.adapter.lrp, len(dimensions)) as absorbed:
+        with lrp_rules(model.module, model.adapter, len(dimensions)) as absorbed:
             chosen = encoder.vectors(batch, point).gather(1, dimensions[:, None])[:, 0]
             (slope,) = torch.autograd.grad(chosen.sum(), point)
             positions = sum(

@@ -24,7 +24,7 @@ from engine.format import size_text
 from engine.input_kinds import kind_of_model
 from engine.lazy import LazyModule
 from engine.models import catalog
-from engine.models.summary import describe_task, format_score, main_score, model_size, stored_parameters
+from engine.models.summary import describe_model_task, format_score, main_score, model_size, stored_parameters
 from engine.vision.picture import read_view
 
 if TYPE_CHECKING:
@@ -78,7 +78,7 @@ def model_row(name: str, is_base: bool) -> dict[str, object]:
     is_accuracy = card.get("metric") == "accuracy"
     return {
         "Model": name,
-        "Task": "Base for fine-tuning" if is_base else describe_task(card),
+        "Task": "Base for fine-tuning" if is_base else describe_model_task(name, card),
         "Input": INPUTS[kind],
         "Accuracy": 100 * score["value"] if score and is_accuracy else None,
         "Other score": "" if is_accuracy else format_score(card),

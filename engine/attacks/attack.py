@@ -195,9 +195,7 @@ def _build_result(
         order_before=order_of(item, best.before[features]),
         order_after=order_of(item, best.after[features]),
         prediction=item.prediction,
-        prediction_after=item.prediction
-        if best.step is None
-        else model.predictions(best.logits[None], [item.encoded])[0],
+        prediction_after=after,
         provenance=provenance,
         attack=resolved.attack,
         k=best.k,

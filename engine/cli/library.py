@@ -17,6 +17,7 @@ from engine.cli.output import (
     format_value,
     is_interactive,
     print_json,
+    progress_bar,
     stdout_reserved,
     table,
 )
@@ -29,6 +30,7 @@ from engine.format import size_text
 from engine.health import Finding, examine
 from engine.lazy import LazyModule
 from engine.models import catalog
+from engine.models.fetched import FETCHED, fetch_model, fetched_models, is_fetched
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -37,17 +39,28 @@ else:  # it loads torch, which the lists do without
     inspection = LazyModule("engine.models.inspection")
 
 
+GET = "get"
+"""In the place of a model: fetch the one whose name follows."""
 PRINTED = {"licence": "license", "unlabelled": "unlabeled"}
 """Keys of cards and of `--json` that people read in American spelling."""
 
 
 def models(
-    name: Annotated[str | None, typer.Argument(metavar="[MODEL]", help="Embedded model, folder or hub ID.")] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="[MODEL]", help="Embedded model, folder or hub ID; or get, to fetch one.")
+    ] = None,
+    fetch: Annotated[
+        str | None, typer.Argument(metavar="[NAME]", help=f"After get: {', '.join(FETCHED)}.", show_default=False)
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """List the embedded models, or load and check one."""
+    """List the embedded models, load and check one, or fetch a language model."""
     if name is None:
         return _list_models(as_json)
+    if name == GET:
+        return _fetch_model(fetch)
+    if fetch is not None:
+        raise UsageError(f"models: takes one model, got {name} and {fetch}. To fetch one: exegesis models get {fetch}.")
     with stdout_reserved():
         catalog.locate(name)  # a model that does not exist is an error before the libraries are loaded
         description = inspection.inspect_model(name)
@@ -61,6 +74,15 @@ def models(
     if not all(check["ok"] for check in checks):
         raise typer.Exit(1)
     return None
+
+
+def _fetch_model(name: str | None) -> None:
+    if name is None:
+        raise UsageError(f"models get: needs the name of a model. Known: {', '.join(FETCHED)}.")
+    known = is_fetched(name)
+    with progress_bar("fetching") as report:
+        folder = fetch_model(name, report)
+    print(f"{name} {'is stored already' if known else 'is stored'} in {folder}. Example: exegesis models {name}")
 
 
 def _describe(facts: dict[str, Any]) -> str:
@@ -77,7 +99,7 @@ def _list_models(as_json: bool) -> None:
     for row in rows:
         cells = (
             row["kind"] or "",
-            row["labels"] or [],
+            row["labels"] or _vocabulary(row["name"]),
             _accuracy(row),
             size_text(row["bytes"]),
             row["licence"] or "",
@@ -85,8 +107,17 @@ def _list_models(as_json: bool) -> None:
         board.add_row(row["name"], *map(format_value, cells))
     if rows:
         console().print(board)
-    print(f"{len(rows)} embedded. Folders and hub IDs of supported families work too: exegesis models FOLDER.")
+    here = "embedded or fetched" if fetched_models() else "embedded"
+    print(f"{len(rows)} {here}. Folders and hub IDs of supported families work too: exegesis models FOLDER.")
+    for name in FETCHED:
+        if not is_fetched(name):
+            print(f"Not fetched yet: {name}, a language model. Fetch it: exegesis models get {name}")
     return None
+
+
+def _vocabulary(model: str) -> list[str]:
+    size = catalog.vocabulary_size(model)
+    return [] if size is None else [f"language model, {size:,} tokens"]
 
 
 def _accuracy(card: dict[str, Any]) -> str:

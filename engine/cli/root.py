@@ -97,7 +97,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "training.train",
         "Fine-tune a base on texts, or train a vision transformer on images. Run it again to resume.",
     ),
-    "models": ("library.models", "List the embedded models, or load and check one."),
+    "models": ("library.models", "List the embedded models, load and check one, or fetch a language model."),
     "datasets": ("library.datasets", "List the data sets, or describe one."),
     "doctor": ("library.doctor", "Check device, versions, embedded weights, cache, home folder and network."),
     "jobs": ("jobs.app", "List, run, resume and cancel jobs."),

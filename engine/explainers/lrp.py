@@ -42,7 +42,7 @@ def _relevances(task: Task) -> list[Attribution]:
     model, batch = task.model, task.batch()
     targets = torch.tensor(task.targets, device=model.device)
     point = model.embed(batch).detach().requires_grad_()
-    with lrp_rules(model.module, model.adapter.lrp, len(task.items)) as absorbed:
+    with lrp_rules(model.module, model.adapter, len(task.items)) as absorbed:
         logits = model.logits(batch, point).gather(1, targets[:, None])[:, 0]
         (slope,) = torch.autograd.grad(logits.sum(), point)
         scores = as_float64((point.detach() * slope).sum(-1))

@@ -19,7 +19,8 @@ class LrpParts:
     """Modules to which AttnLRP's rules apply, by the last part of their names. ReLU needs no rule but its gradient.
 
     added: modules whose output is added to the embeddings. between: pairs of modules with a functional activation
-    between them. gated: if a module has the first, the input of the second is a product.
+    between them. gated: if a module has the first, the input of the second is a product. norm_shift: added to the
+    weights of RMSNorms, which Gemma stores as their distance to 1.
     """
 
     norms: tuple[str, ...]
@@ -27,6 +28,7 @@ class LrpParts:
     added: tuple[str, ...] = ()
     between: tuple[tuple[str, str], ...] = ()
     gated: tuple[str, str] | None = None
+    norm_shift: float = 0.0
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,9 @@ class TextAdapter:
         return int(min(limits)) if min(limits) < UNLIMITED else 512
 
 
+_BERT_LRP = LrpParts(
+    ("LayerNorm",), ("intermediate_act_fn", "activation"), ("position_embeddings", "token_type_embeddings")
+)
 _BERT = TextAdapter(
     family="BERT",
     architecture="BertForSequenceClassification",
@@ -83,9 +88,7 @@ _BERT = TextAdapter(
     embeddings="bert.embeddings.word_embeddings",
     blocks="bert.encoder.layer",
     head=("bert.pooler", "classifier"),
-    lrp=LrpParts(
-        ("LayerNorm",), ("intermediate_act_fn", "activation"), ("position_embeddings", "token_type_embeddings")
-    ),
+    lrp=_BERT_LRP,
     token_types=True,
     lora_targets=("query", "key", "value", "attention.output.dense", "intermediate.dense", "output.dense"),
 )
@@ -98,7 +101,7 @@ _ROBERTA = replace(
     blocks="roberta.encoder.layer",
     head=("classifier",),
     lrp=replace(
-        _BERT.lrp, activations=("intermediate_act_fn",), between=(("classifier.dense", "classifier.out_proj"),)
+        _BERT_LRP, activations=("intermediate_act_fn",), between=(("classifier.dense", "classifier.out_proj"),)
     ),
     token_types=False,
     position_start="after_pad",
@@ -173,7 +176,10 @@ _LLAMA = TextAdapter(
     causal=True,
     lora_targets=("q_proj", "k_proj", "v_proj", "o_proj", "gate_proj", "up_proj", "down_proj"),
 )
-_GEMMA = replace(_LLAMA, lrp=None, masks_by_layer=True)
+_GEMMA_NORMS = (
+    "input_layernorm", "post_attention_layernorm", "pre_feedforward_layernorm", "post_feedforward_layernorm", "norm",
+    "q_norm", "k_norm",
+)  # fmt: skip
 
 CAUSAL_ADAPTERS: dict[str, TextAdapter] = {
     adapter.architecture: adapter
@@ -182,8 +188,17 @@ CAUSAL_ADAPTERS: dict[str, TextAdapter] = {
         replace(_LLAMA, family="Mistral", architecture="MistralForCausalLM"),
         replace(_LLAMA, family="Qwen2", architecture="Qwen2ForCausalLM", masks_by_layer=True),
         replace(_LLAMA, family="Qwen3", architecture="Qwen3ForCausalLM", masks_by_layer=True),
-        replace(_GEMMA, family="Gemma 2", architecture="Gemma2ForCausalLM", attention="eager"),
-        replace(_GEMMA, family="Gemma 3", architecture="Gemma3ForCausalLM"),
+        # Its logits are soft-capped at the end, which AttnLRP has no rule for; only eager attention soft-caps.
+        replace(
+            _LLAMA, family="Gemma 2", architecture="Gemma2ForCausalLM", masks_by_layer=True, lrp=None, attention="eager"
+        ),
+        replace(
+            _LLAMA,
+            family="Gemma 3",
+            architecture="Gemma3ForCausalLM",
+            masks_by_layer=True,
+            lrp=LrpParts(_GEMMA_NORMS, ("act_fn",), gated=("up_proj", "down_proj"), norm_shift=1.0),
+        ),
         replace(ADAPTERS["gpt2"], architecture="GPT2LMHeadModel", head=("lm_head",)),
         TextAdapter(
             family="GPT-NeoX",

@@ -19,6 +19,7 @@ from typing import Any, Literal
 from engine import access
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.lazy import huggingface_hub
+from engine.models import fetched
 
 HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
 """Files to download from the hub: weights, JSON and vocabularies, nothing that could run code."""
@@ -35,6 +36,8 @@ PROCESSOR = "preprocessor_config.json"
 CHOSEN_ON = "held-out"
 """Split used to choose the epoch of an embedded model."""
 IMAGE_TYPES = ("vit", "deit")
+CAUSAL_ENDINGS = ("ForCausalLM", "GPT2LMHeadModel")
+"""Ends of the names of the architectures of causal language models."""
 DEFAULT_MODEL = "reviews-minilm"
 """Text model that is listed first and selected by default."""
 EMBEDDED = Path(__file__).parent / "embedded"
@@ -68,7 +71,7 @@ class ModelSource:
     """Location of a model. `base`: the folder of the base weights if `folder` contains an adapter."""
 
     id: str
-    kind: Literal["embedded", "folder", "hub"]
+    kind: Literal["embedded", "fetched", "folder", "hub"]
     folder: Path
     base: Path | None
 
@@ -86,9 +89,28 @@ class ModelSource:
 
 
 def embedded_models() -> list[str]:
-    """List the embedded text models, the default first."""
+    """List the text models that are here by name: embedded classifiers, the default first; then language models."""
     names = [p.parent.name for p in EMBEDDED.glob("*/card.json") if not (p.parent / PROCESSOR).is_file()]
-    return sorted(names, key=lambda name: (name != DEFAULT_MODEL, name))
+    ordered = sorted(names, key=lambda name: (_is_embedded_causal(EMBEDDED / name), name != DEFAULT_MODEL, name))
+    return [*ordered, *fetched.fetched_models()]
+
+
+def is_causal(model: str) -> bool:
+    """Whether a model that can be found is a causal language model, by its config.json. Loads no model."""
+    source = locate(model)
+    return source.base is None and is_causal_config(config(source))
+
+
+@functools.lru_cache(maxsize=256)
+def _is_embedded_causal(folder: Path) -> bool:
+    """Remembered, since every picker sorts by it and no running process changes an embedded model."""
+    file = folder / "config.json"
+    return file.is_file() and is_causal_config(_read_json(folder.name, file))
+
+
+def is_causal_config(config: Mapping[str, Any]) -> bool:
+    """Whether a config.json is of a causal language model."""
+    return any(str(name).endswith(CAUSAL_ENDINGS) for name in config.get("architectures") or ())
 
 
 def _known_names() -> str:
@@ -106,8 +128,8 @@ def embedded_bases() -> list[str]:
 
 
 def is_embedded(model: str) -> bool:
-    """Whether a model or a base of that name is embedded."""
-    return _is_embedded(model, EMBEDDED)
+    """Whether a model or a base of that name is embedded, or fetched and stored here."""
+    return _is_embedded(model, EMBEDDED) or fetched.is_fetched(model)
 
 
 @functools.lru_cache(maxsize=256)
@@ -136,6 +158,8 @@ def locate(model: str) -> ModelSource:
 
 
 def _locate(model: str) -> ModelSource:
+    if fetched.is_fetched(model):
+        return _source(model, "fetched", fetched.fetched_folder(model))
     if is_embedded(model):
         return _source(model, "embedded", EMBEDDED / model)
     if not model.strip():
@@ -145,6 +169,8 @@ def _locate(model: str) -> ModelSource:
     path = Path(model).expanduser()
     if path.is_dir():
         return _source(model, "folder", path)
+    if model in fetched.FETCHED:
+        raise UsageError(f"model: {model} is not stored here yet. Fetch it: exegesis models get {model}.")
     if model.startswith(BASE_PREFIX):
         raise unknown("base", model, embedded_bases())
     if model.startswith(("/", "./", "../", "~")) or path.exists():
@@ -205,12 +231,14 @@ def card(model: str) -> dict[str, Any]:
 def model_labels(model: str) -> tuple[str, ...]:
     """Read the labels of a model in the order of its outputs, one for a regression, without loading it.
 
+    A causal language model has none: the labels are those of a prompt.
+
     Errors: missing files; TypeError, ValueError or LookupError if config.json is invalid.
     """
     source = locate(model)
     if source.base is not None:
         return tuple(_card(source).get("labels") or UNNAMED_LABELS)
-    return config_labels(config(source))
+    return () if is_causal_config(config(source)) else config_labels(config(source))
 
 
 def config_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -220,6 +248,12 @@ def config_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
         return tuple(f"LABEL_{i}" for i in range(int(config.get("num_labels", len(UNNAMED_LABELS)))))
     by_index = {int(i): str(label) for i, label in named.items()}
     return tuple(by_index[i] for i in range(len(by_index)))
+
+
+def vocabulary_size(model: str) -> int | None:
+    """Number of tokens that a causal language model predicts, by its config.json; None for a classifier."""
+    size = config(locate(model)).get("vocab_size") if is_causal(model) else None
+    return size if type(size) is int else None
 
 
 def fair_scores(card: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
@@ -278,7 +312,7 @@ def _revision_files(folder: Path) -> list[Path]:
     return [folder / name for name in sorted(names)]
 
 
-def _source(model: str, kind: Literal["embedded", "folder", "hub"], folder: Path) -> ModelSource:
+def _source(model: str, kind: Literal["embedded", "fetched", "folder", "hub"], folder: Path) -> ModelSource:
     adapter = folder / "adapter_config.json"
     if not adapter.is_file():
         _check_checkpoint(model, folder)

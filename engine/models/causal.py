@@ -21,15 +21,24 @@ from jaxtyping import Bool, Float, Int
 
 from engine.errors import ExegesisError, UsageError, excerpt
 from engine.lazy import torch
+from engine.models import sandbox
 from engine.models.attention import unscaled_heads
-from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier, collate_texts, encode_text, tokenize
+from engine.models.text_classifier import (
+    EncodedText,
+    TextBatch,
+    TextClassifier,
+    collate_texts,
+    encode_text,
+    render_chat,
+    tokenize,
+)
 from engine.request import Example, Prompt
 from engine.result import OTHERS, Prediction, Token
 
 CANDIDATES = 20
 """Tokens that are classes of a prompt without a contrast."""
 NO_CLASS = -1e4
-"""Logit of a class that a row of a batch lacks: its probability is exactly 0, and all stays finite in half precision."""
+"""Logit of a class that a row of a batch lacks: its probability is exactly 0, and it is finite in half precision."""
 REMEMBERED = 4096
 """Prompts whose most probable tokens are remembered."""
 MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
@@ -78,7 +87,8 @@ class CausalModel(TextClassifier):
     @property
     def vocabulary(self) -> int:
         """Number of tokens that the model can predict."""
-        return int(self.module.get_submodule(self.adapter.head[-1]).weight.shape[0])
+        head: Any = self.module.get_submodule(self.adapter.head[-1])
+        return int(head.weight.shape[0])
 
     def encode(self, example: Example, max_length: int | None = None) -> EncodedPrompt:
         """Tokenize a prompt and fix its classes. A plain example is a prompt without target and contrast.
@@ -218,10 +228,9 @@ class CausalModel(TextClassifier):
         return before, inside, after
 
     def _render(self, text: str) -> str:
-        # Transformers renders in Jinja's immutable sandbox: a template can reach no attribute that runs code.
+        sandbox.check_rendering(self.tokenizer.name_or_path, text)
         try:
-            turn = [{"role": "user", "content": text}]
-            return str(self.tokenizer.apply_chat_template(turn, tokenize=False, add_generation_prompt=True))
+            return render_chat(self.tokenizer, text)
         except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
             raise ExegesisError(
                 f"model {self.id}: its chat template fails ({type(error).__name__}: {excerpt(str(error), 200)}). "
@@ -254,6 +263,7 @@ class CausalModel(TextClassifier):
         if key not in memo:
             if len(memo) >= REMEMBERED:
                 memo.clear()
+            assert self.reference is not None
             original = dataclasses.replace(self, module=self.reference, memo={})
             with torch.inference_mode(), unscaled_heads():
                 logits = original.next_logits(collate_texts([encoded], self.pad_id, self.device))[0]

@@ -14,6 +14,7 @@ from engine.explain import predict_encoded
 from engine.input_kinds import input_kind, kind_of_model
 from engine.models import catalog
 from engine.models.catalog import weights_sha256
+from engine.models.causal import CausalModel
 from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_image_model, load_model
 from engine.models.text_classifier import TextClassifier
@@ -41,7 +42,10 @@ def inspect_text_model(name: str) -> dict[str, Any]:
         checks = [_check_run(model), _check_offsets(model)]
     base, task = catalog.locate(name).base, "regression" if model.regression else "classification"
     origin = {"base": None if base is None else str(base)}
-    return _facts(name, model, origin, task, {"longest_input": model.max_length}, checks)
+    sizes = {"longest_input": model.max_length}
+    if isinstance(model, CausalModel):
+        task, sizes = "language model: the next token", {**sizes, "vocabulary": model.vocabulary}
+    return _facts(name, model, origin, task, sizes, checks)
 
 
 def inspect_image_model(name: str) -> dict[str, Any]:
@@ -91,7 +95,7 @@ def _check_run(model: TextClassifier) -> dict[str, Any]:
     elif model.regression:
         detail = f"{prediction.logits[0]:.3f}"
     else:
-        detail = f"{prediction.label} {max(prediction.probabilities):.3f}"
+        detail = f"{prediction.label} {prediction.probabilities[prediction.index]:.3f}"
     return {"name": "a sentence runs", "ok": finite, "detail": detail}
 
 

@@ -15,7 +15,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from engine.models.adapters import LrpParts
+from engine.errors import ExegesisError
+from engine.models.adapters import ImageAdapter, LrpParts, TextAdapter
 from engine.models.attention import fused_attention, register_attention, use_attention
 
 LRP = "exegesis_lrp"
@@ -110,20 +111,22 @@ class _Norm(torch.autograd.Function):
     """Identity rule of `output = norm(value)`: its standard deviation counts as constant (proposition 3.4)."""
 
     @staticmethod
-    def forward(ctx: Any, value: Tensor, output: Tensor, scale: Tensor, norm: nn.Module, absorbed: Any) -> Tensor:
+    def forward(
+        ctx: Any, value: Tensor, output: Tensor, scale: Tensor, norm: nn.Module, shift: float, absorbed: Any
+    ) -> Tensor:
         ctx.save_for_backward(scale)
-        ctx.norm, ctx.absorbed = norm, absorbed
+        ctx.norm, ctx.shift, ctx.absorbed = norm, shift, absorbed
         return output
 
     @staticmethod
-    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None, None, None, None]:
+    def backward(ctx: Any, *slopes: Tensor) -> tuple[Tensor, None, None, None, None, None]:
         (slope,), (scale,), own = slopes, ctx.saved_tensors, ctx.norm._parameters
         if own.get("bias") is not None:
             ctx.absorbed.add_bias(slope, own["bias"])
-        slope = slope * own["weight"] * scale
+        slope = slope * (own["weight"] + ctx.shift) * scale
         # Subtracting the mean is linear, so its gradient is its rule.
         centered = slope - slope.mean(-1, keepdim=True) if isinstance(ctx.norm, nn.LayerNorm) else slope
-        return centered, None, None, None, None
+        return centered, None, None, None, None, None
 
 
 def share_product(value: Tensor, part: float) -> Tensor:
@@ -136,9 +139,11 @@ def pass_activation(value: Tensor, output: Tensor) -> Tensor:
     return _Ratio.apply(value, output.detach())
 
 
-def pass_norm(value: Tensor, output: Tensor, norm: nn.Module, absorbed: AbsorbedRelevance) -> Tensor:
-    """Apply the identity rule of LayerNorm or of T5's RMSNorm, which has no mean and no bias."""
-    return _Norm.apply(value, output.detach(), _norm_scale(value, output, norm), norm, absorbed)
+def pass_norm(
+    value: Tensor, output: Tensor, norm: nn.Module, absorbed: AbsorbedRelevance, shift: float = 0.0
+) -> Tensor:
+    """Apply the identity rule of LayerNorm or RMSNorm, which has no mean and no bias. `shift`: added to its weights."""
+    return _Norm.apply(value, output.detach(), _norm_scale(value, output, norm), norm, shift, absorbed)
 
 
 def _norm_scale(value: Tensor, output: Tensor, norm: Any) -> Tensor:
@@ -146,15 +151,25 @@ def _norm_scale(value: Tensor, output: Tensor, norm: Any) -> Tensor:
     if isinstance(norm, nn.LayerNorm):
         return output.grad_fn._saved_result2  # type: ignore[union-attr]
     wide = _wide(value.detach())
-    return torch.rsqrt(wide.square().mean(-1, keepdim=True) + norm.variance_epsilon).to(value.dtype)
+    epsilon = norm.eps if hasattr(norm, "eps") else norm.variance_epsilon
+    return torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon).to(value.dtype)
 
 
 _absorbed: ContextVar[AbsorbedRelevance | None] = ContextVar("exegesis_lrp_absorbed", default=None)
 
 
 @contextlib.contextmanager
-def lrp_rules(module: nn.Module, parts: LrpParts, rows: int) -> Iterator[AbsorbedRelevance]:
-    """Apply AttnLRP's rules to gradients of a pass of `rows` rows in the block and this thread."""
+def lrp_rules(module: nn.Module, adapter: TextAdapter | ImageAdapter, rows: int) -> Iterator[AbsorbedRelevance]:
+    """Apply AttnLRP's rules to gradients of a pass of `rows` rows in the block and this thread.
+
+    Errors: a family that the rules do not cover.
+    """
+    parts = adapter.lrp
+    if parts is None:
+        raise ExegesisError(
+            f"attn_lrp: its rules do not cover {adapter.family} models. Use another method, such as "
+            "integrated_gradients."
+        )
     register_attention(LRP, lrp_attention)
     absorbed = AbsorbedRelevance(rows)
     token = _absorbed.set(absorbed)
@@ -199,7 +214,7 @@ def _register_hooks(module: nn.Module, parts: LrpParts, absorbed: AbsorbedReleva
         own = part._parameters
         absorbed.added.extend(added for name in parts.added if (added := own.get(name)) is not None)
         if name in parts.norms:
-            yield after(part, lambda norm, x, y: pass_norm(x, y, norm, absorbed))
+            yield after(part, lambda norm, x, y: pass_norm(x, y, norm, absorbed, parts.norm_shift))
         elif name in parts.activations:
             yield after(part, lambda _, x, y: pass_activation(x, y))
         elif name in parts.added:

@@ -54,6 +54,10 @@ class Sandbox:
         """Decode each token in the sandbox. Errors: those of `open`."""
         self._request(tokenizer, TOKENIZE_SECONDS, self.memory, do="decode", tokenizer=tokenizer, ids=list(ids))
 
+    def render(self, tokenizer: str, text: str) -> None:
+        """Apply the tokenizer's chat template in the sandbox. Errors: those of `open`."""
+        self._request(tokenizer, TOKENIZE_SECONDS, self.memory, do="render", tokenizer=tokenizer, text=text)
+
     def close(self) -> None:
         """End the process."""
         with self._lock:
@@ -135,7 +139,7 @@ def disable() -> None:
 
 def check_opening(source: catalog.ModelSource, kind: str) -> None:
     """Open an untrusted checkpoint in the sandbox, if enabled, and raise its error. `kind`: id of its `InputKind`."""
-    if _sandbox is not None and source.kind != "embedded":
+    if _sandbox is not None and source.kind not in ("embedded", "fetched"):
         _check_texts.cache_clear()
         _sandbox.open(source, kind)
 
@@ -150,6 +154,12 @@ def check_decoding(tokenizer: str, ids: Sequence[int]) -> None:
     """Decode the tokens with an untrusted tokenizer in the sandbox, if enabled, and raise its error."""
     if _sandbox is not None and _is_foreign(tokenizer):
         _sandbox.decode(tokenizer, ids)
+
+
+def check_rendering(tokenizer: str, text: str) -> None:
+    """Apply an untrusted chat template in the sandbox, if enabled, and raise its error."""
+    if _sandbox is not None and _is_foreign(tokenizer):
+        _sandbox.render(tokenizer, text)
 
 
 @functools.lru_cache(maxsize=4096)

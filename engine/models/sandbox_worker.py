@@ -14,7 +14,7 @@ from engine.errors import ExegesisError, excerpt
 from engine.input_kinds import input_kind
 from engine.models import catalog
 from engine.models.loading import load_tokenizer  # with all of torch: the memory of a task is limited
-from engine.models.text_classifier import tokenize
+from engine.models.text_classifier import render_chat, tokenize
 
 
 def main(tasks: IO[bytes], answers: IO[bytes]) -> None:
@@ -66,7 +66,11 @@ def _decode(task: dict[str, Any]) -> None:
         tokenizer.decode([id])
 
 
-TASKS = {"open": _open, "tokenize": _tokenize, "decode": _decode}
+def _render(task: dict[str, Any]) -> None:
+    render_chat(_load_tokenizer(task["tokenizer"]), task["text"])
+
+
+TASKS = {"open": _open, "tokenize": _tokenize, "decode": _decode, "render": _render}
 
 
 @functools.lru_cache(maxsize=4)

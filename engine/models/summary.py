@@ -16,7 +16,7 @@ from engine.data.labels import UNNAMED_CLASS, match_classes
 from engine.data.tasks import FACTS, TASK_LABELS, registered_dataset, shipped_dataset, task_of_dataset
 from engine.errors import ExegesisError, excerpt
 from engine.models import catalog
-from engine.models.adapters import TextAdapter, adapter_for, image_adapter_for
+from engine.models.adapters import TextAdapter, adapter_for, causal_adapter, image_adapter_for
 
 BLOCKS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
 HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
@@ -56,7 +56,10 @@ def model_size(model: str) -> ModelSize:
     kind = str(config.get("model_type", ""))
     counts = _merged_counts(source, kind) if source.base else _folder_counts(source, source.folder)
     blocks, heads = (_config_number(source, config, names) for names in (BLOCKS, HEADS))
-    if kind in catalog.IMAGE_TYPES:
+    causal = None if source.base else causal_adapter(config)
+    if causal is not None:
+        architecture = causal.family
+    elif kind in catalog.IMAGE_TYPES:
         architecture = image_adapter_for(kind, config.get("architectures") or [], source.id).family
     else:
         architecture = adapter_for(kind, source.id).family
@@ -165,7 +168,7 @@ def _summary(model: str, stamp: tuple[int, ...]) -> ModelFacts:
     dataset = registered_dataset(str((card.get("settings") or {}).get("dataset") or ""))
     scores = catalog.fair_scores(card)
     return ModelFacts(
-        task=describe_task(card or {"labels": labels, "regression": len(labels) == 1}),
+        task=describe_model_task(model, card or {"labels": labels, "regression": len(labels) == 1}),
         score=format_score(card),
         parameters=model_size(model).parameters,
         labels=labels,
@@ -173,6 +176,12 @@ def _summary(model: str, stamp: tuple[int, ...]) -> ModelFacts:
         dataset=dataset,
         data_scores={name: _format(card, one) for name, one in scores.items() if registered_dataset(name) == name},
     )
+
+
+def describe_model_task(model: str, card: Mapping[str, Any]) -> str:
+    """The task of a model in a few words; of a causal language model, the size of its vocabulary."""
+    size = catalog.vocabulary_size(model)
+    return describe_task(card) if size is None else f"Language model, {size:,} tokens"
 
 
 def describe_task(card: Mapping[str, Any]) -> str:

@@ -80,6 +80,15 @@ def tokenize(
         return tokenizer(text, pair, return_token_type_ids=True, verbose=False, **cut, **options)
 
 
+def render_chat(tokenizer: Any, text: str) -> str:
+    """The prompt of a chat whose only turn is the text, up to where the model answers.
+
+    Transformers renders in Jinja's immutable sandbox, so that a template can reach no attribute that runs code.
+    """
+    turns = [{"role": "user", "content": text}]
+    return str(tokenizer.apply_chat_template(turns, tokenize=False, add_generation_prompt=True))
+
+
 def encode_text(tokenizer: Any, example: Example, max_length: int | None, special: bool = True) -> EncodedText:
     """Tokenize one example, truncating the longer text first. Errors: nothing left to explain, or far too long.
 
@@ -87,7 +96,7 @@ def encode_text(tokenizer: Any, example: Example, max_length: int | None, specia
     """
     example.check_length()
     texts = (example.text, example.text_pair)
-    options = {"return_offsets_mapping": True, "add_special_tokens": special}
+    options: dict[str, Any] = {"return_offsets_mapping": True, "add_special_tokens": special}
     full = out = tokenize(tokenizer, *texts, **options)
     if max_length is not None and len(full["input_ids"]) > max_length:
         out = tokenize(tokenizer, *texts, max_length, **options)
