@@ -24,12 +24,11 @@ from engine import runtime
 from engine.errors import unknown
 from engine.explain import require_finite
 from engine.explainers.attention import pooled_rows
-from engine.inside.outputs import chosen_output, first_token, output_label, outputs
+from engine.inside.outputs import chosen_output, first_token, load_text_model, output_label, outputs
 from engine.inside.sites import RESIDUAL, recording, rewriting, taps
 from engine.lazy import torch
 from engine.models import catalog
 from engine.models.classifier import as_float64
-from engine.models.loading import load_model
 from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.request import DTYPES, Example
 from engine.result import Check, Token
@@ -119,7 +118,7 @@ def logit_lens(query: LensQuery) -> LensResult:
 
 
 def _lens(query: LensQuery) -> LensResult:
-    model = load_model(query.model, query.dtype, runtime.device())
+    model = load_text_model(query.model, query.dtype)
     encoded = model.encode(query.example)
     with torch.inference_mode(), recording(taps(model, RESIDUAL)) as stream:
         logits = outputs(model, model.collate([encoded]))

@@ -6,10 +6,20 @@ import dataclasses
 
 from jaxtyping import Float
 
+from engine import runtime
 from engine.errors import UsageError, excerpt
+from engine.input_kinds import load_classifier
 from engine.lazy import torch
 from engine.models.causal import CausalModel, EncodedPrompt
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
+from engine.request import Example
+
+
+def load_text_model(model: str, dtype: str) -> TextClassifier:
+    """The shared, read-only model. The caller holds the device."""
+    loaded = load_classifier(Example.kind, model, dtype, runtime.device())
+    assert isinstance(loaded, TextClassifier)
+    return loaded
 
 
 def outputs(

@@ -30,12 +30,11 @@ from engine import runtime
 from engine.errors import UsageError, not_allowed, unknown
 from engine.explain import require_finite
 from engine.heads.scaling import layers_and_heads
-from engine.inside.outputs import chosen_output, contrast_output, output_label, outputs
+from engine.inside.outputs import chosen_output, contrast_output, load_text_model, output_label, outputs
 from engine.inside.sites import HEADS, RESIDUAL, SITES, place_count, recording, replacement, rewriting, taps
 from engine.lazy import torch
 from engine.models import catalog
 from engine.models.classifier import as_float64
-from engine.models.loading import load_model
 from engine.models.text_classifier import EncodedText
 from engine.params import option
 from engine.request import DTYPES, Example
@@ -116,7 +115,7 @@ class PatchPreview:
 
     clean, corrupted: the metric of each run, in logits, as a probability, or in nats. predicted, corrupted_predicted:
     the prediction of each run with its probability (of a regression head its score). effects: by site, the estimated
-    restored share, unbounded; of head outputs by layer and head, all positions together.
+    restored share, unbounded; of head outputs by layer and head, all positions together. pass_seconds: of one run here.
     """
 
     query: PatchQuery
@@ -130,6 +129,7 @@ class PatchPreview:
     clean: float
     corrupted: float
     effects: dict[str, Effects]
+    pass_seconds: float
 
     @property
     def metric_name(self) -> str:
@@ -212,7 +212,7 @@ class PatchRuns:
     """The clean and the corrupted run of a query. The caller holds the device."""
 
     def __init__(self, query: PatchQuery) -> None:
-        self.query, self.model = query, load_model(query.model, query.dtype, runtime.device())
+        self.query, self.model = query, load_text_model(query.model, query.dtype)
         self.clean = self.model.encode(query.example)
         self.corrupted = self._encode_corrupted()
         embeds = [self.model.embed(self.model.collate([one])).detach() for one in (self.clean, self.corrupted)]
@@ -293,7 +293,9 @@ def preview_of(runs: PatchRuns) -> PatchPreview:
     points = {site: taps(runs.model, site) for site in SITES}
     with torch.inference_mode(), contextlib.ExitStack() as stack:
         clean = {site: stack.enter_context(recording(own)) for site, own in points.items()}
+        started = time.perf_counter()
         runs.outputs("clean")
+        pass_seconds = time.perf_counter() - started
     with torch.enable_grad(), contextlib.ExitStack() as stack:
         corrupted = {site: stack.enter_context(recording(own)) for site, own in points.items()}
         value = runs.metric(runs.outputs("corrupted", embeds=runs.embeds["corrupted"].clone().requires_grad_()))
@@ -312,7 +314,7 @@ def preview_of(runs: PatchRuns) -> PatchPreview:
     return PatchPreview(
         runs.query, runs.model.revision, runs.clean.tokens, runs.corrupted.tokens,
         output_label(runs.model, runs.target), contrast, runs.predicted, runs.corrupted_predicted,
-        runs.clean_value, runs.corrupted_value, effects,
+        runs.clean_value, runs.corrupted_value, effects, pass_seconds,
     )  # fmt: skip
 
 

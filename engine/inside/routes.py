@@ -31,13 +31,12 @@ from engine.explain import require_finite
 from engine.explainers.attention import pooled_rows
 from engine.heads.flow import AttentionFlow, FlowEdge, PrunedFlow
 from engine.heads.readings import require_attention
-from engine.inside.outputs import chosen_output, output_label, outputs
+from engine.inside.outputs import chosen_output, load_text_model, output_label, outputs
 from engine.inside.sites import ATTENTION, MLP, RESIDUAL, Tap, block_parts, is_parallel, recording, taps
 from engine.lazy import torch
 from engine.models import catalog
 from engine.models.attention import capture_attention
 from engine.models.classifier import as_float64
-from engine.models.loading import load_model
 from engine.models.text_classifier import TextClassifier
 from engine.progress import check_cancelled, report_here
 from engine.request import DTYPES, Example
@@ -172,7 +171,7 @@ def prune_edges(
 
 
 def _routes(query: RoutesQuery) -> InformationRoutes:
-    model = load_model(query.model, query.dtype, runtime.device())
+    model = load_text_model(query.model, query.dtype)
     parts = block_parts(model)
     if parts.attention != parts.projection:
         raise ExegesisError(

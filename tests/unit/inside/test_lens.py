@@ -85,5 +85,5 @@ def test_a_cached_lens_is_the_same_and_a_target_must_exist(tmp_path: Path, monke
     assert first.read_position is None, "T5 reads the mean over positions"
     with pytest.raises(ExegesisError, match="target: unknown name 'x'"):
         logit_lens(LensQuery(folder, Example(TEXT), target="x"))
-    monkeypatch.setattr(lens, "load_model", None)
+    monkeypatch.setattr(lens, "load_text_model", None)
     assert lens_to_json(logit_lens(LensQuery(folder, Example(TEXT)))) == lens_to_json(first)

@@ -166,7 +166,7 @@ def test_attribution_is_exact_on_a_linear_model(monkeypatch: pytest.MonkeyPatch)
     """Places of the same depth share the whole difference between them, and the first order is all that there is."""
     model = linear_transformer()
     monkeypatch.setitem(PARTS, "linear", BlockParts("projection", "projection", "mlp"))
-    monkeypatch.setattr(patching, "load_model", lambda *_: model)
+    monkeypatch.setattr(patching, "load_text_model", lambda *_: model)
     query = PatchQuery("linear", Example("the plot is warm"), "a ending is funny", dtype="float64")
     for site in SITES:
         runs = PatchRuns(dataclasses.replace(query, site=site))

@@ -135,5 +135,5 @@ def test_head_importance_is_the_mean_over_examples(tmp_path: Path, monkeypatch: 
 def test_cached_routes_are_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     query = RoutesQuery(str(save_checkpoint("bert", tmp_path / "bert")), Example(TEXT))
     first = information_routes(query)
-    monkeypatch.setattr(routes, "load_model", None)
+    monkeypatch.setattr(routes, "load_text_model", None)
     assert routes_to_json(information_routes(query), 0.05) == routes_to_json(first, 0.05)
