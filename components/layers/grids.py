@@ -1,8 +1,11 @@
-"""The grids of the Layers page as HTML: layers as rows, positions or heads as columns. Every name is escaped."""
+"""The grids of the Layers page as HTML: layers as rows, the last one on top, positions or heads as columns.
+
+Every name is escaped.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
@@ -17,8 +20,9 @@ if TYPE_CHECKING:
 
 EMBEDDING = "Embedding"
 HEADS, RESIDUAL = "heads", "residual"
+NEARLY = 0.9
 LEAST_SHOWN = 0.005
-"""A smaller share is drawn without a number."""
+"""A smaller value is drawn without a number."""
 
 
 def layer_name(row: int, site: str = RESIDUAL) -> str:
@@ -57,7 +61,8 @@ def _lens_cell(found: LensResult, depth: int, at: int | None, largest: float, is
     title = f"{layer_name(depth)}, {place}: {best}{_visible(found.target)} {number}"
     side: Side = "amount" if not found.regression else "for" if value > 0 else "against"
     text = "" if found.regression else f"<bdi>{escape(_visible(top))}</bdi>"
-    return _cell(side, value, largest, title, f"{text}<small>{number}</small>", is_read)
+    below = f"<small>{number}</small>" if abs(value) >= LEAST_SHOWN else ""
+    return _cell(side, value, largest, title, text + below, is_read)
 
 
 def patch_html(preview: PatchPreview, site: str, shares: Effects, exact: bool) -> str:
@@ -75,7 +80,7 @@ def patch_html(preview: PatchPreview, site: str, shares: Effects, exact: bool) -
     columns = "heads" if site == HEADS else "tokens"
     what = "restored share" if exact else "restored share estimated by gradients"
     label = f"Patching: layers as rows, {columns} as columns, {what}"
-    ends = f"{MINUS}{percent(largest)} to {percent(largest)}"
+    ends = f"{MINUS}{100 * largest:.0f}% to {100 * largest:.0f}%"
     legend = f"{what.capitalize()}, {ends}. Blue: toward the clean run. Orange: away from it."
     return _box(label, heads, rows, legend, "signed")
 
@@ -109,7 +114,7 @@ def _box(label: str, heads: str, rows: Sequence[str], legend: str, scale: str) -
     return (
         f'<div class="xg"><div class="xg-scroll xg-layers-box" role="region" tabindex="0" '
         f'aria-label="{escape(label)}"><table class="xg-grid xg-layers"><thead><tr><th></th>{heads}</tr></thead>'
-        f"<tbody>{''.join(rows)}</tbody></table></div>"
+        f"<tbody>{''.join(reversed(rows))}</tbody></table></div>"
         f'<p class="xg-small"><span class="xg-scale xg-{scale}" aria-hidden="true"></span>{legend}</p></div>'
     )
 
@@ -119,21 +124,23 @@ def _visible(text: str) -> str:
     return text.replace("\n", "↵").replace("\t", "⇥") if text.strip(" ") else "␣" * max(1, len(text))
 
 
-def best_places(shares: Effects, least: float) -> Iterator[tuple[int, int, int, float]]:
-    """Runs of rows with the same best place: (first row, last row, place, its largest share); none below `least`."""
-    run: tuple[int, int, int, float] | None = None
-    for row, values in enumerate(shares):
-        place, share = int(values.argmax()), float(values.max())
-        if share < least:
+def best_places(shares: Effects, least: float) -> list[tuple[int, int, int, float]]:
+    """Runs of rows with the same best place: (first row, last row, place, its largest share); none below `least`.
+
+    A place stays the best one of the rows before while it is within a tenth of theirs.
+    """
+    runs: list[tuple[int, int, int, float]] = []
+    for row in reversed(range(len(shares))):
+        values = shares[row]
+        best = float(values.max())
+        if best < least:
             continue
-        if run is not None and run[2] == place:
-            run = (run[0], row, place, max(run[3], share))
-            continue
-        if run is not None:
-            yield run
-        run = (row, row, place, share)
-    if run is not None:
-        yield run
+        if runs and values[runs[-1][2]] >= NEARLY * best:
+            _, last, place, largest = runs[-1]
+            runs[-1] = (row, last, place, max(largest, float(values[place])))
+        else:
+            runs.append((row, row, int(values.argmax()), best))
+    return runs[::-1]
 
 
 def heads_html(means: Effects, errors: Effects) -> str:

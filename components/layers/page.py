@@ -64,8 +64,8 @@ from engine.request import Request
 from engine.table_io import to_csv
 
 T = TypeVar("T")
-MOST_SECONDS = 10.0
-"""An exact map that takes longer is computed on request."""
+MOST_OPERATIONS = 2e11
+"""A larger exact map, which takes many seconds on a CPU, is computed on request."""
 READABLE, MOST_EDGES = 60, 400
 """Edges that a person can follow, and that are drawn at most."""
 LEAST_SHARE = 0.1
@@ -252,15 +252,19 @@ def _patch_area(state: LayersState, found: LensResult, answer: DeltaGenerator) -
 def _exact_map(state: LayersState, preview: PatchPreview) -> PatchMap | None:
     """The exact map, at once where it is cached or quick, else on request; None before that."""
     query = state.query
-    seconds = patching.evaluations(preview, state.site) * preview.pass_seconds
-    asked = seconds <= MOST_SECONDS or patching.is_patched(query)
+    evaluations = patching.evaluations(preview, state.site)
+    asked = evaluations * preview.operations <= MOST_OPERATIONS or patching.is_patched(query)
     if not asked and state.view == "exact":
-        many = count(patching.evaluations(preview, state.site), "evaluation")
-        show_note(
-            f"The exact map takes {many} of the model, about {rough_duration(seconds)}. Below is the preview by "
-            "gradients until you start it."
-        )
-        asked = st.button("Compute the exact map", key=key("start"))
+        many, seconds = count(evaluations, "evaluation"), rough_duration(evaluations * preview.pass_seconds)
+        place = st.empty()
+        with place.container():
+            show_note(
+                f"The exact map takes {many} of the model, up to about {seconds}. Below is the preview by gradients "
+                "until you start it."
+            )
+            asked = st.button("Compute the exact map", key=key("start"))
+        if asked:
+            place.empty()
     if not asked or (state.view != "exact" and not patching.is_patched(query)):
         return None
     return _run(query.key(patching.EXACT), partial(patching.patch_map, query))
@@ -270,22 +274,25 @@ def patch_answer(preview: PatchPreview, site: str, shares: Any, exact: bool) -> 
     """Which places bring back the difference, in a sentence; HTML."""
     estimated = "" if exact else " (estimated by gradients)"
     if site == RESIDUAL:
-        runs = list(best_places(shares, LEAST_SHARE))
-        parts = [f"{_place(preview, place)} {_rows(first, last)}, up to {percent(share)}"
-                 for first, last, place, share in runs[:3]]  # fmt: skip
-        if not parts:
-            return f"No position alone restores {percent(LEAST_SHARE)} of the difference{estimated}."
-        return f"The difference is carried by {'; then by '.join(parts)} restored{estimated}."
+        runs = best_places(shares, LEAST_SHARE)
+        if not runs:
+            return f"No position alone restores {LEAST_SHARE:.0%} of the difference{estimated}."
+        parts = [
+            f"{_place(preview, place)} brings back {'up to ' * (first < last)}{100 * share:.0f}% of the difference "
+            f"{_rows(first, last)}"
+            for first, last, place, share in runs[:3]
+        ]
+        return f"Restoring {'; '.join(parts)}{estimated}."
     order = [divmod(int(at), shares.shape[1]) for at in (-shares).ravel().argsort(kind="stable")[:3]]
     named = [
         f"{f'{row}.{at}' if site == HEADS else f'{layer_name(row, site).lower()} at {_place(preview, at)}'} "
-        f"({percent(float(shares[row, at]))})"
+        f"({100 * float(shares[row, at]):.0f}%)"
         for row, at in order
         if shares[row, at] >= LEAST_SHARE / 2
     ]
     what = "heads" if site == HEADS else SITES[site].lower() + "s"
     if not named:
-        return f"None of the {what} alone restores {percent(LEAST_SHARE / 2)} of the difference{estimated}."
+        return f"None of the {what} alone restores {LEAST_SHARE / 2:.0%} of the difference{estimated}."
     late = ""
     if site == HEADS:
         half, top = shares.shape[0] / 2, order[: len(named)]

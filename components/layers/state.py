@@ -38,6 +38,9 @@ class Preset:
 
 PRESETS = (
     Preset(
+        "Agreement", "tiny-llama", "The key near the cabinets", "The keys near the cabinets", " is", " are",
+    ),
+    Preset(
         "Indirect object", "smollm2-135m", "When Mary and John went to the store, John gave a drink to",
         "When Mary and John went to the store, Mary gave a drink to", " Mary", " John",
     ),
@@ -117,8 +120,7 @@ def load() -> tuple[LayersState, list[str]]:
     """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
     link, fresh = SESSION.follow()
     errors: list[str] = []
-    start = _default()
-    state = read_record(start if not {"model", "text"} & link.keys() else LayersState(), link, errors)
+    state = read_record(LayersState(), link, errors)
     st.session_state.setdefault(SESSION.selection.key("model"), state.model)
     SESSION.fill(_values(state))
     return state, SESSION.tell(errors, fresh, lambda: write(state))
@@ -149,12 +151,6 @@ def show_preset(preset: Preset) -> None:
     state = _of_preset(preset)
     SESSION.replace(_values(state))
     SESSION.selection.put("model", state.model)
-
-
-def _default() -> LayersState:
-    """The preset of the repository's own language model where it is here, else of a classifier."""
-    from_repository = [one for one in presets() if one.model != "smollm2-135m"]
-    return _of_preset(from_repository[0]) if from_repository else LayersState()
 
 
 def _of_preset(one: Preset) -> LayersState:

@@ -116,6 +116,7 @@ class PatchPreview:
     clean, corrupted: the metric of each run, in logits, as a probability, or in nats. predicted, corrupted_predicted:
     the prediction of each run with its probability (of a regression head its score). effects: by site, the estimated
     restored share, unbounded; of head outputs by layer and head, all positions together. pass_seconds: of one run here.
+    operations: about so many multiplications and additions of one run.
     """
 
     query: PatchQuery
@@ -130,6 +131,7 @@ class PatchPreview:
     corrupted: float
     effects: dict[str, Effects]
     pass_seconds: float
+    operations: float
 
     @property
     def metric_name(self) -> str:
@@ -315,6 +317,7 @@ def preview_of(runs: PatchRuns) -> PatchPreview:
         runs.query, runs.model.revision, runs.clean.tokens, runs.corrupted.tokens,
         output_label(runs.model, runs.target), contrast, runs.predicted, runs.corrupted_predicted,
         runs.clean_value, runs.corrupted_value, effects, pass_seconds,
+        2.0 * len(runs.clean) * sum(weight.numel() for weight in runs.model.blocks.parameters()),
     )  # fmt: skip
 
 
