@@ -36,7 +36,7 @@ from components.layers.state import (
     VIEWS,
     LayersState,
     key,
-    presets,
+    patch_examples,
 )
 from components.method_row import check_html
 from components.numbers import count, hundredths, percent, plain, rough_duration, signed
@@ -56,7 +56,7 @@ from engine.home import product_version
 from engine.input_kinds import list_models
 from engine.inside import lens, patching, routes
 from engine.inside.lens import LensResult
-from engine.inside.patching import PatchMap, PatchPreview
+from engine.inside.patching import PatchingResult, PatchPreview
 from engine.inside.routes import HeadImportance, InformationRoutes
 from engine.metrics.ablation import PROBE
 from engine.progress import CancelToken, cancellable
@@ -128,10 +128,10 @@ def _draw_inputs(loaded: LayersState) -> None:
     line = st.container(horizontal=True, gap="small", vertical_alignment="bottom")
     with line:
         SESSION.selection.model_control(list_models("text"), (), "")
-        for preset in presets():
+        for example in patch_examples():
             st.button(
-                preset.title, key=key(f"preset.{preset.title}"), on_click=page_state.show_preset, args=(preset,),
-                help=f"Show an example for {preset.model}.",
+                example.title, key=key(f"example.{example.title}"), on_click=page_state.show_example, args=(example,),
+                help=f"Show an example for {example.model}.",
             )  # fmt: skip
     options = options_popover(key(""), line)
     if options is not None:
@@ -249,7 +249,7 @@ def _patch_area(state: LayersState, found: LensResult, answer: DeltaGenerator) -
     )  # fmt: skip
 
 
-def _exact_map(state: LayersState, preview: PatchPreview) -> PatchMap | None:
+def _exact_map(state: LayersState, preview: PatchPreview) -> PatchingResult | None:
     """The exact map, at once where it is cached or quick, else on request; None before that."""
     query = state.query
     evaluations = patching.evaluations(preview, state.site)
@@ -313,7 +313,7 @@ def _rows(first: int, last: int) -> str:
     return f"{start} to {layer_name(last).lower()}"
 
 
-def patch_facts_html(preview: PatchPreview, exact: PatchMap | None) -> str:
+def patch_facts_html(preview: PatchPreview, exact: PatchingResult | None) -> str:
     """Corruption, metric, both runs, the correlation of preview and exact map, and the check."""
     unit = {"probability": percent, "kl": plain}.get(preview.query.metric, signed)
     runs = [

@@ -25,7 +25,7 @@ USUAL = "The default is used."
 
 
 @dataclass(frozen=True)
-class Preset:
+class PatchExample:
     """A clean and a corrupted text that differ in what the prediction depends on."""
 
     title: str
@@ -36,29 +36,25 @@ class Preset:
     contrast: str | None = None
 
 
-PRESETS = (
-    Preset(
+EXAMPLES = (
+    PatchExample(
         "Agreement", "tiny-llama", "The key near the cabinets", "The keys near the cabinets", " is", " are",
     ),
-    Preset(
+    PatchExample(
         "Indirect object", "smollm2-135m", "When Mary and John went to the store, John gave a drink to",
         "When Mary and John went to the store, Mary gave a drink to", " Mary", " John",
     ),
-    Preset(
+    PatchExample(
         "Sentiment", "reviews-minilm", "The film was wonderful and I loved it.",
         "The film was terrible and I hated it.",
-    ),
-    Preset(
-        "Entailment", "nli-minilm", "A man is playing a guitar on the stage. The man is making music.",
-        "A man is playing a guitar on the stage. The man is making dinner.",
     ),
 )  # fmt: skip
 
 
-def presets() -> list[Preset]:
-    """The presets whose models are here."""
+def patch_examples() -> list[PatchExample]:
+    """The examples whose models are here."""
     models = list_models("text")
-    return [one for one in PRESETS if one.model in models]
+    return [one for one in EXAMPLES if one.model in models]
 
 
 def _read_tokens(given: list[str], said: list[str]) -> tuple[int, ...]:
@@ -146,14 +142,14 @@ def save(state: LayersState, loaded: LayersState) -> None:
     SESSION.remember(state, loaded, write)
 
 
-def show_preset(preset: Preset) -> None:
-    """Show a preset, in a callback."""
-    state = _of_preset(preset)
+def show_example(example: PatchExample) -> None:
+    """Show an example, in a callback."""
+    state = _of_example(example)
     SESSION.replace(_values(state))
     SESSION.selection.put("model", state.model)
 
 
-def _of_preset(one: Preset) -> LayersState:
+def _of_example(one: PatchExample) -> LayersState:
     return LayersState(one.model, one.text, one.corrupted, target=one.target, contrast=one.contrast)
 
 

@@ -156,7 +156,7 @@ class PatchPreview:
 
 
 @dataclass(frozen=True, eq=False)
-class PatchMap:
+class PatchingResult:
     """The restored share of each place of a site, beside its preview.
 
     shares: `[layer place]`; of the residual stream the first row is the embedding, row `l + 1` the output of block `l`.
@@ -191,7 +191,7 @@ def patch_preview(query: PatchQuery) -> PatchPreview:
     return _unpack(query, *entry)
 
 
-def patch_map(query: PatchQuery) -> PatchMap:
+def patch_map(query: PatchQuery) -> PatchingResult:
     """Patch every place of the query's site, many places a pass. Errors: those of `patch_preview`."""
     preview, key = patch_preview(query), query.key(EXACT)
     if (entry := result_store().get(key)) is None:
@@ -202,7 +202,7 @@ def patch_map(query: PatchQuery) -> PatchMap:
         return computed
     plain: dict[str, Any] = dict(entry[0])
     shares, check = np.array(entry[1]["shares"]), Check(**plain["check"])
-    return PatchMap(preview, query.site, shares, check, plain["evaluations"], plain["seconds"])
+    return PatchingResult(preview, query.site, shares, check, plain["evaluations"], plain["seconds"])
 
 
 def is_patched(query: PatchQuery) -> bool:
@@ -321,7 +321,7 @@ def preview_of(runs: PatchRuns) -> PatchPreview:
     )  # fmt: skip
 
 
-def map_of(runs: PatchRuns, preview: PatchPreview) -> PatchMap:
+def map_of(runs: PatchRuns, preview: PatchPreview) -> PatchingResult:
     """Every place in a row of its own; the first row patches nothing, and one more pass restores everything.
 
     The caller holds the device.
@@ -345,7 +345,7 @@ def map_of(runs: PatchRuns, preview: PatchPreview) -> PatchMap:
     check = Check(CHECK, float(max(abs(nothing), abs(everything - 1))), CHECK_LIMITS[runs.query.dtype])
     require_finite(model, "restored shares", np.sum(shares))
     seconds = time.perf_counter() - started
-    return PatchMap(preview, site, np.reshape(shares, shape), check, count + 5, seconds)
+    return PatchingResult(preview, site, np.reshape(shares, shape), check, count + 5, seconds)
 
 
 def _restore_all(runs: PatchRuns, site: str, clean: list[torch.Tensor]) -> Float[np.ndarray, "1"]:
@@ -378,7 +378,7 @@ def preview_to_json(one: PatchPreview, site: str) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def map_to_json(one: PatchMap) -> dict[str, Any]:
+def map_to_json(one: PatchingResult) -> dict[str, Any]:
     """The whole result as JSON's values."""
     correlation = one.correlation
     return {
@@ -388,7 +388,7 @@ def map_to_json(one: PatchMap) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def map_rows(preview: PatchPreview, site: str, exact: PatchMap | None) -> Iterator[dict[str, Any]]:
+def map_rows(preview: PatchPreview, site: str, exact: PatchingResult | None) -> Iterator[dict[str, Any]]:
     """A row for each place, for files. Layer -1 is the embedding; a share is None before it is computed."""
     effects = preview.effects[site]
     for row, place in np.ndindex(effects.shape):

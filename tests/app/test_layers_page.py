@@ -14,10 +14,10 @@ import components.layers.page as panel
 from components.layers import state as page_state
 from components.layers.grids import best_places, lens_html, patch_html
 from components.layers.page import lens_answer, patch_answer, patch_facts_html, routes_answer
-from components.layers.state import PRESETS, LayersState, key
+from components.layers.state import EXAMPLES, LayersState, key
 from engine.input_kinds import list_models
 from engine.inside.lens import LensQuery, LensResult, logit_lens
-from engine.inside.patching import SITES, PatchMap, patch_map
+from engine.inside.patching import SITES, PatchingResult, patch_map
 from engine.inside.routes import RoutesQuery, information_routes
 from tests.alerts import errors
 from tests.project import ROOT
@@ -47,7 +47,7 @@ def lens_result() -> LensResult:
 
 
 @pytest.fixture(scope="module")
-def maps() -> dict[str, PatchMap]:
+def maps() -> dict[str, PatchingResult]:
     return {site: patch_map(replace(STATE, site=site).query) for site in SITES}
 
 
@@ -77,19 +77,18 @@ def test_the_link_reopens_what_is_seen() -> None:
 
 
 def test_presets_replace_model_and_texts() -> None:
-    page = opened()
-    button = next(one for one in page.button if one.label == "Entailment")
-    button.click().run()
-    assert not page.exception
-    assert "nli-minilm" in page.query_params["model"]
-    assert "entailment" in drawn(page)
+    page = opened(model="bert-reviews", text="Good.", corrupted="Bad.", open="")
+    next(one for one in page.button if one.label == "Sentiment").click().run()
+    assert not errors(page)
+    assert "reviews-minilm" in page.query_params["model"]
+    assert page.text_area(key("text")).value == "The film was wonderful and I loved it."
 
 
 def test_every_preset_of_an_embedded_model_has_texts_of_equal_length() -> None:
-    for preset in PRESETS:
-        if preset.model in list_models("text"):
-            query = page_state._of_preset(preset).query
-            assert patch_map(query).check.ok, preset.title
+    for example in EXAMPLES:
+        if example.model in list_models("text"):
+            query = page_state._of_example(example).query
+            assert patch_map(query).check.ok, example.title
 
 
 def test_noise_needs_tokens_and_then_corrupts_them() -> None:
@@ -131,7 +130,7 @@ def test_heads_over_a_data_set() -> None:
     assert re.search(r"Head \d\.\d+ moves most: [\d.]+% of the prediction on average over 2 examples", drawn(page))
 
 
-def test_cells_of_the_grids_say_their_numbers(lens_result: LensResult, maps: dict[str, PatchMap]) -> None:
+def test_cells_of_the_grids_say_their_numbers(lens_result: LensResult, maps: dict[str, PatchingResult]) -> None:
     lens_cells = html.unescape(lens_html(lens_result))
     assert lens_cells.count("<td") == 7 * 11
     top = f"Layer 5, [CLS] (0): positive {100 * lens_result.value[-1, 0]:.1f}%"
@@ -144,7 +143,7 @@ def test_cells_of_the_grids_say_their_numbers(lens_result: LensResult, maps: dic
     assert "−100% to 100%" in cells
 
 
-def test_answers(lens_result: LensResult, maps: dict[str, PatchMap]) -> None:
+def test_answers(lens_result: LensResult, maps: dict[str, PatchingResult]) -> None:
     assert "is made in layer 5" in lens_answer(lens_result)
     early = replace(lens_result, reading_top=("positive",) * 7)
     assert "can be read from the embedding on" in lens_answer(early)
