@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 
 import numpy as np
 from jaxtyping import Float
@@ -109,18 +109,21 @@ class SearchRound:
 class Goal:
     """What counts as a flip. `index`, `score`: predicted now. `target`: the class wanted, None for any other.
 
-    `threshold`: to be crossed by the score of a regression head.
+    `threshold`: to be crossed by the score of a regression head. `classes`: the first ones, which can be
+    predicted; None for all.
     """
 
     index: int
     score: float
     target: int | None
     threshold: float | None
+    classes: int | None = None
 
     def margins(self, logits: Float[np.ndarray, "row label"]) -> Float[np.ndarray, "row"]:
         """How far each prediction is from a flip, in logits or units of the score; below 0 it has flipped."""
         if self.threshold is not None:
             return (logits[:, 0] - self.threshold) * (1 if self.score >= self.threshold else -1)
+        logits = logits[:, : self.classes]
         if self.target is None:
             return logits[:, self.index] - np.delete(logits, self.index, axis=1).max(1)
         return np.delete(logits, self.target, axis=1).max(1) - logits[:, self.target]
@@ -131,7 +134,8 @@ class Goal:
         if self.threshold is not None:
             return best + (1 if self.score >= self.threshold else -1)
         down = self.index if self.target is None else self.target
-        others = np.where(np.arange(len(logits)) == down, -np.inf, logits)
+        place = np.arange(len(logits))
+        others = np.where((place == down) | (place >= (self.classes or len(logits))), -np.inf, logits)
         best[[down, int(others.argmax())]] = (1, -1) if self.target is None else (-1, 1)
         return best
 
@@ -280,9 +284,12 @@ def _read_part(model: TextClassifier, example: Example) -> tuple[Example, list[W
     beyond = model.encode(example, 2 * model.max_length)
     if beyond.truncated:
         pair = None if example.text_pair is None else example.text_pair[: _end(beyond, 1)]
-        example = Example(example.text[: _end(beyond, 0)], pair)
+        start = beyond.cut_before
+        example = replace(example, text=example.text[start : _end(beyond, 0)], text_pair=pair)
     read = model.encode(example)
-    return example, [word for word in words_of(example) if word.end <= _end(read, word.segment)]
+    return example, [
+        word for word in words_of(example) if read.cut_before <= word.start and word.end <= _end(read, word.segment)
+    ]
 
 
 def _end(encoded: EncodedText, segment: int) -> int:

@@ -30,10 +30,10 @@ from engine.models.loading import load_model
 from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.predictions import predictions
-from engine.request import Example
-from engine.result import Prediction, unpack_prediction
+from engine.request import Example, read_example
+from engine.result import OTHERS, Prediction, unpack_prediction
 from engine.store import result_store
-from engine.substitution import Word, masked_revision
+from engine.substitution import Word, masked_revision, with_fixed_classes
 from engine.table_io import TableRow, to_csv
 
 SCHEMA = 1
@@ -154,6 +154,7 @@ def counterfactuals(
     key = counterfactuals_key(model, example, target, threshold, options)
     if (entry := result_store().get(key)) is not None:
         return _unpacked(entry[0])
+    example = with_fixed_classes(model, example)
     (original,) = predictions(model, [example])
     with runtime.turn(lends=True):
         classifier = load_model(model, device=runtime.device())
@@ -214,7 +215,8 @@ def _goal(
     if wanted == original.index:
         others = ", ".join(label for at, label in enumerate(original.labels) if at != original.index)
         raise not_allowed("target", f"another class than the predicted one ({others})", original.label)
-    return Goal(original.index, original.logits[0], wanted, threshold)
+    classes = len(original.labels) - 1 if original.labels[-1] == OTHERS else None
+    return Goal(original.index, original.logits[0], wanted, threshold, classes)
 
 
 class _Verifier:
@@ -282,7 +284,7 @@ def _unpacked(meta: dict[str, Any]) -> CounterfactualResult:
     return CounterfactualResult(
         **{
             **plain,
-            "example": Example(**plain["example"]),
+            "example": read_example(plain["example"]),
             "original": unpack_prediction(plain["original"]),
             "options": SearchOptions(**{**plain["options"], "sources": tuple(plain["options"]["sources"])}),
             "results": tuple(map(_unpacked_one, plain["results"])),
@@ -296,4 +298,4 @@ def _unpacked(meta: dict[str, Any]) -> CounterfactualResult:
 def _unpacked_one(plain: dict[str, Any]) -> Counterfactual:
     changes = tuple(Change(**{**change, "word": Word(**change["word"])}) for change in plain["changes"])
     prediction = unpack_prediction(plain["prediction"])
-    return Counterfactual(changes, Example(**plain["example"]), prediction, plain["subsets"], plain["alternatives"])
+    return Counterfactual(changes, read_example(plain["example"]), prediction, plain["subsets"], plain["alternatives"])

@@ -16,6 +16,7 @@ from engine.heads.scaling import scaled_model
 from engine.input_kinds import input_kind, load_classifier
 from engine.lazy import torch
 from engine.models import catalog
+from engine.models.causal import EncodedPrompt
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.params import Plain, as_plain
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent
@@ -248,7 +249,7 @@ def _member_attribution(explanation: Explanation, item: TaskItem) -> Attribution
 
 def _items(model: AnyClassifier, queries: list[_Query], encoded: list[EncodedInput]) -> list[TaskItem]:
     predictions = predict_encoded(model, encoded)
-    require_finite(model, "logits", [prediction.logits for prediction in predictions])
+    require_finite_logits(model, predictions)
     return [
         TaskItem(e, prediction, model.target_index(query.request.target, prediction, e), query.request.seed)
         for query, e, prediction in zip(queries, encoded, predictions, strict=True)
@@ -286,6 +287,11 @@ def require_finite(model: AnyClassifier, what: str, numbers: object) -> None:
             f"model {model.id}: its {what} are not finite numbers in {dtype}. "
             "Use a wider precision; if it is float32 already, its weights are damaged: download or save it again."
         )
+
+
+def require_finite_logits(model: AnyClassifier, predictions: Sequence[Prediction]) -> None:
+    """Refuse predictions with NaN or infinity, which may have different numbers of classes."""
+    require_finite(model, "logits", [logit for prediction in predictions for logit in prediction.logits])
 
 
 def _explanation(
@@ -338,7 +344,8 @@ def _warnings(item: TaskItem, attribution: Attribution) -> Iterator[str]:
     encoded = item.encoded
     if encoded.truncated:
         total = len(encoded) + encoded.truncated
-        yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off."
+        where = " from its start" if isinstance(encoded, EncodedPrompt) else ""
+        yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off{where}."
     if not attribution.notes and not np.asarray(attribution.scores)[encoded.features].any():
         feature = input_kind(encoded.kind).feature
         yield f"All scores are zero: according to this method, no {feature} matters to the prediction."

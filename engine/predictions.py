@@ -14,7 +14,7 @@ from cache import key_for
 from engine import runtime
 from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError, unknown
-from engine.explain import predict_encoded, require_finite
+from engine.explain import predict_encoded, require_finite_logits
 from engine.heads.scaling import scaled_model
 from engine.input_kinds import load_classifier
 from engine.models import catalog
@@ -118,7 +118,7 @@ def _predict(model: str, dtype: str, missing: Mapping[str, Input], heads: HeadSc
     classifier = load_classifier(kind, model, dtype, runtime.device())
     with scaled_model(classifier, heads) as running:
         computed = predict_encoded(running, [classifier.encode(example) for example in missing.values()])
-    require_finite(classifier, "logits", [prediction.logits for prediction in computed])
+    require_finite_logits(classifier, computed)
     for key, prediction in zip(missing, computed, strict=True):
         result_store().put(key, dataclasses.asdict(prediction), {})
     return dict(zip(missing, computed, strict=True))

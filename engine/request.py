@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float, UInt8
@@ -86,12 +86,14 @@ class Prompt(Example):
 
     target: the token, with its leading space; None for the most probable one. contrast: the token that the target is
     compared with ("why *are* rather than *is*?"); None for no contrast. chat: whether the model's chat template is
-    applied to the text.
+    applied to the text. of: the text that this one is an edit of; the classes are the tokens that are most probable
+    after that, so that both have the same ones. None: it is no edit.
     """
 
     target: str | None = None
     contrast: str | None = None
     chat: bool = False
+    of: str | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -106,7 +108,16 @@ class Prompt(Example):
             )
 
     def as_plain(self) -> dict[str, str | None]:
-        return {"prompt": self.text, "target": self.target, "contrast": self.contrast, "chat": str(self.chat)}
+        own = {"prompt": self.text, "target": self.target, "contrast": self.contrast, "chat": str(self.chat)}
+        return own if self.of is None else {**own, "of": self.of}
+
+
+def read_example(fields: Mapping[str, Any]) -> Example:
+    """A text, a pair or a prompt from the fields of its dataclass, or from its plain values."""
+    if "prompt" in fields:
+        own = {name: value for name, value in fields.items() if name != "prompt"}
+        return Prompt(**{**own, "text": fields["prompt"], "chat": fields["chat"] == str(True)})
+    return Example(**fields) if fields.keys() <= {"text", "text_pair"} else Prompt(**fields)
 
 
 def _encodable(text: str) -> bool:

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from cache.codec import Arrays, Meta
 from engine.params import Plain
+from engine.request import Input, Prompt
 
 
 @dataclass(frozen=True)
@@ -81,6 +82,14 @@ class Prediction:
     @property
     def label(self) -> str:
         return self.labels[self.index]
+
+
+def explained_class(example: Input, prediction: Prediction) -> int:
+    """The class that is explained unless one is named: the prompt's target, else the predicted class."""
+    if isinstance(example, Prompt) and example.contrast is not None:
+        return 0
+    target = example.target if isinstance(example, Prompt) else None
+    return prediction.index if target is None else prediction.labels.index(target)
 
 
 @dataclass(frozen=True)

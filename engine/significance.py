@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -57,6 +57,7 @@ from engine.substitution import (
     masked_revision,
     overlaps,
     sampled_words,
+    with_fixed_classes,
     words_of,
 )
 
@@ -212,6 +213,7 @@ def text_significance(query: SignificanceQuery) -> TextSignificance:
     query.example.check_length()
     if (entry := result_store().get(key := query.key)) is not None:
         return _unpacked(*entry)
+    query = replace(query, example=with_fixed_classes(query.model, query.example))
     words, unread = _read_words(query)
     count = query.draws or min(USUAL_DRAWS, draws_needed(len(words)))
     replaced = _replacements(query, words, count)

@@ -23,7 +23,7 @@ from engine.models.adapters import adapter_for
 from engine.models.catalog import file_sha256, locate_base, read_base_config
 from engine.models.classifier import as_float64
 from engine.models.loading import load_base, load_tokenizer
-from engine.models.lrp import lrp_rules
+from engine.models.lrp import lrp_parts, lrp_rules
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.progress import check_cancelled
 from engine.registry import explainer
@@ -270,7 +270,7 @@ def _relevance_in_parts(encoder: Encoder, encoded: EncodedText) -> Iterator[tupl
         dimensions = dimensions.to(model.device)
         batch = model.collate([encoded] * len(dimensions))
         point = model.embed(batch).detach().requires_grad_()
-        with lrp_rules(model.module, model.adapter, len(dimensions)) as absorbed:
+        with lrp_rules(model.module, lrp_parts(model.adapter), len(dimensions)) as absorbed:
             chosen = encoder.vectors(batch, point).gather(1, dimensions[:, None])[:, 0]
             (slope,) = torch.autograd.grad(chosen.sum(), point)
             positions = sum(

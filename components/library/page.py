@@ -12,7 +12,7 @@ import streamlit as st
 
 from cache import CheckReport, Stats
 from components.errors import describe_error, error_html, show_error
-from components.library.cards import draw_datasets, draw_model_check, draw_models
+from components.library.cards import draw_datasets, draw_fetchable_models, draw_model_check, draw_models
 from components.library.jobs import draw_job_form, draw_jobs
 from components.numbers import count
 from components.organizer import is_organizer
@@ -41,6 +41,7 @@ def draw_library() -> None:
             draw_jobs()
         elif section == "models":
             draw_models()
+            draw_fetchable_models()
             draw_model_check()
         elif section == "data":
             draw_datasets()

@@ -30,7 +30,7 @@ from engine.attacks.result import (
 )
 from engine.attacks.saliency import SaliencyMapper, color_scale, resolve_params
 from engine.errors import Cancelled, not_allowed
-from engine.explain import explain, predict_encoded, require_finite
+from engine.explain import explain, predict_encoded, require_finite, require_finite_logits
 from engine.explain import key_of as explanation_key
 from engine.input_kinds import input_kind, load_classifier
 from engine.lazy import torch
@@ -170,7 +170,7 @@ def encode_items(model: AnyClassifier, examples: Sequence[tuple[Input, int]]) ->
     """Encode examples with their predicted class, the target of the attack. The caller must hold the device."""
     encoded = [model.encode(example) for example, _ in examples]
     predictions = predict_encoded(model, encoded)
-    require_finite(model, "logits", [prediction.logits for prediction in predictions])
+    require_finite_logits(model, predictions)
     return [
         TaskItem(e, prediction, model.target_index(None, prediction, e), seed)
         for e, prediction, (_, seed) in zip(encoded, predictions, examples, strict=True)

@@ -19,7 +19,7 @@ from engine.errors import UsageError
 from engine.explainers.gradients import ignores_constant_shift, quadrature_nodes
 from engine.lazy import torch
 from engine.models.attention import twice_differentiable
-from engine.models.classifier import EMBEDDING, AnyClassifier
+from engine.models.classifier import EMBEDDING, NO_CLASS, AnyClassifier
 from engine.params import LOGIT, PROBABILITY, Plain, as_plain, from_mapping
 from engine.registry import explainer
 from engine.removal import removed, target_values
@@ -244,7 +244,9 @@ class SaliencyMapper:
         """Maps and answers of these items so moved; with an objective the gradient to follow too."""
         there = torch.from_numpy(items).to(self.model.device)
         scores = torch.zeros(delta.shape[:2], dtype=delta.dtype, device=delta.device)
-        logits = torch.zeros(len(items), len(self.model.labels), dtype=delta.dtype, device=delta.device)
+        # The classes of a language model depend on the prompt; prompts with fewer of them are padded as in its batches.
+        labels = max(len(self.model.labels_of(item.encoded)) for item in self.items)
+        logits = torch.full((len(items), labels), NO_CLASS, dtype=delta.dtype, device=delta.device)
         gradient = None if objective is None else torch.zeros_like(delta)
         owner = np.repeat(np.arange(len(items)), len(self.alphas))
         node = np.tile(np.arange(len(self.alphas)), len(items))
@@ -258,7 +260,7 @@ class SaliencyMapper:
             # All or nothing: had memory run out after some was added, the retry would add it twice.
             scores.index_add_(0, mine, part.detach())
             at_end = torch.from_numpy(self.alphas[node[rows]] == 1).to(delta.device)
-            logits[mine[at_end]] = answers.detach()[at_end]
+            logits[mine[at_end], : answers.shape[1]] = answers.detach()[at_end].to(logits.dtype)
             if gradient is not None and slope is not None:
                 gradient.add_(slope)
 

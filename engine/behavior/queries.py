@@ -23,7 +23,18 @@ from engine.models.text_classifier import TextClassifier
 from engine.progress import check_cancelled
 from engine.request import Example
 from engine.result import Explanation
-from engine.substitution import Edit, MaskedModel, Word, edited, like, overlaps, sampled_words, word_scores, words_of
+from engine.substitution import (
+    Edit,
+    MaskedModel,
+    Word,
+    edited,
+    like,
+    overlaps,
+    sampled_words,
+    with_fixed_classes,
+    word_scores,
+    words_of,
+)
 
 TRUTH_DRAWS = 256
 """Replacements of a word whose mean effect is the truth. They are independent of those of direct answers."""
@@ -76,6 +87,7 @@ class Subject:
     example: Example
     words: tuple[Word, ...]
     target: int
+    labels: tuple[str, ...]
 
     def probabilities(self, changes: Sequence[Sequence[Edit]]) -> Float[np.ndarray, "change label"]:
         """Probabilities of all classes (regression: the score) after each set of edits. Equal texts run once."""
@@ -99,11 +111,13 @@ def subject_of(model: TextClassifier, example: Example) -> Subject:
 
     Errors: no word.
     """
+    example = with_fixed_classes(model.id, example)
     encoded = model.encode(example)
     words = tuple(word for word in words_of(example) if any(overlaps(token, word) for token in encoded.tokens))
     if not words:
         raise NoQuestion("text: has no word that can be changed.")
-    return Subject(model, example, words, predict_encoded(model, [encoded])[0].index)
+    [prediction] = predict_encoded(model, [encoded])
+    return Subject(model, example, words, model.target_index(None, prediction, encoded), prediction.labels)
 
 
 def says_falls(scores: Float[np.ndarray, "word"], signed: bool) -> Bool[np.ndarray, "word"]:
@@ -180,7 +194,7 @@ def local_behavior(
     errors = [np.zeros(count) if exact else half_interval(one) for one in queries]
     answers = [says_falls(own, signed[method]) for method, own in scores.items()]
     return ExampleBehavior(
-        target=subject.model.labels[subject.target],
+        target=subject.labels[subject.target],
         probability=base,
         words=tuple(word.text for word in subject.words),
         truth=truth,
@@ -235,7 +249,7 @@ def feature_use(
     counts = np.stack([changed[:, :budget].sum(axis=1) for budget in plan.budgets], axis=1)
     ways = len(plan.ways)
     return ExampleBehavior(
-        subject.model.labels[subject.target], subject.base,
+        subject.labels[subject.target], subject.base,
         tuple(", ".join(words[at].text for at in group) for group in groups),
         np.array(changed.any(axis=1), dtype=np.float64), np.zeros(len(groups)), changed.sum(axis=1),
         np.ones(len(groups), dtype=bool), np.full(len(groups), 0.5),
@@ -287,7 +301,7 @@ def recourse(
     flips = [flip for flip, _ in (*by_score, *by_beam)]
     spent = [cost + tried for cost, (_, tried) in zip(costs, by_score, strict=True)]
     return ExampleBehavior(
-        subject.model.labels[subject.target], subject.base,
+        subject.labels[subject.target], subject.base,
         (" … ".join(subject.words[at].text for at in smallest),), np.array([float(len(smallest))]), np.zeros(1),
         np.zeros(1, dtype=int), np.array([bool(smallest)]), np.array([space.random_success()]),
         np.array([[float(len(flip)) for flip in flips]]), np.full((1, len(flips)), np.nan),

@@ -46,12 +46,15 @@ def explain(
     method: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated methods, or 'all'.")] = "",
     text: options.TextOption = None,
     text_pair: options.TextPairOption = None,
+    prompt: options.PromptOption = None,
     image: options.ImageOption = None,
     dataset: options.DatasetOption = None,
     index: options.IndexOption = None,
     split: options.SplitOption = None,
     column: options.ColumnOption = None,
     target: options.TargetOption = None,
+    contrast: options.ContrastOption = None,
+    chat: options.ChatOption = False,
     param: options.ParamOption = None,
     head: options.HeadOption = None,
     seed: options.SeedOption = "0",
@@ -62,12 +65,17 @@ def explain(
     check_dtype(dtype)
     number = options.read_whole("--seed", seed)
     with output.stdout_reserved():
-        source = read_input(InputOptions("explain", model, text, text_pair, image, dataset, index, split, column))
+        own = InputOptions(
+            "explain", model, text, text_pair, image, dataset, index, split, column, prompt, target, contrast, chat
+        )
+        source = read_input(own)
         check_model(model, source.example.kind)
         methods, are_all = read_methods("--method", method, source.example.kind)
         params = read_params(param, methods)
         heads = read_heads(head)
-        requests = [Request(model, m.id, source.example, params[m.id], target, number, dtype, heads) for m in methods]
+        requests = [
+            Request(model, m.id, source.example, params[m.id], source.target, number, dtype, heads) for m in methods
+        ]
         with output.progress_bar("explaining") as report:
             explanations = _explain_supported(requests, report) if are_all else explain_many(requests, report)
     if status := result_store().status:
@@ -120,10 +128,15 @@ def _prediction_line(first: Explanation) -> str:
     if prediction.regression:
         return f"score {prediction.logits[0]:.4f}"
     ranked = sorted(zip(prediction.labels, prediction.probabilities, strict=True), key=lambda pair: -pair[1])
-    shares = ", ".join(f"{label} {share:.4f}" for label, share in ranked[:MAX_CLASSES])
+    shares = ", ".join(f"{_quoted(label)} {share:.4f}" for label, share in ranked[:MAX_CLASSES])
     if len(ranked) > MAX_CLASSES:
         shares += f" and {len(ranked) - MAX_CLASSES:,} more"
-    return f"predicted {prediction.label} ({shares}); explained: {origin.target_label}"
+    return f"predicted {_quoted(prediction.label)} ({shares}); explained: {_quoted(origin.target_label)}"
+
+
+def _quoted(label: str) -> str:
+    """A token with white space around it in quotation marks, so that it is seen."""
+    return label if label == label.strip() else f"'{label}'"
 
 
 def _groups_by_width(explanations: Sequence[Explanation], out: Console) -> Iterator[Sequence[Explanation]]:
@@ -191,12 +204,15 @@ def heads(
     model: options.ModelOption = options.DEFAULT_MODEL,
     text: options.TextOption = None,
     text_pair: options.TextPairOption = None,
+    prompt: options.PromptOption = None,
     image: options.ImageOption = None,
     dataset: options.DatasetOption = None,
     index: options.IndexOption = None,
     split: options.SplitOption = None,
     column: options.ColumnOption = None,
     target: options.TargetOption = None,
+    contrast: options.ContrastOption = None,
+    chat: options.ChatOption = False,
     head: options.HeadOption = None,
     score: Annotated[str, typer.Option(metavar="A,B", help="Comma-separated scores. [default: all]")] = "",
     against: Annotated[str, typer.Option(metavar="METHOD", help="Compare heads with this attribution method.")] = "",
@@ -213,10 +229,13 @@ def heads(
     limit = None if top is None else options.read_whole("--top", top, 1)
     number = options.read_whole("--seed", seed)
     with output.stdout_reserved():
-        source = read_input(InputOptions("heads", model, text, text_pair, image, dataset, index, split, column))
+        own = InputOptions(
+            "heads", model, text, text_pair, image, dataset, index, split, column, prompt, target, contrast, chat
+        )
+        source = read_input(own)
         check_model(model, source.example.kind)
         table_query = read_query(score, against, query, source.example.kind)
-        request = Request(model, PROBE, source.example, {}, target, number, dtype, read_heads(head))
+        request = Request(model, PROBE, source.example, {}, source.target, number, dtype, read_heads(head))
         with output.progress_bar("reading heads") as report:
             table = head_table(request, table_query, report)
     if status := result_store().status:

@@ -18,16 +18,22 @@ from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.params import Plain, from_mapping
 from engine.registry import Explainer, all_explainers, explainer
-from engine.request import DTYPES, Example, HeadScales, Input, Picture
+from engine.request import DTYPES, Example, HeadScales, Input, Picture, Prompt
 from engine.vision.picture import read_view
 
-REQUIRED_BY = {"--text-pair": "--text", "--index": "--dataset", "--split": "--dataset", "--column": "--dataset"}
+REQUIRED_BY = {
+    "--text-pair": "--text", "--index": "--dataset", "--split": "--dataset", "--column": "--dataset",
+    "--contrast": "--prompt", "--chat": "--prompt",
+}  # fmt: skip
 ALL = "all"
 
 
 @dataclass(frozen=True)
 class InputOptions:
-    """The options of a command about its input; None where an option was not given."""
+    """The options of a command about its input; None where an option was not given.
+
+    `target`: the class to explain; of a prompt, the token, which is part of the input.
+    """
 
     command: str
     model: str
@@ -38,21 +44,26 @@ class InputOptions:
     index: str | None
     split: str | None
     column: list[str] | None
+    prompt: str | None = None
+    target: str | None = None
+    contrast: str | None = None
+    chat: bool = False
 
 
 @dataclass(frozen=True)
 class CommandInput:
-    """The input, and lines for people that describe it."""
+    """The input, and lines for people that describe it. `target`: the class to explain, where it is not the input's."""
 
     example: Input
     lines: tuple[str, ...]
+    target: str | None = None
 
 
 def read_input(options: InputOptions) -> CommandInput:
     """The one input that the options name."""
     sources: Mapping[str, tuple[str | None, Callable[[InputOptions], CommandInput]]] = {
         "--text": (options.text, _read_text), "--image": (options.image, _read_image),
-        "--dataset": (options.dataset, _read_example),
+        "--dataset": (options.dataset, _read_example), "--prompt": (options.prompt, _read_prompt),
     }  # fmt: skip
     named = [option for option, (value, _) in sources.items() if value is not None]
     if len(named) != 1:
@@ -63,17 +74,25 @@ def read_input(options: InputOptions) -> CommandInput:
         )
     others = {
         "--text-pair": options.text_pair, "--index": options.index, "--split": options.split,
-        "--column": options.column,
+        "--column": options.column, "--contrast": options.contrast, "--chat": options.chat,
     }  # fmt: skip
     for option, value in others.items():
         if value and REQUIRED_BY[option] != named[0]:
             raise UsageError(f"{option}: requires {REQUIRED_BY[option]}, got {named[0]}. Remove one of them.")
-    return sources[named[0]][1](options)
+    source = sources[named[0]][1](options)
+    return source if options.prompt is not None else dataclasses.replace(source, target=options.target)
 
 
 def _read_text(options: InputOptions) -> CommandInput:
     pair = None if options.text_pair is None else read_text("--text-pair", options.text_pair)
-    return _text_input(read_text("--text", str(options.text)), pair)
+    return _text_input(Example(read_text("--text", str(options.text)), pair))
+
+
+def _read_prompt(options: InputOptions) -> CommandInput:
+    if not catalog.is_causal(options.model):
+        raise UsageError(f"--prompt: {options.model} is a classifier, which continues no text. Use --text.")
+    prompt = read_text("--prompt", str(options.prompt))
+    return _text_input(Prompt(prompt, target=options.target, contrast=options.contrast, chat=options.chat))
 
 
 def _read_image(options: InputOptions) -> CommandInput:
@@ -88,7 +107,7 @@ def _read_example(options: InputOptions) -> CommandInput:
     columns = read_pairs("--column", options.column or [], "text=review") or None
     if not _names_pictures(options):
         example = datasets.load(name, split=options.split, columns=columns)[number].example
-        return _text_input(example.text, example.text_pair)
+        return _text_input(example)
     data = image_datasets.load_images(name, split=options.split, columns=columns)
     picture = data[number]
     label = "" if picture.label is None else f", labeled {data.label_names[picture.label]}"
@@ -105,9 +124,13 @@ def _names_pictures(options: InputOptions) -> bool:
     return image_datasets.is_images(name) or (not exists and kind_of_model(options.model) == "image")
 
 
-def _text_input(text: str, pair: str | None) -> CommandInput:
-    lines = (" ".join(part.split())[:1000] for part in (text, pair) if part is not None)
-    return CommandInput(Example(text, pair), tuple(lines))
+def _text_input(example: Example) -> CommandInput:
+    lines = [" ".join(part.split())[:1000] for part in (example.text, example.text_pair) if part is not None]
+    if isinstance(example, Prompt):
+        answer = " of the answer, in the chat template" if example.chat else ""
+        compared = "" if example.contrast is None else f", compared with {example.contrast!r}"
+        lines.append(f"explained: the next token{answer}{compared}")
+    return CommandInput(example, tuple(lines))
 
 
 def _picture_input(pixels: np.ndarray, name: str) -> CommandInput:

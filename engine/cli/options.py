@@ -25,6 +25,13 @@ MAX_NUMBER, MAX_ID = 2**63 - 1, 2**31 - 1
 ModelOption = Annotated[str, typer.Option(metavar="M", help="Embedded model, folder or hub ID.")]
 TextOption = Annotated[str | None, typer.Option(metavar="T", help="The text; '-' reads stdin.")]
 TextPairOption = Annotated[str | None, typer.Option(metavar="T", help="The second text of a pair.")]
+PromptOption = Annotated[
+    str | None, typer.Option(metavar="T", help="A prompt, whose next token by a language model is explained.")
+]
+ContrastOption = Annotated[
+    str | None, typer.Option(metavar="TOKEN", help="With --prompt: explain why --target and not this token.")
+]
+ChatOption = Annotated[bool, typer.Option("--chat", help="With --prompt: apply the model's chat template.")]
 ImageOption = Annotated[str | None, typer.Option(metavar="F", help="An image: PNG, JPEG, WebP or GIF.")]
 DatasetOption = Annotated[str | None, typer.Option(metavar="D", help="Take the text or image from a data set.")]
 IndexOption = Annotated[str | None, typer.Option(metavar="I", help="Index of the example, from 0.")]
@@ -32,7 +39,9 @@ SplitOption = Annotated[str | None, typer.Option(metavar="S", help="Split of the
 ColumnOption = Annotated[
     list[str] | None, typer.Option(metavar="ROLE=NAME", help="Columns of a file, such as text=review.")
 ]
-TargetOption = Annotated[str | None, typer.Option(metavar="L", help="Class to explain. [default: the predicted one]")]
+TargetOption = Annotated[
+    str | None, typer.Option(metavar="L", help="Class or token to explain. [default: the predicted one]")
+]
 HeadOption = Annotated[list[str] | None, typer.Option(metavar="LAYER.HEAD=S", help="Scale a head; 0 switches it off.")]
 ParamOption = Annotated[list[str] | None, typer.Option(metavar="[METHOD.]K=V", help="Parameter of a method.")]
 SeedOption = Annotated[str, typer.Option(metavar="N", help="Random seed.")]

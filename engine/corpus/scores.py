@@ -120,7 +120,12 @@ def _compute(plan: CorpusPlan, examples: Sequence[SourceExample]) -> Iterator[Ex
             names = tuple(f"row {row + 1}, column {column + 1}" for row, column in np.ndindex(rows, columns))
             scores = [own[at].on_grid.ravel() for own in maps.values()]
         yield ExampleScores(
-            names, prediction.labels, prediction.index, prediction.regression, np.array([removed[at], *scores]), unread
+            names,
+            prediction.labels,
+            first[at].provenance.target,
+            prediction.regression,
+            np.array([removed[at], *scores]),
+            unread,
         )
 
 
@@ -134,14 +139,15 @@ def _removal_of_words(
     plan: CorpusPlan, examples: Sequence[Any], words_read: Sequence[Sequence[Word]], first: Sequence[Explanation]
 ) -> list[Float[np.ndarray, "word"]]:
     """Delete each word from the text. All texts are predicted together."""
+    fixed_classes = [substitution.with_fixed_classes(plan.models[0], one) for one in examples]
     texts = [
-        [substitution.edited(one, [substitution.Edit(word)]) for word in words]
-        for one, words in zip(examples, words_read, strict=True)
+        [substitution.edited(fixed, [substitution.Edit(word)]) for word in words]
+        for fixed, words in zip(fixed_classes, words_read, strict=True)
     ]
     flat = iter(predictions(plan.models[0], [text for own in texts for text in own], plan.dtype))
     found = []
     for own, explanation in zip(texts, first, strict=True):
-        index = explanation.prediction.index
+        index = explanation.provenance.target
         values = np.array([next(flat).probabilities[index] for _ in own])
         found.append(explanation.prediction.probabilities[index] - values)
     return found
@@ -152,7 +158,7 @@ def _removal_of_patches(
 ) -> list[Float[np.ndarray, "word"]]:
     """Put the mean color in place of each patch: what `occlusion` does at its defaults."""
     requests = [
-        Request(plan.models[0], OCCLUSION, one, target=explanation.prediction.index, seed=plan.seed, dtype=plan.dtype)
+        Request(plan.models[0], OCCLUSION, one, target=explanation.provenance.target, seed=plan.seed, dtype=plan.dtype)
         for one, explanation in zip(examples, first, strict=True)
     ]
     return [one.on_grid.ravel() for one in explain_many(requests)]

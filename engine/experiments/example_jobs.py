@@ -28,7 +28,7 @@ from engine.models import catalog
 from engine.params import from_mapping
 from engine.predictions import picture_digests
 from engine.registry import estimate_rows, explainer
-from engine.request import DTYPES, Example, Input, Picture, Request
+from engine.request import DTYPES, Input, Picture, Request, read_example
 
 TEXT_FIELDS, PICTURE_FIELDS = {"text", "text_pair"}, {"dataset", "index", "split"}
 _EXPLAIN_SHAPES: dict[str, tuple[type, str]] = {
@@ -114,7 +114,7 @@ class Inputs:
         for number, example in enumerate(self._examples, 1):
             try:
                 if "text" in example:
-                    Example(**example).check_length()
+                    read_example(example).check_length()
                 elif _can_open(example["dataset"]):
                     self._set(example["dataset"], example.get("split"))
             except UsageError as error:
@@ -123,7 +123,7 @@ class Inputs:
     def __getitem__(self, number: int) -> Input:
         example = self._examples[number]
         if "text" in example:
-            return Example(**example)
+            return read_example(example)
         return Picture(self._set(example["dataset"], example.get("split"))[example["index"]].pixels)
 
     def _set(self, name: str, split: str | None) -> ImageDataset:

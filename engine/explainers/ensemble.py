@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from engine.errors import ExegesisError
 from engine.explainers.perturbation import GAP_LIMIT, KernelShapParams, RemovalParams, kernel_shap
-from engine.metrics.sensitivity import RADII, MovedText, classifier_of_neighbors, complexity, distance, move
+from engine.metrics.sensitivity import RADII, classifier_of_neighbors, complexity, distance, move, moved
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.params import option
@@ -195,10 +195,8 @@ def least_sensitive(task: Task, params: LeastSensitiveParams) -> list[Attributio
 
 def fixed_neighbors(model: AnyClassifier, encoded: EncodedText, count: int) -> list[EncodedInput]:
     """Points around the word embeddings of a text, also of one whose embeddings are moved."""
-    place = MovedText(
-        encoded.ids, encoded.types, encoded.tokens, encoded.truncated,
-        moves=np.zeros((len(encoded), cast(TextClassifier, model).embedding.embedding_dim), dtype=np.float32),
-    )  # fmt: skip
+    width = cast(TextClassifier, model).embedding.embedding_dim
+    place = moved(encoded, np.zeros((len(encoded), width), dtype=np.float32))
     return [move(model, place, number, RADII[model.kind], ANTECEDENTS) for number in range(count)]
 
 

@@ -37,12 +37,12 @@ def attn_lrp(task: Task, params: object) -> list[Attribution]:
 
 
 def _relevances(task: Task) -> list[Attribution]:
-    from engine.models.lrp import lrp_rules  # its classes need torch, which the list of methods does without
+    from engine.models.lrp import lrp_parts, lrp_rules  # its classes need torch, which the list of methods does without
 
     model, batch = task.model, task.batch()
     targets = torch.tensor(task.targets, device=model.device)
     point = model.embed(batch).detach().requires_grad_()
-    with lrp_rules(model.module, model.adapter, len(task.items)) as absorbed:
+    with lrp_rules(model.module, lrp_parts(model.adapter), len(task.items)) as absorbed:
         logits = model.logits(batch, point).gather(1, targets[:, None])[:, 0]
         (slope,) = torch.autograd.grad(logits.sum(), point)
         scores = as_float64((point.detach() * slope).sum(-1))

@@ -26,6 +26,7 @@ from engine.heads.scaling import scaled_model
 from engine.input_kinds import load_classifier
 from engine.lazy import torch
 from engine.metrics.catalog import SAMPLES
+from engine.models.causal import CausalModel, EncodedPrompt, PromptBatch
 from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.progress import check_cancelled
@@ -224,7 +225,19 @@ class MovedText(EncodedText):
 
     @cached_property
     def key(self) -> bytes:
-        return self.ids.tobytes() + self.types.tobytes() + self.moves.tobytes()
+        return super().key + self.moves.tobytes()
+
+
+@dataclass(frozen=True, eq=False)
+class MovedPrompt(MovedText, EncodedPrompt):
+    """A prompt, with its classes, whose word embeddings are somewhere near its own."""
+
+
+def moved(encoded: EncodedText, moves: Float[np.ndarray, "seq d_model"]) -> MovedText:
+    """The text, or another neighbor of it, with these moves."""
+    own = {field.name: getattr(encoded, field.name) for field in dataclasses.fields(encoded)}
+    kind = MovedPrompt if isinstance(encoded, EncodedPrompt) else MovedText
+    return kind(**{**own, "moves": moves})
 
 
 @dataclass(frozen=True, eq=False)
@@ -234,10 +247,15 @@ class MovedBatch(TextBatch):
     moves: Float[torch.Tensor, "batch seq d_model"]
 
 
+@dataclass(frozen=True, eq=False)
+class MovedPromptBatch(MovedBatch, PromptBatch):
+    """Padded prompts with what is added to their word embeddings."""
+
+
 class MovedTextClassifier(TextClassifier):
     """The model, shared, for moved texts. Its memo is its own."""
 
-    def collate(self, examples: Sequence[EncodedText]) -> MovedBatch:
+    def collate(self, examples: Sequence[EncodedText]) -> TextBatch:
         batch = super().collate(examples)
         # Methods that remove tokens ask for many rows of one text: its moves are put together once.
         once = {id(example): cast(MovedText, example) for example in examples}
@@ -246,10 +264,15 @@ class MovedTextClassifier(TextClassifier):
         for number, example in enumerate(once.values()):
             wide[number, : len(example)] = example.moves
         moves = torch.from_numpy(wide).to(self.device, self.embedding.weight.dtype)
-        return MovedBatch(**vars(batch), moves=moves[[place[id(example)] for example in examples]])
+        kind = MovedPromptBatch if isinstance(batch, PromptBatch) else MovedBatch
+        return kind(**vars(batch), moves=moves[[place[id(example)] for example in examples]])
 
     def embed(self, batch: TextBatch) -> Float[torch.Tensor, "batch seq d_model"]:
         return super().embed(batch) + cast(MovedBatch, batch).moves
+
+
+class MovedCausalModel(MovedTextClassifier, CausalModel):  # type: ignore[misc] # its batches are of prompts
+    """A causal language model, shared, for moved prompts."""
 
 
 def classifier_of_neighbors(model: AnyClassifier) -> AnyClassifier:
@@ -257,7 +280,8 @@ def classifier_of_neighbors(model: AnyClassifier) -> AnyClassifier:
     if not isinstance(model, TextClassifier):
         return model
     own = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
-    return MovedTextClassifier(**{**own, "memo": {}})
+    kind = MovedCausalModel if isinstance(model, CausalModel) else MovedTextClassifier
+    return kind(**{**own, "memo": {}})
 
 
 def move(model: AnyClassifier, encoded: EncodedInput, number: int, radius: int | float, seed: int = 0) -> EncodedInput:
@@ -282,7 +306,7 @@ def _move_text(model: AnyClassifier, encoded: EncodedText, draw: np.random.Gener
     reach = radius * own[encoded.features].std()
     moves = draw.uniform(-reach, reach, own.shape).astype(np.float32)
     moves[encoded.special] = 0
-    return MovedText(encoded.ids, encoded.types, encoded.tokens, encoded.truncated, moves)
+    return moved(encoded, moves)
 
 
 def _move_picture(

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import jinja2
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
@@ -23,6 +22,7 @@ from engine.errors import ExegesisError, UsageError, excerpt
 from engine.lazy import torch
 from engine.models import sandbox
 from engine.models.attention import unscaled_heads
+from engine.models.classifier import NO_CLASS
 from engine.models.text_classifier import (
     EncodedText,
     TextBatch,
@@ -37,8 +37,6 @@ from engine.result import OTHERS, Prediction, Token
 
 CANDIDATES = 20
 """Tokens that are classes of a prompt without a contrast."""
-NO_CLASS = -1e4
-"""Logit of a class that a row of a batch lacks: its probability is exactly 0, and it is finite in half precision."""
 REMEMBERED = 4096
 """Prompts whose most probable tokens are remembered."""
 MARK = "\N{OBJECT REPLACEMENT CHARACTER}"
@@ -57,6 +55,11 @@ class EncodedPrompt(EncodedText):
     contrast: bool
     target: int | None
     labels: tuple[str, ...]
+
+    @property
+    def cut_before(self) -> int:
+        """Where the part of the prompt begins that was read: a long prompt loses its first tokens."""
+        return min(token.start for token in self.tokens if not token.special) if self.truncated else 0
 
     @cached_property
     def key(self) -> bytes:
@@ -97,11 +100,13 @@ class CausalModel(TextClassifier):
         `TextClassifier.encode`; a target or contrast that is not one token; a chat template that is missing or fails.
         """
         prompt = example if isinstance(example, Prompt) else Prompt(example.text, example.text_pair)
-        encoded = self._tokenize(prompt, max_length or self.max_length)
+        limit = max_length or self.max_length
+        encoded = self._tokenize(prompt, limit)
         self._check_ids(encoded)
-        ids, target = self._candidates(prompt, encoded)
+        original = encoded if prompt.of is None else self._tokenize(dataclasses.replace(prompt, text=prompt.of), limit)
+        ids, target = self._candidates(prompt, original)
         contrast = prompt.contrast is not None
-        labels = self.token_labels(ids) if contrast else (*self.token_labels(ids), OTHERS)
+        labels = self.token_labels(ids, target) if contrast else (*self.token_labels(ids, target), OTHERS)
         return EncodedPrompt(
             encoded.ids, encoded.types, encoded.tokens, encoded.truncated, np.array(ids), contrast, target, labels
         )
@@ -159,13 +164,19 @@ class CausalModel(TextClassifier):
         text = self.tokenizer.decode([token], clean_up_tokenization_spaces=False)
         return str(name if not text or "\N{REPLACEMENT CHARACTER}" in text else text)
 
-    def token_labels(self, tokens: Sequence[int]) -> tuple[str, ...]:
-        """The text of each token, all different and none `OTHERS`: a text that is there already gets its number."""
-        labels: list[str] = []
-        for token in tokens:
-            text = self.token_text(token)
-            labels.append(f"{text} ({token})" if text in (*labels, OTHERS) else text)
-        return tuple(labels)
+    def token_labels(self, tokens: Sequence[int], first: int | None = None) -> tuple[str, ...]:
+        """The text of each token, all different and none `OTHERS`: a text that another token has gets its number.
+
+        `first`: the index of the token that has its text before all others.
+        """
+        texts = [self.token_text(token) for token in tokens]
+        owner = {text: at for at, text in reversed(list(enumerate(texts)))} | {OTHERS: None}
+        if first is not None:
+            owner[texts[first]] = first
+        return tuple(
+            text if owner[text] == at else f"{text} ({token})"
+            for at, (text, token) in enumerate(zip(texts, tokens, strict=True))
+        )
 
     def token_id(self, text: str, argument: str = "target") -> int:
         """The token of that text. `argument`: how errors call it. Errors: it is none, or more than one token."""
@@ -231,7 +242,7 @@ class CausalModel(TextClassifier):
         sandbox.check_rendering(self.tokenizer.name_or_path, text)
         try:
             return render_chat(self.tokenizer, text)
-        except (jinja2.TemplateError, TypeError, ValueError, ArithmeticError, LookupError) as error:
+        except Exception as error:  # whatever a template raises
             raise ExegesisError(
                 f"model {self.id}: its chat template fails ({type(error).__name__}: {excerpt(str(error), 200)}). "
                 "Explain the prompt without it."

@@ -17,6 +17,8 @@ from engine.result import Prediction, Token
 
 EMBEDDING = "embedding"
 """The place that every model has for taking gradients; image models have their pixels too."""
+NO_CLASS = -1e4
+"""Logit of a class that a row of a batch lacks: its probability is exactly 0, and it is finite in half precision."""
 
 InputT = TypeVar("InputT", bound=Input)
 EncodedT = TypeVar("EncodedT", bound="EncodedInput")

@@ -95,7 +95,8 @@ def _check_run(model: TextClassifier) -> dict[str, Any]:
     elif model.regression:
         detail = f"{prediction.logits[0]:.3f}"
     else:
-        detail = f"{prediction.label} {prediction.probabilities[prediction.index]:.3f}"
+        label = repr(prediction.label) if isinstance(model, CausalModel) else prediction.label
+        detail = f"{label} {prediction.probabilities[prediction.index]:.3f}"
     return {"name": "a sentence runs", "ok": finite, "detail": detail}
 
 

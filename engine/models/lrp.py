@@ -158,18 +158,19 @@ def _norm_scale(value: Tensor, output: Tensor, norm: Any) -> Tensor:
 _absorbed: ContextVar[AbsorbedRelevance | None] = ContextVar("exegesis_lrp_absorbed", default=None)
 
 
-@contextlib.contextmanager
-def lrp_rules(module: nn.Module, adapter: TextAdapter | ImageAdapter, rows: int) -> Iterator[AbsorbedRelevance]:
-    """Apply AttnLRP's rules to gradients of a pass of `rows` rows in the block and this thread.
-
-    Errors: a family that the rules do not cover.
-    """
-    parts = adapter.lrp
-    if parts is None:
+def lrp_parts(adapter: TextAdapter | ImageAdapter) -> LrpParts:
+    """The modules of a family to which the rules apply. Errors: the rules do not cover it."""
+    if adapter.lrp is None:
         raise ExegesisError(
             f"attn_lrp: its rules do not cover {adapter.family} models. Use another method, such as "
             "integrated_gradients."
         )
+    return adapter.lrp
+
+
+@contextlib.contextmanager
+def lrp_rules(module: nn.Module, parts: LrpParts, rows: int) -> Iterator[AbsorbedRelevance]:
+    """Apply AttnLRP's rules to gradients of a pass of `rows` rows in the block and this thread."""
     register_attention(LRP, lrp_attention)
     absorbed = AbsorbedRelevance(rows)
     token = _absorbed.set(absorbed)

@@ -45,6 +45,11 @@ class EncodedText:
         return self.ids.tobytes() + self.types.tobytes()
 
     @property
+    def cut_before(self) -> int:
+        """Where the part of the first text begins that was read: a long text loses its end."""
+        return 0
+
+    @property
     def grid(self) -> None:
         """None: a text has no grid of patches."""
         return None

@@ -20,7 +20,7 @@ from engine import runtime
 from engine.data.sources import SourceExample
 from engine.errors import ExegesisError, unknown
 from engine.experiments.sample import Sample, bisect_failures, error_line
-from engine.explain import method_key, predict_encoded, require_finite
+from engine.explain import method_key, predict_encoded, require_finite, require_finite_logits
 from engine.input_kinds import load_classifier
 from engine.models import catalog
 from engine.models.classifier import AnyClassifier, EncodedInput
@@ -32,7 +32,7 @@ from engine.randomization.plan import RandomizationPlan
 from engine.randomization.result import ORIGINAL, Stage, is_baseline, stages_of
 from engine.registry import explainer
 from engine.removal_operators import keyed_params
-from engine.result import Explanation, Prediction, Provenance, Token, unpack_prediction
+from engine.result import Explanation, Prediction, Provenance, Token, explained_class, unpack_prediction
 from engine.store import result_store
 from engine.task import Attribution, Task, TaskItem
 
@@ -269,7 +269,9 @@ class ModelWork:
         self, model: AnyClassifier, chunks: Sequence[Chunk], original: ChunkPredictions
     ) -> dict[str, ChunkResult]:  # fmt: skip
         inputs = self._inputs(model, tuple(original.predictions), {})
-        targets = {index: original.predictions[index].index for index in inputs}
+        targets = {
+            index: model.target_index(None, original.predictions[index], coded) for index, coded in inputs.items()
+        }
         if len(chunks) == 1:
             return {chunks[0].key: self._keep(chunks[0], self._maps(model, chunks[0], inputs, targets))}
         each = [[self._maps(model, chunk, {index: inputs[index]}, targets) for chunk in chunks] for index in inputs]
@@ -339,7 +341,7 @@ def _joined(parts: Sequence[ChunkMaps]) -> ChunkMaps:
 
 def _predictions(model: AnyClassifier, inputs: list[EncodedInput]) -> list[Prediction]:
     predictions = predict_encoded(model, inputs)
-    require_finite(model, "logits", [one.logits for one in predictions])
+    require_finite_logits(model, predictions)
     return predictions
 
 
@@ -411,7 +413,8 @@ class _Reader:
     def _explanation(
         self, method: str, scores: Scores, prediction: Prediction, original: ChunkPredictions, notes: tuple[str, ...]
     ) -> Explanation:
-        read, target = original.inputs[self.index], original.predictions[self.index].index
+        read = original.inputs[self.index]
+        target = explained_class(self.work.sample.source.read(self.index).input, original.predictions[self.index])
         known = explainer(method, self.plan.kind)
         params = as_plain(from_mapping(known.params, self.plan.params_of(method), method))
         provenance = Provenance(

@@ -16,7 +16,7 @@ from engine.predictions import predictions
 from engine.progress import CancelToken, Report, silent
 from engine.request import Example
 from engine.result import Prediction, unpack_prediction
-from engine.substitution import Edit, Word, edited, like, near_words, words_of
+from engine.substitution import Edit, Word, edited, like, near_words, with_fixed_classes, words_of
 
 if TYPE_CHECKING:
     from engine.models import loading
@@ -67,6 +67,7 @@ def choose_edits(
     the prediction as wanted, or else of all, one is drawn. Errors: a text has no word.
     """
     rng = np.random.default_rng([seed, len(examples)])
+    examples = [with_fixed_classes(model, example) for example in examples]
     candidates = _candidates(model, examples, rng)
     inputs = [edited(example, [edit]) for example, edits in zip(examples, candidates, strict=True) for edit in edits]
     computed = iter(predictions(model, inputs, report=report, cancel=cancel))

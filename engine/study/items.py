@@ -30,7 +30,7 @@ from engine.home import product_version
 from engine.predictions import predictions
 from engine.progress import CancelToken, Report, silent
 from engine.registry import explainer
-from engine.request import Example, Input, Picture, Request
+from engine.request import Example, Input, Picture, Request, read_example
 from engine.result import Explanation, Prediction, Token, pack, unpack_prediction
 from engine.study.database import Item, ItemExplanation, study_database
 from engine.study.design import COUNTERFACTUAL, DECIDE, PLACEBO, Design, check_available
@@ -106,7 +106,7 @@ def decode_map(explanation: ItemExplanation) -> ItemMap:
 def item_input(item: Item) -> Input:
     """The stored text or picture. Errors: the picture has changed."""
     if item.picture is None:
-        return Example(**item.input)
+        return read_example(item.input)
     picture = Picture(np.asarray(Image.open(io.BytesIO(item.picture))))
     if picture.digest != item.input["picture"]:
         raise ExegesisError(f"study: the picture of item {item.id} is damaged. Restore the database.")

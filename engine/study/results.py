@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from engine.errors import ExegesisError, UsageError, unknown
 from engine.format import time_text
 from engine.progress import Report, silent
-from engine.request import Example
+from engine.request import Example, read_example
 from engine.result import Prediction
 from engine.study.counted_votes import (
     LEFT_OUT_COLUMN,
@@ -377,7 +377,7 @@ def _item_rows(study: StudyRecord) -> list[ExportRow]:
 def _item_row(item: Item) -> ExportRow:
     """`picture`: SHA-256 of its size and pixels; the study file contains the picture itself."""
     prediction = item_prediction(item)
-    text = Example(**item.input) if item.picture is None else Example("")
+    text = read_example(item.input) if item.picture is None else Example("")
     edit = None if item.edit is None else item_edit(item)
     after = Example("") if edit is None else edited(text, [edit.edit])
     return {

