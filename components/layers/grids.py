@@ -31,36 +31,36 @@ def layer_name(row: int, site: str = RESIDUAL) -> str:
     return EMBEDDING if number < 0 else f"Layer {number}"
 
 
-def lens_html(found: LensResult) -> str:
+def lens_html(result: LensResult) -> str:
     """Each cell names the most probable output, with the probability of the target as its color and number."""
-    largest = max(1e-9, float(abs(found.value).max())) if found.regression else 1.0
-    whole = found.read_position is None
+    largest = max(1e-9, float(abs(result.value).max())) if result.regression else 1.0
+    whole = result.read_position is None
     heads = "".join(
-        _head(token, "read" if at == found.read_position else str(at)) for at, token in enumerate(found.tokens)
+        _head(token, "read" if at == result.read_position else str(at)) for at, token in enumerate(result.tokens)
     )
     heads += '<th scope="col">Mean<small>read</small></th>' if whole else ""
     rows = []
-    for depth in range(len(found.reading)):
-        cells = [_lens_cell(found, depth, at, largest, at == found.read_position) for at in range(len(found.tokens))]
-        cells += [_lens_cell(found, depth, None, largest, True)] if whole else []
+    for depth in range(len(result.reading)):
+        cells = [_lens_cell(result, depth, at, largest, at == result.read_position) for at in range(len(result.tokens))]
+        cells += [_lens_cell(result, depth, None, largest, True)] if whole else []
         rows.append(f'<tr><th scope="row">{layer_name(depth)}</th>{"".join(cells)}</tr>')
-    label = f"Logit lens: layers as rows, tokens as columns, {found.target} as the target"
-    value = "score" if found.regression else f"probability of “<bdi>{escape(_visible(found.target))}</bdi>”"
-    scale = "signed" if found.regression else "amount"
-    ends = f"{signed(-largest)} to {signed(largest)}" if found.regression else "0 to 100%"
+    label = f"Logit lens: layers as rows, tokens as columns, {result.target} as the target"
+    value = "score" if result.regression else f"probability of “<bdi>{escape(_visible(result.target))}</bdi>”"
+    scale = "signed" if result.regression else "amount"
+    ends = f"{signed(-largest)} to {signed(largest)}" if result.regression else "0 to 100%"
     return _box(label, heads, rows, f"Color and number: {value}, {ends}. Word: the most probable output.", scale)
 
 
-def _lens_cell(found: LensResult, depth: int, at: int | None, largest: float, is_read: bool) -> str:
-    value = float(found.reading[depth] if at is None else found.value[depth, at])
-    top = found.reading_top[depth] if at is None else found.top[depth][at]
-    top_value = float(found.reading_top_value[depth] if at is None else found.top_value[depth, at])
-    number = signed(value) if found.regression else percent(value)
-    place = "mean over positions" if at is None else f"{_visible(found.tokens[at].text)} ({at})"
-    best = "" if found.regression else f"{_visible(top)} {percent(top_value)}; "
-    title = f"{layer_name(depth)}, {place}: {best}{_visible(found.target)} {number}"
-    side: Side = "amount" if not found.regression else "for" if value > 0 else "against"
-    text = "" if found.regression else f"<bdi>{escape(_visible(top))}</bdi>"
+def _lens_cell(result: LensResult, depth: int, at: int | None, largest: float, is_read: bool) -> str:
+    value = float(result.reading[depth] if at is None else result.value[depth, at])
+    top = result.reading_top[depth] if at is None else result.top[depth][at]
+    top_value = float(result.reading_top_value[depth] if at is None else result.top_value[depth, at])
+    number = signed(value) if result.regression else percent(value)
+    place = "mean over positions" if at is None else f"{_visible(result.tokens[at].text)} ({at})"
+    best = "" if result.regression else f"{_visible(top)} {percent(top_value)}; "
+    title = f"{layer_name(depth)}, {place}: {best}{_visible(result.target)} {number}"
+    side: Side = "amount" if not result.regression else "for" if value > 0 else "against"
+    text = "" if result.regression else f"<bdi>{escape(_visible(top))}</bdi>"
     below = f"<small>{number}</small>" if abs(value) >= LEAST_SHOWN else ""
     return _cell(side, value, largest, title, text + below, is_read)
 

@@ -115,10 +115,10 @@ def layers_page() -> None:
     state = page_state.from_widgets(loaded)
     page_state.save(state, loaded)
     answer = st.container()
-    found = _lens_area(state, answer)
-    if found is None:
+    result = _lens_area(state, answer)
+    if result is None:
         return
-    _patch_area(state, found, answer)
+    _patch_area(state, result, answer)
     _routes_area(state)
     _heads_area(state)
     _cite(state)
@@ -179,36 +179,38 @@ def _lens_area(state: LayersState, answer: DeltaGenerator) -> LensResult | None:
         if not state.text.strip():
             raise UsageError("text: must have at least one word, got none. Type a text, or choose an example above.")
         query = lens.LensQuery(state.model, state.example, state.target)
-        found = _run(query.key, partial(lens.logit_lens, query))
+        result = _run(query.key, partial(lens.logit_lens, query))
     except Exception as error:
         show_error(describe_error(error), answer)
         return None
-    answer.html(f'<div class="xg"><p class="xg-answer">{lens_answer(found)}</p></div>')
+    answer.html(f'<div class="xg"><p class="xg-answer">{lens_answer(result)}</p></div>')
     st.subheader("Logit lens", anchor=False, help="What the model would predict if it ended after each layer.")
-    st.html(lens_html(found))
-    st.html(f'<div class="xg"><p class="xg-small">{escape(found.explanation)}</p>{check_html(found.check)}</div>')
+    st.html(lens_html(result))
+    if result.truncated:
+        show_note(f"{count(result.truncated, 'token')} of the text not read: the model reads {len(result.tokens):,}.")
+    st.html(f'<div class="xg"><p class="xg-small">{escape(result.explanation)}</p>{check_html(result.check)}</div>')
     _files(
-        "lens", lambda: to_csv(lens.lens_rows(found)), lambda: lens.lens_to_json(found),
+        "lens", lambda: to_csv(lens.lens_rows(result)), lambda: lens.lens_to_json(result),
         "A row for each layer and position.", _command(state, "lens"),
     )  # fmt: skip
-    return found
+    return result
 
 
-def lens_answer(found: LensResult) -> str:
+def lens_answer(result: LensResult) -> str:
     """Where the prediction is made, in a sentence; HTML."""
-    final, value = f"“<bdi>{escape(found.reading_top[-1])}</bdi>”", float(found.reading_top_value[-1])
-    if found.regression:
-        nearest = int(abs(found.reading - found.reading[-1]).argmin())
+    final, value = f"“<bdi>{escape(result.reading_top[-1])}</bdi>”", float(result.reading_top_value[-1])
+    if result.regression:
+        nearest = int(abs(result.reading - result.reading[-1]).argmin())
         return f"The score is {signed(value)}. After {layer_name(nearest).lower()} the lens reads that value."
-    made = found.decided
+    made = result.decided
     if made == 0:
         return f"The prediction, {final} ({percent(value)}), can be read from the embedding on."
-    before, share = found.reading_top[made - 1], float(found.reading_top_value[made - 1])
+    before, share = result.reading_top[made - 1], float(result.reading_top_value[made - 1])
     start = f"The prediction, {final} ({percent(value)}), is made in {layer_name(made).lower()}"
     return f"{start}: before it, the model would say “<bdi>{escape(before)}</bdi>” ({percent(share)})."
 
 
-def _patch_area(state: LayersState, found: LensResult, answer: DeltaGenerator) -> None:
+def _patch_area(state: LayersState, result: LensResult, answer: DeltaGenerator) -> None:
     st.subheader("Patching", anchor=False, help=PATCHING)
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         st.selectbox(
@@ -224,7 +226,7 @@ def _patch_area(state: LayersState, found: LensResult, answer: DeltaGenerator) -
             persist_state=PERSIST, help=VIEW_HELP,
         )  # fmt: skip
     if state.corruption != "text":
-        names = {at: f"{at} {escape_label(token.text)}" for at, token in enumerate(found.tokens) if not token.special}
+        names = {at: f"{at} {escape_label(token.text)}" for at, token in enumerate(result.tokens) if not token.special}
         st.multiselect(
             "Corrupted tokens", list(names), key=key("tokens"), format_func=lambda at: names.get(at, str(at)),
             persist_state=PERSIST,
@@ -253,8 +255,8 @@ def _exact_map(state: LayersState, preview: PatchPreview) -> PatchingResult | No
     """The exact map, at once where it is cached or quick, else on request; None before that."""
     query = state.query
     evaluations = patching.evaluations(preview, state.site)
-    asked = evaluations * preview.operations <= MOST_OPERATIONS or patching.is_patched(query)
-    if not asked and state.view == "exact":
+    is_started = evaluations * preview.operations <= MOST_OPERATIONS or patching.is_patched(query)
+    if not is_started and state.view == "exact":
         many, seconds = count(evaluations, "evaluation"), rough_duration(evaluations * preview.pass_seconds)
         place = st.empty()
         with place.container():
@@ -262,10 +264,10 @@ def _exact_map(state: LayersState, preview: PatchPreview) -> PatchingResult | No
                 f"The exact map takes {many} of the model, up to about {seconds}. Below is the preview by gradients "
                 "until you start it."
             )
-            asked = st.button("Compute the exact map", key=key("start"))
-        if asked:
+            is_started = st.button("Compute the exact map", key=key("start"))
+        if is_started:
             place.empty()
-    if not asked or (state.view != "exact" and not patching.is_patched(query)):
+    if not is_started or (state.view != "exact" and not patching.is_patched(query)):
         return None
     return _run(query.key(patching.EXACT), partial(patching.patch_map, query))
 
@@ -341,43 +343,43 @@ def _routes_area(state: LayersState) -> None:
         return
     try:
         query = routes.RoutesQuery(state.model, state.example)
-        found = _run(query.key, partial(routes.information_routes, query))
+        result = _run(query.key, partial(routes.information_routes, query))
         explanation = explain(Request(state.model, PROBE, state.example))
     except Exception as error:
         show_error(describe_error(error))
         return
-    threshold = readable_threshold(found) if state.threshold is None else state.threshold
+    threshold = readable_threshold(result) if state.threshold is None else state.threshold
     _threshold_slider(threshold)
-    pruned = routes.prune_edges(found.flow, threshold, MOST_EDGES)
-    graph = build_flow_graph(explanation, found.flow, 0, threshold, pruned)
-    st.html(f'<div class="xg"><p class="xg-summary">{routes_answer(found)}</p></div>')
+    pruned = routes.prune_edges(result.flow, threshold, MOST_EDGES)
+    graph = build_flow_graph(explanation, result.flow, 0, threshold, pruned)
+    st.html(f'<div class="xg"><p class="xg-summary">{routes_answer(result)}</p></div>')
     st.caption(describe_carried_share(graph))
     flow_graph(graph, key("routes"))
-    st.html(f'<div class="xg">{check_html(found.check)}</div>')
+    st.html(f'<div class="xg">{check_html(result.check)}</div>')
     _files(
-        "routes", lambda: flow_csv(graph), lambda: routes.routes_to_json(found, threshold), "A row for each edge.",
+        "routes", lambda: flow_csv(graph), lambda: routes.routes_to_json(result, threshold), "A row for each edge.",
         _command(state, "routes", ["--threshold", f"{threshold:g}"]), lambda: flow_svg(graph, explanation),
     )  # fmt: skip
 
 
-def routes_answer(found: InformationRoutes) -> str:
+def routes_answer(result: InformationRoutes) -> str:
     """The tokens that the prediction is written from and the heads that move most; HTML."""
-    shares = found.flow.nodes[0]
+    shares = result.flow.nodes[0]
     tokens = [
-        f"“<bdi>{escape(found.tokens[at].text)}</bdi>” ({percent(float(shares[at]))})"
+        f"“<bdi>{escape(result.tokens[at].text)}</bdi>” ({percent(float(shares[at]))})"
         for at in (-shares).argsort(kind="stable")[:3].tolist()
     ]
-    moved = found.head_shares
+    moved = result.head_shares
     best = [divmod(int(at), moved.shape[1]) for at in (-moved).ravel().argsort(kind="stable")[:3]]
     heads = ", ".join(f"{layer}.{head} ({percent(float(moved[layer, head]))})" for layer, head in best)
     return f"Most of the prediction is written from {', '.join(tokens)}. The heads that move most of it: {heads}."
 
 
-def readable_threshold(found: InformationRoutes) -> float:
+def readable_threshold(result: InformationRoutes) -> float:
     """The least threshold at which a person can follow the graph."""
     chosen = max(THRESHOLDS)
     for threshold in sorted(THRESHOLDS, reverse=True):
-        pruned = routes.prune_edges(found.flow, threshold, READABLE)
+        pruned = routes.prune_edges(result.flow, threshold, READABLE)
         if pruned.left_out:
             break
         chosen = threshold
@@ -410,32 +412,32 @@ def _heads_area(state: LayersState) -> None:
     name = f"importance {state.model} {state.data} {state.examples} {state.seed}"
     task = partial(routes.head_importance, state.model, state.data, state.examples, state.seed)
     try:
-        found = _run(name, task)
+        result = _run(name, task)
     except Exception as error:
         show_error(describe_error(error))
         return
-    at = int(found.mean.argmax())
-    layer, head = divmod(at, found.mean.shape[1])
+    at = int(result.mean.argmax())
+    layer, head = divmod(at, result.mean.shape[1])
     st.html(
         f'<div class="xg"><p class="xg-summary">Head {layer}.{head} moves most: '
-        f"{percent(float(found.mean[layer, head]))} of the prediction on average over "
-        f"{count(found.examples, 'example')} of <bdi>{escape(found.dataset)}</bdi>.</p></div>"
+        f"{percent(float(result.mean[layer, head]))} of the prediction on average over "
+        f"{count(result.examples, 'example')} of <bdi>{escape(result.dataset)}</bdi>.</p></div>"
     )
-    st.html(heads_html(found.mean, found.error))
-    for reason, failures in found.failed.items():
+    st.html(heads_html(result.mean, result.error))
+    for reason, failures in result.failed.items():
         show_note(f"{count(failures, 'example')} left out: {reason}")
     command = ["layers", "heads", "--model", state.model, "--dataset", state.data, "--examples", str(state.examples)]
     command += [] if state.seed == 0 else ["--seed", str(state.seed)]
     _files(
-        "heads", lambda: to_csv(_head_rows(found)), lambda: routes.importance_to_json(found), "A row for each head.",
+        "heads", lambda: to_csv(_head_rows(result)), lambda: routes.importance_to_json(result), "A row for each head.",
         shlex.join(["exegesis", *command]),
     )  # fmt: skip
 
 
-def _head_rows(found: HeadImportance) -> Iterator[dict[str, Any]]:
-    for layer, values in enumerate(found.mean.tolist()):
+def _head_rows(result: HeadImportance) -> Iterator[dict[str, Any]]:
+    for layer, values in enumerate(result.mean.tolist()):
         for head, mean in enumerate(values):
-            error = float(found.error[layer, head])
+            error = float(result.error[layer, head])
             yield {
                 "layer": layer,
                 "head": head,

@@ -45,17 +45,19 @@ def show_lens(
     """Show what the model would predict after each layer (logit lens)."""
     example = _read_example("lens", model, text, text_pair)
     with _running("reading layers"):
-        found = logit_lens.logit_lens(logit_lens.LensQuery(model, example, target, dtype))
+        result = logit_lens.logit_lens(logit_lens.LensQuery(model, example, target, dtype))
     if as_json:
-        return output.print_json(logit_lens.lens_to_json(found))
-    value = f"value of {found.target}" if found.regression else f"P({found.target})"
+        return output.print_json(logit_lens.lens_to_json(result))
+    value = f"value of {result.target}" if result.regression else f"P({result.target})"
     rows = output.table(["layer", "top", "value", value], right=["layer", "value", value])
-    cells = zip(found.reading_top, found.reading_top_value, found.reading, strict=True)
+    cells = zip(result.reading_top, result.reading_top_value, result.reading, strict=True)
     for depth, (top, top_value, own) in enumerate(cells):
         rows.add_row(_layer(depth - 1), output.visible(top), f"{top_value:.4f}", f"{own:.4f}")
     output.console().print(rows)
-    print(found.explanation)
-    return _print_check(found.check)
+    print(result.explanation)
+    if result.truncated:
+        note(f"{result.truncated:,} tokens of the text were not read. The model reads {len(result.tokens):,}.")
+    return _print_check(result.check)
 
 
 @app.command()
@@ -98,11 +100,11 @@ def patch(
     )  # fmt: skip
     with _running("patching"):
         before = patching.patch_preview(query)
-        found = None if preview else patching.patch_map(query)
+        result = None if preview else patching.patch_map(query)
     if as_json:
-        plain = patching.preview_to_json(before, site) if found is None else patching.map_to_json(found)
+        plain = patching.preview_to_json(before, site) if result is None else patching.map_to_json(result)
         return output.print_json(plain)
-    return _print_patches(before, site, found, count)
+    return _print_patches(before, site, result, count)
 
 
 @app.command("routes")
@@ -121,18 +123,18 @@ def show_routes(
     if not 0 <= least <= 1:
         raise not_allowed("--threshold", "a number from 0 to 1", threshold)
     with _running("following routes"):
-        found = routes.information_routes(routes.RoutesQuery(model, example, dtype))
+        result = routes.information_routes(routes.RoutesQuery(model, example, dtype))
     if as_json:
-        return output.print_json(routes.routes_to_json(found, least))
-    pruned = routes.prune_edges(found.flow, least, count)
+        return output.print_json(routes.routes_to_json(result, least))
+    pruned = routes.prune_edges(result.flow, least, count)
     rows = output.table(["layer", "from", "to", "importance", "flow"], right=["layer", "importance", "flow"])
     for edge in pruned.edges:
-        names = [output.visible(f"{at} {found.tokens[at].text}") for at in (edge.source, edge.target)]
+        names = [output.visible(f"{at} {result.tokens[at].text}") for at in (edge.source, edge.target)]
         rows.add_row(str(edge.layer), *names, f"{edge.weight:.4f}", f"{edge.flow:.4f}")
     output.console().print(rows)
     more = f" {pruned.left_out:,} more have at least that importance." if pruned.left_out else ""
-    print(f"Importance of at least {least:g}; the largest flow to {output.visible(found.predicted)} first.{more}")
-    return _print_check(found.check)
+    print(f"Importance of at least {least:g}; the largest flow to {output.visible(result.predicted)} first.{more}")
+    return _print_check(result.check)
 
 
 @app.command()
@@ -151,16 +153,16 @@ def heads(
     number, draw = options.read_whole("--examples", examples, 1, 1000), options.read_whole("--seed", seed)
     check_model(model, Example.kind)
     with _running("following routes"):
-        found = routes.head_importance(model, dataset, number, draw, split, dtype)
+        result = routes.head_importance(model, dataset, number, draw, split, dtype)
     if as_json:
-        return output.print_json(routes.importance_to_json(found))
+        return output.print_json(routes.importance_to_json(result))
     rows = output.table(["head", "mean share", "standard error"], right=["mean share", "standard error"])
-    for at in (-found.mean).ravel().argsort(kind="stable")[:count].tolist():
-        layer, head = divmod(at, found.mean.shape[1])
-        rows.add_row(f"{layer}.{head}", f"{found.mean[layer, head]:.4f}", f"{found.error[layer, head]:.4f}")
+    for at in (-result.mean).ravel().argsort(kind="stable")[:count].tolist():
+        layer, head = divmod(at, result.mean.shape[1])
+        rows.add_row(f"{layer}.{head}", f"{result.mean[layer, head]:.4f}", f"{result.error[layer, head]:.4f}")
     output.console().print(rows)
-    print(f"Share of the prediction that a head moves, over {found.examples:,} examples of {output.visible(dataset)}.")
-    for reason, failures in found.failed.items():
+    print(f"Share of the prediction that a head moves, over {result.examples:,} examples of {output.visible(dataset)}.")
+    for reason, failures in result.failed.items():
         note(f"left out {failures:,}: {reason}")
     return None
 
@@ -196,7 +198,7 @@ def _layer(number: int) -> str:
     return "embedding" if number < 0 else str(number)
 
 
-def _print_patches(before: Any, site: str, found: Any, count: int) -> None:
+def _print_patches(before: Any, site: str, result: Any, count: int) -> None:
     out = output.console()
     for line in (
         f"clean: {before.predicted[0]} ({before.predicted[1]:.4f}); corrupted: {before.corrupted_predicted[0]} "
@@ -207,17 +209,17 @@ def _print_patches(before: Any, site: str, found: Any, count: int) -> None:
         out.print(output.visible(line), markup=False)
     numbers = ["layer", "restored share", "attribution"]
     rows = output.table(["layer", "head" if site == "heads" else "position", *numbers[1:]], right=numbers)
-    name = "attribution" if found is None else "restored_share"
-    ranked = sorted(patching.map_rows(before, site, found), key=lambda row: -abs(row[name]))
+    name = "attribution" if result is None else "restored_share"
+    ranked = sorted(patching.map_rows(before, site, result), key=lambda row: -abs(row[name]))
     for row in ranked[:count]:
         place = str(row["head"]) if site == "heads" else output.visible(f"{row['position']} {row['token']}")
-        exact = output.NOTHING if found is None else f"{row['restored_share']:+.4f}"
+        exact = output.NOTHING if result is None else f"{row['restored_share']:+.4f}"
         rows.add_row(_layer(row["layer"]), place, exact, f"{row['attribution']:+.4f}")
     out.print(rows)
-    if found is not None:
-        print(f"Correlation of exact shares and attribution: {found.correlation:.4f} over {found.shares.size:,} places "
-              f"({found.evaluations:,} evaluations).")  # fmt: skip
-        _print_check(found.check)
+    if result is not None:
+        print(f"Correlation of exact shares and attribution: {result.correlation:.4f} over {result.shares.size:,} places "
+              f"({result.evaluations:,} evaluations).")  # fmt: skip
+        _print_check(result.check)
 
 
 def _print_check(check: Check) -> None:

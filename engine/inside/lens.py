@@ -79,7 +79,8 @@ class LensResult:
 
     top, top_value: the most probable output of each cell and its probability. value: the probability of the target. Of
     a regression head, values are scores. reading, reading_top: the same by the model's own reading of each depth.
-    read_position: the position that it reads; None for the mean over positions.
+    read_position: the position that it reads; None for the mean over positions. truncated: tokens that the model does
+    not read.
     """
 
     model: str
@@ -96,6 +97,7 @@ class LensResult:
     reading: Depths
     reading_top_value: Depths
     check: Check
+    truncated: int
 
     @property
     def decided(self) -> int:
@@ -138,7 +140,7 @@ def _lens(query: LensQuery) -> LensResult:
         query.model, model.revision, encoded.tokens, output_label(model, target), model.regression, READINGS[causal],
         place, tuple(tuple(label[int(one)] for one in row) for row in best), best_values, values,
         tuple(label[int(one)] for one in own[1]), own[0], own[2],
-        Check(CHECK, distance, CHECK_LIMITS[query.dtype]),
+        Check(CHECK, distance, CHECK_LIMITS[query.dtype]), encoded.truncated,
     )  # fmt: skip
 
 

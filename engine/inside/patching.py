@@ -217,6 +217,8 @@ class PatchRuns:
         self.query, self.model = query, load_text_model(query.model, query.dtype)
         self.clean = self.model.encode(query.example)
         self.corrupted = self._encode_corrupted()
+        if unread := max(self.clean.truncated, self.corrupted.truncated):
+            raise UsageError(f"text: has {unread:,} tokens more than {self.model.id} reads. Shorten both texts.")
         embeds = [self.model.embed(self.model.collate([one])).detach() for one in (self.clean, self.corrupted)]
         self.embeds = {"clean": embeds[0], "corrupted": self._corrupt(embeds[1])}
         with torch.inference_mode():

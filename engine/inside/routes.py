@@ -7,7 +7,7 @@ from the prediction back to the input, and edges below a threshold are pruned to
 (2024), Information flow routes, sections 2.1 and 2.2 (arXiv:2403.00824).
 
 Biases of the output projection come from no position and are left out. The MLP reads only its own position, so it moves
-nothing between positions; its share in the next sum is told apart. Where a norm follows each sum (BERT), proximity is
+nothing between positions; its share in the next sum is separate. Where a norm follows each sum (BERT), proximity is
 taken before the norm. Shares are sizes without a sign: they say from where the stream was written, not for which class.
 """
 

@@ -32,8 +32,8 @@ def test_patch(run: Run) -> None:
     assert "corruption: another text of equal length" in out
     assert "over 72 places (77 evaluations)" in out
     plain = json.loads(run(*arguments, "--json").out)
-    found = patch_map(PatchQuery("reviews-minilm", Example(CLEAN), CORRUPTED, site="heads"))
-    assert plain["restored_share"] == found.shares.tolist()
+    result = patch_map(PatchQuery("reviews-minilm", Example(CLEAN), CORRUPTED, site="heads"))
+    assert plain["restored_share"] == result.shares.tolist()
     assert plain["check"]["value"] <= plain["check"]["limit"]
     noisy = json.loads(
         run("layers", "patch", "--text", CLEAN, "--corruption", "noise", "--tokens", "4,7", "--preview", "--json").out

@@ -28,15 +28,15 @@ pytestmark = pytest.mark.usefixtures("home")
 def test_the_last_depth_is_the_prediction_of_the_model(family: str, tmp_path: Path) -> None:
     save: Any = save_checkpoint if family in FAMILIES else save_causal
     folder = str(save(family, tmp_path / family))
-    found = logit_lens(LensQuery(folder, Example(TEXT)))
-    assert found.check.ok
-    assert found.check.value < 1e-5
+    result = logit_lens(LensQuery(folder, Example(TEXT)))
+    assert result.check.ok
+    assert result.check.value < 1e-5
     prediction = explain(Request(folder, "random", Example(TEXT))).prediction
-    assert found.reading_top[-1] == found.target == prediction.label
-    assert found.reading[-1] == pytest.approx(prediction.probabilities[prediction.index], abs=1e-5)
-    if found.read_position is not None:
-        np.testing.assert_array_equal(found.value[:, found.read_position], found.reading)
-    assert found.value.shape == (4, len(found.tokens))
+    assert result.reading_top[-1] == result.target == prediction.label
+    assert result.reading[-1] == pytest.approx(prediction.probabilities[prediction.index], abs=1e-5)
+    if result.read_position is not None:
+        np.testing.assert_array_equal(result.value[:, result.read_position], result.reading)
+    assert result.value.shape == (4, len(result.tokens))
 
 
 def test_cells_of_a_language_model_by_hand(tmp_path: Path) -> None:
@@ -48,11 +48,11 @@ def test_cells_of_a_language_model_by_hand(tmp_path: Path) -> None:
         logits = torch.stack([module.lm_head(module.model.norm(state[0])) for state in states[:-1]])
         last = module.lm_head(states[-1][0])[None]  # transformers has normed it already
     probabilities = torch.softmax(torch.cat([logits, last]).double(), -1).numpy()
-    found = logit_lens(LensQuery(folder, Example(TEXT)))
-    [target] = tokenizer(found.target, add_special_tokens=False)["input_ids"]
-    np.testing.assert_allclose(found.value, probabilities[..., target], atol=1e-5)
-    np.testing.assert_allclose(found.top_value, probabilities.max(-1), atol=1e-5)
-    assert found.top[1][2] == tokenizer.decode([int(probabilities[1, 2].argmax())])
+    result = logit_lens(LensQuery(folder, Example(TEXT)))
+    [target] = tokenizer(result.target, add_special_tokens=False)["input_ids"]
+    np.testing.assert_allclose(result.value, probabilities[..., target], atol=1e-5)
+    np.testing.assert_allclose(result.top_value, probabilities.max(-1), atol=1e-5)
+    assert result.top[1][2] == tokenizer.decode([int(probabilities[1, 2].argmax())])
 
 
 def test_cells_of_a_classifier_by_hand(tmp_path: Path) -> None:
@@ -63,20 +63,20 @@ def test_cells_of_a_classifier_by_hand(tmp_path: Path) -> None:
     with torch.no_grad():
         states = torch.cat(model.hidden_states(model.collate([model.encode(Example(TEXT))])))
         logits = module.classifier(torch.tanh(module.bert.pooler.dense(states)))
-    found = logit_lens(LensQuery(folder, Example(TEXT), target="LABEL_1"))
-    np.testing.assert_allclose(found.value, torch.softmax(logits.double(), -1)[..., 1].numpy(), atol=1e-5)
+    result = logit_lens(LensQuery(folder, Example(TEXT), target="LABEL_1"))
+    np.testing.assert_allclose(result.value, torch.softmax(logits.double(), -1)[..., 1].numpy(), atol=1e-5)
 
 
 def test_the_induction_model_knows_the_answer_after_its_last_layer_only(tmp_path: Path) -> None:
     folder = str(save_induction_model(tmp_path / "induction"))
-    found = logit_lens(LensQuery(folder, Example("x a b c d a")))
-    assert found.target == "b"
-    assert found.decided == 2
-    np.testing.assert_allclose(found.value[:2], 1 / 6, atol=1e-6)  # nothing is written to the output before
-    assert found.value[2, 5] > 0.6
-    assert found.value[2, :5].max() < 0.3
-    assert lens_to_json(found)["decided_layer"] == 1
-    assert len(list(lens_rows(found))) == 3 * 7
+    result = logit_lens(LensQuery(folder, Example("x a b c d a")))
+    assert result.target == "b"
+    assert result.decided == 2
+    np.testing.assert_allclose(result.value[:2], 1 / 6, atol=1e-6)  # nothing is written to the output before
+    assert result.value[2, 5] > 0.6
+    assert result.value[2, :5].max() < 0.3
+    assert lens_to_json(result)["decided_layer"] == 1
+    assert len(list(lens_rows(result))) == 3 * 7
 
 
 def test_a_cached_lens_is_the_same_and_a_target_must_exist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

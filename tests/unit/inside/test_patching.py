@@ -98,11 +98,11 @@ def test_each_family_and_site_against_a_double_loop(folder: Path) -> None:
     before = {name: value.clone() for name, value in load_model(str(folder)).module.state_dict().items()}
     for site in SITES:
         query = PatchQuery(str(folder), Example(CLEAN), SWAPPED, site=site)
-        found = patch_map(query)
-        shares = found.shares[1:] if site == RESIDUAL else found.shares
+        result = patch_map(query)
+        shares = result.shares[1:] if site == RESIDUAL else result.shares
         np.testing.assert_allclose(shares, one_by_one(query, site), atol=2e-4, rtol=2e-4)
-        assert found.check.ok, found.check
-        assert np.ptp(found.shares) > 0.01, "some places matter more than others"
+        assert result.check.ok, result.check
+        assert np.ptp(result.shares) > 0.01, "some places matter more than others"
     module = load_model(str(folder)).module
     assert all(torch.equal(value, before[name]) for name, value in module.state_dict().items())
     assert not any(part._forward_hooks or part._forward_pre_hooks for part in module.modules())
@@ -119,10 +119,10 @@ def test_the_embedding_restored_at_all_corrupted_positions_restores_all(
     other = load_model(str(folder)).encode(Example(OTHER)).tokens
     [place] = [at for at, (one, two) in enumerate(zip(tokens, other, strict=True)) if one.text != two.text]
     query = PatchQuery(str(folder), Example(CLEAN), OTHER, corruption, (place,), metric=metric)
-    found = patch_map(query)
-    np.testing.assert_allclose(found.shares[0], np.eye(len(tokens))[place], atol=1e-4)
-    np.testing.assert_allclose(found.shares[-1], np.eye(len(tokens))[-1], atol=1e-4)
-    assert found.check.ok
+    result = patch_map(query)
+    np.testing.assert_allclose(result.shares[0], np.eye(len(tokens))[place], atol=1e-4)
+    np.testing.assert_allclose(result.shares[-1], np.eye(len(tokens))[-1], atol=1e-4)
+    assert result.check.ok
 
 
 def test_metrics_by_hand(induction: str) -> None:
@@ -170,12 +170,12 @@ def test_attribution_is_exact_on_a_linear_model(monkeypatch: pytest.MonkeyPatch)
     query = PatchQuery("linear", Example("the plot is warm"), "a ending is funny", dtype="float64")
     for site in SITES:
         runs = PatchRuns(dataclasses.replace(query, site=site))
-        found = map_of(runs, preview_of(runs))
-        np.testing.assert_allclose(found.shares, found.preview.effects[site], atol=1e-10)
-        assert found.check.value < 1e-12
-        assert found.correlation == pytest.approx(1)
+        result = map_of(runs, preview_of(runs))
+        np.testing.assert_allclose(result.shares, result.preview.effects[site], atol=1e-10)
+        assert result.check.value < 1e-12
+        assert result.correlation == pytest.approx(1)
         if site == RESIDUAL:
-            np.testing.assert_allclose(found.shares.sum(1), 1, atol=1e-10)
+            np.testing.assert_allclose(result.shares.sum(1), 1, atol=1e-10)
 
 
 def test_attribution_is_the_slope_of_the_interpolated_activation(tmp_path: Path) -> None:
@@ -243,6 +243,7 @@ def test_queries_that_are_refused(changes: dict[str, Any], words: str) -> None:
     ("changes", "words"),
     [
         ({"corrupted": "x c b a d"}, "as many tokens as the clean text, 6, got 5"),
+        ({"example": Example("x a b c d a b c d"), "corrupted": "x a b c d a b c b"}, "has 1 tokens more than"),
         ({"corrupted": CIRCUIT[0]}, "must change the metric, but both runs have"),
         ({"corruption": NOISE, "tokens": (6,)}, "positions from 0 to 5"),
         ({"target": "z"}, "target"),

@@ -42,11 +42,11 @@ def test_edges_of_each_family_against_single_terms(family: str, tmp_path: Path) 
     """The terms of one layer and position, from the weights and the recorded attention one head and key at a time."""
     save: Any = save_checkpoint if family in FAMILIES else save_causal
     folder = str(save(family, tmp_path / family))
-    found = information_routes(RoutesQuery(folder, Example(TEXT), "float64"))
-    assert found.check.ok, found.check
+    result = information_routes(RoutesQuery(folder, Example(TEXT), "float64"))
+    assert result.check.ok, result.check
     model = load_model(folder, "float64")
     batch = model.collate([model.encode(Example(TEXT))])
-    layer, heads, place = 1, 4, len(found.tokens) - 1
+    layer, heads, place = 1, 4, len(result.tokens) - 1
     block, parts = model.blocks[layer], PARTS[str(model.module.config.model_type)]
     projection: Any = block.get_submodule(parts.projection)
     inputs: dict[str, torch.Tensor] = {}
@@ -65,7 +65,7 @@ def test_edges_of_each_family_against_single_terms(family: str, tmp_path: Path) 
     size = weight.shape[1] // heads
     terms: dict[Any, np.ndarray] = {"stays": inputs["before"][0, place].numpy()}
     for head in range(heads):
-        for key in range(len(found.tokens)):
+        for key in range(len(result.tokens)):
             moved = recorder.probabilities[layer][0, head, place, key] * recorder.values[layer][0, head, key]
             terms[head, key] = (weight[:, head * size : (head + 1) * size] @ moved).numpy()
     total = (inputs["before"] + inputs["added"])[0, place].numpy()
@@ -74,40 +74,40 @@ def test_edges_of_each_family_against_single_terms(family: str, tmp_path: Path) 
         terms["mlp"] = total - (inputs["before"] + inputs["added"])[0, place].numpy()
     shares = proximities(terms, total)
     for head in range(heads):
-        expected = sum(shares[head, key] for key in range(len(found.tokens)))
-        assert found.heads[layer, head, place] == pytest.approx(expected, abs=1e-5)
+        expected = sum(shares[head, key] for key in range(len(result.tokens)))
+        assert result.heads[layer, head, place] == pytest.approx(expected, abs=1e-5)
     source = 1
     expected = sum(shares[head, source] for head in range(heads))
-    assert found.edges[layer, place, source] == pytest.approx(expected, abs=1e-5)
-    np.testing.assert_allclose(found.edges.sum(-1), 1)
-    assert ((found.mlp >= 0) & (found.mlp <= 1)).all()
+    assert result.edges[layer, place, source] == pytest.approx(expected, abs=1e-5)
+    np.testing.assert_allclose(result.edges.sum(-1), 1)
+    assert ((result.mlp >= 0) & (result.mlp <= 1)).all()
 
 
 def test_the_induction_circuit_is_found_exactly(tmp_path: Path) -> None:
     """Parts of the stream have no coordinate in common, so that shares are those of their L1 norms."""
     folder = str(save_induction_model(tmp_path / "induction"))
-    found = information_routes(RoutesQuery(folder, Example("x a b c d a")))
-    assert found.predicted == "b"
-    pruned = prune_edges(found.flow, 0.1, 100)
+    result = information_routes(RoutesQuery(folder, Example("x a b c d a")))
+    assert result.predicted == "b"
+    pruned = prune_edges(result.flow, 0.1, 100)
     edges = {(edge.layer, edge.source, edge.target): round(edge.weight, 4) for edge in pruned.edges}
     assert edges == {
         (1, 5, 5): 0.75, (1, 2, 5): 0.25, (0, 5, 5): 0.6667, (0, 4, 5): 0.3333, (0, 2, 2): 0.6667, (0, 1, 2): 0.3333,
     }  # fmt: skip
     assert pruned.carried == pytest.approx(1, abs=1e-5)
     assert pruned.left_out == 0
-    np.testing.assert_allclose(found.head_shares, [[1 / 3, 0], [0, 1 / 4]], atol=1e-5)
-    np.testing.assert_allclose(found.mlp, 0, atol=1e-6)
+    np.testing.assert_allclose(result.head_shares, [[1 / 3, 0], [0, 1 / 4]], atol=1e-5)
+    np.testing.assert_allclose(result.mlp, 0, atol=1e-6)
     flows = {(edge.layer, edge.source, edge.target): edge.flow for edge in pruned.edges}
     assert flows[0, 1, 2] == pytest.approx(0.25 / 3, abs=1e-5)
-    assert {(edge.layer, edge.source) for edge in prune_edges(found.flow, 0.3, 100).edges} == {(1, 5), (0, 5), (0, 4)}
-    assert prune_edges(found.flow, 0.1, 2).left_out == 4
-    assert [row["importance"] for row in routes_rows(found, 0.7)] == [pytest.approx(0.75, abs=1e-5)]
+    assert {(edge.layer, edge.source) for edge in prune_edges(result.flow, 0.3, 100).edges} == {(1, 5), (0, 5), (0, 4)}
+    assert prune_edges(result.flow, 0.1, 2).left_out == 4
+    assert [row["importance"] for row in routes_rows(result, 0.7)] == [pytest.approx(0.75, abs=1e-5)]
 
 
 def test_pruning_needs_a_share(tmp_path: Path) -> None:
-    found = information_routes(RoutesQuery(str(save_induction_model(tmp_path / "m")), Example("x a")))
+    result = information_routes(RoutesQuery(str(save_induction_model(tmp_path / "m")), Example("x a")))
     with pytest.raises(UsageError, match="threshold: must be a number from 0 to 1, got 2"):
-        prune_edges(found.flow, 2, 10)
+        prune_edges(result.flow, 2, 10)
 
 
 @pytest.mark.parametrize("family", sorted(GEMMA))
@@ -121,13 +121,13 @@ def test_head_importance_is_the_mean_over_examples(tmp_path: Path, monkeypatch: 
     rows = ["x a b c d a", "x a b a", "x c"]
     data = tmp_path / "letters.csv"
     data.write_text("text\n" + "\n".join([*rows, "x a b c d e a b c"]) + "\n")
-    found = head_importance(folder, str(data), examples=10)
+    result = head_importance(folder, str(data), examples=10)
     each = [information_routes(RoutesQuery(folder, Example(row))).head_shares for row in rows]
-    assert found.examples in (3, 4)
-    if found.examples == 4:  # the model reads the last tokens of a prompt that is too long
+    assert result.examples in (3, 4)
+    if result.examples == 4:  # the model reads the last tokens of a prompt that is too long
         each.append(information_routes(RoutesQuery(folder, Example("x a b c d e a b c"))).head_shares)
-    np.testing.assert_allclose(found.mean, np.mean(each, 0))
-    np.testing.assert_allclose(found.error, np.std(each, 0, ddof=1) / np.sqrt(len(each)))
+    np.testing.assert_allclose(result.mean, np.mean(each, 0))
+    np.testing.assert_allclose(result.error, np.std(each, 0, ddof=1) / np.sqrt(len(each)))
     with pytest.raises(UsageError, match="examples: must be a whole number from 1 to 1,000"):
         head_importance(folder, str(data), examples=0)
 
