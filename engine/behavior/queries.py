@@ -19,6 +19,7 @@ from engine.errors import ExegesisError, UsageError
 from engine.explain import predict_encoded, require_finite
 from engine.lazy import scipy
 from engine.metrics.results import LEVEL
+from engine.models.causal import CausalModel
 from engine.models.text_classifier import TextClassifier
 from engine.progress import check_cancelled
 from engine.request import Example
@@ -111,7 +112,8 @@ def subject_of(model: TextClassifier, example: Example) -> Subject:
 
     Errors: no word.
     """
-    example = with_fixed_classes(model.id, example)
+    if isinstance(model, CausalModel):
+        example = with_fixed_classes(model.id, example)
     encoded = model.encode(example)
     words = tuple(word for word in words_of(example) if any(overlaps(token, word) for token in encoded.tokens))
     if not words:

@@ -233,8 +233,8 @@ class CausalModel(TextClassifier):
         inside = rendered[len(before) : len(rendered) - len(after)]
         if not found or rendered != before + inside + after or inside not in text:
             raise ExegesisError(
-                f"model {self.id}: its chat template changes the text, so its tokens cannot be told from those of the "
-                "template. Explain the prompt without it."
+                f"model {self.id}: its chat template changes the text, so that its tokens are not those of the "
+                "text. Explain the prompt without it."
             )
         return before, inside, after
 
