@@ -217,8 +217,8 @@ def _print_patches(before: Any, site: str, result: Any, count: int) -> None:
         rows.add_row(_layer(row["layer"]), place, exact, f"{row['attribution']:+.4f}")
     out.print(rows)
     if result is not None:
-        print(f"Correlation of exact shares and attribution: {result.correlation:.4f} over {result.shares.size:,} places "
-              f"({result.evaluations:,} evaluations).")  # fmt: skip
+        compared = f"{result.shares.size:,} places ({result.evaluations:,} evaluations)"
+        print(f"Correlation of exact shares and attribution: {result.correlation:.4f} over {compared}.")
         _print_check(result.check)
 
 

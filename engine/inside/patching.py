@@ -262,16 +262,16 @@ class PatchRuns:
             changed[:, places] = self.model.removal_embedding(self.model.collate([self.clean]), "mean")
             return changed
         generator = torch.Generator().manual_seed(query.seed)
-        drawn = torch.randn((len(places), embeds.shape[-1]), generator=generator, dtype=torch.float64)
+        normal = torch.randn((len(places), embeds.shape[-1]), generator=generator, dtype=torch.float64)
         scale = query.noise * float(self.model.embedding.weight.double().std())
-        changed[:, places] += (scale * drawn).to(embeds)
+        changed[:, places] += (scale * normal).to(embeds)
         return changed
 
-    def outputs(self, run: str, rows: int = 1, embeds: torch.Tensor | None = None) -> Float[torch.Tensor, "row output"]:
-        """The outputs of the clean or the corrupted run, in so many equal rows. `embeds`: to take gradients of."""
-        batch = self.model.collate([getattr(self, run)] * rows)
-        start = self.embeds[run] if embeds is None else embeds
-        return outputs(self.model, batch, start.expand(rows, -1, -1))
+    def outputs(self, run: str, embeds: torch.Tensor | None = None) -> Float[torch.Tensor, "row output"]:
+        """The outputs of the clean or the corrupted run. `embeds`: to take gradients of."""
+        return outputs(
+            self.model, self.model.collate([getattr(self, run)]), self.embeds[run] if embeds is None else embeds
+        )
 
     def metric(self, logits: Float[torch.Tensor, "row output"]) -> Float[torch.Tensor, "row"]:
         """The metric of each row, in double precision."""
@@ -339,7 +339,8 @@ def map_of(runs: PatchRuns, preview: PatchPreview) -> PatchingResult:
         rows = np.arange(count + 1)[part]
         where = (rows[:, None] == np.arange(1, count + 1)).reshape(len(rows), *shape)
         with torch.inference_mode(), rewriting(points, replacement(site, heads, where, clean)):
-            return as_float64(runs.metric(runs.outputs("corrupted", len(rows))))
+            # One row until the first patched layer: the replacement is broadcast to the rows that differ from there on.
+            return as_float64(runs.metric(runs.outputs("corrupted")))
 
     size = runtime.rows_at_once(model, len(runs.clean))
     nothing, *shares = runs.restored(np.concatenate(runtime.in_chunks(compute, count + 1, size)))
