@@ -12,7 +12,7 @@ from functools import cached_property
 from components.browse.listing import Listing
 from components.numbers import count, percent, plain
 from engine.data.examples import Dataset, ImageDataset, LabeledExample
-from engine.data.labels import NUMBERED_CLASS, ClassMatch, match_classes
+from engine.data.labels import NUMBERED_CLASS, PROMPT_LABELS, ClassMatch, match_classes
 from engine.lazy import pandas
 from engine.metrics.agreement import Disagreement
 from engine.result import Prediction
@@ -98,6 +98,8 @@ def example_table(
     """The rows of a data set of texts; `predictions` and `comparisons` are in the order of its examples, or empty."""
     rows = [_row(data, index, example) for index, example in enumerate(data.examples)]
     names = data.label_names if any(row.label is not None for row in rows) else ()
+    if names == PROMPT_LABELS:
+        names = tuple(sorted({row.label for row in rows if row.label is not None}))
     if comparisons:
         rows = [
             row if one is None else replace(row, compared=True, disagreement=one.value, left_out=one.left_out)
@@ -154,6 +156,7 @@ def _row(data: Dataset, index: int, example: LabeledExample) -> ExampleRow:
     label = None
     if example.label is not None:
         label = f"{example.label:g}" if data.task == "regression" else data.label_names[int(example.label)]
+    label = example.answer or label
     marked = [example.text[start:end] for start, end in example.rationale]
     marked += [(example.text_pair or "")[start:end] for start, end in example.rationale_pair]
     return ExampleRow(

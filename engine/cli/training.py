@@ -18,7 +18,7 @@ from engine.lazy import LazyModule
 from engine.models.catalog import PROCESSOR, embedded_image_models
 from engine.params import from_mapping
 from engine.progress import CancelToken, Report
-from engine.training.config import NEW_VIT, ImageTrainConfig, LoopConfig, PretrainConfig, TrainConfig
+from engine.training.config import NEW_VIT, SHAPES, ImageTrainConfig, LoopConfig, PretrainConfig, TrainConfig
 
 if TYPE_CHECKING:
     from engine.training import finetuning, image_training, pretraining
@@ -54,7 +54,10 @@ def train(as_json: bool = False, **typed: Any) -> None:
 def pretrain(as_json: bool = False, **typed: Any) -> None:
     """Pretrain a new text model and its tokenizer on plain text. Run it again to resume."""
     config = from_mapping(PretrainConfig, PRETRAIN_OPTIONS.chosen(typed), "pretrain", flags=True)
-    command = f"exegesis train --base {config.out} --method lora --dataset reviews-marked --out my-model"
+    if SHAPES[config.base].family == "llama":
+        command = f"exegesis explain --model {config.out} --method all --dataset agreement --index 0"
+    else:
+        command = f"exegesis train --base {config.out} --method lora --dataset reviews-marked --out my-model"
     _run_training(lambda report, cancel: pretraining.pretrain(config, report, cancel), config, as_json, command)
 
 

@@ -21,6 +21,7 @@ from engine.data.hub import (
 from engine.data.inference import load_generated_pairs
 from engine.data.labels import NLI_LABELS, SENTIMENT_LABELS
 from engine.data.mlqe_pe import MlqeParams, find_mlqe
+from engine.data.prompts import PROMPT_GRAMMARS, load_prompts
 from engine.data.quality import load_quality
 from engine.data.registry import (
     SPLIT_ALIASES,
@@ -225,6 +226,8 @@ register("reviews-marked")(load_marked_reviews)
 register("nli")(partial(_load_embedded, "nli", NLI_LABELS))
 register("nli-generated")(load_generated_pairs)
 register("quality")(load_quality)
+for _name in PROMPT_GRAMMARS:
+    register(_name)(partial(load_prompts, _name))
 register("sst2")(_load_sst2)
 for _name in RELEASES:
     register(_name)(partial(_load_release, _name))

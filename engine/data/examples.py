@@ -12,7 +12,7 @@ from jaxtyping import Bool, UInt8
 
 from engine.data.registry import DatasetCard
 from engine.errors import UsageError, excerpt, not_allowed
-from engine.request import Example
+from engine.request import Example, Prompt
 
 T = TypeVar("T")
 Span = tuple[int, int]
@@ -26,7 +26,8 @@ class LabeledExample:
     """A text or pair with its label and its rationale: the words that justify the label.
 
     Spans are [start, end) in characters (Unicode code points), sorted and disjoint. `label` is a class index, a score
-    for regression, or None if unknown.
+    for regression, or None if unknown. `answer` and `foil` make the text a prompt: its right next token and a wrong
+    one, each with its leading space. The label of a prompt is the index of its answer in `labels.PROMPT_LABELS`.
     """
 
     text: str
@@ -35,16 +36,22 @@ class LabeledExample:
     rationale: tuple[Span, ...] = ()
     rationale_pair: tuple[Span, ...] = ()
     extra: Mapping[str, object] = field(default_factory=dict, hash=False)
+    answer: str | None = None
+    foil: str | None = None
 
     def __post_init__(self) -> None:
+        if (self.answer is None) != (self.foil is None):
+            raise UsageError("answer: a prompt has an answer and a foil, got only one of them. Give both or neither.")
         object.__setattr__(self, "rationale", validate_spans("rationale", self.rationale, self.text))
         pair = validate_spans("rationale_pair", self.rationale_pair, self.text_pair)
         object.__setattr__(self, "rationale_pair", pair)
 
     @property
     def example(self) -> Example:
-        """The texts without label and rationale, as a request needs them."""
-        return Example(self.text, self.text_pair)
+        """The input without label and rationale, as a request needs it: a prompt asks for its answer, not its foil."""
+        if self.answer is None:
+            return Example(self.text, self.text_pair)
+        return Prompt(self.text, self.text_pair, self.answer, self.foil)
 
 
 @dataclass(frozen=True)

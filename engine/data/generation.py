@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import hashlib
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from random import Random
@@ -21,6 +22,8 @@ ANY = "any"
 Left out of revisions, as False is, so these are the ones from before the option.
 """
 SPLIT_SIZES: Mapping[str, int] = {"validation": 1_000, "test": 2_000, "train": 20_000}
+HELD_OUT_SPLITS = {0: "validation", 1: "test"}
+"""By the last digit of a checksum of the text; all others are of the training set."""
 UNMARKED = "unmarked"
 """A split of marked sets: the test split without marks."""
 
@@ -71,6 +74,11 @@ def choose_marked_split(split: str | None, strength: float) -> tuple[str, str, f
     """Resolve a split of a marked set to (split, split that shares its seeds, share of examples with a mark)."""
     chosen = choose_split(split, (*SPLIT_SIZES, UNMARKED))
     return (chosen, "test", 0.0) if chosen == UNMARKED else (chosen, chosen, strength)
+
+
+def split_of(text: str) -> str:
+    """The only split that a text can be in, whatever the seed: a tenth of all each are in validation and test."""
+    return HELD_OUT_SPLITS.get(zlib.crc32(text.encode()) % 10, "train")
 
 
 def draw_balanced(seed: str, count: int, classes: int = 2, repeats: int = 5) -> tuple[int, ...]:

@@ -9,11 +9,14 @@ from dataclasses import dataclass
 
 from engine.data.examples import DatasetTask
 from engine.errors import ExegesisError, UsageError, excerpt
+from engine.result import OTHERS
 
 MAX_CLASSES = 1_000
 SENTIMENT_LABELS = ("negative", "positive")
 NLI_LABELS = ("entailment", "neutral", "contradiction")
 """Of a hypothesis, given its premise."""
+PROMPT_LABELS = ("answer", "other")
+"""Of a prompt with a contrast: its right next token, and the wrong one that it is compared with."""
 
 UNNAMED_CLASS = re.compile(r"(?:label_?|class_?)?(\d+)")
 """Class names without meaning: 0, LABEL_0."""
@@ -117,8 +120,17 @@ class ClassMatch:
 def match_classes(names: Sequence[str], labels: Sequence[str], unnamed: re.Pattern[str] = UNNAMED_CLASS) -> ClassMatch:
     """Match a data set's classes with a model's: by name, ignoring case, or by number if one side has only numbers.
 
-    Without a match, accuracy is undefined. If some classes match, those missing from the model are left out.
+    The classes of a prompt are tokens: its answer, then its other. Without a match, accuracy is undefined. If some
+    classes match, those missing from the model are left out.
     """
+    if tuple(names) == PROMPT_LABELS and len(labels) in (0, len(PROMPT_LABELS)):
+        return ClassMatch((0, 1))
+    if OTHERS in labels or not labels:
+        return ClassMatch(
+            None,
+            f"The model predicts the next token, not the data set's classes ({_join_names(names)}), so accuracy cannot "
+            "be computed.",
+        )
     indices = _match_names(names, labels)
     if indices and None not in indices:
         return ClassMatch(indices)

@@ -18,7 +18,7 @@ from engine.request import Input, Picture
 
 @dataclass(frozen=True)
 class SourceExample:
-    """An example with its index in the data set and its label as a string.
+    """An example with its index in the data set and its label as a string; of a prompt it is the answer.
 
     `class_index`: the index of its class in the data set, or None if it is unknown or the label is a score.
     """
@@ -85,7 +85,7 @@ def load_texts(dataset: str, split: str | None, tolerant: bool) -> ExampleSource
             raise ExegesisError(data.faults[index])
         example = data[good.get(index, index)]
         class_index = example.label if isinstance(example.label, int) and data.label_names else None
-        label = example.label if class_index is None else data.label_names[class_index]
+        label = example.label if class_index is None else example.answer or data.label_names[class_index]
         return SourceExample(index, example.example, None if label is None else str(label), class_index, example)
 
     return ExampleSource(data.id, count, data.label_names, UNNAMED_CLASS, read, data.pairs, data.revision, data.exact)

@@ -9,6 +9,7 @@ from engine.data import datasets, image_datasets
 from engine.data.labels import NLI_LABELS, SENTIMENT_LABELS
 
 PAIRS = " (pairs)"
+NEXT_TOKEN = "Next token"
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,10 @@ FACTS: Mapping[str, DatasetFacts] = {
     "nli": DatasetFacts(f"Inference{PAIRS}", 219),
     "nli-generated": DatasetFacts(f"Inference{PAIRS}", 1000),
     "quality": DatasetFacts(f"Translation quality{PAIRS}", 1000),
+    "agreement": DatasetFacts(NEXT_TOKEN, 1000),
+    "indirect-object": DatasetFacts(NEXT_TOKEN, 1000),
+    "facts": DatasetFacts(NEXT_TOKEN, 1000),
+    "sentiment-prompt": DatasetFacts(NEXT_TOKEN, 1000),
     "sst2": DatasetFacts("Sentiment"),
     "imdb": DatasetFacts("Sentiment"),
     "movies": DatasetFacts("Sentiment"),

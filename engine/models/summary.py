@@ -205,7 +205,7 @@ def format_score(card: Mapping[str, Any]) -> str:
 
 
 def _format(card: Mapping[str, Any], score: Mapping[str, Any]) -> str:
-    metric, value = str(card.get("metric") or "score"), float(score["value"])
+    metric, value = str(score.get("metric") or card.get("metric") or "score"), float(score["value"])
     return f"{value:.1%}" if metric == "accuracy" else f"{'r =' if metric == 'pearson' else metric} {value:.3f}"
 
 

@@ -16,7 +16,7 @@ from engine.models import sandbox
 from engine.models.adapters import TextAdapter
 from engine.models.classifier import Classifier
 from engine.removal_operators import OPERATORS
-from engine.request import Example
+from engine.request import Example, Prompt
 from engine.result import Token
 
 
@@ -198,8 +198,13 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
     def encode(self, example: Example, max_length: int | None = None) -> EncodedText:
         """Tokenize one example. `max_length`: None for all that the model reads.
 
-        Errors: as `encode_text`; a token that the model has no embedding for.
+        Errors: as `encode_text`; a token that the model has no embedding for; a prompt.
         """
+        if isinstance(example, Prompt):
+            raise UsageError(
+                f"text: is a prompt, but {self.id} is a classifier and predicts no next token. Choose a causal "
+                "language model, such as tiny-llama."
+            )
         encoded = encode_text(self.tokenizer, example, max_length or self.max_length)
         self._check_ids(encoded)
         return encoded

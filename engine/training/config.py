@@ -118,16 +118,21 @@ class ImageTrainConfig(LoopConfig):
 
 @dataclass(frozen=True)
 class ModelShape:
-    """Shape of a new text model. `width`: size of hidden states; `inner`: size of feed-forward layers."""
+    """Shape of a new text model. `width`: size of hidden states; `inner`: size of feed-forward layers.
+
+    `key_value_heads`: heads of keys and values, each shared by several heads of queries; 0: as many as `heads`.
+    """
 
     family: str
     blocks: int
     width: int
     heads: int
     inner: int
+    key_value_heads: int = 0
 
     def __str__(self) -> str:
-        return f"{self.blocks} blocks x {self.width}, {self.heads} heads, feed-forward {self.inner}"
+        shared = f" ({self.key_value_heads} of keys and values)" if self.key_value_heads else ""
+        return f"{self.blocks} blocks x {self.width}, {self.heads} heads{shared}, feed-forward {self.inner}"
 
 
 SHAPES: dict[str, ModelShape] = {
@@ -138,8 +143,11 @@ SHAPES: dict[str, ModelShape] = {
     "t5-mini": ModelShape("t5", 2, 40, 4, 160),
     "t5-small": ModelShape("t5", 4, 56, 4, 224),
     "t5-deep": ModelShape("t5", 12, 96, 4, 288),
+    "llama": ModelShape("llama", 3, 128, 4, 352, key_value_heads=2),
 }
-"""Shapes by name, as in `--base` of a pre-training: four architectures of about equal size, T5 in four sizes."""
+"""Shapes by name, as in `--base` of a pre-training: four architectures of about equal size, T5 in four sizes, and Llama
+as a language model of its own.
+"""
 
 
 @dataclass(frozen=True)
@@ -159,6 +167,9 @@ class PretrainConfig(LoopConfig):
     vocabulary: int = option(2000, "size of the tokenizer's vocabulary", low=300, high=60_000)
     max_length: int = option(
         128, "tokens per text and positions of the model; longer texts are truncated", low=8, high=2048
+    )
+    answer_weight: float = option(
+        1.0, "weight of the answers of prompts in the loss of next-token prediction", low=0, high=1000
     )
 
     @property

@@ -1,12 +1,13 @@
 """Pre-training of new text models on plain text, with a new tokenizer and the objective of the family.
 
-Objectives: masked words, masked spans, or the next word. Random choices use torch's generator, whose state is part of
-a checkpoint.
+Objectives: masked words, masked spans, or the next word. A causal model also learns the answers of prompts, and is
+measured on them. Random choices use torch's generator, whose state is part of a checkpoint.
 """
 
 from __future__ import annotations
 
 import copy
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,14 +16,15 @@ from typing import Any, cast
 
 import torch
 import transformers
-from jaxtyping import Int
+from jaxtyping import Float, Int
 from safetensors.torch import load_file
 from torch.nn import functional
 
-from engine.data.datasets import load
+from engine.data.datasets import load, registered_name
 from engine.data.examples import Dataset, LabeledExample
+from engine.data.prompts import PROMPT_GRAMMARS
 from engine.data.registry import parse_names
-from engine.errors import ExegesisError, UsageError
+from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models.loading import silence_libraries
 from engine.models.text_classifier import tokenize
 from engine.progress import CancelToken, Report, silent
@@ -39,6 +41,7 @@ from engine.training.loop import (
 from engine.training.recipe import (
     NEW_BASE,
     PRETRAINING,
+    PROMPTS,
     TrainingRecipe,
     TrainResult,
     describe_training,
@@ -70,6 +73,10 @@ SPAN_LENGTH = 3
 """Mean number of tokens of a masked span (Raffel et al., 2020)."""
 IGNORED = -100
 """Target at positions that are not predicted."""
+CAUSAL = ("gpt2", "llama")
+"""Families that predict the next token. Their texts end in the end token, which their tokenizers do not add."""
+ENDS_IN_ANSWER = 1.0
+"""Label of a tokenized text whose last token before the end token is the answer of a prompt; 0 of all others."""
 
 Rows = Sequence[Sequence[int]]
 InputsAndAnswers = tuple[dict[str, torch.Tensor], Int[torch.Tensor, "batch seq"]]
@@ -158,6 +165,7 @@ OBJECTIVES: dict[str, PretrainingObjective] = {
     "roberta": _MASKED_WORDS,
     "gpt2": PretrainingObjective("next-token prediction (Radford et al., 2019)", next_words),
     "t5": PretrainingObjective("span corruption with a discarded decoder (Raffel et al., 2020)", hide_spans),
+    "llama": PretrainingObjective("next-token prediction (Touvron et al., 2023)", next_words),
 }
 
 
@@ -173,11 +181,18 @@ class PretrainingLoop(TrainingLoop):
     tokenizer: Any
 
     def _loss(self, indices: list[int]) -> torch.Tensor:
+        texts, config = cast(TokenizedTexts, self.data), cast(PretrainConfig, self.config)
         with self._arithmetic():
-            logits, answers = self._predict(cast(TokenizedTexts, self.data), indices)
-        return functional.cross_entropy(
-            logits.float(), answers, ignore_index=IGNORED, label_smoothing=self.config.label_smoothing
-        )
+            logits, answers = self._predict(texts, indices)
+        weighted = config.answer_weight != 1
+        losses = functional.cross_entropy(
+            logits.float(), answers, ignore_index=IGNORED, label_smoothing=config.label_smoothing,
+            reduction="none" if weighted else "mean",
+        )  # fmt: skip
+        if not weighted:
+            return losses
+        weights = token_weights(texts, indices, config.answer_weight).flatten().to(self.device) * (answers != IGNORED)
+        return (losses * weights).sum() / weights.sum()
 
     def _score(self) -> float:
         return -self.mean_loss(cast(TokenizedTexts, self.held_out))
@@ -200,6 +215,49 @@ class PretrainingLoop(TrainingLoop):
         return logits.flatten(0, 1), answers.flatten().to(self.device)
 
 
+def token_weights(
+    texts: TokenizedTexts, indices: Sequence[int], answer_weight: float
+) -> Float[torch.Tensor, "batch seq"]:
+    """Weights of the next tokens: `answer_weight` of the answer of a prompt, which the end token follows, else 1."""
+    lengths = [len(texts.inputs[i]["input_ids"]) for i in indices]
+    weights = torch.ones(len(indices), max(lengths))
+    for row, (index, length) in enumerate(zip(indices, lengths, strict=True)):
+        if texts.labels[index] == ENDS_IN_ANSWER:
+            weights[row, length - 3] = answer_weight
+    return weights
+
+
+def measure_prompts(module: Any, tokenizer: Any, prompts: Sequence[LabeledExample], length: int) -> SplitScore:
+    """Accuracy on prompts: the share whose answer has a larger logit than the foil, in eval mode.
+
+    Errors: an answer or foil is not one token, or a prompt has more tokens than the model reads.
+    """
+    rows = tokenize(tokenizer, [prompt.text for prompt in prompts], None)["input_ids"]
+    if max(map(len, rows)) > length:
+        raise ExegesisError(f"max_length: {length} tokens are too few for the longest prompt, {max(map(len, rows))}.")
+    pairs = torch.tensor([[_token_id(tokenizer, w) for w in (one.answer, one.foil)] for one in prompts])
+    right = 0
+    with evaluation_mode(module):
+        for indices in sorted_batches([len(row) for row in rows], EVALUATION_BATCH):
+            inputs, _ = next_words([rows[i] for i in indices], tokenizer)
+            logits = module(**{name: tensor.to(module.device) for name, tensor in inputs.items()}).logits.cpu()
+            last = logits[torch.arange(len(indices)), [len(rows[i]) - 1 for i in indices]].float()
+            answer, foil = last.gather(1, pairs[indices]).unbind(1)
+            right += int((answer > foil).sum())
+    return SplitScore("accuracy", right / len(prompts), len(prompts))
+
+
+@functools.cache
+def _token_id(tokenizer: Any, word: str) -> int:
+    ids: list[int] = tokenizer(word, add_special_tokens=False)["input_ids"]
+    if len(ids) != 1:
+        raise ExegesisError(
+            f"vocabulary: {len(tokenizer)} pieces are too few for the answer {word!r} to be one token. "
+            "Use a larger vocabulary."
+        )
+    return ids[0]
+
+
 class Pretraining(TrainingRecipe[PretrainConfig]):
     """Pre-training of a new text model."""
 
@@ -211,10 +269,17 @@ class Pretraining(TrainingRecipe[PretrainConfig]):
         self.shape = SHAPES[config.base]
         self.objective = OBJECTIVES[self.shape.family]
         self.kind = f"Pretraining by {self.objective.title}"
+        if config.answer_weight != 1 and self.shape.family not in CAUSAL:
+            allowed = f"1 for {config.base}, which does not predict the next token"
+            raise not_allowed("answer_weight", allowed, config.answer_weight)
         self.out = prepare_output_folder(Path(config.out))
         self.texts = read_plain_corpus(config)
         self.further = {name: plain_texts(load(name)) for name in parse_names(config.measure)}
-        self.tokenizer = train_tokenizer(self.shape.family, self.texts.train, config.vocabulary, config.max_length)
+        self.prompts = _load_test_prompts(config.dataset) if self.shape.family in CAUSAL else {}
+        whole = [whole_text(row) for row in self.texts.train]
+        self.tokenizer = train_tokenizer(self.shape.family, whole, config.vocabulary, config.max_length)
+        for word in {word for rows in self.prompts.values() for row in rows for word in (row.answer, row.foil)}:
+            _token_id(self.tokenizer, word)
 
     def new_loop(self) -> PretrainingLoop:
         module = new_module(self.shape, self.tokenizer, self.config.max_length).to(self.device)
@@ -231,33 +296,40 @@ class Pretraining(TrainingRecipe[PretrainConfig]):
         # The stored weights are loaded into the module they came from; parts that are not stored stay as they are.
         copy_weights(loop.module.state_dict(), load_file(self.out / "model.safetensors"))
         sets, measure = {"held-out": self.texts.held_out, **self.further}, cast(PretrainingLoop, loop).mean_loss
-        return {name: SplitScore(LOSS, measure(self._tokenize(texts)), len(texts)) for name, texts in sets.items()}
+        losses = {name: SplitScore(LOSS, measure(self._tokenize(rows)), len(rows)) for name, rows in sets.items()}
+        length = self.config.max_length
+        return losses | {
+            name: measure_prompts(loop.module, self.tokenizer, rows, length) for name, rows in self.prompts.items()
+        }
 
     def facts(self, module: Any) -> dict[str, Any]:
         sources = [text_source(name) for name in _dataset_names(self.config.dataset)]
         joined = {key: "; ".join(dict.fromkeys(s[key].rstrip(".") for s in sources)) for key in sources[0]}
         shape = f"{self.shape}; {len(self.tokenizer):,} pieces, {self.config.max_length} tokens"
-        return describe_training(NEW_BASE, PRETRAINING, joined) | {"shape": shape}
+        use = PROMPTS if self.prompts else PRETRAINING
+        return describe_training(NEW_BASE, use, joined) | {"shape": shape, "next_token": bool(self.prompts)}
 
     def sizes(self) -> dict[str, int]:
         return {"train": len(self.train), "held_out": len(self.held_out), "dropped": self.texts.dropped}
 
-    def _tokenize(self, texts: Sequence[str]) -> TokenizedTexts:
-        """Tokenize texts and drop those of one token. GPT-2's tokenizer adds no end token, so it is added here."""
-        length = self.config.max_length
-        ids = tokenize(self.tokenizer, list(texts), None, length)["input_ids"]
-        if self.shape.family == "gpt2":
+    def _tokenize(self, rows: Sequence[LabeledExample]) -> TokenizedTexts:
+        """Tokenize whole texts and drop those of one token. Those of a causal model end in the end token."""
+        length, causal = self.config.max_length, self.shape.family in CAUSAL
+        ids = tokenize(self.tokenizer, [whole_text(row) for row in rows], None, length)["input_ids"]
+        if causal:
             ids = [[*row[: length - 1], self.tokenizer.eos_token_id] for row in ids]
-        rows = [{"input_ids": row} for row in ids if len(row) > 1]
-        return TokenizedTexts(rows, [0.0] * len(rows), {"input_ids": 0})
+        answered = [causal and row.answer is not None and len(one) < length for row, one in zip(rows, ids, strict=True)]
+        long = [at for at, one in enumerate(ids) if len(one) > 1]
+        labels = [ENDS_IN_ANSWER * answered[at] for at in long]
+        return TokenizedTexts([{"input_ids": ids[at]} for at in long], labels, {"input_ids": 0})
 
 
 @dataclass(frozen=True)
 class PlainCorpus:
     """Training and held-out texts. `dropped`: number of training texts contained in a held-out text."""
 
-    train: tuple[str, ...]
-    held_out: tuple[str, ...]
+    train: tuple[LabeledExample, ...]
+    held_out: tuple[LabeledExample, ...]
     dropped: int
     revisions: tuple[str, ...]
 
@@ -265,23 +337,37 @@ class PlainCorpus:
 def read_plain_corpus(config: PretrainConfig) -> PlainCorpus:
     """Read the distinct texts of the training splits, including both texts of pairs, and split them by seed."""
     sets = [load_train_split(name) for name in _dataset_names(config.dataset)]
-    rows = [LabeledExample(text) for text in dict.fromkeys(text for data in sets for text in plain_texts(data))]
+    distinct: dict[str, LabeledExample] = {}
+    for row in (row for data in sets for row in plain_texts(data)):
+        distinct.setdefault(whole_text(row), row)
+    rows = list(distinct.values())
     if len(rows) < 10:
         raise ExegesisError(f"dataset: {config.dataset} has {len(rows)} texts; at least 10 are needed.")
     rest, held_out = split_held_out(rows, config.held_out, config.seed)
     train = sample_rows(rest, config.train_size, config.seed)
-    return PlainCorpus(
-        tuple(row.text for row in train),
-        tuple(row.text for row in held_out),
-        len(rows) - len(rest) - len(held_out),
-        tuple(data.revision for data in sets),
-    )
+    dropped = len(rows) - len(rest) - len(held_out)
+    return PlainCorpus(tuple(train), tuple(held_out), dropped, tuple(data.revision for data in sets))
 
 
-def plain_texts(data: Dataset) -> list[str]:
-    """List all texts that are not blank, including both texts of pairs."""
-    texts = (text for example in data.examples for text in (example.text, example.text_pair))
-    return [text for text in texts if text and text.strip()]
+def plain_texts(data: Dataset) -> list[LabeledExample]:
+    """List all texts that are not blank, each of a pair as an example of its own; prompts with answer and foil."""
+    return [
+        LabeledExample(text, answer=example.answer, foil=example.foil)
+        for example in data.examples
+        for text in (example.text, example.text_pair)
+        if text and text.strip()
+    ]
+
+
+def whole_text(row: LabeledExample) -> str:
+    """The text, with the answer of a prompt."""
+    return row.text + (row.answer or "")
+
+
+def _load_test_prompts(dataset: str) -> dict[str, tuple[LabeledExample, ...]]:
+    """The test splits of those data sets that hold prompts, in their default size, by name."""
+    names = [registered_name(name) or "" for name in _dataset_names(dataset)]
+    return {name: tuple(load(name, split="test").examples) for name in names if name in PROMPT_GRAMMARS}
 
 
 def _dataset_names(dataset: str) -> list[str]:
@@ -346,6 +432,15 @@ def _gpt2(shape: ModelShape, tokenizer: Any, length: int) -> Any:
     return transformers.GPT2LMHeadModel(config)
 
 
+def _llama(shape: ModelShape, tokenizer: Any, length: int) -> Any:
+    config = transformers.LlamaConfig(
+        hidden_size=shape.width, num_hidden_layers=shape.blocks, num_attention_heads=shape.heads,
+        num_key_value_heads=shape.key_value_heads, intermediate_size=shape.inner, max_position_embeddings=length,
+        initializer_range=INITIAL_STD, tie_word_embeddings=True, use_cache=False, **_token_ids(tokenizer),
+    )  # fmt: skip
+    return transformers.LlamaForCausalLM(config)
+
+
 def _t5(shape: ModelShape, tokenizer: Any, length: int) -> Any:
     config = transformers.T5Config(  # type: ignore[call-arg]
         d_model=shape.width, d_kv=shape.width // shape.heads, d_ff=shape.inner, num_heads=shape.heads,
@@ -360,4 +455,5 @@ _MODULES: dict[str, Callable[[ModelShape, Any, int], Any]] = {
     "roberta": _masked("Roberta", 1, 2),
     "gpt2": _gpt2,
     "t5": _t5,
+    "llama": _llama,
 }

@@ -24,8 +24,8 @@ from engine.progress import CancelToken, Report
 from engine.training.config import LoopConfig
 from engine.training.loop import LOSS, CheckpointFolder, EpochRecord, SplitScore, TrainingLoop, copy_weights
 
-NEW_BASE, PRETRAINING = "new", "text"
-"""The keys, in `BASES` and `USES`, of a model that was only pre-trained."""
+NEW_BASE, PRETRAINING, PROMPTS = "new", "text", "prompts"
+"""The keys, in `BASES` and `USES`, of a model that was only pre-trained, and of one that also learned prompts."""
 
 _NEW_WEIGHTS = {"name": "new weights", "source": "new weights, initialized from the seed", "licence": "none needed"}
 
@@ -142,6 +142,13 @@ USES: dict[str, dict[str, str]] = {
             " it is fine-tuned, and is no use as a language model."
         ),
     },
+    PROMPTS: {
+        "intended_use": (
+            "Testing explanation methods on a causal language model: it continues prompts of the generated data sets, "
+            "whose right next tokens and reasons are known exactly."
+        ),
+        "limits": "Knows the sentences of a few small grammars. What it makes of any other prompt means nothing.",
+    },
 }
 
 _OTHER_USE = {
@@ -156,16 +163,19 @@ def write_card(out: Path, card: Mapping[str, Any]) -> None:
     (out / "card.md").write_text(card_markdown(card), encoding="utf-8")
 
 
-def _scores_table(card: Mapping[str, Any]) -> list[str]:
-    """The scores by split; of a loss in nats per token its perplexity, too."""
-    of_tokens = card["metric"] == LOSS
-    head = ["measured on", card["metric"], *(["perplexity"] if of_tokens else []), "examples"]
-    rows = [
-        [split, f"{one['value']:.4f}", *([f"{math.exp(one['value']):.1f}"] if of_tokens else []), f"{one['count']:,}"]
-        for split, one in card["scores"].items()
-    ]
-    lines = [f"| {' | '.join(row)} |" for row in (head, *rows)]
-    return [lines[0], f"|{'---|' * len(head)}", *lines[1:]]
+def _scores_tables(card: Mapping[str, Any]) -> list[str]:
+    """The scores by split, a table for each metric; of a loss in nats per token its perplexity, too."""
+    lines: list[str] = []
+    for metric in dict.fromkeys(one["metric"] for one in card["scores"].values()):
+        rows = [["measured on", metric, "examples"]]
+        scores = {split: one for split, one in card["scores"].items() if one["metric"] == metric}
+        rows += [[split, f"{one['value']:.4f}", f"{one['count']:,}"] for split, one in scores.items()]
+        if metric == LOSS:
+            perplexities = ["perplexity", *(f"{math.exp(one['value']):.1f}" for one in scores.values())]
+            rows = [[*row[:2], more, row[2]] for row, more in zip(rows, perplexities, strict=True)]
+        table = [f"| {' | '.join(row)} |" for row in rows]
+        lines += [*([""] if lines else []), table[0], f"|{'---|' * len(rows[0])}", *table[1:]]
+    return lines
 
 
 def describe_training(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]:
@@ -184,8 +194,10 @@ def card_markdown(card: Mapping[str, Any]) -> str:
     base, data, metric, sizes = card["base"], card["dataset"], card["metric"], card["sizes"]
     if card["regression"]:
         labels = "It predicts a score."
+    elif card["labels"]:
+        labels = f"Labels: {', '.join(card['labels'])}."
     else:
-        labels = f"Labels: {', '.join(card['labels'])}." if card["labels"] else "It has no labels yet."
+        labels = "It predicts the next token." if card.get("next_token") else "It has no labels yet."
     base_hash = f" SHA-256: `{base['sha256']}`." if "sha256" in base else ""
     precision = f" in {card['precision']}" if "precision" in card else ""
     dropped = (
@@ -219,7 +231,7 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         "",
         f"Measured on the stored weights, read back from this folder. Chosen: epoch {card['best_epoch'] + 1}.",
         "",
-        *_scores_table(card),
+        *_scores_tables(card),
         "",
         "## Use and limits",
         "",

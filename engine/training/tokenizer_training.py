@@ -1,4 +1,4 @@
-"""Tokenizers of new models: WordPiece for BERT, byte BPE for RoBERTa and GPT-2, Unigram for T5.
+"""Tokenizers of new models: WordPiece for BERT, byte BPE for RoBERTa, GPT-2 and Llama, Unigram for T5.
 
 Byte-pair merging breaks ties by the letters themselves, so that every process creates the same pieces; the library's
 trainers of WordPiece and Unigram do not.
@@ -75,9 +75,17 @@ def _train_gpt2(texts: list[str], size: int, length: int) -> Any:
     return _wrap(tokenizer, {"eos": end, "bos": end, "unk": end, "pad": end}, length)
 
 
-def _train_byte_bpe(texts: list[str], size: int, special: list[str]) -> Tokenizer:
+def _train_llama(texts: list[str], size: int, length: int) -> Any:
+    # As in Llama's own, a text begins with a space, so that its first word is the same token as anywhere else.
+    tokenizer = _train_byte_bpe(texts, size, ["<s>", "</s>", "<pad>"], first_space=True)
+    start = _template(tokenizer, "<s> $A", "<s> $A $B", ["<s>"])
+    tokenizer.post_processor = processors.Sequence([processors.ByteLevel(trim_offsets=False), start])
+    return _wrap(tokenizer, {"bos": "<s>", "eos": "</s>", "pad": "<pad>"}, length)
+
+
+def _train_byte_bpe(texts: list[str], size: int, special: list[str], first_space: bool = False) -> Tokenizer:
     tokenizer = Tokenizer(models.BPE())
-    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
+    tokenizer.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=first_space)
     tokenizer.decoder = decoders.ByteLevel()
     letters = pre_tokenizers.ByteLevel.alphabet()
     trainer = trainers.BpeTrainer(
@@ -119,6 +127,7 @@ _TRAINERS: dict[str, Callable[[list[str], int, int], Any]] = {
     "roberta": _train_roberta,
     "gpt2": _train_gpt2,
     "t5": _train_t5,
+    "llama": _train_llama,
 }
 
 

@@ -118,7 +118,7 @@ def test_several_data_sets_are_read_and_named(configured: Configured, tmp_path: 
 
 
 def test_the_shapes_are_what_the_experiments_need(texts: tuple[str, ...]) -> None:
-    sizes, tokenizers = {}, {f: train_tokenizer(f, texts, 600, 32) for f in FAMILIES}
+    sizes, tokenizers = {}, {f: train_tokenizer(f, texts, 600, 32) for f in (*FAMILIES, "llama")}
     for name, shape in SHAPES.items():
         module = new_module(shape, tokenizers[shape.family], 32)
         backbone = module.get_encoder() if shape.family == "t5" else module.base_model
