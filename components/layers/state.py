@@ -38,10 +38,14 @@ class PatchExample:
 
 EXAMPLES = (
     PatchExample(
-        "Agreement", "tiny-llama", "The key near the cabinets", "The keys near the cabinets", " is", " are",
+        "Indirect object", "tiny-llama", "When Anna and Paul went to the park, Paul gave a ring to",
+        "When Anna and Paul went to the park, Anna gave a ring to", " Anna", " Paul",
     ),
     PatchExample(
-        "Indirect object", "smollm2-135m", "When Mary and John went to the store, John gave a drink to",
+        "Agreement", "tiny-llama", "The key near the cabinets", "The keys near the cabinets", None, " were",
+    ),
+    PatchExample(
+        "Indirect object (SmolLM2)", "smollm2-135m", "When Mary and John went to the store, John gave a drink to",
         "When Mary and John went to the store, Mary gave a drink to", " Mary", " John",
     ),
     PatchExample(
@@ -116,7 +120,9 @@ def load() -> tuple[LayersState, list[str]]:
     """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
     link, fresh = SESSION.follow()
     errors: list[str] = []
-    state = read_record(LayersState(), link, errors)
+    # A link without texts opens the first example.
+    start = LayersState() if {"model", "text"} & link.keys() else _of_example(patch_examples()[0])
+    state = read_record(start, link, errors)
     st.session_state.setdefault(SESSION.selection.key("model"), state.model)
     SESSION.fill(_values(state))
     return state, SESSION.tell(errors, fresh, lambda: write(state))

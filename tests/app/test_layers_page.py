@@ -29,8 +29,9 @@ pytestmark = pytest.mark.usefixtures("own_home")
 
 
 def opened(**link: str) -> AppTest:
+    """The page on the example of a classifier, or on what the link says."""
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page("pages/layers.py")
-    for name, value in link.items():
+    for name, value in ({"model": STATE.model, "text": STATE.text, "corrupted": STATE.corrupted} | link).items():
         page.query_params[name] = value
     page.run()
     assert not page.exception
@@ -49,6 +50,17 @@ def lens_result() -> LensResult:
 @pytest.fixture(scope="module")
 def maps() -> dict[str, PatchingResult]:
     return {site: patch_map(replace(STATE, site=site).query) for site in SITES}
+
+
+def test_the_page_opens_finished_on_a_language_model() -> None:
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).switch_page("pages/layers.py").run()
+    assert not page.exception
+    assert not errors(page)
+    body = drawn(page)
+    assert "The prediction, “<bdi> Anna</bdi>”" in body
+    assert "Restoring “<bdi>Paul</bdi>” (10) brings back up to 100% of the difference from the embedding" in body
+    assert "Metric: logit of “ Anna” minus logit of “ Paul”" in body
+    assert "Most of the prediction is written from" in body
 
 
 def test_the_page_opens_finished_with_the_answers_first() -> None:

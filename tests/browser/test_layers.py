@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from urllib.parse import urlencode
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -13,10 +14,16 @@ from tests.browser.organising import fits
 from tests.browser.server import Server
 from tests.browser.waiting import settled
 
+SENTIMENT = {
+    "model": "reviews-minilm",
+    "text": "The film was wonderful and I loved it.",
+    "corrupted": "The film was terrible and I hated it.",
+}
+
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_answers_the_grids_and_the_link(server: Server, open_page: Callable[..., Page], width: int) -> None:
-    page = open_page(f"{server.url}/{LAYERS.url_path}", width=width)
+    page = open_page(f"{server.url}/{LAYERS.url_path}?{urlencode(SENTIMENT)}", width=width)
     expect(page.get_by_text("is made in layer 5: before it, the model would say")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.get_by_text("brings back up to 50% of the difference")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.get_by_role("region", name="Logit lens: layers as rows")).to_be_visible()
