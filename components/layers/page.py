@@ -348,8 +348,9 @@ def _routes_area(state: LayersState) -> None:
     except Exception as error:
         show_error(describe_error(error))
         return
-    threshold = readable_threshold(result) if state.threshold is None else state.threshold
-    _threshold_slider(threshold)
+    readable = readable_threshold(result)
+    threshold = readable if state.threshold is None else state.threshold
+    _threshold_slider(threshold, key(f"step.{readable:g}"))
     pruned = routes.prune_edges(result.flow, threshold, MOST_EDGES)
     graph = build_flow_graph(explanation, result.flow, 0, threshold, pruned)
     st.html(f'<div class="xg"><p class="xg-summary">{routes_answer(result)}</p></div>')
@@ -386,15 +387,18 @@ def readable_threshold(result: InformationRoutes) -> float:
     return chosen
 
 
-def _threshold_slider(threshold: float) -> None:
-    """A slider at the threshold of the drawing, chosen or default; only a choice is remembered."""
-    st.session_state[key("step")] = threshold
+def _threshold_slider(threshold: float, slider: str) -> None:
+    """A slider at the threshold of the drawing, chosen or default; only a choice is remembered.
+
+    `slider`: its key, another one where the default is another: the browser would report the last value as a choice.
+    """
+    st.session_state[slider] = threshold
 
     def choose() -> None:
-        st.session_state[key("threshold")] = st.session_state[key("step")]
+        st.session_state[key("threshold")] = st.session_state[slider]
 
     st.select_slider(
-        "Draw edges of at least", sorted({*THRESHOLDS, threshold}, reverse=True), key=key("step"), width=300,
+        "Draw edges of at least", sorted({*THRESHOLDS, threshold}, reverse=True), key=slider, width=300,
         format_func=format_share, on_change=choose, help="Hides edges with a smaller importance, from the top down.",
     )  # fmt: skip
 
