@@ -22,11 +22,9 @@ def load_text_model(model: str, dtype: str) -> TextClassifier:
     return loaded
 
 
-def outputs(
-    model: TextClassifier, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
-) -> Float[torch.Tensor, "batch output"]:
+def outputs(model: TextClassifier, batch: TextBatch) -> Float[torch.Tensor, "batch output"]:
     """Logits of the classes; of a causal model those of the next token, over the whole vocabulary."""
-    return model.next_logits(batch, embeds) if isinstance(model, CausalModel) else model.logits(batch, embeds)
+    return model.next_logits(batch) if isinstance(model, CausalModel) else model.logits(batch)
 
 
 def output_label(model: TextClassifier, output: int) -> str:

@@ -31,7 +31,7 @@ from engine.errors import UsageError, not_allowed, unknown
 from engine.explain import require_finite
 from engine.heads.scaling import layers_and_heads
 from engine.inside.outputs import chosen_output, contrast_output, load_text_model, output_label, outputs
-from engine.inside.sites import HEADS, RESIDUAL, SITES, place_count, recording, replacement, rewriting, taps
+from engine.inside.sites import HEADS, RESIDUAL, SITES, Tap, place_count, recording, replacement, rewriting, taps
 from engine.lazy import torch
 from engine.models import catalog
 from engine.models.classifier import as_float64
@@ -269,9 +269,9 @@ class PatchRuns:
 
     def outputs(self, run: str, embeds: torch.Tensor | None = None) -> Float[torch.Tensor, "row output"]:
         """The outputs of the clean or the corrupted run. `embeds`: to take gradients of."""
-        return outputs(
-            self.model, self.model.collate([getattr(self, run)]), self.embeds[run] if embeds is None else embeds
-        )
+        start = self.embeds[run] if embeds is None else embeds
+        with rewriting([Tap(self.model.embedding)], lambda *_: start):
+            return outputs(self.model, self.model.collate([getattr(self, run)]))
 
     def metric(self, logits: Float[torch.Tensor, "row output"]) -> Float[torch.Tensor, "row"]:
         """The metric of each row, in double precision."""
