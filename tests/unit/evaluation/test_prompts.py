@@ -36,7 +36,7 @@ def test_right_is_the_larger_logit_and_overlap_is_with_the_reason(name: str) -> 
     for method in METHODS:
         for row in result.rows:
             if (row.of.method, row.of.metric) == (method, "mean_rank"):
-                assert row.value == pytest.approx(mean_rank(name, method, row.example))
+                assert row.value == worst_rank(name, method, row.example)
 
 
 def next_logit(model: CausalModel, text: str, token: str | None) -> float:
@@ -47,8 +47,8 @@ def next_logit(model: CausalModel, text: str, token: str | None) -> float:
         return float(model.module(torch.tensor([ids])).logits[0, -1, answer])
 
 
-def mean_rank(name: str, method: str, index: int) -> float:
-    """The mean rank, 1 for the largest, of the tokens that touch the reason."""
+def worst_rank(name: str, method: str, index: int) -> float:
+    """The rank, 1 for the largest score, of the last of the tokens that touch the reason; its mean is the mean rank."""
     example = load(name)[index]
     explanation = explain(Request(MODEL, method, example.example))
     tokens = [token for token in explanation.tokens if not token.special]
@@ -58,7 +58,7 @@ def mean_rank(name: str, method: str, index: int) -> float:
     ranks = np.empty(len(scores))
     ranks[np.argsort(-scores)] = np.arange(1, len(scores) + 1)
     inside = [any(token.start < end and start < token.end for start, end in example.rationale) for token in tokens]
-    return float(ranks[inside].mean())
+    return float(ranks[inside].max())
 
 
 def test_a_classifier_refuses_prompts_and_says_why() -> None:

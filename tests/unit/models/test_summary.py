@@ -10,6 +10,7 @@ from engine.data.labels import NLI_LABELS, NUMBERED_CLASS, SENTIMENT_LABELS
 from engine.models import catalog
 from engine.models.summary import (
     ModelFacts,
+    describe_model_task,
     describe_task,
     fits_task,
     fitting_dataset,
@@ -61,7 +62,7 @@ def test_the_summary_of_an_embedded_model_is_that_of_its_card(model: str) -> Non
     summary, card = summarize_model(model), catalog.card(model)
     assert summary.labels == tuple(card["labels"])
     assert summary.score == format_score(card) != ""
-    assert summary.task == describe_task(card)
+    assert summary.task == describe_model_task(model, card)
     assert "classes" not in summary.task
     assert (summary.parameters or 0) > 100_000
 
