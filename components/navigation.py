@@ -90,6 +90,17 @@ ATTENTION = PageEntry(
         "Wallace, 2019, Attention is not explanation)."
     ),
 )
+LAYERS = PageEntry(
+    "pages/layers.py",
+    "Layers",
+    "Layers",
+    "Where inside the model is the prediction made, and what is it made from?",
+    caution=(
+        "What patching finds depends on the corruption and the metric, and a restored activation may act through "
+        "paths that the model does not use by itself (Zhang and Nanda, 2024, Towards best practices of activation "
+        "patching in language models)."
+    ),
+)
 EVALUATE = PageEntry(
     "pages/evaluate.py",
     "Evaluate",
@@ -238,7 +249,7 @@ RULES_PAGE = PageEntry(
 
 SECTIONS = {
     "": (HOME, REPRODUCTION, LIBRARY, ANNOTATE),
-    "Explain": (TEXT, IMAGES, ATTENTION, COMPARE),
+    "Explain": (TEXT, IMAGES, ATTENTION, LAYERS, COMPARE),
     "Ask the model": (BEHAVIOR, RULES_PAGE, WORDS),
     "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SUPPRESSOR, SCAFFOLD),
     "Ask people": (STUDY, RESULTS),

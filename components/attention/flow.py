@@ -133,7 +133,7 @@ def _flow_panel(state: AttentionState, reading: HeadReading) -> None:
 def _graph(name: str, options: FlowOptions, _reading: HeadReading) -> FlowGraph:
     """The graph of the reading with that key: small, and the same for every session."""
     flow = attention_flow(_reading, options.kind, options.residual, options.start_layer)
-    return build_flow_graph(_reading, flow, options.start_layer, options.threshold)
+    return build_flow_graph(_reading.explanation, flow, options.start_layer, options.threshold)
 
 
 @st.cache_resource(max_entries=MAX_GRAPHS, show_spinner="Following the flow …")

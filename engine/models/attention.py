@@ -39,6 +39,8 @@ class AttentionRecorder:
 
     logits: list[torch.Tensor] = field(default_factory=list)
     probabilities: list[torch.Tensor] = field(default_factory=list)
+    values: list[torch.Tensor] = field(default_factory=list)
+    """Values that the layer's heads mix, each `[batch head key d_head]`."""
     scales: list[torch.Tensor | None] = field(default_factory=list)
     """Factors of the outputs of the layer's heads, each `[#batch head]`; None where none is scaled."""
     max_layers: int | None = None
@@ -100,6 +102,7 @@ def _explicit_attention(
     if recorder is not None:
         recorder.logits.append(logits)
         recorder.probabilities.append(probabilities)
+        recorder.values.append(value)
         recorder.scales.append(_scales.get().get(id(module)))
         if len(recorder.logits) == recorder.max_layers:
             raise RecordingComplete

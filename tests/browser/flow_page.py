@@ -25,7 +25,7 @@ threshold = st.query_params.get("threshold")
 if st.button("Show the strongest steps alone"):
     threshold = "0.1"
 graph = build_flow_graph(
-    reading, attention_flow(reading, start_layer=START), START, float(threshold) if threshold else None
+    reading.explanation, attention_flow(reading, start_layer=START), START, float(threshold) if threshold else None
 )
 flow_graph(graph, "flow")
 st.text(f"{len(graph.edges)} steps are drawn")

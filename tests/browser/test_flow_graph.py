@@ -44,7 +44,7 @@ def graph_of(page: Page) -> Locator:
 
 
 def drawn(threshold: float | None = None) -> FlowGraph:
-    return build_flow_graph(TEXT, attention_flow(TEXT), 0, threshold)
+    return build_flow_graph(TEXT.explanation, attention_flow(TEXT), 0, threshold)
 
 
 def node(page: Page, at: int, depth: int) -> Locator:
@@ -188,7 +188,7 @@ def test_keys_alone_walk_the_flow_and_choose(page: Page) -> None:
 
 def test_the_patches_of_the_path_are_outlined_on_the_picture(server: Server, open_page: Open, scheme: Scheme) -> None:
     page = opened(server, open_page, "patches=1", scheme=scheme)
-    graph = build_flow_graph(PICTURE, attention_flow(PICTURE), 0, None)
+    graph = build_flow_graph(PICTURE.explanation, attention_flow(PICTURE), 0, None)
     expect(page.get_by_role("img", name="The picture, with the patches of the path outlined")).to_be_visible()
     patches = sorted({at - 1 for at in graph.best.positions if at})
     found = page.locator(".xg-flow-outlines .xg-flow-path").evaluate_all(OUTLINED)
@@ -207,7 +207,7 @@ def rgb(hexed: str) -> str:
 
 def test_a_first_layer_is_where_the_drawing_begins(server: Server, open_page: Open) -> None:
     page = opened(server, open_page, "start=4")
-    graph = build_flow_graph(TEXT, attention_flow(TEXT, start_layer=4), 4, None)
+    graph = build_flow_graph(TEXT.explanation, attention_flow(TEXT, start_layer=4), 4, None)
     expect(page.get_by_text("Before layer 4", exact=True)).to_be_visible()
     expect(page.locator(".xg-flow-step")).to_have_count(len(graph.edges) + len(graph.reads))
     expect_path(page, graph, graph.best)

@@ -87,7 +87,7 @@ def test_questions_about_a_prompt_are_about_its_target(llama: str) -> None:
     labels = labels_of(llama)
     model = load_model(llama)
     subject = text_subject(model, Prompt(TEXT, target=labels[3]))
-    assert (subject.labels, subject.target) == (labels, 3)
+    assert (subject.label, subject.target) == (labels[3], 3)
     [whole, shorter] = subject.probabilities([[], [Edit(subject.words[1])]])
     [expected] = predictions(llama, [Prompt(TEXT)])
     assert whole.tolist() == pytest.approx(expected.probabilities)

@@ -42,7 +42,6 @@ from engine.heads.flow import (
     finest_threshold,
     prune,
 )
-from engine.heads.readings import HeadReading
 from engine.result import Explanation
 from engine.table_io import escape_cell
 
@@ -67,8 +66,13 @@ MAX_NAME_CELLS = 18
 """Cells that a name takes at most."""
 MAX_WIDTH, MIN_OPACITY, MAX_RADIUS = 10.0, 0.35, 8.0
 """Width of the largest step, opacity of the smallest, radius of a node that carries everything; as in the browser."""
-KIND_NAMES = {"rollout": "Attention rollout", "gradient": "Gradient-weighted attention"}
+KIND_NAMES = {
+    "routes": "Information flow routes",
+    "rollout": "Attention rollout",
+    "gradient": "Gradient-weighted attention",
+}
 CITATIONS = {
+    "routes": "Ferrando and Voita (2024), Information flow routes: interpreting language models at scale.",
     "rollout": "Abnar and Zuidema (2020), Quantifying attention flow in transformers.",
     "gradient": "Chefer et al. (2021), Generic attention-model explainability, eq. 5, 6; rows divided by their sums.",
 }
@@ -142,32 +146,37 @@ def default_threshold(flow: AttentionFlow, start: int) -> float:
     return finest_threshold(drop_layers_below(flow, start), THRESHOLDS, READABLE)
 
 
-def build_flow_graph(reading: HeadReading, flow: AttentionFlow, start: int, threshold: float | None) -> FlowGraph:
-    """`threshold`: the least share of the prediction that a step must carry; None for one that reads well."""
-    visible, features = drop_layers_below(flow, start), reading.explanation.features
+def build_flow_graph(
+    explanation: Explanation, flow: AttentionFlow, start: int, threshold: float | None, edges: PrunedFlow | None = None
+) -> FlowGraph:
+    """`threshold`: the least share of the prediction that a step must carry; None for one that reads well.
+
+    `edges`: those that are drawn, where another rule than that share has pruned them.
+    """
+    visible, features = drop_layers_below(flow, start), explanation.features
     least = default_threshold(flow, start) if threshold is None else threshold
-    pruned = prune(visible, least, READABLE if threshold is None else MAX_STEPS)
+    pruned = edges or prune(visible, least, READABLE if threshold is None else MAX_STEPS)
     paths = StrongestPaths(visible, features if features.size else None)
     best = paths.through(len(visible.weights), int(paths.shares[-1].argmax()))
     ids = sorted({*_edge_ends(pruned.edges), *enumerate(best.positions)})
     nodes = tuple(_build_nodes(visible, paths, ids))
-    prediction, origin = reading.explanation.prediction, reading.explanation.provenance
+    prediction, origin = explanation.prediction, explanation.provenance
     return FlowGraph(
         kind=flow.kind,
         start=start,
         layers=len(flow.weights),
         threshold=least,
         pruned=pruned,
-        rows=tuple(_build_row(reading, position) for position in _row_positions(reading, nodes)),
+        rows=tuple(_build_row(explanation, position) for position in _row_positions(explanation, nodes)),
         nodes=nodes,
         reads=tuple((at, float(flow.reads[at])) for depth, at in ids if depth == len(visible.weights)),
         best=best,
-        special=float(visible.nodes[0, reading.special].sum()),
+        special=float(visible.nodes[0, [token.special for token in explanation.tokens]].sum()),
         label=origin.target_label,
         value=(
             signed(prediction.logits[0]) if prediction.regression else percent(prediction.probabilities[origin.target])
         ),
-        grid=reading.explanation.grid,
+        grid=explanation.grid,
     )
 
 
@@ -196,15 +205,23 @@ def graph_data(graph: FlowGraph) -> dict[str, object]:
 def describe_carried_share(graph: FlowGraph) -> str:
     """The share of the prediction that the drawing shows, in one or two sentences."""
     count, more = len(graph.edges), graph.pruned.left_out
+    least = format_share(graph.threshold)
+    if graph.kind == "routes":
+        if not count:
+            return f"No edge from the prediction has an importance of {least}. Lower the threshold to see more."
+        left = f" {more:,} more have as much but are not drawn." if more else ""
+        each = "The edge drawn has" if count == 1 else f"Each of the {count:,} edges drawn has"
+        along = f"paths of such edges carry {percent(graph.pruned.carried)} of the prediction from the input."
+        return f"{each} an importance of at least {least} in the sum at its end; {along}{left}"
     if not count:
         return (
-            f"No step carries {format_share(graph.threshold)} of the prediction, so only the most important path is "
+            f"No step carries {least} of the prediction, so only the most important path is "
             "drawn. Lower the threshold to see more."
         )
     each = "The step drawn carries" if count == 1 else f"Each of the {count:,} steps drawn carries"
     left = f" {more:,} more carry as much but are not drawn." if more else ""
     along = f"paths of such steps carry {percent(graph.pruned.carried)} of it from the input."
-    return f"{each} at least {format_share(graph.threshold)} of the prediction; {along}{left}"
+    return f"{each} at least {least} of the prediction; {along}{left}"
 
 
 def describe_path(graph: FlowGraph, path: FlowPath) -> str:
@@ -263,17 +280,17 @@ def _build_nodes(flow: AttentionFlow, paths: StrongestPaths, ids: Iterable[FlowN
         yield FlowNode((depth, position), float(flow.nodes[depth, position]), path)
 
 
-def _row_positions(reading: HeadReading, nodes: Iterable[FlowNode]) -> list[int]:
+def _row_positions(explanation: Explanation, nodes: Iterable[FlowNode]) -> list[int]:
     """The positions that have a row: all of a short input, else those that any path goes through."""
-    count = len(reading.explanation.tokens)
-    if count <= MAX_FULL_ROWS and reading.explanation.grid is None:
+    count = len(explanation.tokens)
+    if count <= MAX_FULL_ROWS and explanation.grid is None:
         return list(range(count))
     return sorted({position for node in nodes for position in node.path.positions})
 
 
-def _build_row(reading: HeadReading, position: int) -> FlowRow:
-    token, features = reading.explanation.tokens[position], reading.explanation.features.tolist()
-    if reading.explanation.grid is None:
+def _build_row(explanation: Explanation, position: int) -> FlowRow:
+    token, features = explanation.tokens[position], explanation.features.tolist()
+    if explanation.grid is None:
         return FlowRow(position, f"{position} {token.text}", token.special, None)
     return FlowRow(position, token.text, token.special, None if token.special else features.index(position))
 

@@ -13,6 +13,7 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
+    ("components/layers/page.py", "describe_carried_share(graph)"): "numbers",
     ("components/images/sliding.py", "how_to_repeat(state.focus)"): "our words",
     ("components/images/significance.py", "how_to_repeat(state.focus)"): "our words",
     ("components/behavior/page.py", "HOW.format(plural(INPUTS[state.kind]))"): "our words",

@@ -46,7 +46,7 @@ def by_hand() -> HeadReading:
 
 
 def graph_of(reading: HeadReading, threshold: float | None = None, start: int = 0, **more: object) -> FlowGraph:
-    return build_flow_graph(reading, attention_flow(reading, start_layer=start, **more), start, threshold)  # type: ignore[arg-type]
+    return build_flow_graph(reading.explanation, attention_flow(reading, start_layer=start, **more), start, threshold)  # type: ignore[arg-type]
 
 
 def test_two_layers_by_hand() -> None:
@@ -97,7 +97,7 @@ def test_layers_that_do_not_count_are_not_drawn() -> None:
 def test_the_usual_threshold_leaves_what_can_be_read(reading: HeadReading, kind: str) -> None:
     flow = attention_flow(reading, kind)
     least = default_threshold(flow, 0)
-    graph = build_flow_graph(reading, flow, 0, None)
+    graph = build_flow_graph(reading.explanation, flow, 0, None)
     assert graph.threshold == least
     assert 0 < len(graph.edges) <= READABLE
     assert graph.edges == prune(flow, least).edges
@@ -130,7 +130,7 @@ def test_every_step_and_path_ends_at_nodes_and_rows_that_are_there(reading: Head
 def test_the_path_that_is_chosen_first_begins_at_a_token_and_no_special_one() -> None:
     reading = text_reading()
     flow = attention_flow(reading)
-    graph = build_flow_graph(reading, flow, 0, None)
+    graph = build_flow_graph(reading.explanation, flow, 0, None)
     assert graph.best == strongest_path(flow, reading.explanation.features)
     assert not reading.explanation.tokens[graph.best.positions[0]].special
     cls = next(node for node in graph.nodes if node.id == (0, 0))

@@ -20,6 +20,9 @@ from engine.data.sources import load_source
 from engine.evaluation.experiment import evaluate
 from engine.explain import explain_many
 from engine.heads.readings import read_heads, switch_off_each
+from engine.inside.lens import LensQuery, logit_lens
+from engine.inside.patching import CORRUPTIONS, SITES, PatchQuery, patch_map
+from engine.inside.routes import RoutesQuery, information_routes
 from engine.metrics.ablation import ablated_predictions
 from engine.metrics.catalog import METRICS
 from engine.metrics.faithfulness import WAYS, removal_curves
@@ -79,6 +82,25 @@ def test_counterfactuals_of_a_text(words: int) -> None:
 
 def test_counterfactuals_of_a_picture() -> None:
     assert_same(*both(lambda: patch_counterfactuals(folder("vit"), blobs(1))))
+
+
+@pytest.mark.parametrize("kind", ["gpt2", "t5"])
+def test_lens_and_routes(kind: str) -> None:
+    example = Example("although the plot drags the ending is warm")
+    assert_same(*both(lambda: logit_lens(LensQuery(folder(kind), example))))
+    assert_same(*both(lambda: information_routes(RoutesQuery(folder(kind), example))))
+
+
+@pytest.mark.parametrize("corruption", CORRUPTIONS)
+def test_activation_and_attribution_patching(corruption: str) -> None:
+    def shares() -> list[np.ndarray]:
+        found = [
+            patch_map(PatchQuery(folder("gpt2"), Example("good bad food"), "good food bad", corruption, (0, 2), site))
+            for site in SITES
+        ]
+        return [array for one in found for array in (one.shares, one.preview.effects[one.site])]
+
+    assert_same(*both(shares))
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -1,0 +1,1 @@
+"""The Layers page: logit lens, patching, information flow routes."""

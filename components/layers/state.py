@@ -1,0 +1,164 @@
+"""The state of the Layers page: model, both texts, what is patched and how it is drawn, in the widgets and the link."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import streamlit as st
+
+from components.links import Query, join_values, opened_option, read_record, seed_option, target_option, write_record
+from components.state import PageSession, apart, control_values, sections_of
+from engine.input_kinds import list_models
+from engine.inside.patching import PatchQuery
+from engine.params import option
+from engine.request import Example
+
+SITES = {"residual": "Residual stream", "attention": "Attention output", "mlp": "MLP output", "heads": "Heads"}
+CORRUPTIONS = {"text": "Another text", "noise": "Noise", "mean": "Mean embedding"}
+METRICS = {"logit_difference": "Logit difference", "probability": "Probability", "kl": "KL divergence"}
+VIEWS = {"exact": "Exact", "preview": "Gradient preview"}
+MOST_CHARACTERS = 1500
+"""Longer texts are for the command: a link cannot hold them, and a grid of their tokens cannot be read."""
+MOST_PLACE = 9999
+USUAL = "The default is used."
+
+
+@dataclass(frozen=True)
+class PatchExample:
+    """A clean and a corrupted text that differ in what the prediction depends on."""
+
+    title: str
+    model: str
+    text: str
+    corrupted: str
+    target: str | None = None
+    contrast: str | None = None
+
+
+EXAMPLES = (
+    PatchExample(
+        "Indirect object", "tiny-llama", "When Anna and Paul went to the park, Paul gave a ring to",
+        "When Anna and Paul went to the park, Anna gave a ring to", " Anna", " Paul",
+    ),
+    PatchExample(
+        "Agreement", "tiny-llama", "The key near the cabinets", "The keys near the cabinets", None, " were",
+    ),
+    PatchExample(
+        "Indirect object (SmolLM2)", "smollm2-135m", "When Mary and John went to the store, John gave a drink to",
+        "When Mary and John went to the store, Mary gave a drink to", " Mary", " John",
+    ),
+    PatchExample(
+        "Sentiment", "reviews-minilm", "The film was wonderful and I loved it.",
+        "The film was terrible and I hated it.",
+    ),
+)  # fmt: skip
+
+
+def patch_examples() -> list[PatchExample]:
+    """The examples whose models are here."""
+    models = list_models("text")
+    return [one for one in EXAMPLES if one.model in models]
+
+
+def _read_tokens(given: list[str], said: list[str]) -> tuple[int, ...]:
+    parts = [part for part in given[-1].split(",") if part] if given else []
+    if all(part.isascii() and part.isdigit() and len(part) <= 4 for part in parts):
+        return tuple(sorted({int(part) for part in parts}))
+    said.append(f"tokens: must be positions such as 3,4, got {given[-1][:40]!r}. No token is corrupted.")
+    return ()
+
+
+@dataclass(frozen=True)
+class LayersState:
+    """`threshold`: the least importance of an edge of the routes, None for one that reads well.
+
+    `data`, `examples`: the data set of head importance, and how many of its examples.
+    """
+
+    model: str = option("reviews-minilm")
+    text: str = option("The film was wonderful and I loved it.")
+    corrupted: str = option("The film was terrible and I hated it.")
+    corruption: str = option("text", choices=tuple(CORRUPTIONS))
+    tokens: tuple[int, ...] = option((), read=_read_tokens, write=join_values)
+    site: str = option("residual", choices=tuple(SITES))
+    metric: str = option("logit_difference", choices=tuple(METRICS))
+    view: str = option("exact", choices=tuple(VIEWS))
+    target: str | None = target_option()
+    contrast: str | None = target_option()
+    seed: int = seed_option()
+    threshold: float | None = option(None, low=0, high=1, digits=4, fallback=USUAL)
+    data: str = option("reviews")
+    examples: int = option(20, low=1, high=1000, fallback=USUAL)
+    opened: tuple[str, ...] = opened_option("routes", "heads", default=("routes",))
+
+    @property
+    def example(self) -> Example:
+        return Example(self.text)
+
+    @property
+    def query(self) -> PatchQuery:
+        """The engine's query. Errors: no corrupted text, no token to corrupt."""
+        corrupted = self.corrupted if self.corruption == "text" else None
+        tokens = () if self.corruption == "text" else self.tokens
+        return PatchQuery(
+            self.model, self.example, corrupted, self.corruption, tokens, self.site, self.metric, self.target,
+            self.contrast, seed=self.seed,
+        )  # fmt: skip
+
+
+SESSION = PageSession("layers", apart("layers"), ())
+key = SESSION.key
+OWN = (
+    "text", "corrupted", "corruption", "tokens", "site", "metric", "view", "target", "contrast", "seed", "threshold",
+    "data", "examples",
+)  # fmt: skip
+"""The fields with one control each, apart from the model."""
+
+
+def load() -> tuple[LayersState, list[str]]:
+    """Fill the widgets that have no value yet. Returns the state of the last link and what was wrong in it."""
+    link, fresh = SESSION.follow()
+    errors: list[str] = []
+    # A link without texts opens the first example.
+    start = LayersState() if {"model", "text"} & link.keys() else _of_example(patch_examples()[0])
+    state = read_record(start, link, errors)
+    st.session_state.setdefault(SESSION.selection.key("model"), state.model)
+    SESSION.fill(_values(state))
+    return state, SESSION.tell(errors, fresh, lambda: write(state))
+
+
+def write(state: LayersState) -> Query:
+    """The link that reopens the state: model and texts always, of the rest what differs from the default."""
+    texts = {name: [getattr(state, name)] for name in ("model", "text", "corrupted")}
+    return texts | write_record(state, names=[name for name in (*OWN, "opened") if name not in texts])
+
+
+def from_widgets(loaded: LayersState) -> LayersState:
+    """The state that the controls show."""
+    state = SESSION.read_record("", loaded, OWN)
+    model = str(SESSION.selection.value("model") or loaded.model).strip()
+    if model != loaded.model:
+        state = replace(state, target=None, contrast=None, tokens=())
+    return replace(state, model=model, opened=SESSION.opened_sections(loaded))
+
+
+def save(state: LayersState, loaded: LayersState) -> None:
+    """Remember the state and put it into the address."""
+    SESSION.remember(state, loaded, write)
+
+
+def show_example(example: PatchExample) -> None:
+    """Show an example, in a callback."""
+    state = _of_example(example)
+    SESSION.replace(_values(state))
+    SESSION.selection.put("model", state.model)
+
+
+def _of_example(one: PatchExample) -> LayersState:
+    return LayersState(one.model, one.text, one.corrupted, target=one.target, contrast=one.contrast)
+
+
+def _values(state: LayersState) -> dict[str, Any]:
+    sections = {f"open.{name}": name in state.opened for name in sections_of(state)}
+    return {**control_values("", state, OWN), **sections}

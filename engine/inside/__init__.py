@@ -1,0 +1,1 @@
+"""Inside a model: logit lens, activation patching, attribution patching, information flow routes."""
