@@ -86,7 +86,7 @@ def significance(
         _simulate(number, as_json)
         return
     if text is None and image is None and dataset is None and prompt is None:
-        raise UsageError("significance: needs an input. Add --text '...', --prompt '...' or --image FILE, or --simulate.")
+        raise UsageError("significance: needs an input. Add --text '...', --prompt '...', --image FILE or --simulate.")
     level = options.read_numbers("--rate", rate)[0]
     check_choices(level, alternative, control)
     given = InputOptions(
