@@ -37,8 +37,6 @@ SCHEMA = 2
 FIRM = "firm"
 DATA_SETS, ROWS = 40, 100
 """Data sets from which FIRM is estimated, and their size."""
-LEARNED = "smat"
-"""Left out: it is trained for one model and would need a teacher's data first."""
 ALL_ZERO = "Every score is zero on this model."
 
 
@@ -109,8 +107,8 @@ def trained_key(kind: str, version: int, config: LoopConfig) -> str:
 
 
 def applicable_methods(kind: str) -> list[Explainer]:
-    """The methods that are judged, in display order."""
-    return [method for method in all_explainers(kind).values() if method.id != LEARNED]
+    """The methods that are judged, in display order: all but those that are trained for one model beforehand."""
+    return [method for method in all_explainers(kind).values() if method.resolver is None]
 
 
 def method_title(id: str, kind: str) -> str:
