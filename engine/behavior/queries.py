@@ -132,7 +132,7 @@ def with_failures(
         return answered
     places = [ways.index(way) if way in ways else -1 for way in all_ways]
 
-    def spread(column: np.ndarray, empty: float | bool) -> np.ndarray:
+    def spread(column: np.ndarray, empty: float | int | bool) -> np.ndarray:
         """The last column, which is taken for a way that failed, holds the empty value."""
         last = np.full((*column.shape[:-1], 1), empty, dtype=column.dtype)
         spread_out: np.ndarray = np.concatenate([column, last], axis=-1)[..., places]

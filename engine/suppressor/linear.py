@@ -13,13 +13,15 @@ from jaxtyping import Bool, Float, Int
 
 from engine.errors import ExegesisError, unknown
 from engine.lazy import torch
-from engine.models.adapters import LrpParts
+from engine.models.adapters import LrpParts, TextAdapter
 from engine.models.classifier import Classifier
 from engine.request import Input
 from engine.result import Token
 
 REMOVAL = "mean"
 """Features are removed by their mean over the data, which is 0: `zero` is the same."""
+
+NO_PARTS = TextAdapter("linear", "", "", "", "", (), LrpParts(norms=(), activations=()))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,7 +88,7 @@ class LinearClassifier(Classifier[Input, EncodedFeatures, FeatureBatch]):
     labels: tuple[str, ...] = ("score",)
     regression: bool = True
     notes: tuple[str, ...] = ()
-    adapter: Any = field(default_factory=lambda: SimpleNamespace(lrp=LrpParts(norms=(), activations=())))
+    adapter: TextAdapter = NO_PARTS
     memo: dict[Any, Any] = field(default_factory=dict)
 
     def __post_init__(self) -> None:

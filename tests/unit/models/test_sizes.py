@@ -22,7 +22,7 @@ from tests.tiny import FAMILIES
 
 FAMILY_NAMES = {
     "bert": "BERT", "roberta": "RoBERTa", "electra": "ELECTRA", "distilbert": "DistilBERT", "xlm-roberta": "XLM-R",
-    "gpt2": "GPT-2", "t5": "T5 encoder", "vit": "ViT",
+    "gpt2": "GPT-2", "t5": "T5 encoder", "vit": "ViT", "llama": "Llama",
 }  # fmt: skip
 
 
