@@ -25,7 +25,7 @@ from engine.lazy import torch
 from engine.models.causal import CausalModel
 from engine.models.loading import load_model
 from engine.models.text_classifier import EncodedText, collate_texts
-from engine.next_token import is_causal
+from engine.next_token import MOST_GENERATED, is_causal
 from engine.progress import check_cancelled
 from engine.request import DTYPES, Prompt, Request
 from engine.result import Explanation, Token, check_to_json, pack, unpack
@@ -34,7 +34,6 @@ from engine.word_units import Unit, units
 
 VERSION = 1
 """Raised whenever the numbers change."""
-MOST_TOKENS = 64
 HOTTEST = 10.0
 """The highest temperature of sampling."""
 
@@ -55,8 +54,8 @@ class GenerationQuery:
     method: str = "attn_lrp"
 
     def __post_init__(self) -> None:
-        if not 1 <= self.tokens <= MOST_TOKENS:
-            raise not_allowed("tokens", f"a whole number from 1 to {MOST_TOKENS}", self.tokens)
+        if not 1 <= self.tokens <= MOST_GENERATED:
+            raise not_allowed("tokens", f"a whole number from 1 to {MOST_GENERATED}", self.tokens)
         if self.seed is not None and self.seed < 0:
             raise not_allowed("seed", "a whole number of at least 0", self.seed)
         if not 0 < self.temperature <= HOTTEST:
@@ -120,6 +119,11 @@ class GeneratedText:
     def probability(self) -> float:
         """From 0 to 1."""
         return math.exp(self.log_probability)
+
+    @property
+    def probabilities(self) -> tuple[float, ...]:
+        """Of each token, from 0 to 1."""
+        return tuple(map(math.exp, self.log_probabilities))
 
     @property
     def tokens(self) -> tuple[Token, ...]:

@@ -36,6 +36,7 @@ from components.state import PageSession, PageState, control_values, read_shared
 from components.widgets.base import Pins, draw_pin_hint
 from components.widgets.token_map import draw_token_picker, to_tokens, to_units
 from components.widgets.view_options import DEFAULT_VIEW, LAYOUTS, STYLES, ViewOptions
+from engine.next_token import MOST_GENERATED
 from engine.params import option
 from engine.registry import Explainer
 from engine.removal_operators import OPERATORS
@@ -80,10 +81,10 @@ class GenerationView:
     """The generated text: its number of tokens, how each is chosen, the method that explains it, and the token whose
     map is drawn, from 1."""
 
-    tokens: int = option(8, low=1, high=MOST_TOKENS)
+    tokens: int = option(8, low=1, high=MOST_GENERATED, link="generated_tokens")
     decoding: Literal["greedy", "sample"] = option("greedy", choices=("greedy", "sample"))
-    method: str = option("attn_lrp")
-    step: int = option(1, low=1, high=MOST_TOKENS)
+    method: str = option("attn_lrp", link="generated_method")
+    step: int = option(1, low=1, high=MOST_GENERATED, link="generated_step")
 
 
 DEFAULT_GENERATION = GenerationView()
@@ -102,7 +103,9 @@ class TextState(PageState):
     edit_pair: str | None = None
     view: ViewOptions = DEFAULT_VIEW
     pins: tuple[int, ...] = pins_option("tokens")
-    opened: tuple[str, ...] = opened_option("browse", "questions", "similarity", "significance", "counterfactuals", "generation")
+    opened: tuple[str, ...] = opened_option(
+        "browse", "questions", "similarity", "significance", "counterfactuals", "generation"
+    )
     significance: SignificanceView = DEFAULT_TEST
     generation: GenerationView = DEFAULT_GENERATION
     flip_to: str | None = target_option()
