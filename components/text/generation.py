@@ -15,8 +15,8 @@ from components.compute import run_cached
 from components.controls import PERSIST
 from components.errors import describe_error, show_error, show_note
 from components.export import command_line, file_button, how_to_repeat, input_button, text_arguments
-from components.method_row import MethodRow, grid_html, line_html, method_row, method_row_html
-from components.numbers import count, fixed, percent
+from components.method_row import MethodRow, cost_line, grid_html, line_html, method_row, method_row_html
+from components.numbers import fixed, percent
 from components.tables import draw_table
 from components.text.state import TextState, key, put, value
 from components.widgets.token_map import legend_html
@@ -76,7 +76,7 @@ def draw_generation(state: TextState, methods: Mapping[str, Explainer]) -> None:
     st.html(generated_html(generated, state))
     st.html(matrix_html(rows))
     step = _draw_step(generated, state.generation.step)
-    st.html(method_row_html(rows[step - 1]))
+    st.html(method_row_html(replace(rows[step - 1], cost=cost_line(generated.explanations[step - 1]))))
     _draw_sentences(generated)
     st.caption(CAUTION)
     _draw_export(generated, state)
@@ -119,20 +119,20 @@ def generated_html(generated: GeneratedText, state: TextState) -> str:
     links = "; ".join(_link_html(generated, *link) for link in generated.links(LISTED))
     return (
         f'<div class="xg"><p class="xg-summary">Generated ({decoding}): {shown}.{ended} '
-        f"{_deciding_html(generated)}</p><p>Strongest links: {links}.</p></div>"
+        f'{_deciding_html(generated)}</p><p class="xg-small">Strongest links: {links}.</p></div>'
     )
 
 
 def _deciding_html(generated: GeneratedText) -> str:
-    whole = f"The probability of {'its only token' if len(generated.labels) == 1 else 'all its tokens'} is"
+    whole = f"Its probability is {share(generated.probability)}."
     deciding = generated.deciding
     if deciding is None:
-        return f"{whole} {share(generated.probability)}. The prompt is one sentence, so none can be deleted."
+        return f"{whole} The prompt is one sentence, so none can be deleted."
     if deciding.log_probability >= generated.log_probability:
-        return f"{whole} {share(generated.probability)}. It rises when any sentence is deleted."
+        return f"{whole} It falls with no deleted sentence."
     return (
-        f"{whole} {share(generated.probability)}. It depends most on “<bdi>{escape(deciding.text)}</bdi>”: without "
-        f"that sentence, the probability is {share(deciding.probability)}."
+        f"{whole} It depends most on “<bdi>{escape(deciding.text)}</bdi>”: without that sentence, it is "
+        f"{share(deciding.probability)}."
     )
 
 
@@ -154,7 +154,7 @@ def step_rows(generated: GeneratedText, method: Explainer, gamma: float = 1.0) -
         replace(
             method_row(method, one, Prompt(_text_before(generated, step)), "token", look=look),
             title=f"{step + 1} {visible_token(label)}",
-            cost=f"{count(one.evaluations, 'evaluation')} · {share(probability)}",
+            cost=share(probability),
         )
         for step, (one, label, probability) in enumerate(
             zip(generated.explanations, generated.labels, generated.probabilities, strict=True)
@@ -172,7 +172,7 @@ def _text_before(generated: GeneratedText, step: int) -> str:
 def matrix_html(rows: list[MethodRow]) -> str:
     """The heatmap: a row for each generated token, a column for each token before it."""
     head = rows[-1].view
-    grid = grid_html(head, [line_html(row) for row in rows], "Generated", TABLE_LABEL)
+    grid = grid_html(head, [line_html(row) for row in rows], "Generated, probability", TABLE_LABEL)
     return f'<div class="xg">{grid}<p class="xg-small">{legend_html(head)}</p></div>'
 
 
