@@ -17,8 +17,8 @@ from engine.request import Example, Request
 from tests.unit.cli.conftest import Run
 
 COMMANDS = (
-    "app", "ask", "attack", "behavior", "compare", "corpus", "counterfactuals", "evaluate", "explain", "heads",
-    "pretrain", "randomize", "reproduce", "rules", "scaffold", "significance", "similarity", "slide", "suppressor",
+    "app", "ask", "attack", "behavior", "compare", "corpus", "counterfactuals", "evaluate", "explain", "generate",
+    "heads", "pretrain", "randomize", "reproduce", "rules", "scaffold", "significance", "similarity", "slide", "suppressor",
     "train", "models", "datasets", "jobs", "cache", "study", "doctor",
 )  # fmt: skip
 
