@@ -18,8 +18,8 @@ from tests.unit.cli.conftest import Run
 
 COMMANDS = (
     "app", "ask", "attack", "behavior", "compare", "corpus", "counterfactuals", "evaluate", "explain", "generate",
-    "heads", "pretrain", "randomize", "reproduce", "rules", "scaffold", "significance", "similarity", "slide", "suppressor",
-    "train", "models", "datasets", "jobs", "cache", "study", "doctor",
+    "heads", "pretrain", "randomize", "reproduce", "rules", "scaffold", "significance", "similarity", "slide",
+    "suppressor", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
 )  # fmt: skip
 
 

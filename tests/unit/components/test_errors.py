@@ -14,6 +14,7 @@ DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", 
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
     ("components/images/sliding.py", "how_to_repeat(state.focus)"): "our words",
+    ("components/text/generation.py", "how_to_repeat(state.focus)"): "our words",
     ("components/rules/page.py", "f\"{what}: {count(len(breaking), 'example')}.\""): "our words and a number",
     ("components/rules/page.py", "f'**{chart.panel.title}**'"): "one of our titles",
     ("components/suppressor/page.py", "answer(result)"): "numbers and titles of methods",
