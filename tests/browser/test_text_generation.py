@@ -17,6 +17,7 @@ from tests.browser.waiting import settled
 
 PROMPT = "Mary lives in Paris. John lives in Rome. Mary lives in"
 LINK = {"model": "tiny-llama", "method": "random", "text": PROMPT, "generated_tokens": "12", "decoding": "sample"}
+MAP = "for ·Mary · scale shared by the generated tokens"
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -31,11 +32,14 @@ def test_each_generated_token_has_a_row_and_the_link_keeps_the_chosen_one(
     assert fits(page)
     assert table.evaluate("(box) => box.scrollWidth > box.clientWidth") == (width == 390)
     expect(page.get_by_text("Generated (sampled with seed 0):")).to_contain_text("without that sentence, it is")
-    page.get_by_role("combobox", name="Map of the generated token").click()
-    page.get_by_role("option").nth(2).click()
+    expect(page.get_by_role("button", name="Export generated text")).to_be_visible()
+    choice = page.get_by_role("combobox", name="Map of the generated token")
+    choice.fill("3 ·Mary")
+    choice.press("Enter")
+    expect(page.get_by_text(MAP)).to_be_visible(timeout=TIMEOUT_MS)
     settled(page)
     assert "generated_step=3" in page.url
     again = open_page(page.url, scheme="dark", width=width)
     expect(again.get_by_role("region", name=TABLE_LABEL).locator("tbody tr")).to_have_count(12, timeout=2 * TIMEOUT_MS)
-    expect(again.get_by_text("for ·Mary · scale shared by the generated tokens")).to_be_visible()
+    expect(again.get_by_text(MAP)).to_be_visible(timeout=TIMEOUT_MS)
     assert fits(again)
