@@ -13,7 +13,7 @@ import streamlit as st
 
 from components.compute import run_cached
 from components.controls import PERSIST
-from components.errors import describe_error, show_error, show_note
+from components.errors import describe_error, escape_label, show_error, show_note
 from components.export import command_line, file_button, how_to_repeat, input_button, text_arguments
 from components.method_row import MethodRow, cost_line, grid_html, line_html, method_row, method_row_html
 from components.numbers import fixed, percent
@@ -182,9 +182,10 @@ def _draw_step(generated: GeneratedText, step: int) -> int:
     if step > last:
         put("generation.step", last)
     return int(
-        st.selectbox(
-            "Map of the generated token", range(1, last + 1), key=key("generation.step"), width=260,
-            format_func=lambda at: f"{at} {visible_token(generated.labels[at - 1])}", persist_state=PERSIST,
+        st.pills(
+            "Map of the generated token", range(1, last + 1), key=key("generation.step"), required=True,
+            format_func=lambda at: escape_label(f"{at} {visible_token(generated.labels[at - 1])}"),
+            persist_state=PERSIST,
         )
     )  # fmt: skip
 

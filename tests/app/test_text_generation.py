@@ -79,7 +79,7 @@ def test_it_is_generated_on_request_and_the_numbers_are_those_of_the_engine() ->
     assert "Generated (greedy): “<bdi>" in text
     assert found.deciding is not None
     assert f"depends most on “<bdi>{found.deciding.text}</bdi>”" in text
-    assert len(page.selectbox(key=key("generation.step")).options) == len(found.labels)
+    assert len(page.pills(key=key("generation.step")).options) == len(found.labels)
     assert command_of(page) == [
         "exegesis", "generate", "--model", MODEL, "--prompt", TEXT, "--tokens", "3", "--method", "attn_lrp",
     ]  # fmt: skip
@@ -97,13 +97,13 @@ def test_the_link_keeps_the_controls_and_a_chosen_token_shows_its_map() -> None:
     )
     assert not errors(page)
     assert "Generated (sampled with seed 2)" in html_of(page)
-    assert page.selectbox(key=key("generation.step")).value == 2
+    assert page.pills(key=key("generation.step")).value == 2
     label = generate_text(GenerationQuery(MODEL, TEXT, 4, 2, method="occlusion")).labels[1]
     assert f'<p class="xg-title">2 {label.replace(" ", "·")}</p>' in html_of(page)
     assert command_of(page)[-4:] == ["--method", "occlusion", "--seed", "2"]
     page.number_input(key=key("generation.tokens")).set_value(1).run()
     assert not page.exception
-    assert page.selectbox(key=key("generation.step")).value == 1
+    assert page.pills(key=key("generation.step")).value == 1
 
 
 def test_a_classifier_has_none_and_what_fails_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
