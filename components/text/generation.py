@@ -181,13 +181,11 @@ def _draw_step(generated: GeneratedText, step: int) -> int:
     last = len(generated.labels)
     if step > last:
         put("generation.step", last)
-    return int(
-        st.pills(
-            "Map of the generated token", range(1, last + 1), key=key("generation.step"), required=True,
-            format_func=lambda at: escape_label(f"{at} {visible_token(generated.labels[at - 1])}"),
-            persist_state=PERSIST,
-        )
+    chosen = st.pills(
+        "Map of the generated token", range(1, last + 1), key=key("generation.step"), required=True,
+        format_func=lambda at: escape_label(f"{at} {visible_token(generated.labels[at - 1])}"), persist_state=PERSIST,
     )  # fmt: skip
+    return chosen or 1  # a run that a click cut short gives the control back empty
 
 
 def _draw_sentences(generated: GeneratedText) -> None:
