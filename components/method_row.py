@@ -204,12 +204,15 @@ def aligned_html(head: TokenMap, lines: Sequence[str], described: Sequence[Metho
     return f'<div class="xg">{grid_html(head, lines)}<div class="xg-list">{"".join(map(_item, described))}</div></div>'
 
 
-def grid_html(head: TokenMap, lines: Sequence[str]) -> str:
-    """The table in its box, which the keyboard can scroll. It runs in the direction of the first text."""
+def grid_html(head: TokenMap, lines: Sequence[str], corner: str = "Method", label: str = TABLE_LABEL) -> str:
+    """The table in its box, which the keyboard can scroll. It runs in the direction of the first text.
+
+    `corner`: the head of the first column. `label`: the name of the box for screen readers. Both are our words.
+    """
     return (
-        f'<div class="xg-map xg-scroll" tabindex="0" role="region" aria-label="{TABLE_LABEL}">'
+        f'<div class="xg-map xg-scroll" tabindex="0" role="region" aria-label="{label}">'
         f'<table class="xg-grid" dir="{direction(head.texts[0])}">'
-        f'<thead><tr><th scope="col">Method</th>{_heads(head)}</tr></thead>'
+        f'<thead><tr><th scope="col">{corner}</th>{_heads(head)}</tr></thead>'
         f"<tbody>{''.join(lines)}</tbody></table></div>"
     )
 

@@ -29,6 +29,8 @@ else:  # they load transformers, which lists and links do without
 
 VERSION = 1
 """Raised whenever the numbers change."""
+MOST_GENERATED = 64
+"""Tokens of a generated text."""
 TEMPLATE_FILE = "chat_template.jinja"
 
 

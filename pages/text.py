@@ -15,6 +15,7 @@ from components.prediction import heads_link
 from components.styles import use_styles
 from components.text.counterfactuals import draw_counterfactuals
 from components.text.export import draw_export
+from components.text.generation import draw_generation
 from components.text.results import (
     draw_ablation,
     draw_edit,
@@ -81,5 +82,6 @@ if probe is not None:
     draw_questions(state, methods, explanations, probe)
     draw_similarity(state)
     draw_significance(state)
+    draw_generation(state, methods)
     draw_export(state, methods, explanations, above)
 warm_up()  # last: see components/compute.py

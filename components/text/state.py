@@ -36,6 +36,7 @@ from components.state import PageSession, PageState, control_values, read_shared
 from components.widgets.base import Pins, draw_pin_hint
 from components.widgets.token_map import draw_token_picker, to_tokens, to_units
 from components.widgets.view_options import DEFAULT_VIEW, LAYOUTS, STYLES, ViewOptions
+from engine.next_token import MOST_GENERATED
 from engine.params import option
 from engine.registry import Explainer
 from engine.removal_operators import OPERATORS
@@ -52,7 +53,7 @@ LARGEST_SCORE = 1e6
 """A threshold is never larger."""
 CONTROLLED = ("unit", "encoder", "flip_to", "threshold")
 """The fields with a control of their own that no other page has."""
-OWN = (*CONTROLLED, "significance")
+OWN = (*CONTROLLED, "significance", "generation")
 """The fields of the link that are of this page alone, and neither of a text nor of the view."""
 WIDGETS, key, value, put = SESSION.widgets, SESSION.key, SESSION.value, SESSION.put
 PICKER = "text_token_pick"
@@ -75,6 +76,20 @@ class SignificanceView:
 DEFAULT_TEST = SignificanceView()
 
 
+@dataclass(frozen=True)
+class GenerationView:
+    """The generated text: its number of tokens, how each is chosen, the method that explains it, and the token whose
+    map is drawn, from 1."""
+
+    tokens: int = option(8, low=1, high=MOST_GENERATED, link="generated_tokens")
+    decoding: Literal["greedy", "sample"] = option("greedy", choices=("greedy", "sample"))
+    method: str = option("attn_lrp", link="generated_method")
+    step: int = option(1, low=1, high=MOST_GENERATED, link="generated_step")
+
+
+DEFAULT_GENERATION = GenerationView()
+
+
 @dataclass(frozen=True, kw_only=True)
 class TextState(PageState):
     """`pins` are positions of tokens. `edit`: the edited text beside its parent. `encoder`: of the similarity.
@@ -88,8 +103,11 @@ class TextState(PageState):
     edit_pair: str | None = None
     view: ViewOptions = DEFAULT_VIEW
     pins: tuple[int, ...] = pins_option("tokens")
-    opened: tuple[str, ...] = opened_option("browse", "questions", "similarity", "significance", "counterfactuals")
+    opened: tuple[str, ...] = opened_option(
+        "browse", "questions", "similarity", "significance", "counterfactuals", "generation"
+    )
     significance: SignificanceView = DEFAULT_TEST
+    generation: GenerationView = DEFAULT_GENERATION
     flip_to: str | None = target_option()
     threshold: float | None = option(None, low=-LARGEST_SCORE, high=LARGEST_SCORE)
     removal: str = option(OPERATORS[0], choices=OPERATORS)
@@ -148,7 +166,8 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
     state, notes = read_state(link, models, methods, opened)
     text_choice.fill_controls(state.focus, opened)
     own = {name: getattr(state, name) for name in (*CONTROLLED, "edit", "edit_pair")} | {"flip_to": state.flip_to or ""}
-    SESSION.fill(own | control_values("", state.view) | control_values("significance.", state.significance))
+    sections = control_values("significance.", state.significance) | control_values("generation.", state.generation)
+    SESSION.fill(own | control_values("", state.view) | sections)
     SESSION.fill_shared(state, methods)
     return state, opened, SESSION.tell(notes, fresh)
 
@@ -181,6 +200,7 @@ def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: O
         threshold=value("threshold"),
         view=SESSION.read_record("", loaded.view),
         significance=SESSION.read_record("significance.", loaded.significance),
+        generation=SESSION.read_record("generation.", loaded.generation),
     )
 
 

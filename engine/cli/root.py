@@ -32,6 +32,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Explain a prediction: one score per token or patch, by one or more methods.",
     ),
     "heads": ("explain.heads", "Show what each attention head attends to and whether it matters."),
+    "generate": (
+        "generate.generate",
+        "Continue a prompt with a language model, and show what each generated token depends on.",
+    ),
     "layers": (
         "layers.app",
         "See inside a model: logit lens, activation patching, information flow routes, heads that matter.",

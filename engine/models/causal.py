@@ -134,7 +134,17 @@ class CausalModel(TextClassifier):
         self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch vocabulary"]:
         """Logits of the token that follows each row, over the whole vocabulary."""
-        logits = super().logits(batch, embeds)
+        return self._capped(super().logits(batch, embeds))
+
+    def continuation_log_probabilities(self, batch: TextBatch, count: int) -> Float[torch.Tensor, "batch {count}"]:
+        """Log-probability of each of the last `count` tokens of each row, given all tokens before it, in nats."""
+        places = batch.lengths[:, None] - count + torch.arange(count, device=self.device)
+        rows = torch.arange(len(places), device=self.device)[:, None]
+        logits = self._capped(self._head(self.hidden(batch)[rows, places - 1]))
+        wide = logits.to(torch.promote_types(logits.dtype, torch.float32))
+        return torch.log_softmax(wide, dim=-1).gather(-1, batch.ids[rows, places][..., None])[..., 0]
+
+    def _capped(self, logits: torch.Tensor) -> torch.Tensor:
         cap = getattr(self.module.config, "final_logit_softcapping", None)
         return logits if cap is None else torch.tanh(logits / cap) * cap
 

@@ -41,6 +41,8 @@ JSON: dict[str, str] = {
     "heads of a text": f"heads --text '{TEXT}' --top 3 --against gradient_x_input",
     "heads of a picture": "heads --model digits-vit --dataset digits --index 3 --score entropy,distance,agreement "
     "--against attention_mean --query 1 --top 2",
+    "generated text": "generate --model tiny-llama --prompt 'Mary lives in Paris. John owns a dog. Mary lives in' "
+    "--tokens 3 --top 4",
     "similarity of two texts": "similarity --text 'A man plays a guitar.' --text-pair 'He makes music.' --top 3",
     "significance of words": f"significance --text '{TEXT}' --draws 19 --rate 0.2 --alternative two-sided --control by",
     "significance beside words of a data set": f"significance --text '{TEXT}' --draws 9 --words-from reviews --seed 2",
@@ -119,6 +121,12 @@ explain --text x --model digits-vit
 heads --text x --score nothing
 heads --text x --against nothing
 heads --text x --top 0
+generate
+generate --prompt x --tokens 0
+generate --prompt x --tokens 65
+generate --prompt x --seed 1 --temperature 0
+generate --prompt x --method nothing
+generate --prompt x --model reviews-minilm
 similarity --text x
 similarity --text x --text-pair y --top 0
 significance

@@ -17,6 +17,7 @@ SAFE = {
     ("components/images/sliding.py", "how_to_repeat(state.focus)"): "our words",
     ("components/images/significance.py", "how_to_repeat(state.focus)"): "our words",
     ("components/behavior/page.py", "HOW.format(plural(INPUTS[state.kind]))"): "our words",
+    ("components/text/generation.py", "how_to_repeat(state.focus)"): "our words",
     ("components/rules/page.py", "f\"{what}: {count(len(breaking), 'example')}.\""): "our words and a number",
     ("components/rules/page.py", "f'**{chart.panel.title}**'"): "one of our titles",
     ("components/suppressor/page.py", "answer(result)"): "numbers and titles of methods",

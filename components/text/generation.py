@@ -1,0 +1,262 @@
+"""The text that a language model generates after a prompt, what each of its tokens depends on, and context use."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from functools import partial
+from html import escape
+from typing import TYPE_CHECKING, Any
+
+import streamlit as st
+
+from components.compute import run_cached
+from components.controls import PERSIST
+from components.errors import describe_error, escape_label, show_error, show_note
+from components.export import command_line, file_button, how_to_repeat, input_button, text_arguments
+from components.method_row import MethodRow, cost_line, grid_html, line_html, method_row, method_row_html
+from components.numbers import fixed, percent
+from components.tables import draw_table
+from components.text.state import TextState, key, put, value
+from components.widgets.token_map import legend_html
+from components.widgets.view_options import ViewOptions
+from engine.format import visible_token
+from engine.lazy import LazyModule, pandas
+from engine.next_token import MOST_GENERATED
+from engine.progress import CancelToken, cancellable
+from engine.registry import Explainer
+from engine.request import Prompt
+from engine.table_io import to_csv
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from engine import generation
+    from engine.generation import GeneratedText, GenerationQuery
+else:  # it loads torch, which most visits do without
+    generation = LazyModule("engine.generation")
+
+LISTED = 5
+"""Links that the sentence names."""
+DECODINGS = {"greedy": "Most probable token", "sample": "Sampled"}
+DECODING_HELP = (
+    "At each step: the most probable token, or one sampled from the model’s distribution with the page’s seed."
+)
+TABLE_LABEL = "Scores of all tokens for each generated token"
+SHARING = "generated tokens"
+NO_CHAT = "The chat template is left out: the text continues the prompt as it is."
+CAUTION = (
+    "A generated text can be wrong. A score says what a token depends on, not whether it is true. Deleting a sentence "
+    "can also make the rest unusual, which lowers the probability too (context use: Sarti et al., 2024, Quantifying "
+    "the plausibility of context reliance in neural machine translation)."
+)
+
+
+def draw_generation(state: TextState, methods: Mapping[str, Explainer]) -> None:
+    """Draw the switch and, once it is on, the generated text; nothing for a classifier."""
+    if not state.focus.causal:
+        return
+    st.subheader("Generate", anchor=False)
+    if not st.toggle(
+        "Continue the prompt and explain every token", key=key("open.generation"), persist_state=PERSIST,
+        help="Generates a text on request, explains each token, and deletes each sentence of the prompt.",
+    ):  # fmt: skip
+        return
+    _draw_controls(methods)
+    try:
+        query = query_of(state)
+        generated = run_cached(query.key, partial(_compute, query))
+    except Exception as error:
+        show_error(describe_error(error))
+        return
+    if state.focus.chat:
+        show_note(NO_CHAT)
+    rows = step_rows(generated, methods[state.generation.method], state.view.gamma)
+    st.html(generated_html(generated, state))
+    st.html(matrix_html(rows))
+    step = _draw_step(generated, state.generation.step)
+    st.html(method_row_html(replace(rows[step - 1], cost=cost_line(generated.explanations[step - 1]))))
+    _draw_sentences(generated)
+    st.caption(CAUTION)
+    _draw_export(generated, state)
+
+
+def _draw_controls(methods: Mapping[str, Explainer]) -> None:
+    chosen = str(value("generation.method"))
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        st.number_input(
+            "Tokens", 1, MOST_GENERATED, key=key("generation.tokens"), step=1, width=120, persist_state=PERSIST,
+            help="The largest number of generated tokens. The model may end the text before.",
+        )  # fmt: skip
+        st.segmented_control(
+            "Next token", list(DECODINGS), key=key("generation.decoding"), required=True, persist_state=PERSIST,
+            format_func=DECODINGS.__getitem__, help=DECODING_HELP,
+        )  # fmt: skip
+        st.selectbox(
+            "Explained by", list(dict.fromkeys([*methods, chosen])), key=key("generation.method"), width=260,
+            format_func=lambda name: methods[name].title if name in methods else name, persist_state=PERSIST,
+        )  # fmt: skip
+
+
+def query_of(state: TextState) -> GenerationQuery:
+    """The engine's query. Errors: those of the query."""
+    view = state.generation
+    seed = state.seed if view.decoding == "sample" else None
+    return generation.GenerationQuery(state.model, state.example.text, view.tokens, seed, method=view.method)
+
+
+def _compute(query: GenerationQuery, token: CancelToken) -> GeneratedText:
+    with cancellable(token):
+        return generation.generate_text(query)
+
+
+def generated_html(generated: GeneratedText, state: TextState) -> str:
+    """The generated text, labeled so, its probability, the deciding sentence and the strongest links."""
+    decoding = f"sampled with seed {state.seed}" if state.generation.decoding == "sample" else "greedy"
+    shown = f"“<bdi>{escape(visible_token(generated.text))}</bdi>”"
+    ended = " The model ended the text." if generated.ended else ""
+    links = "; ".join(_link_html(generated, *link) for link in generated.links(LISTED))
+    return (
+        f'<div class="xg"><p class="xg-summary">Generated ({decoding}): {shown}.{ended} '
+        f'{_deciding_html(generated)}</p><p class="xg-small">Strongest links: {links}.</p></div>'
+    )
+
+
+def _deciding_html(generated: GeneratedText) -> str:
+    whole = f"Its probability is {share(generated.probability)}."
+    deciding = generated.deciding
+    if deciding is None:
+        return f"{whole} The prompt is one sentence, so none can be deleted."
+    if deciding.log_probability >= generated.log_probability:
+        return f"{whole} It falls with no deleted sentence."
+    return (
+        f"{whole} It depends most on “<bdi>{escape(deciding.text)}</bdi>”: without that sentence, it is "
+        f"{share(deciding.probability)}."
+    )
+
+
+def share(probability: float) -> str:
+    """A probability as a percentage; of a long text it is small, and has three digits and an exponent."""
+    return percent(probability) if probability >= 0.001 else f"{probability:.2e}"
+
+
+def _link_html(generated: GeneratedText, step: int, place: int, score: float) -> str:
+    names = (visible_token(generated.labels[step]), visible_token(generated.names[place]))
+    token, source = (f"“<bdi>{escape(name)}</bdi>”" for name in names)
+    return f"{token} (token {step + 1}) on {source} (index {place}) {fixed(score, 3, sign=True)}"
+
+
+def step_rows(generated: GeneratedText, method: Explainer, gamma: float = 1.0) -> list[MethodRow]:
+    """The map of each generated token as a row, all on one scale."""
+    look = ViewOptions(gamma, "shared")
+    rows = [
+        replace(
+            method_row(method, one, Prompt(_text_before(generated, step)), "token", look=look),
+            title=f"{step + 1} {visible_token(label)}",
+            cost=share(probability),
+        )
+        for step, (one, label, probability) in enumerate(
+            zip(generated.explanations, generated.labels, generated.probabilities, strict=True)
+        )
+    ]
+    end = max(row.view.largest for row in rows)
+    return [replace(row, view=replace(row.view, end=end, sharing=SHARING)) for row in rows]
+
+
+def _text_before(generated: GeneratedText, step: int) -> str:
+    end = generated.explanations[step].tokens[-1].end
+    return (generated.prompt + generated.text)[: max(end, len(generated.prompt))]
+
+
+def matrix_html(rows: list[MethodRow]) -> str:
+    """The heatmap: a row for each generated token, a column for each token before it."""
+    head = rows[-1].view
+    grid = grid_html(head, [line_html(row) for row in rows], "Generated, probability", TABLE_LABEL)
+    return f'<div class="xg">{grid}<p class="xg-small">{legend_html(head)}</p></div>'
+
+
+def _draw_step(generated: GeneratedText, step: int) -> int:
+    """Draw the choice of a generated token, whose map is drawn below it. Returns its place, from 1."""
+    last = len(generated.labels)
+    if step > last:
+        put("generation.step", last)
+    chosen = st.pills(
+        "Map of the generated token", range(1, last + 1), key=key("generation.step"), required=True,
+        format_func=lambda at: escape_label(f"{at} {visible_token(generated.labels[at - 1])}"), persist_state=PERSIST,
+    )  # fmt: skip
+    return chosen or 1  # a run that a click cut short gives the control back empty
+
+
+def _draw_sentences(generated: GeneratedText) -> None:
+    if generated.sentences:
+        st.markdown("**Context use**: the probability of the whole generated text when a sentence is deleted.")
+        draw_table(sentences_table(generated), "generation")
+        st.caption("The last sentence of the prompt is the one that the text continues, so it is never deleted.")
+
+
+def sentences_table(generated: GeneratedText) -> pd.DataFrame:
+    """A row for the whole prompt and for each sentence, in reading order."""
+    return pandas.DataFrame(
+        [
+            {
+                "Without": row["without"] or "nothing (the whole prompt)",
+                "Probability": share(row["probability"]),
+                "Log-probability": round(row["log_probability"], 3),
+                "Change": round(row["change"], 3),
+            }
+            for row in _sentence_rows(generated)
+        ]
+    )
+
+
+def _sentence_rows(generated: GeneratedText) -> Iterator[dict[str, Any]]:
+    whole = generated.log_probability
+    yield {"without": "", "probability": generated.probability, "log_probability": whole, "change": 0.0}
+    for one in generated.sentences:
+        change = one.log_probability - whole
+        yield {
+            "without": one.text, "probability": one.probability, "log_probability": one.log_probability,
+            "change": change,
+        }  # fmt: skip
+
+
+def links_csv(generated: GeneratedText) -> str:
+    """A row for each generated token and each token before it that is not special, the strongest first."""
+    return to_csv(
+        {
+            "step": step + 1,
+            "generated": generated.labels[step],
+            "log_probability": generated.log_probabilities[step],
+            "index": place,
+            "token": generated.names[place],
+            "score": score,
+        }
+        for step, place, score in generated.links()
+    )
+
+
+def _draw_export(generated: GeneratedText, state: TextState) -> None:
+    with st.popover("Export generated text"):
+        file_button(
+            "CSV of links", "generated_links.csv", "text/csv", lambda: links_csv(generated), "A row for each link.",
+            key("generated_links"),
+        )  # fmt: skip
+        file_button(
+            "CSV of sentences", "generated_sentences.csv", "text/csv", lambda: to_csv(_sentence_rows(generated)),
+            "A row for each deleted sentence.", key("generated_sentences"),
+        )  # fmt: skip
+        file_button(
+            "JSON", "generated.json", "application/json", lambda: json.dumps(generated.as_json(), indent=1),
+            "The output of `--json`.", key("generated_json"),
+        )  # fmt: skip
+        input_button(state.focus, key("generated_text"))
+        st.caption(how_to_repeat(state.focus))
+        st.code(command_line(_arguments(state), state.example), language="bash", wrap_lines=True)
+
+
+def _arguments(state: TextState) -> list[str]:
+    view = state.generation
+    arguments = ["generate", "--model", state.model, *text_arguments(Prompt(state.example.text))]
+    arguments += ["--tokens", str(view.tokens), "--method", view.method]
+    return [*arguments, *(["--seed", str(state.seed)] if view.decoding == "sample" else [])]

@@ -1,0 +1,90 @@
+"""`exegesis generate`: how a language model continues a prompt, and what each generated token depends on."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from engine.cli import options, output
+from engine.cli.inputs import check_model
+from engine.cli.root import note
+from engine.errors import UsageError
+from engine.format import visible_token
+from engine.lazy import LazyModule
+from engine.progress import cancellable, reporting
+from engine.request import Example
+from engine.store import result_store
+
+if TYPE_CHECKING:
+    from engine import generation
+else:  # it loads torch, which the help does without
+    generation = LazyModule("engine.generation")
+
+EXAMPLE = "Example: --prompt 'Mary lives in Paris. Mary lives in'."
+
+
+def generate(
+    model: Annotated[str, typer.Option(metavar="M", help="A language model.")] = "tiny-llama",
+    prompt: Annotated[str | None, typer.Option(metavar="T", help="The text to continue; '-' reads stdin.")] = None,
+    tokens: Annotated[str, typer.Option(metavar="N", help="Generate at most N tokens.")] = "8",
+    method: Annotated[str, typer.Option(metavar="A", help="The method that explains each token.")] = "attn_lrp",
+    seed: Annotated[
+        str | None, typer.Option(metavar="N", help="Sample with this seed. [default: the most probable token]")
+    ] = None,
+    temperature: Annotated[str, typer.Option(metavar="T", help="With --seed: the temperature of sampling.")] = "1",
+    top: Annotated[str, typer.Option(metavar="N", help="Show only the N strongest links.")] = "10",
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all scores of every step.")] = False,
+) -> None:
+    """Continue a prompt with a language model, and show what each generated token depends on."""
+    if prompt is None:
+        raise UsageError(f"--prompt: is missing. {EXAMPLE}")
+    count, links = options.read_whole("--tokens", tokens, 1), options.read_whole("--top", top, 1)
+    number = None if seed is None else options.read_whole("--seed", seed)
+    warmth = options.read_numbers("--temperature", temperature)[0]
+    with output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("generating") as report:
+        check_model(model, Example.kind)
+        query = generation.GenerationQuery(model, options.read_text("--prompt", prompt), count, number, warmth, method)
+        with cancellable(cancel), reporting(report):
+            generated = generation.generate_text(query)
+    if status := result_store().status:
+        note(status)
+    if as_json:
+        output.print_json(generated.as_json())
+        return
+    print_generated(generated, "greedy" if number is None else f"sampled with seed {number}", links)
+
+
+def print_generated(generated: generation.GeneratedText, decoding: str, links: int) -> None:
+    """Print the generated text, its strongest links, the use of each sentence, and the checks."""
+    out, names = output.console(), generated.names
+    out.print(f"Generated ({decoding}): {output.visible(generated.text)}", markup=False)
+    print(f"Probability {generated.probability:.4g} (log-probability {generated.log_probability:.4f} nats)")
+    strongest = output.table(["generated", "depends on", "position", "score"], right=["position", "score"])
+    for step, place, score in generated.links(links):
+        source = output.visible(visible_token(names[place]))
+        strongest.add_row(output.visible(visible_token(generated.labels[step])), source, str(place), f"{score:+.4f}")
+    out.print(strongest)
+    if generated.sentences:
+        used = output.table(
+            ["without the sentence", "probability", "log-probability"], right=["probability", "log-probability"]
+        )
+        for one in generated.sentences:
+            used.add_row(output.visible(one.text), f"{one.probability:.4g}", f"{one.log_probability:.4f}")
+        out.print(used)
+    else:
+        print("The prompt is one sentence, which the generated text continues: none can be deleted.")
+    for line in _remarks(generated):
+        print(line)
+
+
+def _remarks(generated: generation.GeneratedText) -> Iterator[str]:
+    """The end of the text, and the checks of all steps."""
+    if generated.ended:
+        yield f"The model ended the text after {len(generated.labels)} tokens."
+    checks = [one.check for one in generated.explanations if one.check is not None]
+    if checks:
+        good = sum(check.ok for check in checks)
+        yield f"Check ({checks[0].name}): good at {good} of {len(checks)} steps."
+    yield f"Model evaluations for the explanations: {sum(one.evaluations for one in generated.explanations)}."

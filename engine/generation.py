@@ -1,0 +1,329 @@
+"""Generated text: how a causal language model continues a prompt, and what each generated token depends on.
+
+Each generated token is explained as the next token of the prompt and the tokens before it: a row of a matrix of steps x
+tokens. Context use: the probability of the whole generated text when one sentence of the prompt is deleted. PECoRe asks
+the same question of contexts (Sarti et al., 2024, Quantifying the plausibility of context reliance in neural machine
+translation).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from cache import key_for, single_flight
+from cache.codec import Arrays, Meta
+from engine import runtime
+from engine.errors import ExegesisError, UsageError, excerpt, not_allowed
+from engine.explain import explain_many, key_of
+from engine.lazy import torch
+from engine.models.causal import CausalModel
+from engine.models.loading import load_model
+from engine.models.text_classifier import EncodedText, collate_texts
+from engine.next_token import MOST_GENERATED, is_causal
+from engine.progress import check_cancelled
+from engine.request import DTYPES, Prompt, Request
+from engine.result import Explanation, Token, check_to_json, pack, unpack
+from engine.store import result_store
+from engine.word_units import Unit, units
+
+VERSION = 1
+"""Raised whenever the numbers change."""
+HOTTEST = 10.0
+"""The highest temperature of sampling."""
+
+
+@dataclass(frozen=True)
+class GenerationQuery:
+    """A prompt to continue, and the method that explains each generated token.
+
+    tokens: at most so many are generated. seed: of sampling from the model's distribution; None takes the most probable
+    token at each step. temperature: what the logits are divided by before sampling.
+    """
+
+    model: str
+    prompt: str
+    tokens: int = 8
+    seed: int | None = None
+    temperature: float = 1.0
+    method: str = "attn_lrp"
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.tokens <= MOST_GENERATED:
+            raise not_allowed("tokens", f"a whole number from 1 to {MOST_GENERATED}", self.tokens)
+        if self.seed is not None and self.seed < 0:
+            raise not_allowed("seed", "a whole number of at least 0", self.seed)
+        if not 0 < self.temperature <= HOTTEST:
+            raise not_allowed("temperature", f"a number above 0 and up to {HOTTEST:g}", self.temperature)
+        if not is_causal(self.model):
+            raise UsageError(
+                f"model: {excerpt(self.model)} is no language model on this machine, so it continues no text. Choose "
+                "one, such as tiny-llama."
+            )
+
+    @property
+    def key(self) -> str:
+        """The cache key of the generated text. Reads the model's files, never loads it."""
+        sampled = {} if self.seed is None else {"seed": self.seed, "temperature": self.temperature}
+        explained = key_of(Request(self.model, self.method, Prompt(self.prompt)))
+        return key_for(
+            {"kind": "generation", "version": VERSION, "tokens": self.tokens, "explained": explained, **sampled}
+        )
+
+
+@dataclass(frozen=True)
+class SentenceUse:
+    """A sentence of the prompt by its character offsets.
+
+    log_probability: of the whole generated text when the sentence is deleted, in nats.
+    """
+
+    text: str
+    start: int
+    end: int
+    log_probability: float
+
+    @property
+    def probability(self) -> float:
+        """From 0 to 1."""
+        return math.exp(self.log_probability)
+
+
+@dataclass(frozen=True)
+class GeneratedText:
+    """A generated text. labels, log_probabilities: of its tokens; the latter in nats, without temperature.
+
+    ended: the model ended the text before the number of tokens was reached. explanations: one for each token.
+    sentences: all of the prompt but the last one, which the generated text continues.
+    """
+
+    prompt: str
+    text: str
+    labels: tuple[str, ...]
+    log_probabilities: tuple[float, ...]
+    ended: bool
+    sentences: tuple[SentenceUse, ...]
+    explanations: tuple[Explanation, ...]
+
+    @property
+    def log_probability(self) -> float:
+        """Of the whole generated text, given the prompt."""
+        return math.fsum(self.log_probabilities)
+
+    @property
+    def probability(self) -> float:
+        """From 0 to 1."""
+        return math.exp(self.log_probability)
+
+    @property
+    def probabilities(self) -> tuple[float, ...]:
+        """Of each token, from 0 to 1."""
+        return tuple(map(math.exp, self.log_probabilities))
+
+    @property
+    def tokens(self) -> tuple[Token, ...]:
+        """Tokens of the prompt, and the generated ones that a later one can depend on: all but the last."""
+        return self.explanations[-1].tokens
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Texts of `tokens`, the generated ones with their leading spaces."""
+        prompt = self.explanations[0].tokens
+        return (*(token.text for token in prompt), *self.labels[:-1])
+
+    @property
+    def relevance(self) -> Float[np.ndarray, "step token"]:
+        """Scores of all tokens at each step; 0 for tokens that were not yet generated."""
+        matrix = np.zeros((len(self.explanations), len(self.tokens)))
+        for row, explanation in zip(matrix, self.explanations, strict=True):
+            row[: len(explanation.scores)] = explanation.scores
+        return matrix
+
+    def links(self, count: int | None = None) -> list[tuple[int, int, float]]:
+        """Step, token and score of the links to tokens that are not special, the largest first."""
+        found = [
+            (step, int(place), float(explanation.scores[place]))
+            for step, explanation in enumerate(self.explanations)
+            for place in explanation.features
+        ]
+        return sorted(found, key=lambda link: -abs(link[2]))[:count]
+
+    @property
+    def deciding(self) -> SentenceUse | None:
+        """The sentence without which the generated text is least probable; None where no sentence can be deleted."""
+        return min(self.sentences, key=lambda sentence: sentence.log_probability, default=None)
+
+    def as_json(self) -> dict[str, Any]:
+        """All of it as JSON's values."""
+        origin = self.explanations[0].provenance
+        return {
+            "model": origin.model,
+            "revision": origin.revision,
+            "method": origin.method,
+            "prompt": self.prompt,
+            "generated": self.text,
+            "ended": self.ended,
+            "log_probability": self.log_probability,
+            "probability": self.probability,
+            "tokens": list(self.names),
+            "steps": [
+                {
+                    "token": label,
+                    "log_probability": value,
+                    "evaluations": one.evaluations,
+                    "check": None if one.check is None else check_to_json(one.check),
+                    "notes": list(one.remarks),
+                    "scores": one.scores.tolist(),
+                }
+                for label, value, one in zip(self.labels, self.log_probabilities, self.explanations, strict=True)
+            ],
+            "sentences": [{**asdict(one), "probability": one.probability} for one in self.sentences],
+        }
+
+
+def generate_text(query: GenerationQuery) -> GeneratedText:
+    """Continue a prompt and explain every generated token, from the cache or computed.
+
+    Errors: as `explain`; a prompt that leaves no room in the model's context; a model that ends the text at once;
+    generated tokens that the tokenizer splits in another way when it reads them.
+    """
+
+    def compute() -> tuple[Meta, Arrays]:
+        with runtime.turn(lends=True):
+            meta, requests = _generate(query)
+        packed = [pack(one) for one in explain_many(requests)]
+        arrays = {str(step): own["scores"] for step, (_, own) in enumerate(packed)}
+        return {**meta, "explanations": [own for own, _ in packed]}, arrays
+
+    meta, arrays, _ = single_flight(result_store(), query.key, compute, check=check_cancelled)
+    return GeneratedText(
+        query.prompt, meta["text"], tuple(meta["labels"]), tuple(meta["log_probabilities"]), meta["ended"],
+        tuple(SentenceUse(**one) for one in meta["sentences"]),
+        tuple(unpack(one, {"scores": arrays[str(step)]}) for step, one in enumerate(meta["explanations"])),
+    )  # fmt: skip
+
+
+def _generate(query: GenerationQuery) -> tuple[dict[str, Any], list[Request]]:
+    """The generated text with the probabilities, and the explanation of each token. The caller holds the device."""
+    model = load_model(query.model, DTYPES[0], runtime.device())
+    assert isinstance(model, CausalModel)
+    encoded = model.encode(Prompt(query.prompt))
+    length = len(encoded) + encoded.truncated
+    if length + query.tokens > model.max_length:
+        raise UsageError(
+            f"prompt: {query.model} reads at most {model.max_length} tokens, but the prompt has {length} and "
+            f"{query.tokens} are to follow. Shorten the prompt, or generate fewer tokens."
+        )
+    generated, ended = continue_tokens(model, encoded.ids, query)
+    texts = _texts(model, query.prompt, encoded.ids, generated)
+    labels = [model.token_text(token) for token in generated]
+    sentences = removable_sentences(encoded, query.prompt)
+    rows = [encoded.ids, *(np.delete(encoded.ids, sentence.tokens) for sentence in sentences)]
+    whole, *without = log_probabilities(model, rows, generated)
+    meta = {
+        "text": texts[-1][len(query.prompt) :],
+        "labels": labels,
+        "log_probabilities": whole.tolist(),
+        "ended": ended,
+        "sentences": [
+            {"text": one.text, "start": one.start, "end": one.end, "log_probability": math.fsum(row)}
+            for one, row in zip(sentences, without, strict=True)
+        ],
+    }
+    steps = zip(texts[:-1], labels, strict=True)
+    return meta, [Request(query.model, query.method, Prompt(text, target=label)) for text, label in steps]
+
+
+def continue_tokens(model: CausalModel, ids: Int[np.ndarray, "seq"], query: GenerationQuery) -> tuple[list[int], bool]:
+    """The tokens that follow, and whether the model ended the text; its end token is left out.
+
+    Each step reads the whole text, without a key-value cache, so that its logits are those that are explained.
+    Errors: the model ends the text at once.
+    """
+    random = None if query.seed is None else np.random.default_rng(query.seed)
+    ends = _end_tokens(model)
+    generated: list[int] = []
+    while len(generated) < query.tokens:
+        check_cancelled()
+        row = _as_text(np.append(ids, generated).astype(np.int64))
+        with torch.inference_mode():
+            logits = model.next_logits(collate_texts([row], model.pad_id, model.device))[0].double().cpu()
+        if random is None:
+            token = int(logits.argmax())
+        else:
+            token = int(random.choice(len(logits), p=torch.softmax(logits / query.temperature, 0).numpy()))
+        if token in ends:
+            break
+        generated.append(token)
+    if not generated:
+        raise UsageError(f"prompt: {query.model} ends the text at once, so nothing is generated. Change the prompt.")
+    return generated, len(generated) < query.tokens
+
+
+def _end_tokens(model: CausalModel) -> set[int]:
+    settings: Any = model.module.generation_config
+    ends = settings.eos_token_id
+    return set() if ends is None else {ends} if isinstance(ends, int) else set(ends)
+
+
+def _as_text(ids: Int[np.ndarray, "seq"]) -> EncodedText:
+    return EncodedText(ids, np.zeros_like(ids), (), 0)
+
+
+def _texts(model: CausalModel, prompt: str, ids: Int[np.ndarray, "seq"], generated: Sequence[int]) -> list[str]:
+    """The prompt followed by each number of generated tokens, from none to all.
+
+    Errors: one of these texts has other tokens than were generated, or a token has the text of another.
+    """
+
+    def decoded(tokens: Sequence[int]) -> str:
+        return str(model.tokenizer.decode([*ids.tolist(), *tokens], clean_up_tokenization_spaces=False))
+
+    start = len(decoded([]))
+    texts = [prompt + decoded(generated[:count])[start:] for count in range(len(generated) + 1)]
+    for step, token in enumerate(generated):
+        same = np.array_equal(model.encode(Prompt(texts[step])).ids, [*ids, *generated[:step]])
+        if not same or not _is_named(model, token):
+            fewer = f"Generate at most {step} tokens, or sample" if step else "Sample"
+            raise ExegesisError(
+                f"model {model.id}: reads its own text with other tokens than it generated, from token {step + 1} on "
+                f"({excerpt(model.token_text(token))}), so they cannot be explained. {fewer} with another seed."
+            )
+    return texts
+
+
+def _is_named(model: CausalModel, token: int) -> bool:
+    """Whether the token is found by its text, as the target of an explanation is."""
+    try:
+        return model.token_id(model.token_text(token)) == token
+    except UsageError:
+        return False
+
+
+def removable_sentences(encoded: EncodedText, prompt: str) -> list[Unit]:
+    """The sentences of a prompt but the last one, which a generated text continues."""
+    drawn = units(encoded.tokens, np.zeros(len(encoded)), Prompt(prompt), "sentence")
+    return [unit for unit in drawn if not unit.special and not unit.blank][:-1]
+
+
+def log_probabilities(
+    model: CausalModel, prompts: Sequence[Int[np.ndarray, "_"]], generated: Sequence[int]
+) -> Float[np.ndarray, "prompt generated"]:
+    """Log-probability of each generated token after each prompt and the generated tokens before it, in nats.
+
+    A prompt is one row of a pass, whatever the number of generated tokens. The caller holds the device.
+    """
+    rows = [_as_text(np.append(prompt, generated).astype(np.int64)) for prompt in prompts]
+
+    def compute(part: slice) -> np.ndarray:
+        batch = collate_texts(rows[part], model.pad_id, model.device)
+        with torch.inference_mode():
+            return np.asarray(model.continuation_log_probabilities(batch, len(generated)).double().cpu())
+
+    size = runtime.rows_at_once(model, max(map(len, rows)))
+    return np.concatenate(runtime.in_chunks(compute, len(rows), size))

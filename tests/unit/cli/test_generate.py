@@ -1,0 +1,31 @@
+"""`exegesis generate`: the JSON is the engine's result, sampling needs a seed, and what is missing is said."""
+
+from __future__ import annotations
+
+import json
+
+from engine.generation import GenerationQuery, generate_text
+from tests.unit.cli.conftest import Run
+
+PROMPT = "Mary lives in Paris. John owns a dog. Mary lives in"
+
+
+def test_json_is_the_result_of_the_engine(run: Run) -> None:
+    options = ("--model", "tiny-llama", "--prompt", PROMPT, "--tokens", "3", "--method", "random", "--json")
+    greedy = json.loads(run("generate", *options).out)
+    query = GenerationQuery("tiny-llama", PROMPT, 3, method="random")
+    assert greedy == generate_text(query).as_json()
+    assert [len(step["scores"]) for step in greedy["steps"]] == [len(greedy["tokens"]) - back for back in (2, 1, 0)]
+    sampled = json.loads(run("generate", *options, "--seed", "5", "--temperature", "3").out)
+    again = GenerationQuery("tiny-llama", PROMPT, 3, 5, 3.0, "random")
+    assert sampled == generate_text(again).as_json()
+    assert sampled["generated"] != greedy["generated"]
+
+
+def test_the_text_is_labeled_and_one_sentence_is_said(run: Run) -> None:
+    done = run("generate", "--prompt", "Mary lives in", "--tokens", "1", "--top", "1")
+    assert done.out.startswith("Generated (greedy): ")
+    assert "The prompt is one sentence" in done.out
+    missing = run("generate")
+    assert missing.code == 2
+    assert "--prompt: is missing. Example:" in missing.err
