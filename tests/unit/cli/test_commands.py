@@ -18,7 +18,8 @@ from tests.unit.cli.conftest import Run
 
 COMMANDS = (
     "app", "ask", "attack", "behavior", "compare", "corpus", "counterfactuals", "empirical", "evaluate", "explain",
-    "generate", "heads", "layers", "pretrain", "randomize", "reproduce", "rules", "scaffold", "significance", "similarity", "slide",
+    "generate", "heads", "layers", "pretrain", "randomize", "reproduce", "rules", "scaffold", "significance",
+    "similarity", "slide",
     "suppressor", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
 )  # fmt: skip
 
