@@ -40,6 +40,7 @@ from components.layers.state import (
 )
 from components.method_row import check_html
 from components.numbers import count, hundredths, percent, plain, rough_duration, signed
+from components.progress import run_with_progress
 from components.styles import use_sheet
 from components.widgets.flow_graph import (
     THRESHOLDS,
@@ -254,22 +255,28 @@ def _patch_area(state: LayersState, result: LensResult, answer: DeltaGenerator) 
 def _exact_map(state: LayersState, preview: PatchPreview) -> PatchingResult | None:
     """The exact map, at once where it is cached or quick, else on request; None before that."""
     query = state.query
-    evaluations = patching.evaluations(preview, state.site)
-    is_started = evaluations * preview.operations <= MOST_OPERATIONS or patching.is_patched(query)
-    if not is_started and state.view == "exact":
-        many, seconds = count(evaluations, "evaluation"), rough_duration(evaluations * preview.pass_seconds)
-        place = st.empty()
-        with place.container():
-            show_note(
-                f"The exact map takes {many} of the model, up to about {seconds}. Below is the preview by gradients "
-                "until you start it."
-            )
-            is_started = st.button("Compute the exact map", key=key("start"))
-        if is_started:
-            place.empty()
-    if not is_started or (state.view != "exact" and not patching.is_patched(query)):
+    map_key, evaluations = query.key(patching.EXACT), patching.evaluations(preview, state.site)
+    is_there = patching.is_patched(query)
+    if state.view != "exact" and not is_there:
         return None
-    return _run(query.key(patching.EXACT), partial(patching.patch_map, query))
+    is_quick = evaluations * preview.operations <= MOST_OPERATIONS
+    if not (is_there or is_quick or st.session_state.get(key("started")) == map_key):
+        many, seconds = count(evaluations, "evaluation"), rough_duration(evaluations * preview.pass_seconds)
+        show_note(
+            f"The exact map takes {many} of the model, up to about {seconds}. Below is the preview by gradients until "
+            "you start it."
+        )
+        st.button("Compute the exact map", key=key("start"), on_click=_start_map, args=(map_key,))
+        return None
+    return run_with_progress(
+        st.empty(), lambda: map_key, "Exact map", "Stopped: below is the preview by gradients.",
+        lambda tick: run_cached(map_key, partial(_compute, partial(patching.patch_map, query)), tick),
+    )  # fmt: skip
+
+
+def _start_map(map_key: str) -> None:
+    """Compute this map from now on, also after the page is drawn again."""
+    st.session_state[key("started")] = map_key
 
 
 def patch_answer(preview: PatchPreview, site: str, shares: Any, exact: bool) -> str:

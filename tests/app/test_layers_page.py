@@ -11,13 +11,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import components.layers.page as panel
+from components.compute import STOPPED
 from components.layers import state as page_state
 from components.layers.grids import best_places, lens_html, patch_html
 from components.layers.page import lens_answer, patch_answer, patch_facts_html, routes_answer
 from components.layers.state import EXAMPLES, LayersState, key
 from engine.input_kinds import list_models
 from engine.inside.lens import LensQuery, LensResult, logit_lens
-from engine.inside.patching import SITES, PatchingResult, patch_map
+from engine.inside.patching import EXACT, SITES, PatchingResult, patch_map
 from engine.inside.routes import RoutesQuery, information_routes
 from tests.alerts import errors
 from tests.project import ROOT
@@ -133,6 +134,20 @@ def test_a_large_map_is_computed_on_request(monkeypatch: pytest.MonkeyPatch) -> 
     assert "The exact map takes 82 evaluations of the model, up to about" in drawn(page)
     next(one for one in page.button if one.label == "Compute the exact map").click().run()
     assert "The exact map takes" not in drawn(page)
+    assert "over 77 places (82 evaluations)" in drawn(page)
+
+
+def test_a_stopped_map_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panel, "MOST_OPERATIONS", 0.0)
+    text = "The film was great and I loved it."
+    page = opened(open="", text=text)
+    exact = replace(STATE, text=text).query.key(EXACT)
+    page.session_state[STOPPED] = [exact]
+    next(one for one in page.button if one.label == "Compute the exact map").click().run()
+    assert [one.value for one in page.info] == ["Stopped: below is the preview by gradients."]
+    assert "restored share estimated by gradients" in drawn(page)
+    next(one for one in page.button if one.label == "Go on").click().run()
+    assert "Go on" not in [one.label for one in page.button]
     assert "over 77 places (82 evaluations)" in drawn(page)
 
 

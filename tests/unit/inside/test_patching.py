@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.errors import ExegesisError, UsageError
+from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.inside import patching
 from engine.inside.patching import (
     KL,
@@ -30,6 +30,7 @@ from engine.inside.patching import (
 )
 from engine.inside.sites import ATTENTION, HEADS, MLP, PARTS, RESIDUAL, SITES, BlockParts
 from engine.models.loading import load_model
+from engine.progress import CancelToken, cancellable, reporting
 from engine.request import Example, Prompt
 from tests.tiny import CAUSAL_FAMILIES, FAMILIES, save_causal, save_checkpoint
 from tests.unit.inside.circuits import linear_transformer, save_induction_model
@@ -170,7 +171,7 @@ def test_attribution_is_exact_on_a_linear_model(monkeypatch: pytest.MonkeyPatch)
     query = PatchQuery("linear", Example("the plot is warm"), "a ending is funny", dtype="float64")
     for site in SITES:
         runs = PatchRuns(dataclasses.replace(query, site=site))
-        result = map_of(runs, preview_of(runs))
+        result = map_of(runs, preview_of(runs), f"linear {site}")
         np.testing.assert_allclose(result.shares, result.preview.effects[site], atol=1e-10)
         assert result.check.value < 1e-12
         assert result.correlation == pytest.approx(1)
@@ -214,6 +215,24 @@ def test_results_are_cached_and_told_apart(induction: str, monkeypatch: pytest.M
     ]
     with pytest.raises(TypeError):
         patch_map(dataclasses.replace(query, metric=KL))
+
+
+def test_a_stopped_map_goes_on_at_the_layer_where_it_stopped(induction: str) -> None:
+    query, token = PatchQuery(induction, Example(CIRCUIT[0]), CIRCUIT[1]), CancelToken()
+
+    def stop(done: int, total: int, label: str) -> None:
+        if done == 7:  # nothing, and the six places of the embedding
+            token.cancel()
+
+    with cancellable(token), reporting(stop), pytest.raises(Cancelled):
+        patch_map(query)
+    assert not patching.is_patched(query)
+    steps: list[tuple[int, int]] = []
+    with reporting(lambda done, total, _: steps.append((done, total))):
+        result = patch_map(query)
+    assert steps == [(7, 19), (13, 19), (13, 19), (19, 19)]
+    np.testing.assert_allclose(result.shares[1:], one_by_one(query, RESIDUAL), atol=1e-5)
+    assert result.check.ok
 
 
 def test_a_prompt_names_target_and_contrast(induction: str) -> None:
