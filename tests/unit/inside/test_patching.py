@@ -32,6 +32,7 @@ from engine.inside.sites import ATTENTION, HEADS, MLP, PARTS, RESIDUAL, SITES, B
 from engine.models.loading import load_model
 from engine.progress import CancelToken, cancellable, reporting
 from engine.request import Example, Prompt
+from tests.fetched import STORED, needs_smollm2
 from tests.tiny import CAUSAL_FAMILIES, FAMILIES, save_causal, save_checkpoint
 from tests.unit.inside.circuits import linear_transformer, save_induction_model
 
@@ -232,6 +233,18 @@ def test_a_stopped_map_goes_on_at_the_layer_where_it_stopped(induction: str) -> 
         result = patch_map(query)
     assert steps == [(7, 19), (13, 19), (13, 19), (19, 19)]
     np.testing.assert_allclose(result.shares[1:], one_by_one(query, RESIDUAL), atol=1e-5)
+    assert result.check.ok
+
+
+@needs_smollm2
+def test_the_heads_of_the_indirect_object_lie_in_the_later_half() -> None:
+    """Wang et al. (2023), Interpretability in the wild, figure 3: heads that write the name are in late layers."""
+    clean, corrupted = (f"When Mary and John went to the store, {name} gave a drink to" for name in ("John", "Mary"))
+    prompt = Prompt(clean, target=" Mary", contrast=" John")
+    result = patch_map(PatchQuery(str(STORED), prompt, corrupted, site=HEADS))
+    largest = abs(result.shares).ravel().argsort()[::-1][:10] // result.shares.shape[1]
+    assert min(largest) >= len(result.shares) / 2
+    assert result.shares.max() > 0.5
     assert result.check.ok
 
 
