@@ -60,7 +60,8 @@ Effects = Float[np.ndarray, "layer place"]
 class PatchQuery:
     """What is patched.
 
-    corrupted: the text of the corrupted run, of as many tokens as the clean one (corruption `text`). tokens: positions
+    corrupted, corrupted_pair: the texts of the corrupted run, each of as many tokens as its clean one (corruption
+    `text`); None for the clean one, but not both. tokens: positions
     whose embeddings are corrupted, by Gaussian noise of `noise` standard deviations of the embeddings (Meng et al.,
     2022) or by the mean embedding. contrast: the class that the target's logit is compared with; None for the
     strongest other class of the corrupted run. The target and contrast of a prompt are its own.
@@ -78,6 +79,7 @@ class PatchQuery:
     noise: float = option(3.0, "Standard deviations of the embeddings", low=0.1, high=20)
     seed: int = 0
     dtype: str = DTYPES[0]
+    corrupted_pair: str | None = None
 
     def __post_init__(self) -> None:
         for name, known in (("corruption", CORRUPTIONS), ("site", SITES), ("metric", METRICS), ("dtype", DTYPES)):
@@ -87,7 +89,9 @@ class PatchQuery:
             raise not_allowed("noise", "a number from 0.1 to 20", self.noise)
         if type(self.seed) is not int or self.seed < 0:
             raise not_allowed("seed", "a whole number of at least 0", self.seed)
-        if self.corruption == TEXT and not (self.corrupted or "").strip():
+        if self.corrupted_pair is not None and self.example.text_pair is None:
+            raise UsageError("corrupted_pair: needs a clean second text. Give the text pair too.")
+        if self.corruption == TEXT and not (self.corrupted or self.corrupted_pair or "").strip():
             raise UsageError("corrupted: is missing. Give a text of as many tokens as the clean one.")
         if self.corruption != TEXT and not self.tokens:
             raise UsageError(f"tokens: is empty, and the corruption '{self.corruption}' needs positions, such as 3,4.")
@@ -95,11 +99,15 @@ class PatchQuery:
     @property
     def corrupted_example(self) -> Example:
         """The input of the corrupted run, before its embeddings are changed."""
-        return self.example if self.corruption != TEXT else dataclasses.replace(self.example, text=self.corrupted or "")
+        if self.corruption != TEXT:
+            return self.example
+        text, pair = self.corrupted or self.example.text, self.corrupted_pair or self.example.text_pair
+        return dataclasses.replace(self.example, text=text, text_pair=pair)
 
     def key(self, kind: str) -> str:
         """The cache key of a result. Reads the model's files, never loads it."""
-        unused = {TEXT: ("tokens", "noise", "seed"), NOISE: ("corrupted",), MEAN: ("corrupted", "noise", "seed")}
+        texts = ("corrupted", "corrupted_pair")
+        unused = {TEXT: ("tokens", "noise", "seed"), NOISE: texts, MEAN: (*texts, "noise", "seed")}
         dropped = {"model", "example", *unused[self.corruption], *(("site",) if kind == PREVIEW else ())}
         plain = {name: value for name, value in vars(self).items() if name not in dropped}
         return key_for(
@@ -255,6 +263,11 @@ class PatchRuns:
                 f"corrupted: must have as many tokens as the clean text, {len(clean)}, got {len(corrupted)}. Replace "
                 f"words by words of as many tokens, or use the corruption '{NOISE}' or '{MEAN}'."
             )
+        if [token.segment for token in corrupted.tokens] != [token.segment for token in clean.tokens]:
+            raise UsageError(
+                "corrupted: each text of the pair must have as many tokens as its clean one, and only their sum is "
+                "equal. Replace words by words of as many tokens."
+            )
         return corrupted
 
     def _corrupt(self, embeds: Float[torch.Tensor, "1 seq d_model"]) -> Float[torch.Tensor, "1 seq d_model"]:
@@ -395,7 +408,8 @@ def preview_to_json(one: PatchPreview, site: str) -> dict[str, Any]:
     query = one.query
     return {
         "model": query.model, "revision": one.revision, "dtype": query.dtype, "text": query.example.text,
-        "corruption": one.corruption_name, "corrupted_text": query.corrupted_example.text,
+        "text_pair": query.example.text_pair, "corruption": one.corruption_name,
+        "corrupted_text": query.corrupted_example.text, "corrupted_text_pair": query.corrupted_example.text_pair,
         "tokens": [token.text for token in one.tokens],
         "corrupted_tokens": [token.text for token in one.corrupted_tokens],
         "predicted": list(one.predicted), "corrupted_predicted": list(one.corrupted_predicted),

@@ -97,6 +97,20 @@ def test_presets_replace_model_and_texts() -> None:
     assert page.text_area(key("text")).value == "The film was wonderful and I loved it."
 
 
+def test_a_pair_of_texts() -> None:
+    page = opened(open="")
+    next(one for one in page.button if one.label == "Entailment").click().run()
+    assert not errors(page)
+    body = drawn(page)
+    assert "“<bdi>entailment</bdi>” (90.8%)" in body
+    assert "corrupted run: <bdi>contradiction</bdi> (99.0%)" in body
+    assert "← <bdi>dinner</bdi>" in body
+    assert "on" in page.query_params["has_pair"]
+    assert "A woman is making dinner." in page.query_params["corrupted_pair"]
+    page.text_area(key("pair")).set_value(" ").run()
+    assert "text_pair: is empty" in errors(page)[0]
+
+
 def test_every_preset_of_an_embedded_model_has_texts_of_equal_length() -> None:
     for example in EXAMPLES:
         if example.model in list_models("text"):
@@ -209,5 +223,9 @@ def test_the_command_repeats_the_page() -> None:
         "exegesis layers patch --model reviews-minilm --text 'The film was wonderful and I loved it.' --corrupted "
         "'The film was terrible and I hated it.' --site heads --metric logit_difference --contrast negative --seed 3"
     )
+    pair = replace(STATE, has_pair=True, pair="Good.", corrupted_pair="Bad.")
+    assert "--text-pair Good. --corrupted" in panel._command(pair, "patch")
+    assert "--corrupted-pair Bad. --site" in panel._command(pair, "patch")
+    assert panel._command(pair, "lens").endswith("--text-pair Good.")
     noisy = panel._command(replace(STATE, corruption="noise", tokens=(4, 7)), "patch")
     assert "--corruption noise --tokens 4,7" in noisy

@@ -218,6 +218,26 @@ def test_results_are_cached_and_told_apart(induction: str, monkeypatch: pytest.M
         patch_map(dataclasses.replace(query, metric=KL))
 
 
+def test_a_pair_is_corrupted_in_its_second_text(tmp_path: Path) -> None:
+    """Only one token differs, so its embedding alone brings back everything."""
+    folder = str(save_checkpoint("bert", tmp_path))
+    query = PatchQuery(folder, Example(CLEAN, OTHER), corrupted_pair=CLEAN)
+    result = patch_map(query)
+    tokens = zip(result.preview.tokens, result.preview.corrupted_tokens, strict=True)
+    [place] = [at for at, (one, other) in enumerate(tokens) if one.text != other.text]
+    assert result.preview.tokens[place].segment == 1
+    np.testing.assert_allclose(result.shares[0], np.eye(len(result.preview.tokens))[place], atol=1e-4)
+    np.testing.assert_allclose(result.shares[1:], one_by_one(query, RESIDUAL), atol=2e-4, rtol=2e-4)
+    plain = map_to_json(result)
+    assert [plain[name] for name in ("text", "text_pair", "corrupted_text", "corrupted_text_pair")] == [
+        CLEAN, OTHER, CLEAN, CLEAN,
+    ]  # fmt: skip
+    swapped = patch_preview(PatchQuery(folder, Example(CLEAN, OTHER), OTHER, corrupted_pair=CLEAN))
+    assert swapped.corrupted != result.preview.corrupted
+    with pytest.raises(UsageError, match="each text of the pair must have as many tokens"):
+        patch_preview(PatchQuery(folder, Example("the film is warm", "the plot"), "the film", corrupted_pair=CLEAN))
+
+
 def test_a_stopped_map_goes_on_at_the_layer_where_it_stopped(induction: str) -> None:
     query, token = PatchQuery(induction, Example(CIRCUIT[0]), CIRCUIT[1]), CancelToken()
 
@@ -259,6 +279,7 @@ def test_a_prompt_names_target_and_contrast(induction: str) -> None:
     ("changes", "words"),
     [
         ({"corrupted": None}, "corrupted: is missing"),
+        ({"corrupted_pair": "b"}, "corrupted_pair: needs a clean second text"),
         ({"corruption": NOISE}, "tokens: is empty"),
         ({"site": "embedding"}, "site: unknown name"),
         ({"metric": "accuracy"}, "metric: unknown name"),
