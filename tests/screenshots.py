@@ -36,6 +36,7 @@ PAGES = {
     "columns": ("text?layout=aligned&pin=7", 1000),
     "images": ("images", 1100),
     "attention": ("attention", 1100),
+    "layers": ("layers", 1250),
     "compare": ("compare", 1000),
     "evaluate": ("evaluate", 1100),
     "behavior": ("behavior", 1100),

@@ -40,6 +40,7 @@ from components.layers.state import (
 )
 from components.method_row import check_html
 from components.numbers import count, hundredths, percent, plain, rough_duration, signed
+from components.progress import run_with_progress
 from components.styles import use_sheet
 from components.widgets.flow_graph import (
     THRESHOLDS,
@@ -136,14 +137,22 @@ def _draw_inputs(loaded: LayersState) -> None:
     options = options_popover(key(""), line)
     if options is not None:
         _draw_options(options)
+    is_text = (SESSION.value("corruption") or loaded.corruption) == "text"
+    _draw_texts("text", "Clean text", "corrupted", "Corrupted text", is_text)
+    if SESSION.value("has_pair"):
+        _draw_texts("pair", "Clean second text", "corrupted_pair", "Corrupted second text", is_text)
+
+
+def _draw_texts(clean: str, clean_label: str, corrupted: str, corrupted_label: str, is_text: bool) -> None:
+    """A clean text beside its corrupted one. `is_text`: whether the corrupted run has a text of its own."""
     left, right = st.columns(2, gap="small")
-    left.text_area("Clean text", key=key("text"), height=68, persist_state=PERSIST, max_chars=MOST_CHARACTERS)
-    if (SESSION.value("corruption") or loaded.corruption) == "text":
+    left.text_area(clean_label, key=key(clean), height=68, persist_state=PERSIST, max_chars=MOST_CHARACTERS)
+    if is_text:
         right.text_area(
-            "Corrupted text", key=key("corrupted"), height=68, persist_state=PERSIST, max_chars=MOST_CHARACTERS,
+            corrupted_label, key=key(corrupted), height=68, persist_state=PERSIST, max_chars=MOST_CHARACTERS,
             help="As many tokens as the clean text. Change the word that the prediction depends on.",
         )  # fmt: skip
-    else:
+    elif clean == "text":
         right.caption("The tokens that are corrupted are chosen below the grid of the logit lens.")
 
 
@@ -153,6 +162,7 @@ def _draw_options(place: DeltaGenerator) -> None:
             "Corruption", list(CORRUPTIONS), key=key("corruption"), required=True, persist_state=PERSIST,
             format_func=CORRUPTIONS.__getitem__, help=CORRUPTION_HELP,
         )  # fmt: skip
+        st.toggle("Second text, for models that read pairs", key=key("has_pair"), persist_state=PERSIST)
         st.text_input(
             "Target", key=key("target"), persist_state=PERSIST,
             help="The class, or the next token with its leading space. Empty: the predicted one.",
@@ -254,22 +264,28 @@ def _patch_area(state: LayersState, result: LensResult, answer: DeltaGenerator) 
 def _exact_map(state: LayersState, preview: PatchPreview) -> PatchingResult | None:
     """The exact map, at once where it is cached or quick, else on request; None before that."""
     query = state.query
-    evaluations = patching.evaluations(preview, state.site)
-    is_started = evaluations * preview.operations <= MOST_OPERATIONS or patching.is_patched(query)
-    if not is_started and state.view == "exact":
-        many, seconds = count(evaluations, "evaluation"), rough_duration(evaluations * preview.pass_seconds)
-        place = st.empty()
-        with place.container():
-            show_note(
-                f"The exact map takes {many} of the model, up to about {seconds}. Below is the preview by gradients "
-                "until you start it."
-            )
-            is_started = st.button("Compute the exact map", key=key("start"))
-        if is_started:
-            place.empty()
-    if not is_started or (state.view != "exact" and not patching.is_patched(query)):
+    map_key, evaluations = query.key(patching.EXACT), patching.evaluations(preview, state.site)
+    is_there = patching.is_patched(query)
+    if state.view != "exact" and not is_there:
         return None
-    return _run(query.key(patching.EXACT), partial(patching.patch_map, query))
+    is_quick = evaluations * preview.operations <= MOST_OPERATIONS
+    if not (is_there or is_quick or st.session_state.get(key("started")) == map_key):
+        many, seconds = count(evaluations, "evaluation"), rough_duration(evaluations * preview.pass_seconds)
+        show_note(
+            f"The exact map takes {many} of the model, up to about {seconds}. Below is the preview by gradients until "
+            "you start it."
+        )
+        st.button("Compute the exact map", key=key("start"), on_click=_start_map, args=(map_key,))
+        return None
+    return run_with_progress(
+        st.empty(), lambda: map_key, "Exact map", "Stopped: below is the preview by gradients.",
+        lambda tick: run_cached(map_key, partial(_compute, partial(patching.patch_map, query)), tick),
+    )  # fmt: skip
+
+
+def _start_map(map_key: str) -> None:
+    """Compute this map from now on, also after the page is drawn again."""
+    st.session_state[key("started")] = map_key
 
 
 def patch_answer(preview: PatchPreview, site: str, shares: Any, exact: bool) -> str:
@@ -453,11 +469,14 @@ def _head_rows(result: HeadImportance) -> Iterator[dict[str, Any]]:
 def _command(state: LayersState, name: str, more: list[str] | None = None) -> str:
     """The command that makes the same numbers; options with their default value are left out."""
     arguments = ["exegesis", "layers", name, "--model", state.model, "--text", state.text]
+    arguments += ["--text-pair", state.pair] if state.has_pair else []
     if name == "patch":
         arguments += (
             ["--corrupted", state.corrupted] if state.corruption == "text"
             else ["--corruption", state.corruption, "--tokens", ",".join(map(str, state.tokens))]
         )  # fmt: skip
+        if state.corruption == "text" and state.has_pair and state.corrupted_pair:
+            arguments += ["--corrupted-pair", state.corrupted_pair]
         arguments += ["--site", state.site, "--metric", state.metric]
         arguments += [] if state.contrast is None else ["--contrast", state.contrast]
         arguments += [] if state.seed == 0 else ["--seed", str(state.seed)]

@@ -9,6 +9,7 @@ import streamlit as st
 
 from components.links import Query, join_values, opened_option, read_record, seed_option, target_option, write_record
 from components.state import PageSession, apart, control_values, sections_of
+from engine.errors import UsageError
 from engine.input_kinds import list_models
 from engine.inside.patching import PatchQuery
 from engine.params import option
@@ -26,7 +27,7 @@ USUAL = "The default is used."
 
 @dataclass(frozen=True)
 class PatchExample:
-    """A clean and a corrupted text that differ in what the prediction depends on."""
+    """A clean and a corrupted text, or pair of texts, that differ in what the prediction depends on."""
 
     title: str
     model: str
@@ -34,6 +35,8 @@ class PatchExample:
     corrupted: str
     target: str | None = None
     contrast: str | None = None
+    pair: str = ""
+    corrupted_pair: str = ""
 
 
 EXAMPLES = (
@@ -51,6 +54,10 @@ EXAMPLES = (
     PatchExample(
         "Sentiment", "reviews-minilm", "The film was wonderful and I loved it.",
         "The film was terrible and I hated it.",
+    ),
+    PatchExample(
+        "Entailment", "nli-minilm", "A woman is playing a guitar.", "A woman is playing a guitar.",
+        pair="A woman is making music.", corrupted_pair="A woman is making dinner.",
     ),
 )  # fmt: skip
 
@@ -79,6 +86,9 @@ class LayersState:
     model: str = option("reviews-minilm")
     text: str = option("The film was wonderful and I loved it.")
     corrupted: str = option("The film was terrible and I hated it.")
+    has_pair: bool = option(False)
+    pair: str = option("")
+    corrupted_pair: str = option("")
     corruption: str = option("text", choices=tuple(CORRUPTIONS))
     tokens: tuple[int, ...] = option((), read=_read_tokens, write=join_values)
     site: str = option("residual", choices=tuple(SITES))
@@ -94,24 +104,28 @@ class LayersState:
 
     @property
     def example(self) -> Example:
-        return Example(self.text)
+        """Errors: the second text is missing."""
+        if self.has_pair and not self.pair.strip():
+            raise UsageError("text_pair: is empty. Type the second text, or turn it off in Options.")
+        return Example(self.text, self.pair if self.has_pair else None)
 
     @property
     def query(self) -> PatchQuery:
         """The engine's query. Errors: no corrupted text, no token to corrupt."""
         corrupted = self.corrupted if self.corruption == "text" else None
+        pair = self.corrupted_pair if self.corruption == "text" and self.has_pair else None
         tokens = () if self.corruption == "text" else self.tokens
         return PatchQuery(
             self.model, self.example, corrupted, self.corruption, tokens, self.site, self.metric, self.target,
-            self.contrast, seed=self.seed,
+            self.contrast, seed=self.seed, corrupted_pair=pair,
         )  # fmt: skip
 
 
 SESSION = PageSession("layers", apart("layers"), ())
 key = SESSION.key
 OWN = (
-    "text", "corrupted", "corruption", "tokens", "site", "metric", "view", "target", "contrast", "seed", "threshold",
-    "data", "examples",
+    "text", "corrupted", "has_pair", "pair", "corrupted_pair", "corruption", "tokens", "site", "metric", "view",
+    "target", "contrast", "seed", "threshold", "data", "examples",
 )  # fmt: skip
 """The fields with one control each, apart from the model."""
 
@@ -156,7 +170,10 @@ def show_example(example: PatchExample) -> None:
 
 
 def _of_example(one: PatchExample) -> LayersState:
-    return LayersState(one.model, one.text, one.corrupted, target=one.target, contrast=one.contrast)
+    return LayersState(
+        one.model, one.text, one.corrupted, has_pair=bool(one.pair), pair=one.pair, corrupted_pair=one.corrupted_pair,
+        target=one.target, contrast=one.contrast,
+    )  # fmt: skip
 
 
 def _values(state: LayersState) -> dict[str, Any]:

@@ -67,6 +67,10 @@ def patch(
     corrupted: Annotated[
         str | None, typer.Option(metavar="T", help="Text of the corrupted run, with as many tokens.")
     ] = None,
+    text_pair: options.TextPairOption = None,
+    corrupted_pair: Annotated[
+        str | None, typer.Option(metavar="T", help="Second text of the corrupted run. [default: the clean one]")
+    ] = None,
     corruption: Annotated[
         str, typer.Option(metavar="text|noise|mean", help="Another text, Gaussian noise, or the mean embedding.")
     ] = "text",
@@ -91,12 +95,13 @@ def patch(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with every place.")] = False,
 ) -> None:
     """Restore parts of a clean run in a corrupted one (activation patching), and preview it by gradients."""
-    example = _read_example("patch", model, text, None)
+    example = _read_example("patch", model, text, text_pair)
     count = options.read_whole("--top", top, 1)
     query = patching.PatchQuery(
         model, example, None if corrupted is None else options.read_text("--corrupted", corrupted), corruption,
         _read_positions(tokens), site, metric, target, contrast, options.read_numbers("--noise", noise)[0],
         options.read_whole("--seed", seed), dtype,
+        None if corrupted_pair is None else options.read_text("--corrupted-pair", corrupted_pair),
     )  # fmt: skip
     with _running("patching"):
         before = patching.patch_preview(query)

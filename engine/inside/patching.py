@@ -19,6 +19,7 @@ import math
 import time
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -37,6 +38,7 @@ from engine.models import catalog
 from engine.models.classifier import as_float64
 from engine.models.text_classifier import EncodedText
 from engine.params import option
+from engine.progress import report_here, reporting
 from engine.request import DTYPES, Example
 from engine.result import Check, Token
 from engine.store import result_store
@@ -58,7 +60,8 @@ Effects = Float[np.ndarray, "layer place"]
 class PatchQuery:
     """What is patched.
 
-    corrupted: the text of the corrupted run, of as many tokens as the clean one (corruption `text`). tokens: positions
+    corrupted, corrupted_pair: the texts of the corrupted run, each of as many tokens as its clean one (corruption
+    `text`); None for the clean one, but not both. tokens: positions
     whose embeddings are corrupted, by Gaussian noise of `noise` standard deviations of the embeddings (Meng et al.,
     2022) or by the mean embedding. contrast: the class that the target's logit is compared with; None for the
     strongest other class of the corrupted run. The target and contrast of a prompt are its own.
@@ -76,6 +79,7 @@ class PatchQuery:
     noise: float = option(3.0, "Standard deviations of the embeddings", low=0.1, high=20)
     seed: int = 0
     dtype: str = DTYPES[0]
+    corrupted_pair: str | None = None
 
     def __post_init__(self) -> None:
         for name, known in (("corruption", CORRUPTIONS), ("site", SITES), ("metric", METRICS), ("dtype", DTYPES)):
@@ -85,7 +89,9 @@ class PatchQuery:
             raise not_allowed("noise", "a number from 0.1 to 20", self.noise)
         if type(self.seed) is not int or self.seed < 0:
             raise not_allowed("seed", "a whole number of at least 0", self.seed)
-        if self.corruption == TEXT and not (self.corrupted or "").strip():
+        if self.corrupted_pair is not None and self.example.text_pair is None:
+            raise UsageError("corrupted_pair: needs a clean second text. Give the text pair too.")
+        if self.corruption == TEXT and not (self.corrupted or self.corrupted_pair or "").strip():
             raise UsageError("corrupted: is missing. Give a text of as many tokens as the clean one.")
         if self.corruption != TEXT and not self.tokens:
             raise UsageError(f"tokens: is empty, and the corruption '{self.corruption}' needs positions, such as 3,4.")
@@ -93,11 +99,15 @@ class PatchQuery:
     @property
     def corrupted_example(self) -> Example:
         """The input of the corrupted run, before its embeddings are changed."""
-        return self.example if self.corruption != TEXT else dataclasses.replace(self.example, text=self.corrupted or "")
+        if self.corruption != TEXT:
+            return self.example
+        text, pair = self.corrupted or self.example.text, self.corrupted_pair or self.example.text_pair
+        return dataclasses.replace(self.example, text=text, text_pair=pair)
 
     def key(self, kind: str) -> str:
         """The cache key of a result. Reads the model's files, never loads it."""
-        unused = {TEXT: ("tokens", "noise", "seed"), NOISE: ("corrupted",), MEAN: ("corrupted", "noise", "seed")}
+        texts = ("corrupted", "corrupted_pair")
+        unused = {TEXT: ("tokens", "noise", "seed"), NOISE: texts, MEAN: (*texts, "noise", "seed")}
         dropped = {"model", "example", *unused[self.corruption], *(("site",) if kind == PREVIEW else ())}
         plain = {name: value for name, value in vars(self).items() if name not in dropped}
         return key_for(
@@ -192,11 +202,14 @@ def patch_preview(query: PatchQuery) -> PatchPreview:
 
 
 def patch_map(query: PatchQuery) -> PatchingResult:
-    """Patch every place of the query's site, many places a pass. Errors: those of `patch_preview`."""
+    """Patch every place of the query's site, many places a pass. A stopped map goes on at the layer where it stopped.
+
+    Errors: those of `patch_preview`.
+    """
     preview, key = patch_preview(query), query.key(EXACT)
     if (entry := result_store().get(key)) is None:
         with runtime.turn():
-            computed = map_of(PatchRuns(query), preview)
+            computed = map_of(PatchRuns(query), preview, key)
         meta = {"check": asdict(computed.check), "evaluations": computed.evaluations, "seconds": computed.seconds}
         result_store().put(key, meta, {"shares": computed.shares})
         return computed
@@ -249,6 +262,11 @@ class PatchRuns:
             raise UsageError(
                 f"corrupted: must have as many tokens as the clean text, {len(clean)}, got {len(corrupted)}. Replace "
                 f"words by words of as many tokens, or use the corruption '{NOISE}' or '{MEAN}'."
+            )
+        if [token.segment for token in corrupted.tokens] != [token.segment for token in clean.tokens]:
+            raise UsageError(
+                "corrupted: each text of the pair must have as many tokens as its clean one, and only their sum is "
+                "equal. Replace words by words of as many tokens."
             )
         return corrupted
 
@@ -323,32 +341,50 @@ def preview_of(runs: PatchRuns) -> PatchPreview:
     )  # fmt: skip
 
 
-def map_of(runs: PatchRuns, preview: PatchPreview) -> PatchingResult:
+def map_of(runs: PatchRuns, preview: PatchPreview, key: str) -> PatchingResult:
     """Every place in a row of its own; the first row patches nothing, and one more pass restores everything.
 
-    The caller holds the device.
+    `key`: the cache key of the map, under which each layer is cached. The caller holds the device.
     """
-    site, model, started = runs.query.site, runs.model, time.perf_counter()
+    site, started = runs.query.site, time.perf_counter()
+    with torch.inference_mode(), recording(taps(runs.model, site)) as clean:
+        runs.outputs("clean")
+    nothing, *shares = runs.restored(_patch_layers(runs, key, clean))
+    everything = runs.restored(_restore_all(runs, site, clean))[0]
+    check = Check(CHECK, float(max(abs(nothing), abs(everything - 1))), CHECK_LIMITS[runs.query.dtype])
+    require_finite(runs.model, "restored shares", np.sum(shares))
+    shape, seconds = place_count(runs.model, site, len(runs.clean)), time.perf_counter() - started
+    return PatchingResult(preview, site, np.reshape(shares, shape), check, len(shares) + 5, seconds)
+
+
+def _patch_layers(runs: PatchRuns, key: str, clean: list[torch.Tensor]) -> Float[np.ndarray, "row"]:
+    """The metric with nothing patched, then with each place of each layer in turn."""
+    site, model, report = runs.query.site, runs.model, report_here()
     heads, points = layers_and_heads(model)[1], taps(model, site)
     shape = place_count(model, site, len(runs.clean))
-    count = math.prod(shape)
-    with torch.inference_mode(), recording(points) as clean:
-        runs.outputs("clean")
+    places, size = math.prod(shape), runtime.rows_at_once(model, len(runs.clean))
 
-    def compute(part: slice) -> np.ndarray:
-        rows = np.arange(count + 1)[part]
-        where = (rows[:, None] == np.arange(1, count + 1)).reshape(len(rows), *shape)
+    def tell_from(first: int, done: int, _: int, label: str) -> None:
+        report(first + done, places + 1, label)
+
+    def compute(layer_rows: np.ndarray, part: slice) -> np.ndarray:
+        rows = layer_rows[part]
+        where = (rows[:, None] == np.arange(1, places + 1)).reshape(len(rows), *shape)
         with torch.inference_mode(), rewriting(points, replacement(site, heads, where, clean)):
             # One row until the first patched layer: the replacement is broadcast to the rows that differ from there on.
             return as_float64(runs.metric(runs.outputs("corrupted")))
 
-    size = runtime.rows_at_once(model, len(runs.clean))
-    nothing, *shares = runs.restored(np.concatenate(runtime.in_chunks(compute, count + 1, size)))
-    everything = runs.restored(_restore_all(runs, site, clean))[0]
-    check = Check(CHECK, float(max(abs(nothing), abs(everything - 1))), CHECK_LIMITS[runs.query.dtype])
-    require_finite(model, "restored shares", np.sum(shares))
-    seconds = time.perf_counter() - started
-    return PatchingResult(preview, site, np.reshape(shares, shape), check, count + 5, seconds)
+    values: list[np.ndarray] = []
+    for layer, rows in enumerate(np.split(np.arange(places + 1), range(shape[1] + 1, places + 1, shape[1]))):
+        own = key_for({"kind": "patched layer", "map": key, "layer": layer})
+        if (entry := result_store().get(own)) is None:
+            with reporting(partial(tell_from, int(rows[0]))):
+                chunks = runtime.in_chunks(partial(compute, rows), len(rows), size)
+            result_store().put(own, {}, {"metric": np.concatenate(chunks)})
+            values += chunks
+        else:
+            values.append(np.array(entry[1]["metric"]))
+    return np.concatenate(values)
 
 
 def _restore_all(runs: PatchRuns, site: str, clean: list[torch.Tensor]) -> Float[np.ndarray, "1"]:
@@ -372,7 +408,8 @@ def preview_to_json(one: PatchPreview, site: str) -> dict[str, Any]:
     query = one.query
     return {
         "model": query.model, "revision": one.revision, "dtype": query.dtype, "text": query.example.text,
-        "corruption": one.corruption_name, "corrupted_text": query.corrupted_example.text,
+        "text_pair": query.example.text_pair, "corruption": one.corruption_name,
+        "corrupted_text": query.corrupted_example.text, "corrupted_text_pair": query.corrupted_example.text_pair,
         "tokens": [token.text for token in one.tokens],
         "corrupted_tokens": [token.text for token in one.corrupted_tokens],
         "predicted": list(one.predicted), "corrupted_predicted": list(one.corrupted_predicted),

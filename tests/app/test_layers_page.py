@@ -11,13 +11,14 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import components.layers.page as panel
+from components.compute import STOPPED
 from components.layers import state as page_state
 from components.layers.grids import best_places, lens_html, patch_html
 from components.layers.page import lens_answer, patch_answer, patch_facts_html, routes_answer
 from components.layers.state import EXAMPLES, LayersState, key
 from engine.input_kinds import list_models
 from engine.inside.lens import LensQuery, LensResult, logit_lens
-from engine.inside.patching import SITES, PatchingResult, patch_map
+from engine.inside.patching import EXACT, SITES, PatchingResult, patch_map
 from engine.inside.routes import RoutesQuery, information_routes
 from tests.alerts import errors
 from tests.project import ROOT
@@ -96,6 +97,20 @@ def test_presets_replace_model_and_texts() -> None:
     assert page.text_area(key("text")).value == "The film was wonderful and I loved it."
 
 
+def test_a_pair_of_texts() -> None:
+    page = opened(open="")
+    next(one for one in page.button if one.label == "Entailment").click().run()
+    assert not errors(page)
+    body = drawn(page)
+    assert "“<bdi>entailment</bdi>” (90.8%)" in body
+    assert "corrupted run: <bdi>contradiction</bdi> (99.0%)" in body
+    assert "← <bdi>dinner</bdi>" in body
+    assert "on" in page.query_params["has_pair"]
+    assert "A woman is making dinner." in page.query_params["corrupted_pair"]
+    page.text_area(key("pair")).set_value(" ").run()
+    assert "text_pair: is empty" in errors(page)[0]
+
+
 def test_every_preset_of_an_embedded_model_has_texts_of_equal_length() -> None:
     for example in EXAMPLES:
         if example.model in list_models("text"):
@@ -133,6 +148,20 @@ def test_a_large_map_is_computed_on_request(monkeypatch: pytest.MonkeyPatch) -> 
     assert "The exact map takes 82 evaluations of the model, up to about" in drawn(page)
     next(one for one in page.button if one.label == "Compute the exact map").click().run()
     assert "The exact map takes" not in drawn(page)
+    assert "over 77 places (82 evaluations)" in drawn(page)
+
+
+def test_a_stopped_map_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(panel, "MOST_OPERATIONS", 0.0)
+    text = "The film was great and I loved it."
+    page = opened(open="", text=text)
+    exact = replace(STATE, text=text).query.key(EXACT)
+    page.session_state[STOPPED] = [exact]
+    next(one for one in page.button if one.label == "Compute the exact map").click().run()
+    assert [one.value for one in page.info] == ["Stopped: below is the preview by gradients."]
+    assert "restored share estimated by gradients" in drawn(page)
+    next(one for one in page.button if one.label == "Go on").click().run()
+    assert "Go on" not in [one.label for one in page.button]
     assert "over 77 places (82 evaluations)" in drawn(page)
 
 
@@ -194,5 +223,9 @@ def test_the_command_repeats_the_page() -> None:
         "exegesis layers patch --model reviews-minilm --text 'The film was wonderful and I loved it.' --corrupted "
         "'The film was terrible and I hated it.' --site heads --metric logit_difference --contrast negative --seed 3"
     )
+    pair = replace(STATE, has_pair=True, pair="Good.", corrupted_pair="Bad.")
+    assert "--text-pair Good. --corrupted" in panel._command(pair, "patch")
+    assert "--corrupted-pair Bad. --site" in panel._command(pair, "patch")
+    assert panel._command(pair, "lens").endswith("--text-pair Good.")
     noisy = panel._command(replace(STATE, corruption="noise", tokens=(4, 7)), "patch")
     assert "--corruption noise --tokens 4,7" in noisy

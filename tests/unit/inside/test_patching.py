@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from engine.errors import ExegesisError, UsageError
+from engine.errors import Cancelled, ExegesisError, UsageError
 from engine.inside import patching
 from engine.inside.patching import (
     KL,
@@ -30,7 +30,9 @@ from engine.inside.patching import (
 )
 from engine.inside.sites import ATTENTION, HEADS, MLP, PARTS, RESIDUAL, SITES, BlockParts
 from engine.models.loading import load_model
+from engine.progress import CancelToken, cancellable, reporting
 from engine.request import Example, Prompt
+from tests.fetched import STORED, needs_smollm2
 from tests.tiny import CAUSAL_FAMILIES, FAMILIES, save_causal, save_checkpoint
 from tests.unit.inside.circuits import linear_transformer, save_induction_model
 
@@ -170,7 +172,7 @@ def test_attribution_is_exact_on_a_linear_model(monkeypatch: pytest.MonkeyPatch)
     query = PatchQuery("linear", Example("the plot is warm"), "a ending is funny", dtype="float64")
     for site in SITES:
         runs = PatchRuns(dataclasses.replace(query, site=site))
-        result = map_of(runs, preview_of(runs))
+        result = map_of(runs, preview_of(runs), f"linear {site}")
         np.testing.assert_allclose(result.shares, result.preview.effects[site], atol=1e-10)
         assert result.check.value < 1e-12
         assert result.correlation == pytest.approx(1)
@@ -216,6 +218,56 @@ def test_results_are_cached_and_told_apart(induction: str, monkeypatch: pytest.M
         patch_map(dataclasses.replace(query, metric=KL))
 
 
+def test_a_pair_is_corrupted_in_its_second_text(tmp_path: Path) -> None:
+    """Only one token differs, so its embedding alone brings back everything."""
+    folder = str(save_checkpoint("bert", tmp_path))
+    query = PatchQuery(folder, Example(CLEAN, OTHER), corrupted_pair=CLEAN)
+    result = patch_map(query)
+    tokens = zip(result.preview.tokens, result.preview.corrupted_tokens, strict=True)
+    [place] = [at for at, (one, other) in enumerate(tokens) if one.text != other.text]
+    assert result.preview.tokens[place].segment == 1
+    np.testing.assert_allclose(result.shares[0], np.eye(len(result.preview.tokens))[place], atol=1e-4)
+    np.testing.assert_allclose(result.shares[1:], one_by_one(query, RESIDUAL), atol=2e-4, rtol=2e-4)
+    plain = map_to_json(result)
+    assert [plain[name] for name in ("text", "text_pair", "corrupted_text", "corrupted_text_pair")] == [
+        CLEAN, OTHER, CLEAN, CLEAN,
+    ]  # fmt: skip
+    swapped = patch_preview(PatchQuery(folder, Example(CLEAN, OTHER), OTHER, corrupted_pair=CLEAN))
+    assert swapped.corrupted != result.preview.corrupted
+    with pytest.raises(UsageError, match="each text of the pair must have as many tokens"):
+        patch_preview(PatchQuery(folder, Example("the film is warm", "the plot"), "the film", corrupted_pair=CLEAN))
+
+
+def test_a_stopped_map_goes_on_at_the_layer_where_it_stopped(induction: str) -> None:
+    query, token = PatchQuery(induction, Example(CIRCUIT[0]), CIRCUIT[1]), CancelToken()
+
+    def stop(done: int, total: int, label: str) -> None:
+        if done == 7:  # nothing, and the six places of the embedding
+            token.cancel()
+
+    with cancellable(token), reporting(stop), pytest.raises(Cancelled):
+        patch_map(query)
+    assert not patching.is_patched(query)
+    steps: list[tuple[int, int]] = []
+    with reporting(lambda done, total, _: steps.append((done, total))):
+        result = patch_map(query)
+    assert steps == [(7, 19), (13, 19), (13, 19), (19, 19)]
+    np.testing.assert_allclose(result.shares[1:], one_by_one(query, RESIDUAL), atol=1e-5)
+    assert result.check.ok
+
+
+@needs_smollm2
+def test_the_heads_of_the_indirect_object_lie_in_the_later_half() -> None:
+    """Wang et al. (2023), Interpretability in the wild, figure 3: heads that write the name are in late layers."""
+    clean, corrupted = (f"When Mary and John went to the store, {name} gave a drink to" for name in ("John", "Mary"))
+    prompt = Prompt(clean, target=" Mary", contrast=" John")
+    result = patch_map(PatchQuery(str(STORED), prompt, corrupted, site=HEADS))
+    largest = abs(result.shares).ravel().argsort()[::-1][:10] // result.shares.shape[1]
+    assert min(largest) >= len(result.shares) / 2
+    assert result.shares.max() > 0.5
+    assert result.check.ok
+
+
 def test_a_prompt_names_target_and_contrast(induction: str) -> None:
     preview = patch_preview(PatchQuery(induction, Prompt(CIRCUIT[0], target="d", contrast="c"), CIRCUIT[1]))
     assert (preview.target, preview.contrast, preview.query.metric) == ("d", "c", LOGIT_DIFFERENCE)
@@ -227,6 +279,7 @@ def test_a_prompt_names_target_and_contrast(induction: str) -> None:
     ("changes", "words"),
     [
         ({"corrupted": None}, "corrupted: is missing"),
+        ({"corrupted_pair": "b"}, "corrupted_pair: needs a clean second text"),
         ({"corruption": NOISE}, "tokens: is empty"),
         ({"site": "embedding"}, "site: unknown name"),
         ({"metric": "accuracy"}, "metric: unknown name"),

@@ -23,14 +23,9 @@ from engine.models.causal import CausalModel
 from engine.models.loading import load_model
 from engine.progress import CancelToken, cancellable
 from engine.request import Prompt
-from tests.conftest import OWN_HOME
+from tests.fetched import NAME, STORED, needs_smollm2
 from tests.tiny import save_causal
 
-NAME = "smollm2-135m"
-STORED = OWN_HOME / "models" / NAME
-needs_smollm2 = pytest.mark.skipif(
-    not (STORED / "config.json").is_file(), reason="needs the model: exegesis models get smollm2-135m"
-)
 pytestmark = pytest.mark.usefixtures("home")
 
 
