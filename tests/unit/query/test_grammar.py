@@ -223,6 +223,7 @@ def test_what_is_no_literal_word_and_no_explanation_is_not_understood(text: str)
         'which words would be removed from "You would trust it." without flipping',
         'which words shall be removed from "You shall trust it." without flipping',
         "examples that both models get wrong", "mistakes of the two models", "mistakes of every model",
+        "which examples does only one model get wrong",
         "mistakes that only bert-reviews makes", "most important example", "most important review",
         "most important model", "most important data set", "most important class in example 3",
         "most important sentence in example 3", 'which words become important if "kettle" is removed',
