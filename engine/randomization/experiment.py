@@ -32,7 +32,7 @@ from engine.randomization.result import (
 )
 from engine.registry import estimate_rows as evaluations_of
 from engine.registry import explainer
-from engine.result import Prediction
+from engine.result import Prediction, explained_class
 
 __all__ = [
     "COLUMNS", "VERSIONS", "ModelResult", "Result", "assemble", "check", "randomize", "rows", "sample", "to_json",
@@ -137,6 +137,7 @@ class _Assembly:
     def __init__(self, work: ModelWork) -> None:
         self.work, self.methods = work, work.plan.methods_with_baselines
         self.predictions: dict[int, Prediction] = {}
+        self.targets: dict[int, int] = {}
         self.inputs: dict[int, ModelInput] = {}
         self.failed = dict(work.faults)
         self.originals: dict[tuple[str, int], np.ndarray] = {}
@@ -168,6 +169,7 @@ class _Assembly:
         examples = [index for index in work.sample.indices if index in self.predictions]
         places = [self.place[index] for index in examples]
         predictions = [self.predictions[index] for index in examples]
+        explained = [(self.predictions[index], self.targets[index]) for index in examples]
         return ModelRandomization(
             model=work.model,
             dataset=work.sample.source.name,
@@ -175,11 +177,11 @@ class _Assembly:
             seeds=work.plan.all_seeds,
             methods=self.methods,
             examples=tuple(examples),
-            targets=tuple(one.label for one in predictions),
+            targets=tuple(one.labels[target] for one, target in explained),
             likeness=self.likeness[..., places],
             why=self.why[..., places],
             reasons=tuple(self.reasons),
-            before=np.array([one.probabilities[one.index] for one in predictions], dtype=np.float64),
+            before=np.array([one.probabilities[target] for one, target in explained], dtype=np.float64),
             after=self.after[..., places],
             changed=self.changed[..., places],
             failed=self.failed,
@@ -199,6 +201,10 @@ class _Assembly:
     def _add_original(self, method: str, result: ChunkResult) -> None:
         if isinstance(result, ChunkPredictions):
             self.predictions |= result.predictions
+            self.targets |= {
+                index: explained_class(self.work.sample.source.read(index).input, prediction)
+                for index, prediction in result.predictions.items()
+            }
             self.inputs |= result.inputs
             self.failed |= result.failed
             self.broken |= not result.lasting
@@ -210,9 +216,8 @@ class _Assembly:
     def _add_predictions(self, at: tuple[int, int], result: ChunkPredictions) -> None:
         self.broken |= not result.lasting
         for index, prediction in result.predictions.items():
-            target = self.predictions[index].index
-            self.after[(*at, self.place[index])] = prediction.probabilities[target]
-            self.changed[(*at, self.place[index])] = prediction.index != target
+            self.after[(*at, self.place[index])] = prediction.probabilities[self.targets[index]]
+            self.changed[(*at, self.place[index])] = prediction.index != self.predictions[index].index
 
     def _compare(self, at: tuple[int, int], method: str, result: ChunkMaps) -> None:
         which = self.methods.index(method)
