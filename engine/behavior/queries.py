@@ -67,7 +67,7 @@ class BehaviorCases:
 class ExampleBehavior(BehaviorCases):
     """The questions about one example.
 
-    `target`, `probability`: the predicted class and its probability. `evaluations`: of the whole input, by each way.
+    `target`, `probability`: the explained class and its probability. `evaluations`: of the whole input, by each way.
     `failures`: why a method has no answer.
     """
 

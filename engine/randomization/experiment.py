@@ -12,6 +12,7 @@ from engine.experiments.base import Units
 from engine.experiments.run import carry_out
 from engine.experiments.sample import Sample, draw_sample
 from engine.jobs.kinds import Batch, UnitStep, WorkUnit
+from engine.models.summary import is_head_tied
 from engine.params import from_mapping
 from engine.progress import CancelToken, Report, check_cancelled, silent
 from engine.randomization import chunks as chunk_work
@@ -20,8 +21,11 @@ from engine.randomization.curves import to_json
 from engine.randomization.plan import THESIS_METHODS, RandomizationPlan
 from engine.randomization.result import (
     COLUMNS,
+    EMBEDDINGS,
     FINE,
+    HEAD,
     MEASURES,
+    TIED,
     ModelRandomization,
     RandomizationResult,
     is_baseline,
@@ -170,6 +174,7 @@ class _Assembly:
         places = [self.place[index] for index in examples]
         predictions = [self.predictions[index] for index in examples]
         explained = [(self.predictions[index], self.targets[index]) for index in examples]
+        parts = {part for stage in work.stages for part in stage.parts}
         return ModelRandomization(
             model=work.model,
             dataset=work.sample.source.name,
@@ -187,6 +192,7 @@ class _Assembly:
             failed=self.failed,
             regression=any(one.regression for one in predictions),
             complete=not self.broken,
+            notes=(TIED,) if {HEAD, EMBEDDINGS} & parts and is_head_tied(work.model) else (),
         )
 
     def _is_signed(self, method: str) -> bool:

@@ -18,7 +18,7 @@ from engine.randomization.chunks import stage_maps
 from engine.randomization.curves import curves_of
 from engine.randomization.experiment import randomize
 from engine.randomization.model_copy import reinitialize, weights_of
-from engine.randomization.result import FLAT_BEFORE, MEASURES, ModelRandomization
+from engine.randomization.result import FLAT_BEFORE, MEASURES, TIED, ModelRandomization
 from engine.request import Example, Request
 from engine.store import result_store
 from tests.counted import counted
@@ -131,9 +131,10 @@ def test_maps_without_an_order_are_left_out_and_counted_and_chance_is_drawn_anew
 
 
 def test_of_a_prompt_the_probability_is_of_its_answer_and_the_change_of_the_predicted_token() -> None:
-    [found] = randomize(["tiny-llama"], "indirect-object", ["gradient_x_input"], examples=12, seeds=1).models
+    [found] = randomize(["tiny-llama"], "indirect-object", ["gradient_x_input"], examples=12, seeds=1, head=True).models
     source = load_source("text", "indirect-object")
     given = [source.read(index) for index in found.examples]
+    assert found.notes == (TIED,)
     own = predictions("tiny-llama", [one.input for one in given])
     assert {one.index for one in own} == {0, 1}
     assert list(found.targets) == [one.label for one in given]
