@@ -21,8 +21,8 @@ from engine.randomization.result import ModelRandomization, RandomizationResult
 LEGEND = (
     "Mean Spearman's rho over examples between the maps of the original and the randomized model, for the class that "
     "the original model predicts or a prompt names. same class: share of examples with the same predicted class. block "
-    "1 is the first. --json adds intervals, seeds, rho of absolute scores and the overlap of the top 15%; --out has all "
-    "values."
+    "1 is the first. --json adds intervals, seeds, rho of absolute scores and the overlap of the top 15%; --out has "
+    "all values."
 )
 
 
