@@ -21,6 +21,7 @@ from engine.errors import ExegesisError
 from engine.explain import explain, explain_many
 from engine.models.causal import CausalModel
 from engine.models.loading import load_model
+from engine.params import Plain
 from engine.predictions import predictions
 from engine.removal import coalition_values
 from engine.request import Example, HeadScales, Prompt, Request
@@ -228,7 +229,7 @@ def test_without_a_change_the_predicted_class_is_the_same_whichever_is_explained
     model = load_model(llama)
     subject = text_subject(model, prompt)
     assert not subject.class_changes(subject.probabilities([[]])).any()
-    attack = {"objective": "unconstrained", "steps": 2, "epsilon": 1e-6}
+    attack: dict[str, Plain] = {"objective": "unconstrained", "steps": 2, "epsilon": 1e-6}
     [result] = attack_many([AttackRequest(llama, "gradient_x_input", prompt, attack)])
     assert result.trajectory.class_kept.all()
     assert not result.failed

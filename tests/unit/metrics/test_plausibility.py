@@ -309,4 +309,4 @@ def test_a_prompt_loses_its_start_and_marks_there_are_noticed() -> None:
     assert 0 < first < len(text)
     for start, expected in ((text.index("Mary"), True), (first - 1, True), (text.index("drink"), False)):
         labeled = LabeledExample(text, rationale=((start, start + 4),))
-        assert is_cut_off(encoded, labeled) is expected, start  # type: ignore[arg-type]
+        assert is_cut_off(encoded, labeled) is expected, start
