@@ -135,8 +135,9 @@ def card_from_json(plain: object, source: str) -> EmpiricalCard:
         values["params"] = dict(values["params"])
         values["errors"] = {name: MapErrors(**errors) for name, errors in values["errors"].items()}
         card = EmpiricalCard(**values)
-        for part in (card, *card.errors.values()):
-            check_fields(part)
+        check_fields(card)
+        for errors in card.errors.values():
+            check_fields(errors)
         if EmpiricalCard.OWN not in card.errors or not card.passes > 0:
             raise ValueError("its errors or passes are missing")
         if card.method not in all_explainers():

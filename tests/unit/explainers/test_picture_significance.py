@@ -85,8 +85,8 @@ def test_p_values_are_uniform_where_each_patch_is_one_of_those_of_the_other_pict
         for one in pixels:
             query = PictureSignificanceQuery(vit, Picture(one.copy()), str(tmp_path), target=0)
             found = picture_significance(query)
-            p_values.append(found.p_values(alternative))  # type: ignore[arg-type]
-            errors += bool(survives(found.adjusted(alternative), 0.2).any())  # type: ignore[arg-type]
+            p_values.append(found.p_values(alternative))
+            errors += bool(survives(found.adjusted(alternative), 0.2).any())
         shares = np.concatenate(p_values)
         assert shares.mean() == pytest.approx(0.5, abs=0.06)
         assert 0.05 < (shares <= 0.1).mean() < 0.15

@@ -218,7 +218,7 @@ def test_the_simulation_keeps_the_rate_unless_the_replacements_are_wrong() -> No
     right = [one for one in rates if one.setting != WRONG]
     assert {one.setting for one in right} == {LINEAR, IGNORED, PRODUCTS}
     assert all(one.controlled for one in right), right
-    assert all(one.power > 0.5 for one in right), "a test that finds nothing would keep any rate"
+    assert all(one.power and one.power > 0.5 for one in right), "a test that finds nothing would keep any rate"
     # Independent tests: the rate of BH is the rate times the share of words that do not matter.
     for one in rates:
         if one.setting == LINEAR and one.control == "bh":
