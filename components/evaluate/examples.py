@@ -172,7 +172,7 @@ def _input_html(candidate: SourceExample | str) -> str:
         return f'<p class="xg-error">{escape(candidate)}</p>'
     if isinstance(candidate.input, Picture):
         return f'<img src="{escape(thumbnail_url(candidate.input.pixels))}" alt="">'
-    texts = candidate.input.as_plain().values()
+    texts = candidate.input.texts
     return "".join(f'<p dir="auto">{escape(_cut(text))}</p>' for text in texts if text)
 
 

@@ -235,7 +235,7 @@ def example_card(one: SourceExample) -> ExampleCard:
     label = one.label or ""
     if isinstance(one.input, Picture):
         return ExampleCard(one.index, label, url=thumbnail_url(one.input.pixels))
-    line = " ".join(" / ".join(filter(None, one.input.as_plain().values())).split())
+    line = " ".join(" / ".join(one.input.texts).split())
     return ExampleCard(one.index, label, line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
 
 
