@@ -14,6 +14,7 @@ from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.links import Query
 from components.state import Selection
+from engine.data.examples import LabeledExample
 from engine.format import visible_token
 
 Focus = TextFocus | PictureFocus
@@ -89,5 +90,6 @@ def label_name(kind: str, focus: Focus, opened: Opened) -> str:
     label, names = CHOICES[kind].label(focus, opened), opened.data.label_names
     if not isinstance(label, int) or not 0 <= label < len(names):
         return ""
-    answer = opened.data[focus.index].answer if isinstance(focus, TextFocus) else None
+    example = None if not isinstance(focus, TextFocus) or focus.index is None else opened.data[focus.index]
+    answer = example.answer if isinstance(example, LabeledExample) else None
     return names[label] if answer is None else visible_token(answer)
