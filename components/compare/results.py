@@ -23,7 +23,7 @@ from components.compare.maps_html import about_html, picture_maps_html, text_map
 from components.compare.state import EXAMPLES, LETTERS, VIEW, CompareState, CompareViewOptions, key
 from components.controls import PERSIST
 from components.errors import describe_error, show_error, show_note
-from components.inputs.choices import CHOICES, Opened
+from components.inputs.choices import CHOICES, Opened, label_name
 from components.method_row import Placeholder
 from components.numbers import count, hundredths, percent, plural
 from components.palette import PALETTES, browser_theme
@@ -38,6 +38,7 @@ from engine.format import join_names
 from engine.home import home
 from engine.lazy import LazyModule
 from engine.metrics.agreement import Agreement
+from engine.request import Example
 from engine.store import result_store
 from engine.table_io import escape_cell
 
@@ -115,10 +116,10 @@ def comparison_panel(state: CompareState, methods: Methods) -> Comparison | None
 def _missing_input(state: CompareState) -> str:
     if not state.columns:
         return NO_MODEL
-    texts = [] if state.kind == "image" or state.input is None else [*state.input.as_plain().values()]
-    if texts and not str(texts[0]).strip():
+    texts = state.input.texts if isinstance(state.input, Example) else ()
+    if texts and not texts[0].strip():
         return "Type a text above or choose an example to compare its maps."
-    if any(text is not None and not text.strip() for text in texts[1:]):
+    if any(not text.strip() for text in texts[1:]):
         return "Type the second text, or turn it off in Options."
     return ""
 
@@ -147,10 +148,8 @@ def about_panel(comparison: Comparison) -> None:
 
 def label_words(state: CompareState, source: Opened) -> str:
     """The example's label in the data set, in words; empty where there is none."""
-    label, names = CHOICES[state.kind].label(state.focus, source), source.data.label_names
-    if label is None:
-        return ""
-    return f"Label: {names[label] if isinstance(label, int) and names else label}."
+    label = CHOICES[state.kind].label(state.focus, source)
+    return "" if label is None else f"Label: {label_name(state.kind, state.focus, source) or label}."
 
 
 def verdict_panel(comparison: Comparison, label: str) -> None:
