@@ -32,7 +32,10 @@ def layer_name(row: int, site: str = RESIDUAL) -> str:
 
 
 def lens_html(result: LensResult) -> str:
-    """Each cell names the most probable output, with the probability of the target as its color and number."""
+    """Each cell names the most probable output, with the probability of the target as its color and number.
+
+    The number says that it is the target's where the word is another one.
+    """
     largest = max(1e-9, float(abs(result.value).max())) if result.regression else 1.0
     whole = result.read_position is None
     heads = "".join(
@@ -61,7 +64,8 @@ def _lens_cell(result: LensResult, depth: int, at: int | None, largest: float, i
     title = f"{layer_name(depth)}, {place}: {best}{_visible(result.target)} {number}"
     side: Side = "amount" if not result.regression else "for" if value > 0 else "against"
     text = "" if result.regression else f"<bdi>{escape(_visible(top))}</bdi>"
-    below = f"<small>{number}</small>" if abs(value) >= LEAST_SHOWN else ""
+    whose = "" if result.regression or top == result.target else "target "
+    below = f"<small>{whose}{number}</small>" if abs(value) >= LEAST_SHOWN else ""
     return _cell(side, value, largest, title, text + below, is_read)
 
 

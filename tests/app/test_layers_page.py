@@ -68,7 +68,8 @@ def test_the_page_opens_finished_with_the_answers_first() -> None:
     page = opened()
     assert not errors(page)
     body = drawn(page)
-    assert body.index("is made in layer 5: before it, the model would say") < body.index("Restoring “<bdi>wonderful")
+    answer = "is first readable by the lens in layer 5: before it, the lens reads"
+    assert body.index(answer) < body.index("Restoring “<bdi>wonderful")
     assert body.index("Restoring “<bdi>wonderful") < body.index("Logit lens: layers as rows")
     assert "Patching: layers as rows, tokens as columns, restored share" in body
     assert "Pearson correlation of exact shares and gradient preview" in body
@@ -185,7 +186,7 @@ def test_cells_of_the_grids_say_their_numbers(lens_result: LensResult, maps: dic
 
 
 def test_answers(lens_result: LensResult, maps: dict[str, PatchingResult]) -> None:
-    assert "is made in layer 5" in lens_answer(lens_result)
+    assert "is first readable by the lens in layer 5" in lens_answer(lens_result)
     early = replace(lens_result, reading_top=("positive",) * 7)
     assert "can be read from the embedding on" in lens_answer(early)
     exact = maps["residual"]
