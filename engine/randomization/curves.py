@@ -189,11 +189,8 @@ def judge(signed: Curve, sizes: Curve | None = None, kind: str = "text") -> Verd
         few = "1 example has" if points[-1].n == 1 else f"{points[-1].n} examples have"
         outcome = "unsure", None, f"Only {few} a correlation; a verdict needs at least {FEW}."
     elif still == len(points):
-        outcome = (
-            "invariant",
-            False,
-            f"Its maps hardly change: {steady} {_at(points[-1])}.",
-        )
+        steady = f"the correlation is at least {UNMOVED} at every stage"
+        outcome = "invariant", False, f"Its maps hardly change: {steady} {_at(points[-1])}."
     else:
         outcome = _outcome(points, sizes, still)
     name, passes, reason = outcome
