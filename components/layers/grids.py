@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 EMBEDDING = "Embedding"
 HEADS, RESIDUAL = "heads", "residual"
 NEARLY = 0.9
+FIT = 5
+"""Columns that fit on a phone."""
 LEAST_SHOWN = 0.005
 """A smaller value is drawn without a number."""
 
@@ -115,8 +117,9 @@ def _pair_head(at: int, one: Token, other: Token, corrupted: bool) -> str:
 
 
 def _box(label: str, heads: str, rows: Sequence[str], legend: str, scale: str) -> str:
+    more = '<p class="xg-small xg-more">Scroll sideways for more columns.</p>' if heads.count("<th") > FIT else ""
     return (
-        f'<div class="xg"><div class="xg-scroll xg-layers-box" role="region" tabindex="0" '
+        f'<div class="xg">{more}<div class="xg-scroll xg-layers-box" role="region" tabindex="0" '
         f'aria-label="{escape(label)}"><table class="xg-grid xg-layers"><thead><tr><th></th>{heads}</tr></thead>'
         f"<tbody>{''.join(reversed(rows))}</tbody></table></div>"
         f'<p class="xg-small"><span class="xg-scale xg-{scale}" aria-hidden="true"></span>{legend}</p></div>'

@@ -178,6 +178,8 @@ def test_cells_of_the_grids_say_their_numbers(lens_result: LensResult, maps: dic
     top = f"Layer 5, [CLS] (0): positive {100 * lens_result.value[-1, 0]:.1f}%"
     assert top in lens_cells
     assert lens_cells.index("Layer 5") < lens_cells.index("Embedding")
+    assert "<small>target " in lens_cells, "a number that is not of the word above it says whose it is"
+    assert "Scroll sideways for more columns." in lens_cells
     exact = maps["residual"]
     cells = html.unescape(patch_html(exact.preview, "residual", exact.shares, True))
     assert f"Layer 4, wonderful (4): +{100 * exact.shares[5, 4]:.1f}%" in cells
