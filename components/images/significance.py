@@ -34,7 +34,7 @@ else:  # it loads torch, which most visits do without
     picture_significance = LazyModule("engine.picture_significance")
 
 SCOPE = "xg-significance"
-MOST_AT_ONCE = 2_500
+MOST_AT_ONCE = 3_000
 """More evaluations, which take more than a few seconds on a CPU, start on request."""
 ALTERNATIVES = {"greater": "For the class", "two-sided": "For or against"}
 RATE_HELP = "At a rate of 10%, at most 10% of the patches that survive are expected to be there by chance."
