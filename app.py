@@ -33,7 +33,7 @@ if __name__ == "__main__":
         page_title=f"{page.title} · Exegesis",
         page_icon=ICON,
         layout="wide",
-        menu_items={"About": "Exegesis: see, compare and test explanations of transformer classifiers."},
+        menu_items={"About": "Exegesis: explanations of transformer classifiers and language models."},
     )
     if entry.alone or entry.organizer or admit_visitor(entry):
         begin_run()

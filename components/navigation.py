@@ -54,7 +54,7 @@ HOME = PageEntry(
     "pages/home.py",
     "Home",
     "Exegesis",
-    "See, compare and test explanations of transformer classifiers.",
+    "See, compare and test explanations of transformer classifiers and language models.",
     caution=(
         "An explanation can be wrong about its model, so for high-stakes decisions prefer an inherently interpretable "
         "model (Rudin, 2019, Stop explaining black box machine learning models for high stakes decisions)."

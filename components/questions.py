@@ -125,8 +125,13 @@ def _describe_top(maps: Sequence[FeatureScores], names: Sequence[str], unit: str
     n = len(names)
     k = min(TOP, max(1, n // TOP))
     counts = count_in_top(maps, k)
+    two = len(maps) == 2
+    if max(counts) < 2 and k == 1 and two:
+        return f"The two methods do not rank the same {unit} first of {n} {plural(unit)}."
+    if max(counts) < 2 and two:
+        return f"The two methods share no {unit} in their top {k} of {n} {plural(unit)}."
     if max(counts) < 2 and k == 1:
-        return f"No two methods put the same {unit} at the top of {n} {plural(unit)}."
+        return f"No two methods rank the same {unit} first of {n} {plural(unit)}."
     if max(counts) < 2:
         return f"No {unit} is among the top {k} of {n} {plural(unit)} for more than one of {len(maps)} methods."
     leads = list(zip(counts, count_in_top(maps, 1), strict=True))  # more first places come first
@@ -135,9 +140,11 @@ def _describe_top(maps: Sequence[FeatureScores], names: Sequence[str], unit: str
     also = join_names([f"“<bdi>{escape(names[at])}</bdi>”" for at in others[:TOP]]) if others else ""
     more = f" and {len(others) - TOP} more" if len(others) > TOP else ""
     name = f"“<bdi>{escape(names[best])}</bdi>”{f' (also {also}{more})' if others else ''}"
+    number = max(counts)
+    who = f"{number} of {len(maps)}" if number < len(maps) else "Both" if two else f"All {number}"
     if k == 1:
-        return f"{max(counts)} of {len(maps)} methods put {name} at the top of {n} {plural(unit)}."
-    return f"{max(counts)} of {len(maps)} methods rank {name} in the top {k} of {n} {plural(unit)}."
+        return f"{who} methods rank {name} first of {n} {plural(unit)}."
+    return f"{who} methods rank {name} in the top {k} of {n} {plural(unit)}."
 
 
 @dataclass(frozen=True)

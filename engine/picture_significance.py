@@ -36,6 +36,7 @@ from engine.models.loading import load_image_model
 from engine.patch_replacement import load_donors, replaced_probabilities, single_replacements
 from engine.request import Picture
 from engine.store import result_store
+from engine.vision.picture import read_view
 
 SCHEMA = 2
 USUAL_DRAWS = 255
@@ -147,6 +148,17 @@ class PictureSignificanceQuery:
                 "device": runtime.device_type(),
             }
         )
+
+
+def is_computed(query: PictureSignificanceQuery) -> bool:
+    """Whether the test is in the cache."""
+    return result_store().contains(query.key)
+
+
+def most_evaluations(query: PictureSignificanceQuery) -> int:
+    """The evaluations with one replaced patch, at most. Reads the model's files, never loads it."""
+    data, (rows, columns) = load_source("image", query.dataset, query.split, tolerant=True), read_view(query.model).grid
+    return rows * columns * min(query.draws, data.count)
 
 
 def picture_significance(query: PictureSignificanceQuery) -> PictureSignificance:

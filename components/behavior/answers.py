@@ -49,13 +49,13 @@ def answer_text(answer: BehaviorAnswer, found: ModelBehavior, plan: BehaviorPlan
         return NOTHING.format(NEXT_STEP.get(plan.task, more).format(plural(input)))
     head = [feature_text(found, plan)] if plan.task == FEATURE else []
     query = _recourse_text(answer, plan) if plan.task == RECOURSE else _query_text(answer, plan)
-    return " ".join([*head, query, _method_text(answer, plan, titles), _chance_text(answer)])
+    return " ".join([*head, query, _method_text(answer, plan, titles), _chance_text(answer, plan)])
 
 
 def _query_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
     """The largest budget whose answers can be wrong, beside the smallest one; and what is right by definition."""
     certain = [one for one in answer.queries if plan.answers_by_definition(one.budget)]
-    uncertain = [one for one in answer.queries if one not in certain] or [*answer.queries]
+    uncertain = _uncertain(answer, plan)
     first, last = uncertain[0], uncertain[-1]
     parts = plural(PARTS[plan.kind])
     noun = f"pairs of {parts}" if answer.question == ORDER else parts if plan.task == LOCAL else "questions"
@@ -69,6 +69,11 @@ def _query_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
     if not certain:
         return f"{text}."
     return f"{text}. {BY_DEFINITION[plan.task].format(f'With {_cost_words(certain[-1], plan)}')}"
+
+
+def _uncertain(answer: BehaviorAnswer, plan: BehaviorPlan) -> list[WayAccuracy]:
+    """The direct queries whose answers can be wrong; all if none can."""
+    return [one for one in answer.queries if not plan.answers_by_definition(one.budget)] or [*answer.queries]
 
 
 def _cost_words(way: WayAccuracy, plan: BehaviorPlan) -> str:
@@ -111,11 +116,13 @@ def always(answer: BehaviorAnswer) -> str:
     return "yes" if (answer.yes_share or 0) >= 0.5 else "no"
 
 
-def _chance_text(answer: BehaviorAnswer) -> str:
+def _chance_text(answer: BehaviorAnswer, plan: BehaviorPlan) -> str:
     chance = share_words(answer.chance)
     if answer.yes_share is None:
         return f"Random guessing: {chance}."
-    return f"Always answering “{always(answer)}”: {share_words(answer.majority)}; a coin: {chance}."
+    asked = _uncertain(answer, plan)[-1].accuracy or 0.0
+    more = ", more than asking the model" if (answer.majority or 0.0) > asked else ""
+    return f"Always answering “{always(answer)}”: {share_words(answer.majority)}{more}; a coin: {chance}."
 
 
 def feature_text(found: ModelBehavior, plan: BehaviorPlan) -> str:

@@ -24,6 +24,10 @@ ROOM = 3.0
 """The axis goes on by this factor, so that the names of levels hide no point."""
 UNDER = "datum.name == 'Shapley values' ? 17 : -15"
 """The name of one attribution below its point, of the other above it: both lie on one line."""
+LEVEL_DY, LEVEL_SIDE = "datum.below ? 4 : -4", "datum.below ? 'top' : 'bottom'"
+"""The name of the lower of two levels is below its line, so that the other line does not cross it."""
+NEAR_AXIS = 0.1
+"""A level up to this has no room below."""
 APART = 1.07
 """Factor between points of equal cost, so that they do not hide each other."""
 ASK = "Ask the model"
@@ -94,10 +98,16 @@ def _levels(answer: BehaviorAnswer, theme: Theme) -> list[alt.Chart]:
     levels = [("guessing", answer.chance)]
     if answer.majority is not None and answer.majority != answer.chance:
         levels.append((f"always “{always(answer)}”", answer.majority))
+    levels.sort(key=lambda level: level[1] or 0.0)
     table = pd.DataFrame([{"level": value, "text": f"{name}: {share_words(value)}"} for name, value in levels])
+    table["below"] = [
+        len(levels) > 1 and at == 0 and (value or 0.0) > NEAR_AXIS for at, (_, value) in enumerate(levels)
+    ]
     ink = PALETTES[theme].muted
     base = alt.Chart(table).encode(y=RIGHT.y("level"))
-    words = base.mark_text(align="right", dx=-4, dy=-7, color=ink, fontSize=12)
+    words = base.mark_text(
+        align="right", dx=-4, dy=alt.ExprRef(LEVEL_DY), baseline=alt.ExprRef(LEVEL_SIDE), color=ink, fontSize=12
+    )
     return [
         base.mark_rule(color=ink, strokeDash=[3, 3]),
         words.encode(x=alt.value("width"), text="text:N"),

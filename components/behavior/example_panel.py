@@ -169,7 +169,7 @@ def _truth(found: ModelBehavior, plan: BehaviorPlan, case: int) -> str:
     if plan.task == FEATURE:
         return "changes the class" if truth > 0 else "class stays"
     error = float(found.truth_error[case])
-    text = f"{'falls' if truth > 0 else 'rises'} {_fall(truth)}{f' ± {100 * error:.1f}' if error else ''}"
+    text = f"{'falls' if truth > 0 else 'rises'} {_fall(truth)}{f' ± {_fall(error)}' if error else ''}"
     return f"<b>{escape(text)}</b>" if found.counted[case] else f'<span class="xg-small">{escape(text)}</span>'
 
 
@@ -181,8 +181,9 @@ def _draws(found: ModelBehavior, plan: BehaviorPlan, case: int) -> str:
 
 
 def _fall(value: float) -> str:
-    """A fall in percentage points, without a sign: the word before it tells the direction."""
-    return f"{100 * abs(value):.1f}"
+    """A fall in percentage points, without a sign: the word before it tells the direction. A small one is not 0.0."""
+    number = 100 * abs(value)
+    return f"{number:.1f}" if number >= 0.05 or not number else plain(number)
 
 
 def _answer(found: ModelBehavior, plan: BehaviorPlan, case: int, at: int) -> str:
@@ -195,13 +196,15 @@ def _answer(found: ModelBehavior, plan: BehaviorPlan, case: int, at: int) -> str
             return f"{'yes' if found.yes[case, at] else 'no'} ({value:.0f} of {plan.budgets[-1]})"
         return f"{'yes' if found.yes[case, at] else 'no'} (rank {value:.0f})"
     word = "falls" if found.yes[case, at] else "rises"
+    if is_query and value == 0:
+        return "no change"
     if not is_query:
         column = np.abs(found.values[found.cases_of(int(found.owner[case])), at])
         return f"{word} ({brief(value, float(column.max()), sign=True)})"
     error = float(found.errors[case, at])
     if plan.edit == DELETE:
         return f"{word} {_fall(value)}"
-    return f"{word} {_fall(value)}" if np.isnan(error) else f"{word} {_fall(value)} ± {100 * error:.1f}"
+    return f"{word} {_fall(value)}" if np.isnan(error) else f"{word} {_fall(value)} ± {_fall(error)}"
 
 
 def _recourse_rows(

@@ -34,6 +34,8 @@ else:  # it loads torch, which most visits do without
     picture_significance = LazyModule("engine.picture_significance")
 
 SCOPE = "xg-significance"
+MOST_AT_ONCE = 3_000
+"""More evaluations, which take more than a few seconds on a CPU, start on request."""
 ALTERNATIVES = {"greater": "For the class", "two-sided": "For or against"}
 RATE_HELP = "At a rate of 10%, at most 10% of the patches that survive are expected to be there by chance."
 CAUTION = (
@@ -61,6 +63,8 @@ def draw_significance(state: PictureState) -> None:
         return
     _draw_controls()
     view, query = state.significance, query_of(state, state.picture)
+    if not _is_started(query):
+        return
 
     def compute(token: CancelToken) -> PictureSignificance:
         with cancellable(token):
@@ -85,6 +89,22 @@ def draw_significance(state: PictureState) -> None:
         draw_table(patches_table(found, view), "significance")
         st.caption(ASSUMPTION)
     _export(state, found)
+
+
+def _is_started(query: PictureSignificanceQuery) -> bool:
+    """Whether to test now: at once where it is cached or quick; else draw how long it takes and a button."""
+    evaluations = picture_significance.most_evaluations(query)
+    started, is_quick = st.session_state.get(key("started")) == query.key, evaluations <= MOST_AT_ONCE
+    if is_quick or started or picture_significance.is_computed(query):
+        return True
+    show_note(f"The test takes up to {count(evaluations, 'evaluation')} of the model. It runs once you start it.")
+    st.button("Start the test", key=key("start"), on_click=_start, args=(query.key,))
+    return False
+
+
+def _start(test_key: str) -> None:
+    """Run this test from now on, also after the page is drawn again."""
+    st.session_state[key("started")] = test_key
 
 
 def _draw_controls() -> None:
@@ -119,9 +139,10 @@ def map_html(found: PictureSignificance, view: PatchTestView) -> str:
     scores = np.where(survivors(found, view), found.changes.reshape(found.grid), 0.0)
     drawn = PatchMap(scores, True, found.label)
     label = f"Patches that are significant for {found.label}. {sentence(drawn)}"
+    legend = legend_html(drawn) if scores.any() else "<p>No patch is significant.</p>"
     return (
         f'<div class="xg xg-card {SCOPE}"><div class="xg-patches xg-alone" role="img" aria-label="{escape(label)}">'
-        f'{layers_html(drawn)}</div><div class="xg-small">{legend_html(drawn)}</div></div>'
+        f'{layers_html(drawn)}</div><div class="xg-small">{legend}</div></div>'
     )
 
 

@@ -33,8 +33,8 @@ def next_token_html(tokens: NextTokens, explained: bool) -> str:
     choices = plain(2**tokens.entropy)
     sentence = (
         f"The model continues with <b>{name_html(first)}</b> ({escape(percent(share))}). Entropy: "
-        f"{hundredths(tokens.entropy)} bits, as of a choice among {choices} equally likely tokens of "
-        f"{tokens.vocabulary:,}."
+        f"{hundredths(tokens.entropy)} bits, like a choice among {choices} equally likely tokens "
+        f"(the vocabulary has {tokens.vocabulary:,})."
     )
     return f'<div class="xg"><p>{sentence}{_explained_html(tokens) if explained else ""}</p></div>'
 

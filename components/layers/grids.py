@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 EMBEDDING = "Embedding"
 HEADS, RESIDUAL = "heads", "residual"
 NEARLY = 0.9
+FIT = 5
+"""Columns that fit on a phone."""
 LEAST_SHOWN = 0.005
 """A smaller value is drawn without a number."""
 
@@ -32,7 +34,10 @@ def layer_name(row: int, site: str = RESIDUAL) -> str:
 
 
 def lens_html(result: LensResult) -> str:
-    """Each cell names the most probable output, with the probability of the target as its color and number."""
+    """Each cell names the most probable output, with the probability of the target as its color and number.
+
+    The number says that it is the target's where the word is another one.
+    """
     largest = max(1e-9, float(abs(result.value).max())) if result.regression else 1.0
     whole = result.read_position is None
     heads = "".join(
@@ -61,7 +66,8 @@ def _lens_cell(result: LensResult, depth: int, at: int | None, largest: float, i
     title = f"{layer_name(depth)}, {place}: {best}{_visible(result.target)} {number}"
     side: Side = "amount" if not result.regression else "for" if value > 0 else "against"
     text = "" if result.regression else f"<bdi>{escape(_visible(top))}</bdi>"
-    below = f"<small>{number}</small>" if abs(value) >= LEAST_SHOWN else ""
+    whose = "" if result.regression or top == result.target else "target "
+    below = f"<small>{whose}{number}</small>" if abs(value) >= LEAST_SHOWN else ""
     return _cell(side, value, largest, title, text + below, is_read)
 
 
@@ -111,8 +117,9 @@ def _pair_head(at: int, one: Token, other: Token, corrupted: bool) -> str:
 
 
 def _box(label: str, heads: str, rows: Sequence[str], legend: str, scale: str) -> str:
+    more = '<p class="xg-small xg-more">Scroll sideways for more columns.</p>' if heads.count("<th") > FIT else ""
     return (
-        f'<div class="xg"><div class="xg-scroll xg-layers-box" role="region" tabindex="0" '
+        f'<div class="xg">{more}<div class="xg-scroll xg-layers-box" role="region" tabindex="0" '
         f'aria-label="{escape(label)}"><table class="xg-grid xg-layers"><thead><tr><th></th>{heads}</tr></thead>'
         f"<tbody>{''.join(reversed(rows))}</tbody></table></div>"
         f'<p class="xg-small"><span class="xg-scale xg-{scale}" aria-hidden="true"></span>{legend}</p></div>'

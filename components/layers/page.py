@@ -91,6 +91,10 @@ IMPORTANCE = (
     "For each example, a head’s share of the residual stream at every position, weighted by the share of the "
     "prediction that passes through there."
 )
+SINK = (
+    "Attention often goes to the first token without need (an attention sink, Xiao et al., 2024), so a large share "
+    "does not show that it matters."
+)
 SITE_HELP = (
     "The residual stream before and after blocks, what attention or the MLP of a block adds to it, or the output of "
     "one head before the output projection, at all positions."
@@ -207,7 +211,7 @@ def _lens_area(state: LayersState, answer: DeltaGenerator) -> LensResult | None:
 
 
 def lens_answer(result: LensResult) -> str:
-    """Where the prediction is made, in a sentence; HTML."""
+    """The layer from which on the lens reads the prediction, in a sentence; HTML."""
     final, value = f"“<bdi>{escape(result.reading_top[-1])}</bdi>”", float(result.reading_top_value[-1])
     if result.regression:
         nearest = int(abs(result.reading - result.reading[-1]).argmin())
@@ -216,8 +220,8 @@ def lens_answer(result: LensResult) -> str:
     if made == 0:
         return f"The prediction, {final} ({percent(value)}), can be read from the embedding on."
     before, share = result.reading_top[made - 1], float(result.reading_top_value[made - 1])
-    start = f"The prediction, {final} ({percent(value)}), is made in {layer_name(made).lower()}"
-    return f"{start}: before it, the model would say “<bdi>{escape(before)}</bdi>” ({percent(share)})."
+    start = f"The prediction, {final} ({percent(value)}), is first readable by the lens in {layer_name(made).lower()}"
+    return f"{start}: before it, the lens reads “<bdi>{escape(before)}</bdi>” ({percent(share)})."
 
 
 def _patch_area(state: LayersState, result: LensResult, answer: DeltaGenerator) -> None:
@@ -389,7 +393,8 @@ def routes_answer(result: InformationRoutes) -> str:
     moved = result.head_shares
     best = [divmod(int(at), moved.shape[1]) for at in (-moved).ravel().argsort(kind="stable")[:3]]
     heads = ", ".join(f"{layer}.{head} ({percent(float(moved[layer, head]))})" for layer, head in best)
-    return f"Most of the prediction is written from {', '.join(tokens)}. The heads that move most of it: {heads}."
+    sink = f" {SINK}" if len(shares) > 1 and int(shares.argmax()) == 0 else ""
+    return f"Most of the prediction is written from {', '.join(tokens)}.{sink} The heads that move most of it: {heads}."
 
 
 def readable_threshold(result: InformationRoutes) -> float:

@@ -202,8 +202,10 @@ def fetchable_facts(name: str) -> dict[str, object]:
         "title": source.title,
         "kind": source.card["kind"],
         "use": source.card["intended_use"],
+        "limits": source.card["limits"],
         "license": source.card["licence"],
-        "download": f"{source.megabytes} MB, by pip as it is configured",
+        "download": f"{source.megabytes} MB, by pip",
+        "stored": f"{source.stored_megabytes} MB",
         "command": f"exegesis models get {name}",
     }
 

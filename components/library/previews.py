@@ -43,7 +43,7 @@ INTRODUCTION = (
 )
 LEGEND = (
     "Error: squared error relative to the squared scores, on held-out texts; 0 is exact, 1 is a map of zeros. Lowest "
-    "cost: the same error of the exact method with its smallest budget. Pays after: maps after which the passes saved "
+    "cost: the error of the exact method at its smallest budget. Pays after: maps after which the passes saved "
     "exceed those of training."
 )
 

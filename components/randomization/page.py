@@ -52,7 +52,17 @@ from components.tables import draw_table
 from components.widgets.patch_map import use_picture_styles
 from engine.format import count_text, join_names
 from engine.models.summary import block_count
-from engine.randomization.curves import FEW, NEAR_ZERO, Curve, CurvePoint, Verdict, curves_of, verdicts_of
+from engine.randomization.curves import (
+    FEW,
+    HIGH,
+    NEAR_ZERO,
+    UNMOVED,
+    Curve,
+    CurvePoint,
+    Verdict,
+    curves_of,
+    verdicts_of,
+)
 from engine.randomization.plan import MODE_TITLES, MODES, RandomizationPlan
 from engine.randomization.result import FLAT_BEFORE, not_applicable, stages_of
 
@@ -84,13 +94,17 @@ MEANS_HELP = (
     "where all examples agree."
 )
 UNITS = {"text": "tokens", "image": "patches"}
-JUDGED = "Verdicts always use the rank correlation in the cascading mode, of signed and of absolute scores."
+JUDGED = (
+    "Verdicts always use the rank correlation in the cascading mode, of signed and of absolute scores. By its 95% "
+    f"interval, a correlation up to {NEAR_ZERO} counts as zero, one from {HIGH} on as high, and one from {UNMOVED} on "
+    "as unchanged."
+)
 VERDICTS = {
     "at_once": "falls at once",
     "falls": "falls to zero or below",
     "partly": "falls partly",
     "high": "stays high",
-    "invariant": "does not change",
+    "invariant": "hardly changes",
     "unsure": "undecided",
     "no_order": "no correlation",
     "same_model": "not tested: the predictions did not change",
@@ -111,7 +125,10 @@ SUMMARIES = {
     ),
     "partly": ("depends", "depend", " on the model only partly ({correlation} falls to {values})."),
     "high": ("stays", "stay", " similar ({correlation} {values}) and so mostly shows the input."),
-    "invariant": ("does", "do", " not change at all ({correlation} {values})."),
+    "invariant": (
+        "hardly changes", "hardly change",
+        f" ({{correlation}} at least {UNMOVED} at every stage; at the last {{values}}).",
+    ),
     "no_order": ("cannot", "cannot", " be judged: no map has a rank correlation with the original."),
     "same_model": ("cannot", "cannot", " be judged: most predictions did not change when the model was randomized."),
     NOT_APPLICABLE: ("is", "are", " not judged: the check is not for methods that use only the model's predictions."),
@@ -228,7 +245,9 @@ class Panel(CaptionedChart):
         if below is not None:
             words = f"Predictions of {self.name} by stage of the {MODE_TITLES[self.mode].lower()} randomization"
             st.altair_chart(below, key=self.key("prediction"), alt=words)
-        with st.expander("Numbers and files", key=self.key("numbers"), on_change="rerun") as box:
+        with st.expander(
+            f"Numbers and files: {MODE_TITLES[self.mode].lower()}", key=self.key("numbers"), on_change="rerun"
+        ) as box:
             if box.open:
                 draw_table(self.table, self.key("table"))
                 chart_file_buttons(self)

@@ -82,7 +82,8 @@ def _fetch_model(name: str | None) -> None:
     known = is_intact(name)
     with progress_bar("fetching") as report:
         folder = fetch_model(name, report)
-    print(f"{name} {'is stored already' if known else 'is stored'} in {folder}. Example: exegesis models {name}")
+    print(f"{name} {'is stored already' if known else 'is stored'} in {folder}. Example:")
+    print(f'exegesis explain --model {name} --method integrated_gradients --text "The capital of France is"')
 
 
 def _describe(facts: dict[str, Any]) -> str:

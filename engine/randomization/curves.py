@@ -37,7 +37,7 @@ FEW = 5
 SAME_CLASS = 0.9
 """If more predictions than this keep their class at every stage, the model did not change and nothing is tested."""
 KINDS = ("at_once", "falls", "partly", "high", "invariant", "unsure", "no_order", "same_model", "baseline")
-"""The first five: falls to zero at the first stage; falls later; falls partly; stays high; does not change."""
+"""The first five: falls to zero at the first stage; falls later; falls partly; stays high; hardly changes."""
 ORDERS = ("index", "most", "least")
 """Data set order; most changed first; least changed first."""
 
@@ -189,7 +189,8 @@ def judge(signed: Curve, sizes: Curve | None = None, kind: str = "text") -> Verd
         few = "1 example has" if points[-1].n == 1 else f"{points[-1].n} examples have"
         outcome = "unsure", None, f"Only {few} a correlation; a verdict needs at least {FEW}."
     elif still == len(points):
-        outcome = "invariant", False, f"Its maps do not change {_at(points[-1])}."
+        steady = f"the correlation is at least {UNMOVED} at every stage"
+        outcome = "invariant", False, f"Its maps hardly change: {steady} {_at(points[-1])}."
     else:
         outcome = _outcome(points, sizes, still)
     name, passes, reason = outcome
@@ -225,7 +226,8 @@ def _outcome(points: Sequence[CurvePoint], sizes: Curve | None, still: int) -> O
     return (
         "unsure",
         None,
-        f"Its final interval includes zero and higher values {_at(last)}. Use more examples or seeds.",
+        f"Its final interval has values on both sides of {NEAR_ZERO}, up to which a correlation counts as zero "
+        f"{_at(last)}. Use more examples or seeds.",
     )
 
 

@@ -128,6 +128,9 @@ def test_the_sentence_has_the_numbers_of_the_answer() -> None:
     assert "The attribution, LIME, is right for 33% (" in text
     assert text.endswith("with 15 evaluations per text. Always answering “yes”: 67%; a coin: 50%.")
     assert answer_text(order, found, plan, TITLES).endswith("Random guessing: 50%.")
+    worse = replace(sign, ways=tuple(replace(one, accuracy=0.5) for one in sign.ways))
+    text = answer_text(worse, found, plan, TITLES)
+    assert text.endswith("Always answering “yes”: 67%, more than asking the model; a coin: 50%.")
     nothing = small(counted=np.zeros(3, dtype=bool))
     answer = answers_of(nothing, plan)[0]
     assert answer_text(answer, nothing, plan, TITLES).startswith("No question has a clear answer here")
@@ -186,6 +189,13 @@ def test_a_feature_is_counted_beside_its_control() -> None:
     text = feature_text(found, plan)
     assert text.startswith("Changing “x” or “z” changes the class of m in 2 of 2 texts (95% interval 16% to 100%), ")
     assert "changing as many other words in 0 of 1 text (" in text
+
+
+def test_a_small_effect_is_not_rounded_to_zero() -> None:
+    plan = BehaviorPlan(("reviews-minilm",), "d", ("lime",), edit=DELETE, margin=0)
+    html = example_html(small(values=np.array([[0.3, 0.0], [0.1, -0.00004], [0.1, 1.0]])), plan, 0, "", TITLES)
+    assert "no change" in html
+    assert " 0.004<" in html
 
 
 def test_words_are_text_and_answers_are_marked_by_words_too() -> None:

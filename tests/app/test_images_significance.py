@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import shlex
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,7 +17,7 @@ from engine.data.image_datasets import load_images
 from engine.picture_significance import PictureSignificance, PictureSignificanceQuery, picture_significance
 from engine.request import Picture
 from engine.table_io import to_csv
-from tests.alerts import errors, html_of
+from tests.alerts import errors, html_of, readable_html
 from tests.project import ROOT
 from tests.unit.vision.tiny_vit import save_vit
 
@@ -54,6 +55,24 @@ def test_survivors_come_on_request_and_change_with_the_controls(model: str) -> N
     assert shlex.split(command)[2:] == [
         "--model", model, "--dataset", SCENES, "--index", "0", "--rate", "0.2", "--alternative", "two-sided",
     ]  # fmt: skip
+
+
+def test_a_long_test_says_its_size_and_waits_for_a_click(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("components.images.significance.MOST_AT_ONCE", 44)
+    page = AppTest.from_file(str(ROOT / "pages" / "images.py"), default_timeout=SECONDS)
+    link = {"data": SCENES, "method": "gradient_x_input", "model": model, "open": "significance", "seed": "7"}
+    for name, value in link.items():
+        page.query_params[name] = value
+    page.run()
+    assert "The test takes up to 45 evaluations of the model. It runs once you start it." in readable_html(page)
+    assert "at a false discovery rate" not in html_of(page)
+    page.button(key=key("start")).click().run()
+    assert "at a false discovery rate" in html_of(page)
+
+
+def test_a_map_without_survivors_says_so() -> None:
+    none = replace(found(), draws=np.full((4, 99), 0.9))
+    assert "<p>No patch is significant.</p>" in map_html(none, PatchTestView())
 
 
 def found(label: str = "boat") -> PictureSignificance:

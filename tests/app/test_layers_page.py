@@ -68,7 +68,8 @@ def test_the_page_opens_finished_with_the_answers_first() -> None:
     page = opened()
     assert not errors(page)
     body = drawn(page)
-    assert body.index("is made in layer 5: before it, the model would say") < body.index("Restoring “<bdi>wonderful")
+    answer = "is first readable by the lens in layer 5: before it, the lens reads"
+    assert body.index(answer) < body.index("Restoring “<bdi>wonderful")
     assert body.index("Restoring “<bdi>wonderful") < body.index("Logit lens: layers as rows")
     assert "Patching: layers as rows, tokens as columns, restored share" in body
     assert "Pearson correlation of exact shares and gradient preview" in body
@@ -177,6 +178,8 @@ def test_cells_of_the_grids_say_their_numbers(lens_result: LensResult, maps: dic
     top = f"Layer 5, [CLS] (0): positive {100 * lens_result.value[-1, 0]:.1f}%"
     assert top in lens_cells
     assert lens_cells.index("Layer 5") < lens_cells.index("Embedding")
+    assert "<small>target " in lens_cells, "a number that is not of the word above it says whose it is"
+    assert "Scroll sideways for more columns." in lens_cells
     exact = maps["residual"]
     cells = html.unescape(patch_html(exact.preview, "residual", exact.shares, True))
     assert f"Layer 4, wonderful (4): +{100 * exact.shares[5, 4]:.1f}%" in cells
@@ -185,7 +188,7 @@ def test_cells_of_the_grids_say_their_numbers(lens_result: LensResult, maps: dic
 
 
 def test_answers(lens_result: LensResult, maps: dict[str, PatchingResult]) -> None:
-    assert "is made in layer 5" in lens_answer(lens_result)
+    assert "is first readable by the lens in layer 5" in lens_answer(lens_result)
     early = replace(lens_result, reading_top=("positive",) * 7)
     assert "can be read from the embedding on" in lens_answer(early)
     exact = maps["residual"]

@@ -377,6 +377,9 @@ def test_a_language_model_is_fetched_by_a_button(monkeypatch: pytest.MonkeyPatch
 
     monkeypatch.setattr("components.library.cards.fetch_model", fetch)
     page = opened("models")
+    offer = readable_html(page)
+    assert "538 MB" in offer, "what it takes up, before it is fetched"
+    assert "quantized to 4 bits" in offer
     page.button(f"fetch.{name}").click().run()
     assert "pip cannot download it" in " ".join(errors(page))
     page.button(f"fetch.{name}").click().run()

@@ -24,7 +24,8 @@ SENTIMENT = {
 @pytest.mark.parametrize("width", [1280, 390])
 def test_the_answers_the_grids_and_the_link(server: Server, open_page: Callable[..., Page], width: int) -> None:
     page = open_page(f"{server.url}/{LAYERS.url_path}?{urlencode(SENTIMENT)}", width=width)
-    expect(page.get_by_text("is made in layer 5: before it, the model would say")).to_be_visible(timeout=2 * TIMEOUT_MS)
+    answer = "is first readable by the lens in layer 5: before it, the lens reads"
+    expect(page.get_by_text(answer)).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.get_by_text("brings back up to 50% of the difference")).to_be_visible(timeout=2 * TIMEOUT_MS)
     expect(page.get_by_role("region", name="Logit lens: layers as rows")).to_be_visible()
     page.get_by_text("Gradient preview", exact=True).click()

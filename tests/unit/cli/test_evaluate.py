@@ -92,6 +92,7 @@ def test_probabilities_too_near_1_are_told_and_their_logits_measured(
     run: Run, bert: str, reviews: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(result, "SATURATED", 0.49)
+    monkeypatch.setattr(result, "LEAST_SPREAD", 2.0)
     asked = ("--metrics", "comprehensiveness,comprehensiveness_logit")
     told = f"The class probability is above 0.49 on most examples: {bert} on 6 of 6."
     out = ran(run, bert, reviews, *asked).out

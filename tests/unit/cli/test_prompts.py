@@ -64,6 +64,7 @@ def test_models_get(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -
     monkeypatch.setattr("engine.cli.library.fetch_model", lambda name, report: tmp_path / name)
     done = run("models", "get", "smollm2-135m")
     assert (done.code, done.out.split(" in ")[0]) == (0, "smollm2-135m is stored")
+    assert done.out.splitlines()[-1].startswith("exegesis explain --model smollm2-135m --method ")
 
 
 @pytest.mark.parametrize(

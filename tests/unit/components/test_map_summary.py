@@ -43,7 +43,7 @@ def test_the_sentence_names_the_feature_of_most_methods_and_of_those_the_highest
     maps = [scores(3, 4, 2, 1, 0, 0), scores(1, 4, 2, 3, 0, 0), scores(4, 3, 2, 1, 0, 0), scores(*[1] * 6)]
     html = summary_html(maps, ["a", "<b>", "c", "d", "e", "f"], "token")
     assert html.startswith(
-        '<div class="xg"><p class="xg-summary">3 of 3 methods rank '
+        '<div class="xg"><p class="xg-summary">All 3 methods rank '
         "“<bdi>&lt;b&gt;</bdi>” in the top 2 of 6 tokens. Rankings "
     )
     assert html.endswith("Not counted: 1 method with equal scores.</p></div>")
@@ -62,19 +62,19 @@ def test_features_of_as_many_methods_are_all_named() -> None:
     """Both are in both top twos and once first. If one is first twice, it is named alone."""
     names = ["a", "b", "c", "d", "e", "f"]
     html = summary_html([scores(3, 4, 0, 1, 0, 0), scores(4, 3, 1, 0, 0, 0)], names, "word")
-    assert "2 of 2 methods rank “<bdi>a</bdi>” (also “<bdi>b</bdi>”) in the top 2 of 6 words." in html
+    assert "Both methods rank “<bdi>a</bdi>” (also “<bdi>b</bdi>”) in the top 2 of 6 words." in html
     html = summary_html([scores(3, 4, 0, 1, 0, 0), scores(3, 4, 1, 0, 0, 0)], names, "word")
-    assert "2 of 2 methods rank “<bdi>b</bdi>” in the top 2 of 6 words." in html
+    assert "Both methods rank “<bdi>b</bdi>” in the top 2 of 6 words." in html
 
 
 def test_a_short_text_has_a_top_of_one() -> None:
     html = summary_html([scores(1, 0), scores(2, 1)], ["good", "film"], "word")
-    assert "2 of 2 methods put “<bdi>good</bdi>” at the top of 2 words." in html
+    assert "Both methods rank “<bdi>good</bdi>” first of 2 words." in html
 
 
 def test_without_a_shared_top_the_sentence_says_so() -> None:
     html = summary_html([scores(1, 0, 0), scores(0, 1, 0)], ["a", "b", "c"], "patch")
-    assert "No two methods put the same patch at the top of 3 patches." in html
+    assert "The two methods do not rank the same patch first of 3 patches." in html
 
 
 @pytest.mark.parametrize("maps", [[], [scores(1, 2)], [scores(1, 2), scores(3, 3)], [scores(1), scores(2)]])

@@ -23,7 +23,7 @@ def bars(html: str) -> list[tuple[str, str]]:
 def test_the_sentence_says_the_token_its_share_and_the_entropy() -> None:
     html = next_token_html(tokens(), explained=False)
     assert "continues with <b><bdi>·are</bdi></b> (60.0%)" in html
-    assert "Entropy: 1.30 bits, as of a choice among 2.45 equally likely tokens of 1,000." in html
+    assert "Entropy: 1.30 bits, like a choice among 2.45 equally likely tokens (the vocabulary has 1,000)." in html
     assert "Explained" not in html
 
 

@@ -83,7 +83,10 @@ def test_what_does_not_pass_is_not_praised(ends: Ends | None, absolute: Ends | N
 def test_a_map_that_never_moves_does_not_change() -> None:
     unmoved = Verdict("gradient", "invariant", False, 2, "")
     [told] = sentences(("gradient", (0.98, 0.96, 1.0)), verdicts={"gradient": unmoved})
-    assert told == "Gradient does not change at all (rank correlation 0.98, 95% interval 0.96 to 1.00)."
+    assert told == (
+        "Gradient hardly changes "
+        "(rank correlation at least 0.95 at every stage; at the last 0.98, 95% interval 0.96 to 1.00)."
+    )
 
 
 def test_methods_that_the_check_is_not_for_and_a_model_that_did_not_change_are_not_judged() -> None:

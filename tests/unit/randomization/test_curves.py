@@ -63,6 +63,16 @@ def test_an_order_that_is_turned_round_is_told() -> None:
     assert "is about zero from the first stage on (0.02," in judge(curve([ZERO, (-0.9, -0.5)])).reason
 
 
+def test_the_reason_of_an_open_or_steady_verdict_names_the_limit_that_it_used() -> None:
+    open_one = judge(curve([HALF, (0.03, 0.4)])).reason
+    assert open_one.startswith(
+        "Its final interval has values on both sides of 0.2, up to which a correlation counts as"
+    )
+    assert judge(curve([SAME, SAME])).reason.startswith(
+        "Its maps hardly change: the correlation is at least 0.95 at every stage ("
+    )
+
+
 def test_what_rounds_to_zero_has_no_minus() -> None:
     assert "(0.00, 95% interval −0.05 to 0.05," in judge(curve([HALF, (-0.052, 0.05)])).reason
 
