@@ -62,6 +62,11 @@ class Example(Input):
                 raise UsageError(f"{name}: holds half a character (a lone surrogate). Write the whole character.")
 
     @property
+    def texts(self) -> tuple[str, ...]:
+        """The text, or both texts of a pair."""
+        return (self.text,) if self.text_pair is None else (self.text, self.text_pair)
+
+    @property
     def length(self) -> int:
         """Characters of both texts."""
         return len(self.text) + len(self.text_pair or "")

@@ -24,7 +24,7 @@ from components.widgets.patch_map import LAYERS, PatchMap, layers_html, picture_
 from components.widgets.token_map import TokenMap, class_of, direction, facts_of, token_map_html, tone
 from engine.comparison.agreement import top_count
 from engine.comparison.alignment import AlignedPart, PartScores, PictureBox, common_box, visible_box
-from engine.request import Picture
+from engine.request import Example, Picture
 from engine.vision.picture import read_view
 from engine.word_units import Unit
 
@@ -121,7 +121,7 @@ def small(text: str) -> str:
 def token_map_of(comparison: Comparison, column: ColumnMap) -> TokenMap:
     """The column's map of the parts that it has."""
     example = comparison.state.input
-    texts = tuple(text for text in example.as_plain().values() if text is not None) if example else ()
+    texts = example.texts if isinstance(example, Example) else ()
     scores = comparison.scores(column)
     units = tuple(
         Unit(part.text, part.start, part.end, part.segment, False, float(score), (place,), part.blank)
@@ -234,7 +234,7 @@ def _number_format(comparison: Comparison, column: ColumnMap, token_map: TokenMa
 def _table_rows(comparison: Comparison) -> Iterator[str]:
     cells_by_letter = {column.letter: _ColumnCells(comparison, column) for column in comparison.explained}
     example = comparison.state.input
-    pair = example is not None and len([t for t in example.as_plain().values() if t is not None]) > 1
+    pair = isinstance(example, Example) and example.text_pair is not None
     before = None
     for place, part in enumerate(_parts(comparison)):
         if pair and part.segment != before:

@@ -38,6 +38,7 @@ from engine.format import join_names
 from engine.home import home
 from engine.lazy import LazyModule
 from engine.metrics.agreement import Agreement
+from engine.request import Example, Prompt
 from engine.store import result_store
 from engine.table_io import escape_cell
 
@@ -115,10 +116,10 @@ def comparison_panel(state: CompareState, methods: Methods) -> Comparison | None
 def _missing_input(state: CompareState) -> str:
     if not state.columns:
         return NO_MODEL
-    texts = [] if state.kind == "image" or state.input is None else [*state.input.as_plain().values()]
-    if texts and not str(texts[0]).strip():
+    texts = state.input.texts if isinstance(state.input, Example) else ()
+    if texts and not texts[0].strip():
         return "Type a text above or choose an example to compare its maps."
-    if any(text is not None and not text.strip() for text in texts[1:]):
+    if any(not text.strip() for text in texts[1:]):
         return "Type the second text, or turn it off in Options."
     return ""
 
@@ -148,7 +149,7 @@ def about_panel(comparison: Comparison) -> None:
 def label_words(state: CompareState, source: Opened) -> str:
     """The example's label in the data set, in words; empty where there is none."""
     label, names = CHOICES[state.kind].label(state.focus, source), source.data.label_names
-    if label is None:
+    if label is None or isinstance(state.input, Prompt):  # the label of a prompt is its kind, not a class
         return ""
     return f"Label: {names[label] if isinstance(label, int) and names else label}."
 

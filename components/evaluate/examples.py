@@ -26,7 +26,7 @@ from engine.evaluation.result import Evaluation, ExampleFacts
 from engine.experiments.options import RANDOM
 from engine.metrics.catalog import METRICS
 from engine.metrics.results import MetricRow
-from engine.request import Picture
+from engine.request import Example, Picture
 
 A_PAGE = 10
 LONGEST = 220
@@ -172,7 +172,7 @@ def _input_html(candidate: SourceExample | str) -> str:
         return f'<p class="xg-error">{escape(candidate)}</p>'
     if isinstance(candidate.input, Picture):
         return f'<img src="{escape(thumbnail_url(candidate.input.pixels))}" alt="">'
-    texts = candidate.input.as_plain().values()
+    texts = candidate.input.texts if isinstance(candidate.input, Example) else ()
     return "".join(f'<p dir="auto">{escape(_cut(text))}</p>' for text in texts if text)
 
 

@@ -35,7 +35,7 @@ from components.study.fields import (
 from components.tables import facts_html
 from engine.data.sources import ExampleSource, SourceExample, load_source
 from engine.errors import ExegesisError, UsageError
-from engine.request import Picture
+from engine.request import Example, Picture
 from engine.study.design import Design
 from engine.study.items import read_candidates
 
@@ -235,7 +235,8 @@ def example_card(one: SourceExample) -> ExampleCard:
     label = one.label or ""
     if isinstance(one.input, Picture):
         return ExampleCard(one.index, label, url=thumbnail_url(one.input.pixels))
-    line = " ".join(" / ".join(filter(None, one.input.as_plain().values())).split())
+    texts = one.input.texts if isinstance(one.input, Example) else ()
+    line = " ".join(" / ".join(texts).split())
     return ExampleCard(one.index, label, line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
 
 
