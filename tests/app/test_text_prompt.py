@@ -8,6 +8,7 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components import gallery
@@ -115,9 +116,9 @@ def test_a_typed_token_is_read_as_it_is_shown_and_a_wrong_one_is_said(opened: Ca
 def test_a_typed_token_takes_its_leading_space_from_a_likely_one(
     typed: str, read: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(next_token.st, "session_state", {"token": typed})
+    monkeypatch.setattr(st, "session_state", {"token": typed})
     next_token.prefer_likely("token", [" were", "was", " was"])
-    assert next_token.st.session_state["token"] == read
+    assert st.session_state["token"] == read
 
 
 def test_the_chat_template_is_offered_where_there_is_one_and_is_kept(
