@@ -93,7 +93,7 @@ def _explained(card: GalleryCard, made: Explanation) -> str:
 
 def _verdict(card: GalleryCard, prediction: Prediction) -> str:
     """The prediction, and the label where it differs."""
-    share = escape(percent(max(prediction.probabilities)))
+    share = escape(percent(prediction.confidence))
     label = f", label: {escape(card.label)}" if card.label not in (None, prediction.label) else ""
     return f"Predicted <b>{escape(prediction.label)}</b> ({share}){label}"
 

@@ -33,7 +33,7 @@ from engine.format import visible_token
 from engine.metrics.plausibility import overlaps, spans_of
 from engine.registry import Explainer
 from engine.request import Example, Input, Prompt
-from engine.result import Check, Explanation, Prediction, Token
+from engine.result import OTHERS, Check, Explanation, Prediction, Token
 from engine.word_units import Unit, units, units_of
 
 Facts = tuple[tuple[str, str], ...]
@@ -304,6 +304,8 @@ def describe_mismatch(data: Dataset, prediction: Prediction) -> str:
         return "" if scores else f"This model predicts classes, but {title} has scores. Choose another model."
     if not data.label_names or (not scores and match_classes(data.label_names, prediction.labels).indices is not None):
         return ""
+    if OTHERS in prediction.labels:
+        return match_classes(data.label_names, prediction.labels).note
     predicted = "a score" if scores else ", ".join(prediction.labels)
     labels = ", ".join(data.label_names)
     return f"This model predicts {predicted}, but {title} has the labels {labels}. Choose another model."

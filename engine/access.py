@@ -26,6 +26,8 @@ MODELS, DATASETS = "EXEGESIS_MODELS", "EXEGESIS_DATASETS"
 files and hub ids, separated by spaces, in quotation marks where they contain one."""
 MODEL_FIELDS, DATASET_FIELDS = ("model", "models", "teacher", "base"), ("dataset", "data")
 """The fields of a job's specification that name models and data sets."""
+EXPLAINER_FIELDS = ("of", "explainer")
+"""The parameters of methods that name trained explainers."""
 
 
 def nobody() -> bool:
@@ -67,6 +69,14 @@ def check_dataset(name: str) -> None:
         _check("dataset", name, DATASETS)
 
 
+def check_explainer(argument: str, name: str) -> None:
+    """Refuse a trained explainer that a visitor names by its file, before the file is looked at."""
+    if _is_restricted() and any(part in name for part in ("/", "\\", ".json", ".safetensors")):
+        raise UsageError(
+            f"{argument}: only the organizer may name files, got {excerpt(name)}. Give the name of an explainer."
+        )
+
+
 def check_spec(spec: Mapping[str, Any]) -> None:
     """Refuse a job of a visitor that names what the visitor may not name."""
     if not _is_restricted():
@@ -79,8 +89,17 @@ def check_spec(spec: Mapping[str, Any]) -> None:
     for part in (spec, *(examples if isinstance(examples, list) else [])):
         for name in _named(part, DATASET_FIELDS) if isinstance(part, Mapping) else []:
             check_dataset(name)
+    _check_explainers(spec)
     if spec.get("places"):
         raise UsageError("places: only the organizer may name folders. Leave places out, or log in.")
+
+
+def _check_explainers(part: object) -> None:
+    for one in part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else []:
+        _check_explainers(one)
+    for field in EXPLAINER_FIELDS if isinstance(part, Mapping) else ():
+        if isinstance(name := part.get(field), str):
+            check_explainer(field, name)
 
 
 def _named(spec: Mapping[str, Any], fields: Iterable[str]) -> list[str]:

@@ -19,6 +19,7 @@ from engine.errors import ExegesisError
 from engine.home import home, project_root
 from engine.lazy import LazyModule, torch
 from engine.models import catalog
+from engine.models.fetched import FETCHED
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -142,9 +143,12 @@ def _weights() -> Finding:
 
 def _models() -> Finding:
     names = [*catalog.embedded_models(), *catalog.embedded_image_models(), *catalog.embedded_bases()]
-    wrong = [f"{name}: {check['detail']}" for name in names if not (check := inspection.check_weights(name))["ok"]]
+    wrong = {name: check["detail"] for name in names if not (check := inspection.check_weights(name))["ok"]}
     if wrong:
-        return Finding("models", "broken", "; ".join(wrong), "Check the project out again.")
+        text = "; ".join(f"{name}: {detail}" for name, detail in wrong.items())
+        advice = [f"Fetch it again: exegesis models get {name}." for name in wrong if name in FETCHED]
+        advice += ["Check the project out again."] if wrong.keys() - FETCHED.keys() else []
+        return Finding("models", "broken", text, " ".join(advice))
     if not names:
         return Finding("models", "broken", "no embedded models found", "Check the project out again.")
     return Finding("models", "ok", f"{', '.join(names)}: weights match their cards")

@@ -1,12 +1,12 @@
 """Significance of patches: a p-value for each patch of a picture against those at the same place in other pictures.
 
 The interpretability randomization test of Burns, Thomason and Tansey (2020), as `engine.significance` has it for words.
-Null hypothesis of a patch: it is itself a draw from the patches at its place in those pictures of the data set that the
-model predicts as another class, so that the prediction for the picture and those with a replacement are exchangeable.
-Pictures of the class itself are left out: what a tenth of all pictures share with this one could never have a p-value
-below a tenth. The patches of another picture do not know the rest of this one, so a patch can also be significant
-because it fits its neighbors. All patches share the same other pictures: their p-values are then positively dependent,
-which Benjamini and Hochberg's procedure allows.
+Null hypothesis of a patch: it is itself a draw from the patches at its place in the other pictures of the data set, so
+that the prediction for the picture and those with a replacement are exchangeable. This holds for a class that is chosen
+beforehand. The predicted class is chosen by the picture, and pictures of other classes by theirs: either exceeds the
+rate, as `simulate_pictures` of `engine.significance_simulation` measures. The patches of another picture do not know
+the rest of this one, so a patch can also be significant because it fits its neighbors. All patches share the same other
+pictures: their p-values are then positively dependent, which Benjamini and Hochberg's procedure allows.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from engine.patch_replacement import load_donors, replaced_probabilities, single
 from engine.request import Picture
 from engine.store import result_store
 
-SCHEMA = 1
+SCHEMA = 2
 USUAL_DRAWS = 255
 """Other pictures, whose patches are the replacements: a p-value is at least 1 / 256."""
 MOST_DRAWS = 9_999
@@ -48,6 +48,7 @@ class PictureSignificance(ReplacementTest):
     """The predictions for a picture and with each patch replaced, from which the p-values follow.
 
     `value`: the probability of the class `label` (regression: the score). `source`: the data set of the replacements.
+    `other_classes`: whether these are of pictures that are predicted as another class alone.
     """
 
     model: str
@@ -59,6 +60,7 @@ class PictureSignificance(ReplacementTest):
     grid: tuple[int, int]
     value: float
     draws: Float[np.ndarray, "patch draw"]
+    other_classes: bool = False
 
     def __post_init__(self) -> None:
         if self.draws.shape[0] != self.grid[0] * self.grid[1] or not np.isfinite(self.draws).all():
@@ -68,6 +70,10 @@ class PictureSignificance(ReplacementTest):
     def shortage(self, rate: float, control: Control = "bh") -> str:
         """A sentence if there are too few draws for one patch alone to be significant; else nothing."""
         return shortage(len(self.draws), self.count, rate, control, "other pictures", "patch")
+
+    def remedy(self, draws: int) -> str:
+        """What helps against a shortage, where that many draws were requested."""
+        return "Request more pictures." if self.count >= draws else "The data set has no more: choose a larger one."
 
     def as_json(
         self, rate: float = USUAL_RATE, alternative: Alternative = "greater", control: Control = "bh"
@@ -88,6 +94,7 @@ class PictureSignificance(ReplacementTest):
             "target": self.label,
             "value": self.value,
             "draws": self.count,
+            "other_classes": self.other_classes,
             "rate": rate,
             "alternative": alternative,
             "control": control,
@@ -103,7 +110,8 @@ class PictureSignificance(ReplacementTest):
 class PictureSignificanceQuery:
     """What is tested. `dataset`, `split`: of the pictures whose patches are the replacements. `draws`: the number of
     these pictures. `target`: an index or label of a class, None for the predicted one. `seed`: draws the pictures.
-    `other_classes`: only pictures that are not predicted as the target; else all.
+    `other_classes`: only pictures that are not predicted as the target, which finds more, but exceeds the rate; else
+    all.
     """
 
     model: str
@@ -113,7 +121,7 @@ class PictureSignificanceQuery:
     target: int | str | None = None
     draws: int = USUAL_DRAWS
     seed: int = 0
-    other_classes: bool = True
+    other_classes: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.draws <= MOST_DRAWS:
@@ -131,7 +139,7 @@ class PictureSignificanceQuery:
                 "kind": "significance of patches",
                 "model": [self.model, catalog.revision(self.model)],
                 "picture": self.picture.as_plain(),
-                "source": [data.name, data.revision, data.count],
+                "source": [data.name, self.split, data.revision, data.count],
                 "target": self.target,
                 "draws": self.draws,
                 "seed": self.seed,
@@ -158,9 +166,10 @@ def picture_significance(query: PictureSignificanceQuery) -> PictureSignificance
         [prediction] = predict_encoded(model, [encoded])
         target = model.target_index(query.target, prediction, encoded)
         patches = len(encoded.features)
-        donors = load_donors(model, source, 2 * query.draws + 1, query.seed)  # some of them are left out
+        selects = query.other_classes and not prediction.regression
+        donors = load_donors(model, source, (2 if selects else 1) * query.draws + 1, query.seed)  # some are left out
         others = donors.other_than(query.picture)
-        if query.other_classes and not prediction.regression:
+        if selects:
             whole = np.ones((len(others), patches), dtype=bool)  # all patches replaced: the other picture itself
             others = others[replaced_probabilities(model, encoded, donors, whole, others).argmax(1) != target]
         if not len(others):
@@ -171,7 +180,7 @@ def picture_significance(query: PictureSignificanceQuery) -> PictureSignificance
     label = "score" if prediction.regression else prediction.labels[target]
     computed = PictureSignificance(
         query.model, catalog.revision(query.model), source.name, query.seed, label, prediction.regression, encoded.grid,
-        prediction.probabilities[target], values.reshape(patches, len(others)),
+        prediction.probabilities[target], values.reshape(patches, len(others)), selects,
     )  # fmt: skip
     meta = asdict(computed) | {"grid": list(computed.grid)}
     result_store().put(key, meta, {"draws": meta.pop("draws")})

@@ -63,7 +63,7 @@ class Example(Input):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The text, or both texts of a pair."""
+        """The text, or both of a pair."""
         return (self.text,) if self.text_pair is None else (self.text, self.text_pair)
 
     @property
@@ -121,7 +121,7 @@ def read_example(fields: Mapping[str, Any]) -> Example:
     """A text, a pair or a prompt from the fields of its dataclass, or from its plain values."""
     if "prompt" in fields:
         own = {name: value for name, value in fields.items() if name != "prompt"}
-        return Prompt(**{**own, "text": fields["prompt"], "chat": fields["chat"] == str(True)})
+        return Prompt(**{**own, "text": fields["prompt"], "chat": str(fields.get("chat")) == str(True)})
     return Example(**fields) if fields.keys() <= {"text", "text_pair"} else Prompt(**fields)
 
 

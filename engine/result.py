@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -66,6 +66,14 @@ OTHERS = "other tokens"
 """The label of a language model's last class: all tokens that have no class of their own."""
 
 
+def predicted_class(values: Any, labels: Sequence[str]) -> Any:
+    """The index of the largest of the values along the last axis, of an array or a tensor.
+
+    Never that of `OTHERS`, as many tokens together are no prediction.
+    """
+    return (values[..., :-1] if labels[-1] == OTHERS else values).argmax(-1)
+
+
 @dataclass(frozen=True)
 class Prediction:
     """Class probabilities and logits; for a regression head one score and no classes."""
@@ -77,12 +85,17 @@ class Prediction:
 
     @property
     def index(self) -> int:
-        """The predicted class: the largest logit, but never `OTHERS`, as many tokens together are no prediction."""
-        return int(np.argmax(self.logits[:-1] if self.labels[-1] == OTHERS else self.logits))
+        """The predicted class: that of the largest logit (`predicted_class`)."""
+        return int(predicted_class(np.array(self.logits), self.labels))
 
     @property
     def label(self) -> str:
         return self.labels[self.index]
+
+    @property
+    def confidence(self) -> float:
+        """The probability of the predicted class."""
+        return self.probabilities[self.index]
 
     @property
     def of_two_tokens(self) -> bool:

@@ -6,6 +6,10 @@ stand words of the class, as in the simulations of Burns et al. (2020, section 4
 words (the tests are independent then), linear but blind to half of the words, or with products of
 neighbors (the tests depend on each other). In the last setting the replacements are wrong: the words that do not matter
 come from another distribution than they.
+
+Pictures of patches that are all drawn from one distribution are tested too, each against 255 others or as many as the
+rate needs: no patch matters, so every discovery is false. Their score is the sum of their patches. The rate is kept
+where the class is chosen beforehand and all other pictures give patches, and exceeded by the rest of `TESTS`.
 """
 
 from __future__ import annotations
@@ -38,12 +42,20 @@ SHIFT = 1.5
 STRONGEST = 5
 """The words of the vocabulary that stand where a word matters: those with the largest weights."""
 TEXTS = 2_000
+PATCHES, PICTURES, PICTURE_RATE = (9, 16, 64), 2_000, 0.1
+TESTS = {
+    "chosen class": (False, False),
+    "predicted class": (True, False),
+    "chosen class against others": (False, True),
+    "predicted class against others": (True, True),
+}
+"""Whether the class is the predicted one, and whether only pictures of the other class give patches."""
 
 
 @dataclass(frozen=True)
 class SimulatedRate:
-    """The false discovery rate over `texts` texts and its standard error. `power`: the share of the words that matter
-    that are significant.
+    """The false discovery rate over `texts` texts or pictures and its standard error. `power`: the share of the words
+    that matter that are significant; None where none matters.
     """
 
     setting: str
@@ -52,7 +64,7 @@ class SimulatedRate:
     texts: int
     false_discovery_rate: float
     standard_error: float
-    power: float
+    power: float | None
 
     @property
     def controlled(self) -> bool:
@@ -73,6 +85,37 @@ def simulate(
             tested.append(simulated_p_values(setting, np.random.default_rng([seed, SETTINGS.index(setting), at])))
         rates += list(_rates(setting, np.array(tested)))
     return rates
+
+
+def simulate_pictures(pictures: int = PICTURES, seed: int = 0, report: Report = silent) -> list[SimulatedRate]:
+    """Test pictures in which no patch matters, by each number of patches and each of `TESTS`."""
+    rates = []
+    cells = [(patches, test) for patches in PATCHES for test in TESTS]
+    for place, (patches, test) in enumerate(cells):
+        wrong = np.empty(pictures)
+        for at in range(pictures):
+            check_cancelled()
+            report(place * pictures + at, len(cells) * pictures, "pictures")
+            p_values = picture_p_values(patches, *TESTS[test], np.random.default_rng([seed, patches, at]))
+            wrong[at] = survives(adjusted_p_values(p_values), PICTURE_RATE).any()
+        error = float(wrong.std(ddof=1) / np.sqrt(pictures))
+        setting = f"{patches} patches, {test}"
+        rates.append(SimulatedRate(setting, "bh", PICTURE_RATE, pictures, float(wrong.mean()), error, None))
+    return rates
+
+
+def picture_p_values(
+    patches: int, predicted: bool, others: bool, generator: np.random.Generator
+) -> Float[np.ndarray, "patch"]:
+    """The p-values of the patches of one picture of two classes. `predicted`, `others`: see `TESTS`."""
+    draws = max(255, draws_needed(patches, PICTURE_RATE))
+    scores = generator.normal(size=(3 * draws, patches))  # of the picture itself first
+    if predicted and scores[0].sum() < 0:
+        scores = -scores
+    donors = scores[1:]
+    donors = (donors[donors.sum(1) < 0] if others else donors)[:draws]
+    value = scores[0].sum()
+    return randomization_p_values(np.full(patches, value), value - scores[0][:, None] + donors.T)
 
 
 def simulated_p_values(setting: str, generator: np.random.Generator) -> Float[np.ndarray, "word"]:

@@ -50,7 +50,7 @@ from components.charts.frame import ChartFrame, blank_chart, style_chart
 from components.compute import STOPPED as STOPPED_KEYS
 from components.compute import is_stopped, run_cached
 from components.errors import describe_error, show_error, show_note
-from components.inputs.choices import CHOICES, Opened
+from components.inputs.choices import CHOICES, Opened, label_name
 from components.numbers import count, percent, plain, signed
 from components.palette import Theme, browser_theme
 from components.progress import ProgressLine, resume_button, run_with_progress
@@ -62,6 +62,7 @@ from engine.attacks.plan import AttackRequest
 from engine.attacks.result import AttackResult, Trajectory
 from engine.data.labels import NUMBERED_CLASS, UNNAMED_CLASS, match_classes
 from engine.errors import Cancelled
+from engine.format import visible_token
 from engine.progress import CancelToken, cancellable
 from engine.registry import Explainer
 from engine.request import Example, Picture
@@ -311,7 +312,7 @@ def describe_wrong_prediction(state: AdversarialState, opened: Opened, result: A
     label, true = _truth(state, opened, result.prediction.labels)
     if true is None or true == result.prediction.index:
         return ""
-    return WRONG_PREDICTION.format(result.prediction.label, label)
+    return WRONG_PREDICTION.format(visible_token(result.prediction.label), label)
 
 
 def _truth(state: AdversarialState, opened: Opened, labels: tuple[str, ...]) -> tuple[str, int | None]:
@@ -320,7 +321,7 @@ def _truth(state: AdversarialState, opened: Opened, labels: tuple[str, ...]) -> 
     if not isinstance(label, int) or not 0 <= label < len(names):
         return "", None
     indices = match_classes(names, labels, NUMBERED_CLASS if state.kind == "image" else UNNAMED_CLASS).indices
-    return names[label], None if indices is None else indices[label]
+    return label_name(state.kind, state.focus, opened), None if indices is None else indices[label]
 
 
 def transfer_area(state: AdversarialState, results: Sequence[AttackResult], methods: Mapping[str, Explainer]) -> None:

@@ -234,7 +234,7 @@ def _number_format(comparison: Comparison, column: ColumnMap, token_map: TokenMa
 def _table_rows(comparison: Comparison) -> Iterator[str]:
     cells_by_letter = {column.letter: _ColumnCells(comparison, column) for column in comparison.explained}
     example = comparison.state.input
-    pair = isinstance(example, Example) and example.text_pair is not None
+    pair = isinstance(example, Example) and len(example.texts) > 1
     before = None
     for place, part in enumerate(_parts(comparison)):
         if pair and part.segment != before:

@@ -23,7 +23,7 @@ from components.compare.maps_html import about_html, picture_maps_html, text_map
 from components.compare.state import EXAMPLES, LETTERS, VIEW, CompareState, CompareViewOptions, key
 from components.controls import PERSIST
 from components.errors import describe_error, show_error, show_note
-from components.inputs.choices import CHOICES, Opened
+from components.inputs.choices import CHOICES, Opened, label_name
 from components.method_row import Placeholder
 from components.numbers import count, hundredths, percent, plural
 from components.palette import PALETTES, browser_theme
@@ -38,7 +38,7 @@ from engine.format import join_names
 from engine.home import home
 from engine.lazy import LazyModule
 from engine.metrics.agreement import Agreement
-from engine.request import Example, Prompt
+from engine.request import Example
 from engine.store import result_store
 from engine.table_io import escape_cell
 
@@ -148,10 +148,8 @@ def about_panel(comparison: Comparison) -> None:
 
 def label_words(state: CompareState, source: Opened) -> str:
     """The example's label in the data set, in words; empty where there is none."""
-    label, names = CHOICES[state.kind].label(state.focus, source), source.data.label_names
-    if label is None or isinstance(state.input, Prompt):  # the label of a prompt is its kind, not a class
-        return ""
-    return f"Label: {names[label] if isinstance(label, int) and names else label}."
+    label = CHOICES[state.kind].label(state.focus, source)
+    return "" if label is None else f"Label: {label_name(state.kind, state.focus, source) or label}."
 
 
 def verdict_panel(comparison: Comparison, label: str) -> None:

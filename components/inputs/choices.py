@@ -14,6 +14,8 @@ from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.links import Query
 from components.state import Selection
+from engine.data.examples import LabeledExample
+from engine.format import visible_token
 
 Focus = TextFocus | PictureFocus
 Opened = OpenTexts | OpenPictures
@@ -81,3 +83,13 @@ CHOICES: Mapping[str, InputChoice] = {
 }
 """By the kind of input, the default first."""
 SELECTIONS = {kind: choice.selection for kind, choice in CHOICES.items()}
+
+
+def label_name(kind: str, focus: Focus, opened: Opened) -> str:
+    """The name of the true class in the data set; of a prompt its answer. Empty without one, and for a score."""
+    label, names = CHOICES[kind].label(focus, opened), opened.data.label_names
+    if not isinstance(label, int) or not 0 <= label < len(names):
+        return ""
+    example = None if not isinstance(focus, TextFocus) or focus.index is None else opened.data[focus.index]
+    answer = example.answer if isinstance(example, LabeledExample) else None
+    return names[label] if answer is None else visible_token(answer)

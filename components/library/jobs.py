@@ -51,6 +51,7 @@ from engine.data.image_datasets import load_images
 from engine.data.sources import list_datasets
 from engine.errors import ExegesisError, UsageError, unknown
 from engine.experiments.base import experiment
+from engine.experiments.example_jobs import is_text
 from engine.experiments.options import options_of
 from engine.input_kinds import kind_of_model, list_models
 from engine.jobs import Job
@@ -58,7 +59,7 @@ from engine.params import Plain
 from engine.registry import KINDS, all_explainers
 from engine.reproduction.run import check
 from engine.reproduction.smat import SmatQuery
-from engine.request import DTYPES
+from engine.request import DTYPES, Prompt, read_example
 from engine.scaffold.plan import plan_from_json
 
 OPEN, MODEL, DATA, EXAMPLES, METHODS = (f"library.new_{name}" for name in ("job", "model", "data", "count", "methods"))
@@ -279,12 +280,15 @@ def _explain_link(spec: Spec) -> PageLink:
     for method, params in spec.get("params", {}).items():
         query |= {f"{method}.{name}": [str(value)] for name, value in params.items()}
     query |= {name: [str(spec[name])] for name in ("target", "seed") if spec.get(name) is not None}
-    if "text" not in example:
+    if not is_text(example):
         return IMAGES, query | {"data": [example["dataset"]]} | _split(example) | {"index": [str(example["index"])]}
-    texts = {name: example[field] for name, field in (("text", "text"), ("pair", "text_pair")) if example.get(field)}
-    if sum(map(len, texts.values())) > LONGEST_IN_LINK:
+    own = read_example(example)
+    if sum(map(len, own.texts)) > LONGEST_IN_LINK:
         raise UsageError("examples: the first text is too long for a link; paste it on the Text page.")
-    return TEXT, query | {name: [text] for name, text in texts.items()}
+    fields = {"text": own.text, "pair": own.text_pair}
+    if isinstance(own, Prompt):
+        fields |= {"target_token": own.target, "contrast": own.contrast, "chat": "on" if own.chat else None}
+    return TEXT, query | {name: [text] for name, text in fields.items() if text}
 
 
 def _predict_link(spec: Spec) -> PageLink:

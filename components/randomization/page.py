@@ -127,7 +127,7 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
     models = drawn_models([results, *others])
     use_picture_styles()
     use_sheet("randomization")
-    for sentence in missing:
+    for sentence in (*missing, *(f"{one.name}: {note}" for one in models for note in one.found.notes)):
         show_note(sentence)
     names, plans = [one.name for one in models], {mark: describe_plan(plan) for mark, plan in offered.items()}
     method = chart_options(state, names, methods_drawn(models), titles, plans, options)

@@ -29,7 +29,7 @@ from engine.randomization.result import MEASURES as MEASURED
 from engine.randomization.result import ModelRandomization, Stage
 from engine.registry import Explainer
 from engine.request import Example, Input, Picture
-from engine.result import Explanation, Prediction
+from engine.result import Explanation, Prediction, explained_class
 from engine.vision.picture import read_view
 
 MapView = TokenMap | PatchMap
@@ -248,7 +248,7 @@ def _head(grid: MapGrid, place: int) -> str:
     one, first = grid.stages[place], grid.stages[0].prediction
     changed = not first.regression and one.prediction.index != first.index
     mark = ' <span class="xg-changed">another class</span>' if changed else ""
-    words = escape(prediction_words(one.prediction, first.index))
+    words = escape(prediction_words(one.prediction, explained_class(grid.given, first)))
     return f'<p class="xg-title">{escape(stage_title(one.stage))}</p><p class="xg-small"><bdi>{words}</bdi>{mark}</p>'
 
 

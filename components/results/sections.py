@@ -409,7 +409,7 @@ def _draw_guess(replay: BallotReplay, item: ItemName, results: TitledResults, an
 
 def _verdict_html(vote: CountedVote | None, prediction: Prediction, answer: int, mode: str) -> str:
     """The guess beside the right class, which was hidden from them, and the prediction, unless that is the same."""
-    sure = percent(max(prediction.probabilities))
+    sure = percent(prediction.confidence)
     parts = [("Guess", *_guess(vote, prediction.labels, answer))]
     if mode == PREDICT:
         parts.append(("Prediction", prediction.label, f"{sure}; hidden from the participant"))
@@ -446,7 +446,7 @@ def _maps_html(model_input: Input, headings: Sequence[str], maps: Sequence[Ballo
 def _prediction_html(prediction: Prediction | None) -> str:
     if prediction is None:
         return ""
-    sure = "" if prediction.regression else f" ({escape(percent(max(prediction.probabilities)))})"
+    sure = "" if prediction.regression else f" ({escape(percent(prediction.confidence))})"
     return f'<div class="xg"><p>Prediction: <b><bdi>{escape(predicted_name(prediction))}</bdi></b>{sure}</p></div>'
 
 

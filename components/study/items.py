@@ -235,8 +235,8 @@ def example_card(one: SourceExample) -> ExampleCard:
     label = one.label or ""
     if isinstance(one.input, Picture):
         return ExampleCard(one.index, label, url=thumbnail_url(one.input.pixels))
-    texts = one.input.texts if isinstance(one.input, Example) else ()
-    line = " ".join(" / ".join(texts).split())
+    assert isinstance(one.input, Example)
+    line = " ".join(" / ".join(one.input.texts).split())
     return ExampleCard(one.index, label, line if len(line) <= MOST_CHARACTERS else f"{line[: MOST_CHARACTERS - 1]}…")
 
 

@@ -35,6 +35,7 @@ from engine.explain import key_of as explanation_key
 from engine.input_kinds import input_kind, load_classifier
 from engine.lazy import torch
 from engine.models import catalog, sandbox
+from engine.models.causal import EncodedPrompt
 from engine.models.classifier import EMBEDDING, AnyClassifier, EncodedInput
 from engine.models.text_classifier import EncodedText, TextClassifier
 from engine.params import Plain, as_plain, from_mapping
@@ -221,7 +222,8 @@ def _notes(item: TaskItem, params: AttackParams, best: OptimizerResult) -> Itera
     encoded, n = item.encoded, len(item.encoded.features)
     if encoded.truncated:
         total = len(encoded) + encoded.truncated
-        yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off."
+        where = " from its start" if isinstance(encoded, EncodedPrompt) else ""
+        yield f"The text is longer than the model reads: {encoded.truncated} of its {total} tokens were cut off{where}."
     if params.top_k > n:
         yield f"top_k is {params.top_k:g}, but {_count_features(n, input_kind(encoded.kind).feature)} attacked."
     if not best.before[encoded.features].any():

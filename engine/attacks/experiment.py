@@ -327,7 +327,7 @@ class _Assembly:
             example=one.index,
             label=one.label,
             predicted=prediction.label,
-            confidence=max(prediction.probabilities),
+            confidence=prediction.confidence,
             right=self._is_right(one, prediction),
             length=len(result.features),
         )

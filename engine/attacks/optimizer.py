@@ -20,6 +20,7 @@ from engine.metrics.ranking import TIES, rank_features
 from engine.models.classifier import as_float64
 from engine.progress import check_cancelled, reporting, silent, tell
 from engine.removal import target_values
+from engine.result import predicted_class
 from engine.task import TaskItem
 
 HALVED_EVERY = 200
@@ -216,6 +217,9 @@ class TopKOptimizer:
         # All rows, although the starts of an item are equal: rounding depends on the batch size.
         self.start_point = mapper.evaluate(nothing, np.arange(len(items)))
         require_finite(mapper.model, f"scores by {mapper.method}", as_float64(self.start_point.scores))
+        self.predicted = torch.tensor([item.prediction.index for item in items], device=nothing.device)
+        # Of the widest item: where it has "other tokens", other items have them too in the last place, or padding.
+        self.labels = max((item.prediction.labels for item in items), key=len)
         self.ks = [self.params.k_of(len(item.encoded.features)) for item in items]
         self.ranks = RankTracker(items, self.start_point.scores, self.ks)
         params = self.params
@@ -253,9 +257,11 @@ class TopKOptimizer:
         return torch.stack([here, *finite.values()]).all(0)
 
     def _class_kept(self, logits: torch.Tensor, items: torch.Tensor) -> torch.Tensor:
+        """Whether the predicted class is the original one, whichever class is explained."""
         if self.mapper.model.regression:
             return torch.ones_like(items, dtype=torch.bool)
-        return logits.argmax(1) == self.mapper.targets[items]
+        kept: torch.Tensor = predicted_class(logits, self.labels) == self.predicted[items]
+        return kept
 
     def _take_step(self, step: int, active: np.ndarray, delta: torch.Tensor, point: PointValues) -> torch.Tensor:
         if point.gradient is None:  # no gradient at the last point

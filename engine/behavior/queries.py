@@ -67,7 +67,7 @@ class BehaviorCases:
 class ExampleBehavior(BehaviorCases):
     """The questions about one example.
 
-    `target`, `probability`: the predicted class and its probability. `evaluations`: of the whole input, by each way.
+    `target`, `probability`: the explained class and its probability. `evaluations`: of the whole input, by each way.
     `failures`: why a method has no answer.
     """
 
@@ -290,7 +290,7 @@ class RemovalSpace:
         if not removals:
             raise NoQuestion(SINGLE[kind])
         values = subject.without(removals)
-        flips = (values.argmax(axis=1) != subject.target).tolist()
+        flips = subject.class_changes(values).tolist()
         left = values[:, subject.target].tolist()
         return cls(count, size, dict(zip(removals, flips, strict=True)), dict(zip(removals, left, strict=True)))
 

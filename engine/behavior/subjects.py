@@ -22,7 +22,7 @@ from engine.progress import check_cancelled
 from engine.removal import coalition_probabilities, token_masks
 from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Example, Picture
-from engine.result import Explanation
+from engine.result import Explanation, Prediction, predicted_class
 from engine.substitution import (
     Edit,
     MaskedModel,
@@ -54,12 +54,22 @@ class FeatureGroup:
 class Subject(ABC):
     """An input and the model that is asked about it. Whoever asks must hold the device.
 
-    `target`: the index of the predicted class, `label` its name.
+    `target`: the index of the explained class, which a prompt may name. `prediction`: for the input itself.
     """
 
     model: AnyClassifier
     target: int
-    label: str
+    prediction: Prediction
+
+    @property
+    def label(self) -> str:
+        """The name of the explained class."""
+        return self.prediction.labels[self.target]
+
+    def class_changes(self, values: Float[np.ndarray, "row label"]) -> Bool[np.ndarray, "row"]:
+        """Whether another class than for the input itself is predicted, by probabilities of all classes."""
+        changed: np.ndarray = predicted_class(values, self.prediction.labels) != self.prediction.index
+        return changed
 
     @property
     @abstractmethod
@@ -96,7 +106,7 @@ class TextSubject(Subject):
     example: Example
     words: tuple[Word, ...]
     target: int
-    label: str
+    prediction: Prediction
     masked: MaskedModel | None = None
 
     @property
@@ -163,7 +173,7 @@ class TextSubject(Subject):
             others = [pool[(start + step) % len(pool)] for start in starts]
             changes.append([Edit(word, like(word.text, other)) for word, other in zip(words, others, strict=True)])
         changed: Bool[np.ndarray, "change"] = np.zeros(count, dtype=bool)
-        changed[[0, *steps]] = self.probabilities(changes).argmax(axis=1) != self.target
+        changed[[0, *steps]] = self.class_changes(self.probabilities(changes))
         return changed
 
     def scores(self, explanation: Explanation) -> Float[np.ndarray, "part"]:
@@ -171,7 +181,7 @@ class TextSubject(Subject):
 
 
 def text_subject(model: TextClassifier, example: Example, masked: MaskedModel | None = None) -> TextSubject:
-    """The subject of questions about a text: its predicted class, and the words that the model reads.
+    """The subject of questions about a text: its explained class, and the words that the model reads.
 
     Errors: no word.
     """
@@ -183,7 +193,7 @@ def text_subject(model: TextClassifier, example: Example, masked: MaskedModel | 
         raise NoQuestion("text: has no word that can be changed.")
     [prediction] = predict_encoded(model, [encoded])
     target = model.target_index(None, prediction, encoded)
-    return TextSubject(model, example, words, target, prediction.labels[target], masked)
+    return TextSubject(model, example, words, target, prediction, masked)
 
 
 REMOVAL = PATCH_OPERATORS[0]
@@ -198,7 +208,7 @@ class PictureSubject(Subject):
     picture: Picture
     encoded: EncodedInput
     target: int
-    label: str
+    prediction: Prediction
     donors: PatchDonors | None = None
     region: Patches | None = None
 
@@ -248,8 +258,7 @@ class PictureSubject(Subject):
         [chosen] = drawn_donors(self.donors.other_than(self.picture), 1, exchanges, generator)
         replaced = replaced_probabilities(self.model, self.encoded, self.donors, rows, chosen)
         values = np.concatenate([self.without([places]), replaced])
-        changed: Bool[np.ndarray, "change"] = values.argmax(axis=1) != self.target
-        return changed
+        return self.class_changes(values)
 
     def scores(self, explanation: Explanation) -> Float[np.ndarray, "part"]:
         return explanation.scores[explanation.features]
@@ -261,4 +270,4 @@ def picture_subject(
     """The subject of questions about a picture: its predicted class and its patches."""
     encoded = model.encode(picture)
     [prediction] = predict_encoded(model, [encoded])
-    return PictureSubject(model, picture, encoded, prediction.index, prediction.label, donors, region)
+    return PictureSubject(model, picture, encoded, prediction.index, prediction, donors, region)

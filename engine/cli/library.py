@@ -30,7 +30,7 @@ from engine.format import size_text
 from engine.health import Finding, examine
 from engine.lazy import LazyModule
 from engine.models import catalog
-from engine.models.fetched import FETCHED, fetch_model, fetched_models, is_fetched
+from engine.models.fetched import FETCHED, fetch_model, fetched_models, is_fetched, is_intact
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -79,7 +79,7 @@ def models(
 def _fetch_model(name: str | None) -> None:
     if name is None:
         raise UsageError(f"models get: needs the name of a model. Known: {', '.join(FETCHED)}.")
-    known = is_fetched(name)
+    known = is_intact(name)
     with progress_bar("fetching") as report:
         folder = fetch_model(name, report)
     print(f"{name} {'is stored already' if known else 'is stored'} in {folder}. Example: exegesis models {name}")

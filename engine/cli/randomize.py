@@ -20,8 +20,9 @@ from engine.randomization.result import ModelRandomization, RandomizationResult
 
 LEGEND = (
     "Mean Spearman's rho over examples between the maps of the original and the randomized model, for the class that "
-    "the original model predicts. same class: share of examples with that class. block 1 is the first. --json adds "
-    "intervals, seeds, rho of absolute scores and the overlap of the top 15%; --out has all values."
+    "the original model predicts or a prompt names. same class: share of examples with the same predicted class. block "
+    "1 is the first. --json adds intervals, seeds, rho of absolute scores and the overlap of the top 15%; --out has "
+    "all values."
 )
 
 
@@ -34,7 +35,7 @@ def sections(result: RandomizationResult) -> Iterator[RenderableType]:
             yield _curve_table(of_model, mode, plan.seed)
         for verdict in verdicts_of(of_model, plan.kind, plan.seed):
             yield Text(visible(f"{verdict.method}: {verdict.reason}"))
-        yield from (Text(visible(line)) for line in _exclusions(of_model))
+        yield from (Text(visible(line)) for line in (*of_model.notes, *_exclusions(of_model)))
         yield ""
     yield Text(LEGEND, style="dim")
 

@@ -1,6 +1,6 @@
 """`exegesis significance`: which words or patches matter more to a model than what could stand in their place.
 
-`--simulate` tests the test: its false discovery rate on texts of which it is known what matters.
+`--simulate` tests the test: its false discovery rate on texts and pictures of which it is known what matters.
 """
 
 from __future__ import annotations
@@ -70,8 +70,15 @@ def significance(
         typer.Option(metavar="D", help="Data set whose patches are the replacements. [default: that of the image]"),
     ] = None,
     seed: options.SeedOption = "0",
+    other_classes: Annotated[
+        bool,
+        typer.Option(
+            "--other-classes",
+            help="Replace patches by those of pictures predicted as another class: finds more, exceeds the rate.",
+        ),
+    ] = False,
     simulate: Annotated[
-        bool, typer.Option("--simulate", help="Measure the false discovery rate where it is known which words matter.")
+        bool, typer.Option("--simulate", help="Measure the false discovery rate where it is known what matters.")
     ] = False,
     as_json: options.JsonOption = False,
 ) -> None:
@@ -98,13 +105,15 @@ def significance(
         if data is None:
             raise UsageError("--patches-from: is needed beside --image. Name a data set of pictures, such as scenes.")
         count = patches.USUAL_DRAWS if draws is None else options.read_whole("--draws", draws, 1, patches.MOST_DRAWS)
-        pictures = patches.PictureSignificanceQuery(model, source.example, data, split, source.target, count, number)
+        pictures = patches.PictureSignificanceQuery(
+            model, source.example, data, split, source.target, count, number, other_classes
+        )
         with (
             output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("predicting") as report,
             cancellable(cancel), reporting(report),
         ):  # fmt: skip
             tested = patches.picture_significance(pictures)
-        _report_patches(tested, level, alternative, control, as_json)
+        _report_patches(tested, count, level, alternative, control, as_json)
         return
     assert isinstance(source.example, Example)
     with output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("predicting") as report:
@@ -148,7 +157,7 @@ def _print(plain: dict[str, Any]) -> None:
 
 
 def _report_patches(
-    found: PictureSignificance, level: float, alternative: str, control: str, as_json: bool
+    found: PictureSignificance, draws: int, level: float, alternative: str, control: str, as_json: bool
 ) -> None:  # fmt: skip
     if status := result_store().status:
         note(status)
@@ -173,12 +182,13 @@ def _report_patches(
         "Rows and columns count from 1."
     )
     if shortage := found.shortage(level, control):  # type: ignore[arg-type]
-        note(f"{shortage} Raise --draws or --rate.")
+        note(f"{shortage} {found.remedy(draws)}")
 
 
 def _simulate(seed: int, as_json: bool) -> None:
     with output.stoppable() as cancel, output.progress_bar("simulating") as report, cancellable(cancel):
         rates = simulation.simulate(seed=seed, report=report)
+        rates += simulation.simulate_pictures(seed=seed, report=report)
     if as_json:
         output.print_json([vars(one) for one in rates])
         return
@@ -186,6 +196,6 @@ def _simulate(seed: int, as_json: bool) -> None:
     for one in rates:
         rows.add_row(
             one.setting, one.control, f"{one.rate:g}", f"{one.texts:,}", f"{one.false_discovery_rate:.4f}",
-            f"{one.standard_error:.4f}", f"{one.power:.3f}",
+            f"{one.standard_error:.4f}", output.NOTHING if one.power is None else f"{one.power:.3f}",
         )  # fmt: skip
     output.console().print(rows)

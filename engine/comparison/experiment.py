@@ -206,7 +206,7 @@ def _predicted(explanation: Explanation | None) -> str | None:
 
 def _name(one: SourceExample) -> str:
     if isinstance(one.input, Example):
-        return " / ".join(text for text in (one.input.text, one.input.text_pair) if text is not None)
+        return " / ".join(one.input.texts)
     return str(getattr(one.example, "name", "") or one.label or f"picture {one.index}")
 
 

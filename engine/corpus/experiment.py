@@ -19,7 +19,7 @@ from engine.corpus import scores
 from engine.corpus.plan import CorpusPlan
 from engine.corpus.scores import ExampleScores, methods_of, score_examples, score_key
 from engine.corpus.statistics import word_statistics
-from engine.data.labels import match_classes
+from engine.data.labels import PROMPT_LABELS, match_classes
 from engine.data.sources import ExampleSource, SourceExample
 from engine.errors import ExegesisError
 from engine.experiments.base import ExperimentResult, Units
@@ -29,6 +29,7 @@ from engine.false_discovery import adjusted_p_values, shortage
 from engine.jobs.kinds import WorkUnit, batched_units, unreadable_key
 from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.progress import CancelToken, Report, silent
+from engine.result import OTHERS
 
 VERSIONS = [2, scores.VERSION, PREDICTION_VERSION]
 COLUMNS = {
@@ -44,7 +45,7 @@ ALL, CORRECT, WRONG = "all examples", "correct", "wrong"
 class CorpusWords:
     """The words of a data set that are in enough examples, by slices of the examples. NaN: in too few of a slice.
 
-    `counts`, `occurrences`: examples with the word, and places. `means`: the mean score for the predicted class, in the
+    `counts`, `occurrences`: examples with the word, and places. `means`: the mean score for the explained class, in the
     unit of the method; `low`, `high`: its 95% interval. `sizes`: examples of each slice. `failed`: reasons by examples.
     `cut`: examples with words that the model does not read, which are left out.
     """
@@ -165,12 +166,17 @@ def slices_of(
 ) -> dict[str, Bool[np.ndarray, "example"]]:
     """The examples of each slice: all, by predicted class, by label, and by whether the prediction is right.
 
-    Without classes, or with classes that do not match, only the slices that make sense.
+    Without classes, or with classes that do not match, only the slices that make sense. The classes of a set of prompts
+    are their answer and their other; classes that each prompt has of its own are no slices.
     """
     slices = {ALL: np.ones(len(scored), dtype=bool)}
     if not scored or scored[0].regression:
         return slices
     labels, predicted = scored[0].labels, np.array([one.predicted for one in scored])
+    if source.labels == PROMPT_LABELS and all(len(one.labels) == len(PROMPT_LABELS) for one in scored):
+        labels = PROMPT_LABELS
+    elif OTHERS in labels or any(one.labels != labels for one in scored):
+        return slices
     slices |= {f"predicted {label}": predicted == at for at, label in enumerate(labels)}
     classes = match_classes(source.labels, labels, source.unnamed).indices
     if classes is not None:

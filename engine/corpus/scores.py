@@ -22,7 +22,7 @@ from engine.predictions import VERSION as PREDICTION_VERSION
 from engine.predictions import predictions
 from engine.registry import explainer
 from engine.removal_operators import keyed_params
-from engine.request import Example, Request
+from engine.request import Example, Prompt, Request
 from engine.result import Explanation
 from engine.store import result_store
 
@@ -33,21 +33,25 @@ else:  # it loads torch, which cached results are opened without
     substitution = LazyModule("engine.substitution")
 
 VERSION = 2
+PROMPT_VERSION = 2
+"""Of the scores of prompts, beside `VERSION`."""
 REMOVAL = "removal"
-"""In place of a method: the fall of the probability of the predicted class without the word or patch."""
+"""In place of a method: the fall of the probability of the explained class without the word or patch."""
 OCCLUSION = "occlusion"
 
 
 @dataclass(frozen=True, eq=False)
 class ExampleScores:
-    """`words`: in lower case, or patches as "row 1, column 2". `scores`: for the predicted class, in the unit of each
-    method; the first row is by removal. `predicted`: index of the class in `labels`. `unread`: number of words that
-    the model does not read, which are left out.
+    """`words`: in lower case, or patches as "row 1, column 2". `scores`: for the explained class, in the unit of each
+    method; the first row is by removal. `predicted`, `target`: indices of the predicted and the explained class in
+    `labels`; they differ only where a prompt names its target. `unread`: number of words that the model does not read,
+    which are left out.
     """
 
     words: tuple[str, ...]
     labels: tuple[str, ...]
     predicted: int
+    target: int
     regression: bool
     scores: Float[np.ndarray, "method word"]
     unread: int = 0
@@ -66,7 +70,7 @@ def score_key(plan: CorpusPlan, one: SourceExample) -> str:
     return key_for(
         {
             "kind": "scores of words in a corpus",
-            "version": [VERSION, PREDICTION_VERSION],
+            "version": [VERSION, PREDICTION_VERSION, *([PROMPT_VERSION] if isinstance(one.input, Prompt) else [])],
             "model": [model, catalog.revision(model)],
             "methods": [[id, method_key(method, given, model), keyed_params(given)] for id, method, given in methods],
             "example": one.input.as_plain(),
@@ -122,6 +126,7 @@ def _compute(plan: CorpusPlan, examples: Sequence[SourceExample]) -> Iterator[Ex
         yield ExampleScores(
             names,
             prediction.labels,
+            prediction.index,
             first[at].provenance.target,
             prediction.regression,
             np.array([removed[at], *scores]),
@@ -170,5 +175,11 @@ def _packed(one: ExampleScores) -> tuple[Meta, Arrays]:
 
 
 def _unpacked(meta: Meta, arrays: Arrays) -> ExampleScores:
-    plain: dict[str, Any] = {**meta, "words": tuple(meta["words"]), "labels": tuple(meta["labels"])}
+    # Without a target, which entries of classifiers lacked at first, it is the predicted class.
+    plain: dict[str, Any] = {
+        "target": meta["predicted"],
+        **meta,
+        "words": tuple(meta["words"]),
+        "labels": tuple(meta["labels"]),
+    }
     return ExampleScores(**plain, scores=arrays["scores"])

@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,16 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as deserialize
 from safetensors.numpy import save as serialize
 
+from engine import access, jobs
 from engine.empirical.errors import MapErrors
 from engine.empirical.features import VERSION as FEATURES_VERSION
-from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, unknown
 from engine.explain import versions_of
 from engine.home import home
 from engine.models import catalog
 from engine.params import Plain, as_plain, from_mapping
 from engine.registry import all_explainers, explainer
-from engine.scaffold.learned_explainer import CARD, MOST_BYTES, NAME, REFERENCE, WEIGHTS, file_name, replace_file
+from engine.scaffold.learned_explainer import CARD, NAME, REFERENCE, WEIGHTS, file_name, read_bytes, replace_file
 
 SHIPPED = Path(__file__).parent / "shipped"
 TENSOR = "weights"
@@ -78,6 +80,11 @@ class EmpiricalCard:
         return self.errors[name].relative
 
     @property
+    def predicts(self) -> str:
+        """The method and its parameters, as JSON."""
+        return json.dumps([self.method, dict(self.params)], sort_keys=True)
+
+    @property
     def break_even(self) -> int:
         """The number of maps from which on training has saved passes."""
         return int(np.ceil(self.training_passes / max(self.passes - OWN_PASSES, 1e-9)))
@@ -93,18 +100,48 @@ OWN_PASSES = 1
 """Model evaluations of a predicted map: one pass forward and back."""
 
 
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+
+
+CHECKS: dict[str, Callable[[Any], bool]] = {
+    "str": lambda value: isinstance(value, str),
+    "int": _is_whole,
+    "float": _is_finite,
+    "float | None": lambda value: value is None or _is_finite(value),
+    "tuple[int, ...]": lambda value: all(map(_is_whole, value)),
+}
+"""By the annotation of a field of the card or of its errors."""
+
+
+def check_fields(part: EmpiricalCard | MapErrors) -> None:
+    """Refuse a value of another type, and a number that is not finite."""
+    for field in fields(part):
+        if not CHECKS.get(str(field.type), lambda value: True)(value := getattr(part, field.name)):
+            raise ValueError(f"{field.name}: must be {field.type}, got {excerpt(value)}")
+
+
 def card_from_json(plain: object, source: str) -> EmpiricalCard:
     """The card in plain values. Errors: it is no card of this format."""
     try:
         if not isinstance(plain, dict) or plain.get("format") != FORMAT:
             raise ValueError(f"its format must be {FORMAT}")
         values = {name: value for name, value in plain.items() if name != "format"}
-        values["versions"] = tuple(int(one) for one in values["versions"])
+        values["versions"] = tuple(values["versions"])
         values["params"] = dict(values["params"])
         values["errors"] = {name: MapErrors(**errors) for name, errors in values["errors"].items()}
         card = EmpiricalCard(**values)
+        check_fields(card)
+        for errors in card.errors.values():
+            check_fields(errors)
         if EmpiricalCard.OWN not in card.errors or not card.passes > 0:
             raise ValueError("its errors or passes are missing")
+        if card.method not in all_explainers():
+            raise ValueError(f"method: {excerpt(card.method)} is unknown")
     except (TypeError, ValueError, KeyError, AttributeError) as error:
         raise ExegesisError(f"empirical explainer {source}: its card is invalid ({error}). Train it again.") from None
     return card
@@ -155,9 +192,11 @@ def check_name(name: str) -> None:
 
 
 def free_name(model: str, method: str) -> str:
-    """A name that is not taken: the model's and the method's, numbered if need be."""
+    """A name that neither files nor jobs have taken: the model's and the method's, numbered if need be."""
     base = f"{file_name(model)}-{method}"
     taken = {one.stem for folder in (SHIPPED, explainers_folder()) for one in folder.glob(f"*{CARD}")}
+    unfinished = [job for job in jobs.list_jobs() if job.kind == "empirical" and job.state != "done"]
+    taken |= {str(job.spec.get("out")) for job in unfinished}
     return next(name for name in (base, *(f"{base}-{at}" for at in range(2, 10_000))) if name not in taken)
 
 
@@ -174,13 +213,11 @@ def save(trained: EmpiricalExplainer, folder: Path | None = None) -> EmpiricalEx
 def load(path: Path) -> EmpiricalExplainer:
     """Load NAME, without its ending. No code in the files is run. Errors: a file that is missing or damaged."""
     name = path.name
+    weights, card = (read_bytes(path.with_name(f"{name}{suffix}"), "an empirical") for suffix in (WEIGHTS, CARD))
     try:
-        weights, card = (path.with_name(f"{name}{suffix}").read_bytes() for suffix in (WEIGHTS, CARD))
-        if len(weights) > MOST_BYTES:
-            raise ValueError(f"{WEIGHTS} is too large")
         tensor = deserialize(weights)[TENSOR]
         plain = json.loads(card)
-    except (OSError, SafetensorError, ValueError, KeyError, RecursionError) as error:
+    except (SafetensorError, ValueError, KeyError, RecursionError) as error:
         raise ExegesisError(f"empirical explainer {name}: cannot be read ({error}). Train it again.") from None
     if tensor.ndim != 1 or not np.isfinite(tensor).all():
         raise ExegesisError(f"empirical explainer {name}: its weights are not finite numbers. Train it again.")
@@ -214,9 +251,23 @@ def _load_once(path: str, stamps: tuple[tuple[int, int], ...]) -> EmpiricalExpla
 
 
 def trained_for(model: str) -> list[EmpiricalExplainer]:
-    """The empirical explainers that may serve a model, those of the costliest methods first."""
+    """The empirical explainers that may serve a model, those of the costliest methods first.
+
+    Among those of the same method and parameters, the one with the smallest expected error is first.
+    """
     revision = catalog.revision(model)
-    return sorted((one for one in all_trained() if not one.why_not(model, revision)), key=lambda one: -one.card.passes)
+    own = [one for one in all_trained() if _serves(one, model, revision)]
+    cost: dict[str, float] = {}
+    for one in own:
+        cost[one.card.predicts] = max(one.card.passes, cost.get(one.card.predicts, 0))
+    return sorted(own, key=lambda one: (-cost[one.card.predicts], one.card.predicts, one.card.expected()))
+
+
+def _serves(trained: EmpiricalExplainer, model: str, revision: str) -> bool:
+    try:
+        return not trained.why_not(model, revision)
+    except ExegesisError:  # of a method that is no more, for example
+        return False
 
 
 def preview_explainer(model: str, method: str, params: Mapping[str, Plain]) -> EmpiricalExplainer | None:
@@ -252,6 +303,7 @@ def explainer_named(of: str) -> EmpiricalExplainer:
     reference = REFERENCE.fullmatch(of)
     name = reference["name"] if reference else of
     if "/" in name or "\\" in name:
+        access.check_explainer("empirical.of", name)
         trained = load(Path(name.removesuffix(CARD)).expanduser())
         trained = replace(trained, name=name)
     else:
@@ -274,10 +326,10 @@ def predict(trained: EmpiricalExplainer, rows: Float[np.ndarray, "position featu
     return rows @ trained.weights
 
 
-def describe(trained: EmpiricalExplainer) -> str:
-    """A note on what it predicts, what it was trained on and its expected error."""
+def describe(trained: EmpiricalExplainer, predicted: bool) -> str:
+    """A note on what it predicts, what it was trained on and its expected error, of the predicted class or another."""
     card = trained.card
     return (
         f"Estimated map of {explainer(card.method).title} by {trained.name}, trained on {card.train_size:,} maps of "
-        f"{card.dataset}. Expected relative squared error {card.expected():.2f} (0: exact, 1: a map of zeros)."
+        f"{card.dataset}. Expected relative squared error {card.expected(predicted):.2f} (0: exact, 1: a map of zeros)."
     )

@@ -99,6 +99,10 @@ def check(plan: EmpiricalPlan) -> Explainer:
     check_name(plan.out)
     if kind_of_model(plan.model) != "text":
         raise UsageError(f"model: empirical explainers are trained for text models, but {plan.model} reads images.")
+    if catalog.is_causal(plan.model):
+        raise UsageError(
+            f"model: {plan.model} is a language model, whose classes are those of each prompt. Choose a classifier."
+        )
     method = explainer(plan.method)
     if method.cheap or method.family == "baseline":
         raise not_allowed("method", "a costly method, such as kernel_shap, integrated_gradients or lime", plan.method,

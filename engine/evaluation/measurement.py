@@ -170,7 +170,7 @@ def example_facts(model: str, one: ExplainedExample, true: int | None, units: in
         example=example.index,
         label=example.label,
         predicted=prediction.label,
-        confidence=max(prediction.probabilities),
+        confidence=prediction.confidence,
         right=None if true is None or prediction.regression else prediction.index == true,
         length=units,
         extra={name: value for name, value in example.example.extra.items() if _is_plain(value)},

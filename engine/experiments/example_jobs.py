@@ -31,12 +31,14 @@ from engine.registry import estimate_rows, explainer
 from engine.request import DTYPES, Input, Picture, Request, read_example
 
 TEXT_FIELDS, PICTURE_FIELDS = {"text", "text_pair"}, {"dataset", "index", "split"}
+PROMPT_FIELDS = {"prompt", "target", "contrast", "chat", "of"}
 _EXPLAIN_SHAPES: dict[str, tuple[type, str]] = {
     "model": (str, "a name, a folder or a hub id"),
     "methods": (list, "a list of method names"),
     "examples": (
         list,
-        'a list of {"text": ..., "text_pair"?: ...} or of {"dataset": ..., "index": ..., "split"?: ...}',
+        'a list of {"text": ..., "text_pair"?: ...}, of {"prompt": ..., "target"?: ..., "contrast"?: ...} or of '
+        '{"dataset": ..., "index": ..., "split"?: ...}',
     ),
     "params": (dict, "{method: {name: value}}"),
 }
@@ -66,9 +68,9 @@ def check_explain(spec: Spec) -> None:
 
 @job_kind("explain", title=_explain_title, check=check_explain)
 def plan_explain(spec: Spec) -> Iterator[WorkUnit]:
-    """`model`, `methods`: [id], `examples`: [{text, text_pair?}] or [{dataset, index, split?}] of pictures,
-    `params`?: {method: {name: value}}, `target`?, `seed`?, `dtype`?. Method by method, so that examples which share a
-    method follow each other.
+    """`model`, `methods`: [id], `examples`: [{text, text_pair?}], [{prompt, target?, contrast?, chat?}] or
+    [{dataset, index, split?}] of pictures, `params`?: {method: {name: value}}, `target`?, `seed`?, `dtype`?. Method by
+    method, so that examples which share a method follow each other.
     """
     check_explain(spec)
     inputs = Inputs(spec["examples"])
@@ -113,7 +115,7 @@ class Inputs:
         """Refuse texts that are too long and picture sets that do not exist; hub and files are not opened."""
         for number, example in enumerate(self._examples, 1):
             try:
-                if "text" in example:
+                if is_text(example):
                     read_example(example).check_length()
                 elif _can_open(example["dataset"]):
                     self._set(example["dataset"], example.get("split"))
@@ -122,7 +124,7 @@ class Inputs:
 
     def __getitem__(self, number: int) -> Input:
         example = self._examples[number]
-        if "text" in example:
+        if is_text(example):
             return read_example(example)
         return Picture(self._set(example["dataset"], example.get("split"))[example["index"]].pixels)
 
@@ -134,7 +136,7 @@ class Inputs:
 
 def kind_of_all(examples: Sequence[Mapping[str, Any]]) -> str:
     """ "text" or "image"; all examples of a job are of one kind."""
-    kinds = {"text" if "text" in example else "image" for example in examples}
+    kinds = {"text" if is_text(example) else "image" for example in examples}
     if len(kinds) > 1:
         raise UsageError("examples of an explain job: must be texts or pictures, got both. Split them into two jobs.")
     return kinds.pop()
@@ -174,12 +176,19 @@ def _check_each(name: str, values: Iterable[object], is_valid: Callable[[Any], b
 
 def _is_example(value: object) -> bool:
     """Whether it names a text or a picture."""
-    return isinstance(value, dict) and (_is_text(value) or _is_picture(value))
+    return isinstance(value, dict) and (is_text(value) or _is_picture(value))
 
 
-def _is_text(value: Mapping[str, object]) -> bool:
-    pair = value.get("text_pair")
-    return {"text"} <= value.keys() <= TEXT_FIELDS and isinstance(value["text"], str) and isinstance(pair, str | None)
+def is_text(value: Mapping[str, object]) -> bool:
+    """Whether it is a text, a pair of texts or a prompt, as plain values."""
+    first, fields = ("prompt", PROMPT_FIELDS) if "prompt" in value else ("text", TEXT_FIELDS)
+    rest = [value[name] for name in value.keys() - {first, "chat"}]
+    return (
+        {first} <= value.keys() <= fields
+        and isinstance(value[first], str)
+        and all(isinstance(one, str | None) for one in rest)
+        and str(value.get("chat", False)) in (str(True), str(False))
+    )
 
 
 def _is_picture(value: Mapping[str, object]) -> bool:

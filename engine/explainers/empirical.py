@@ -59,8 +59,10 @@ def empirical(task: Task, params: EmpiricalParams) -> list[Attribution]:
         trained = trained_explainers.find_explainer("", task.model.id)
     if why_not := trained.why_not(task.model.id, task.model.revision):
         raise ExegesisError(f"empirical: {why_not} Train it again for this model.")
-    notes = (trained_explainers.describe(trained),)
     scores = [trained_explainers.predict(trained, rows) for rows in features.token_features(task)]
-    for row, example in zip(scores, task.examples, strict=True):
-        row[example.special] = 0
-    return [Attribution(row, trained_explainers.OWN_PASSES, None, notes) for row in scores]
+    attributions = []
+    for row, item in zip(scores, task.items, strict=True):
+        row[item.encoded.special] = 0
+        note = trained_explainers.describe(trained, item.target == item.prediction.index)
+        attributions.append(Attribution(row, trained_explainers.OWN_PASSES, None, (note,)))
+    return attributions

@@ -42,7 +42,7 @@ from engine.models.attention import scale_heads
 from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, reporting, silent
 from engine.request import SWITCHED_OFF, HeadScales, Request
-from engine.result import Explanation, prediction_to_json
+from engine.result import Explanation, predicted_class, prediction_to_json
 from engine.store import result_store
 
 READING_VERSION = 1
@@ -217,6 +217,7 @@ class HeadAblation:
     off: Float[np.ndarray, "layer head label"]
     """Probabilities; of a regression head the score."""
     target: int
+    labels: tuple[str, ...]
     cached: bool = False
 
     @property
@@ -227,7 +228,8 @@ class HeadAblation:
     @property
     def flipped(self) -> Bool[np.ndarray, "layer head"]:
         """Whether another class is predicted without the head."""
-        return self.off.argmax(-1) != self.whole.argmax()
+        flipped: np.ndarray = predicted_class(self.off, self.labels) != predicted_class(self.whole, self.labels)
+        return flipped
 
 
 def switch_off_each(request: Request, report: Report | None = None, cancel: CancelToken | None = None) -> HeadAblation:
@@ -238,7 +240,9 @@ def switch_off_each(request: Request, report: Report | None = None, cancel: Canc
     with cancellable(cancel), reporting(report):
         probe = probe_heads(request)
         _, arrays, hit = _cached_or(switching_key(request), lambda: _switch_off(probe))
-    return HeadAblation(arrays["whole"], arrays["off"], probe.explanation.provenance.target, hit)
+    explanation = probe.explanation
+    labels = explanation.prediction.labels
+    return HeadAblation(arrays["whole"], arrays["off"], explanation.provenance.target, labels, hit)
 
 
 def switching_key(request: Request) -> str:

@@ -80,11 +80,18 @@ def spans_of(labeled: LabeledExample, segment: int) -> Sequence[Span]:
 
 
 def is_cut_off(text: TokenizedText, labeled: LabeledExample) -> bool:
-    """Whether a marked span lies, whole or in part, in what was too long for the model to read."""
+    """Whether a marked span lies, whole or in part, in what was too long for the model to read.
+
+    A text loses its end, a prompt its start.
+    """
     if not text.truncated:
         return False
-    ends = [max((t.end for t in text.tokens if t.segment == segment), default=0) for segment in (0, 1)]
-    return any(end > ends[segment] for segment in (0, 1) for _, end in spans_of(labeled, segment))
+    for segment in (0, 1):
+        own = [token for token in text.tokens if token.segment == segment and not token.special]
+        first, last = min((token.start for token in own), default=0), max((token.end for token in own), default=0)
+        if any(start < first or end > last for start, end in spans_of(labeled, segment)):
+            return True
+    return False
 
 
 def skip_reason(marks: Marks) -> str | None:

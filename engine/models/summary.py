@@ -15,6 +15,7 @@ from safetensors import SafetensorError, safe_open
 from engine.data.labels import UNNAMED_CLASS, match_classes
 from engine.data.tasks import FACTS, TASK_LABELS, registered_dataset, shipped_dataset, task_of_dataset
 from engine.errors import ExegesisError, excerpt
+from engine.lazy import transformers
 from engine.models import catalog
 from engine.models.adapters import TextAdapter, adapter_for, causal_adapter, image_adapter_for
 
@@ -70,6 +71,15 @@ def block_count(model: str) -> int:
     """Number of blocks of a model."""
     source = catalog.locate(model)
     return _config_number(source, catalog.config(source), BLOCKS)
+
+
+def is_head_tied(model: str) -> bool:
+    """Whether a causal language model predicts tokens by the matrix of its embeddings, by its config.json."""
+    if not catalog.is_causal(model):
+        return False
+    config = catalog.config(catalog.locate(model))
+    tied = config.get("tie_word_embeddings")
+    return bool(transformers.AutoConfig.for_model(config["model_type"]).tie_word_embeddings if tied is None else tied)
 
 
 def stored_parameters(model: str) -> int:

@@ -210,6 +210,6 @@ NO_WORD = frozenset(word for word in FILLERS if not word.endswith("ly")).union(
     ("article", "articles", "name", "names", "number", "numbers", "beginning", "start", "end", "ending", "paragraph"),
     GRAMMAR["names"]["ordinals"].split(),
     *(CLASSES[name] for name in ("word", "example", "examples", "data", "model", "method", "map", "predict", "class",
-                                 "score", "weights", "heads")),
+                                 "score", "weights", "heads", "hypothetical", "flip")),
 )  # fmt: skip
 """Words that an edit never means unless they are quoted or follow "the word"."""

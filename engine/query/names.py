@@ -34,7 +34,7 @@ AS_METHOD = ("attention weights", "attention scores", "raw attention", "attentio
 """Names of average attention where they are a method, and not a question about the heads."""
 NO_METHOD = "attention_head"
 """Its title is that of the heads themselves, which a question names by layer and number."""
-WEAK = ("reviews", "movies", "quality")
+WEAK = ("reviews", "movies", "quality", "agreement", "facts")
 """Data sets whose names are words, too: they are names after a preposition or beside "data set"."""
 BEFORE_WEAK = tuple(
     f"{preposition} {article}"
@@ -174,7 +174,7 @@ def _mark_number(match: re.Match[str], slot: str, mark: object) -> str:
     else:
         given = parts.get("n") or "one"
         number = NUMBERS.index(given) if given in NUMBERS else int(given)
-    if not 0 <= number <= MOST_INDEX:
+    if not (slot == "count") <= number <= MOST_INDEX:
         return match[0]
     if slot == "count" and match[0].startswith("first "):
         return f"first {mark(slot, str(number))}"

@@ -21,6 +21,7 @@ from engine.query.grammar import (
     OPERATIONS,
     REFUSALS,
     THIS,
+    WORD,
     ParsedQuery,
 )
 from engine.query.names import (
@@ -71,10 +72,10 @@ def parse(text: str, operations: Collection[str] = ALL) -> ParsedQuery:
     rest: tuple[str, ...] | None = None
     for reading in _readings(sentence):
         queries = [query for id in OPERATIONS if id in operations and (query := _match(id, reading))]
-        if reason := next((r for query in queries if (r := _refusal(query, reading))), ""):
-            raise NotUnderstood(reason, nearest_forms(text, operations))
         tier = max((OPERATIONS[query.operation].tier for query in queries), default=0)
         queries = [query for query in queries if OPERATIONS[query.operation].tier == tier]
+        if reason := next((r for query in queries if (r := _refusal(query, reading))), ""):
+            raise NotUnderstood(reason, nearest_forms(text, operations))
         if len(queries) == 1 and _asks_twice(queries[0], reading):
             raise NotUnderstood("It asks for two things. Ask one at a time.", nearest_forms(text, operations))
         if len(queries) == 1:
@@ -197,9 +198,11 @@ def _edits(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]]]:
             edit = {name: [value] for name in EDITED if (value := _edited_word(sentence, match, name))}
             if len(edit) == (2 if operation == "replace" else 1) and not _are_classes(match):
                 verb = "replaced" if operation == "replace" else "removed"
-                yield f"{sentence.text[: match.start()]} {verb} {sentence.text[match.end() :]}", edit
-    if len(sentence.quotes) == 1 and REMOVE & set(words_of(sentence.text)):
-        yield sentence.text.replace("«0»", " "), {"word": list(sentence.quotes)}
+                first = min(match.start(name) for name in edit)
+                place = EDITED_MARK if re.fullmatch(WORD, sentence.text[match.start() : first]) else ""
+                yield f"{sentence.text[: match.start()]} {place} {verb} {sentence.text[match.end() :]}", edit
+    if len(sentence.quotes) == 1 and BESIDE.search(" ".join(words_of(sentence.text))):
+        yield sentence.text.replace("«0»", EDITED_MARK), {"word": list(sentence.quotes)}
     yield sentence.text, {}
 
 
@@ -241,7 +244,15 @@ def _names_an_example(sentence: Sentence) -> bool:
 
 
 COUNTED = CLASSES["word"] | {"of", "letters", "characters", "sentences"}
-REMOVE = CLASSES["remove"]
+NO_REMOVAL = {"leave", "left", "minus", "out", "take", "taken", "takes", "taking", "without"}
+_REMOVE = "|".join(sorted(CLASSES["remove"] - NO_REMOVAL))
+_BE = "(?:(?:is|are|was|were|be|been|being|and|to) )*"
+BESIDE = re.compile(
+    rf"(?<!\w)(?:{_REMOVE}) (?:(?:the|word|phrase) )*«0»|«0» {_BE}(?:{_REMOVE})(?!\w)|«0» .*(?:{_REMOVE}) it(?!\w)"
+)
+"""A quotation beside a verb that removes it: in "leave only" or "the words before" one it is not what is removed."""
+EDITED_MARK = "<edited>"
+"""What stands in a sentence for a word that is removed or replaced, unless the verb is before it."""
 EVIDENCE = {word for name in ("effect", "if", "predict", "score", "change") for word in CLASSES[name]} - {"by"}
 """Words of a sentence that asks what an edit does to a prediction; without them "delete results" is none."""
 

@@ -353,7 +353,7 @@ def _model_input(coded: EncodedInput) -> ModelInput:
 class StageMaps:
     """The results of one example at one stage. `stage`: None for the original model. `prediction`: at this stage.
 
-    `maps`: by method, explanations of the class that the original model predicts; failed methods are missing.
+    `maps`: by method, for the explained class; failed methods are missing.
     """
 
     stage: Stage | None

@@ -302,6 +302,7 @@ def _model_json(plan: RandomizationPlan, result: ModelRandomization) -> dict[str
         "blocks": result.blocks,
         "examples": list(result.examples),
         "failed": [{"example": index, "reason": why} for index, why in result.failed.items()],
+        "notes": list(result.notes),
         "curves": [_curve_json(curve) for curve in curves_of(result, plan.seed)],
         "verdicts": [asdict(verdict) for verdict in verdicts_of(result, plan.kind, plan.seed)],
     }

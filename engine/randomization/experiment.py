@@ -12,6 +12,7 @@ from engine.experiments.base import Units
 from engine.experiments.run import carry_out
 from engine.experiments.sample import Sample, draw_sample
 from engine.jobs.kinds import Batch, UnitStep, WorkUnit
+from engine.models.summary import is_head_tied
 from engine.params import from_mapping
 from engine.progress import CancelToken, Report, check_cancelled, silent
 from engine.randomization import chunks as chunk_work
@@ -20,8 +21,11 @@ from engine.randomization.curves import to_json
 from engine.randomization.plan import THESIS_METHODS, RandomizationPlan
 from engine.randomization.result import (
     COLUMNS,
+    EMBEDDINGS,
     FINE,
+    HEAD,
     MEASURES,
+    TIED,
     ModelRandomization,
     RandomizationResult,
     is_baseline,
@@ -32,7 +36,7 @@ from engine.randomization.result import (
 )
 from engine.registry import estimate_rows as evaluations_of
 from engine.registry import explainer
-from engine.result import Prediction
+from engine.result import Prediction, explained_class
 
 __all__ = [
     "COLUMNS", "VERSIONS", "ModelResult", "Result", "assemble", "check", "randomize", "rows", "sample", "to_json",
@@ -137,6 +141,7 @@ class _Assembly:
     def __init__(self, work: ModelWork) -> None:
         self.work, self.methods = work, work.plan.methods_with_baselines
         self.predictions: dict[int, Prediction] = {}
+        self.targets: dict[int, int] = {}
         self.inputs: dict[int, ModelInput] = {}
         self.failed = dict(work.faults)
         self.originals: dict[tuple[str, int], np.ndarray] = {}
@@ -168,6 +173,8 @@ class _Assembly:
         examples = [index for index in work.sample.indices if index in self.predictions]
         places = [self.place[index] for index in examples]
         predictions = [self.predictions[index] for index in examples]
+        explained = [(self.predictions[index], self.targets[index]) for index in examples]
+        parts = {part for stage in work.stages for part in stage.parts}
         return ModelRandomization(
             model=work.model,
             dataset=work.sample.source.name,
@@ -175,16 +182,17 @@ class _Assembly:
             seeds=work.plan.all_seeds,
             methods=self.methods,
             examples=tuple(examples),
-            targets=tuple(one.label for one in predictions),
+            targets=tuple(one.labels[target] for one, target in explained),
             likeness=self.likeness[..., places],
             why=self.why[..., places],
             reasons=tuple(self.reasons),
-            before=np.array([one.probabilities[one.index] for one in predictions], dtype=np.float64),
+            before=np.array([one.probabilities[target] for one, target in explained], dtype=np.float64),
             after=self.after[..., places],
             changed=self.changed[..., places],
             failed=self.failed,
             regression=any(one.regression for one in predictions),
             complete=not self.broken,
+            notes=(TIED,) if {HEAD, EMBEDDINGS} & parts and is_head_tied(work.model) else (),
         )
 
     def _is_signed(self, method: str) -> bool:
@@ -199,6 +207,10 @@ class _Assembly:
     def _add_original(self, method: str, result: ChunkResult) -> None:
         if isinstance(result, ChunkPredictions):
             self.predictions |= result.predictions
+            self.targets |= {
+                index: explained_class(self.work.sample.source.read(index).input, prediction)
+                for index, prediction in result.predictions.items()
+            }
             self.inputs |= result.inputs
             self.failed |= result.failed
             self.broken |= not result.lasting
@@ -210,9 +222,8 @@ class _Assembly:
     def _add_predictions(self, at: tuple[int, int], result: ChunkPredictions) -> None:
         self.broken |= not result.lasting
         for index, prediction in result.predictions.items():
-            target = self.predictions[index].index
-            self.after[(*at, self.place[index])] = prediction.probabilities[target]
-            self.changed[(*at, self.place[index])] = prediction.index != target
+            self.after[(*at, self.place[index])] = prediction.probabilities[self.targets[index]]
+            self.changed[(*at, self.place[index])] = prediction.index != self.predictions[index].index
 
     def _compare(self, at: tuple[int, int], method: str, result: ChunkMaps) -> None:
         which = self.methods.index(method)

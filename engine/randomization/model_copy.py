@@ -2,8 +2,10 @@
 
 No weight is in two parts. A block is attention and MLP with their LayerNorms. The head is everything after the last
 block, including a final LayerNorm and a pooler; the embeddings are everything before the first block, including their
-LayerNorm. T5's relative position bias, which all blocks share, belongs to the first block, where it is computed and
-initialized: randomizing only T5's first block changes the attention of all blocks.
+LayerNorm. Where a language model's head shares the matrix of the embeddings (tied weights), the matrix belongs to the
+embeddings, so that the head is the final LayerNorm alone, and randomizing the embeddings changes both. T5's relative
+position bias, which all blocks share, belongs to the first block, where it is computed and initialized: randomizing
+only T5's first block changes the attention of all blocks.
 """
 
 from __future__ import annotations

@@ -37,7 +37,11 @@ SMALL = (0.01, 0.03)
 """K1 and K2 of Wang et al. (2004)."""
 
 PREDICTIONS = ("probability", "class_changed")
-"""Probability of the class that the original model predicts (or the score of a regression); whether it changed."""
+"""Probability of the explained class (or the score of a regression); whether the predicted class changed."""
+TIED = (
+    "The matrix of the head is that of the embeddings: “head” randomizes only the final norm, and “embeddings” the "
+    "matrix of both."
+)
 FINE = -1
 """In `why`: the map has a similarity."""
 COLUMNS = {
@@ -108,9 +112,10 @@ def is_baseline(method: str, kind: str = "text") -> bool:
 class ModelRandomization:
     """The result on one model and `examples` (indices in the data set). The cache stores it field by field.
 
-    `likeness`: the similarity, NaN if undefined. `why`: index of the reason in `reasons`, or `FINE`. `before`: the
-    probability of the class by the original model. `failed`: reasons by the examples that could not be explained.
-    `complete`: whether no map failed.
+    `targets`: the explained classes, which the original model predicts or a prompt names. `likeness`: the similarity,
+    NaN if undefined. `why`: index of the reason in `reasons`, or `FINE`. `before`, `after`: the probability of the
+    explained class. `changed`: whether another class than by the original model is predicted. `failed`: reasons by the
+    examples that could not be explained. `complete`: whether no map failed. `notes`: what to know of the model's parts.
     """
 
     model: str
@@ -129,6 +134,7 @@ class ModelRandomization:
     failed: dict[int, str]
     regression: bool
     complete: bool
+    notes: tuple[str, ...] = ()
 
     @property
     def blocks(self) -> int:

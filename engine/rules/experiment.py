@@ -45,8 +45,7 @@ def check(plan: RulesPlan) -> None:
     for model in plan.models:
         labels = class_labels(model)
         if len(labels) < 2:
-            predicted = "tokens" if catalog.is_causal(model) else "a score"
-            raise UsageError(f"models: {model} predicts {predicted}, and a rule names a class. Choose a classifier.")
+            raise UsageError(f"models: {model} predicts a score, and a rule names a class. Choose a classifier.")
         for text in plan.rules:
             rule = parse_rule(text)
             if rule.of_pictures != (plan.kind == "image"):

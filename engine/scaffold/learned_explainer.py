@@ -25,6 +25,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as deserialize
 from safetensors.numpy import save as serialize
 
+from engine import access
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, unknown
 from engine.home import home, product_version
 from engine.models import catalog
@@ -245,7 +246,7 @@ def load(path: str | Path) -> LearnedExplainer:
     """
     file = Path(path).expanduser()
     stem = file.with_suffix("") if file.suffix in (WEIGHTS, CARD) else file
-    weights, json_card = (_read_bytes(stem.parent / f"{stem.name}{suffix}") for suffix in (WEIGHTS, CARD))
+    weights, json_card = (read_bytes(stem.parent / f"{stem.name}{suffix}") for suffix in (WEIGHTS, CARD))
     card = card_from_json(_read_json(json_card, stem.name), stem.name)
     phi = _read_phi(weights, stem.name)
     check_coefficients(phi, card, stem.name)
@@ -349,17 +350,18 @@ def replace_file(file: Path, content: bytes) -> None:
     part.replace(file)
 
 
-def _read_bytes(file: Path) -> bytes:
+def read_bytes(file: Path, kind: str = "a learned") -> bytes:
+    """What a file of an explainer of that kind holds. Errors: it is missing or too large."""
     try:
         with file.open("rb") as opened:
             content = opened.read(MOST_BYTES + 1)
     except OSError as error:
         raise UsageError(
-            f"explainer: {file} cannot be read ({error.strerror}). Give the name or the file of a learned explainer."
+            f"explainer: {file} cannot be read ({error.strerror}). Give the name or the file of {kind} explainer."
         ) from None
     if len(content) > MOST_BYTES:
         raise ExegesisError(
-            f"explainer {file.stem}: {file.name} is too large for a learned explainer. Choose another file."
+            f"explainer {file.stem}: {file.name} is too large for {kind} explainer. Choose another file."
         )
     return content
 
@@ -448,6 +450,7 @@ def _first_for(model: str) -> LearnedExplainer:
 
 def _look_up(name: str) -> LearnedExplainer:
     if "/" in name or "\\" in name or name.endswith((WEIGHTS, CARD)):
+        access.check_explainer("smat.explainer", name)
         return load(name)
     for folder in (SHIPPED, explainers_folder()):
         if (folder / f"{name}{CARD}").is_file():

@@ -16,6 +16,7 @@ from engine.scaffold.plan import (
     SMAT,
     Recipe,
     ScaffoldPlan,
+    check,
     is_regression,
     source_of,
 )
@@ -158,9 +159,10 @@ def explainer_plan(teacher: str, dataset: str, thorough: bool) -> ScaffoldPlan:
     `thorough`: five students of each setting in place of one without and one with the learned explainer. Train size and
     splits are those of the opening plan of the teacher's task; a smaller data set is divided in the same proportions.
 
-    Errors: those of reading the data set; one that is too small.
+    Errors: those of the teacher and of reading the data set; one that is too small.
     """
     plan = ScaffoldPlan(teacher, dataset)
+    check(plan)
     opening = OPENING_PLANS["regression" if is_regression(teacher) else plan.kind]
     count = source_of(plan).count
     if count < FEWEST_EXAMPLES:

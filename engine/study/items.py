@@ -10,7 +10,7 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import io
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from typing import Any
@@ -146,7 +146,7 @@ def item_names(study: int) -> dict[str, ItemName]:
     numbers, names = {True: count(1), False: count(1)}, {}
     for item in items:
         name = f"{'Practice' if item.practice else 'Item'} {next(numbers[item.practice])}"
-        text = text_start(item.input) if "text" in item.input else ""
+        text = "" if "picture" in item.input else text_start(read_example(item.input))
         names[str(item.place)] = ItemName(name, text, item_prediction(item))
     return names
 
@@ -159,10 +159,9 @@ def item_pictures(study: int) -> dict[str, Picture]:
     return {place: picture for place, picture in inputs.items() if isinstance(picture, Picture)}
 
 
-def text_start(columns: Mapping[str, str | None]) -> str:
+def text_start(example: Example) -> str:
     """The first characters of a text, or of a pair of texts, on one line."""
-    parts = (columns.get("text"), columns.get("text_pair"))
-    line = " ".join(" / ".join(text for text in parts if text is not None).split())
+    line = " ".join(" / ".join(example.texts).split())
     return line if len(line) <= MAX_CHARACTERS else f"{line[:MAX_CHARACTERS].rstrip()}{ELLIPSIS}"
 
 
@@ -294,21 +293,25 @@ def read_candidates(design: Design, source: ExampleSource) -> Iterator[SourceExa
 
 def _shuffled_candidates(design: Design, source: ExampleSource) -> Iterator[SourceExample]:
     """Examples whose label and length fit, in the order of the seed; the first of equal inputs."""
-    inputs: set[Input] = set()
+    inputs, label = set[Input](), design.items.label
+    wanted = source.labels.index(label) if design.items.how == "filter" and label is not None else None
     for index in np.random.default_rng(design.seed).permutation(source.count):
         candidate = source.read(int(index))
-        if candidate.input not in inputs and (design.items.how != "filter" or _passes_filter(design, candidate)):
+        if candidate.input not in inputs and (
+            design.items.how != "filter" or _passes_filter(design, candidate, wanted)
+        ):
             inputs.add(candidate.input)
             yield candidate
 
 
-def _passes_filter(design: Design, candidate: SourceExample) -> bool:
+def _passes_filter(design: Design, candidate: SourceExample, wanted: int | None) -> bool:
+    """Whether class and length fit. `wanted`: the index of the class; the label of a prompt is a token."""
     items = design.items
-    if items.label is not None and candidate.label != items.label:
+    if wanted is not None and candidate.class_index != wanted:
         return False
     if not isinstance(candidate.input, Example):
         return True
-    words = len(f"{candidate.input.text} {candidate.input.text_pair or ''}".split())
+    words = len(" ".join(candidate.input.texts).split())
     return items.least_words <= words and (items.most_words is None or words <= items.most_words)
 
 

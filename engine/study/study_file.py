@@ -28,7 +28,7 @@ from engine.data.picture_files import LONGEST_SIDE, open_picture
 from engine.errors import ExegesisError, UsageError, excerpt
 from engine.format import count_text, size_text
 from engine.home import product_version
-from engine.request import Example, Picture
+from engine.request import Example, Picture, Prompt, read_example
 from engine.result import Prediction, Token
 from engine.study.access import ALPHABET, new_token
 from engine.study.annotators import MAX_SECONDS, Guess
@@ -292,7 +292,7 @@ def _read_item(place: int, item: FileValue, design: Design) -> Item:
         prediction=asdict(prediction),
         **_read_input(fields["input"], fields["picture"], design.kind),
     )
-    texts = [row.input[name] for name in ("text", "text_pair") if row.input.get(name) is not None]
+    texts = read_example(row.input).texts if design.kind == "text" else ()
     row.edit = _read_edit(fields["edit"], texts, prediction) if own else None
     lengths = tuple(map(len, texts)) or (0,)  # the spans of tokens lie in the texts; patches have none
     row.explanations = [_read_explanation(n, value, design, lengths) for n, value in enumerate(explanations)]
@@ -302,9 +302,12 @@ def _read_item(place: int, item: FileValue, design: Design) -> Item:
 def _read_input(value: FileValue, picture_value: FileValue, kind: str) -> JsonObject:
     """The columns of an item's input. A picture's PNG is encoded anew: other contents of the file are not passed on."""
     if kind == "text":
-        fields = value.fields("text", "text_pair")
-        pair = None if fields["text_pair"].value is None else fields["text_pair"].text()
-        example = Example(fields["text"].text(), pair)
+        first, *rest = Prompt("").as_plain() if "prompt" in value.mapping() else Example("").as_plain()
+        fields = value.fields(first, *rest)
+        own = {name: fields[name].text() for name in fields if name == first or fields[name].value is not None}
+        if own.get("chat", str(True)) not in (str(True), str(False)):
+            raise fields["chat"].error("True or False", own["chat"])
+        example = read_example(own)
         example.check_length()
         return {"input": example.as_plain(), "picture": None}
     digest = value.fields("picture")["picture"].value

@@ -101,7 +101,7 @@ def scores(found: HeadReading, name: str) -> HeadScoreMap:
         )
     whole = np.array([0.27, 0.73])
     off = whole + found.slope[..., None] * [1, -1]
-    return ablation_score_map(HeadAblation(whole, off, 1), regression=False)
+    return ablation_score_map(HeadAblation(whole, off, 1, ("negative", "positive")), regression=False)
 
 
 def state_of(found: HeadReading) -> AttentionState:

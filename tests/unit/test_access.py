@@ -15,9 +15,11 @@ from engine.data.image_datasets import is_images, load_images
 from engine.data.sources import list_datasets
 from engine.errors import UsageError
 from engine.experiments import base as experiments
+from engine.explain import key_of
 from engine.input_kinds import list_models
 from engine.jobs.kinds import MODULES
 from engine.models import catalog
+from engine.request import Example, Request
 from tests.tiny import save_checkpoint
 
 TEXTS = [{"text": "good"}]
@@ -49,6 +51,10 @@ SPECS: dict[str, list[dict[str, Any]]] = {
         for model, dataset in (("{path}", "reviews"), ("reviews-minilm", "{path}"))
     ],
     "reproduce_smat": [{"places": {"imdb": "{path}"}}],
+    "empirical": [
+        {"model": model, "method": "kernel_shap", "dataset": dataset, "out": "mine"}
+        for model, dataset in (("{path}", "reviews"), ("reviews-minilm", "{path}"))
+    ],
 }
 
 
@@ -83,6 +89,17 @@ def test_no_way_to_open_something_takes_a_path(name: str, tmp_path: Path) -> Non
     for ways in (catalog.locate, catalog.locate_base, catalog.revision, load, load_images, is_images):
         with pytest.raises(UsageError, match="is not offered on this server"):
             ways(path)
+
+
+@pytest.mark.parametrize(("method", "name"), [("empirical", "of"), ("smat", "explainer")])
+def test_no_explainer_is_named_by_its_file(method: str, name: str, tmp_path: Path) -> None:
+    file = str(tmp_path / "none")
+    request = Request("reviews-minilm", method, Example("good"), {name: file})
+    with pytest.raises(UsageError, match="only the organizer may name files"):
+        key_of(request)
+    spec = {"models": ["reviews-minilm"], "dataset": "reviews", "methods": [method], "params": {method: {name: file}}}
+    with pytest.raises(UsageError, match="only the organizer may name files"):
+        jobs.submit("evaluate", spec)
 
 
 def test_what_comes_with_the_project_is_open() -> None:

@@ -235,7 +235,7 @@ def test_a_control_is_as_many_words_and_never_exchanged_for_itself() -> None:
             asked.extend(map(list, changes))
             return np.eye(2)[[0] * len(changes)]
 
-    recording = Recording(own.model, own.example, own.words, 0, own.label)
+    recording = Recording(own.model, own.example, own.words, 0, own.prediction)
     changed = recording._class_changes([1, 3], ("funny", "warm"), 4)
     assert len(changed) == 4
     assert len(asked) == 3, "removed, exchanged for each other, and again; what leads back is no change"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from benchmarks import shapley_models
+from benchmarks import shapley, shapley_models
 from benchmarks.shapley import permutation_mean
 from benchmarks.shapley_models import BLOCK, GAMES, ModelGame, add_block, evaluations, extend_reference, standard_error
 from engine.errors import ExegesisError
@@ -72,3 +72,17 @@ def test_stored_references_are_of_the_listed_inputs_and_sum_to_the_change() -> N
     for name, entry in entries.items():
         assert evaluations(games[name], entry) > 50_000
         assert sum(entry["mean"]) == pytest.approx(entry["ends"][1] - entry["ends"][0], abs=1e-6)
+
+
+def test_estimators_that_are_not_run_are_listed_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert not {*shapley.SKIPPED} & {*shapley.ESTIMATORS}
+    monkeypatch.setattr(shapley, "version", lambda name: "1.4.1")
+    skipped = shapley.skipped_estimators()
+    assert {f"shapiq {name}" for name in shapley.NEWER} <= skipped.keys()
+    assert "shapiq 1.4.1 is installed; pip install" in skipped["shapiq OddSHAP"]
+    monkeypatch.setattr(shapley, "SKIPPED", skipped)
+    [rows] = shapley.skipped_table(shapley.NEWER_ESTIMATORS).values()
+    assert [row["estimator"] for row in rows] == list(shapley.NEWER_ESTIMATORS)
+    monkeypatch.setattr(shapley, "version", lambda name: "1.8.0")
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: name)
+    assert shapley.skipped_estimators() == {}

@@ -27,6 +27,7 @@ from components.widgets.attention_board import (
 from engine.heads import scores as head_scores
 from engine.heads.readings import HeadAblation, HeadReading
 from engine.request import Example
+from engine.result import OTHERS
 from tests.head_readings import reading, text_tokens
 from tests.unit.components.making import explanation
 
@@ -114,7 +115,7 @@ def test_maps_from_one_position_are_those_of_the_position_that_the_model_reads_u
 
 
 def switched(off: list[list[list[float]]]) -> HeadAblation:
-    return HeadAblation(np.array([0.2, 0.8]), np.array(off), 1)
+    return HeadAblation(np.array([0.2, 0.8]), np.array(off), 1, ("no", "yes"))
 
 
 def test_without_a_head_the_probability_falls_and_flips_are_counted() -> None:
@@ -130,7 +131,9 @@ def test_without_a_head_the_probability_falls_and_flips_are_counted() -> None:
 
 
 def test_a_regression_head_has_a_score_and_no_classes() -> None:
-    shown = ablation_score_map(HeadAblation(np.array([1.5]), np.array([[[2.0], [0.5]]]), 0), regression=True)
+    shown = ablation_score_map(
+        HeadAblation(np.array([1.5]), np.array([[[2.0], [0.5]]]), 0, ("score",)), regression=True
+    )
     np.testing.assert_allclose(shown.values, [[-0.5, 1.0]])
     assert shown.unit == "score"
     assert "predicted" not in shown.words
@@ -188,3 +191,9 @@ def test_names_are_letters_and_no_markup() -> None:
 def test_the_caution_names_both_sides_of_the_question() -> None:
     assert "Jain and Wallace, 2019" in CAUTION
     assert "Wiegreffe and Pinter, 2019" in CAUTION
+
+
+def test_other_tokens_together_are_never_the_class_that_is_predicted() -> None:
+    off = np.array([[[0.3, 0.2, 0.5], [0.2, 0.3, 0.5]]])
+    found = HeadAblation(np.array([0.4, 0.35, 0.25]), off, 0, (" a", " b", OTHERS))
+    assert found.flipped.tolist() == [[False, True]]

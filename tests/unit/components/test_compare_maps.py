@@ -9,8 +9,10 @@ from html import unescape
 import numpy as np
 import pytest
 
+from components.adversarial import example_panel
+from components.adversarial.state import AdversarialState
 from components.compare.comparison import ColumnMap, Comparison, class_labels, class_verdict, empty_columns
-from components.compare.maps_html import move_words, number_format, text_maps_html
+from components.compare.maps_html import move_words, number_format, text_maps_html, token_map_of
 from components.compare.results import (
     agreement_summary,
     agreement_words,
@@ -21,14 +23,14 @@ from components.compare.results import (
     row_label,
 )
 from components.compare.state import CompareState, CompareViewOptions
-from components.inputs.datasets import ChosenPicture, open_pictures
+from components.inputs.datasets import ChosenPicture, open_pictures, open_texts
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
 from components.numbers import fixed
 from engine.comparison.alignment import align_text_maps
 from engine.comparison.plan import ModelMethodPair
 from engine.registry import all_explainers
-from engine.request import Example, Picture
+from engine.request import Example, Picture, Prompt
 from engine.result import Explanation, Provenance
 from tests.unit.components.making import explanation
 
@@ -60,6 +62,21 @@ def comparison(
     ]
     columns.append(replace(empty[2], message="No model <script>.", failed=True))
     return Comparison(state, tuple(columns), align_text_maps(explanations, example))
+
+
+def test_a_prompt_is_one_text_and_its_label_the_right_token() -> None:
+    opened = open_texts("agreement")
+    compared = comparison()
+    first = opened.data[0]
+    focus = TextFocus("tiny-llama", TEXT, index=0, data="agreement", target=first.answer, contrast=first.foil)
+    compared = replace(compared, state=replace(compared.state, focus=focus))
+    assert isinstance(compared.state.input, Prompt)
+    assert token_map_of(compared, compared.columns[0]).texts == (TEXT,)
+    assert "First text" not in text_maps_html(compared)
+    assert label_words(compared.state, opened) == f"Label: ·{(first.answer or '').strip()}."
+    attack = AdversarialState(kind="text", focus=focus)
+    tokens = (first.answer or "", first.foil or "")
+    assert example_panel._truth(attack, opened, tokens) == (f"·{(first.answer or '').strip()}", 0)
 
 
 def cells(shown: str) -> list[list[str]]:

@@ -33,6 +33,7 @@ from engine.jobs.kinds import known_ids
 from engine.jobs.table import STATES, Process
 from engine.models import catalog
 from engine.models.summary import summarize_model
+from engine.request import Prompt
 
 MARKUP = "<b>x</b> & *y*"
 JOB = Job(
@@ -120,6 +121,9 @@ def test_the_link_of_a_job_names_its_model_methods_and_first_text() -> None:
     pair = of([{"text": "good", "text_pair": "bad"}])
     assert result_link(pair) == (TEXT, {**EXAMPLE, "text": ["good"], "pair": ["bad"]})
     assert result_link(replace(JOB, kind="sample", spec={})) == ""
+    prompt = of([Prompt("good", target=" a", contrast=" b", chat=True).as_plain()])
+    tokens = {"target_token": [" a"], "contrast": [" b"], "chat": ["on"]}
+    assert result_link(prompt) == (TEXT, {**EXAMPLE, "text": ["good"], **tokens})
 
 
 def test_the_link_of_a_job_names_its_parameters_target_and_seed() -> None:

@@ -13,7 +13,7 @@ from components.palette import STEPS
 from components.widgets.token_map import tip
 from engine.data.datasets import load
 from engine.data.examples import Dataset, LabeledExample
-from engine.result import Prediction
+from engine.result import OTHERS, Prediction
 from tests.unit.components.making import encoded, explanation
 
 MARKED = LabeledExample("the acting is warm", label=1, rationale=((4, 10), (16, 18)))
@@ -83,6 +83,8 @@ def test_a_model_of_another_task_gets_a_sentence_and_no_marks(data: Dataset) -> 
     assert describe_mismatch(data, Prediction(("Positive", "Negative"), (0.0, 1.0), (0.3, 0.7))) == ""
     assert describe_mismatch(data, Prediction(("LABEL_0", "LABEL_1"), (0.0, 1.0), (0.3, 0.7))) == ""
     assert describe_mismatch(replace(data, label_names=()), entails) == ""
+    tokens = Prediction((" The", " I", OTHERS), (0.0, 1.0, 0.5), (0.2, 0.5, 0.3))
+    assert describe_mismatch(data, tokens).startswith("The model predicts the next token, not the data set's classes")
 
 
 def test_every_review_has_at_least_one_marked_word() -> None:

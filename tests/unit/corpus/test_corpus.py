@@ -178,3 +178,26 @@ def test_the_command_prints_the_words_and_writes_the_rows(run: Run, data: str, t
     assert pandas.read_parquet(out).to_dict("records") == plain["models"][0]["rows"]
     none = run("corpus", "--models", MODEL, "--dataset", data, "--methods", "random", "--least", "50")
     assert "No word is in at least 50 examples." in none.out
+
+
+def test_slices_of_prompts_are_their_answer_and_their_other() -> None:
+    """Each prompt has tokens of its own as classes, and its answer is explained whichever is predicted."""
+    source = load_source("text", "indirect-object")
+    examples = [source.read(at) for at in (0, 9, 10, 11)]
+    scored = score_examples(CorpusPlan(("tiny-llama",), "indirect-object", ("random",)), examples)
+    whole = predictions("tiny-llama", [one.input for one in examples])
+    assert [one.target for one in scored] == [0, 0, 0, 0]
+    assert [one.predicted for one in scored] == [one.index for one in whole] == [0, 1, 0, 1]
+    slices = {name: own.tolist() for name, own in slices_of(source, examples, scored).items()}
+    right, wrong = [True, False, True, False], [False, True, False, True]
+    assert slices == {
+        ALL: [True] * 4, "predicted answer": right, "predicted other": wrong, "labeled answer": [True] * 4,
+        CORRECT: right, WRONG: wrong,
+    }  # fmt: skip
+
+
+def test_next_tokens_that_differ_by_text_are_no_slices(data: str) -> None:
+    source = load_source("text", data)
+    examples = [source.read(at) for at in range(2)]
+    scored = score_examples(CorpusPlan(("tiny-llama",), data, ("random",)), examples)
+    assert list(slices_of(source, examples, scored)) == [ALL]

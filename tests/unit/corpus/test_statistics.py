@@ -19,7 +19,7 @@ from engine.metrics.results import interval
 def scored(*texts: Sequence[tuple[str, float]]) -> list[ExampleScores]:
     """Examples of words with a score each, and a second method with the score doubled."""
     own = [(tuple(word for word, _ in text), np.array([score for _, score in text])) for text in texts]
-    return [ExampleScores(words, ("no", "yes"), 1, False, np.array([score, 2 * score])) for words, score in own]
+    return [ExampleScores(words, ("no", "yes"), 1, 1, False, np.array([score, 2 * score])) for words, score in own]
 
 
 def every(count: int) -> list[np.ndarray]:

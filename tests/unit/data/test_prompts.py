@@ -163,11 +163,13 @@ def test_turning_the_reasons_of_a_sentiment_turns_the_answer_and_turning_all_els
 
 @each
 def test_both_sides_are_equally_frequent(name: str) -> None:
-    field = {"agreement": "number", "indirect-object": "order", "facts": "", "sentiment-prompt": ""}[name]
-    if field:
-        assert set(Counter(example.extra[field] for example in MANY[name].examples).values()) == {200}, "of 400"
-    if name == "sentiment-prompt":
-        assert Counter(example.answer for example in MANY[name].examples) == {" positive": 200, " negative": 200}
+    side: dict[str, Callable[[LabeledExample], object]] = {
+        "agreement": lambda example: example.extra["number"],
+        "indirect-object": lambda example: example.extra["order"],
+        "facts": lambda example: int(str(example.extra["sentence"])) <= int(str(example.extra["sentences"])) // 2,
+        "sentiment-prompt": lambda example: example.answer,
+    }
+    assert sorted(Counter(map(side[name], MANY[name].examples)).values()) == [200, 200]
 
 
 def test_there_is_an_attractor_between_subject_and_verb() -> None:

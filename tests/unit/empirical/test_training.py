@@ -11,8 +11,17 @@ import pytest
 
 from engine import jobs
 from engine.empirical import explainer as trained_explainers
-from engine.empirical.errors import map_errors
-from engine.empirical.explainer import EmpiricalExplainer, find_explainer, load, predict, save, trained_for
+from engine.empirical.errors import MapErrors, map_errors
+from engine.empirical.explainer import (
+    EmpiricalExplainer,
+    find_explainer,
+    free_name,
+    load,
+    predict,
+    preview_explainer,
+    save,
+    trained_for,
+)
 from engine.empirical.features import count_scalars, token_features
 from engine.empirical.training import (
     EmpiricalPlan,
@@ -30,7 +39,8 @@ from engine.explain import explain, explain_many, key_of
 from engine.models.loading import load_model
 from engine.request import Example, Request
 from engine.result import Explanation, Provenance
-from tests.estimated import for_model
+from engine.scaffold.learned_explainer import MOST_BYTES
+from tests.estimated import GOOD, for_model
 from tests.explaining import run, task_for
 from tests.linear import WORDS, bag_of_embeddings
 from tests.tiny import save_checkpoint
@@ -149,6 +159,10 @@ def test_train_explain_and_serve(model: str) -> None:
     np.testing.assert_allclose(made.scores[made.features], predict(trained, rows)[made.features], atol=1e-5)
     assert not made.scores[[token.special for token in made.tokens]].any()
     assert "Estimated map of Kernel SHAP by mine" in made.notes[0]
+    for target, predicted in ((made.prediction.index, True), (1 - made.prediction.index, False)):
+        one = explain(Request(model, "empirical", Example(TEXT), {"of": "kernel_shap"}, target))
+        assert f"Expected relative squared error {card.expected(predicted):.2f} (0" in one.notes[0]
+    assert f"{card.expected(True):.2f}" != f"{card.expected(False):.2f}"
     with pytest.raises(UsageError, match="mine is taken"):
         train(plan)
 
@@ -198,6 +212,59 @@ def test_a_changed_or_damaged_file_is_told(model: str) -> None:
     assert trained_for(model) == []
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"method": "my_method"}, {"passes": float("inf")}, {"train_size": "300"}, {"model": 5}, {"versions": ["1"]},
+        *({"errors": {"predicted class": {**vars(GOOD.errors["predicted class"]), "relative": value}}}
+          for value in (None, float("nan"))),
+    ],
+)  # fmt: skip
+def test_a_card_of_wrong_values_takes_no_other_down(model: str, changes: dict[str, object]) -> None:
+    for_model(model, "good")
+    for_model(model, "bad")
+    card = trained_explainers.explainers_folder() / "bad.json"
+    card.write_text(json.dumps({**json.loads(card.read_text()), **changes}))
+    with pytest.raises(ExegesisError, match="bad: its card is invalid"):
+        load(card.with_suffix(""))
+    assert [one.name for one in trained_for(model)] == ["good"]
+
+
+def test_one_whose_method_raises_is_left_out(model: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(method: str) -> tuple[int, ...]:
+        raise UsageError(method)
+
+    for_model(model)
+    monkeypatch.setattr(trained_explainers, "current_versions", refuse)
+    assert trained_for(model) == []
+
+
+def test_the_smaller_error_is_first_among_those_of_one_method(model: str) -> None:
+    errors = {"predicted class": MapErrors(0.1, None, None, None, 9)}
+    for_model(model, "a", passes=210.0)
+    for_model(model, "b", errors=errors)
+    for_model(model, "c", passes=205.0, params={**GOOD.params, "n_samples": 64}, errors=errors)
+    assert [one.name for one in trained_for(model)] == ["b", "a", "c"]
+    preview = preview_explainer(model, "kernel_shap", {})
+    assert preview
+    assert preview.name == "b"
+
+
+def test_names_of_open_jobs_are_not_free(model: str) -> None:
+    name = free_name(model, "kernel_shap")
+    jobs.create("empirical", plan_for(model, out=name).as_plain())
+    assert free_name(model, "kernel_shap") == f"{name}-2"
+
+
+def test_a_file_of_any_size_is_refused_before_it_is_read(model: str) -> None:
+    for_model(model)
+    file = trained_explainers.explainers_folder() / "made-up.json"
+    with file.open("ab") as opened:
+        opened.truncate(MOST_BYTES + 1)
+    with pytest.raises(ExegesisError, match="is too large for an empirical explainer"):
+        load(file.with_suffix(""))
+
+
 def test_weights_of_another_size_are_refused(model: str) -> None:
     trained = for_model(model)
     with pytest.raises(ExegesisError, match="Train it again"):
@@ -211,6 +278,7 @@ def test_weights_of_another_size_are_refused(model: str) -> None:
     [
         ({"method": "gradient_x_input"}, "there is nothing to save"),
         ({"model": "digits-vit"}, "reads images"),
+        ({"model": "tiny-llama"}, "tiny-llama is a language model, .* Choose a classifier"),
         ({"out": "../x"}, "letters, digits"),
         ({"params": {"n_samples": 1}}, "n_samples"),
     ],

@@ -13,12 +13,13 @@ from typer.testing import CliRunner
 
 from engine import jobs, removal, runtime
 from engine.cli.root import app
+from engine.data.datasets import load
 from engine.data.image_datasets import load_images
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.jobs import kind_of
 from engine.jobs.runner import BATCH_UNITS
-from engine.request import Example, Picture, Request
+from engine.request import Example, Picture, Prompt, Request
 from engine.store import result_store
 from tests.tiny import save_checkpoint
 from tests.unit.data.conftest import class_files, zipped
@@ -57,9 +58,21 @@ def test_one_bad_example_does_not_stop_the_others(model: str) -> None:
     assert job.error.startswith("2 of 4 units failed. The first: gradient, example 2: ")
 
 
+def test_prompts_are_explained_as_their_data_set_has_them() -> None:
+    prompts = [labeled.example for labeled in load("agreement", limit=2).examples]
+    plain = [prompts[0].as_plain(), {"prompt": prompts[1].text, "target": prompts[1].target, "chat": False}]  # type: ignore[attr-defined]
+    job = jobs.run_now(jobs.create("explain", {"model": "tiny-llama", "methods": ["gradient"], "examples": plain}))
+    assert (job.state, job.computed, job.error) == ("done", 2, "")
+    alone = Prompt(prompts[1].text, target=prompts[1].target)  # type: ignore[attr-defined]
+    assert all(explain(Request("tiny-llama", "gradient", one)).cached for one in (prompts[0], alone))
+
+
 @pytest.mark.parametrize(
     ("change", "told"),
     [
+        ({"examples": [{"prompt": "a film", "chat": "maybe"}]}, "got {'chat': 'maybe', 'prompt': 'a film'}"),
+        ({"examples": [{"prompt": "a film", "text": "a film"}]}, "got {'prompt': 'a film', 'text': 'a film'}"),
+        ({"examples": [{"prompt": "a", "target": ""}]}, "example 1 of an explain job: target: must be a token"),
         ({"methods": []}, "methods and examples must not be empty"),
         ({"color": "red"}, "must have model, methods and examples"),
         ({"heads": [[0, 1, 0.0]]}, "must have model, methods and examples"),

@@ -14,13 +14,18 @@ import torch
 from captum.attr import IntegratedGradients
 from torch import Tensor, nn
 
+from engine.attacks.attack import attack_many
+from engine.attacks.plan import AttackRequest
+from engine.behavior.subjects import text_subject
 from engine.errors import ExegesisError
 from engine.explain import explain, explain_many
 from engine.models.causal import CausalModel
 from engine.models.loading import load_model
+from engine.params import Plain
+from engine.predictions import predictions
 from engine.removal import coalition_values
 from engine.request import Example, HeadScales, Prompt, Request
-from engine.result import OTHERS
+from engine.result import OTHERS, explained_class
 from tests.explaining import METHODS, run, task_for
 from tests.linear import ADAPTER, SPECIAL, WIDTH, WORDS, word_tokenizer
 from tests.tiny import save_causal
@@ -209,3 +214,28 @@ def test_an_unknown_token_is_refused(llama: str, home: object) -> None:
         ExegesisError, match=r"target: must be one token of .*, got 'zebra crossing', which is \d+ tokens"
     ):
         explain(Request(llama, "random", Prompt("good", target="zebra crossing")))
+
+
+@pytest.mark.parametrize(
+    "prompt", [Prompt(PROMPT), Prompt(PROMPT, target=" a"), Prompt(PROMPT, target=" a", contrast="J")]
+)
+def test_without_a_change_the_predicted_class_is_the_same_whichever_is_explained(llama: str, prompt: Prompt) -> None:
+    """Also where all other tokens together are the most probable, and where the contrast is."""
+    [prediction] = predictions(llama, [prompt])
+    if prompt.contrast is None:
+        assert prediction.confidence == max(prediction.probabilities[:-1]) < prediction.probabilities[-1]
+    if prompt.target is not None:
+        assert prediction.index != explained_class(prompt, prediction)
+    model = load_model(llama)
+    subject = text_subject(model, prompt)
+    assert not subject.class_changes(subject.probabilities([[]])).any()
+    attack: dict[str, Plain] = {"objective": "unconstrained", "steps": 2, "epsilon": 1e-6}
+    [result] = attack_many([AttackRequest(llama, "gradient_x_input", prompt, attack)])
+    assert result.trajectory.class_kept.all()
+    assert not result.failed
+
+
+def test_an_attack_says_that_a_prompt_lost_its_start(llama: str) -> None:
+    prompt = Prompt(" ".join([PROMPT] * 100))
+    [result] = attack_many([AttackRequest(llama, "gradient_x_input", prompt, {"steps": 1})])
+    assert any(note.endswith("were cut off from its start.") for note in result.notes)

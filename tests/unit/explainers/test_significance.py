@@ -35,6 +35,7 @@ from engine.significance_simulation import (
     WORDS,
     WRONG,
     simulate,
+    simulate_pictures,
     simulated_p_values,
 )
 from engine.substitution import Edit, edited, like, load_masked_model, words_of
@@ -217,12 +218,23 @@ def test_the_simulation_keeps_the_rate_unless_the_replacements_are_wrong() -> No
     right = [one for one in rates if one.setting != WRONG]
     assert {one.setting for one in right} == {LINEAR, IGNORED, PRODUCTS}
     assert all(one.controlled for one in right), right
-    assert all(one.power > 0.5 for one in right), "a test that finds nothing would keep any rate"
+    assert all(one.power and one.power > 0.5 for one in right), "a test that finds nothing would keep any rate"
     # Independent tests: the rate of BH is the rate times the share of words that do not matter.
     for one in rates:
         if one.setting == LINEAR and one.control == "bh":
             assert abs(one.false_discovery_rate - one.rate * (1 - MATTERING / WORDS)) < 4 * one.standard_error
     assert not any(one.controlled for one in rates if one.setting == WRONG and one.control == "bh")
+
+
+def test_the_simulation_of_pictures_keeps_the_rate_only_for_a_class_chosen_beforehand(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("engine.significance_simulation.PATCHES", (9,))
+    rates = {one.setting: one for one in simulate_pictures(400)}
+    assert rates["9 patches, chosen class"].controlled
+    assert rates["9 patches, chosen class"].false_discovery_rate > 0.03, "a test that finds nothing keeps any rate"
+    assert not rates["9 patches, predicted class against others"].controlled
+    assert not rates["9 patches, chosen class against others"].controlled
 
 
 def test_the_command_prints_words_and_json(run: Run) -> None:
@@ -235,5 +247,5 @@ def test_the_command_prints_words_and_json(run: Run) -> None:
     found = text_significance(SignificanceQuery(MODEL, REVIEW, draws=39))
     assert plain == json.loads(json.dumps(found.as_json(0.2, "greater", "by")))
     assert "With 39 draws" in run(*text, "--rate", "0.01").err
-    assert run("significance").err.startswith("error: significance: needs a text.")
+    assert run("significance").err.startswith("error: significance: needs an input.")
     assert run("significance", "--simulate", "--text", "x").err.startswith("error: --simulate: makes its own texts")

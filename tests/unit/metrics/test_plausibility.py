@@ -36,7 +36,8 @@ from engine.metrics.plausibility import (
 )
 from engine.metrics.ranking import rank_features
 from engine.metrics.sensitivity import FLAT
-from engine.request import Request
+from engine.models.loading import load_model
+from engine.request import Prompt, Request
 from engine.result import Explanation
 from engine.vision.picture import read_view
 from engine.word_units import unit_scores
@@ -298,3 +299,14 @@ def test_the_shares_of_truth_and_of_the_rest_are_all_there_is(rows: list[tuple[f
     slow = sum(abs(score) for score, true in rows if true) / sum(abs(score) for score, _ in rows)
     assert inside == pytest.approx(slow)
     assert truth_mass(-3 * scores, truth) == pytest.approx(inside)
+
+
+def test_a_prompt_loses_its_start_and_marks_there_are_noticed() -> None:
+    model = load_model("tiny-llama")
+    text = "When Mary and John went to the store, John gave a drink to"
+    encoded = model.encode(Prompt(text), max_length=6)
+    first = min(token.start for token in encoded.tokens if not token.special)
+    assert 0 < first < len(text)
+    for start, expected in ((text.index("Mary"), True), (first - 1, True), (text.index("drink"), False)):
+        labeled = LabeledExample(text, rationale=((start, start + 4),))
+        assert is_cut_off(encoded, labeled) is expected, start

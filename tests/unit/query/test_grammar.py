@@ -190,6 +190,57 @@ def test_what_is_no_literal_word_and_no_explanation_is_not_understood(text: str)
         parse(text, ALL)
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        'what if only "kettle" is left in example 3', 'leave only "kettle" in example 3',
+        'leave "kettle" in example 3', 'what if "kettle" is the only word left',
+        'what if "kettle" is the only word left in example 3', 'take only "kettle" from example 3',
+        'take "kettle" from example 3', 'what if just "kettle" is left in example 3',
+        'remove everything but "kettle" in example 3', 'remove all words except "kettle"', 'keep only "kettle"',
+        'remove just "kettle" in example 3', 'what if only "kettle" is removed in example 3',
+        'what if everything is removed but "kettle"', 'replace only "kettle" by "pot"',
+        'remove the word before "kettle" in example 3', 'remove the sentence with "kettle"',
+        'remove the sentence containing "kettle"', 'remove the part before "kettle"', 'cut example 3 before "kettle"',
+        'remove the words up to "kettle"', 'drop words like "kettle"', 'remove words around "kettle"',
+        'delete everything after "kettle"', 'replace the word before "kettle" by "pot"',
+        'replace the word after "kettle" with "pot"', 'remove one "kettle"', 'replace "kettle" by "pot" only once',
+        'replace "kettle" by "pot" once', 'remove "kettle" once', 'remove the first "kettle"',
+        'remove the second "kettle"', "where do LIME and SHAP disagree least",
+        "smallest disagreement of LIME and SHAP", "smallest gap between LIME and SHAP",
+        "where do LIME and SHAP differ least", "which words do LIME and SHAP score least differently",
+        "which examples do LIME and SHAP score least differently", "where is the difference of LIME and SHAP smallest",
+        'does negative imply "kettle"', 'is "kettle" implied by negative', 'positive means "kettle"',
+        'does a negative prediction mean "kettle"', "which words matter over reviews for negative",
+        "what words drive the negative class across reviews", "top 10 words in the data set reviews",
+        "most important words in reviews", "which words are significant over reviews",
+        "explain the model on reviews by LIME", 'which words can be removed from "You can trust it." without flipping',
+        'which words could be removed from "You could trust it." without flipping',
+        'which words should be removed from "You should trust it." without flipping',
+        'which words may be removed from "You may trust it." without flipping',
+        'which words might be removed from "You might trust it." without flipping',
+        'which words must be removed from "You must trust it." without flipping',
+        'which words would be removed from "You would trust it." without flipping',
+        'which words shall be removed from "You shall trust it." without flipping',
+        "examples that both models get wrong", "mistakes of the two models", "mistakes of every model",
+        "which examples does only one model get wrong",
+        "mistakes that only bert-reviews makes", "most important example", "most important review",
+        "most important model", "most important data set", "most important class in example 3",
+        "most important sentence in example 3", 'which words become important if "kettle" is removed',
+        'significant words in example 3 after removing "kettle"', "which words drive the prediction down",
+        "compare LIME on reviews-minilm with SHAP on bert-reviews", "top 0 words",
+        'replace the first "kettle" by "pot"', 'replace one "kettle" by "pot"',
+        'replace the words like "kettle" by "pot"', 'what if the word before "kettle" is removed',
+        "which words can be removed without flipping example 3", 'remove words with "kettle" in it',
+        'what if only the word "kettle" is removed', "counterfactual over reviews", "the prediction over reviews",
+        "the attention in reviews", "which class matters most",
+    ],
+)  # fmt: skip
+def test_what_a_review_saw_answered_wrongly_is_refused(text: str) -> None:
+    with pytest.raises(NotUnderstood):
+        parse(text, ALL)
+
+
 @given(st.text(max_size=30).filter(lambda text: text.strip() and not set(text) & set('"“”„«»`')))
 def test_a_quotation_is_kept_as_it_is(text: str) -> None:
     for quotation in (text, f"I <3 it {text}", f"<b>{text}</b>"):
@@ -228,6 +279,14 @@ def test_a_quotation_is_kept_as_it_is(text: str) -> None:
         ("does 'not' imply negative", "rules", {"text": "not", "target": "negative"}),
         ("which words are significant in example 3", "significance", {"example": 3}),
         ("the most significant words in example 3", "top", {"example": 3}),
+        ("significant words in example 3", "significance", {"example": 3}),
+        ("significant words in example 3 for positive", "significance", {"example": 3, "target": "positive"}),
+        ("what if I just remove 'kettle' from example 3", "delete", {"word": "kettle", "example": 3}),
+        ("what happens after 'kettle' is removed in example 3", "delete", {"word": "kettle", "example": 3}),
+        ("predict example 3 with 'kettle' removed", "delete", {"word": "kettle", "example": 3}),
+        ("where do LIME and SHAP agree least", "disagree", {"methods": ["lime", "kernel_shap"]}),
+        ("does 'kettle' mean negative", "rules", {"text": "kettle", "target": "negative"}),
+        ("most important image regions", "top", {}),
         ("which words matter most over reviews", "corpus", {"dataset": "reviews"}),
         ("how does the model behave", "behavior", {}),
         ("delete 'not' in example 3 and show the new prediction", "delete", {"word": "not", "example": 3}),

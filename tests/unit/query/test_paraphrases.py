@@ -21,7 +21,7 @@ def test_a_corrected_line_says_why_and_keeps_what_its_author_wrote() -> None:
 
 @pytest.mark.parametrize(
     ("name", "lines", "corrected", "as_is", "misunderstood", "exact"),
-    [("first", 200, 22, 178, 17, 200), ("second", 100, 2, 98, 1, 100), ("held-out", 100, 4, 87, 1, 91)],
+    [("first", 200, 22, 178, 17, 200), ("second", 100, 2, 98, 1, 100), ("held-out", 100, 4, 86, 1, 90)],
     ids=list(SETS),
 )
 def test_the_documented_numbers(

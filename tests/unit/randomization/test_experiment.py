@@ -8,15 +8,17 @@ import numpy as np
 import pytest
 
 import engine.randomization.chunks as work_module
+from engine.data.sources import load_source
 from engine.errors import Cancelled
 from engine.experiments.run import finished, sample_of
 from engine.explain import explain, key_of
+from engine.predictions import predictions
 from engine.progress import CancelToken
 from engine.randomization.chunks import stage_maps
 from engine.randomization.curves import curves_of
 from engine.randomization.experiment import randomize
 from engine.randomization.model_copy import reinitialize, weights_of
-from engine.randomization.result import FLAT_BEFORE, MEASURES, ModelRandomization
+from engine.randomization.result import FLAT_BEFORE, MEASURES, TIED, ModelRandomization
 from engine.request import Example, Request
 from engine.store import result_store
 from tests.counted import counted
@@ -126,3 +128,16 @@ def test_maps_without_an_order_are_left_out_and_counted_and_chance_is_drawn_anew
     assert abs(np.nanmean(chance)) < 0.3
     assert np.nanstd(chance) > 0.1
     assert curves["cascading", "", "probability"].start == pytest.approx(found.before.mean())
+
+
+def test_of_a_prompt_the_probability_is_of_its_answer_and_the_change_of_the_predicted_token() -> None:
+    [found] = randomize(["tiny-llama"], "indirect-object", ["gradient_x_input"], examples=12, seeds=1, head=True).models
+    source = load_source("text", "indirect-object")
+    given = [source.read(index) for index in found.examples]
+    assert found.notes == (TIED,)
+    own = predictions("tiny-llama", [one.input for one in given])
+    assert {one.index for one in own} == {0, 1}
+    assert list(found.targets) == [one.label for one in given]
+    assert found.before == pytest.approx([one.probabilities[0] for one in own])
+    # With two classes, the other one is predicted where the probability of the answer crosses one half.
+    np.testing.assert_array_equal(found.changed, (found.after > 0.5) != (found.before > 0.5))

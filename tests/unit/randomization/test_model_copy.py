@@ -6,8 +6,10 @@ The loaded model is never touched, and the copy is as before whatever happened i
 from __future__ import annotations
 
 import dataclasses
+import json
 import math
 import threading
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -16,12 +18,13 @@ import torch
 from engine.errors import Cancelled, ExegesisError
 from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_model
+from engine.models.summary import is_head_tied
 from engine.models.text_classifier import TextClassifier
 from engine.randomization.model_copy import ModelCopy, copy_of, reinitialize, weights_of
 from engine.randomization.result import EMBEDDINGS, HEAD, parts_in_order, parts_words
 from engine.request import Example
 from tests.explaining import classifier, fingerprint, run, task_for
-from tests.tiny import FAMILIES
+from tests.tiny import FAMILIES, save_causal
 from tests.unit.vision.tiny_vit import ARCHITECTURES, vit
 
 TEXT = "the acting never falters"
@@ -163,3 +166,16 @@ def test_a_model_that_changed_is_told_by_its_fingerprint() -> None:
         copy.check_untouched()
     model.module.load_state_dict(before)
     copy.check_untouched()
+
+
+def test_a_tied_matrix_belongs_to_the_embeddings_and_the_config_tells(tmp_path: Path) -> None:
+    assert weights_of(load_model("tiny-llama"))[HEAD] == ("model.norm.weight",)
+    assert is_head_tied("tiny-llama")
+    folder = save_causal("llama", tmp_path)
+    assert weights_of(load_model(str(folder)))[HEAD] == ("model.norm.weight", "lm_head.weight")
+    assert not is_head_tied(str(folder))
+    config = json.loads((folder / "config.json").read_text())
+    del config["tie_word_embeddings"]
+    (folder / "config.json").write_text(json.dumps(config))
+    assert not is_head_tied(str(folder)), "the default of a Llama"
+    assert not is_head_tied("bert-reviews"), "a classifier's head has a matrix of its own"

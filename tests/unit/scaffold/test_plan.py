@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 import tests.tiny
+from engine import jobs
 from engine.errors import ExegesisError, UsageError
 from engine.params import from_mapping
 from engine.scaffold.experiment import scaffold
 from engine.scaffold.plan import NORMALIZATIONS, Recipe, check, plan_from_json
+from engine.scaffold.presets import explainer_plan
 from tests.tiny import save_checkpoint
 from tests.unit.scaffold.plans import plan, saved, texts
 
@@ -86,6 +88,7 @@ def test_a_student_that_diverges_stops_and_its_last_good_state_is_measured(tmp_p
         ({"recipe": {"normalisation": "max"}}, "recipe.normalisation: must be one of sparsemax, softmax"),
         ({"recipe": {"inner_rate": -1.0}}, "recipe.inner_rate: must be a number of at least 0"),
         ({"teacher": "no-such"}, "unknown name 'no-such'"),
+        ({"teacher": "tiny-llama"}, "teacher: tiny-llama is a language model, .* Choose a classifier"),
     ],
 )
 def test_a_plan_that_is_none_is_refused_before_anything_is_loaded(
@@ -93,6 +96,16 @@ def test_a_plan_that_is_none_is_refused_before_anything_is_loaded(
 ) -> None:
     with pytest.raises(UsageError, match=told):
         check(plan(tmp_path, **given))
+
+
+def test_a_language_model_is_refused_by_job_and_dialog(tmp_path: Path) -> None:
+    asked = plan(tmp_path, teacher="tiny-llama")
+    for enter in (
+        lambda: jobs.create("scaffold", asked.as_plain()),
+        lambda: explainer_plan("tiny-llama", asked.dataset, thorough=False),
+    ):
+        with pytest.raises(UsageError, match="teacher: tiny-llama is a language model"):
+            enter()
 
 
 @pytest.mark.parametrize(

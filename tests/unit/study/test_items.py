@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from engine.request import Example
 from engine.study.items import ELLIPSIS, MAX_CHARACTERS, item_names, item_pictures, text_start
 from tests.unit.study.polls import open_study
 
@@ -22,6 +23,6 @@ def test_practice_is_counted_apart() -> None:
 
 
 def test_the_start_of_a_text_is_one_line_and_says_where_it_was_cut() -> None:
-    assert text_start({"text": "one\n two", "text_pair": "three"}) == "one two / three"
-    assert text_start({"text": "x" * MAX_CHARACTERS, "text_pair": None}) == "x" * MAX_CHARACTERS
-    assert text_start({"text": "x" * (MAX_CHARACTERS + 1), "text_pair": None}) == "x" * MAX_CHARACTERS + ELLIPSIS
+    assert text_start(Example("one\n two", "three")) == "one two / three"
+    assert text_start(Example("x" * MAX_CHARACTERS)) == "x" * MAX_CHARACTERS
+    assert text_start(Example("x" * (MAX_CHARACTERS + 1))) == "x" * MAX_CHARACTERS + ELLIPSIS

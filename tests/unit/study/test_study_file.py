@@ -11,14 +11,16 @@ import pytest
 import sqlalchemy as sa
 
 from engine.errors import ExegesisError
+from engine.request import Example
 from engine.study import studies, study_file
 from engine.study.annotators import join
 from engine.study.ballots import next_ballot, replay_ballot
 from engine.study.database import Annotator, Item, ItemExplanation, Study, study_database
-from engine.study.items import decode_map, item_input, item_prediction
+from engine.study.design import Design, ItemChoice, MethodChoice
+from engine.study.items import decode_map, item_input, item_names, item_prediction, text_start
 from engine.study.results import results
 from engine.study.study_file import export_study, import_study
-from tests.unit.study.files import content_of, opened, without_votes, written
+from tests.unit.study.files import content_of, opened, sealed, without_votes, written
 from tests.unit.study.polls import agreed
 from tests.unit.study.samples import text_design
 
@@ -57,6 +59,45 @@ def test_a_study_made_again_elsewhere_shows_the_same_bit_for_bit(kind: str) -> N
     for one in shown:
         assert np.isfinite(decode_map(one).scores).all()
     assert next_ballot(agreed(there.token).id) is not None
+
+
+def prompt_study() -> int:
+    design = Design(
+        title="Prompts",
+        model="tiny-llama",
+        dataset="agreement",
+        kind="text",
+        methods=(MethodChoice("gradient"), MethodChoice("gradient_x_input")),
+        items=ItemChoice("filter", count=2, label="answer"),
+        items_per_annotator=2,
+        practice=1,
+        repeats=0,
+    )
+    return studies.open_study(studies.create(design).id).id
+
+
+def test_a_study_of_prompts_is_the_same_elsewhere() -> None:
+    study = prompt_study()
+    data = export_study(study)
+    there = studies.open_study(import_study(data).id)
+    assert content_of(export_study(there.id))["items"] == content_of(data)["items"]
+    prompts = [item["input"]["prompt"] for item in content_of(data)["items"]]
+    assert [name.text for name in item_names(there.id).values()] == [text_start(Example(text)) for text in prompts]
+
+
+@pytest.mark.parametrize(
+    ("change", "wrong"),
+    [
+        ({"chat": "maybe"}, r"items\[0\]\.input\.chat: must be True or False, got 'maybe'"),
+        ({"text": "x"}, r"items\[0\]\.input: must be the fields prompt, target, contrast, chat"),
+        ({"target": " x", "contrast": " x"}, "contrast: must differ from the target"),
+    ],
+)
+def test_a_prompt_that_is_none_is_refused(change: dict[str, str], wrong: str) -> None:
+    content = content_of(export_study(prompt_study()))
+    content["items"][0]["input"] |= change
+    with pytest.raises(ExegesisError, match=wrong):
+        import_study(sealed(content))
 
 
 def test_a_file_that_is_written_again_is_the_same() -> None:
