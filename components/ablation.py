@@ -164,7 +164,7 @@ def ablation_html(
     """
     counted = f"{features:,} {words.unit if features == 1 else plural(words.unit)}"
     part = f"{len(chosen)} of {counted}, {percent(len(chosen) / features)} of them"
-    tables = f'<div class="xg-beside">{_predictions_table(predictions, words, contrast)}{_claims_table(claims)}</div>'
+    tables = f'<div class="xg-tables">{_predictions_table(predictions, words, contrast)}{_claims_table(claims)}</div>'
     return (
         f'<div class="xg"><h3 class="xg-heading">Without {names_html(names)}</h3>'
         f'<p class="xg-small">{part}.</p>{tables}<p class="xg-small">{words.caution}</p></div>'

@@ -15,13 +15,14 @@ LOG = logging.getLogger(__name__)
 PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")
 JOINED = re.compile(r"(?<=[:@])|(?<=www)(?=\.)|(?<=[-<>=])(?=[-<>=])", re.IGNORECASE)
 """Between these, Streamlit finds icons, addresses and arrows even where Markdown is escaped."""
+FETCH = re.compile(r"Fetch it: (exegesis models get )")
 WORD_JOINER = "\u2060"
 
 
 def describe_error(error: Exception) -> str:
     """The message of an error. An unforeseen one also goes to the log, with its traceback."""
     if isinstance(error, ExegesisError):
-        return str(error)
+        return FETCH.sub(r"Fetch it on the Library page, or: \1", str(error))
     LOG.error("unexpected failure", exc_info=error)
     return f"This failed unexpectedly ({type(error).__name__}: {error}). The server's log has the details."
 

@@ -165,7 +165,8 @@ def cite(shown: ExplainedMethods) -> str:
 def citation(explanation: Explanation) -> str:
     """The sentence that cites an explanation: product, model, explained class, run and scaled heads."""
     origin = explanation.provenance
-    explained = "its score" if explanation.prediction.regression else f"class {visible_token(origin.target_label)}"
+    prediction, name = explanation.prediction, visible_token(origin.target_label)
+    explained = "its score" if prediction.regression else f"{prediction.class_word} {name}"
     heads = ", ".join(f"{layer}.{head} x {scale:g}" for layer, head, scale in origin.heads)
     return (
         f"Exegesis {product_version()}. Model {origin.model}, revision {origin.revision}, {explained}, "

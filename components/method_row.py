@@ -117,7 +117,10 @@ def facts(method: Explainer, made: Explanation) -> Facts:
         ("method", f"{origin.method}, version {origin.version}"),
         ("parameters", chosen),
         ("model", f"{origin.model}, revision {origin.revision}"),
-        ("explained", "the score" if made.prediction.regression else f"class {origin.target}: {label}"),
+        (
+            "explained",
+            "the score" if made.prediction.regression else f"{made.prediction.class_word} {origin.target}: {label}",
+        ),
         ("run", f"{origin.dtype} on {origin.device}, seed {origin.seed}"),
         ("cost", f"{count(made.evaluations, 'model evaluation')}, {seconds(made.seconds)} when computed"),
         ("removed by", axes.removal),

@@ -11,12 +11,12 @@ from streamlit.delta_generator import DeltaGenerator
 from components.compute import Tick, explain, run_cached
 from components.controls import PERSIST
 from components.errors import show_error, show_note
-from components.inputs.next_token import distribution_html, draw_token_pickers, next_token_html
+from components.inputs.next_token import distribution_html, draw_token_pickers, name_controls, next_token_html
 from components.links import Query
 from components.navigation import ATTENTION
 from components.numbers import percent, signed
 from components.progress import run_with_progress
-from engine.errors import unknown
+from engine.errors import UsageError, unknown
 from engine.explain import key_of
 from engine.format import visible_token
 from engine.next_token import NextTokens, next_tokens, next_tokens_key
@@ -94,7 +94,10 @@ def _next_tokens(request: Request, prompt: Prompt) -> NextTokens | None:
         return next_tokens_key(request.model, prompt, request.heads)
 
     def compute(tick: Tick) -> NextTokens:
-        return run_cached(key(), lambda cancel: next_tokens(request.model, prompt, request.heads), tick)
+        try:
+            return run_cached(key(), lambda cancel: next_tokens(request.model, prompt, request.heads), tick)
+        except UsageError as error:
+            raise name_controls(error) from error
 
     return run_with_progress(st.empty(), key, "Reading the prompt", "Stopped before the prompt was read.", compute)
 

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cache.codec import Arrays, Meta
+from engine.format import visible_token
 from engine.params import Plain
 from engine.request import Input, Prompt
 
@@ -96,13 +97,33 @@ class Prediction:
         """The probability of the predicted class."""
         return self.probabilities[self.index]
 
+    @property
+    def of_two_tokens(self) -> bool:
+        """Whether these are the probabilities of a target and its contrast alone, whose logit is 0 by definition."""
+        return not self.regression and len(self.labels) == 2 and self.logits[1] == 0 and self.labels[1] != OTHERS
+
+    @property
+    def class_word(self) -> str:
+        """What a class is: "token" for a language model, else "class"."""
+        return "token" if self.of_two_tokens or self.labels[-1] == OTHERS else "class"
+
+
+def predicted_name(prediction: Prediction) -> str:
+    """The predicted class as pages show it; of two tokens also the other one: "·are rather than ·is"."""
+    name = visible_token(prediction.label)
+    if not prediction.of_two_tokens:
+        return name
+    return f"{name} rather than {visible_token(prediction.labels[1 - prediction.index])}"
+
 
 def explained_class(example: Input, prediction: Prediction) -> int:
     """The class that is explained unless one is named: the prompt's target, else the predicted class."""
     if isinstance(example, Prompt) and example.contrast is not None:
         return 0
     target = example.target if isinstance(example, Prompt) else None
-    return prediction.index if target is None else prediction.labels.index(target)
+    if target is None:
+        return prediction.index
+    return prediction.labels.index(target if target in prediction.labels else f" {target}")
 
 
 @dataclass(frozen=True)

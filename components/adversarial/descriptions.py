@@ -9,10 +9,11 @@ from engine.attacks.attack import describe_epsilon
 from engine.attacks.experiment_result import METRICS, AttackExperimentResult, AttackScore
 from engine.attacks.plan import METHODS, MIXED, OBJECTIVES, PIXELS, TOLERANCE, AttackParams
 from engine.attacks.result import BROKEN, CLASS_CHANGED, FAILED, FOOLED, ROBUST, AttackResult
-from engine.format import count_text, join_names
+from engine.format import count_text, join_names, visible_token
 from engine.home import product_version
 from engine.params import LOGIT, PROBABILITY, from_mapping
 from engine.registry import Explainer
+from engine.result import predicted_name
 
 CAUTION = (
     "The attack changes the input within its limits, to replace the top features of a map but keep the prediction. "
@@ -169,12 +170,12 @@ def _describe_answer(result: AttackResult) -> str:
     if result.class_kept is None:
         broken = f", but {_describe_break(result)}" if result.outcome == BROKEN else ""
         return broken or f"; score {_describe_probability(result)}"
-    label = result.prediction.label
+    label = predicted_name(result.prediction)
     if result.outcome == BROKEN:
         return f" and the prediction stayed {label}, but {_describe_break(result)}"
     if not result.class_kept:
-        after = result.prediction_after
-        return f", but the prediction changed from {label} to {after.labels[after.index]}"
+        before_name, after_name = (visible_token(one.label) for one in (result.prediction, result.prediction_after))
+        return f", but the prediction changed from {before_name} to {after_name}"
     target = result.provenance.target
     before, after_share = result.prediction.probabilities[target], result.prediction_after.probabilities[target]
     return f" while the prediction stayed {label} ({percent(before)} before, {percent(after_share)} after)"
@@ -216,7 +217,7 @@ def _describe_probability(result: AttackResult) -> str:
 
 
 def _describe_class(result: AttackResult) -> str:
-    now = result.prediction_after.labels[result.prediction_after.index]
+    now = visible_token(result.prediction_after.label)
     return f"unchanged: {now}" if result.class_kept else f"{SIGN} changed to {now}"
 
 

@@ -301,7 +301,8 @@ def _draw_ranking(ballot: Ballot, seat: Seat) -> None:
 
 def _draw_prediction(prediction: Prediction) -> None:
     bars = prediction_html(prediction, prediction.index, most=MOST_BARS)
-    st.html(f'<div class="xg"><p class="xg-small">The model says</p>{bars}</div>')
+    of = ", of these two tokens alone" if prediction.of_two_tokens else ""
+    st.html(f'<div class="xg"><p class="xg-small">The model says{of}</p>{bars}</div>')
 
 
 def _scale_html(prediction: Prediction | None, colors: str) -> str:

@@ -26,7 +26,7 @@ from engine.comparison.alignment import AlignedMaps, PartScores
 from engine.comparison.plan import ModelMethodPair
 from engine.metrics.agreement import Agreement
 from engine.registry import Explainer
-from engine.result import Explanation, Prediction
+from engine.result import Explanation, Prediction, predicted_name
 from engine.word_units import BASELINE
 
 Methods = Mapping[str, Explainer]
@@ -234,7 +234,7 @@ def prediction_text(prediction: Prediction) -> str:
     """The predicted class with its probability, or the score."""
     if prediction.regression:
         return f"{prediction.labels[0]} {signed(prediction.logits[0])}"
-    return f"{prediction.label} {percent(prediction.probabilities[prediction.index])}"
+    return f"{predicted_name(prediction)} {percent(prediction.probabilities[prediction.index])}"
 
 
 def class_labels(columns: Sequence[ColumnMap]) -> list[str]:

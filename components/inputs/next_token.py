@@ -9,6 +9,7 @@ import streamlit as st
 from components.controls import PERSIST
 from components.inputs.text_choice import SELECTION, TOKENS
 from components.numbers import hundredths, percent, plain, signed
+from engine.errors import UsageError
 from engine.format import hidden_token, visible_token
 from engine.next_token import NamedToken, NextTokens
 from engine.result import OTHERS
@@ -31,8 +32,9 @@ def next_token_html(tokens: NextTokens, explained: bool) -> str:
     """The sentences: how the model continues, how uncertain it is, and the `explained` token where one is named."""
     first, share = tokens.labels[0], tokens.probabilities[0]
     choices = plain(2**tokens.entropy)
+    dot = " The dot stands for a space." if first.startswith(" ") else ""
     sentence = (
-        f"The model continues with <b>{name_html(first)}</b> ({escape(percent(share))}). Entropy: "
+        f"The model continues with <b>{name_html(first)}</b> ({escape(percent(share))}).{dot} Entropy: "
         f"{hundredths(tokens.entropy)} bits, like a choice among {choices} equally likely tokens "
         f"(the vocabulary has {tokens.vocabulary:,})."
     )
@@ -73,9 +75,24 @@ def _draw_picker(name: str, label: str, none: str, help: str, likely: list[str])
     st.session_state[key] = chosen  # a typed token comes as it is shown
     st.selectbox(
         label, list(dict.fromkeys([ANY, *likely, chosen])), key=key, accept_new_options=True, width=260, help=help,
+        on_change=prefer_likely, args=(key, likely),
         # The browser answers with these words, so they must not change with the prompt.
         format_func=lambda token: visible_token(token) or none, persist_state=PERSIST,
     )  # fmt: skip
+
+
+def prefer_likely(key: str, likely: list[str]) -> None:
+    """A typed token without its leading space becomes the likely token with it."""
+    spaced = f" {st.session_state[key] or ANY}"
+    if st.session_state[key] not in likely and spaced in likely:
+        st.session_state[key] = spaced
+
+
+def name_controls(error: UsageError) -> UsageError:
+    """The error with the argument as the page labels its control."""
+    argument, separator, rest = str(error).partition(": ")
+    labels = {"target": LABELS[TOKENS[0]][0], "contrast": LABELS[TOKENS[1]][0]}
+    return UsageError(f"{labels.get(argument, argument)}{separator}{rest}")
 
 
 def _explained_html(tokens: NextTokens) -> str:

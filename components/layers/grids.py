@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from components.numbers import MINUS, fixed, percent, plain, signed
 from components.palette import Side, step_of
 from components.styles import TONES
+from engine.format import visible_token
 from engine.result import Token
 
 if TYPE_CHECKING:
@@ -128,7 +129,7 @@ def _box(label: str, heads: str, rows: Sequence[str], legend: str, scale: str) -
 
 def _visible(text: str) -> str:
     """A token with its white space visible."""
-    return text.replace("\n", "↵").replace("\t", "⇥") if text.strip(" ") else "␣" * max(1, len(text))
+    return visible_token(text) or "␣"
 
 
 def best_places(shares: Effects, least: float) -> list[tuple[int, int, int, float]]:

@@ -56,7 +56,7 @@ from components.results.descriptions import (
 )
 from components.tables import draw_table, table_styles
 from engine.request import Example, Input
-from engine.result import Prediction
+from engine.result import Prediction, predicted_name
 from engine.study.annotators import SUREST
 from engine.study.ballots import BallotMap, BallotReplay, replay_ballot
 from engine.study.counted_votes import CountedVote, GuessAnswer, to_guesses
@@ -447,7 +447,7 @@ def _prediction_html(prediction: Prediction | None) -> str:
     if prediction is None:
         return ""
     sure = "" if prediction.regression else f" ({escape(percent(prediction.confidence))})"
-    return f'<div class="xg"><p>Prediction: <b><bdi>{escape(prediction.label)}</bdi></b>{sure}</p></div>'
+    return f'<div class="xg"><p>Prediction: <b><bdi>{escape(predicted_name(prediction))}</bdi></b>{sure}</p></div>'
 
 
 Sections = Mapping[str, tuple[str, Callable[[Any], None]]]

@@ -13,12 +13,14 @@ from components.compute import run_cached
 from components.controls import PERSIST
 from components.errors import describe_error, show_error, show_note
 from components.export import command_line, file_button, how_to_repeat, input_button, text_arguments
+from components.method_row import rather_than
 from components.numbers import count, fixed, plain
 from components.tables import draw_table
 from components.text.state import REPLACEMENTS, SignificanceView, TextState, key
 from components.widgets.token_map import TokenMap, legend_html, token_map_html
 from components.widgets.view_options import ViewOptions
 from engine.false_discovery import survives
+from engine.format import visible_token
 from engine.lazy import LazyModule, pandas
 from engine.progress import CancelToken, cancellable
 from engine.table_io import to_csv
@@ -67,7 +69,8 @@ def draw_significance(state: TextState) -> None:
     except Exception as error:
         show_error(describe_error(error))
         return
-    st.html(significance_html(found, view, (state.example.text, state.example.text_pair), state.view.gamma))
+    texts = (state.example.text, state.example.text_pair)
+    st.html(significance_html(found, view, texts, state.view.gamma, rather_than(state.example)))
     if found.unread:
         show_note(found.unread_note)
     if shortage := found.shortage(view.rate / 100):
@@ -138,9 +141,16 @@ def _arguments(state: TextState) -> list[str]:
 
 
 def significance_html(
-    found: TextSignificance, view: SignificanceView, texts: tuple[str, str | None], gamma: float = 1.0
+    found: TextSignificance,
+    view: SignificanceView,
+    texts: tuple[str, str | None],
+    gamma: float = 1.0,
+    contrast: str = "",
 ) -> str:
-    """The answer in a sentence, and the text with the words that survive in color."""
+    """The answer in a sentence, and the text with the words that survive in color.
+
+    `contrast`: see `components.method_row.rather_than`.
+    """
     drawn = survivors_map(found, view, texts, gamma)
     survivors = sorted((unit for at, unit in enumerate(drawn.units) if not drawn.remark(at)), key=_size)
     total = count(len(found.words), "word")
@@ -154,7 +164,7 @@ def significance_html(
         if survivors
         else f"None of {total} is significant at a false discovery rate of {view.rate}%."
     )
-    what = "score" if found.regression else f"probability of <bdi>{escape(found.label)}</bdi>"
+    what = "score" if found.regression else f"probability of <bdi>{escape(visible_token(found.label) + contrast)}</bdi>"
     legend = f'<p class="xg-small">{legend_html(drawn)}</p>' if survivors else ""
     return (
         f'<div class="xg"><p class="xg-summary">{answer}</p>{token_map_html(drawn)}'

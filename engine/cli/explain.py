@@ -131,7 +131,8 @@ def _prediction_line(first: Explanation) -> str:
     shares = ", ".join(f"{_quoted(label)} {share:.4f}" for label, share in ranked[:MAX_CLASSES])
     if len(ranked) > MAX_CLASSES:
         shares += f" and {len(ranked) - MAX_CLASSES:,} more"
-    return f"predicted {_quoted(prediction.label)} ({shares}); explained: {_quoted(origin.target_label)}"
+    other = f" rather than {_quoted(prediction.labels[1 - prediction.index])}" if prediction.of_two_tokens else ""
+    return f"predicted {_quoted(prediction.label)}{other} ({shares}); explained: {_quoted(origin.target_label)}"
 
 
 def _quoted(label: str) -> str:

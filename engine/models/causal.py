@@ -189,7 +189,18 @@ class CausalModel(TextClassifier):
         )
 
     def token_id(self, text: str, argument: str = "target") -> int:
-        """The token of that text. `argument`: how errors call it. Errors: it is none, or more than one token."""
+        """The token of that text, else of the text after a space: "are" names " are" where no token is "are".
+
+        `argument`: how errors call it. Errors: it is none, or more than one token.
+        """
+        for name in (text, f" {text}"):
+            if (token := self._token_of(name)) is not None:
+                return token
+        written = tokenize(self.tokenizer, text, None, add_special_tokens=False)["input_ids"]
+        raise UsageError(self._no_token(argument, text, [int(i) for i in written]))
+
+    def _token_of(self, text: str) -> int | None:
+        """The token of exactly that text."""
         names = (text.replace(" ", "\N{LOWER ONE EIGHTH BLOCK}"), text)
         known = [self.tokenizer.convert_tokens_to_ids(name) for name in names]
         written = [int(i) for i in tokenize(self.tokenizer, text, None, add_special_tokens=False)["input_ids"]]
@@ -197,7 +208,7 @@ class CausalModel(TextClassifier):
         for token in (*known, *single):
             if token is not None and self.token_text(token) == text:
                 return int(token)
-        raise UsageError(self._no_token(argument, text, written))
+        return None
 
     def _no_token(self, argument: str, text: str, written: Sequence[int]) -> str:
         parts = [self.token_text(token) for token in written]

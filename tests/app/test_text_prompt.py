@@ -8,10 +8,11 @@ from html import unescape
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components import gallery
-from components.inputs import text_choice
+from components.inputs import next_token, text_choice
 from components.text.state import key
 from engine.data.datasets import load
 from engine.next_token import next_tokens
@@ -107,8 +108,17 @@ def test_a_typed_token_is_read_as_it_is_shown_and_a_wrong_one_is_said(opened: Ca
     assert page.selectbox(TARGET).value == " film"
     assert "<b><bdi>·film</bdi></b>" in html_of(page)
     wrong = opened(contrast="no token at all")
-    assert any("contrast: must be one token of" in error for error in errors(wrong))
+    assert any("Rather than: must be one token of" in error for error in errors(wrong))
     assert wrong.selectbox(CONTRAST).value == "no token at all", "so that it can be corrected"
+
+
+@pytest.mark.parametrize(("typed", "read"), [("were", " were"), ("was", "was"), ("film", "film")])
+def test_a_typed_token_takes_its_leading_space_from_a_likely_one(
+    typed: str, read: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(st, "session_state", {"token": typed})
+    next_token.prefer_likely("token", [" were", "was", " was"])
+    assert st.session_state["token"] == read
 
 
 def test_the_chat_template_is_offered_where_there_is_one_and_is_kept(

@@ -283,6 +283,10 @@ def test_bytes(count: float, said: str) -> None:
 
 def test_an_error_of_ours_is_said_as_it_is_and_another_is_named(caplog: pytest.LogCaptureFixture) -> None:
     assert describe_error(ExegesisError("Do this.")) == "Do this."
+    missing = ExegesisError("Not stored. Fetch it: exegesis models get smollm2-135m.")
+    assert describe_error(missing) == (
+        "Not stored. Fetch it on the Library page, or: exegesis models get smollm2-135m."
+    )
     assert not caplog.records
     assert "KeyError" in describe_error(KeyError("x"))
     assert caplog.records

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 
-from components.inputs.next_token import distribution_html, next_token_html
+from components.inputs.next_token import distribution_html, name_controls, next_token_html
+from engine.errors import UsageError
 from engine.next_token import NamedToken, NextTokens
 from engine.result import OTHERS
 
@@ -22,7 +23,7 @@ def bars(html: str) -> list[tuple[str, str]]:
 
 def test_the_sentence_says_the_token_its_share_and_the_entropy() -> None:
     html = next_token_html(tokens(), explained=False)
-    assert "continues with <b><bdi>·are</bdi></b> (60.0%)" in html
+    assert "continues with <b><bdi>·are</bdi></b> (60.0%). The dot stands for a space. " in html
     assert "Entropy: 1.30 bits, like a choice among 2.45 equally likely tokens (the vocabulary has 1,000)." in html
     assert "Explained" not in html
 
@@ -33,6 +34,11 @@ def test_a_contrast_is_said_with_the_difference_of_the_logits() -> None:
         "why <b><bdi>·are</bdi></b> (60.0%, rank 1 of 1,000) rather than <b><bdi>·is</bdi></b> (10.0%, rank 3" in html
     )
     assert "difference of their logits is +1.79" in html  # ln 0.6 - ln 0.1 = ln 6
+
+
+def test_an_error_names_the_control_as_the_page_does() -> None:
+    said = [str(name_controls(UsageError(f"{name}: must be one."))) for name in ("target", "contrast", "text")]
+    assert said == ["Explain: must be one.", "Rather than: must be one.", "text: must be one."]
 
 
 def test_a_named_token_beyond_the_list_is_taken_out_of_the_others() -> None:

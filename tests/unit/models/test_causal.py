@@ -15,6 +15,7 @@ import transformers
 
 from engine.errors import ExegesisError, UsageError
 from engine.explain import predict_encoded
+from engine.format import visible_token
 from engine.heads.scaling import scaled_model
 from engine.models import catalog
 from engine.models.causal import CANDIDATES, CausalModel, EncodedPrompt
@@ -24,7 +25,7 @@ from engine.models.summary import model_size, summarize_model
 from engine.randomization.model_copy import ModelCopy
 from engine.removal import removed
 from engine.request import Example, HeadScales, Prompt, read_example
-from engine.result import OTHERS, explained_class
+from engine.result import OTHERS, Prediction, explained_class, predicted_name
 from engine.substitution import Edit, edited, with_fixed_classes, words_of
 from tests.explaining import run, task_for
 from tests.tiny import CAUSAL_FAMILIES, save_causal
@@ -190,6 +191,24 @@ def test_every_token_is_named_by_its_text(model: CausalModel) -> None:
     assert len(unique) > 0.9 * len(texts)
     assert [model.token_id(texts[token]) for token in unique] == unique
     assert model.token_text(len(model.tokenizer) + 3) == f"token {len(model.tokenizer) + 3}"
+    spaced = [(text, token) for text, token in zip(texts, range(len(texts)), strict=True) if text.startswith(" ")]
+    text, token = next(pair for pair in spaced if pair[0][1:] not in texts and pair[0].strip() and pair[1] in unique)
+    assert model.token_id(text[1:]) == token, "where no token is the text itself, its leading space may be left out"
+    prompt = Prompt("good", target=text[1:])
+    [prediction] = predict_encoded(model, [model.encode(prompt)])
+    assert prediction.labels[explained_class(prompt, prediction)] == text
+    assert (prediction.of_two_tokens, prediction.class_word) == (False, "token")
+    assert predicted_name(prediction) == visible_token(prediction.label)
+
+
+def test_probabilities_of_two_tokens_name_both(llama: CausalModel) -> None:
+    first, second = llama.labels_of(llama.encode(Prompt("good")))[:2]
+    [prediction] = predict_encoded(llama, [llama.encode(Prompt("good", target=first, contrast=second))])
+    assert predicted_name(prediction) == f"{visible_token(first)} rather than {visible_token(second)}"
+    [swapped] = predict_encoded(llama, [llama.encode(Prompt("good", target=second, contrast=first))])
+    assert predicted_name(swapped) == predicted_name(prediction), "the predicted one stands first"
+    assert swapped.class_word == "token"
+    assert predicted_name(Prediction(("no", "yes"), (0.1, 0.3), (0.45, 0.55))) == "yes"
 
 
 def test_copies_with_other_weights_or_heads_keep_the_candidates(model: CausalModel) -> None:

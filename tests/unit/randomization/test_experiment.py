@@ -131,8 +131,8 @@ def test_maps_without_an_order_are_left_out_and_counted_and_chance_is_drawn_anew
 
 
 def test_of_a_prompt_the_probability_is_of_its_answer_and_the_change_of_the_predicted_token() -> None:
-    [found] = randomize(["tiny-llama"], "indirect-object", ["gradient_x_input"], examples=12, seeds=1, head=True).models
-    source = load_source("text", "indirect-object")
+    [found] = randomize(["tiny-llama"], "facts", ["gradient_x_input"], examples=12, seeds=1, head=True).models
+    source = load_source("text", "facts")
     given = [source.read(index) for index in found.examples]
     assert found.notes == (TIED,)
     own = predictions("tiny-llama", [one.input for one in given])

@@ -9,6 +9,7 @@ import pytest
 
 from components.study.items import awaits_model, example_card, item_count, preview_items
 from engine.data.sources import ExampleSource, load_source
+from engine.request import Prompt
 from engine.study.design import Design, ItemChoice
 from engine.study.items import read_candidates, select_items
 from tests.unit.study.samples import LABELS, TEXTS, image_design, text_design
@@ -52,6 +53,8 @@ def test_an_example_is_shown_in_short(tmp_path: Path) -> None:
     design = text_design(tmp_path)
     look = example_card(source(design).read(1))
     assert (look.name, look.text, look.url) == (f"1 · {LABELS[1]}", TEXTS[1], "")
+    prompt = Prompt("The doctors", target=" were", contrast=" was")
+    assert example_card(dataclasses.replace(source(design).read(1), input=prompt)).text == "The doctors"
     pictures = image_design(tmp_path)
     seen = example_card(next(read_candidates(pictures, source(pictures))))
     assert seen.url.startswith("data:image/webp;base64,")
