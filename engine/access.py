@@ -95,11 +95,15 @@ def check_spec(spec: Mapping[str, Any]) -> None:
 
 
 def _check_explainers(part: object) -> None:
-    for one in part.values() if isinstance(part, Mapping) else part if isinstance(part, list) else []:
-        _check_explainers(one)
-    for field in EXPLAINER_FIELDS if isinstance(part, Mapping) else ():
-        if isinstance(name := part.get(field), str):
-            check_explainer(field, name)
+    if isinstance(part, list):
+        for one in part:
+            _check_explainers(one)
+    if isinstance(part, Mapping):
+        for field, value in part.items():
+            if field in EXPLAINER_FIELDS and isinstance(value, str):
+                check_explainer(field, value)
+            else:
+                _check_explainers(value)
 
 
 def _named(spec: Mapping[str, Any], fields: Iterable[str]) -> list[str]:

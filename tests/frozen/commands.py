@@ -41,8 +41,8 @@ JSON: dict[str, str] = {
     "heads of a text": f"heads --text '{TEXT}' --top 3 --against gradient_x_input",
     "heads of a picture": "heads --model digits-vit --dataset digits --index 3 --score entropy,distance,agreement "
     "--against attention_mean --query 1 --top 2",
-    "generated text": "generate --model tiny-llama --prompt 'Mary lives in Paris. John owns a dog. Mary lives in' "
-    "--tokens 3 --top 4",
+    "generated text": "generate --model tiny-llama --prompt 'When Anna and Paul went to the park, Paul gave a ring to' "
+    "--tokens 2 --top 4",
     "similarity of two texts": "similarity --text 'A man plays a guitar.' --text-pair 'He makes music.' --top 3",
     "significance of words": f"significance --text '{TEXT}' --draws 19 --rate 0.2 --alternative two-sided --control by",
     "significance beside words of a data set": f"significance --text '{TEXT}' --draws 9 --words-from reviews --seed 2",
