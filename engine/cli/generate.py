@@ -11,7 +11,7 @@ from engine.cli import options, output
 from engine.cli.inputs import check_model
 from engine.cli.root import note
 from engine.errors import UsageError
-from engine.format import visible_token
+from engine.format import count_text, visible_token
 from engine.lazy import LazyModule
 from engine.progress import cancellable, reporting
 from engine.request import Example
@@ -82,7 +82,7 @@ def print_generated(generated: generation.GeneratedText, decoding: str, links: i
 def _remarks(generated: generation.GeneratedText) -> Iterator[str]:
     """The end of the text, and the checks of all steps."""
     if generated.ended:
-        yield f"The model ended the text after {len(generated.labels)} tokens."
+        yield f"The model ended the text after {count_text(len(generated.labels), 'token')}."
     checks = [one.check for one in generated.explanations if one.check is not None]
     if checks:
         good = sum(check.ok for check in checks)
