@@ -8,6 +8,8 @@ from zoneinfo import ZoneInfo
 
 import streamlit as st
 
+from engine.format import plural as plural
+
 MINUS = "\u2212"
 MOST_DECIMALS = 4
 
@@ -108,11 +110,6 @@ def rough_duration(seconds: float) -> str:
         return f"{minutes} min"
     tens = math.ceil(minutes / 10)
     return f"{tens // 6} h {tens % 6 * 10} min" if tens % 6 else f"{tens // 6} h"
-
-
-def plural(unit: str) -> str:
-    """The plural of a unit: tokens, words, patches."""
-    return f"{unit}es" if unit.endswith("ch") else f"{unit}s"
 
 
 def browser_zone() -> tzinfo:

@@ -42,6 +42,7 @@ from components.widgets.patch_map import MOST_OPACITY
 from engine.comparison.agreement import ORDERS
 from engine.comparison.plan import MOST, ModelMethodPair, sorted_params
 from engine.models.summary import fitting_model
+from engine.next_token import is_causal
 from engine.params import from_mapping
 from engine.registry import Explainer
 
@@ -120,7 +121,8 @@ def _model_button(state: CompareState, models: Sequence[str], full: bool) -> Non
         return
     first = state.columns[0]
     misfits = label_models(models, state.kind, state.focus.data).misfits
-    others = [model for model in models if model != first.model and model not in misfits]
+    alike = [model for model in models if is_causal(model) == is_causal(first.model)]
+    others = [model for model in alike if model != first.model and model not in misfits]
     if other := fitting_model(others, state.focus.data):
         added = ModelMethodPair(other, first.method)
         st.button(

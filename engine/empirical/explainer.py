@@ -330,6 +330,7 @@ def describe(trained: EmpiricalExplainer, predicted: bool) -> str:
     """A note on what it predicts, what it was trained on and its expected error, of the predicted class or another."""
     card = trained.card
     return (
-        f"Estimated map of {explainer(card.method).title} by {trained.name}, trained on {card.train_size:,} maps of "
-        f"{card.dataset}. Expected relative squared error {card.expected(predicted):.2f} (0: exact, 1: a map of zeros)."
+        f"Estimated map of {explainer(card.method).title} by {Path(trained.name).name}, trained on "
+        f"{card.train_size:,} maps of {card.dataset}. Expected relative squared error {card.expected(predicted):.2f} "
+        "(0: exact, 1: a map of zeros)."
     )

@@ -9,16 +9,15 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.conftest import RUNNING, TIMEOUT_MS
 from tests.browser.server import Server
+from tests.browser.waiting import UNTIL_IT_RUNS
 
 Open = Callable[..., Page]
-AT_ONCE = """async ([first, second, states, running]) => {
+AT_ONCE = f"""async ([first, second, states, running]) => {{
   first?.click();
-  for (const runs of states) {
-    while ((document.querySelector(running) !== null) !== runs) await new Promise(requestAnimationFrame);
-  }
+  for (const runs of states) await ({UNTIL_IT_RUNS})(running, runs);
   await new Promise((done) => setTimeout(done, 100));
   second.click();
-}"""
+}}"""
 """The second click comes soon after the script has run or not run, in the order of `states`."""
 
 

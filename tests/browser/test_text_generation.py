@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from urllib.parse import urlencode
 
@@ -17,7 +18,7 @@ from tests.browser.waiting import settled
 
 PROMPT = "Mary lives in Paris. John lives in Rome. Mary lives in"
 LINK = {"model": "tiny-llama", "method": "random", "text": PROMPT, "generated_tokens": "12", "decoding": "sample"}
-MAP = "for ·Mary · scale shared by the generated tokens"
+MAP = "for {} · scale shared by the generated tokens"
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -33,11 +34,13 @@ def test_each_generated_token_has_a_row_and_the_link_keeps_the_chosen_one(
     assert table.evaluate("(box) => box.scrollWidth > box.clientWidth") == (width == 390)
     expect(page.get_by_text("Generated (sampled with seed 0):")).to_contain_text("without that sentence, it is")
     expect(page.get_by_role("button", name="Export generated text")).to_be_visible()
-    page.get_by_role("radio", name="3 ·Mary").click()
-    expect(page.get_by_text(MAP)).to_be_visible(timeout=TIMEOUT_MS)
+    third = page.get_by_role("radio", name=re.compile("^3 "))
+    shown = MAP.format(third.inner_text().removeprefix("3 "))
+    third.click()
+    expect(page.get_by_text(shown)).to_be_visible(timeout=TIMEOUT_MS)
     settled(page)
     assert "generated_step=3" in page.url
     again = open_page(page.url, scheme="dark", width=width)
     expect(again.get_by_role("region", name=TABLE_LABEL).locator("tbody tr")).to_have_count(12, timeout=2 * TIMEOUT_MS)
-    expect(again.get_by_text(MAP)).to_be_visible(timeout=TIMEOUT_MS)
+    expect(again.get_by_text(shown)).to_be_visible(timeout=TIMEOUT_MS)
     assert fits(again)

@@ -13,7 +13,7 @@ from components.palette import PALETTES, STEPS, Theme, color
 from tests.browser.conftest import RUNNING, TIMEOUT_MS
 from tests.browser.maps import QUICK, address, expect_maps, expect_table, hover_text, hover_tip, rgb, row
 from tests.browser.server import Server
-from tests.browser.waiting import FITS, box_of, go_to, settled
+from tests.browser.waiting import FITS, UNTIL_IT_RUNS, box_of, go_to, settled
 
 TEXT_HERE = "the acting is warm and funny"
 HEADER = 80
@@ -138,14 +138,14 @@ def test_nothing_is_wider_than_the_window(server: Server, model: str, open_page:
         page.wait_for_function(FITS)
 
 
-AT_ONCE = """async ([first, second, pause, running]) => {
+AT_ONCE = f"""async ([first, second, pause, running]) => {{
     first.click();
-    if (pause !== null) {
-        while (!document.querySelector(running)) await new Promise(requestAnimationFrame);
+    if (pause !== null) {{
+        await ({UNTIL_IT_RUNS})(running, true);
         await new Promise((done) => setTimeout(done, pause));
-    }
+    }}
     second.click();
-}"""
+}}"""
 """Two choices: the second at once, or so many milliseconds after the server has begun to answer the first."""
 
 

@@ -33,6 +33,13 @@ PAINTED = """async () => {
   for (let frame = 0; frame < 2; frame += 1) await new Promise(requestAnimationFrame);
 }"""
 """Pictures are there, and what was drawn before has come to the screen: the second frame begins after the first."""
+UNTIL_IT_RUNS = """(running, runs) => new Promise((done) => {
+  const reached = () => (document.querySelector(running) !== null) === runs;
+  if (reached()) return done();
+  const observer = new MutationObserver(() => { if (reached()) { observer.disconnect(); done(); } });
+  observer.observe(document.body, { attributes: true, childList: true, subtree: true });
+})"""
+"""The script runs, or does not. It looks at each change of the page: a short run may be over within a frame."""
 FITS = """() => {
   const main = document.querySelector("[data-testid=stMain]");
   return main && main.scrollWidth <= main.clientWidth && document.documentElement.scrollWidth <= innerWidth;

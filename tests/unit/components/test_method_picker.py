@@ -24,7 +24,7 @@ from engine.registry import all_explainers, explainer
 
 METHODS = all_explainers()
 TOLD = {id: method_traits(method, {}) for id, method in METHODS.items()}
-MOST_KINDS = 13
+MOST_KINDS = 14
 """What a filter can list before it is no help."""
 
 

@@ -73,7 +73,7 @@ def test_only_maps_of_one_unit_share() -> None:
     groups: dict[str | None, set[str]] = {}
     for id, method in all_explainers().items():
         groups.setdefault(scale_group(method, {}), set()).add(id)
-    assert groups[None] == {"random", "ensemble_all", "ensemble_top3", "least_complex"}
+    assert groups[None] == {"random", "ensemble_all", "ensemble_top3", "least_complex", "empirical"}
     for members in groups.values():
         assert len({explainer(id).axes.behaviour for id in members - groups[None]}) <= 1
     by_captum = {"deep_lift", "deep_lift_shap", "gradient_shap"}
