@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "engine": {"cache"},
     "components": {"engine", "cache"},
     "pages": {"components", "engine", "cache"},
+    "exegesis": {"components", "engine", "cache"},
 }
 # A cached page opens without a model, so these load without the libraries that run one.
 LIGHT = (
