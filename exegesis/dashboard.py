@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
+import logging
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
@@ -46,10 +49,22 @@ def open_in_dashboard(
 
     Errors: no page shows the result, with the reason.
     """
-    page, query = page_link(result)
+    with _quiet_pages():
+        page, query = page_link(result)
     url = f"http://{host}:{port}/{page.url_path}?{urlencode(query, doseq=True)}"
     print(url)
     return url
+
+
+@contextlib.contextmanager
+def _quiet_pages() -> Iterator[None]:
+    """Streamlit logs warnings where its pages are imported without a server."""
+    before = logging.root.manager.disable
+    logging.disable(logging.WARNING)
+    try:
+        yield
+    finally:
+        logging.disable(before)
 
 
 def page_link(result: Any) -> tuple[navigation.PageEntry, links.Query]:
