@@ -44,7 +44,7 @@ def example(dataset: str, index: int, split: str | None = None) -> Input:
 
     >>> from exegesis import example
     >>> example("reviews", 3).text[:16]
-    'The dialogue is '
+    'Six years, two h'
 
     Errors: an unknown data set, an index that it does not have.
     """

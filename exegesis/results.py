@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
 
+from cache.codec import plain
 from components.map_rows import patch_rows, token_rows
 from components.method_row import method_row, method_row_html
 from components.prediction_bars import prediction_html
@@ -67,8 +68,11 @@ class TabularResult(ABC):
         """The result as one HTML element with its style inside, which fetches nothing."""
 
     def to_pandas(self) -> pd.DataFrame:
-        """The rows as a data frame."""
-        return pandas.DataFrame(self.rows(), columns=list(self.column_types()))
+        """The rows as a data frame. A number that is missing is NaN."""
+        types = self.column_types()
+        frame = pandas.DataFrame(self.rows(), columns=list(types))
+        numbers = [name for name, kind in types.items() if kind in (int, float)]
+        return frame.astype({name: float for name in numbers if types[name] is float or frame[name].isna().any()})
 
     def save(self, path: str | Path) -> Path:
         """Write the result to a file, by its ending, and return the path.
@@ -176,7 +180,9 @@ class Explanations(TabularResult, Sequence[Explanation]):
 
     def to_dict(self) -> dict[str, Any]:
         """`input`, and `explanations`: the list that `exegesis explain --json` and the page's JSON file hold."""
-        return {"input": self.input.as_plain(), "explanations": [explanation_to_json(one) for one in self.explanations]}
+        own = {"input": self.input.as_plain(), "explanations": list(map(explanation_to_json, self.explanations))}
+        values: dict[str, Any] = plain(own)
+        return values
 
     def to_html(self, unit: str = "token") -> str:
         """The prediction and the maps as on the page. `unit`: of a text: token, word, sentence or turn."""
@@ -242,8 +248,8 @@ class ExperimentRun(TabularResult):
 
     def to_dict(self) -> dict[str, Any]:
         """What the command prints with `--json`."""
-        plain: dict[str, Any] = experiment_of(self.plan).steps.to_json(self.result)
-        return plain
+        values: dict[str, Any] = plain(experiment_of(self.plan).steps.to_json(self.result))
+        return values
 
     def to_html(self) -> str:
         """The tables of the command, with their notes."""
@@ -304,7 +310,8 @@ class MapComparison(TabularResult):
         return {"column": str, "other": str, self.measure: float}
 
     def to_dict(self) -> dict[str, Any]:
-        return dict(self.plain)
+        values: dict[str, Any] = plain(self.plain)
+        return values
 
     def to_html(self) -> str:
         """The maps of one input, and the tables of the command."""
