@@ -23,9 +23,12 @@ LARGEST = 2**30
 def write_archive(kind: str, meta: Mapping[str, Any], arrays: Sequence[Mapping[str, np.ndarray]]) -> bytes:
     """An archive of `kind`. The array `name` of part n is there as `n.name`, for anyone who reads it with numpy."""
     text = json.dumps(plain({"kind": kind, "parts": len(arrays), "meta": meta}), allow_nan=False)
-    named = {f"{part}.{name}": values for part, own in enumerate(arrays) for name, values in own.items()}
+    named: dict[str, Any] = {
+        f"{part}.{name}": values for part, own in enumerate(arrays) for name, values in own.items()
+    }
     file = io.BytesIO()
-    np.savez_compressed(file, **{HEADER: np.frombuffer(text.encode(), np.uint8)}, **named)
+    named[HEADER] = np.frombuffer(text.encode(), np.uint8)
+    np.savez_compressed(file, **named)
     return file.getvalue()
 
 

@@ -138,7 +138,7 @@ def _notebook_bar(title: str) -> Iterator[Report]:
 
 def _display() -> tuple[Callable[[str], Any], Callable[..., Any]]:
     """IPython's HTML and display: a notebook has them, and they are no dependency of ours."""
-    module = sys.modules["IPython"].display  # type: ignore[attr-defined]
+    module = sys.modules["IPython"].display
     return module.HTML, module.display
 
 

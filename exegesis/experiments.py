@@ -280,9 +280,9 @@ def compare(
     return MapComparison(plain, ComparisonPlan("", pairs, kind, seed=seed, target=label), measure, content, tuple(maps))
 
 
-def _pairs(columns: Sequence[str | tuple[Any, ...]]) -> tuple[ModelMethodPair, ...]:
+def _pairs(columns: Any) -> tuple[ModelMethodPair, ...]:
     """The pairs of model and method. A tuple's parameters may have any plain values."""
-    pairs = []
+    pairs: list[ModelMethodPair] = []
     for column in [columns] if isinstance(columns, str) else columns:
         if isinstance(column, ModelMethodPair):
             pairs.append(column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import hashlib
 import io
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
+from engine.cli.output import write_file
 from engine.data.picture_files import open_picture, read_picture
 from engine.errors import UsageError, excerpt, not_allowed, unknown
 from engine.home import home
@@ -85,13 +87,11 @@ def dataset(
     if not rows:
         raise UsageError("dataset: has no texts. Give at least one.")
     lines = "".join(json.dumps(row, ensure_ascii=False, allow_nan=False) + "\n" for row in rows)
-    folder = home() / FOLDER
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / f"{hashlib.sha256(lines.encode()).hexdigest()[:16]}.jsonl"
+    file = home() / FOLDER / f"{hashlib.sha256(lines.encode()).hexdigest()[:16]}.jsonl"
     if not file.is_file():
-        partial = file.with_name(f".{file.name}.{os.getpid()}.partial")
-        partial.write_text(lines, encoding="utf-8")
-        os.replace(partial, file)
+        with contextlib.suppress(OSError):  # if it fails, the next line says why
+            file.parent.mkdir(parents=True, exist_ok=True)
+        write_file("dataset", file, lines.encode())
     return str(file)
 
 
@@ -105,7 +105,7 @@ def _rows(data: Any, labels: Sequence[Any] | None, columns: Mapping[str, str]) -
     for role in columns:
         if role not in tables.COLUMN_ROLES:
             raise unknown("columns", role, tables.COLUMN_ROLES)
-    if isinstance(data, str) or not isinstance(data, Iterable):
+    if isinstance(data, str) or not hasattr(data, "__iter__"):
         raise not_allowed("dataset", "a name, a path, texts, a data frame or a datasets.Dataset", data)
     if not _is_table(data):
         if columns:
@@ -176,9 +176,14 @@ def read_input(
         return own, target
     if target is not None and not isinstance(target, str):
         raise not_allowed("target", f"a token of {model}, such as ' yes'", target)
-    given = {"target": target, "contrast": contrast, "chat": chat or None}
     start = own if isinstance(own, Prompt) else Prompt(own.text, own.text_pair)
-    return dataclasses.replace(start, **{name: value for name, value in given.items() if value is not None}), None
+    prompt = dataclasses.replace(
+        start,
+        target=start.target if target is None else target,
+        contrast=start.contrast if contrast is None else contrast,
+        chat=chat or start.chat,
+    )
+    return prompt, None
 
 
 def _refuse_prompts(model: str, contrast: str | None, chat: bool) -> None:

@@ -17,10 +17,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import UsageError, excerpt, not_allowed
+from engine.errors import ExegesisError, UsageError, excerpt, not_allowed
 from engine.home import home
 from engine.lazy import LazyModule, torch, transformers
-from engine.models import catalog
+from engine.models import adapters, catalog
 from engine.request import DTYPES
 
 if TYPE_CHECKING:
@@ -55,6 +55,17 @@ def wrap(model: Any, tokenizer: Any = None, *, processor: Any = None) -> str:
     companion = processor if tokenizer is None else tokenizer
     _check_model(model, companion)
     place = home() / FOLDER
+    try:
+        return str(_store(model, companion, place))
+    except OSError as error:
+        raise ExegesisError(
+            f"model: its snapshot cannot be written to {place} ({error.strerror or error}). Free space there, or set "
+            "EXEGESIS_HOME to another folder."
+        ) from error
+
+
+def _store(model: Any, companion: Any, place: Path) -> Path:
+    """The folder of the snapshot, written if it is not there."""
     place.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".snapshot-", dir=place) as work, _unchanged_config(model):
         draft = Path(work) / "model"
@@ -68,7 +79,7 @@ def wrap(model: Any, tokenizer: Any = None, *, processor: Any = None) -> str:
                 os.replace(draft, folder)
     os.utime(folder)
     _prune(place)
-    return str(folder)
+    return folder
 
 
 def model_name(model: Any, tokenizer: Any = None, processor: Any = None) -> str:
@@ -110,9 +121,9 @@ def _check_model(model: Any, companion: Any) -> None:
     stated = {**config, "architectures": [kind]}
     reads_pictures = config.get("model_type") in catalog.IMAGE_TYPES
     if reads_pictures:
-        loading.image_adapter_for(config["model_type"], [kind], kind)
-    elif loading.causal_adapter(stated) is None:
-        loading.adapter_for(str(config.get("model_type", "")), kind)
+        adapters.image_adapter_for(config["model_type"], [kind], kind)
+    elif adapters.causal_adapter(stated) is None:
+        adapters.adapter_for(str(config.get("model_type", "")), kind)
     if not hasattr(companion, "save_pretrained"):
         name, maker = ("processor", "AutoImageProcessor") if reads_pictures else ("tokenizer", "AutoTokenizer")
         got = "is missing" if companion is None else f"cannot be saved, got {excerpt(companion)}"

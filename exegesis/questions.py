@@ -56,7 +56,7 @@ class QuestionAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         """What `exegesis ask --json` prints, and the results."""
-        plain = {"operation": self.query.operation, "title": self._title, "sentence": self.sentence}
+        plain: dict[str, Any] = {"operation": self.query.operation, "title": self._title, "sentence": self.sentence}
         plain |= {**self.query.slots(), "commands": list(self.commands), "notes": list(self.notes)}
         return plain | {"results": [one.to_dict() if isinstance(one, TabularResult) else one for one in self.results]}
 
@@ -136,7 +136,11 @@ def _results(parsed: ParsedQuery, commands: Any, progress: bool) -> tuple[Any, .
 
 
 def _input(parsed: ParsedQuery) -> Any:
-    return command.example_of(parsed) if parsed.text is not None else example(str(parsed.dataset), parsed.example)
+    return (
+        command.example_of(parsed)
+        if parsed.text is not None
+        else example(str(parsed.dataset), int(parsed.example or 0))
+    )
 
 
 def _run(one: Any) -> Any:

@@ -25,6 +25,7 @@ from engine.comparison.plan import ComparisonPlan, plan_of
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.experiments.base import ExperimentResult, experiment, experiment_of
 from engine.experiments.options import options_of
+from engine.input_kinds import check_unit
 from engine.lazy import LazyModule, pandas
 from engine.registry import Explainer, explainer
 from engine.request import Example, Input, Picture, Request, read_example
@@ -186,6 +187,7 @@ class Explanations(TabularResult, Sequence[Explanation]):
 
     def to_html(self, unit: str = "token") -> str:
         """The prediction and the maps as on the page. `unit`: of a text: token, word, sentence or turn."""
+        check_unit(unit if self.input.kind == "text" else "patch", self.input.kind)
         first = self[0]
         bars = prediction_html(first.prediction, first.provenance.target)
         return maps_html(self.input, self.explanations, unit, above=[bars])
@@ -332,7 +334,12 @@ class MapComparison(TabularResult):
         packed = [pack(one) for one in self.maps]
         pixels = {"pixels": self.input.pixels} if isinstance(self.input, Picture) else {}
         own = None if self.input is None else self.input.as_plain()
-        meta = {"plain": self.plain, "plan": self.plan.as_plain(), "measure": self.measure, "input": own}
+        meta: dict[str, Any] = {
+            "plain": self.plain,
+            "plan": self.plan.as_plain(),
+            "measure": self.measure,
+            "input": own,
+        }
         meta["maps"] = [meta for meta, _ in packed]
         return write_archive("comparison", meta, [*(arrays for _, arrays in packed), pixels])
 

@@ -190,6 +190,17 @@ def test_a_model_without_its_tokenizer_or_of_another_family_writes_nothing(loade
     assert not list(home.rglob("*.safetensors"))
 
 
+def test_a_home_that_cannot_be_written_is_named(
+    loaded: tuple[Any, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("no folder")
+    monkeypatch.setenv("EXEGESIS_HOME", str(tmp_path / "file"))
+    with pytest.raises(exegesis.ExegesisError, match=r"model: its snapshot cannot be written to .*EXEGESIS_HOME"):
+        exegesis.wrap(*loaded)
+    with pytest.raises(exegesis.ExegesisError, match=r"dataset: .* cannot be written"):
+        exegesis.dataset([TEXT])
+
+
 def test_pictures_of_every_form_are_the_same_picture(tmp_path: Path) -> None:
     pixels = exegesis.example("scenes", 0).pixels  # type: ignore[attr-defined]
     file = tmp_path / "picture.png"

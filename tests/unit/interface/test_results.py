@@ -166,6 +166,12 @@ def test_an_output_is_safe_small_and_self_contained(name: str, request: pytest.F
     assert bundle["text/plain"].startswith("Explanations of ")
 
 
+def test_a_map_has_the_units_of_the_page(result: exegesis.Explanations) -> None:
+    assert result.to_html("word") != result.to_html()
+    with pytest.raises(exegesis.UsageError, match="unit: unknown name 'patch'"):
+        result.to_html("patch")
+
+
 def test_the_text_of_a_result_is_a_few_lines(result: exegesis.Explanations) -> None:
     lines = repr(result).splitlines()
     assert len(lines) == 1 + len(METHODS)
