@@ -8,10 +8,12 @@ from __future__ import annotations
 import dataclasses
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from engine.attacks.plan import ATTACK, AttackParams
+from engine.cli.compare import explain_columns
 from engine.comparison.agreement import AgreementOptions
+from engine.comparison.alignment import align_maps
 from engine.comparison.experiment import (
     SkippedMap,
     comparison_to_json,
@@ -23,23 +25,14 @@ from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.evaluation.plan import EVALUATE
 from engine.experiments.base import Experiment
 from engine.experiments.options import Option, options_of
+from engine.experiments.run import carry_out
 from engine.input_kinds import check_unit, kind_of_model
-from engine.lazy import LazyModule
 from engine.params import from_mapping
 from engine.randomization.plan import RANDOMIZE
 from exegesis.display import working
 from exegesis.inputs import Methods, dataset_name, read_input, read_methods
 from exegesis.models import default_dtype, model_name
 from exegesis.results import ExperimentRun, MapComparison
-
-if TYPE_CHECKING:
-    from engine.cli import compare as compare_command
-    from engine.comparison import alignment
-    from engine.experiments import run
-else:
-    alignment = LazyModule("engine.comparison.alignment")
-    compare_command = LazyModule("engine.cli.compare")
-    run = LazyModule("engine.experiments.run")
 
 Function = TypeVar("Function", bound=Callable[..., ExperimentRun])
 ARGUMENTS = ("models", "dataset", "methods")
@@ -94,7 +87,7 @@ def run_experiment(
     """Carry out an experiment. Errors name the option: one that is unknown lists the known ones."""
     plan = make_plan(own, models, dataset, methods, options)
     with working(own.doing, progress) as (report, cancel):
-        return ExperimentRun(run.carry_out(plan, report, cancel))
+        return ExperimentRun(carry_out(plan, report, cancel))
 
 
 def make_plan(own: Experiment, models: Models, dataset: Any, methods: Methods | None, options: dict[str, Any]) -> Any:
@@ -271,11 +264,11 @@ def compare(
     label = None if named is None else str(named)
     with working("comparing", progress) as (report, _):
         requests = {pair.code: pair.request(content, label, seed) for pair in pairs}
-        explanations, failed = compare_command.explain_columns(requests, report)
+        explanations, failed = explain_columns(requests, report)
     if len(explanations) < 2:
         raise ExegesisError(f"compare: fewer than two columns could be explained. {' '.join(failed.values())}")
     maps = list(explanations.values())
-    aligned = alignment.align_maps(maps, content, unit)
+    aligned = align_maps(maps, content, unit)
     plain = comparison_to_json(list(explanations), maps, aligned, options, failed)
     return MapComparison(plain, ComparisonPlan("", pairs, kind, seed=seed, target=label), measure, content, tuple(maps))
 

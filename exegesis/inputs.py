@@ -11,28 +11,22 @@ import math
 import os
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from engine.cli.output import write_file
+from engine.data import sources, tables
 from engine.data.picture_files import open_picture, read_picture
 from engine.errors import UsageError, excerpt, not_allowed, unknown
 from engine.home import home
 from engine.input_kinds import kind_of_dataset, kind_of_model
-from engine.lazy import LazyModule
 from engine.models import catalog
 from engine.params import Plain
 from engine.registry import explainer
 from engine.request import Example, Input, Picture, Prompt
 from engine.shipped.gallery import METHODS, PICTURE_METHODS
-
-if TYPE_CHECKING:
-    from engine.data import sources, tables
-else:  # they load pandas
-    sources = LazyModule("engine.data.sources")
-    tables = LazyModule("engine.data.tables")
 
 Methods = str | Iterable[str | Mapping[str, Mapping[str, Plain]]] | Mapping[str, Mapping[str, Plain]]
 """A method's id, ids, or ids with their parameters: `{"kernel_shap": {"n_samples": 512}}`."""

@@ -5,29 +5,38 @@ from __future__ import annotations
 import contextlib
 import io
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-from engine.errors import ExegesisError
+from engine.data.labels import match_classes
+from engine.data.sources import load_source
+from engine.errors import ExegesisError, UsageError
+from engine.experiments.run import carry_out
+from engine.input_kinds import kind_of_dataset
 from engine.lazy import LazyModule
 from engine.models.catalog import DEFAULT_MODEL
-from engine.query.grammar import OPERATIONS, ParsedQuery
+from engine.predictions import predictions
+from engine.query import (
+    OPERATIONS,
+    ParsedQuery,
+    QueryCommand,
+    QueryContext,
+    commands_of,
+    complete,
+    notes_of,
+    parse,
+    write_sentence,
+)
+from engine.query.command import EXPERIMENTS, edited_example, example_of, pairs_of, plan_of_query
+from engine.request import Input
 from exegesis.display import output_html, working
 from exegesis.experiments import compare
 from exegesis.explaining import explain
 from exegesis.inputs import example
 from exegesis.models import model_name
 from exegesis.results import ExperimentRun, TabularResult
-
-if TYPE_CHECKING:
-    from engine import query
-    from engine.experiments import run
-    from engine.query import command
-else:
-    command = LazyModule("engine.query.command")
-    query = LazyModule("engine.query")
-    run = LazyModule("engine.experiments.run")
 
 EXPLAINING = ("explain", "top", "predict")
 
@@ -36,8 +45,8 @@ EXPLAINING = ("explain", "top", "predict")
 class QuestionAnswer:
     """How a question was understood, the commands that answer it, and their results.
 
-    results: of an explanation, an experiment or a comparison the result itself, else what the command prints with
-    `--json`. notes: what the question names and the answer does not narrow down.
+    results: of an explanation, an experiment or a comparison the result itself; of mistakes the wrong examples; else
+    what the command prints with `--json`. notes: what the question names and the answer does not narrow down.
     """
 
     question: str
@@ -105,56 +114,69 @@ def ask(
 
     Errors: a question that is not understood lists the nearest forms.
     """
-    return _answer(question, query.QueryContext(model_name(model), dataset, index), run, progress)
-
-
-def _answer(question: str, context: Any, runs: bool, progress: bool) -> QuestionAnswer:
-    parsed = query.complete(query.parse(question), context)
-    commands, notes = query.commands_of(parsed), query.notes_of(parsed)
-    sentence, lines = query.write_sentence(parsed), tuple(one.line for one in commands)
-    results = _results(parsed, commands, progress) if runs else ()
+    parsed = complete(parse(question), QueryContext(model_name(model), dataset, index))
+    commands, notes = commands_of(parsed), notes_of(parsed)
+    sentence, lines = write_sentence(parsed), tuple(one.line for one in commands)
+    results = _results(parsed, commands, progress) if run else ()
     return QuestionAnswer(question, sentence, parsed, lines, notes, results)
 
 
-def _results(parsed: ParsedQuery, commands: Any, progress: bool) -> tuple[Any, ...]:
+def _results(parsed: ParsedQuery, commands: Sequence[QueryCommand], progress: bool) -> tuple[Any, ...]:
     operation = parsed.operation
     if operation in EXPLAINING:
         methods = ["random"] if operation == "predict" else list(parsed.methods)
         return (explain(parsed.models[0], _input(parsed), methods, target=parsed.target, progress=progress),)
-    if operation in command.EXPERIMENTS:
-        plan = command.plan_of_query(parsed)
+    if operation in EXPERIMENTS:
+        plan = plan_of_query(parsed)
         with working(operation, progress) as (report, cancel):
-            return (ExperimentRun(run.carry_out(plan, report, cancel)),)
+            return (ExperimentRun(carry_out(plan, report, cancel)),)
     if operation in ("compare", "disagree"):
         many = parsed.example is None and parsed.text is None
         place = {"dataset": parsed.dataset} if many else {"text": _input(parsed)}
-        return (compare(command.pairs_of(parsed), **place, target=parsed.target, progress=progress),)
+        return (compare(pairs_of(parsed), **place, target=parsed.target, progress=progress),)
     if operation in ("delete", "replace"):
-        texts = (_input(parsed), command.edited_example(parsed))
+        texts = (_input(parsed), edited_example(parsed))
         return tuple(explain(parsed.models[0], text, ["random"], progress=progress) for text in texts)
+    if operation == "mistakes":
+        return (_mistakes(parsed, progress),)
     return tuple(_run(one) for one in commands)
 
 
-def _input(parsed: ParsedQuery) -> Any:
-    return (
-        command.example_of(parsed)
-        if parsed.text is not None
-        else example(str(parsed.dataset), int(parsed.example or 0))
-    )
+def _mistakes(parsed: ParsedQuery, progress: bool) -> list[dict[str, Any]]:
+    """The misclassified examples, the most confident mistakes first; of the true class `target` if one is named."""
+    model, dataset = parsed.models[0], str(parsed.dataset)
+    source = load_source(kind_of_dataset(dataset), dataset)
+    rows = [source.read(index) for index in range(source.count)]
+    with working("predicting", progress) as (report, cancel):
+        answers = predictions(model, [row.input for row in rows], report=report, cancel=cancel)
+    wrong = []
+    for row, answer in zip(rows, answers, strict=True):
+        match = match_classes(source.labels, answer.labels, source.unnamed)
+        if match.indices is None or row.class_index is None:
+            raise UsageError(f"query: {dataset} has no classes that {model} predicts. {match.note}".strip())
+        if match.indices[row.class_index] != answer.index and parsed.target in (None, row.label):
+            example = {"index": row.index, "text": getattr(row.input, "text", None), "label": row.label}
+            wrong.append({**example, "predicted": answer.label, "probability": answer.confidence})
+    return sorted(wrong, key=lambda one: -one["probability"])
 
 
-def _run(one: Any) -> Any:
+def _input(parsed: ParsedQuery) -> Input:
+    if parsed.text is not None:
+        return example_of(parsed)
+    return example(str(parsed.dataset), int(parsed.example or 0))
+
+
+def _run(one: QueryCommand) -> Any:
     """What a command prints as JSON. Errors: those of the command."""
     root = LazyModule("engine.cli.root")
-    output, errors = io.StringIO(), io.StringIO()
+    output, errors, status = io.StringIO(), io.StringIO(), 0
     with contextlib.redirect_stdout(output), contextlib.redirect_stderr(errors):
-        status = 0
         try:
-            root.app(args=[*one.arguments, *([] if one.stdin else ["--json"])], prog_name="exegesis")
+            root.app(args=[*one.arguments, "--json"], prog_name="exegesis")
         except SystemExit as end:
             status = int(end.code or 0)
     if status:
-        raise ExegesisError(errors.getvalue().strip().splitlines()[-1] if errors.getvalue() else f"{one.line}: failed.")
+        raise ExegesisError((errors.getvalue().strip() or f"{one.line}: failed.").splitlines()[-1])
     return json.loads(output.getvalue())
 
 

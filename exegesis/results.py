@@ -5,7 +5,9 @@ They hold the engine's own results, so every number is that of the page and the 
 
 from __future__ import annotations
 
+import io
 import json
+import zipfile
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -20,30 +22,30 @@ from components.map_rows import patch_rows, token_rows
 from components.method_row import method_row, method_row_html
 from components.prediction_bars import prediction_html
 from components.widgets.patch_map import patch_card, patch_card_html, picture_card_html
+from engine.cli.compare import comparison_sections, search_sections
 from engine.cli.output import check_place, visible, write_file
 from engine.comparison.plan import ComparisonPlan, plan_of
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.experiments.base import ExperimentResult, experiment, experiment_of
 from engine.experiments.options import options_of
+from engine.experiments.run import join_results, pack_fields, part_results, parts_of, rows_of, unpack_fields
+from engine.format import size_text
 from engine.input_kinds import check_unit
 from engine.lazy import LazyModule, pandas
 from engine.registry import Explainer, explainer
-from engine.request import Example, Input, Picture, Request, read_example
+from engine.request import Example, HeadScales, Input, Picture, Request, read_example
 from engine.result import Explanation, Prediction, explanation_to_json, pack, unpack
 from engine.table_io import to_csv, to_parquet, unescape_cell
 from engine.vision.picture import read_view
-from exegesis.archive import read_archive, write_archive
 from exegesis.display import cards_html, output_html, table_html, table_text
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from engine.cli import compare as compare_command
-    from engine.experiments import run
-else:  # a result is shown long before another is computed
-    compare_command = LazyModule("engine.cli.compare")
-    run = LazyModule("engine.experiments.run")
-
+HEADER = "exegesis"
+"""The array of an archive that holds the JSON of all that is no array."""
+LARGEST_ARCHIVE = 2**30
+"""Bytes of all arrays of an archive, unpacked."""
 SUFFIXES = (".csv", ".json", ".parquet", ".npz")
 SHOWN_SCORES = 3
 """Tokens in the text of a result."""
@@ -164,7 +166,9 @@ class Explanations(TabularResult, Sequence[Explanation]):
     def requests(self) -> tuple[Request, ...]:
         """The engine's request for each map, by which the page and the command find it in the cache."""
         return tuple(
-            Request(own.model, own.method, self.input, own.params, self.target, own.seed, own.dtype)
+            Request(
+                own.model, own.method, self.input, own.params, self.target, own.seed, own.dtype, HeadScales(own.heads)
+            )
             for own in (one.provenance for one in self.explanations)
         )
 
@@ -243,7 +247,7 @@ class ExperimentRun(TabularResult):
 
     def rows(self) -> list[dict[str, Any]]:
         """One observation a row, as the command's `--out` writes them."""
-        return list(run.rows_of(self.result))
+        return list(rows_of(self.result))
 
     def column_types(self) -> Mapping[str, type]:
         return experiment_of(self.plan).steps.COLUMNS
@@ -272,8 +276,8 @@ class ExperimentRun(TabularResult):
 
     def _archive(self) -> bytes:
         own = experiment_of(self.plan)
-        packer = getattr(own.steps, "pack", run.pack_fields)
-        packed = [packer(one) for one in run.part_results(self.result)]
+        packer = getattr(own.steps, "pack", pack_fields)
+        packed = [packer(one) for one in part_results(self.result)]
         query = self.result.requested_plan.as_plain() if isinstance(self.result, ExperimentResult) else None
         meta = {"id": own.id, "plan": plain_plan(self.plan), "query": query, "parts": [meta for meta, _ in packed]}
         return write_archive("experiment", meta, [arrays for _, arrays in packed])
@@ -327,8 +331,8 @@ class MapComparison(TabularResult):
 
     def _sections(self) -> Iterator[Any]:
         if self.input is None:
-            return compare_command.search_sections(self.plain)
-        return compare_command.comparison_sections((), self.plain, self.measure)
+            return search_sections(self.plain)
+        return comparison_sections((), self.plain, self.measure)
 
     def _archive(self) -> bytes:
         packed = [pack(one) for one in self.maps]
@@ -414,14 +418,14 @@ def _read_explanations(meta: Mapping[str, Any], arrays: Sequence[Mapping[str, np
 def _read_experiment(meta: Mapping[str, Any], arrays: Sequence[Mapping[str, np.ndarray]]) -> ExperimentRun:
     own = experiment(meta["id"])
     plan = own.plan_of(meta["plan"])
-    parts = run.parts_of(plan)
+    parts = parts_of(plan)
     unpacker = getattr(own.steps, "unpack", None)
     results = tuple(
-        run.unpack_fields(own.steps.ModelResult, one, values) if unpacker is None else unpacker(part, one, values)
+        unpack_fields(own.steps.ModelResult, one, values) if unpacker is None else unpacker(part, one, values)
         for part, one, values in zip(parts, meta["parts"], arrays, strict=True)
     )
     query = None if meta["query"] is None else own.plan_of(meta["query"])
-    return ExperimentRun(run.join_results(plan, results, query))
+    return ExperimentRun(join_results(plan, results, query))
 
 
 def _read_comparison(meta: Mapping[str, Any], arrays: Sequence[Mapping[str, np.ndarray]]) -> MapComparison:
@@ -436,6 +440,39 @@ _READERS: Mapping[str, Callable[[Any, Any], TabularResult]] = {
     "experiment": _read_experiment,
     "comparison": _read_comparison,
 }
+
+
+def write_archive(kind: str, meta: Mapping[str, Any], arrays: Sequence[Mapping[str, np.ndarray]]) -> bytes:
+    """An archive of `kind`. The array `name` of part n is there as `n.name`, for anyone who reads it with numpy."""
+    text = json.dumps(plain({"kind": kind, "parts": len(arrays), "meta": meta}), allow_nan=False)
+    named: dict[str, Any] = {
+        f"{part}.{name}": values for part, own in enumerate(arrays) for name, values in own.items()
+    }
+    file = io.BytesIO()
+    named[HEADER] = np.frombuffer(text.encode(), np.uint8)
+    np.savez_compressed(file, **named)
+    return file.getvalue()
+
+
+def read_archive(file: Path) -> tuple[str, dict[str, Any], list[dict[str, np.ndarray]]]:
+    """Kind, meta and arrays of an archive. Errors: it is damaged, too large, or not ours."""
+    try:
+        with zipfile.ZipFile(file) as packed:
+            size = sum(entry.file_size for entry in packed.infolist())
+        if size > LARGEST_ARCHIVE:
+            raise ExegesisError(
+                f"path: {file.name} must unpack to at most {size_text(LARGEST_ARCHIVE)}, got {size_text(size)}."
+            )
+        with np.load(file, allow_pickle=False) as opened:
+            arrays = {name: opened[name] for name in opened.files}
+        stated = json.loads(arrays.pop(HEADER).tobytes().decode())
+        parts: list[dict[str, np.ndarray]] = [{} for _ in range(stated["parts"])]
+        for name, values in arrays.items():
+            part, _, own = name.partition(".")
+            parts[int(part)][own] = values
+        return stated["kind"], stated["meta"], parts
+    except (OSError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile, EOFError) as error:
+        raise ExegesisError(f"path: {file.name} is no result that save wrote ({error}). Save it again.") from error
 
 
 def plain_plan(plan: Any) -> dict[str, Any]:

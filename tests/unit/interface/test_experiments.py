@@ -179,6 +179,15 @@ def test_questions_are_answered() -> None:
     assert isinstance(similar.result, dict)
     assert similar.to_dict()["results"] == list(similar.results)
     assert "exegesis similarity" in similar._repr_html_()
+    wrong = exegesis.ask("which examples of nli are misclassified?", model="bert-nli", progress=False)
+    assert wrong.query.operation == "mistakes"
+    first = wrong.result[0]
+    again = exegesis.explain("bert-nli", exegesis.example("nli", first["index"]), "random", progress=False)
+    assert first["label"] != first["predicted"] == again.prediction.label
+    assert first["probability"] == pytest.approx(max(again.prediction.probabilities), abs=1e-5)
+    assert [one["probability"] for one in wrong.result] == sorted(
+        (r["probability"] for r in wrong.result), reverse=True
+    )
     silent = exegesis.ask("which words matter most in example 3 of reviews?", run=False)
     with pytest.raises(exegesis.ExegesisError, match="the question was not run"):
         _ = silent.result

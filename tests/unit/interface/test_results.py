@@ -21,7 +21,7 @@ from components.method_row import method_row, method_row_html
 from components.text.export import TextExport, csv_table, json_list
 from components.widgets.patch_map import patch_map, patches_html
 from engine.registry import explainer
-from exegesis.archive import write_archive
+from exegesis.results import write_archive
 
 TEXT = "A fine film. <script>alert(1)</script> positive"
 METHODS = ["gradient_x_input", "occlusion"]
@@ -128,7 +128,7 @@ def test_a_hostile_archive_runs_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         exegesis.load(file)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("exegesis.npy", bytes(5000))
-    monkeypatch.setattr("exegesis.archive.LARGEST", 4999)
+    monkeypatch.setattr("exegesis.results.LARGEST_ARCHIVE", 4999)
     with pytest.raises(exegesis.ExegesisError, match="must unpack to at most"):
         exegesis.load(file)
 
