@@ -5,11 +5,15 @@ from __future__ import annotations
 import logging
 import re
 from html import escape
+from typing import TYPE_CHECKING, Any
 
-import streamlit as st
-from streamlit.delta_generator import DeltaGenerator
-
+from components.lazy import st
 from engine.errors import ExegesisError
+
+if TYPE_CHECKING:
+    from streamlit.delta_generator import DeltaGenerator
+else:
+    DeltaGenerator = Any
 
 LOG = logging.getLogger(__name__)
 PUNCTUATION = re.compile(r"([!-/:-@\[-`{-~])")

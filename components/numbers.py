@@ -6,8 +6,7 @@ import math
 from datetime import UTC, datetime, tzinfo
 from zoneinfo import ZoneInfo
 
-import streamlit as st
-
+from components.lazy import st
 from engine.format import plural as plural
 
 MINUS = "\u2212"

@@ -11,8 +11,7 @@ from dataclasses import dataclass
 from html import escape
 from typing import Literal, Protocol, runtime_checkable
 
-import streamlit as st
-
+from components.lazy import st
 from components.numbers import plain
 from components.widgets.view_options import ViewOptions
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from html import escape
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -14,40 +13,19 @@ from components.errors import show_error, show_note
 from components.inputs.next_token import distribution_html, draw_token_pickers, name_controls, next_token_html
 from components.links import Query
 from components.navigation import ATTENTION
-from components.numbers import percent, signed
+from components.prediction_bars import MOST_BARS as MOST_BARS
+from components.prediction_bars import prediction_html as prediction_html
 from components.progress import run_with_progress
 from engine.errors import UsageError, unknown
 from engine.explain import key_of
-from engine.format import visible_token
 from engine.next_token import NextTokens, next_tokens, next_tokens_key
 from engine.request import Prompt, Request
-from engine.result import OTHERS, Explanation, Prediction
+from engine.result import Explanation, Prediction
 
-MOST_BARS = 8
 PROBE = "random"
 """The method that gives the prediction: it needs no model evaluation."""
 PREDICTED = ""
 HEADS_LINK = "See the heads"
-
-
-def prediction_html(prediction: Prediction, target: int, like: Prediction | None = None, most: int = MOST_BARS) -> str:
-    """Probabilities of the `most` likely classes and of the explained one; for a regression head the score.
-
-    The classes of `like`, in its order, stand side by side with it.
-    """
-    if prediction.regression:
-        name, score = escape(prediction.labels[0]), signed(prediction.logits[0])
-        return f'<div class="xg"><p>Score <bdi>{name}</bdi>: <b>{score}</b></p></div>'
-    shares = (like or prediction).probabilities
-    order = sorted(range(len(shares)), key=lambda i: (prediction.labels[i] == OTHERS, -shares[i]))
-    indexes = sorted({*order[:most], target, prediction.index}, key=order.index)
-    bars = "".join(_bar(prediction, i, i == target) for i in indexes)
-    left = len(order) - len(indexes)
-    more = f"and {left:,} {'other' if like else 'less likely'} classes"
-    if prediction.labels[-1] == OTHERS:
-        more = f"and all other tokens: {escape(percent(1 - sum(prediction.probabilities[i] for i in indexes)))}"
-    more = f'<p class="xg-small">{more}</p>' if left else ""
-    return f'<div class="xg"><div class="xg-prediction">{bars}</div>{more}</div>'
 
 
 def prediction_area(
@@ -127,16 +105,6 @@ def class_control(prediction: Prediction, target: str | None, key: str) -> None:
         # The browser answers with these words, so they must not change with the example.
         format_func=lambda label: label or "As predicted",
         help="Signed maps speak for or against this class. Attention is the same for every class.",
-    )
-
-
-def _bar(prediction: Prediction, index: int, chosen: bool) -> str:
-    share = prediction.probabilities[index]
-    mark = " xg-chosen" if chosen else ""
-    return (
-        f'<bdi class="xg-label{mark}">{escape(visible_token(prediction.labels[index]))}</bdi>'
-        f'<span class="xg-track"><span class="xg-fill" style="width:{100 * share:.2f}%"></span></span>'
-        f'<span class="xg-number{mark}">{escape(percent(share))}</span>'
     )
 
 

@@ -7,8 +7,7 @@ from functools import cache
 from pathlib import Path
 from typing import Literal
 
-import streamlit as st
-
+from components.lazy import st
 from components.palette import PALETTES, SIDES, STEPS, THEMES, Side, Theme, color
 
 ASSETS = Path(__file__).resolve().parent / "assets"

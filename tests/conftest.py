@@ -41,6 +41,7 @@ LONGEST = (
     "unit/evaluation/test_cluster.py",
     "unit/reproduction/test_full.py",
     "unit/reproduction/test_embedded.py",
+    "unit/interface/test_documentation.py",
     "unit/test_shipped.py",
     "unit/test_layering.py",
     "unit/study/test_study_api.py",

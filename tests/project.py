@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-PACKAGES = ("cache", "engine", "components", "pages")
+PACKAGES = ("cache", "engine", "components", "exegesis", "pages")
 OTHERS = ("app.py", "tests", "benchmarks")
 
 

@@ -20,9 +20,10 @@ from components.export import (
 from components.images.results import PatchMask, describe_agreement
 from components.images.state import DEFAULT_PICTURE_VIEW, PictureState, PictureViewOptions
 from components.inputs.picture_choice import PictureFocus
+from components.map_rows import patch_rows
 from components.numbers import percent
 from components.progress import shared_scale_ends
-from components.widgets.patch_map import extent, patch_card, patch_map
+from components.widgets.patch_map import extent, patch_card
 from components.widgets.patch_map.png import Sheet, sheet_png
 from engine.errors import UsageError
 from engine.registry import Explainer
@@ -87,19 +88,14 @@ def csv_table(export: PictureExport) -> str:
 
     `in_mask` is empty where the truth is not known. Scores are written in full.
     """
-    maps = [(method.id, patch_map(method, explanation)) for method, explanation in export.methods]
     rows = (
         {
-            "method": id,
-            "row": patch // view.grid[1] + 1,
-            "column": patch % view.grid[1] + 1,
-            "score": score,
-            "rank": view.ranks[patch],
+            **row,
             "in_mask": None if export.truth is None else FLAGS[bool(export.truth.flat[patch])],
             "pinned": FLAGS[patch in export.pins],
         }
-        for id, view in maps
-        for patch, score in enumerate(view.scores.ravel().tolist())
+        for method, explanation in export.methods
+        for patch, row in enumerate(patch_rows(method, explanation))
     )
     return to_csv(rows, "\r\n")
 

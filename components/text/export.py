@@ -21,6 +21,7 @@ from components.export import (
     standalone_page,
     text_arguments,
 )
+from components.map_rows import token_rows
 from components.method_row import MethodRow, aligned_html, line_html, method_row, method_row_html, token_map
 from components.prediction import prediction_html
 from components.progress import shared_scale_ends
@@ -102,23 +103,11 @@ def csv_table(export: TextExport) -> str:
 
     Numbers are written in full; text that a spreadsheet would run is escaped.
     """
-    columns: dict[str, Mapping[int, float]] = {
+    above = {
         row.title.lower(): {position: unit.score for unit in row.view.units for position in unit.tokens}
         for row in export.above
     }
-    columns |= {one.provenance.method: dict(enumerate(one.scores.tolist())) for _, one in export.methods}
-    rows = (
-        {
-            "token": token.text,
-            "start": token.start,
-            "end": token.end,
-            "segment": None if token.special else token.segment,
-            "special": "true" if token.special else "false",
-            **{name: scores[position] for name, scores in columns.items()},
-        }
-        for position, token in enumerate(export.tokens)
-    )
-    return to_csv(rows, "\r\n")
+    return to_csv(token_rows([explanation for _, explanation in export.methods], above), "\r\n")
 
 
 def json_list(export: TextExport) -> str:

@@ -12,9 +12,8 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeVar, runtime_checkable
 
-import streamlit as st
-
 from components.errors import show_note
+from components.lazy import st
 from components.numbers import plural
 from engine.errors import UsageError, not_allowed
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from string import ascii_uppercase
 from typing import Annotated, Any
 
 import typer
+from rich.console import RenderableType
+from rich.text import Text
 
 from engine.cli.inputs import InputOptions, read_input
 from engine.cli.options import (
@@ -31,6 +33,7 @@ from engine.comparison.plan import SHAPE, ComparisonPlan, ModelMethodPair, check
 from engine.errors import Cancelled, ExegesisError, UsageError, unknown
 from engine.explain import explain
 from engine.input_kinds import kind_of_model
+from engine.progress import Report
 from engine.request import Request
 from engine.result import Explanation
 from engine.word_units import UNITS
@@ -97,33 +100,31 @@ def _compare_one(
     pairs: tuple[ModelMethodPair, ...], input_options: InputOptions, unit: str, options: AgreementOptions, seed: int,
     as_json: bool,
 ) -> None:  # fmt: skip
-    with stdout_reserved():
+    with stdout_reserved(), progress_bar("explaining") as report:
         source = read_input(input_options)
-        explanations, failed = _explain(
-            {pair.code: pair.request(source.example, source.target, seed) for pair in pairs}
-        )
+        requests = {pair.code: pair.request(source.example, source.target, seed) for pair in pairs}
+        explanations, failed = explain_columns(requests, report)
     if len(explanations) < 2:
         raise ExegesisError(f"compare: fewer than two columns could be explained. {' '.join(failed.values())}")
     maps = list(explanations.values())
     plain = comparison_to_json(
         list(explanations), maps, align_maps(maps, source.example, unit), options, failed
     )  # fmt: skip
-    print_json(plain) if as_json else _draw_comparison(source.lines, plain, options.measure)
+    print_json(plain) if as_json else _draw(comparison_sections(source.lines, plain, options.measure))
 
 
-def _explain(requests: dict[str, Request]) -> tuple[dict[str, Explanation], dict[str, str]]:
-    """The maps, and the errors of those that failed."""
+def explain_columns(requests: Mapping[str, Request], report: Report) -> tuple[dict[str, Explanation], dict[str, str]]:
+    """The maps by their columns, and the errors of those that failed."""
     explanations: dict[str, Explanation] = {}
     failed: dict[str, str] = {}
-    with progress_bar("explaining") as report:
-        for done, (code, request) in enumerate(requests.items()):
-            report(done, len(requests), code)
-            try:
-                explanations[code] = explain(request)
-            except Cancelled:
-                raise
-            except ExegesisError as error:
-                failed[code] = str(error)
+    for done, (code, request) in enumerate(requests.items()):
+        report(done, len(requests), code)
+        try:
+            explanations[code] = explain(request)
+        except Cancelled:
+            raise
+        except ExegesisError as error:
+            failed[code] = str(error)
     return explanations, failed
 
 
@@ -142,43 +143,48 @@ def _search(
     if skipped and not compared:
         raise ExegesisError(f"compare: no example has two maps. Example {skipped[0].index}: {skipped[0].why}")
     plain = search_to_json(plan, compared, skipped)
-    print_json(plain) if as_json else _draw_search(plain)
+    print_json(plain) if as_json else _draw(search_sections(plain))
 
 
-def _draw_comparison(source: Sequence[str], plain: Mapping[str, Any], measure: str) -> None:
-    """Print the input, a letter per column, the scores of the common parts, and the agreement of every pair."""
-    out = console()
+def comparison_sections(source: Sequence[str], plain: Mapping[str, Any], measure: str) -> Iterator[RenderableType]:
+    """The input, a letter per column, the scores of the common parts, and the agreement of every pair."""
     letters = ascii_uppercase[: len(plain["columns"])]
-    for line in source:
-        out.print(visible(line))
+    yield from (Text(visible(line)) for line in source)
     for letter, column in zip(letters, plain["columns"], strict=True):
-        out.print(visible(f"{letter}  {column['column']}: predicts {_predicted(column)}, explains {column['target']}"))
+        predicted = f"predicts {_predicted(column)}, explains {column['target']}"
+        yield Text(visible(f"{letter}  {column['column']}: {predicted}"))
     parts = table(["part", *letters], right=letters)
     for part in plain["parts"]:
-        parts.add_row(visible(part["text"])[:LONGEST], *map(_number, part["scores"]))
+        parts.add_row(Text(visible(part["text"])[:LONGEST]), *map(_number, part["scores"]))
     agreement = plain["agreement"]
     matrix = table([measure, *letters], right=letters)
     for letter, row in zip(letters, agreement[measure], strict=True):
         matrix.add_row(letter, *map(_number, row))
     for rows in (parts, matrix):
-        out.print()
-        out.print(rows)
-    out.print(f"disagreement {_number(plain['disagreement'][measure])}, n {agreement['n']}, top {agreement['k']}")
+        yield ""
+        yield rows
+    yield f"disagreement {_number(plain['disagreement'][measure])}, n {agreement['n']}, top {agreement['k']}"
     for one in plain["failed"]:
-        out.print(visible(f"note: {one['column']} is left out: {one['error']}"))
+        yield Text(visible(f"note: {one['column']} is left out: {one['error']}"))
 
 
-def _draw_search(plain: Mapping[str, Any]) -> None:
-    """Print the examples, most disagreement first."""
+def search_sections(plain: Mapping[str, Any]) -> Iterator[RenderableType]:
+    """The examples, most disagreement first."""
     rows = table(["index", "disagreement", "predicted", "example"], right=["index", "disagreement"])
     for one in plain["found"]:
         predicted = ", ".join(dict.fromkeys(label for label in one["predicted"] if label is not None))
         name = visible(one["example"])[:LONGEST]
-        rows.add_row(f"{one['index']}", _number(one["disagreement"]), visible(predicted), name)
-    console().print(rows)
+        rows.add_row(f"{one['index']}", _number(one["disagreement"]), Text(visible(predicted)), Text(name))
+    yield rows
     for one in plain["left_out"]:
         where = f"example {one['index']}" + (f", {one['column']}" if one["column"] else "")
-        console().print(visible(f"note: {where} is left out: {one['why']}"))
+        yield Text(visible(f"note: {where} is left out: {one['why']}"))
+
+
+def _draw(sections: Iterable[RenderableType]) -> None:
+    out = console()
+    for section in sections:
+        out.print(section)
 
 
 def _predicted(column: Mapping[str, Any]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from tests.project import ROOT
+from tests.project import PACKAGES, ROOT
 
 GUIDE = (ROOT / "CONTRIBUTING.md").read_text(encoding="utf-8")
 TEXT = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
@@ -21,8 +21,8 @@ def test_every_room_of_the_picture_is_there() -> None:
     floors = re.search(r"```\n(.*?)```", TEXT, re.DOTALL)
     assert floors is not None
     rooms = set(re.findall(r"(\w+)/", floors[1]))
-    here = {path.name for floor in ("pages", "components", "engine", "cache") for path in (ROOT / floor).rglob("*/")}
-    assert rooms - {"pages", "components", "engine", "cache"} <= here
+    here = {path.name for floor in PACKAGES for path in (ROOT / floor).rglob("*/")}
+    assert rooms - {*PACKAGES} <= here
 
 
 def test_a_way_has_at_most_twelve_steps() -> None:

@@ -19,6 +19,7 @@ MAY_IMPORT = {
     "engine": {"cache"},
     "components": {"engine", "cache"},
     "pages": {"components", "engine", "cache"},
+    "exegesis": {"components", "engine", "cache"},
 }
 # A cached page opens without a model, so these load without the libraries that run one.
 LIGHT = (
@@ -88,7 +89,16 @@ def modules(*packages: str) -> list[str]:
 def test_engine_and_cache_import_no_user_interface() -> None:
     names = modules("engine", "cache")
     assert {"engine.request", "engine.errors"} <= set(names)
-    assert not loaded_after(*names) & {"streamlit", "altair", "plotly", "components", "pages"}
+    assert not loaded_after(*names) & {"streamlit", "altair", "plotly", "components", "exegesis", "pages"}
+
+
+def test_the_python_interface_loads_without_pages_and_models() -> None:
+    assert not loaded_after(*modules("exegesis"), "components.prediction_bars") & {
+        *HEAVY,
+        "streamlit",
+        "pandas",
+        "pages",
+    }
 
 
 def test_cache_imports_nothing_of_ours() -> None:
@@ -102,7 +112,7 @@ def test_what_a_cached_page_needs_loads_without_the_model_libraries() -> None:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_imports_run_one_way(package: str) -> None:
     forbidden = {*PACKAGES, "app", "tests", "benchmarks"} - MAY_IMPORT[package] - {package}
-    if package in ("engine", "cache"):
+    if package in ("engine", "cache", "exegesis"):
         forbidden.add("streamlit")
     back = [
         f"{name_of(file)}:{line} imports {name}"

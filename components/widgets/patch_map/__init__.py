@@ -19,10 +19,10 @@ from html import escape
 from pathlib import Path
 
 import numpy as np
-import streamlit as st
 from jaxtyping import Bool, Float, UInt8
 from PIL import Image
 
+from components.lazy import st
 from components.method_row import Facts, Placeholder, check_html, cost_line, details_html, facts
 from components.numbers import plain, signed, small
 from components.palette import (

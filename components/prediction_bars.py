@@ -1,0 +1,41 @@
+"""The bars of a prediction as HTML."""
+
+from __future__ import annotations
+
+from html import escape
+
+from components.numbers import percent, signed
+from engine.format import visible_token
+from engine.result import OTHERS, Prediction
+
+MOST_BARS = 8
+
+
+def prediction_html(prediction: Prediction, target: int, like: Prediction | None = None, most: int = MOST_BARS) -> str:
+    """Probabilities of the `most` likely classes and of the explained one; for a regression head the score.
+
+    The classes of `like`, in its order, stand side by side with it.
+    """
+    if prediction.regression:
+        name, score = escape(prediction.labels[0]), signed(prediction.logits[0])
+        return f'<div class="xg"><p>Score <bdi>{name}</bdi>: <b>{score}</b></p></div>'
+    shares = (like or prediction).probabilities
+    order = sorted(range(len(shares)), key=lambda i: (prediction.labels[i] == OTHERS, -shares[i]))
+    indexes = sorted({*order[:most], target, prediction.index}, key=order.index)
+    bars = "".join(_bar(prediction, i, i == target) for i in indexes)
+    left = len(order) - len(indexes)
+    more = f"and {left:,} {'other' if like else 'less likely'} classes"
+    if prediction.labels[-1] == OTHERS:
+        more = f"and all other tokens: {escape(percent(1 - sum(prediction.probabilities[i] for i in indexes)))}"
+    more = f'<p class="xg-small">{more}</p>' if left else ""
+    return f'<div class="xg"><div class="xg-prediction">{bars}</div>{more}</div>'
+
+
+def _bar(prediction: Prediction, index: int, chosen: bool) -> str:
+    share = prediction.probabilities[index]
+    mark = " xg-chosen" if chosen else ""
+    return (
+        f'<bdi class="xg-label{mark}">{escape(visible_token(prediction.labels[index]))}</bdi>'
+        f'<span class="xg-track"><span class="xg-fill" style="width:{100 * share:.2f}%"></span></span>'
+        f'<span class="xg-number{mark}">{escape(percent(share))}</span>'
+    )

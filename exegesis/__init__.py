@@ -1,0 +1,54 @@
+"""Exegesis in Python: explanations of transformer models, computed, judged and shown in a notebook.
+
+>>> import exegesis
+>>> result = exegesis.explain("reviews-minilm", "A dull, lifeless film.", ["attn_lrp", "random"], progress=False)
+>>> result.methods
+('attn_lrp', 'random')
+>>> result["attn_lrp"].check.ok
+True
+
+Everything is a thin face over `engine`: the numbers, the cache and the options are those of the dashboard and of the
+`exegesis` command. Results show themselves in notebooks and have `to_pandas()`, `to_dict()` and `save(path)`.
+"""
+
+from engine.errors import Cancelled, ExegesisError, UsageError
+from engine.registry import all_explainers as _all_explainers
+from exegesis.dashboard import open_in_dashboard
+from exegesis.experiments import attack, compare, evaluate, randomize
+from exegesis.explaining import explain
+from exegesis.inputs import dataset, example
+from exegesis.models import wrap
+from exegesis.questions import QuestionAnswer, ask
+from exegesis.results import ExperimentRun, Explanations, MapComparison, load
+
+__all__ = [
+    "Cancelled",
+    "ExegesisError",
+    "ExperimentRun",
+    "Explanations",
+    "MapComparison",
+    "QuestionAnswer",
+    "UsageError",
+    "ask",
+    "attack",
+    "compare",
+    "dataset",
+    "evaluate",
+    "example",
+    "explain",
+    "load",
+    "methods",
+    "open_in_dashboard",
+    "randomize",
+    "wrap",
+]
+
+
+def methods(kind: str = "text") -> dict[str, str]:
+    """Return the titles of all methods for inputs of a kind, "text" or "image", by their ids.
+
+    >>> import exegesis
+    >>> exegesis.methods()["attn_lrp"]
+    'AttnLRP'
+    """
+    return {id: method.title for id, method in _all_explainers(kind).items()}
