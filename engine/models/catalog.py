@@ -33,9 +33,21 @@ MINILM_FILES = (
 )  # fmt: skip
 PROCESSOR = "preprocessor_config.json"
 """File with the preprocessing of an image model; text models have none."""
+NESTED_PROCESSOR = ("processor_config.json", "image_processor")
+"""File, and its part with the preprocessing of pictures, of a model that reads texts too."""
 CHOSEN_ON = "held-out"
 """Split used to choose the epoch of an embedded model."""
-IMAGE_TYPES = ("vit", "deit")
+IMAGE_TYPES = ("vit", "deit", "dinov2", "dinov2_with_registers", "clip", "siglip")
+_TOWER = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
+CONFIG_DEFAULTS: dict[str, dict[str, int]] = {
+    "dinov2": {"patch_size": 14},
+    "dinov2_with_registers": {"patch_size": 14},
+    "clip": {**_TOWER, "patch_size": 32},
+    "siglip": {**_TOWER, "patch_size": 16},
+}
+"""What a config.json of a `model_type` may leave out: the defaults of transformers."""
+PICTURE_SECTION = "vision_config"
+"""The part of a config.json that describes the model of pictures, where there is one of texts beside it."""
 CAUSAL_ENDINGS = ("ForCausalLM", "GPT2LMHeadModel")
 """Ends of the names of the architectures of causal language models."""
 DEFAULT_MODEL = "reviews-minilm"
@@ -62,6 +74,7 @@ REVISION_FILES = (
     "*.model",
     "chat_template*",
     PROCESSOR,
+    NESTED_PROCESSOR[0],
 )
 """Files that affect a model's output."""
 IS_REVISION_FILE = re.compile("|".join(map(fnmatch.translate, REVISION_FILES)))
@@ -221,8 +234,13 @@ def _revision(model: str) -> str:
 
 
 def config(source: ModelSource) -> dict[str, Any]:
-    """Read the checkpoint's config.json."""
-    return _read_json(source.id, (source.base or source.folder) / "config.json")
+    """Read the checkpoint's config.json. The sizes of a model of pictures stand at its top, nested or not."""
+    stated = _read_json(source.id, (source.base or source.folder) / "config.json")
+    if stated.get("model_type") not in IMAGE_TYPES:
+        return stated
+    section = stated.get(PICTURE_SECTION)
+    own = section if isinstance(section, dict) else {}
+    return CONFIG_DEFAULTS.get(str(stated["model_type"]), {}) | own | stated
 
 
 def card(model: str) -> dict[str, Any]:

@@ -145,6 +145,10 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
             for hook in hooks:
                 hook.remove()
 
+    def added_embeddings(self) -> list[Float[torch.Tensor, "1 seq d_model"]]:
+        """What is added to the embeddings and is no output of a module that AttnLRP's rules name."""
+        return []
+
     def points(self, batch: BatchT, place: str = EMBEDDING) -> Float[torch.Tensor, "batch seq width"]:
         """The numbers at a place where gradients can be taken, a row a position."""
         return self.embed(batch)

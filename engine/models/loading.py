@@ -170,6 +170,8 @@ def load_image(source: catalog.ModelSource, revision: str, dtype: torch.dtype, d
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
     with config_errors(source.id):
         labels = tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
+    if adapter.section:  # sizes are read there
+        module.config = getattr(module.config, adapter.section)
     model = ImageClassifier(source.id, revision, module, preprocessing, adapter, labels, dtype, device)
     check_sizes(model.id, model.preprocessing, model.size, model.channels)
     return model

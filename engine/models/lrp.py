@@ -161,9 +161,10 @@ _absorbed: ContextVar[AbsorbedRelevance | None] = ContextVar("exegesis_lrp_absor
 def lrp_parts(adapter: TextAdapter | ImageAdapter) -> LrpParts:
     """The modules of a family to which the rules apply. Errors: the rules do not cover it."""
     if adapter.lrp is None:
+        gap = getattr(adapter, "lrp_gap", "")
+        what = f"the {gap} of {adapter.family} models" if gap else f"{adapter.family} models"
         raise ExegesisError(
-            f"attn_lrp: its rules do not cover {adapter.family} models. Use another method, such as "
-            "integrated_gradients."
+            f"attn_lrp: its rules do not cover {what}. Use another method, such as integrated_gradients."
         )
     return adapter.lrp
 
