@@ -348,6 +348,25 @@ _SIGLIP = ImageAdapter(
     section=catalog.PICTURE_SECTION,
     lrp=_TOWER_LRP,
 )
+_PROMPT_TOWER = TextAdapter(
+    family="CLIP's model of texts",
+    architecture="CLIPModel",
+    backbone="text_model",
+    embeddings="text_model.embeddings.token_embedding",
+    blocks="text_model.encoder.layers",
+    head=("similarity",),
+    norm="text_model.final_layer_norm",
+    lrp=LrpParts(
+        ("layer_norm1", "layer_norm2", "final_layer_norm", "unit"), ("activation_fn",), ("position_embedding",)
+    ),
+    reading="last",
+    causal=True,
+)
+PROMPT_ADAPTERS = {
+    "CLIPModel": _PROMPT_TOWER,
+    "SiglipModel": replace(_PROMPT_TOWER, family="SigLIP's model of texts", architecture="SiglipModel", causal=False),
+}
+"""The models of texts of those that match pictures with texts, by architecture."""
 _CLIP = replace(
     _SIGLIP,
     family="CLIP",
@@ -375,6 +394,14 @@ IMAGE_ADAPTERS: tuple[ImageAdapter, ...] = (
     ),
     _CLIP,
     _SIGLIP,
+    replace(
+        _CLIP, architecture="CLIPModel", heads=("similarity",), last_norm="post_layernorm", unread=(), pooling="first",
+        lrp=replace(_TOWER_LRP, norms=(*_TOWER_LRP.norms, "unit")), prompts=True,
+    ),
+    replace(
+        _SIGLIP, architecture="SiglipModel", heads=("similarity",), unread=(), pooling="attention", lrp=None,
+        lrp_gap="attention pooling head", prompts=True,
+    ),
 )  # fmt: skip
 
 

@@ -19,7 +19,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 from PIL import Image
 
-from engine.errors import ExegesisError, excerpt, unknown
+from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.lazy import skimage, torch
 from engine.models import catalog
 from engine.models.adapters import ImageAdapter, image_adapter_for
@@ -108,6 +108,15 @@ def read_preprocessing(folder: Path, model: str) -> Preprocessing:
             f"model {model}: its {file.name} is invalid ({type(error).__name__}: {excerpt(str(error))}). "
             "Download or save it again."
         ) from error
+
+
+def check_labels(source: catalog.ModelSource, adapter: ImageAdapter) -> None:
+    """Refuse a zero-shot model without labels."""
+    if adapter.prompts and source.prompts is None:
+        raise UsageError(
+            f"labels: {source.id} matches pictures with texts and has no classes of its own. Give it labels, such as "
+            f"--labels 'a cat, a dog', or write them in its name: {source.id}?labels=a cat|a dog."
+        )
 
 
 def read_size(preprocessing: Preprocessing, adapter: ImageAdapter, config: Mapping[str, Any]) -> tuple[int, int]:
@@ -237,12 +246,13 @@ def _cached_view(model: str, revision: str) -> ModelView:
     source = catalog.locate(model)
     stated = catalog.config(source)
     adapter = image_adapter_for(stated.get("model_type", ""), stated.get("architectures") or [], source.id)
+    check_labels(source, adapter)
     config = CONFIG_DEFAULTS | stated
     preprocessing = read_preprocessing(source.folder, source.id)
     with config_errors(source.id):
         size, patch = read_size(preprocessing, adapter, config), both_sides(config["patch_size"])
         grid = size[0] // patch[0], size[1] // patch[1]
-        channels, labels = int(config["num_channels"]), catalog.config_labels(config)
+        channels, labels = int(config["num_channels"]), catalog.model_labels(model)
     check_sizes(source.id, preprocessing, size, channels)
     return ModelView(model, revision, preprocessing, size, patch, grid, adapter.special_tokens(config), labels)
 

@@ -1,4 +1,4 @@
-"""The gate of DINOv2, CLIP and SigLIP: what ours computes is what the plain checkpoint computes; every method serves."""
+"""The gate of DINOv2, CLIP and SigLIP: the plain checkpoint's numbers, by every method."""
 
 from __future__ import annotations
 

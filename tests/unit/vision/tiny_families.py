@@ -4,19 +4,22 @@ from __future__ import annotations
 
 import functools
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import torch
 import transformers
+from tokenizers import processors
 from torch import Tensor
 from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
 
 from engine.home import home
+from engine.models.label_prompts import with_prompts
 from engine.models.loading import load_image_model
+from tests.tiny import _byte_bpe, _unigram
 
 SIZE = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4}
 NAMES = {"id2label": {0: "cat", 1: "dog", 2: "eel"}, "label2id": {"cat": 0, "dog": 1, "eel": 2}}
@@ -100,3 +103,78 @@ def plain_logits(family: str, values: Tensor, replaced: Mapping[int, Tensor] | N
         row, column = divmod(number, columns)
         values[:, :, row * SIDE : (row + 1) * SIDE, column * SIDE : (column + 1) * SIDE] = patch
     return plain_family(family)(pixel_values=values).logits
+
+
+ZERO_SHOT = ("clip", "siglip")
+
+
+def save_zero_shot(folder: Path, family: str) -> Path:
+    """A random model of pictures and texts, with its processor and a tokenizer that ends and pads as the real one."""
+    torch.manual_seed(0)
+    tokenizer = prompt_tokenizer(family)
+    kind, settings = FAMILIES[family]
+    text = {
+        **SIZE, "intermediate_size": 40, "vocab_size": len(tokenizer), "max_position_embeddings": 32,
+        "eos_token_id": tokenizer.eos_token_id, "pad_token_id": tokenizer.pad_token_id,
+        "bos_token_id": tokenizer.bos_token_id, "projection_size": 24,
+    }  # fmt: skip
+    sizes = {"projection_dim": 20} if family == "clip" else {}
+    config = getattr(configs, f"{kind}Config")(vision_config=settings["vision_config"], text_config=text, **sizes)
+    module = getattr(transformers, f"{kind}Model")(config)
+    scramble(module)
+    with torch.no_grad():
+        module.logit_scale.fill_(1.5)
+        if family == "siglip":
+            module.logit_bias.fill_(-2.0)
+    module.save_pretrained(str(folder))
+    picture_processor(kind).save_pretrained(str(folder))
+    tokenizer.save_pretrained(str(folder))
+    return folder
+
+
+def prompt_tokenizer(family: str) -> Any:
+    """CLIP: byte BPE with a start and an end, which pads too. SigLIP: pieces with an end, padded to one length."""
+    if family == "siglip":
+        tokenizer = _unigram(start=False)
+        tokenizer.model_max_length = 32
+        tokenizer.model_input_names = ["input_ids"]
+        return tokenizer
+    tokenizer = _byte_bpe(bos=False)
+    tokenizer.add_special_tokens({"bos_token": "<|startoftext|>", "pad_token": "<|endoftext|>"})
+    ids = [(name, tokenizer.convert_tokens_to_ids(name)) for name in ("<|startoftext|>", "<|endoftext|>")]
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<|startoftext|> $A <|endoftext|>", special_tokens=ids
+    )
+    tokenizer.model_max_length = 32
+    return tokenizer
+
+
+@functools.cache
+def zero_shot_folder(family: str) -> Path:
+    """A tiny random model of pictures and texts, written once a run."""
+    place = home() / "tiny"
+    place.mkdir(parents=True, exist_ok=True)
+    return save_zero_shot(Path(tempfile.mkdtemp(prefix=f"{family}-both-", dir=place)), family)
+
+
+@functools.cache
+def zero_shot_name(family: str) -> str:
+    """The tiny model's name with three labels."""
+    return with_prompts(str(zero_shot_folder(family)), "film, food, price", "a view of the {}")
+
+
+@functools.cache
+def plain_zero_shot(family: str) -> Any:
+    """The same as transformers has it, in double precision."""
+    kind = getattr(transformers, f"{FAMILIES[family][0]}Model")
+    with torch.inference_mode(False):
+        return kind.from_pretrained(str(zero_shot_folder(family))).double().eval().requires_grad_(False)
+
+
+def plain_similarities(family: str, values: Tensor, texts: Sequence[str]) -> Tensor:
+    """`logits_per_image` of the plain model, given texts as its documentation tokenizes them."""
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(zero_shot_folder(family)))
+    options = {"padding": "max_length", "max_length": 32} if family == "siglip" else {"padding": True}
+    inputs = tokenizer(list(texts), return_tensors="pt", **options)
+    inputs.pop("token_type_ids", None)
+    return plain_zero_shot(family)(pixel_values=values, **inputs).logits_per_image
