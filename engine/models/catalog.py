@@ -287,7 +287,7 @@ def card(model: str) -> dict[str, Any]:
 def model_labels(model: str) -> tuple[str, ...]:
     """Read the labels of a model in the order of its outputs, one for a regression, without loading it.
 
-    A causal language model has none: the labels are those of a prompt.
+    A causal language model has none: the labels are those of a prompt. Nor has a zero-shot model whose name gives none.
 
     Errors: missing files; TypeError, ValueError or LookupError if config.json is invalid.
     """
@@ -296,7 +296,8 @@ def model_labels(model: str) -> tuple[str, ...]:
         return tuple(_card(source).get("labels") or UNNAMED_LABELS)
     if source.prompts is not None:
         return source.prompts.labels
-    return () if is_causal_config(config(source)) else config_labels(config(source))
+    stated = config(source)
+    return () if is_causal_config(stated) or takes_labels(stated) else config_labels(stated)
 
 
 def config_labels(config: Mapping[str, Any]) -> tuple[str, ...]:

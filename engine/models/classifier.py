@@ -180,6 +180,10 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
             for own, row, share in zip(labels, wide, probabilities, strict=True)
         ]
 
+    def notes_on(self, prediction: Prediction) -> tuple[str, ...]:
+        """What is to be known of the probabilities of a prediction."""
+        return ()
+
     def target_index(self, target: int | str | None, prediction: Prediction, encoded: EncodedT) -> int:
         """The class to explain: an index, a label, or the predicted one. A regression head has only its score."""
         labels = prediction.labels

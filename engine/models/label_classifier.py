@@ -40,8 +40,8 @@ class LabelBatch(TextBatch):
 class LabelClassifier(TextClassifier):
     """The side of texts: a prompt's score is its scaled similarity with a picture, a regression without classes.
 
-    `pictures`: the side of pictures. `full_length`: the number of tokens that prompts are padded to, None where padding is hidden; such a model reads padding, so that a position that
-    is hidden is padding to it.
+    `pictures`: the side of pictures. `full_length`: the number of tokens that prompts are padded to, None where padding
+    is hidden. A model that reads padding reads a hidden position as padding.
     """
 
     pictures: ImageClassifier | None = None

@@ -88,3 +88,11 @@ def with_prompts(model: str, labels: str, template: str = PLAIN_TEMPLATE) -> str
     own = BETWEEN.join(quote(label, safe=READABLE) for label in prompts.labels)
     rest = "" if prompts.template == PLAIN_TEMPLATE else f"&{TEMPLATE_FIELD}={quote(prompts.template, safe=READABLE)}"
     return f"{base_name(model)}{MARK}{own}{rest}"
+
+
+def label_prompt(model: str, label: int) -> str:
+    """What a zero-shot model reads for its label of that number. Errors: its name gives no labels."""
+    prompts = split_prompts(model)[1]
+    if prompts is None:
+        raise UsageError(f"labels: {excerpt(model)} has no labels in its name, so no prompts. Give it labels.")
+    return prompts.texts[label]

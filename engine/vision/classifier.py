@@ -16,7 +16,12 @@ from engine.models.adapters import ImageAdapter
 from engine.models.classifier import EMBEDDING, Classifier
 from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture
+from engine.result import Prediction
 from engine.vision.picture import EncodedPicture, PictureBatch, Preprocessing, both_sides, collate, read_size
+
+SOFTMAX_NOTE = "The probabilities are a softmax over the labels given: another label would change all of them."
+SIGMOIDS = 5
+"""Labels whose own probabilities are named, the most probable first."""
 
 
 @dataclass(eq=False)
@@ -170,6 +175,16 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         visible = batch.visible[:, self.specials :, None].to(patches.dtype)
         return (patches * visible).sum(1) / visible.sum(1).clamp(min=1)
 
+    def notes_on(self, prediction: Prediction) -> tuple[str, ...]:
+        """Of a zero-shot model: what its probabilities are, and those that it was trained to give, if others."""
+        if not self.adapter.prompts:
+            return ()
+        if self.adapter.pooling != "attention":
+            return (SOFTMAX_NOTE,)
+        order = sorted(range(len(prediction.labels)), key=lambda at: -prediction.logits[at])[:SIGMOIDS]
+        own = ", ".join(f"{prediction.labels[at]} {sigmoid(prediction.logits[at]):.1%}" for at in order)
+        return (f"{SOFTMAX_NOTE} The model's own probabilities, a sigmoid of each label by itself: {own}.",)
+
     def _projected(self, values: Float[torch.Tensor, "batch 3 height width"]) -> torch.Tensor:
         return self._vectors(cut_patches(values, self.patch))
 
@@ -198,6 +213,11 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         return torch.zeros(visible.shape, dtype=self.dtype, device=self.device).masked_fill(
             ~visible, torch.finfo(self.dtype).min
         )
+
+
+def sigmoid(logit: float) -> float:
+    """The probability of a logit by itself."""
+    return 1 / (1 + math.exp(-logit)) if logit > 0 else math.exp(logit) / (1 + math.exp(logit))
 
 
 def cut_patches(
