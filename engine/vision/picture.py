@@ -114,8 +114,8 @@ def check_labels(source: catalog.ModelSource, adapter: ImageAdapter) -> None:
     """Refuse a zero-shot model without labels."""
     if adapter.prompts and source.prompts is None:
         raise UsageError(
-            f"labels: {source.id} matches pictures with texts and has no classes of its own. Give it two or more labels "
-            f"(--labels 'a cat, a dog'), or write them after its name: {source.id}?labels=a cat|a dog."
+            f"labels: {source.id} matches pictures with texts and has no classes of its own. Give it two or more "
+            f"labels (--labels 'a cat, a dog'), or write them after its name: {source.id}?labels=a cat|a dog."
         )
 
 
