@@ -254,7 +254,8 @@ class ImageAdapter:
     pre_norm: a LayerNorm before the first block. unread: parts after the last block that the head does not read.
     interpolated: whether pictures may have any size, as positions are interpolated. section: the part of config.json
     that describes the model of pictures, where it is nested. lrp_gap: the part that AttnLRP's rules do not cover, where
-    `lrp` is None. prompts: whether the classes are texts (zero-shot).
+    `lrp` is None. prompts: whether the classes are texts (zero-shot). windows: whether attention stays
+    within windows; then the blocks are stages, and `first_norm` is that of a block of a stage.
     """
 
     family: str
@@ -276,6 +277,7 @@ class ImageAdapter:
     interpolated: bool = False
     section: str = ""
     prompts: bool = False
+    windows: bool = False
 
     @property
     def reading(self) -> str:
@@ -401,6 +403,11 @@ IMAGE_ADAPTERS: tuple[ImageAdapter, ...] = (
     replace(
         _SIGLIP, architecture="SiglipModel", heads=("similarity",), unread=(), pooling="attention", lrp=None,
         lrp_gap="attention pooling head", prompts=True,
+    ),
+    ImageAdapter(
+        family="Swin", architecture="SwinForImageClassification", backbone="swin", specials=(), heads=("classifier",),
+        layers="encoder.layers", pooling="mean", windows=True,
+        lrp=replace(_VIT_LRP, norms=(*_VIT_LRP.norms, "norm")),
     ),
 )  # fmt: skip
 

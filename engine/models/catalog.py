@@ -38,13 +38,14 @@ NESTED_PROCESSOR = ("processor_config.json", "image_processor")
 """File, and its part with the preprocessing of pictures, of a model that reads texts too."""
 CHOSEN_ON = "held-out"
 """Split used to choose the epoch of an embedded model."""
-IMAGE_TYPES = ("vit", "deit", "dinov2", "dinov2_with_registers", "clip", "siglip")
+IMAGE_TYPES = ("vit", "deit", "dinov2", "dinov2_with_registers", "clip", "siglip", "swin")
 _TOWER = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
 CONFIG_DEFAULTS: dict[str, dict[str, int]] = {
     "dinov2": {"patch_size": 14},
     "dinov2_with_registers": {"patch_size": 14},
     "clip": {**_TOWER, "patch_size": 32},
     "siglip": {**_TOWER, "patch_size": 16},
+    "swin": {"patch_size": 4},
 }
 """What a config.json of a `model_type` may leave out: the defaults of transformers."""
 PICTURE_SECTION = "vision_config"
@@ -276,6 +277,9 @@ def config(source: ModelSource) -> dict[str, Any]:
         return stated
     section = stated.get(PICTURE_SECTION)
     own = section if isinstance(section, dict) else {}
+    heads = stated.get("num_heads")
+    if isinstance(heads, list) and heads:  # Swin: of each stage
+        own = {"num_hidden_layers": len(heads), "num_attention_heads": heads[-1], **own}
     return CONFIG_DEFAULTS.get(str(stated["model_type"]), {}) | own | stated
 
 

@@ -39,6 +39,7 @@ from engine.models.text_classifier import TextClassifier
 from engine.request import DTYPES
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import check_labels, check_sizes, config_errors, read_preprocessing
+from engine.vision.windows import WindowClassifier
 
 
 class T5EncoderForSequenceClassification(T5PreTrainedModel):
@@ -191,7 +192,8 @@ def load_image(source: catalog.ModelSource, revision: str, dtype: torch.dtype, d
             labels = tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
         if adapter.section:  # sizes are read there
             module.config = getattr(module.config, adapter.section)
-    model = ImageClassifier(source.id, revision, module, preprocessing, adapter, labels, dtype, device)
+    kind = WindowClassifier if adapter.windows else ImageClassifier
+    model = kind(source.id, revision, module, preprocessing, adapter, labels, dtype, device)
     check_sizes(model.id, model.preprocessing, model.size, model.channels)
     return model
 

@@ -51,7 +51,8 @@ class AbsorbedRelevance:
         return torch.cat(parts, 1).sum(1) if parts else torch.zeros(self.rows)
 
     def softmax(self) -> Tensor:
-        lost = [*self._entering, *self._leaving]
+        # Windows of one row follow each other, where attention stays within windows.
+        lost = [part.reshape(self.rows, -1).sum(1) for part in (*self._entering, *self._leaving)]
         return 2 * torch.stack(lost).sum(0) if lost else torch.zeros(self.rows)
 
     def parts(self, slope: Tensor) -> dict[str, Tensor]:

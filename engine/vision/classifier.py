@@ -150,6 +150,15 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
     def added_embeddings(self) -> list[Float[torch.Tensor, "1 seq d_model"]]:
         return [self.positions()]
 
+    @property
+    def cam_layer(self) -> torch.nn.Module:
+        """The module whose outputs, a row a position, Grad-CAM reads: the last block's first LayerNorm."""
+        return self.blocks[-1].get_submodule(self.adapter.first_norm)
+
+    def spread(self, maps: Float[torch.Tensor, "batch position"]) -> Float[torch.Tensor, "batch patch"]:
+        """A map of the positions that `cam_layer` puts out, as one of the patches."""
+        return maps[:, self.specials :]
+
     def positions(self) -> Float[torch.Tensor, "1 seq d_model"]:
         """The embeddings of positions that are added to the tokens; zero for registers, which have none."""
         embeddings, specials = self._embeddings, len(self.adapter.specials)

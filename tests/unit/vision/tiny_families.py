@@ -15,6 +15,7 @@ from torch import Tensor
 from transformers.models.bit.image_processing_pil_bit import BitImageProcessorPil
 from transformers.models.clip.image_processing_pil_clip import CLIPImageProcessorPil
 from transformers.models.siglip.image_processing_pil_siglip import SiglipImageProcessorPil
+from transformers.models.vit.image_processing_pil_vit import ViTImageProcessorPil
 
 from engine.home import home
 from engine.models.label_prompts import with_prompts
@@ -29,12 +30,18 @@ configs: Any = transformers
 # Positions of DINOv2 are stored for 40 x 40 pixels and interpolated to the 24 x 32 that the processor gives.
 _DINO: dict[str, Any] = {"image_size": 40, "patch_size": SIDE, "mlp_ratio": 2, **SIZE, **NAMES}
 _TOWER: dict[str, Any] = {"image_size": 24, "patch_size": SIDE, "intermediate_size": 40, **SIZE}
+# Three stages of 8 x 8, 4 x 4 and 2 x 2 positions; windows of 2 x 2, shifted by 1 in the second block of the first stage.
+_SWIN: dict[str, Any] = {
+    "image_size": 32, "patch_size": 4, "embed_dim": 12, "num_heads": [2, 2, 4],
+    "depths": [2, 1, 1], "window_size": 2, "mlp_ratio": 2.0, **NAMES,
+}  # fmt: skip
 FAMILIES: dict[str, tuple[str, dict[str, Any]]] = {
     "dinov2": ("Dinov2", _DINO),
     "dinov2-swiglu": ("Dinov2", {**_DINO, "use_swiglu_ffn": True}),
     "dinov2-registers": ("Dinov2WithRegisters", {**_DINO, "num_register_tokens": 2}),
     "clip": ("CLIP", {"vision_config": _TOWER, "text_config": {**SIZE, "intermediate_size": 40}, **NAMES}),
     "siglip": ("Siglip", {"vision_config": _TOWER, "text_config": {**SIZE, "intermediate_size": 40}, **NAMES}),
+    "swin": ("Swin", _SWIN),
 }
 """The class's first word and the configuration of each tiny model."""
 
@@ -70,7 +77,8 @@ def picture_processor(kind: str) -> Any:
         return BitImageProcessorPil(size={"shortest_edge": 26}, crop_size={"height": 24, "width": 32}, resample=3)
     if kind == "CLIP":
         return CLIPImageProcessorPil(size={"shortest_edge": 24}, crop_size={"height": 24, "width": 24})
-    return SiglipImageProcessorPil(size={"height": 24, "width": 24})
+    side = 32 if kind == "Swin" else 24
+    return (ViTImageProcessorPil if kind == "Swin" else SiglipImageProcessorPil)(size={"height": side, "width": side})
 
 
 @functools.cache
@@ -98,10 +106,10 @@ def plain_family(family: str) -> Any:
 def plain_logits(family: str, values: Tensor, replaced: Mapping[int, Tensor] | None = None) -> Tensor:
     """Logits of the plain model from normalized pixels. `replaced`: new pixels of patches by their number."""
     values = values.clone()
-    columns = values.shape[3] // SIDE
+    side = family_model(family).patch[0]
     for number, patch in (replaced or {}).items():
-        row, column = divmod(number, columns)
-        values[:, :, row * SIDE : (row + 1) * SIDE, column * SIDE : (column + 1) * SIDE] = patch
+        row, column = (side * place for place in divmod(number, values.shape[3] // side))
+        values[:, :, row : row + side, column : column + side] = patch
     return plain_family(family)(pixel_values=values).logits
 
 
