@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,9 @@ from engine.errors import ExegesisError, UsageError
 from engine.explain import predict_encoded
 from engine.heads.scaling import layers_and_heads
 from engine.input_kinds import kind_of_model
-from engine.models.attention import scale_heads
+from engine.models import catalog
+from engine.models.adapters import IMAGE_ADAPTERS
+from engine.models.attention import scale_heads, twice_differentiable
 from engine.models.loading import load_image_model
 from engine.models.summary import block_count, model_size
 from engine.params import from_mapping
@@ -25,7 +28,9 @@ from engine.registry import all_explainers, explainer
 from engine.removal import coalition_quantities, token_masks
 from engine.request import Picture
 from engine.task import Attribution, Task, TaskItem
+from engine.vision.classifier import cut_patches
 from engine.vision.picture import PictureBatch, read_view
+from tests.project import ROOT
 from tests.unit.vision.tiny_families import (
     FAMILIES,
     family_folder,
@@ -305,3 +310,41 @@ def test_positions_of_swin_that_attn_lrp_does_not_cover(tmp_path: Path) -> None:
     items = [TaskItem(e, p, 1, 0) for e, p in zip(encoded, predict_encoded(model, encoded), strict=True)]
     with pytest.raises(ExegesisError, match="attn_lrp: its rules do not cover the absolute positions of Swin models"):
         run("attn_lrp", Task(model, items))
+
+
+def test_the_families_are_documented_as_they_are() -> None:
+    text = (ROOT / "docs" / "models-and-data.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| ([^|]+) \| `(\w+)`( \(labels\))? \| [^|]+ \| ([^|]+) \| ([^|]+) \| ([^|]+) \|$", text, re.M)
+    attention = {False: "yes", True: "no: windows"}
+    assert rows == [
+        (
+            adapter.family, adapter.architecture, " (labels)" if adapter.prompts else "", attention[adapter.windows],
+            "yes" if adapter.lrp else f"no: {adapter.lrp_gap}", attention[adapter.windows],
+        )
+        for adapter in IMAGE_ADAPTERS
+    ]  # fmt: skip
+    assert {adapter.architecture for adapter in IMAGE_ADAPTERS if adapter.prompts} == set(catalog.ZERO_SHOT)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_second_derivatives_are_those_of_the_plain_model(family: str) -> None:
+    """What attacks need: the slope of a squared gradient, on the eager model and on ours."""
+    model, plain = family_model(family), plain_family(family)
+    batch = model.collate([model.encode(pictures(1)[0])])
+
+    def slope_of_slope(point: torch.Tensor, logits: torch.Tensor) -> torch.Tensor:
+        (first,) = torch.autograd.grad(logits[0, 1], point, create_graph=True)
+        return torch.autograd.grad(first.square().sum(), point)[0]
+
+    with twice_differentiable(model.module):
+        point = model.points(batch, "pixels").detach().requires_grad_()
+        ours = slope_of_slope(point, model.logits(batch, model.embed_points(point, "pixels")))
+    plain.set_attn_implementation("eager")
+    try:
+        pixels = batch.pictures.clone().requires_grad_()
+        wanted = slope_of_slope(pixels, plain(pixel_values=pixels).logits)
+    finally:
+        plain.set_attn_implementation("sdpa")
+    # The eager attention of some takes its softmax in single precision.
+    np.testing.assert_allclose(ours[0, model.specials :], cut_patches(wanted, model.patch)[0], atol=1e-3, rtol=1e-3)
+    assert wanted.abs().max() > 1e-2

@@ -30,7 +30,7 @@ configs: Any = transformers
 # Positions of DINOv2 are stored for 40 x 40 pixels and interpolated to the 24 x 32 that the processor gives.
 _DINO: dict[str, Any] = {"image_size": 40, "patch_size": SIDE, "mlp_ratio": 2, **SIZE, **NAMES}
 _TOWER: dict[str, Any] = {"image_size": 24, "patch_size": SIDE, "intermediate_size": 40, **SIZE}
-# Three stages of 8 x 8, 4 x 4 and 2 x 2 positions; windows of 2 x 2, shifted by 1 in the second block of the first stage.
+# Three stages of 8 x 8, 4 x 4 and 2 x 2 positions; windows of 2 x 2, shifted by 1 in the first stage's second block.
 _SWIN: dict[str, Any] = {
     "image_size": 32, "patch_size": 4, "embed_dim": 12, "num_heads": [2, 2, 4],
     "depths": [2, 1, 1], "window_size": 2, "mlp_ratio": 2.0, **NAMES,
