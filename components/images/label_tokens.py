@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import cast
 
 import streamlit as st
 
@@ -63,7 +64,7 @@ def draw_label_tokens(state: PictureState, probe: Explanation) -> None:
         show_error(describe_error(error))
         return
     label, score = probe.prediction.labels[target], plain(explanation.prediction.logits[0])
-    st.html(prompt_html(methods[request.method], explanation, request.example))
+    st.html(prompt_html(methods[request.method], explanation, cast(PicturePrompt, request.example)))
     st.caption(f"The similarity of this prompt with the picture is {score}. {MEANING}")
     with st.popover("Export prompt"):
         file_button(

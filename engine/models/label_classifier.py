@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -24,7 +25,7 @@ class EncodedLabel(EncodedText):
     digest: str
 
     @property
-    def key(self) -> bytes:  # type: ignore[override]
+    def key(self) -> bytes:
         """Bytes that identify the prompt and the picture among all inputs of the same model."""
         return self.ids.tobytes() + self.digest.encode()
 
@@ -74,7 +75,8 @@ class LabelClassifier(TextClassifier):
         hidden = self.hidden(batch, embeds)
         last = hidden.shape[1] - 1 if self.full_length is not None else batch.lengths - 1
         rows = torch.arange(len(hidden), device=self.device)
-        return self.module.similarity(hidden[rows, last], None, batch.vectors)  # type: ignore[attr-defined]
+        tower: Any = self.module
+        return tower.similarity(hidden[rows, last], None, batch.vectors)  # type: ignore[attr-defined]
 
     def hidden(
         self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
@@ -87,7 +89,8 @@ class LabelClassifier(TextClassifier):
             if not batch.whole:
                 hidden = torch.where(batch.visible[..., None], hidden, self.removal_embedding(batch, "pad"))
         places = torch.arange(hidden.shape[1], device=self.device)
-        hidden = hidden + self.module.text_model.embeddings.position_embedding(places)
+        tower: Any = self.module
+        hidden = hidden + tower.text_model.embeddings.position_embedding(places)
         for block in self.blocks:
             hidden = block(hidden, mask)
         return self.module.get_submodule(str(self.adapter.norm))(hidden)
@@ -100,7 +103,8 @@ class LabelClassifier(TextClassifier):
             memo.clear()
             batch = self.pictures.collate([self.pictures.encode(picture)])
             with torch.no_grad():
-                hidden, similarity = self.pictures.hidden(batch), self.pictures.module.similarity
+                tower: Any = self.pictures.module
+                hidden, similarity = self.pictures.hidden(batch), tower.similarity
                 pooled = hidden if similarity.pool is not None else hidden[:, 0]
                 memo[picture.digest] = similarity.vector(pooled)[0].double().cpu().numpy()
         return memo[picture.digest]

@@ -36,6 +36,9 @@ class Similarity(nn.Module):
     classes and not to the side that is explained.
     """
 
+    scaled: Tensor
+    bias: Tensor | None
+
     def __init__(
         self, projection: nn.Module | None, pool: nn.Module | None, scale: Tensor, bias: Tensor | None, vectors: Tensor
     ) -> None:

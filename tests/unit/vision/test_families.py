@@ -27,6 +27,7 @@ from engine.randomization.model_copy import ModelCopy, fingerprint
 from engine.registry import all_explainers, explainer
 from engine.removal import coalition_quantities, token_masks
 from engine.request import Picture
+from engine.scaffold.student import load_base
 from engine.task import Attribution, Task, TaskItem
 from engine.vision.classifier import cut_patches
 from engine.vision.picture import PictureBatch, read_view
@@ -348,3 +349,9 @@ def test_second_derivatives_are_those_of_the_plain_model(family: str) -> None:
     # The eager attention of some takes its softmax in single precision.
     np.testing.assert_allclose(ours[0, model.specials :], cut_patches(wanted, model.patch)[0], atol=1e-3, rtol=1e-3)
     assert wanted.abs().max() > 1e-2
+
+
+def test_a_student_of_another_family_is_refused() -> None:
+    folder = str(family_folder("dinov2"))
+    with pytest.raises(UsageError, match=r"base: students of pictures are ViTs, but the teacher .* is a DINOv2 model"):
+        load_base(folder, family_model("dinov2"))
