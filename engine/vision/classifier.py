@@ -57,7 +57,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
     @cached_property
     def size(self) -> tuple[int, int]:
         """Height and width of the pictures that the model reads."""
-        return read_size(self.preprocessing, self.adapter, self._config.to_dict())
+        return read_size(self.preprocessing, self.adapter, vars(self._config))
 
     @cached_property
     def patch(self) -> tuple[int, int]:
@@ -77,7 +77,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
     @cached_property
     def specials(self) -> int:
         """The number of tokens before the patches."""
-        return self.adapter.special_tokens(self._config.to_dict())
+        return self.adapter.special_tokens(vars(self._config))
 
     def encode(self, example: Picture) -> EncodedPicture:
         """Preprocess a picture, in the model's own grid."""
