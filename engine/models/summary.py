@@ -192,6 +192,8 @@ def _summary(model: str, stamp: tuple[int, ...]) -> ModelFacts:
 def describe_model_task(model: str, card: Mapping[str, Any]) -> str:
     """The task of a model in a few words; of a causal language model, the size of its vocabulary."""
     size = catalog.vocabulary_size(model)
+    if catalog.needs_labels(model) and not card.get("labels"):
+        return "Labels of your choice"
     return describe_task(card) if size is None else f"Language model, {size:,} tokens"
 
 

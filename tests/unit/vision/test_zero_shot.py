@@ -15,6 +15,7 @@ from engine.input_kinds import kind_of_model
 from engine.models import catalog
 from engine.models.label_prompts import LabelPrompts, format_labels, parse_labels, split_prompts, with_prompts
 from engine.models.loading import load_image_model, load_model
+from engine.models.summary import summarize_model
 from engine.params import from_mapping
 from engine.randomization.model_copy import ModelCopy
 from engine.registry import all_explainers, explainer
@@ -218,6 +219,13 @@ def test_an_explanation_of_either_side_is_cached_by_labels_and_picture() -> None
     elsewhere = explain(Request(name, "occlusion", PicturePrompt(PROMPTS[0], picture=blobs(1, 30, 41))))
     assert not elsewhere.cached
     assert elsewhere.prediction.logits != prompt.prediction.logits
+
+
+def test_a_picker_says_whose_labels_the_classes_are() -> None:
+    folder = str(zero_shot_folder("clip"))
+    assert summarize_model(folder).task == "Labels of your choice"
+    named = summarize_model(with_prompts(folder, "a, b"))
+    assert (named.task, named.labels, named.parameters) == ("2 classes", ("a", "b"), summarize_model(folder).parameters)
 
 
 def test_labels_are_typed_and_named() -> None:
