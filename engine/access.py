@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from engine.errors import UsageError, excerpt, not_allowed
 from engine.lazy import LazyModule
+from engine.models import label_prompts
 
 if TYPE_CHECKING:
     from engine import input_kinds
@@ -59,6 +60,7 @@ def offered(variable: str) -> tuple[str, ...]:
 
 def check_model(name: str) -> None:
     """Refuse a model or a base that is neither embedded nor offered, before its folder is looked at."""
+    name = label_prompts.base_name(name)
     if _is_restricted() and name != "minilm" and not catalog.is_embedded(name):
         _check("model", name, MODELS)
 

@@ -207,7 +207,7 @@ def _compute(queries: list[_Query]) -> list[Explanation]:
         started = runtime.clock()
         encoded = [model.encode(query.request.example) for query in queries]
         items = _items(model, queries, encoded)
-        members = _Members(queries, items)
+        members = _Members(model, queries, items)
         attributions = first.method.function(Task(model, items, members.attributions), first.params)
         own = (runtime.clock() - started - members.waited) / len(queries)
         return [
@@ -222,8 +222,8 @@ class _Members:
     `seconds`: what the members took for each item when they were computed. `waited`: what they took now.
     """
 
-    def __init__(self, queries: list[_Query], items: list[TaskItem]) -> None:
-        self.queries, self.items = queries, items
+    def __init__(self, model: AnyClassifier, queries: list[_Query], items: list[TaskItem]) -> None:
+        self.model, self.queries, self.items = model, queries, items
         self.seconds, self.waited = [0.0] * len(queries), 0.0
 
     def attributions(self, method: str) -> list[Attribution]:
@@ -237,13 +237,15 @@ class _Members:
         explanations = [by_key[q.key] for q in queries]
         self.seconds = [before + one.seconds for before, one in zip(self.seconds, explanations, strict=True)]
         self.waited += runtime.clock() - started
-        return [_member_attribution(one, item) for one, item in zip(explanations, self.items, strict=True)]
+        return [_member_attribution(self.model, one, item) for one, item in zip(explanations, self.items, strict=True)]
 
 
-def _member_attribution(explanation: Explanation, item: TaskItem) -> Attribution:
+def _member_attribution(model: AnyClassifier, explanation: Explanation, item: TaskItem) -> Attribution:
     """A member's attribution with its own notes, without those that the ensemble gives anyway."""
     attribution = Attribution(explanation.scores, explanation.evaluations)
-    repeated = {*_warnings(item, attribution), *_scaling_notes(explanation.provenance.heads)}
+    repeated = {
+        *model.notes_on(item.prediction), *_warnings(item, attribution), *_scaling_notes(explanation.provenance.heads)
+    }  # fmt: skip
     return dataclasses.replace(attribution, notes=tuple(note for note in explanation.notes if note not in repeated))
 
 
@@ -325,7 +327,13 @@ def _explanation(
         evaluations=attribution.evaluations,
         seconds=seconds,
         check=attribution.check,
-        notes=(*_scaling_notes(provenance.heads), *_warnings(item, attribution), *attribution.notes, *notes),
+        notes=(
+            *model.notes_on(item.prediction),
+            *_scaling_notes(provenance.heads),
+            *_warnings(item, attribution),
+            *attribution.notes,
+            *notes,
+        ),
         truncated=encoded.truncated,
         extras=attribution.extras,
         grid=encoded.grid,

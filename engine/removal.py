@@ -4,8 +4,9 @@ Texts: `mask` puts the mask token in place (models without one: pad, else end of
 `mean` the zero or the mean word embedding. `delete` takes the token out: the model reads the sequence without it, those
 after it move up. `hide` keeps the position, blank, and hides it from attention; a causal model whose last token is
 hidden still reads the head there. Patches: `mean` puts a patch of the mean color in place, `zero` the zero embedding,
-`blur` the blurred patch. `drop` hides the position, which is the same as taking the patch out: ViT and DeiT read
-special tokens alone, and the others keep the places that their position embeddings give them.
+`blur` the blurred patch. `drop` hides the position, which is the same as taking the patch out: heads read special
+tokens or the mean of the patches that are left, and the others keep the places that their position embeddings give
+them. Models whose windows need every patch (Swin) refuse it.
 
 Special tokens are always kept. Positions are kept by all but `delete`. Features may be removed in groups, such as the
 patches of a superpixel (`FeatureGroups`).

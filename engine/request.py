@@ -164,6 +164,16 @@ class Picture(Input):
         return hash(self.digest)
 
 
+@dataclass(frozen=True)
+class PicturePrompt(Example):
+    """A text beside the picture that a zero-shot model compares it with. Only the text is explained."""
+
+    picture: Picture = field(kw_only=True)
+
+    def as_plain(self) -> dict[str, str | None]:
+        return {"label_prompt": self.text, "picture": self.picture.digest}
+
+
 def plain_picture(digest: str) -> dict[str, str | None]:
     """A picture as plain values, known by its digest alone."""
     return {"picture": digest}

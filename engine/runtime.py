@@ -354,17 +354,21 @@ def _tokens_in_cache(model: AnyClassifier) -> int | float:
 
 
 def _widths(model: AnyClassifier) -> tuple[int, int]:
-    """The width of the hidden states and of the inner activations of a block."""
+    """The width of the hidden states and of the inner activations of a block; of Swin, those of the first stage."""
     config: Any = model.module.config
+    if hasattr(config, "window_size") and hasattr(config, "depths"):
+        return config.embed_dim, int(config.mlp_ratio * config.embed_dim)
     wide = getattr(config, "intermediate_size", None) or getattr(config, "d_ff", None) or 4 * config.hidden_size
     return config.hidden_size, wide
 
 
 def _row_bytes(model: AnyClassifier, length: int, gradients: bool, attention: bool) -> int:
     config: Any = model.module.config
-    layers, heads = config.num_hidden_layers, config.num_attention_heads
+    layers, heads, reach = config.num_hidden_layers, config.num_attention_heads, length
+    if not isinstance(heads, int):  # Swin: later stages have more heads but fewer positions
+        layers, heads, reach = sum(config.depths), heads[0], min(length, config.window_size**2)
     hidden, wide = _widths(model)
-    matrices = heads * length * length * 3
+    matrices = heads * length * reach * 3
     in_flight = length * (10 * hidden + 3 * wide) + matrices
     kept = layers * (length * (12 * hidden + 3 * wide) + matrices) if gradients else 0
     kept += layers * matrices if attention else 0

@@ -9,6 +9,7 @@ from components.compute import warm_up
 from components.errors import show_error
 from components.images.counterfactuals import draw_counterfactuals
 from components.images.export import draw_export
+from components.images.label_tokens import draw_label_tokens
 from components.images.results import (
     describe_picture,
     draw_ablation,
@@ -73,6 +74,7 @@ if probe is not None:
         draw_pin_hint("patch")
     heads_link("image", write_picture_focus(state.focus), state.target, key("heads"))
     draw_truth(methods, explanations, truth, state.seed)
+    draw_label_tokens(state, probe)
     draw_sliding(state, probe)
     draw_ablation(state, methods, explanations, probe)
     draw_significance(state)

@@ -103,7 +103,7 @@ class PictureState(PageState):
     significance: PatchTestView = DEFAULT_TEST
     pins: tuple[int, ...] = pins_option("patches")
     opened: tuple[str, ...] = opened_option(
-        "browse", "truth", "questions", "counterfactuals", "sliding", "significance"
+        "browse", "truth", "questions", "counterfactuals", "sliding", "significance", "label"
     )
     removal: str = option(PATCH_OPERATORS[0], choices=PATCH_OPERATORS)
 

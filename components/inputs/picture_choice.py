@@ -26,6 +26,7 @@ from components.inputs.datasets import (
     read_picture,
     read_uploaded_picture,
 )
+from components.inputs.label_choice import draw_label_controls
 from components.links import DIGEST_CHARACTERS, Query, whole_number
 from components.state import Selection
 from engine.data.image_datasets import registered_name
@@ -280,6 +281,7 @@ def draw_focus_controls(models: Collection[str], opened: OpenPictures) -> DeltaG
         SELECTION.model_control(models, misfits, opened.name)
         _draw_dataset_controls(opened)
         _draw_place_controls(opened)
+    draw_label_controls(SELECTION, () if opened.error else opened.data.label_names)
     if chosen in misfits and value("source") != OWN:
         _offer_fitting(chosen, opened, better_model(list(models), chosen, opened))
     else:

@@ -16,9 +16,19 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.cli import options, output
-from engine.cli.inputs import InputOptions, check_dtype, check_model, read_heads, read_input, read_methods, read_params
+from engine.cli.inputs import (
+    InputOptions,
+    check_dtype,
+    check_model,
+    label_input,
+    name_labels,
+    read_heads,
+    read_input,
+    read_methods,
+    read_params,
+)
 from engine.cli.root import note
-from engine.errors import ExegesisError, UsageError
+from engine.errors import ExegesisError, UsageError, unknown
 from engine.explain import explain as explain_one
 from engine.explain import explain_many
 from engine.heads.readings import CAUTION, DEFAULT_SCORES, HeadTable, HeadTableQuery, head_table, head_table_to_json
@@ -30,6 +40,8 @@ from engine.request import Request
 from engine.result import Check, Explanation, explanation_to_json
 from engine.store import result_store
 
+SIDES = ("picture", "prompt")
+"""Of a model that matches pictures with texts: what is explained."""
 TOP_SCORES = 3
 """Scores of a column that are bold."""
 MAX_TOKEN_WIDTH = 24
@@ -55,6 +67,9 @@ def explain(
     target: options.TargetOption = None,
     contrast: options.ContrastOption = None,
     chat: options.ChatOption = False,
+    labels: options.LabelsOption = None,
+    template: options.TemplateOption = None,
+    side: options.SideOption = SIDES[0],
     param: options.ParamOption = None,
     head: options.HeadOption = None,
     seed: options.SeedOption = "0",
@@ -64,12 +79,18 @@ def explain(
     """Explain a prediction: one score per token or patch, by one or more methods."""
     check_dtype(dtype)
     number = options.read_whole("--seed", seed)
+    if side not in SIDES:
+        raise unknown("--side", side, SIDES)
+    model = name_labels(model, labels, template)
     with output.stdout_reserved():
         own = InputOptions(
             "explain", model, text, text_pair, image, dataset, index, split, column, prompt, target, contrast, chat
         )
         source = read_input(own)
         check_model(model, source.example.kind)
+        if side == SIDES[1]:
+            probe = explain_one(Request(model, PROBE, source.example, seed=number, dtype=dtype))
+            source = label_input(model, source, probe.prediction)
         methods, are_all = read_methods("--method", method, source.example.kind)
         params = read_params(param, methods)
         heads = read_heads(head)

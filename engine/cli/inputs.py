@@ -16,9 +16,11 @@ from engine.data.picture_files import read_picture
 from engine.errors import UsageError, not_allowed, unknown
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
+from engine.models.label_prompts import PLAIN_TEMPLATE, label_prompt, with_prompts
 from engine.params import Plain, from_mapping
 from engine.registry import Explainer, all_explainers, explainer
-from engine.request import DTYPES, Example, HeadScales, Input, Picture, Prompt
+from engine.request import DTYPES, Example, HeadScales, Input, Picture, PicturePrompt, Prompt
+from engine.result import Prediction
 from engine.vision.picture import read_view
 
 REQUIRED_BY = {
@@ -136,6 +138,36 @@ def _text_input(example: Example) -> CommandInput:
 def _picture_input(pixels: np.ndarray, name: str) -> CommandInput:
     height, width, _ = pixels.shape
     return CommandInput(Picture(pixels), (f"{name}, {width} x {height} pixels",))
+
+
+def name_labels(model: str, labels: str | None, template: str | None) -> str:
+    """The name of a zero-shot model with the labels that the options give."""
+    if labels is None:
+        if template is not None:
+            raise UsageError(
+                "--template: requires --labels. Example: --labels 'cat, dog' --template 'a photo of a {}'."
+            )
+        return model
+    return with_prompts(model, labels, template or PLAIN_TEMPLATE)
+
+
+def label_input(model: str, source: CommandInput, prediction: Prediction) -> CommandInput:
+    """The prompt of the explained label beside the picture. `prediction`: of the picture."""
+    if not isinstance(source.example, Picture):
+        raise UsageError("--side: prompt requires a picture. Give one: --image F, or --dataset with --index.")
+    label = prediction.index if source.target is None else find_label(prediction, source.target)
+    text = label_prompt(model, label)
+    lines = (*source.lines, f"explained: the prompt {text!r} of the label {prediction.labels[label]}")
+    return CommandInput(PicturePrompt(text, picture=source.example), lines)
+
+
+def find_label(prediction: Prediction, target: str) -> int:
+    """The number of a class by its label or number."""
+    if target in prediction.labels:
+        return prediction.labels.index(target)
+    if target in map(str, range(len(prediction.labels))):
+        return int(target)
+    raise unknown("--target", target, prediction.labels)
 
 
 def check_dtype(dtype: str) -> None:

@@ -32,6 +32,15 @@ ContrastOption = Annotated[
     str | None, typer.Option(metavar="TOKEN", help="With --prompt: explain why --target and not this token.")
 ]
 ChatOption = Annotated[bool, typer.Option("--chat", help="With --prompt: apply the model's chat template.")]
+LabelsOption = Annotated[
+    str | None, typer.Option(metavar="A,B", help="Classes of a zero-shot model (CLIP, SigLIP): its labels.")
+]
+TemplateOption = Annotated[
+    str | None, typer.Option(metavar="T", help="With --labels: the text around a label, such as 'a photo of a {}'.")
+]
+SideOption = Annotated[
+    str, typer.Option(metavar="picture|prompt", help="Of a zero-shot model: explain the picture or the label's prompt.")
+]
 ImageOption = Annotated[str | None, typer.Option(metavar="F", help="An image: PNG, JPEG, WebP or GIF.")]
 DatasetOption = Annotated[str | None, typer.Option(metavar="D", help="Take the text or image from a data set.")]
 IndexOption = Annotated[str | None, typer.Option(metavar="I", help="Index of the example, from 0.")]

@@ -217,6 +217,8 @@ def _select_query(task: Task, attention: Float[torch.Tensor, "query key"], query
     reading = task.model.adapter.reading
     if query == "mean" or reading == "mean":
         return attention.mean(0)
+    if reading == "patches":
+        return attention[~torch.from_numpy(task.examples[0].special).to(attention.device)].mean(0)
     return attention[-1 if reading == "last" else 0]
 
 
@@ -340,9 +342,16 @@ def propagate(
 
 
 def pooled_rows(adapter: Any, batch: Any) -> Float[torch.Tensor, "batch seq"]:
-    """Pooling weights, a row each, that sum to 1: on the first tokens, the last position, or all visible ones."""
+    """Pooling weights, a row each, that sum to 1: on the first tokens, the last position, or all visible ones.
+
+    Where a head reads the first token beside the mean of the patches, each of the two has half.
+    """
     place = torch.arange(batch.visible.shape[1], device=batch.visible.device)
     last = batch.lengths[:, None] - 1
+    if adapter.reading in ("patches", "first_and_patches"):
+        patches = batch.visible & (place >= batch.specials)
+        shares = patches / patches.sum(1, keepdim=True).clamp(min=1)
+        return shares if adapter.reading == "patches" else (shares + (place == 0).float()) / 2
     read = {"module": place < adapter.tokens_read, "last": place == last, "mean": batch.visible}[adapter.reading]
     shares = read.expand(batch.visible.shape).float()
     return shares / shares.sum(1, keepdim=True)

@@ -516,17 +516,16 @@ def grad_cam(task: Task, params: GradCamParams) -> list[Attribution]:
 
 
 def _weighted_activations(task: Task) -> list[Float[np.ndarray, "seq"]]:
-    model, items = task.model, task.items
+    model: Any = task.model  # of pictures: the only kind that this method serves
     read: list[torch.Tensor] = []
-    norm = model.blocks[-1].get_submodule(model.adapter.first_norm)
     batch = task.batch()
     points = model.embed(batch).detach().requires_grad_()
-    with norm.register_forward_hook(lambda _module, _inputs, output: read.append(output)):
+    with model.cam_layer.register_forward_hook(lambda _module, _inputs, output: read.append(output)):
         logits = model.logits(batch, points)
-    chosen = logits[torch.arange(len(items)), task.targets]
+    chosen = logits[torch.arange(len(task.items)), task.targets]
     (gradient,) = torch.autograd.grad(chosen.sum(), read[0])
-    features = torch.from_numpy(items[0].encoded.features).to(model.device)
-    weights = gradient[:, features].double().mean(1, keepdim=True)
-    maps = torch.zeros(gradient.shape[:2], dtype=torch.float64, device=model.device)
-    maps[:, features] = (weights * read[0][:, features].double()).sum(-1)
-    return list(as_float64(maps))
+    first = model.specials
+    weights = gradient[:, first:].double().mean(1, keepdim=True)
+    activations = torch.zeros(gradient.shape[:2], dtype=torch.float64, device=model.device)
+    activations[:, first:] = (weights * read[0][:, first:].double()).sum(-1)
+    return list(as_float64(torch.nn.functional.pad(model.spread(activations), (first, 0))))

@@ -45,6 +45,7 @@ def _relevances(task: Task) -> list[Attribution]:
     with lrp_rules(model.module, lrp_parts(model.adapter), len(task.items)) as absorbed:
         logits = model.logits(batch, point).gather(1, targets[:, None])[:, 0]
         (slope,) = torch.autograd.grad(logits.sum(), point)
+        absorbed.added.extend(model.added_embeddings())
         scores = as_float64((point.detach() * slope).sum(-1))
         rest = {name: as_float64(values) for name, values in absorbed.parts(slope).items()}
     rows = zip(as_float64(logits).tolist(), scores, batch.lengths.tolist(), strict=True)

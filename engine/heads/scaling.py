@@ -11,6 +11,7 @@ from engine.lazy import torch
 from engine.models.attention import scale_heads
 from engine.models.classifier import AnyClassifier
 from engine.request import HeadScales
+from engine.vision.windows import no_attention
 
 
 @contextlib.contextmanager
@@ -30,6 +31,8 @@ def scaled_model(model: AnyClassifier, heads: HeadScales) -> Iterator[AnyClassif
 
 
 def layers_and_heads(model: AnyClassifier) -> tuple[int, int]:
-    """The numbers of layers, and of heads in each."""
+    """The numbers of layers, and of heads in each. Errors: a model without attention between all positions."""
+    if getattr(model.adapter, "windows", False):
+        raise no_attention(model.id)
     config = model.module.config
     return len(model.blocks), int(config.num_attention_heads)  # type: ignore[union-attr, arg-type]

@@ -28,6 +28,7 @@ from engine.lazy import torch
 from engine.metrics.catalog import SAMPLES
 from engine.models.causal import CausalModel, EncodedPrompt, PromptBatch
 from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
+from engine.models.label_classifier import LabelClassifier
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
 from engine.progress import check_cancelled
 from engine.registry import Explainer, explainer
@@ -279,6 +280,8 @@ def classifier_of_neighbors(model: AnyClassifier) -> AnyClassifier:
     """The model that reads what `move` returns: for pictures the model itself."""
     if not isinstance(model, TextClassifier):
         return model
+    if isinstance(model, LabelClassifier):
+        raise ExegesisError("sensitivity: a label's prompt beside a picture has no neighbors. Use another method.")
     own = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
     kind = MovedCausalModel if isinstance(model, CausalModel) else MovedTextClassifier
     return kind(**{**own, "memo": {}})

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from engine import access
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.lazy import huggingface_hub
 from engine.models import fetched
+from engine.models.label_prompts import LabelPrompts, base_name, split_prompts
 
 HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
 """Files to download from the hub: weights, JSON, vocabularies and chat templates, which run in a sandbox; no code."""
@@ -33,9 +34,24 @@ MINILM_FILES = (
 )  # fmt: skip
 PROCESSOR = "preprocessor_config.json"
 """File with the preprocessing of an image model; text models have none."""
+NESTED_PROCESSOR = ("processor_config.json", "image_processor")
+"""File, and its part with the preprocessing of pictures, of a model that reads texts too."""
 CHOSEN_ON = "held-out"
 """Split used to choose the epoch of an embedded model."""
-IMAGE_TYPES = ("vit", "deit")
+IMAGE_TYPES = ("vit", "deit", "dinov2", "dinov2_with_registers", "clip", "siglip", "swin")
+_TOWER = {"hidden_size": 768, "num_hidden_layers": 12, "num_attention_heads": 12}
+CONFIG_DEFAULTS: dict[str, dict[str, int]] = {
+    "dinov2": {"patch_size": 14},
+    "dinov2_with_registers": {"patch_size": 14},
+    "clip": {**_TOWER, "patch_size": 32},
+    "siglip": {**_TOWER, "patch_size": 16},
+    "swin": {"patch_size": 4},
+}
+"""What a config.json of a `model_type` may leave out: the defaults of transformers."""
+PICTURE_SECTION = "vision_config"
+"""The part of a config.json that describes the model of pictures, where there is one of texts beside it."""
+ZERO_SHOT = ("CLIPModel", "SiglipModel")
+"""Architectures that match pictures with texts: their classes are labels that a person gives."""
 CAUSAL_ENDINGS = ("ForCausalLM", "GPT2LMHeadModel")
 """Ends of the names of the architectures of causal language models."""
 DEFAULT_MODEL = "reviews-minilm"
@@ -62,6 +78,7 @@ REVISION_FILES = (
     "*.model",
     "chat_template*",
     PROCESSOR,
+    NESTED_PROCESSOR[0],
 )
 """Files that affect a model's output."""
 IS_REVISION_FILE = re.compile("|".join(map(fnmatch.translate, REVISION_FILES)))
@@ -69,12 +86,16 @@ IS_REVISION_FILE = re.compile("|".join(map(fnmatch.translate, REVISION_FILES)))
 
 @dataclass(frozen=True)
 class ModelSource:
-    """Location of a model. `base`: the folder of the base weights if `folder` contains an adapter."""
+    """Location of a model. `base`: the folder of the base weights if `folder` contains an adapter.
+
+    `prompts`: the classes that the model's name gives, if any.
+    """
 
     id: str
     kind: Literal["embedded", "fetched", "folder", "hub"]
     folder: Path
     base: Path | None
+    prompts: LabelPrompts | None = None
 
     @property
     def weights(self) -> tuple[Path, ...]:
@@ -151,12 +172,39 @@ def check_text_model(model: str, config: Mapping[str, Any]) -> None:
 def locate(model: str) -> ModelSource:
     """Locate `model`: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors list the known names."""
     access.check_model(model)
+    name, prompts = split_prompts(model)
     try:
-        return _locate(model)
+        source = _locate(name)
+        if prompts is None:
+            return source
+        _check_takes_labels(source)
+        return replace(source, id=model, prompts=prompts)
     except OSError as error:
         raise UsageError(
             f"model: {excerpt(model)} cannot be read ({error.strerror}). Give an embedded name, a folder or a hub id."
         ) from None
+
+
+def takes_labels(config: Mapping[str, Any]) -> bool:
+    """Whether a model with this config.json matches pictures with texts, so that its classes are labels."""
+    names = config.get("architectures")
+    return isinstance(names, list) and any(name in ZERO_SHOT for name in names)
+
+
+def needs_labels(model: str) -> bool:
+    """Whether the classes of a model are labels, whether its name has some or not; False where it cannot be read."""
+    try:
+        return takes_labels(config(locate(base_name(model))))
+    except ExegesisError:
+        return False
+
+
+def _check_takes_labels(source: ModelSource) -> None:
+    if source.base is not None or not takes_labels(config(source)):
+        raise UsageError(
+            f"labels: the model {excerpt(source.id)} has classes of its own. Leave labels and template out, or choose "
+            f"a model that matches pictures with texts ({' or '.join(ZERO_SHOT)})."
+        )
 
 
 def _locate(model: str) -> ModelSource:
@@ -213,6 +261,8 @@ _revisions: ContextVar[dict[str, str] | None] = ContextVar("exegesis_revisions",
 def _revision(model: str) -> str:
     source = locate(model)
     digest = hashlib.sha256()
+    if source.prompts is not None:
+        digest.update(repr((source.prompts.labels, source.prompts.template)).encode())
     for file in source.weights:
         digest.update(f"{file.name}:{file_sha256(file)}\n".encode())
     if source.base is not None:  # the labels of an adapter are in its card
@@ -221,8 +271,16 @@ def _revision(model: str) -> str:
 
 
 def config(source: ModelSource) -> dict[str, Any]:
-    """Read the checkpoint's config.json."""
-    return _read_json(source.id, (source.base or source.folder) / "config.json")
+    """Read the checkpoint's config.json. The sizes of a model of pictures stand at its top, nested or not."""
+    stated = _read_json(source.id, (source.base or source.folder) / "config.json")
+    if stated.get("model_type") not in IMAGE_TYPES:
+        return stated
+    section = stated.get(PICTURE_SECTION)
+    own = section if isinstance(section, dict) else {}
+    heads = stated.get("num_heads")
+    if isinstance(heads, list) and heads:  # Swin: of each stage
+        own = {"num_hidden_layers": len(heads), "num_attention_heads": heads[-1], **own}
+    return CONFIG_DEFAULTS.get(str(stated["model_type"]), {}) | own | stated
 
 
 def card(model: str) -> dict[str, Any]:
@@ -233,14 +291,17 @@ def card(model: str) -> dict[str, Any]:
 def model_labels(model: str) -> tuple[str, ...]:
     """Read the labels of a model in the order of its outputs, one for a regression, without loading it.
 
-    A causal language model has none: the labels are those of a prompt.
+    A causal language model has none: the labels are those of a prompt. Nor has a zero-shot model whose name gives none.
 
     Errors: missing files; TypeError, ValueError or LookupError if config.json is invalid.
     """
     source = locate(model)
     if source.base is not None:
         return tuple(_card(source).get("labels") or UNNAMED_LABELS)
-    return () if is_causal_config(config(source)) else config_labels(config(source))
+    if source.prompts is not None:
+        return source.prompts.labels
+    stated = config(source)
+    return () if is_causal_config(stated) or takes_labels(stated) else config_labels(stated)
 
 
 def config_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -392,6 +453,7 @@ def _snapshot(model: str) -> Path:
 
 def queries_hub(model: str) -> bool:
     """Whether `locate` would query the hub: a hub id that this process has not located yet."""
+    model = base_name(model)
     return bool(HUB_ID.fullmatch(model)) and not (
         is_embedded(model) or model in _snapshots or Path(model).expanduser().is_dir()
     )

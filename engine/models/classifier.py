@@ -145,6 +145,10 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
             for hook in hooks:
                 hook.remove()
 
+    def added_embeddings(self) -> list[Float[torch.Tensor, "1 seq d_model"]]:
+        """What is added to the embeddings and is no output of a module that AttnLRP's rules name."""
+        return []
+
     def points(self, batch: BatchT, place: str = EMBEDDING) -> Float[torch.Tensor, "batch seq width"]:
         """The numbers at a place where gradients can be taken, a row a position."""
         return self.embed(batch)
@@ -175,6 +179,10 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
             Prediction(own, tuple(row.tolist()[: len(own)]), tuple(share.tolist()[: len(own)]), self.regression)
             for own, row, share in zip(labels, wide, probabilities, strict=True)
         ]
+
+    def notes_on(self, prediction: Prediction) -> tuple[str, ...]:
+        """What is to be known of the probabilities of a prediction."""
+        return ()
 
     def target_index(self, target: int | str | None, prediction: Prediction, encoded: EncodedT) -> int:
         """The class to explain: an index, a label, or the predicted one. A regression head has only its score."""

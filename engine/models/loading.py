@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import threading
 import warnings
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -22,13 +24,22 @@ from transformers.utils import logging as hf_logging
 from engine import runtime
 from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
 from engine.lazy import peft
-from engine.models import catalog, sandbox
-from engine.models.adapters import CAUSAL_ADAPTERS, TextAdapter, adapter_for, causal_adapter, image_adapter_for
+from engine.models import catalog, sandbox, zero_shot
+from engine.models.adapters import (
+    CAUSAL_ADAPTERS,
+    ImageAdapter,
+    TextAdapter,
+    adapter_for,
+    causal_adapter,
+    image_adapter_for,
+)
 from engine.models.causal import CausalModel
+from engine.models.label_prompts import base_name
 from engine.models.text_classifier import TextClassifier
 from engine.request import DTYPES
 from engine.vision.classifier import ImageClassifier
-from engine.vision.picture import check_sizes, config_errors, read_preprocessing
+from engine.vision.picture import check_labels, check_sizes, config_errors, read_preprocessing
+from engine.vision.windows import WindowClassifier
 
 
 class T5EncoderForSequenceClassification(T5PreTrainedModel):
@@ -135,6 +146,9 @@ def load_model(model: str, dtype: str = "float32", device: torch.device | None =
 def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device: torch.device) -> TextClassifier:
     """Load a checkpoint without caching it. Errors: those of `load_model`."""
     config = catalog.read_base_config(source.base or source.folder)
+    if source.prompts is not None:
+        pictures = load_image(source, revision, dtype, device)
+        return zero_shot.label_classifier(_load_towers(source, pictures.adapter, dtype, device), pictures)
     catalog.check_text_model(source.id, config)
     causal = None if source.base else causal_adapter(config)
     adapter = causal or adapter_for(config.get("model_type", ""), source.id)
@@ -164,15 +178,43 @@ def load_image(source: catalog.ModelSource, revision: str, dtype: torch.dtype, d
     """Load a checkpoint without caching it. Errors: those of `load_image_model`."""
     config = catalog.read_base_config(source.base or source.folder)
     adapter = image_adapter_for(config.get("model_type", ""), config.get("architectures") or [], source.id)
+    check_labels(source, adapter)
     preprocessing = read_preprocessing(source.folder, source.id)
-    with silence_libraries(), loading_errors(source.id):
-        module, _ = load_complete(getattr(transformers, adapter.architecture), source)
-    module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    with config_errors(source.id):
-        labels = tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
-    model = ImageClassifier(source.id, revision, module, preprocessing, adapter, labels, dtype, device)
+    if source.prompts is not None:
+        towers, labels = _load_towers(source, adapter, dtype, device), source.prompts.labels
+        with loading_errors(source.id):
+            module: Any = zero_shot.picture_tower(towers, source.prompts)
+    else:
+        with silence_libraries(), loading_errors(source.id):
+            module, _ = load_complete(getattr(transformers, adapter.architecture), source)
+        module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
+        with config_errors(source.id):
+            labels = tuple(str(module.config.id2label[i]) for i in range(module.config.num_labels))
+        if adapter.section:  # sizes are read there
+            module.config = getattr(module.config, adapter.section)
+    kind = WindowClassifier if adapter.windows else ImageClassifier
+    model = kind(source.id, revision, module, preprocessing, adapter, labels, dtype, device)
     check_sizes(model.id, model.preprocessing, model.size, model.channels)
     return model
+
+
+def _load_towers(
+    source: catalog.ModelSource, adapter: ImageAdapter, dtype: torch.dtype, device: torch.device
+) -> zero_shot.Towers:
+    """Both sides of a zero-shot model, which pictures and texts of all labels share."""
+    plain = replace(source, id=base_name(source.id), prompts=None)
+    with silence_libraries(), loading_errors(plain.id):
+        return _towers(plain, catalog.revision(plain.id), adapter.architecture, dtype, device)
+
+
+@functools.lru_cache(maxsize=1)
+def _towers(
+    source: catalog.ModelSource, revision: str, architecture: str, dtype: torch.dtype, device: torch.device
+) -> zero_shot.Towers:
+    """As `_load_towers`; the last one stays loaded until its files, whose `revision` this is, change."""
+    module, _ = load_complete(getattr(transformers, architecture), source)
+    module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
+    return zero_shot.Towers(module, _load_tokenizer(source))
 
 
 _IMAGE_MODELS = ModelCache(load_image, "image")

@@ -19,6 +19,14 @@ from engine.errors import ExegesisError
 from engine.models.adapters import ImageAdapter, LrpParts, TextAdapter
 from engine.models.attention import fused_attention, register_attention, use_attention
 
+
+class UnitLength(nn.Module):
+    """Divide vectors by their lengths. AttnLRP treats it as a norm without weights: the length counts as constant."""
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        return vectors / vectors.norm(dim=-1, keepdim=True)
+
+
 LRP = "exegesis_lrp"
 _WIDE = (torch.float32, torch.float64)
 
@@ -43,7 +51,8 @@ class AbsorbedRelevance:
         return torch.cat(parts, 1).sum(1) if parts else torch.zeros(self.rows)
 
     def softmax(self) -> Tensor:
-        lost = [*self._entering, *self._leaving]
+        # Windows of one row follow each other, where attention stays within windows.
+        lost = [part.reshape(self.rows, -1).sum(1) for part in (*self._entering, *self._leaving)]
         return 2 * torch.stack(lost).sum(0) if lost else torch.zeros(self.rows)
 
     def parts(self, slope: Tensor) -> dict[str, Tensor]:
@@ -123,7 +132,7 @@ class _Norm(torch.autograd.Function):
         (slope,), (scale,), own = slopes, ctx.saved_tensors, ctx.norm._parameters
         if own.get("bias") is not None:
             ctx.absorbed.add_bias(slope, own["bias"])
-        slope = slope * (own["weight"] + ctx.shift) * scale
+        slope = slope * scale if own.get("weight") is None else slope * (own["weight"] + ctx.shift) * scale
         # Subtracting the mean is linear, so its gradient is its rule.
         centered = slope - slope.mean(-1, keepdim=True) if isinstance(ctx.norm, nn.LayerNorm) else slope
         return centered, None, None, None, None, None
@@ -151,6 +160,8 @@ def _norm_scale(value: Tensor, output: Tensor, norm: Any) -> Tensor:
     if isinstance(norm, nn.LayerNorm):
         return output.grad_fn._saved_result2  # type: ignore[union-attr]
     wide = _wide(value.detach())
+    if isinstance(norm, UnitLength):
+        return (1 / wide.norm(dim=-1, keepdim=True)).to(value.dtype)
     epsilon = norm.eps if hasattr(norm, "eps") else norm.variance_epsilon
     return torch.rsqrt(wide.square().mean(-1, keepdim=True) + epsilon).to(value.dtype)
 
@@ -161,9 +172,10 @@ _absorbed: ContextVar[AbsorbedRelevance | None] = ContextVar("exegesis_lrp_absor
 def lrp_parts(adapter: TextAdapter | ImageAdapter) -> LrpParts:
     """The modules of a family to which the rules apply. Errors: the rules do not cover it."""
     if adapter.lrp is None:
+        gap = getattr(adapter, "lrp_gap", "")
+        what = f"the {gap} of {adapter.family} models" if gap else f"{adapter.family} models"
         raise ExegesisError(
-            f"attn_lrp: its rules do not cover {adapter.family} models. Use another method, such as "
-            "integrated_gradients."
+            f"attn_lrp: its rules do not cover {what}. Use another method, such as integrated_gradients."
         )
     return adapter.lrp
 
@@ -220,8 +232,8 @@ def _register_hooks(module: nn.Module, parts: LrpParts, absorbed: AbsorbedReleva
             yield after(part, lambda _, x, y: pass_activation(x, y))
         elif name in parts.added:
             yield after(part, lambda _, x, y: absorbed.added.append(y))
-        elif own.get("bias") is not None:
-            yield after(part, lambda linear, _, y: _watch_bias(y, linear._parameters["bias"], absorbed))
+        elif own.get("bias") is not None or part._buffers.get("bias") is not None:
+            yield after(part, lambda linear, _, y: _watch_bias(y, linear.bias, absorbed))
         if parts.gated and parts.gated[0] in part._modules:
             yield before(part.get_submodule(parts.gated[1]), lambda x: share_product(x, 0.5))
     for first, second in parts.between:

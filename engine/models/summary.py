@@ -18,6 +18,7 @@ from engine.errors import ExegesisError, excerpt
 from engine.lazy import transformers
 from engine.models import catalog
 from engine.models.adapters import TextAdapter, adapter_for, causal_adapter, image_adapter_for
+from engine.models.label_prompts import base_name
 
 BLOCKS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
 HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
@@ -163,7 +164,7 @@ def summarize_model(model: str) -> ModelFacts:
             return ModelFacts()
         if catalog.is_embedded(model):
             return _summary(model, ())
-        folder = Path(model).expanduser()
+        folder = Path(base_name(model)).expanduser()
         if not folder.is_dir():
             return ModelFacts()
         files = (folder / name for name in ("card.json", "config.json", "adapter_config.json"))
@@ -191,6 +192,8 @@ def _summary(model: str, stamp: tuple[int, ...]) -> ModelFacts:
 def describe_model_task(model: str, card: Mapping[str, Any]) -> str:
     """The task of a model in a few words; of a causal language model, the size of its vocabulary."""
     size = catalog.vocabulary_size(model)
+    if catalog.needs_labels(model) and not card.get("labels"):
+        return "Labels of your choice"
     return describe_task(card) if size is None else f"Language model, {size:,} tokens"
 
 

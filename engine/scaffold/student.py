@@ -278,6 +278,11 @@ def load_base(base: str, teacher: AnyClassifier) -> AnyClassifier:
 
 def _module(folder: Path, teacher: AnyClassifier) -> torch.nn.Module:
     if isinstance(teacher, ImageClassifier):
+        if teacher.adapter.backbone != "vit":
+            raise UsageError(
+                f"base: students of pictures are ViTs, but the teacher {teacher.id} is a {teacher.adapter.family} "
+                "model. Choose a ViT as the teacher."
+            )
         return load_vit(folder, teacher.labels)
     return loading.load_base(folder, teacher.labels, teacher.regression)
 

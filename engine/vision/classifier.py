@@ -16,7 +16,12 @@ from engine.models.adapters import ImageAdapter
 from engine.models.classifier import EMBEDDING, Classifier
 from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture
-from engine.vision.picture import EncodedPicture, PictureBatch, Preprocessing, both_sides, collate
+from engine.result import Prediction
+from engine.vision.picture import EncodedPicture, PictureBatch, Preprocessing, both_sides, collate, read_size
+
+SOFTMAX_NOTE = "The probabilities are a softmax over the labels given: another label would change all of them."
+SIGMOIDS = 5
+"""Labels whose own probabilities are named, the most probable first."""
 
 
 @dataclass(eq=False)
@@ -52,7 +57,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
     @cached_property
     def size(self) -> tuple[int, int]:
         """Height and width of the pictures that the model reads."""
-        return both_sides(self._config.image_size)
+        return read_size(self.preprocessing, self.adapter, vars(self._config))
 
     @cached_property
     def patch(self) -> tuple[int, int]:
@@ -69,11 +74,16 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         """Rows and columns of patches."""
         return self.size[0] // self.patch[0], self.size[1] // self.patch[1]
 
+    @cached_property
+    def specials(self) -> int:
+        """The number of tokens before the patches."""
+        return self.adapter.special_tokens(vars(self._config))
+
     def encode(self, example: Picture) -> EncodedPicture:
         """Preprocess a picture, in the model's own grid."""
         pixels = self.preprocessing.transform(example.pixels)
-        specials = len(self.adapter.specials)
-        return EncodedPicture(pixels, self.preprocessing.normalize(pixels), self.grid, self.patch, specials)
+        values, registers = self.preprocessing.normalize(pixels), self.specials - len(self.adapter.specials)
+        return EncodedPicture(pixels, values, self.grid, self.patch, self.specials, registers)
 
     def collate(self, examples: Sequence[EncodedPicture]) -> PictureBatch:
         return collate(examples, self.dtype, self.device)
@@ -100,7 +110,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         if place == EMBEDDING:
             return self.embed(batch)
         patches = cut_patches(batch.pictures, self.patch)
-        return torch.nn.functional.pad(patches, (0, 0, len(self.adapter.specials), 0))[batch.index]
+        return torch.nn.functional.pad(patches, (0, 0, self.specials, 0))[batch.index]
 
     def embed_points(
         self, points: Float[torch.Tensor, "batch seq width"], place: str = EMBEDDING
@@ -108,7 +118,7 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         """The embeddings of `points`; gradients flow through them."""
         if place == EMBEDDING:
             return points
-        return self._with_specials(self._vectors(points[:, len(self.adapter.specials) :]))
+        return self._with_specials(self._vectors(points[:, self.specials :]))
 
     def logits(
         self, batch: PictureBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
@@ -116,17 +126,73 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         """Logits of each row; `embeds` replaces the embeddings, and positions that are not visible have no effect."""
         hidden = self.hidden(batch, embeds)
         heads = [self.module.get_submodule(name) for name in self.adapter.heads]
-        return torch.stack([head(hidden[:, i]) for i, head in enumerate(heads)]).mean(0)
+        if self.adapter.pooling == "first":
+            return torch.stack([head(hidden[:, i]) for i, head in enumerate(heads)]).mean(0)
+        if self.adapter.pooling == "attention":
+            return heads[0](hidden, self._attention_mask(batch))
+        pooled = self._mean_of_patches(hidden, batch)
+        if self.adapter.pooling == "first_and_mean":
+            pooled = torch.cat([hidden[:, 0], pooled], dim=1)
+        return heads[0](pooled)
 
     def hidden(
         self, batch: PictureBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> Float[torch.Tensor, "batch seq d_model"]:
         hidden = self.embed(batch) if embeds is None else embeds
-        hidden = hidden + self._embeddings.position_embeddings
+        hidden = hidden + self.positions()
+        if self.adapter.pre_norm is not None:
+            hidden = self.module.get_submodule(f"{self.adapter.backbone}.{self.adapter.pre_norm}")(hidden)
         mask = self._attention_mask(batch)
         for block in self.blocks:
             hidden = block(hidden, mask)
-        return self.module.get_submodule(self.adapter.norm)(hidden)
+        return hidden if self.adapter.norm is None else self.module.get_submodule(self.adapter.norm)(hidden)
+
+    def added_embeddings(self) -> list[Float[torch.Tensor, "1 seq d_model"]]:
+        return [self.positions()]
+
+    @property
+    def cam_layer(self) -> torch.nn.Module:
+        """The module whose outputs, a row a position, Grad-CAM reads: the last block's first LayerNorm."""
+        return self.blocks[-1].get_submodule(self.adapter.first_norm)
+
+    def spread(self, maps: Float[torch.Tensor, "batch position"]) -> Float[torch.Tensor, "batch patch"]:
+        """A map of the positions that `cam_layer` puts out, as one of the patches."""
+        return maps[:, self.specials :]
+
+    def positions(self) -> Float[torch.Tensor, "1 seq d_model"]:
+        """The embeddings of positions that are added to the tokens; zero for registers, which have none."""
+        embeddings, specials = self._embeddings, len(self.adapter.specials)
+        if self.adapter.interpolated:
+            shape = (1, specials + self.grid[0] * self.grid[1], self.embedding.out_channels)
+            own = embeddings.interpolate_pos_encoding(embeddings.cls_token.new_empty(shape), *self.size)
+        elif hasattr(embeddings, "position_embedding"):
+            own = embeddings.position_embedding.weight[None]
+        else:
+            own = embeddings.position_embeddings
+        registers = self.specials - specials
+        if not registers:
+            return own
+        return torch.cat([own[:, :specials], own.new_zeros(1, registers, own.shape[2]), own[:, specials:]], dim=1)
+
+    def _mean_of_patches(
+        self, hidden: Float[torch.Tensor, "batch seq d_model"], batch: PictureBatch
+    ) -> Float[torch.Tensor, "batch d_model"]:
+        """The mean over the patches that are there; zero where none is."""
+        patches = hidden[:, self.specials :]
+        if batch.whole:
+            return patches.mean(1)
+        visible = batch.visible[:, self.specials :, None].to(patches.dtype)
+        return (patches * visible).sum(1) / visible.sum(1).clamp(min=1)
+
+    def notes_on(self, prediction: Prediction) -> tuple[str, ...]:
+        """Of a zero-shot model: what its probabilities are, and those that it was trained to give, if others."""
+        if not self.adapter.prompts:
+            return ()
+        if self.adapter.pooling != "attention":
+            return (SOFTMAX_NOTE,)
+        order = sorted(range(len(prediction.labels)), key=lambda at: -prediction.logits[at])[:SIGMOIDS]
+        own = ", ".join(f"{prediction.labels[at]} {sigmoid(prediction.logits[at]):.1%}" for at in order)
+        return (f"{SOFTMAX_NOTE} The model's own probabilities, a sigmoid of each label by itself: {own}.",)
 
     def _projected(self, values: Float[torch.Tensor, "batch 3 height width"]) -> torch.Tensor:
         return self._vectors(cut_patches(values, self.patch))
@@ -136,8 +202,9 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         return torch.nn.functional.linear(patches, self.embedding.weight.flatten(1), self.embedding.bias)
 
     def _with_specials(self, patches: Float[torch.Tensor, "batch patch d_model"]) -> torch.Tensor:
-        specials = [getattr(self._embeddings, name).expand(len(patches), -1, -1) for name in self.adapter.specials]
-        return torch.cat([*specials, patches], dim=1)
+        names = (*self.adapter.specials, *(["register_tokens"] if self.adapter.registers else []))
+        specials = [getattr(self._embeddings, name).reshape(1, -1, patches.shape[2]) for name in names]
+        return torch.cat([*(tokens.expand(len(patches), -1, -1) for tokens in specials), patches], dim=1)
 
     @property
     def _config(self) -> Any:
@@ -155,6 +222,11 @@ class ImageClassifier(Classifier[Picture, EncodedPicture, PictureBatch]):
         return torch.zeros(visible.shape, dtype=self.dtype, device=self.device).masked_fill(
             ~visible, torch.finfo(self.dtype).min
         )
+
+
+def sigmoid(logit: float) -> float:
+    """The probability of a logit by itself."""
+    return 1 / (1 + math.exp(-logit)) if logit > 0 else math.exp(logit) / (1 + math.exp(logit))
 
 
 def cut_patches(

@@ -19,20 +19,26 @@ import numpy as np
 from jaxtyping import Bool, Float, Int, UInt8
 from PIL import Image
 
-from engine.errors import ExegesisError, excerpt, unknown
+from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.lazy import skimage, torch
 from engine.models import catalog
-from engine.models.adapters import image_adapter_for
+from engine.models.adapters import ImageAdapter, image_adapter_for
 from engine.removal import FeatureGroups, singletons
 from engine.result import Token
 
 SPECIALS = ("[CLS]", "[DIST]")
 """Names of the special tokens before the patches: class, and (DeiT) distillation."""
+REGISTER = "[REG {}]"
+"""Name of a register token, which follows the class token."""
 SEGMENTS = ("patch", "slic")
 COMPACTNESS = 10.0
 """Weight of nearness against similarity of color in SLIC; its authors' and scikit-image's default."""
 RESAMPLING = tuple(kind.value for kind in Image.Resampling)
+BY_SHORTEST_SIDE = ("CLIP", "Bit")
+"""Beginnings of the types of processors that read one number as the shortest side, and crop."""
 HALVES = (0.5, 0.5, 0.5)
+TRIAL_SIZES = ((100, 100), (100, 150))
+"""Heights and widths of pictures from which a preprocessing makes pictures of one size, or not."""
 CONFIG_DEFAULTS = {"image_size": 224, "patch_size": 16, "num_channels": 3, "num_labels": 2}
 """The defaults of transformers for ViT and DeiT, where a config.json does not state them."""
 
@@ -86,19 +92,36 @@ class Preprocessing:
 
 def read_preprocessing(folder: Path, model: str) -> Preprocessing:
     """Read the preprocessing of a checkpoint's folder. Errors: there is none, or its values are not valid."""
-    file = folder / catalog.PROCESSOR
+    file, section = folder / catalog.PROCESSOR, ""
+    if not file.is_file() and (folder / catalog.NESTED_PROCESSOR[0]).is_file():
+        file, section = folder / catalog.NESTED_PROCESSOR[0], catalog.NESTED_PROCESSOR[1]
     if not file.is_file():
         raise ExegesisError(
             f"model {model}: no {catalog.PROCESSOR} in its folder, so its preprocessing is unknown. "
             "Save its image processor in that folder with save_pretrained."
         )
     try:
-        return _parse(json.loads(file.read_text(encoding="utf-8")))
+        stated = json.loads(file.read_text(encoding="utf-8"))
+        return _parse(stated[section] if section else stated)
     except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
         raise ExegesisError(
-            f"model {model}: its {catalog.PROCESSOR} is invalid ({type(error).__name__}: {excerpt(str(error))}). "
+            f"model {model}: its {file.name} is invalid ({type(error).__name__}: {excerpt(str(error))}). "
             "Download or save it again."
         ) from error
+
+
+def check_labels(source: catalog.ModelSource, adapter: ImageAdapter) -> None:
+    """Refuse a zero-shot model without labels."""
+    if adapter.prompts and source.prompts is None:
+        raise UsageError(
+            f"labels: {source.id} matches pictures with texts and has no classes of its own. Give it two or more "
+            f"labels (--labels 'a cat, a dog'), or write them after its name: {source.id}?labels=a cat|a dog."
+        )
+
+
+def read_size(preprocessing: Preprocessing, adapter: ImageAdapter, config: Mapping[str, Any]) -> tuple[int, int]:
+    """Height and width of the pictures that a model reads: by its preprocessing where positions are interpolated."""
+    return preprocessing.output_size(*TRIAL_SIZES[0]) if adapter.interpolated else both_sides(config["image_size"])
 
 
 def check_sizes(model: str, preprocessing: Preprocessing, size: tuple[int, int], channels: int) -> None:
@@ -106,7 +129,7 @@ def check_sizes(model: str, preprocessing: Preprocessing, size: tuple[int, int],
     if channels != 3:
         raise ExegesisError(f"model {model}: reads pictures of {channels} channels; 3 (red, green, blue) are needed.")
     # With only the shortest side stated the aspect ratio is kept: then only a crop makes all pictures of one size.
-    for height, width in ((100, 100), (100, 150)):
+    for height, width in TRIAL_SIZES:
         got = preprocessing.output_size(height, width)
         if got != size:
             raise ExegesisError(
@@ -117,15 +140,21 @@ def check_sizes(model: str, preprocessing: Preprocessing, size: tuple[int, int],
 
 def _parse(stated: Mapping[str, Any]) -> Preprocessing:
     """Parse a config. Steps without mention are done, as transformers does for ViT and DeiT, except for a crop."""
-    normalizes = stated.get("do_normalize", True)
+    normalizes, size = stated.get("do_normalize", True), stated.get("size", 224)
+    if isinstance(size, int) and _processor_type(stated).startswith(BY_SHORTEST_SIDE):
+        size = {"shortest_edge": size}
     return Preprocessing(
-        resize=_parse_sides(stated.get("size", 224)) if stated.get("do_resize", True) else (),
+        resize=_parse_sides(size) if stated.get("do_resize", True) else (),
         crop=_parse_crop(stated),
         resample=_parse_resample(stated.get("resample", Image.Resampling.BILINEAR.value)),
         scale=float(stated.get("rescale_factor", 1 / 255)) if stated.get("do_rescale", True) else 1.0,
         mean=_parse_three(stated.get("image_mean", HALVES)) if normalizes else (0.0, 0.0, 0.0),
         std=_parse_three(stated.get("image_std", HALVES)) if normalizes else (1.0, 1.0, 1.0),
     )
+
+
+def _processor_type(stated: Mapping[str, Any]) -> str:
+    return str(stated.get("image_processor_type") or stated.get("feature_extractor_type") or "")
 
 
 def _parse_sides(size: Any) -> tuple[int, ...]:
@@ -137,7 +166,7 @@ def _parse_sides(size: Any) -> tuple[int, ...]:
 
 
 def _parse_crop(stated: Mapping[str, Any]) -> tuple[int, int] | None:
-    if not stated.get("do_center_crop", str(stated.get("image_processor_type", "")).startswith("DeiT")):
+    if not stated.get("do_center_crop", _processor_type(stated).startswith(("DeiT", *BY_SHORTEST_SIDE))):
         return None
     sides = _parse_sides(stated.get("crop_size", 224))
     return sides[0], sides[-1]
@@ -215,15 +244,17 @@ def read_view(model: str) -> ModelView:
 @functools.lru_cache(maxsize=64)
 def _cached_view(model: str, revision: str) -> ModelView:
     source = catalog.locate(model)
-    config = CONFIG_DEFAULTS | catalog.config(source)
-    adapter = image_adapter_for(config.get("model_type", ""), config.get("architectures") or [], source.id)
+    stated = catalog.config(source)
+    adapter = image_adapter_for(stated.get("model_type", ""), stated.get("architectures") or [], source.id)
+    check_labels(source, adapter)
+    config = CONFIG_DEFAULTS | stated
     preprocessing = read_preprocessing(source.folder, source.id)
     with config_errors(source.id):
-        size, patch = both_sides(config["image_size"]), both_sides(config["patch_size"])
+        size, patch = read_size(preprocessing, adapter, config), both_sides(config["patch_size"])
         grid = size[0] // patch[0], size[1] // patch[1]
-        channels, labels = int(config["num_channels"]), catalog.config_labels(config)
+        channels, labels = int(config["num_channels"]), catalog.model_labels(model)
     check_sizes(source.id, preprocessing, size, channels)
-    return ModelView(model, revision, preprocessing, size, patch, grid, len(adapter.specials), labels)
+    return ModelView(model, revision, preprocessing, size, patch, grid, adapter.special_tokens(config), labels)
 
 
 @contextlib.contextmanager
@@ -253,6 +284,8 @@ class EncodedPicture:
     patch: tuple[int, int]
     """Height and width of a patch in pixels."""
     specials: int
+    registers: int = 0
+    """How many of the special tokens are registers: the last ones."""
 
     def __len__(self) -> int:
         return self.specials + self.grid[0] * self.grid[1]
@@ -271,7 +304,9 @@ class EncodedPicture:
         """The special tokens, and then each patch by its row and column."""
         rows, columns = self.grid
         names = [f"row {row + 1}, column {column + 1}" for row in range(rows) for column in range(columns)]
-        specials = [Token(name, 0, 0, -1, True) for name in SPECIALS[: self.specials]]
+        registers = (REGISTER.format(number + 1) for number in range(self.registers))
+        names_before = (*SPECIALS[: self.specials - self.registers], *registers)
+        specials = [Token(name, 0, 0, -1, True) for name in names_before]
         return (*specials, *(Token(name, 0, 0, 0, False) for name in names))
 
     @property
@@ -305,6 +340,8 @@ class PictureBatch:
     index: Int[torch.Tensor, "batch"]
     visible: Bool[torch.Tensor, "batch seq"]
     whole: bool
+    specials: int = 1
+    """The number of positions before the patches."""
 
     @property
     def lengths(self) -> Int[torch.Tensor, "batch"]:
@@ -319,7 +356,7 @@ def collate(pictures: Sequence[EncodedPicture], dtype: torch.dtype, device: torc
     values = torch.from_numpy(np.stack([picture.values for picture in unique.values()])).to(device=device, dtype=dtype)
     index = torch.tensor([place[id(picture)] for picture in pictures], device=device)
     visible = torch.ones(len(pictures), len(pictures[0]), dtype=torch.bool, device=device)
-    return PictureBatch(values, index, visible, True)
+    return PictureBatch(values, index, visible, True, pictures[0].specials)
 
 
 def both_sides(size: int | Sequence[int]) -> tuple[int, int]:

@@ -13,6 +13,10 @@ from tests.project import name_of, sources, tree
 DRAWN = {"error", "warning", "success", "info", "markdown", "caption", "write", "toast", "subheader", "toggle"}
 """Calls whose first argument Streamlit reads as Markdown."""
 SAFE = {
+    (
+        "components/images/label_tokens.py",
+        "f'The similarity of this prompt with the picture is {score}. {MEANING}'",
+    ): "a number",
     ("components/layers/page.py", "describe_carried_share(graph)"): "numbers",
     ("components/images/sliding.py", "how_to_repeat(state.focus)"): "our words",
     ("components/images/significance.py", "how_to_repeat(state.focus)"): "our words",
