@@ -27,6 +27,7 @@ from engine.jobs.table import HEARTBEAT_SECONDS, Job, JobTable, UnitFailure, thi
 from engine.progress import CancelToken, Report, cancellable, reporting, silent
 from engine.runtime import in_background
 from engine.store import result_store
+from engine.telemetry import log_event
 
 FOREGROUND = "foreground"
 RESUMABLE = ("interrupted", "failed", "cancelled")
@@ -217,11 +218,21 @@ def _tokens(path: Path, id: int) -> list[CancelToken]:
 def run_job(table: JobTable, job: Job, report: Report, cancel: CancelToken) -> None:
     """Run a job that this process has marked as running, and write its end to the table."""
     outcome: dict[str, object] = {"state": "interrupted", "error": "The process was interrupted. Resume the job."}
+    begun = time.monotonic()
+    log_event(_log, "job started", job=job.id, kind=job.kind)
     try:
         with _heartbeats(table, job.id, cancel):
             outcome = _outcome(_Run(table, job, report, cancel))
     finally:
+        _log_end(job, outcome, time.monotonic() - begun)
         _write_end(table, job.id, finished=time.time(), seconds_left=None, label="", **outcome)
+
+
+def _log_end(job: Job, outcome: Mapping[str, object], seconds: float) -> None:
+    units = {name: int(str(outcome.get(name, 0))) for name in ("total", "done", "computed", "failed")}
+    log_event(
+        _log, "job ended", job=job.id, kind=job.kind, state=str(outcome["state"]), seconds=round(seconds, 3), **units
+    )
 
 
 def _write_end(table: JobTable, id: int, **values: object) -> None:
@@ -306,6 +317,7 @@ class _Run:
         tasks = cluster_tasks(kind_of(self.job.kind), self.job.spec, missing)
         if not tasks:
             return missing
+        log_event(_log, "job on the cluster", job=self.job.id, kind=self.job.kind, tasks=len(tasks))
         estimate = self.on_cluster = ClusterEstimate([task.size for task in tasks])
         left = {unit.key: unit for unit in missing}
         with contextlib.closing(run_tasks_apart(tasks, address)) as rounds:
