@@ -9,7 +9,6 @@ These are programs on this machine, without a proxy in between, and those in the
 from __future__ import annotations
 
 import ipaddress
-import os
 import threading
 import time
 from collections.abc import Mapping
@@ -22,7 +21,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from components.organizer import Visit, is_forwarded, is_local
-from engine.errors import not_allowed
+from engine.access import MONITORS, monitor_networks
 from engine.lazy import LazyModule
 from engine.telemetry import HTTP_REQUESTS, OPEN_PAGES, counts
 
@@ -31,23 +30,9 @@ if TYPE_CHECKING:
 else:  # the server of the pages starts without it
     monitoring = LazyModule("engine.monitoring")
 
-MONITORS = "EXEGESIS_MONITORS"
-"""The networks that may read the metrics, separated by spaces, such as 10.0.0.0/8."""
 REMEMBERED_SECONDS = 2.0
 """The health check runs at most once in so many seconds, however often it is requested."""
 HEADERS = {"Cache-Control": "no-store"}
-Network = ipaddress.IPv4Network | ipaddress.IPv6Network
-
-
-def monitor_networks() -> list[Network]:
-    """The networks of `EXEGESIS_MONITORS`. Errors: one is no network."""
-    networks: list[Network] = []
-    for text in os.environ.get(MONITORS, "").split():
-        try:
-            networks.append(ipaddress.ip_network(text))
-        except ValueError:
-            raise not_allowed(MONITORS, "networks such as 10.0.0.0/8, separated by spaces", text) from None
-    return networks
 
 
 def may_monitor(visit: Visit) -> bool:

@@ -63,15 +63,20 @@ def _error_fields(error: BaseException) -> Mapping[str, object]:
     return {"error": type(error).__name__, "at": places}
 
 
-def configure_logging() -> None:
-    """Log as `EXEGESIS_LOG_FORMAT` says. Errors: it is neither text nor json.
-
-    With json, everything that reaches Python's root logger goes to stderr as JSON lines, and events are included.
-    """
+def log_format() -> str:
+    """The value of `EXEGESIS_LOG_FORMAT`, "text" by default. Errors: it is neither text nor json."""
     wanted = os.environ.get(LOG_FORMAT, "").strip() or LOG_FORMATS[0]
     if wanted not in LOG_FORMATS:
         raise unknown(LOG_FORMAT, wanted, LOG_FORMATS)
-    if wanted == "text":
+    return wanted
+
+
+def configure_logging() -> None:
+    """Log as `EXEGESIS_LOG_FORMAT` says. Errors: as `log_format`.
+
+    With json, everything that reaches Python's root logger goes to stderr as JSON lines, and events are included.
+    """
+    if log_format() == "text":
         return
     root = logging.getLogger()
     if not any(isinstance(handler.formatter, JsonFormatter) for handler in root.handlers):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import logging
 import re
@@ -16,13 +17,14 @@ from starlette.testclient import TestClient
 from components import monitoring
 from components.server import middleware
 from engine import jobs
+from engine.access import MONITORS
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.monitoring import metrics_text
 from engine.request import Example, Request
 from engine.store import result_store
 from engine.study.database import ADDRESS
-from engine.telemetry import LOG_FORMAT, JsonFormatter, configure_logging, counts, log_event
+from engine.telemetry import LOG_FORMAT, OWN_LOGGERS, JsonFormatter, configure_logging, counts, log_event
 from tests.explaining import checkpoint
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -93,13 +95,13 @@ def test_metrics_are_for_this_machine_and_the_networks_of_the_variable(
 ) -> None:
     assert client().get("/metrics").headers["content-type"] == "text/plain; version=0.0.4; charset=utf-8"
     assert client("10.1.2.3", "exegesis").get("/metrics").status_code == 403
-    monkeypatch.setenv(monitoring.MONITORS, "10.0.0.0/8 fd00::/8")
+    monkeypatch.setenv(MONITORS, "10.0.0.0/8 fd00::/8")
     assert client("10.1.2.3", "exegesis").get("/metrics").status_code == 200
     assert client("::ffff:10.1.2.3", "exegesis").get("/metrics").status_code == 200
     assert client("192.168.1.1", "exegesis").get("/metrics").status_code == 403
     proxied = client("10.1.2.3", "exegesis").get("/metrics", headers={"X-Forwarded-For": "10.1.2.3"})
     assert proxied.status_code == 403, "the proxy is in the network, whoever asks it"
-    monkeypatch.setenv(monitoring.MONITORS, "10.0.0.0/8,10.1.2.3")
+    monkeypatch.setenv(MONITORS, "10.0.0.0/8,10.1.2.3")
     with pytest.raises(UsageError, match=r"EXEGESIS_MONITORS: must be networks such as 10.0.0.0/8"):
         client()
 
@@ -149,15 +151,14 @@ def test_an_open_page_is_counted_while_it_is_open() -> None:
 
 
 @pytest.fixture
-def lines(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> Iterator[Callable[[], list[dict[str, object]]]]:
+def lines(monkeypatch: pytest.MonkeyPatch) -> Iterator[Lines]:
+    stderr = io.StringIO()
+    monkeypatch.setattr("sys.stderr", stderr)
     monkeypatch.setenv(LOG_FORMAT, "json")
-    root, levels = logging.getLogger(), {name: logging.getLogger(name).level for name in ("exegesis", "components")}
-    handlers = [*root.handlers]
+    root, levels = logging.getLogger(), {name: logging.getLogger(name).level for name in OWN_LOGGERS}
     configure_logging()
-    yield lambda: [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
-    root.handlers[:] = handlers
+    yield lambda: [json.loads(line) for line in stderr.getvalue().splitlines() if line.startswith("{")]
+    root.handlers[:] = [one for one in root.handlers if not isinstance(one.formatter, JsonFormatter)]
     for name, level in levels.items():
         logging.getLogger(name).setLevel(level)
 
