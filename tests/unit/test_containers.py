@@ -115,8 +115,6 @@ def test_the_services_name_variables_of_the_code_and_each_other() -> None:
     database = SERVICES["postgres"]["environment"]
     assert re.fullmatch(r"postgresql://exegesis:\$\{POSTGRES_PASSWORD:\?.*\}@postgres/exegesis", variables[ADDRESS])
     assert (database["POSTGRES_USER"], database["POSTGRES_DB"]) == ("exegesis", "exegesis")
-        one for one in SERVICES.values() for value in one.get("environment", {}).values() if "PASSWORD=" in value
-    ]
     assert SERVICES["dashboard"]["depends_on"] == {"postgres": {"condition": "service_healthy"}}
     ray = {name for name, one in SERVICES.items() if one.get("profiles") == ["ray"]}
     assert ray == {"ray-head", "ray-worker"}

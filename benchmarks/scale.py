@@ -1,0 +1,103 @@
+"""Inputs of docs/scale.md: what an explanation, a planned unit of a job and a cache entry cost, in time and bytes."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import time
+import tracemalloc
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import Measurement, benchmark, empty_home, scratch_folder
+from cache import canonical, key_for, open_store
+from engine.data.datasets import load
+from engine.evaluation.plan import EvaluationPlan
+from engine.experiments.base import experiment
+from engine.experiments.run import job_kind
+from engine.explain import explain_many
+from engine.request import Request
+from engine.store import result_store
+
+MODEL, DATASET = "reviews-minilm", "reviews"
+METHODS = ("gradient_x_input", "attention_rollout", "occlusion", "integrated_gradients", "lime")
+CHUNK = 10_000
+
+
+@benchmark(texts=4, units=4_000, entries=200_000)
+def scale(texts: int, units: int, entries: int) -> Measurement:
+    """What the plan of docs/scale.md takes as measured.
+
+    Processor time and cached bytes of an explanation, by method, on texts of `reviews`; time and memory of a planned
+    unit of an evaluation; time to store and to look up an entry of the cache, as it grows.
+    """
+    with empty_home():
+        explanations = list(explanation_rows(texts))
+        planned = [unit_row(units)]
+    return Measurement(
+        {
+            f"an explanation by {MODEL}, {texts} texts of {DATASET}": explanations,
+            "a unit of an evaluation job": planned,
+            f"an entry of a cache of up to {entries:,}": list(entry_rows(entries)),
+        }
+    )
+
+
+def explanation_rows(texts: int) -> Iterator[dict[str, Any]]:
+    """Each method on the same texts."""
+    examples = [one.example for one in load(DATASET, limit=texts).examples]
+    explain_many([Request(MODEL, "gradient", examples[0])])  # the model is loaded
+    for method in METHODS:
+        before, used = result_store().stats(), time.process_time()
+        explain_many([Request(MODEL, method, example) for example in examples])
+        used, after = time.process_time() - used, result_store().stats()
+        yield {
+            "method": method,
+            "processor ms": 1e3 * used / texts,
+            "entries": (after.entries - before.entries) / texts,
+            "kB": (after.bytes - before.bytes) / texts / 1e3,
+        }
+
+
+def unit_row(units: int) -> dict[str, Any]:
+    """The first units of a job with all examples of the data set, as its runner lists and looks them up."""
+    plan = EvaluationPlan((MODEL,), "reviews-generated", METHODS, ("comprehensiveness",), examples=10**6)
+    kind = job_kind(experiment("evaluate"))
+    tracemalloc.start()
+    begun = time.perf_counter()
+    listed = list(itertools.islice(kind.plan(json.loads(canonical(plan.as_plain()))), units))
+    seconds = time.perf_counter() - begun
+    size, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    begun = time.perf_counter()
+    store = result_store()
+    found = sum(store.contains(unit.key) for unit in listed)
+    looked = time.perf_counter() - begun
+    count = len(listed)
+    return {
+        "units": count, "cached": found, "ms to list": 1e3 * seconds / count, "ms to look up": 1e3 * looked / count,
+        "kB of memory": size / count / 1e3,
+    }  # fmt: skip
+
+
+def entry_rows(entries: int) -> Iterator[dict[str, Any]]:
+    """Entries of 1 kB, stored one after the other: the time of each as the file grows."""
+    scores = np.zeros(64)
+    with scratch_folder() as folder, open_store(folder) as store:
+        for start in range(0, entries, CHUNK):
+            put = list[float]()
+            for number in range(start, start + CHUNK):
+                begun = time.perf_counter()
+                store.put(key_for({"number": number}), {"number": number}, {"scores": scores})
+                put.append(time.perf_counter() - begun)
+            if (start + CHUNK) in (CHUNK, entries // 2, entries):
+                stats = store.stats()
+                yield {
+                    "entries": start + CHUNK,
+                    "puts a second": CHUNK / sum(put),
+                    "put ms, median": 1e3 * float(np.median(put)),
+                    "put ms, 99%": 1e3 * float(np.percentile(put, 99)),
+                    "file bytes an entry": stats.file_bytes / stats.entries,
+                }
