@@ -23,6 +23,7 @@ from multiprocessing.connection import Connection, Pipe
 from typing import Any, Protocol, runtime_checkable
 
 from engine import access, runtime
+from engine.cache_mirror import configured_mirror, reading_mirror
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
 from engine.models import sandbox
 from engine.progress import CancelToken, Report
@@ -123,7 +124,7 @@ def _ended_tasks(
 ) -> Iterator[list[EndedTask]]:
     """Yield the tasks that ended, every `LOOK_SECONDS` at least and before the first of them ends."""
     run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=int("GPU" in ray.cluster_resources()))(_run)
-    waiting = {run.remote(task, asker, sandboxed): place for place, task in enumerate(tasks)}
+    waiting = {run.remote(task, asker, sandboxed, configured_mirror()): place for place, task in enumerate(tasks)}
     yield []
     while waiting:
         ended: list[EndedTask] = []
@@ -135,14 +136,14 @@ def _ended_tasks(
         yield ended
 
 
-def _run(task: ClusterTask, asker: str, sandboxed: bool) -> CacheEntries:
+def _run(task: ClusterTask, asker: str, sandboxed: bool, mirror: str) -> CacheEntries:
     """On a worker. `asker`: the kind of device of who looks for the results; the worker's may be another.
 
-    `sandboxed`: a server asks, which tries untrusted checkpoints in a sandbox first.
+    `sandboxed`: a server asks, which tries untrusted checkpoints in a sandbox first. `mirror`: of the server's cache.
     """
     if sandboxed:
         sandbox.enable()
-    with runtime.kept_for(asker):
+    with runtime.kept_for(asker), reading_mirror(mirror):
         return task.run()
 
 

@@ -13,6 +13,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from engine.access import ADMINS, DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY, monitor_networks, offered
+from engine.cache_mirror import configured_mirror, mirror_at
 from engine.cli.options import read_whole
 from engine.errors import UsageError, not_allowed
 from engine.telemetry import log_format
@@ -47,6 +48,8 @@ def launch(
         offered(variable)  # an open quotation mark is an error now, not on each page
     log_format()  # likewise a format and a network that there are not
     monitor_networks()
+    if mirror := configured_mirror():
+        mirror_at(mirror)
     variables = server_environment(os.environ, everybody, study_only)
     warning = check_admission(host, variables)
     check_port(port, host)
