@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import time
 import tracemalloc
 from collections.abc import Iterator
+from contextlib import ExitStack
 from typing import Any
+from unittest import mock
 
 import numpy as np
 
 from benchmarks.harness import Measurement, benchmark, empty_home, scratch_folder
+from benchmarks.served_pages import open_session, processor_seconds, visit_page, wait_until_idle
 from cache import canonical, key_for, open_store
 from engine.data.datasets import load
 from engine.evaluation.plan import EvaluationPlan
@@ -20,18 +24,21 @@ from engine.experiments.run import job_kind
 from engine.explain import explain_many
 from engine.request import Request
 from engine.store import result_store
+from tests.browser.server import running
+from tests.unit.study.polls import open_study
 
+PAGE = "annotate"
 MODEL, DATASET = "reviews-minilm", "reviews"
 METHODS = ("gradient_x_input", "attention_rollout", "occlusion", "integrated_gradients", "lime")
 CHUNK = 10_000
 
 
-@benchmark(texts=4, units=4_000, entries=200_000)
-def scale(texts: int, units: int, entries: int) -> Measurement:
+@benchmark(texts=4, units=4_000, entries=200_000, sessions=40)
+def scale(texts: int, units: int, entries: int, sessions: int) -> Measurement:
     """What the plan of docs/scale.md takes as measured.
 
     Processor time and cached bytes of an explanation, by method, on texts of `reviews`; time and memory of a planned
-    unit of an evaluation; time to store and to look up an entry of the cache, as it grows.
+    unit of an evaluation; time to store an entry of the cache, as it grows; what open pages of a study cost a server.
     """
     with empty_home():
         explanations = list(explanation_rows(texts))
@@ -40,6 +47,7 @@ def scale(texts: int, units: int, entries: int) -> Measurement:
         {
             f"an explanation by {MODEL}, {texts} texts of {DATASET}": explanations,
             "a unit of an evaluation job": planned,
+            f"{sessions} people open Take part, over a websocket each": [session_row(sessions)],
             f"an entry of a cache of up to {entries:,}": list(entry_rows(entries)),
         }
     )
@@ -80,6 +88,31 @@ def unit_row(units: int) -> dict[str, Any]:
         "units": count, "cached": found, "ms to list": 1e3 * seconds / count, "ms to look up": 1e3 * looked / count,
         "kB of memory": size / count / 1e3,
     }  # fmt: skip
+
+
+def session_row(sessions: int) -> dict[str, Any]:
+    """Processor time and memory of the server for the first view of Take part, and for another view in each session."""
+    with ExitStack() as stack:
+        folder = stack.enter_context(scratch_folder())
+        stack.enter_context(mock.patch.dict(os.environ, EXEGESIS_HOME=str(folder / "home")))
+        query = f"study={open_study().token}"
+        server = stack.enter_context(running(folder))
+        wait_until_idle(server.process)
+        with open_session(server) as warming:
+            visit_page(warming, query, PAGE)
+        used, resident = processor_seconds(server.process), server.process.memory_info().rss
+        opened = [stack.enter_context(open_session(server)) for _ in range(sessions)]
+        bytes_sent = sum(len(visit_page(one, query, PAGE)) for one in opened)
+        first, held = processor_seconds(server.process), server.process.memory_info().rss
+        for one in opened:
+            visit_page(one, query, PAGE)
+        again = processor_seconds(server.process)
+    return {
+        "processor ms, first view": 1e3 * (first - used) / sessions,
+        "processor ms, again": 1e3 * (again - first) / sessions,
+        "MB a session": (held - resident) / sessions / 1e6,
+        "kB of HTML": bytes_sent / sessions / 1e3,
+    }
 
 
 def entry_rows(entries: int) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ import time
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from anyio import to_thread
+from anyio import CapacityLimiter, to_thread
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
@@ -32,6 +32,8 @@ else:  # the server of the pages starts without it
 
 REMEMBERED_SECONDS = 2.0
 """The health check runs at most once in so many seconds, however often it is requested."""
+AT_ONCE = 2
+"""Number of checks at once, so that a database that does not answer holds up no page."""
 HEADERS = {"Cache-Control": "no-store"}
 
 
@@ -41,7 +43,10 @@ def may_monitor(visit: Visit) -> bool:
         return True
     if visit.address is None or is_forwarded(visit):
         return False
-    address = ipaddress.ip_address(visit.address.partition("%")[0])
+    try:
+        address = ipaddress.ip_address(visit.address.partition("%")[0])
+    except ValueError:  # a socket has no address
+        return False
     address = getattr(address, "ipv4_mapped", None) or address
     return any(address in network for network in monitor_networks())
 
@@ -49,23 +54,26 @@ def may_monitor(visit: Visit) -> bool:
 def monitoring_routes(base: str = "") -> list[Route]:
     """The routes to add to the server of the pages. `base`: the prefix of every page's path."""
     monitor_networks()  # what is wrong there stops the start
-    return [Route(f"{base}/healthz", _health), Route(f"{base}/metrics", _metrics)]
+    limiter = CapacityLimiter(AT_ONCE)
+
+    async def health(request: Request) -> Response:
+        ready, checks = await to_thread.run_sync(_readiness.get, limiter=limiter)
+        body: dict[str, object] = {"status": "ready" if ready else "unavailable"}
+        if may_monitor(_visit(request)):
+            body["checks"] = checks
+        return JSONResponse(body, 200 if ready else 503, HEADERS)
+
+    async def metrics(request: Request) -> Response:
+        if not may_monitor(_visit(request)):
+            return PlainTextResponse(f"Only this machine and the networks in {MONITORS} may read the metrics.", 403)
+        text = await to_thread.run_sync(_metrics_text, limiter=limiter)
+        return Response(text, headers=HEADERS, media_type=monitoring.CONTENT_TYPE)
+
+    return [Route(f"{base}/healthz", health), Route(f"{base}/metrics", metrics)]
 
 
-async def _health(request: Request) -> Response:
-    ready, checks = await to_thread.run_sync(_readiness.get)
-    status = "ready" if ready else "unavailable"
-    body: dict[str, object] = {"status": status}
-    if may_monitor(_visit(request)):
-        body["checks"] = checks
-    return JSONResponse(body, 200 if ready else 503, HEADERS)
-
-
-async def _metrics(request: Request) -> Response:
-    if not may_monitor(_visit(request)):
-        return PlainTextResponse(f"Only this machine and the networks in {MONITORS} may read the metrics.", 403)
-    text = await to_thread.run_sync(lambda: monitoring.metrics_text())
-    return Response(text, headers=HEADERS, media_type=monitoring.CONTENT_TYPE)
+def _metrics_text() -> str:
+    return monitoring.metrics_text()
 
 
 def _visit(request: Request) -> Visit:

@@ -179,10 +179,13 @@ def drive(connection: Connection) -> None:
     try:
         with _cluster(address) as ray:
             for ended in _ended_tasks(ray, tasks, asker, sandboxed):
+                if connection.poll():  # nothing more is sent here: the process that asked has ended
+                    return
                 if ended:
                     connection.send(("ended", ended))
-    except ExegesisError as error:
-        connection.send(("error", str(error)))
+    except Exception as error:  # the process ends; what it says is all that is known of the reason
+        text = str(error) if isinstance(error, ExegesisError) else f"{type(error).__name__}: {error}"
+        connection.send(("error", text))
     else:
         connection.send(("over", []))
 
@@ -199,7 +202,7 @@ def _driver(tasks: Sequence[ClusterTask], address: str) -> Iterator[Connection]:
     )  # fmt: skip
     there.close()
     try:
-        with contextlib.suppress(BrokenPipeError):  # it ended already: `recv` tells so
+        with contextlib.suppress(OSError):  # it ended already: `recv` tells so
             here.send((list(tasks), address, runtime.device_type(), sandbox.is_enabled()))
         yield here
     finally:
