@@ -18,7 +18,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, Protocol, runtime_checkable
 
@@ -147,7 +147,7 @@ def _run(task: ClusterTask, asker: str, sandboxed: bool, mirror: str) -> CacheEn
         return task.run()
 
 
-def run_tasks_apart(tasks: Sequence[ClusterTask], address: str) -> Iterator[list[EndedTask]]:
+def run_tasks_apart(tasks: Sequence[ClusterTask], address: str) -> Generator[list[EndedTask], None, None]:
     """Run tasks on the cluster from a process of its own; yield those that ended, at least every `LOOK_SECONDS`.
 
     Close the iterator to cancel what is left. Errors: no Ray, no cluster, or the head of the cluster is lost.

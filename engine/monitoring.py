@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import shutil
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import psutil
@@ -37,7 +37,7 @@ class MetricFamily:
     name: str
     kind: str
     help: str
-    samples: list[tuple[str, Labels, float]]
+    samples: Sequence[tuple[str, Labels, float]]
 
     def lines(self) -> Iterator[str]:
         """The family in the text format."""
