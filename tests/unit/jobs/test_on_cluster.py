@@ -188,9 +188,18 @@ def test_jobs_of_pages_on_a_cluster_that_loses_a_node_and_then_its_head(
     failed = jobs.wait(job.id, 120.0)
     assert (failed.state, failed.error) == ("failed", str(cluster_work._lost_cluster(address)))
     assert failed.done > 0, "what was finished stays"
+    stop_headless(ray_cluster)
     monkeypatch.delenv(RAY_ADDRESS)
     jobs.resume(job.id)
     assert jobs.wait(job.id, 120.0).state == "done"
+
+
+def stop_headless(ray_cluster: Any) -> None:
+    """End a cluster without a head at once: its own shutdown would wait for the head, for minutes."""
+    for node in (*ray_cluster.worker_nodes, ray_cluster.head_node):
+        node.kill_all_processes(check_alive=False, allow_graceful=False)
+    ray_cluster.worker_nodes.clear()
+    ray_cluster.head_node = None
 
 
 def numbers(result: Any) -> list[float]:
