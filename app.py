@@ -7,6 +7,7 @@ import streamlit as st
 from components.annotate.api import study_routes
 from components.ask.bar import ask_bar
 from components.controls import begin_run, end_run
+from components.monitoring import monitoring_routes
 from components.navigation import ICON, caution, navigation
 from components.organizer import admit_visitor, is_stranger
 from components.server import (
@@ -23,6 +24,7 @@ from components.server import (
 from engine.access import restrict
 from engine.models import sandbox
 from engine.models.catalog import fixed_revisions
+from engine.telemetry import configure_logging
 
 if __name__ == "__main__":
     draw_from_top()
@@ -48,4 +50,6 @@ else:
     run_pages_in_frame()
     finish_callbacks()
     sandbox.enable()
-    app = st.App(__file__, routes=study_routes(base_path()), middleware=middleware(), lifespan=start_up)
+    configure_logging()
+    routes = [*study_routes(base_path()), *monitoring_routes(base_path())]
+    app = st.App(__file__, routes=routes, middleware=middleware(), lifespan=start_up)

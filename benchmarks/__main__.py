@@ -27,6 +27,7 @@ MODULES = {
     "shapley_error_many": "shapley",
     "shapley_error_models": "shapley_models",
     "captum": "captum",
+    "scale": "scale",
     "cache_hits": "cached",
     "explain_hit": "cached",
     "study_claims": "study",

@@ -166,8 +166,13 @@ def is_local(visit: Visit) -> bool:
     The opened address reveals a proxy that sends no headers, and DNS rebinding.
     """
     opened = [visit.headers[name] for name in ("host", "origin") if name in visit.headers]
-    forwarded = any(name in FORWARDED or name.startswith("x-forwarded") for name in visit.headers)
-    return _is_local_address(visit.address) and not forwarded and all(_is_local_address(_host(name)) for name in opened)
+    direct = _is_local_address(visit.address) and not is_forwarded(visit)
+    return direct and all(_is_local_address(_host(name)) for name in opened)
+
+
+def is_forwarded(visit: Visit) -> bool:
+    """Whether a header tells that the request came through a proxy."""
+    return any(name in FORWARDED or name.startswith("x-forwarded") for name in visit.headers)
 
 
 def client_of(visit: Visit) -> str:

@@ -10,6 +10,7 @@ import ast
 import contextlib
 import gc
 import importlib
+import logging
 import os
 import re
 import sys
@@ -33,11 +34,15 @@ from streamlit.runtime.state import SafeSessionState
 from streamlit.web import cli
 
 from components.compute import CHARTS, MODELS, import_held
+from components.monitoring import CountRequests
 from components.navigation import HOME, PAGES, ROOT, SECTIONS, PageEntry
 from engine.access import STUDY_ONLY
 from engine.errors import not_allowed
+from engine.home import product_version
 from engine.lazy import paused_collection
+from engine.telemetry import log_event
 
+LOG = logging.getLogger(__name__)
 EVERYWHERE = ("", "0.0.0.0", "::")
 EMBEDDERS = "EXEGESIS_EMBEDDERS"
 """The other sites that may show the pages in a frame, separated by spaces, such as "https://lab.example"."""
@@ -98,7 +103,7 @@ def middleware() -> list[Middleware]:
         if not ORIGIN.fullmatch(site):
             raise not_allowed(EMBEDDERS, "sites such as https://lab.example, separated by spaces", site)
     uploads = [Middleware(NoUploads)] if os.environ.get(STUDY_ONLY) == "1" else []
-    return [Middleware(Headers, embedders=" ".join(embedders)), *uploads]
+    return [Middleware(CountRequests), Middleware(Headers, embedders=" ".join(embedders)), *uploads]
 
 
 def disable_address_lookup() -> None:
@@ -198,6 +203,7 @@ async def start_up(_app: st.App) -> AsyncIterator[None]:
 
     The port listens already.
     """
+    log_event(LOG, "server started", version=product_version(), port=int(st.get_option("server.port")))
     threading.Thread(target=import_pages, daemon=True).start()
     if not st.get_option("server.headless"):
         await to_thread.run_sync(cli_util.open_browser, dashboard_url())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import os
 import shlex
 from collections.abc import Callable, Iterable, Mapping
@@ -25,6 +26,9 @@ OPEN, STUDY_ONLY = "EXEGESIS_OPEN", "EXEGESIS_STUDY_ONLY"
 MODELS, DATASETS = "EXEGESIS_MODELS", "EXEGESIS_DATASETS"
 """Models and data sets that the operator offers to visitors from elsewhere, besides the embedded ones: names, folders,
 files and hub ids, separated by spaces, in quotation marks where they contain one."""
+MONITORS = "EXEGESIS_MONITORS"
+"""Networks whose programs may read the metrics, separated by spaces, such as 10.0.0.0/8."""
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 MODEL_FIELDS, DATASET_FIELDS = ("model", "models", "teacher", "base"), ("dataset", "data")
 """The fields of a job's specification that name models and data sets."""
 EXPLAINER_FIELDS = ("of", "explainer")
@@ -56,6 +60,17 @@ def offered(variable: str) -> tuple[str, ...]:
         return tuple(shlex.split(listed))
     except ValueError as error:
         raise not_allowed(variable, f"names separated by spaces ({error})", listed) from None
+
+
+def monitor_networks() -> list[Network]:
+    """The networks of `EXEGESIS_MONITORS`. Errors: one is no network."""
+    networks: list[Network] = []
+    for text in os.environ.get(MONITORS, "").split():
+        try:
+            networks.append(ipaddress.ip_network(text))
+        except ValueError:
+            raise not_allowed(MONITORS, "networks such as 10.0.0.0/8, separated by spaces", text) from None
+    return networks
 
 
 def check_model(name: str) -> None:

@@ -3,6 +3,9 @@
 A task's worker keeps what it finds in a folder of its own, hands it over and throws it away: this process alone writes
 the cache, from which the result is then put together as if all of it had been found here. The workers need the same
 installation, and models and data sets by the same names or paths.
+
+Commands drive the cluster from their own process (`run_tasks`). Jobs drive it from a process of their own
+(`run_tasks_apart`), because Ray ends the process that drives it when the head of the cluster is lost.
 """
 
 from __future__ import annotations
@@ -11,16 +14,27 @@ import contextlib
 import logging
 import os
 import socket
+import subprocess
+import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
+from multiprocessing.connection import Connection, Pipe
 from typing import Any, Protocol, runtime_checkable
 
-from engine import runtime
+from engine import access, runtime
+from engine.cache_mirror import configured_mirror, reading_mirror
 from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.models import sandbox
 from engine.progress import CancelToken, Report
 from engine.store import result_store
 
 EXECUTORS = ("local", "ray")
+RAY_ADDRESS = "EXEGESIS_RAY_ADDRESS"
+"""The cluster on which jobs run, host:port or "auto"; also the default of `--address`."""
+DRIVER = "engine.cluster_driver"
+PROBE_SECONDS, PROBES = 2.0, 3
+"""Seconds between two looks for the head of the cluster; failed looks after which it counts as lost."""
 RETRIES = 5
 """Retries of a task on another worker when its own is lost."""
 LOOK_SECONDS = 0.5
@@ -49,6 +63,11 @@ def check_executor(executor: str, address: str | None) -> None:
         raise unknown("executor", executor, EXECUTORS)
     if executor == "local" and address is not None:
         raise UsageError(f"address: only applies to executor ray, got {executor}. Drop one of the two.")
+
+
+def configured_address() -> str | None:
+    """The cluster on which jobs run; None for this machine."""
+    return os.environ.get(RAY_ADDRESS, "").strip() or None
 
 
 def pending(tasks: Sequence[ClusterTask]) -> list[ClusterTask]:
@@ -86,27 +105,134 @@ def store_entries(task: ClusterTask, entries: CacheEntries) -> None:
 
 
 def _gather(ray: Any, tasks: Sequence[ClusterTask], report: Report, cancel: CancelToken, counted: str) -> None:
-    run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=int("GPU" in ray.cluster_resources()))(_run)
-    waiting = {run.remote(task, runtime.device_type()): task for task in tasks}
     done, total = 0, sum(task.size for task in tasks)
-    while waiting:
+    for ended in _ended_tasks(ray, tasks, runtime.device_type()):
         cancel.check()
+        for place, entries in ended:
+            done += tasks[place].size
+            if entries is not None:
+                store_entries(tasks[place], entries)
         report(done, total, f"{counted} on the cluster")
+
+
+EndedTask = tuple[int, CacheEntries | None]
+"""The place of a task in the list, and the entries that it left; None if it failed."""
+
+
+def _ended_tasks(
+    ray: Any, tasks: Sequence[ClusterTask], asker: str, sandboxed: bool = False
+) -> Iterator[list[EndedTask]]:
+    """Yield the tasks that ended, every `LOOK_SECONDS` at least and before the first of them ends."""
+    run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=int("GPU" in ray.cluster_resources()))(_run)
+    waiting = {run.remote(task, asker, sandboxed, configured_mirror()): place for place, task in enumerate(tasks)}
+    yield []
+    while waiting:
+        ended: list[EndedTask] = []
         for reference in ray.wait(list(waiting), timeout=LOOK_SECONDS)[0]:
-            task = waiting.pop(reference)
-            done += task.size
+            place, entries = waiting.pop(reference), None
             with contextlib.suppress(ray.exceptions.RayError):
-                store_entries(task, ray.get(reference))
+                entries = ray.get(reference)
+            ended.append((place, entries))
+        yield ended
 
 
-def _run(task: ClusterTask, asker: str) -> CacheEntries:
-    """On a worker. `asker`: the kind of device of who looks for the results; the worker's may be another."""
-    with runtime.kept_for(asker):
+def _run(task: ClusterTask, asker: str, sandboxed: bool, mirror: str) -> CacheEntries:
+    """On a worker. `asker`: the kind of device of who looks for the results; the worker's may be another.
+
+    `sandboxed`: a server asks, which tries untrusted checkpoints in a sandbox first. `mirror`: of the server's cache.
+    """
+    if sandboxed:
+        sandbox.enable()
+    with runtime.kept_for(asker), reading_mirror(mirror):
         return task.run()
+
+
+def run_tasks_apart(tasks: Sequence[ClusterTask], address: str) -> Generator[list[EndedTask], None, None]:
+    """Run tasks on the cluster from a process of its own; yield those that ended, at least every `LOOK_SECONDS`.
+
+    Close the iterator to cancel what is left. Errors: no Ray, no cluster, or the head of the cluster is lost.
+    """
+    _check_reachable(address, RAY_ADDRESS)
+    with _driver(tasks, address) as connection:
+        looked, failed = time.monotonic(), 0
+        while True:
+            message: Any = ("ended", [])
+            if connection.poll(LOOK_SECONDS):
+                try:
+                    message = connection.recv()
+                except (EOFError, OSError):
+                    raise _lost_cluster(address) from None
+            if message[0] == "over":
+                return
+            if message[0] == "error":
+                raise ExegesisError(message[1])
+            if time.monotonic() - looked > PROBE_SECONDS:
+                looked, failed = time.monotonic(), 0 if _answers(address) else failed + 1
+            if failed >= PROBES:
+                raise _lost_cluster(address)
+            yield message[1]
+
+
+def drive(connection: Connection) -> None:
+    """The work of the process of `run_tasks_apart`: take the tasks, and send back what ends."""
+    tasks, address, asker, sandboxed = connection.recv()
+    try:
+        with _cluster(address) as ray:
+            for ended in _ended_tasks(ray, tasks, asker, sandboxed):
+                if connection.poll():  # nothing more is sent here: the process that asked has ended
+                    return
+                if ended:
+                    connection.send(("ended", ended))
+    except Exception as error:  # the process ends; what it says is all that is known of the reason
+        text = str(error) if isinstance(error, ExegesisError) else f"{type(error).__name__}: {error}"
+        connection.send(("error", text))
+    else:
+        connection.send(("over", []))
+
+
+@contextlib.contextmanager
+def _driver(tasks: Sequence[ClusterTask], address: str) -> Iterator[Connection]:
+    """A process that drives the cluster, ended at the end of the block; Ray then drops the tasks that are left."""
+    here, there = Pipe()
+    variables = {name: value for name, value in os.environ.items() if name != access.PASSWORD}
+    variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
+    process = subprocess.Popen(
+        [sys.executable, "-P", "-m", DRIVER, str(there.fileno())], pass_fds=[there.fileno()], env=variables,
+        stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+    )  # fmt: skip
+    there.close()
+    try:
+        with contextlib.suppress(OSError):  # it ended already: `recv` tells so
+            here.send((list(tasks), address, runtime.device_type(), sandbox.is_enabled()))
+        yield here
+    finally:
+        here.close()
+        process.terminate()
+        try:
+            process.wait(5)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _answers(address: str) -> bool:
+    """Whether the head of the cluster answers; True for "auto", whose address only Ray knows."""
+    try:
+        _check_reachable(address)
+    except ExegesisError:
+        return False
+    return True
+
+
+def _lost_cluster(address: str) -> ExegesisError:
+    return ExegesisError(
+        f"The Ray cluster at {address} was lost. Start it again and resume the job: finished parts are stored."
+    )
 
 
 @contextlib.contextmanager
 def _cluster(address: str | None) -> Iterator[Any]:
+    address = address or configured_address()
     _check_reachable(address)
     try:
         import ray
@@ -122,23 +248,23 @@ def _cluster(address: str | None) -> Iterator[Any]:
         ray.shutdown()
 
 
-def _check_reachable(address: str | None) -> None:
+def _check_reachable(address: str | None, argument: str = "address") -> None:
     """Whether anybody listens there is known at once: Ray itself would try for minutes."""
     if address is None or address == "auto":
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdecimal():
-        raise not_allowed("address", "host:port of a Ray cluster", address, "Example: 10.0.0.1:6379.")
+        raise not_allowed(argument, "host:port of a Ray cluster", address, "Example: 10.0.0.1:6379.")
     try:
         socket.create_connection((host, int(port)), timeout=5).close()
     except (OSError, OverflowError) as error:
-        raise _no_cluster(address, error) from None
+        raise _no_cluster(address, error, argument) from None
 
 
-def _no_cluster(address: str | None, error: Exception) -> ExegesisError:
+def _no_cluster(address: str | None, error: Exception, argument: str = "address") -> ExegesisError:
     reason = " ".join(str(error).split())[:200]
     where = f"no Ray cluster answers at {address or 'this machine'}"
-    return ExegesisError(f"address: {where} ({reason}). Start one: ray start --head.")
+    return ExegesisError(f"{argument}: {where} ({reason}). Start one: ray start --head.")
 
 
 @contextlib.contextmanager

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import logging
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -26,7 +27,9 @@ from engine.request import Request
 from engine.result import Explanation, Prediction, Provenance, pack, unpack
 from engine.store import result_store
 from engine.task import Attribution, Task, TaskItem
+from engine.telemetry import EXPLAINED, EXPLANATION_SECONDS, counts, log_event
 
+_log = logging.getLogger("exegesis.explain")
 SCHEMA = 1
 EXAMPLES_AT_ONCE = 16
 PREDICTIONS_REMEMBERED = 4096
@@ -184,8 +187,16 @@ def _compute_missing(queries: list[_Query]) -> dict[str, Explanation]:
 
 
 def _compute_and_store(queries: list[_Query]) -> dict[str, Explanation]:
-    explanations = {}
-    for query, explanation in zip(queries, _compute(queries), strict=True):
+    explanations, method = {}, queries[0].method.id
+    computed = _compute(queries)
+    seconds = sum(one.seconds for one in computed)
+    counts.add(EXPLAINED, len(computed), method=method)
+    counts.add(EXPLANATION_SECONDS, seconds, method=method)
+    log_event(
+        _log, "explained", model=queries[0].request.model, method=method, examples=len(computed),
+        seconds=round(seconds, 4), device=runtime.device_type(),
+    )  # fmt: skip
+    for query, explanation in zip(queries, computed, strict=True):
         _store_by_class(query, explanation)  # first: a process that is killed in between computes both again
         result_store().put(query.key, *pack(explanation))
         explanations[query.key] = explanation

@@ -13,7 +13,10 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Literal
+
+import sqlalchemy as sa
 
 from engine.errors import ExegesisError
 from engine.home import home, project_root
@@ -27,12 +30,15 @@ if TYPE_CHECKING:
 
     from engine import runtime
     from engine.models import inspection
+    from engine.study import database
 else:  # a library that is missing is one of the findings, and must not stop the others
     psutil, runtime = LazyModule("psutil"), LazyModule("engine.runtime")
-    inspection = LazyModule("engine.models.inspection")
+    inspection, database = LazyModule("engine.models.inspection"), LazyModule("engine.study.database")
 
 HUB_SECONDS = 3.0
 LITTLE_ROOM = 10**9
+WRITTEN = 4096
+"""Bytes that are written to find a full disk."""
 OLDEST_PYTHON = (3, 11)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "chrome")
 
@@ -54,7 +60,13 @@ class Finding:
 
 def examine() -> Iterator[Finding]:
     """All findings, one after the other; none of the checks can stop the next."""
-    for look in (_python, _libraries, _device, _memory, _weights, _models, _cache, _home, _hub, _browser):
+    for look in (_python, _libraries, _device, _memory, _weights, _models, _cache, _home, _database, _hub, _browser):
+        yield _safely(look)
+
+
+def examine_readiness() -> Iterator[Finding]:
+    """The findings without which a server cannot do its work; quick, and without a model."""
+    for look in (_cache, _home, _database):
         yield _safely(look)
 
 
@@ -166,7 +178,9 @@ def _home() -> Finding:
     folder = home()
     try:
         folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryFile(dir=folder):
+        with tempfile.TemporaryFile(dir=folder) as file:
+            file.write(bytes(WRITTEN))
+            file.flush()
             free = shutil.disk_usage(folder).free
     except OSError as error:
         advice = "Make it writable, or set EXEGESIS_HOME to a folder that is."
@@ -174,6 +188,16 @@ def _home() -> Finding:
     if free < LITTLE_ROOM:
         return Finding("home", "note", f"{folder}, only {_gb(free)} free", "Free some space, or move EXEGESIS_HOME.")
     return Finding("home", "ok", f"{folder}, {_gb(free)} free")
+
+
+def _database() -> Finding:
+    """The database of studies. A SQLite file that is not there yet is not created for it."""
+    address = database.database_address()
+    if address.drivername == "sqlite" and not Path(str(address.database)).exists():
+        return Finding("database", "ok", "SQLite, no study yet")
+    with database.study_database().reading() as session:
+        session.execute(sa.text("SELECT 1"))
+    return Finding("database", "ok", f"{address.get_backend_name()}, {address.database}, answers")
 
 
 def _hub() -> Finding:

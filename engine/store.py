@@ -18,6 +18,7 @@ from jaxtyping import UInt8
 from cache import DEFAULT_BYTES, Store, key_for
 from cache.codec import Arrays, Meta
 from engine import shipped
+from engine.cache_mirror import configured_mirror, mirror_at, read_mirrored
 from engine.errors import not_allowed
 from engine.home import home
 from engine.request import Picture
@@ -37,15 +38,24 @@ class ResultStore(Store):
     """If set, records all that is put: a worker on another machine sends it back."""
 
     def get(self, key: str) -> tuple[Meta, Arrays] | None:
-        return shipped.find(key) or super().get(key)
+        found = shipped.find(key) or super().get(key)
+        return super().get(key) if found is None and self._fetch(key) else found
 
     def contains(self, key: str) -> bool:
-        return shipped.find(key) is not None or super().contains(key)
+        return shipped.find(key) is not None or super().contains(key) or self._fetch(key)
 
     def put_body(self, key: str, body: bytes) -> bool:
+        stored = super().put_body(key, body)
         if self.heard is not None:
             self.heard[key] = body
-        return super().put_body(key, body)
+        elif stored and (address := configured_mirror()):
+            mirror_at(address).write(key, body)
+        return stored
+
+    def _fetch(self, key: str) -> bool:
+        """Take an entry from the mirror, on a worker that has one."""
+        body = None if self.heard is None else read_mirrored(key)
+        return body is not None and self.put_body(key, body)
 
 
 def result_store() -> ResultStore:

@@ -27,6 +27,7 @@ from engine.cli.options import (
     set_parameters,
 )
 from engine.cli.root import FAILED, STOPPED, fail, note
+from engine.cluster import RAY_ADDRESS
 from engine.errors import Cancelled, UsageError, not_allowed
 from engine.experiments.base import Experiment
 from engine.experiments.options import Option, options_of
@@ -141,9 +142,12 @@ def require_value(option: str, value: str) -> str:
 
 
 def check_job(job: bool, executor: str) -> None:
-    """Refuse a job for another machine."""
+    """Refuse a job with an executor of its own."""
     if job and executor != "local":
-        raise UsageError(f"--job: runs on this machine, got --executor {executor} too. Remove one of them.")
+        raise UsageError(
+            f"--job: runs on this machine or on the cluster that {RAY_ADDRESS} names, got --executor {executor} too. "
+            "Remove one of them."
+        )
 
 
 def rows_file(out: str | None) -> Path | None:

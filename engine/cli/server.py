@@ -12,9 +12,11 @@ from typing import Annotated, NoReturn
 
 import typer
 
-from engine.access import ADMINS, DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY, offered
+from engine.access import ADMINS, DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY, monitor_networks, offered
+from engine.cache_mirror import configured_mirror, mirror_at
 from engine.cli.options import read_whole
 from engine.errors import UsageError, not_allowed
+from engine.telemetry import log_format
 
 ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_PORT = 8501
@@ -44,6 +46,10 @@ def launch(
     """Replace this process by the server, so that signals and the exit status reach the caller."""
     for variable in (MODELS, DATASETS):
         offered(variable)  # an open quotation mark is an error now, not on each page
+    log_format()  # likewise a format and a network that there are not
+    monitor_networks()
+    if mirror := configured_mirror():
+        mirror_at(mirror)
     variables = server_environment(os.environ, everybody, study_only)
     warning = check_admission(host, variables)
     check_port(port, host)

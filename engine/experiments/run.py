@@ -16,7 +16,7 @@ from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import cluster, runtime
 from engine.cluster import CacheEntries
-from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.errors import UsageError, not_allowed, unknown
 from engine.experiments.base import (
     CustomGroups,
     CustomStorage,
@@ -29,6 +29,7 @@ from engine.experiments.options import Option, Spec, options_of
 from engine.experiments.sample import Sample
 from engine.explain import method_key
 from engine.input_kinds import kind_of_model
+from engine.jobs.cluster_tasks import compute_units
 from engine.jobs.kinds import JobKind, WorkUnit
 from engine.models import catalog
 from engine.params import allowed, from_mapping
@@ -261,7 +262,8 @@ def _read(hint: Any, value: Any) -> Any:
 
 def job_kind(own: Experiment) -> JobKind:
     """The experiment as a kind of job; what it leaves in the cache is what `finished` then reads without a model."""
-    return JobKind(own.id, own.title_of, partial(_job_units, own), lambda spec: check(own.plan_of(spec)))
+    units, tasks = partial(_job_units, own), partial(_job_tasks, own)
+    return JobKind(own.id, own.title_of, units, lambda spec: check(own.plan_of(spec)), tasks)
 
 
 def _job_units(own: Experiment, spec: Spec) -> Iterator[WorkUnit]:
@@ -274,6 +276,11 @@ def _job_units(own: Experiment, spec: Spec) -> Iterator[WorkUnit]:
         yield from work.each
         label = "all together" if own.joint else f"all together, {part.models[0]}"
         yield WorkUnit(key_of(part, sample), label, partial(_assemble, part, work.finish), stores_itself=True)
+
+
+def _job_tasks(own: Experiment, spec: Spec) -> list[cluster.ClusterTask]:
+    """The tasks of the experiment on a cluster. The results of its parts are assembled on this machine."""
+    return missing_tasks(*prepare(own.plan_of(spec)))
 
 
 def _assemble(plan: Any, finish: Callable[[], object]) -> None:
@@ -302,7 +309,7 @@ class UnitGroupTask:
                 return found
             plan, sample = _narrow(self.plan, whole, self.at)
             work = steps.units(plan, sample)
-            failed = _do(unit for unit in work.each if unit.group == self.at)
+            failed = compute_units([unit for unit in work.each if unit.group == self.at])
             if failed is not None and not found:
                 raise failed
             work.finish()
@@ -334,19 +341,6 @@ def _narrow(part: Any, sample: Sample, group: Any) -> tuple[Any, Sample]:
     """The plan and the examples of a group of units."""
     steps = experiment_of(part).steps
     return steps.narrow(part, sample, group) if isinstance(steps, CustomTasks) else (part, sample)
-
-
-def _do(units: Iterable[WorkUnit]) -> ExegesisError | None:
-    """Neighbors with the same batch together, or one by one where that fails. Returns the first error."""
-    first: ExegesisError | None = None
-    for batch, neighbors in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):
-        same = list(neighbors)
-        try:
-            batch(same) if callable(batch) else same[0].compute()
-        except ExegesisError as error:
-            left = _do(replace(unit, batch=None) for unit in same) if len(same) > 1 else error
-            first = first or left
-    return first
 
 
 def part_results(result: Any) -> tuple[Any, ...]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -15,6 +16,7 @@ from engine.experiments import base as experiments
 from engine.lazy import LazyModule
 
 if TYPE_CHECKING:
+    from engine.cluster import ClusterTask
     from engine.experiments import run
 else:  # it runs models, and imports the units
     run = LazyModule("engine.experiments.run")
@@ -22,6 +24,7 @@ else:  # it runs models, and imports the units
 Spec = Mapping[str, Any]
 UnitPlan = Callable[[Spec], Iterable["WorkUnit"]]
 SpecCheck = Callable[[Spec], object]
+TaskPlan = Callable[[Spec], Sequence["ClusterTask"]]
 Batch = Callable[[Sequence["WorkUnit"]], object]
 Item = TypeVar("Item")
 
@@ -36,6 +39,8 @@ MODULES = {
 }
 """The module of each kind, imported when a job is resumed in another process."""
 
+BATCH_UNITS = 16
+"""Units in a batch: the most that is lost on cancellation."""
 MIN_SHARE = 0.03
 """Share of the evaluations that must be done before the remaining time can be estimated."""
 
@@ -74,6 +79,14 @@ class WorkUnit:
     group: Any = None
 
 
+def unit_groups(units: Sequence[WorkUnit]) -> Iterator[list[WorkUnit]]:
+    """Consecutive units with the same batch, a few at a time; a unit without one is its own group."""
+    for _, neighbors in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):
+        same = list(neighbors)
+        for start in range(0, len(same), BATCH_UNITS):
+            yield same[start : start + BATCH_UNITS]
+
+
 def batched_units(
     keys: Sequence[str],
     items: Sequence[Item],
@@ -103,27 +116,36 @@ def unreadable_key(work: str, example: Mapping[str, Any], error: ExegesisError) 
 
 @dataclass(frozen=True)
 class JobKind:
-    """A kind of job. `title`: of a job; `plan`: its units; `check`: raises for an invalid specification."""
+    """A kind of job. `title`: of a job; `plan`: its units; `check`: raises for an invalid specification.
+
+    `tasks`: the tasks that a cluster has to do. Where None, units with a batch go to the cluster a batch at a time, and
+    the others run on this machine.
+    """
 
     id: str
     title: Callable[[Spec], str]
     plan: UnitPlan
     check: SpecCheck
+    tasks: TaskPlan | None = None
 
 
 def job_kind(
-    id: str, *, title: str | Callable[[Spec], str], check: SpecCheck = lambda _: None
+    id: str,
+    *,
+    title: str | Callable[[Spec], str],
+    check: SpecCheck = lambda _: None,
+    tasks: TaskPlan | None = None,
 ) -> Callable[[UnitPlan], UnitPlan]:
     """Register a function from a specification (plain JSON) to its units, in the order of work.
 
     The function is called again on resume, possibly in another process, and must return the same units and keys.
-    `check` raises `UsageError` for an invalid specification, so that the job is not added.
+    `check` raises `UsageError` for an invalid specification, so that the job is not added. `tasks`: see `JobKind`.
     """
 
     def register(plan: UnitPlan) -> UnitPlan:
         if id in _kinds and _kinds[id].plan.__module__ != plan.__module__:
             raise ValueError(f"job kind {id!r} is registered twice")
-        _kinds[id] = JobKind(id, (lambda _: title) if isinstance(title, str) else title, plan, check)
+        _kinds[id] = JobKind(id, (lambda _: title) if isinstance(title, str) else title, plan, check, tasks)
         return plan
 
     return register
@@ -210,6 +232,31 @@ class RunEstimate:
 
     def _share(self) -> float:
         return min(1.0, self._evaluated / max(1, sum(map(_rows, self._current))))
+
+
+class ClusterEstimate:
+    """Progress and time left of tasks on a cluster. `sizes`: of the tasks, which weight them."""
+
+    def __init__(self, sizes: Sequence[int]) -> None:
+        self._tasks, self._size = len(sizes), sum(sizes)
+        self._ended = self._done = 0
+        self._begun = monotonic()
+
+    def end(self, size: int) -> None:
+        """Record the end of a task of this size."""
+        self._ended, self._done = self._ended + 1, self._done + size
+
+    def units_under_way(self) -> int:
+        """0: only the workers know it."""
+        return 0
+
+    def seconds_left(self) -> float | None:
+        """The estimated seconds left; None while no task has ended."""
+        return (monotonic() - self._begun) / self._done * (self._size - self._done) if self._done else None
+
+    def label(self) -> str:
+        """The number of tasks that have ended."""
+        return f"on the cluster, {self._ended:,} of {self._tasks:,} tasks"
 
 
 def units_label(units: Sequence[WorkUnit]) -> str:

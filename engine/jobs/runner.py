@@ -7,7 +7,6 @@ order, with progress, time left and cancellation.
 from __future__ import annotations
 
 import contextlib
-import itertools
 import json
 import logging
 import os
@@ -19,21 +18,22 @@ from typing import Any
 
 from cache import Store, canonical, single_flight
 from engine import access
+from engine.cluster import configured_address, run_tasks_apart, store_entries
 from engine.errors import Cancelled, ExegesisError, UsageError, panics_told
 from engine.home import home
-from engine.jobs.kinds import Batch, RunEstimate, WorkUnit, kind_of
+from engine.jobs.cluster_tasks import cluster_tasks
+from engine.jobs.kinds import Batch, ClusterEstimate, RunEstimate, WorkUnit, kind_of, unit_groups
 from engine.jobs.table import HEARTBEAT_SECONDS, Job, JobTable, UnitFailure, this_process
 from engine.progress import CancelToken, Report, cancellable, reporting, silent
 from engine.runtime import in_background
 from engine.store import result_store
+from engine.telemetry import log_event
 
 FOREGROUND = "foreground"
 RESUMABLE = ("interrupted", "failed", "cancelled")
 WAIT_SECONDS = 0.05
 PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.5, 30.0
 WRITE_SECONDS = POLL_SECONDS = 0.25
-BATCH_UNITS = 16
-"""Units in a batch: the most that is lost on cancellation."""
 END_PAUSES = (0.5, 2.0, 5.0)
 """Seconds between attempts to write the end of a job."""
 _log = logging.getLogger("exegesis.jobs")
@@ -92,7 +92,8 @@ def cancel(id: int) -> Job:
 
     What does not run a model is stopped after the unit at hand. Another process notices within a second. Every unit
     that was stored is kept. Units that are computed together are stored when the last of them is ready, so up to
-    `BATCH_UNITS` that were under way are computed again on resume (an ensemble keeps the members it had finished).
+    `engine.jobs.kinds.BATCH_UNITS` that were under way are computed again on resume (an ensemble keeps the members it
+    had finished). On a cluster the same holds for the tasks that were under way.
     """
     table = job_table()
     get(id)  # one that is not there is an error; one that nobody works on any more is no longer running
@@ -217,11 +218,21 @@ def _tokens(path: Path, id: int) -> list[CancelToken]:
 def run_job(table: JobTable, job: Job, report: Report, cancel: CancelToken) -> None:
     """Run a job that this process has marked as running, and write its end to the table."""
     outcome: dict[str, object] = {"state": "interrupted", "error": "The process was interrupted. Resume the job."}
+    begun = time.monotonic()
+    log_event(_log, "job started", job=job.id, kind=job.kind)
     try:
         with _heartbeats(table, job.id, cancel):
             outcome = _outcome(_Run(table, job, report, cancel))
     finally:
+        _log_end(job, outcome, time.monotonic() - begun)
         _write_end(table, job.id, finished=time.time(), seconds_left=None, label="", **outcome)
+
+
+def _log_end(job: Job, outcome: Mapping[str, object], seconds: float) -> None:
+    units = {name: int(str(outcome.get(name, 0))) for name in ("total", "done", "computed", "failed")}
+    log_event(
+        _log, "job ended", job=job.id, kind=job.kind, state=str(outcome["state"]), seconds=round(seconds, 3), **units
+    )
 
 
 def _write_end(table: JobTable, id: int, **values: object) -> None:
@@ -259,6 +270,7 @@ class _Run:
         self.store = result_store()  # one for the whole run, even if the home changes
         self.total = self.done = self.computed = self.failed = 0
         self.estimate = RunEstimate()
+        self.on_cluster: ClusterEstimate | None = None
         self.first_error = ""
         self._written = 0.0
 
@@ -267,9 +279,11 @@ class _Run:
         units = list({unit.key: unit for unit in kind_of(self.job.kind).plan(self.job.spec)}.values())
         self.total = len(units)
         missing = self._missing(units)
-        self.estimate = RunEstimate(missing)
         self.done = self.total - len(missing)
-        for group in _groups(missing):
+        if missing and (address := configured_address()):
+            missing = self._compute_on_cluster(missing, address)
+        self.estimate = RunEstimate(missing)
+        for group in unit_groups(missing):
             for unit in self._compute_together(group):
                 self.cancel.check()
                 self._compute_alone(unit)
@@ -293,6 +307,31 @@ class _Run:
             if not self.store.contains(unit.key):
                 missing.append(unit)
         return missing
+
+    def _compute_on_cluster(self, missing: list[WorkUnit], address: str) -> list[WorkUnit]:
+        """Pass the units to the workers of a cluster. Returns those that this machine must compute.
+
+        These are the units that no cluster takes, and what failed there, so that its reason is recorded. What is
+        computed is stored at once: a node that is lost costs only its tasks, which Ray repeats elsewhere.
+        """
+        tasks = cluster_tasks(kind_of(self.job.kind), self.job.spec, missing)
+        if not tasks:
+            return missing
+        log_event(_log, "job on the cluster", job=self.job.id, kind=self.job.kind, tasks=len(tasks))
+        estimate = self.on_cluster = ClusterEstimate([task.size for task in tasks])
+        left = {unit.key: unit for unit in missing}
+        with contextlib.closing(run_tasks_apart(tasks, address)) as rounds:
+            for ended in rounds:
+                self.cancel.check()
+                for place, entries in ended:
+                    estimate.end(tasks[place].size)
+                    if entries is not None:
+                        store_entries(tasks[place], entries)
+                    stored = [key for key in entries or () if left.pop(key, None) is not None]
+                    self.done, self.computed = self.done + len(stored), self.computed + len(stored)
+                self._report()
+        self.on_cluster = None
+        return list(left.values())
 
     def _compute_together(self, group: list[WorkUnit]) -> list[WorkUnit]:
         """Pass the group to its batch. Returns the units that must be computed one by one."""
@@ -352,22 +391,15 @@ class _Run:
             self.table.fail(self.job.id, UnitFailure(unit.key, unit.label, one_line(error)))
 
     def _report(self, at_once: bool = False) -> None:
-        under_way, label = self.estimate.units_under_way(), self.estimate.label()
+        estimate = self.on_cluster or self.estimate
+        under_way, label = estimate.units_under_way(), estimate.label()
         self.report(self.done + under_way, self.total, label)
         now = time.monotonic()
         if at_once or now - self._written > WRITE_SECONDS:
             self._written = now
-            values = {"label": label, "seconds_left": self.estimate.seconds_left(), **self.counts(under_way)}
+            values = {"label": label, "seconds_left": estimate.seconds_left(), **self.counts(under_way)}
             with contextlib.suppress(ExegesisError):  # the table may be locked for a while
                 self.table.move(self.job.id, ["running"], **values)
-
-
-def _groups(units: list[WorkUnit]) -> Iterator[list[WorkUnit]]:
-    """Consecutive units with the same batch, a few at a time; a unit without one is its own group."""
-    for _, neighbors in itertools.groupby(units, key=lambda unit: unit.batch or unit.key):
-        same = list(neighbors)
-        for start in range(0, len(same), BATCH_UNITS):
-            yield same[start : start + BATCH_UNITS]
 
 
 def _compute(store: Store, unit: WorkUnit, cancel: CancelToken) -> bool:

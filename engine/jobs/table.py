@@ -235,6 +235,12 @@ class JobTable:
         with self._begin(reading=True) as connection:
             return connection.execute(sa.select(sa.func.count()).where(same & ahead)).scalar_one()
 
+    def count_by_state(self) -> dict[str, int]:
+        """Number of jobs in each state, of all processes, as it was last written."""
+        count = sa.select(jobs.c.state, sa.func.count()).group_by(jobs.c.state)
+        with self._begin(reading=True) as connection:
+            return {row[0]: row[1] for row in connection.execute(count)}
+
     def move(self, id: int, states: Iterable[str], **values: Any) -> bool:
         """Set `values` atomically if the job is in one of `states`. Returns whether it was."""
         with self._begin() as connection:

@@ -137,6 +137,11 @@ def disable() -> None:
     _sandbox = None
 
 
+def is_enabled() -> bool:
+    """Whether untrusted checkpoints are tried in the sandbox first."""
+    return _sandbox is not None
+
+
 def check_opening(source: catalog.ModelSource, kind: str) -> None:
     """Open an untrusted checkpoint in the sandbox, if enabled, and raise its error. `kind`: id of its `InputKind`."""
     if _sandbox is not None and source.kind not in ("embedded", "fetched"):

@@ -14,6 +14,7 @@ from importlib.metadata import version
 from typing import Any
 
 from cache import canonical, key_for
+from engine.cluster import ClusterTask
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed
 from engine.experiments.run import carry_out
 from engine.home import product_version
@@ -176,7 +177,32 @@ def _smat_title(spec: Spec) -> str:
     return f"Reproduce SMaT at {spec.get('scale', 'embedded')} scale"
 
 
-@job_kind(ThesisQuery.job, title=_thesis_title, check=partial(check, ThesisQuery.job))
+def thesis_tasks(spec: Spec) -> list[ClusterTask]:
+    """The tasks of the experiments on a cluster; none before the models that they need are fine-tuned here."""
+    query: ThesisQuery = check(ThesisQuery.job, spec)
+    if query.pending_fine_tunings():
+        return []
+    plans = [(one.kind.job, one.plan) for one in query.experiments() if one.plan is not None]
+    return [task for kind, plan in plans for task in _tasks(kind, plan)]
+
+
+def smat_tasks(spec: Spec) -> list[ClusterTask]:
+    """The tasks of the experiments on a cluster, one per student."""
+    query: SmatQuery = check(SmatQuery.job, spec)
+    trainings = [query.training_plan(key) for key in query.keys]
+    return [task for one in trainings if not isinstance(one, str) for task in _tasks("scaffold", one)]
+
+
+def _tasks(kind: str, plan: Any) -> Sequence[ClusterTask]:
+    """The tasks of an experiment; none where its plan cannot be carried out."""
+    tasks = kind_of(kind).tasks
+    try:
+        return tasks(json.loads(canonical(plan.as_plain()))) if tasks else []
+    except ExegesisError:
+        return []
+
+
+@job_kind(ThesisQuery.job, title=_thesis_title, check=partial(check, ThesisQuery.job), tasks=thesis_tasks)
 def plan_thesis(spec: Spec) -> Iterator[WorkUnit]:
     """The fields of `ThesisQuery`. Fine-tunings that are to be made; then the units of each experiment, or one a model
     that is not there yet; then the verdicts.
@@ -193,7 +219,7 @@ def plan_thesis(spec: Spec) -> Iterator[WorkUnit]:
     yield _always("verdicts", query.command(), partial(reproduce, query))
 
 
-@job_kind(SmatQuery.job, title=_smat_title, check=partial(check, SmatQuery.job))
+@job_kind(SmatQuery.job, title=_smat_title, check=partial(check, SmatQuery.job), tasks=smat_tasks)
 def plan_smat(spec: Spec) -> Iterator[WorkUnit]:
     """The fields of `SmatQuery`. A unit a student; then the verdicts on what is finished."""
     query: SmatQuery = check(SmatQuery.job, spec)

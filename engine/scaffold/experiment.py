@@ -259,7 +259,12 @@ def job_title(spec: Spec) -> str:
     return f"Train students of {spec.get('teacher')} on {spec.get('dataset')}"
 
 
-@job_kind("scaffold", title=job_title, check=check_spec)
+def job_tasks(spec: Spec) -> list[cluster.ClusterTask]:
+    """The tasks of a job on a cluster, one per student."""
+    return missing_tasks(plan_from_json(spec))
+
+
+@job_kind("scaffold", title=job_title, check=check_spec, tasks=job_tasks)
 def job_units(spec: Spec) -> Iterator[WorkUnit]:
     """One unit per student. `spec`: the fields of `ScaffoldPlan`."""
     plan = plan_from_json(spec)

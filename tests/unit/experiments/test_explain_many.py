@@ -18,7 +18,7 @@ from engine.data.image_datasets import load_images
 from engine.errors import UsageError
 from engine.explain import explain
 from engine.jobs import kind_of
-from engine.jobs.runner import BATCH_UNITS
+from engine.jobs.kinds import BATCH_UNITS
 from engine.request import Example, Picture, Prompt, Request
 from engine.store import result_store
 from tests.tiny import save_checkpoint
