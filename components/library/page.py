@@ -182,6 +182,15 @@ def draw_device() -> None:
         _examine()
     elif FINDINGS_KEY in st.session_state:
         st.html(checks_html(st.session_state[FINDINGS_KEY]))
+    _draw_plugins()
+
+
+def _draw_plugins() -> None:
+    """Draw the packages that add methods, metrics, model families or data sets; nothing where there are none."""
+    if findings := health.plugin_findings():
+        st.subheader("Plugins", anchor=False)
+        st.html(checks_html([(one.status, one.name, one.detail, one.advice) for one in findings]))
+        st.caption("Packages installed beside Exegesis. Their code runs with the rights of the server.")
 
 
 def device_facts() -> dict[str, object]:

@@ -136,14 +136,20 @@ def result_key(plan: EvaluationPlan, sample: Sample) -> str:
             "data": [source.name, source.revision, source.count],
             "methods": [_method_key(plan, method, model) for method in plan.methods_with_baselines],
             "device": runtime.device_type(),
+            **({"packages": packages} if (packages := _metric_packages(plan)) else {}),
         }
     )
+
+
+def _metric_packages(plan: EvaluationPlan) -> dict[str, str]:
+    """The packages of the plan's metrics that are not the project's, with their versions."""
+    return {id: METRICS[id].package for id in plan.metrics if METRICS[id].package}
 
 
 def _method_key(plan: EvaluationPlan, method: str, model: str) -> list[object]:
     known = explainer(method, plan.kind)
     if known.resolver is None:
-        return [method, known.version]
+        return [method, known.keyed_version]
     return [method, *method_key(known, plan.params_of(method), model)]
 
 
