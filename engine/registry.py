@@ -15,10 +15,14 @@ import numpy as np
 
 from engine import plugins
 from engine.errors import ExegesisError, UsageError, unknown
+from engine.lazy import LazyModule
 from engine.params import NoParams, as_plain, from_mapping
 
 if TYPE_CHECKING:
+    from engine.maps import imported as imported_maps
     from engine.task import Attribution, Task
+else:  # it declares methods of this registry
+    imported_maps = LazyModule("engine.maps.imported")
 
 
 @dataclass(frozen=True)
@@ -55,11 +59,14 @@ class Explainer:
     """Methods that it calls, apart from those of an ensemble: their versions are part of its cache key."""
     package: str = ""
     """Name and version of the package that adds it; empty for a method of the project."""
+    digest: str = ""
+    """Of the file that holds its maps; empty for a method that computes them."""
 
     @property
     def keyed_version(self) -> int | str:
-        """The version for cache keys: with that of its package, if a package adds it."""
-        return f"{self.version} of {self.package}" if self.package else self.version
+        """The version for cache keys: with that of its package, or with the digest of its file."""
+        source = self.package or self.digest
+        return f"{self.version} of {source}" if source else self.version
 
     def resolve(self, given: Mapping[str, object], model: str) -> Any:
         """Return its parameters from plain values, resolved for that model, as they enter the cache key.
@@ -109,6 +116,8 @@ ENSEMBLE_MEMBERS = {"ensemble_all": SEVEN, "ensemble_top3": TOP_THREE, "least_co
 """The members of ensembles, which are methods too: here, where they are known without loading any method."""
 TUNED_METHODS = ("bee", "least_complex")
 """The methods whose maps are chosen by a metric."""
+IMPORTED_PREFIX = "maps:"
+"""Begins the ids of imported maps, which are methods too (`engine.maps.imported`)."""
 EXPLAINERS: dict[str, dict[str, Explainer]] = defaultdict(dict)
 """The methods by the kind of input that they serve, and by id. A method may serve several, each in its own way."""
 
@@ -228,11 +237,12 @@ def explainer(id: str, kind: str = "text") -> Explainer:
 
 
 def all_explainers(kind: str = "text") -> dict[str, Explainer]:
-    """Return all methods for inputs of that kind, in display order."""
+    """Return all methods for inputs of that kind, in display order; imported maps last."""
     import engine.explainers  # noqa: F401  (registers the methods; kept out of the import of this module)
 
     plugins.load("explainers")
-    return EXPLAINERS[kind]
+    imported = imported_maps.methods(kind)
+    return EXPLAINERS[kind] | imported if imported else EXPLAINERS[kind]
 
 
 def method_order() -> tuple[str, ...]:

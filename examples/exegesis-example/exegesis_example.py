@@ -31,7 +31,7 @@ def word_length(task, params):
 
 def add_explainer():
     register(
-        "word_length", title="Word length", family="baseline", inputs=("text",), params=LengthParams, signed=False,
+        "word_length", title="Word length", family="text", inputs=("text",), params=LengthParams, signed=False,
         axes=Axes("none", "none", "number of characters"), citation="The example plugin of Exegesis",
         caution="It knows the text alone: a method that scores no better explains nothing of the model.",
     )(word_length)  # fmt: skip
