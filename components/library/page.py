@@ -14,6 +14,7 @@ from cache import CheckReport, Stats
 from components.errors import describe_error, error_html, show_error
 from components.library.cards import draw_datasets, draw_fetchable_models, draw_model_check, draw_models
 from components.library.jobs import draw_job_form, draw_jobs
+from components.library.maps import draw_maps
 from components.library.previews import draw_previews
 from components.numbers import count
 from components.organizer import is_organizer
@@ -29,6 +30,7 @@ SECTIONS = {
     "models": "Models",
     "data": "Data",
     "previews": "Previews",
+    "maps": "Imported maps",
     "cache": "Cache",
     "device": "Device",
 }
@@ -55,6 +57,8 @@ def draw_library() -> None:
             draw_datasets()
         elif section == "previews":
             draw_previews()
+        elif section == "maps":
+            draw_maps()
         elif section == "cache":
             draw_cache()
         else:

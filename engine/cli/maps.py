@@ -29,9 +29,7 @@ app = typer.Typer(
 def import_file(
     file: Annotated[str, typer.Argument(metavar="FILE", help="JSON or .npz file of maps.")],
     name: Annotated[str, typer.Option(metavar="NAME", help="Name of the set; its method is maps:NAME.")] = "",
-    model: Annotated[
-        str, typer.Option(metavar="M", help="The model that was explained, if the file names none.")
-    ] = "",
+    model: Annotated[str, typer.Option(metavar="M", help="The model that was explained, if the file names none.")] = "",
     as_json: options.JsonOption = False,
 ) -> None:
     """Check a file of maps against its model and store it."""
@@ -84,7 +82,9 @@ def to_json(stored: ImportedMaps) -> dict[str, Any]:
 
 
 def _print_table(sets: list[ImportedMaps]) -> None:
-    rows = output.table(["method", "model", "tool", "tool's method", "maps", "inputs", "date"], right=["maps", "inputs"])
+    rows = output.table(
+        ["method", "model", "tool", "tool's method", "maps", "inputs", "date"], right=["maps", "inputs"]
+    )
     for one in sets:
         cells = (one.id, one.model, one.tool, one.method, f"{len(one.maps):,}", f"{len(one.by_input):,}", one.date)
         rows.add_row(*(Text(output.visible(cell)) for cell in cells))

@@ -231,7 +231,9 @@ def _split_arrays(given: dict[str, np.ndarray], name: str) -> list[dict[str, Any
         if lengths.ndim != 1 or lengths.dtype.kind not in "iu" or (lengths < 0).any() or scores.ndim != 1:
             raise UsageError(f"{excerpt(name)}: lengths must be whole numbers, one a map, and scores have one axis.")
         if lengths.sum() != len(scores):
-            raise UsageError(f"{excerpt(name)}: lengths add up to {lengths.sum():,}, but there are {len(scores):,} scores.")
+            raise UsageError(
+                f"{excerpt(name)}: lengths add up to {lengths.sum():,}, but there are {len(scores):,} scores."
+            )
         ends = np.cumsum(lengths)[:-1]
         rows = np.split(scores, ends)
     if len(rows) > MOST_MAPS:
