@@ -18,6 +18,7 @@ from engine.maps.files import MOST_BYTES, read_maps
 
 if TYPE_CHECKING:
     import pandas
+    from streamlit.runtime.uploaded_file_manager import UploadedFile
 
     from engine.maps.imported import ImportedMaps
 else:
@@ -83,17 +84,22 @@ def _draw_import() -> None:
 def _import() -> None:
     file, name, model = (st.session_state.get(key) for key in (FILE, NAME, MODEL))
     try:
-        if file is None:
-            raise UsageError("file: choose a JSON or .npz file of maps.")
-        if file.size > MOST_BYTES:
-            raise UsageError(f"file: must have at most {MOST_BYTES // 10**6} MB, got {file.size / 10**6:.0f} MB.")
         with st.spinner("Checking the maps …"):
-            stored = imported.import_maps(read_maps(file.getvalue(), file.name), name or "", model or "")
+            stored = import_upload(file, name or "", model or "")
     except Exception as error:
         st.html(error_html(describe_error(error)))
         return
     st.toast(f"{len(stored.maps):,} maps were imported: {stored.id}.")
     st.rerun()
+
+
+def import_upload(file: UploadedFile | None, name: str, model: str) -> ImportedMaps:
+    """Import an uploaded file, which is not read if it is too large. Errors: none was chosen, or it is wrong."""
+    if file is None:
+        raise UsageError("file: choose a JSON or .npz file of maps.")
+    if file.size > MOST_BYTES:
+        raise UsageError(f"file: must have at most {MOST_BYTES // 10**6} MB, got {file.size / 10**6:.0f} MB.")
+    return imported.import_maps(read_maps(file.getvalue(), file.name), name, model)
 
 
 def _draw_removal(sets: list[ImportedMaps]) -> None:

@@ -2,8 +2,8 @@
 
 JSON: `{"tool", "method", "model"?, "signed"?, "maps": [...]}`. A map names its input, by `dataset`, `example` and
 perhaps `split`, or by `text` and `text_pair`, has its `scores`, and what they belong to: `offsets` ([start, end) in
-characters, with the `segments` of a pair), `tokens`, or the `grid` of a picture. `target`: the explained class or token,
-`contrast`: the token that it is compared with.
+characters, with the `segments` of a pair), `tokens`, or the `grid` of a picture. `target`: the explained class or
+token, `contrast`: the token that it is compared with.
 
 NumPy: the same names as arrays. `scores` of all maps one after the other with `lengths`, or a row or grid a map.
 """

@@ -1,7 +1,7 @@
 """Imported sets of maps as methods: stored as one file each in the home, and offered as `maps:NAME`.
 
-A set is of one model and one kind of input. It has the map of an input, of a class, or it has none: nothing is computed.
-So methods that need the maps of changed inputs or models refuse it.
+A set is of one model and one kind of input. It has the map of an input and a class or it has none: nothing is
+computed. So methods that need the maps of changed inputs or models refuse it.
 """
 
 from __future__ import annotations

@@ -34,8 +34,8 @@ from engine.randomization.result import (
     parts_words,
     rows,
 )
-from engine.registry import estimate_rows as evaluations_of
 from engine.registry import IMPORTED_PREFIX, explainer
+from engine.registry import estimate_rows as evaluations_of
 from engine.result import Prediction, explained_class
 
 __all__ = [
