@@ -27,6 +27,7 @@ from engine.evaluation.measurement import (
     withdraw_constant_maps,
 )
 from engine.evaluation.plan import NO_OPERATOR, READ, EvaluationPlan, marks_of, second_removals_of
+from engine.evaluation.quantus_export import FORMATS as QUANTUS_FORMATS
 from engine.evaluation.result import COLUMNS, Evaluation, ExampleFacts, ModelEvaluation, pack, unpack
 from engine.evaluation.scores import to_json
 from engine.experiments.base import Units
@@ -80,6 +81,10 @@ def evaluate(
     plan = EvaluationPlan(tuple(models), dataset, tuple(methods), tuple(metrics), seed=seed, **given, **more)  # type: ignore[arg-type]
     result: Evaluation = carry_out(plan, report, cancel)
     return result
+
+
+FORMATS = QUANTUS_FORMATS
+"""Formats of files besides those of all experiments, by the ending of the name."""
 
 
 def check(plan: EvaluationPlan) -> None:

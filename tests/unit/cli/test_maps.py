@@ -29,7 +29,7 @@ def test_a_file_becomes_a_method(run: Run, checkpoint: Callable[[str], Path], tm
     assert run("maps", "list", "--json").json == [facts]
     assert "maps:mine" in run("maps", "list").out
     [explained] = run("explain", "--model", model, "--method", "maps:mine", "--text", "good food", "--json").json
-    scores = {word: 0.0 for word in ("good", "food")}
+    scores = dict.fromkeys(("good", "food"), 0.0)
     for one in explained["features"]:
         if not one["special"]:
             scores["good" if one["end"] <= 4 else "food"] += one["score"]
