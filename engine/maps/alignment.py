@@ -36,7 +36,7 @@ def align(entry: MapEntry, example: Input, encoded: EncodedInput) -> Float[np.nd
         spans = list(zip(entry.segments or [0] * len(scores), entry.offsets, strict=True))
     else:
         specials = {token.text for token in encoded.tokens if token.special}
-        kept = [at for at, text in enumerate(entry.tokens or ()) if text not in specials]
+        kept = [at for at, text in enumerate(entry.tokens or ()) if text and text not in specials]  # shap: "" for [CLS]
         spans, scores = locate_tokens(entry, [(entry.tokens or ())[at] for at in kept], example), scores[kept]
     return _share(entry, spans, scores, tokens, example)
 
