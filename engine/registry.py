@@ -190,8 +190,9 @@ def _check_declaration(method: Explainer) -> None:
     for name in ("title", "family", "citation", "caution"):
         if not isinstance(getattr(method, name), str):
             raise UsageError(f"{name} of {method.id}: must be a text, got {type(getattr(method, name)).__name__}")
-    if not isinstance(method.axes, Axes) or type(method.version) is not int:
-        raise UsageError(f"axes and version of {method.id}: must be Axes(...) and a whole number")
+    for name, kind in (("axes", Axes), ("version", int)):
+        if not isinstance(got := getattr(method, name), kind):
+            raise UsageError(f"{name} of {method.id}: must be of type {kind.__name__}, got {type(got).__name__}")
 
 
 def _checked(function: Any, plugin: plugins.Plugin, id: str) -> Any:

@@ -299,7 +299,7 @@ def _registered_value(metric: Metric, one: UnitScores, method: str) -> float | s
         return chosen
     marks = None if chosen is None else chosen[0].copy()
     try:
-        value = metric.compute(one.scores[method].copy(), marks)
+        value: object = metric.compute(one.scores[method].copy(), marks)
     except ExegesisError as error:
         return error_line(error)
     if value is None:

@@ -20,10 +20,11 @@ def quantus_scores(result: ModelEvaluation) -> dict[str, dict[str, Any]]:
     Where a metric has several values an example, each has a list of its own below the metric, as Quantus has them for
     several call arguments: `"10%"` of a curve, `"with METHOD"` of an agreement. None: an example without a value.
     """
-    examples = sorted({one.example for one in (*result.rows, *result.skips)})
+    keys = [*((row.of, row.example) for row in result.rows), *((skip.of, skip.example) for skip in result.skips)]
+    examples = sorted({example for _, example in keys})
     place = {example: at for at, example in enumerate(examples)}
     lists: dict[MetricKey, list[float | None]] = {}
-    for of in dict.fromkeys(one.of for one in (*result.rows, *result.skips)):
+    for of in dict.fromkeys(of for of, _ in keys):
         lists[of] = [None] * len(examples)
     for row in result.rows:
         lists[row.of][place[row.example]] = row.value
