@@ -117,12 +117,12 @@ class _Query:
         return own.model, self.revision, own.dtype, own.example.kind, self.method.id, self.params, own.heads
 
 
-def versions_of(method: Explainer) -> list[int]:
+def versions_of(method: Explainer) -> list[int | str]:
     """Return the method's version, and those of the methods that it calls; for an ensemble, of the seven."""
     from engine.registry import SEVEN
 
     members = SEVEN if method.family == "ensemble" else method.members
-    return [method.version, *(explainer(member, method.kind).version for member in members)]
+    return [method.keyed_version, *(explainer(member, method.kind).keyed_version for member in members)]
 
 
 def method_key(method: Explainer, given: Mapping[str, Plain], model: str) -> list[int | str]:
@@ -341,6 +341,7 @@ def _explanation(
         notes=(
             *model.notes_on(item.prediction),
             *_scaling_notes(provenance.heads),
+            *_package_notes(query.method),
             *_warnings(item, attribution),
             *attribution.notes,
             *notes,
@@ -357,6 +358,11 @@ def _scaling_notes(heads: Sequence[tuple[int, int, float]]) -> Iterator[str]:
     if named:
         more = f" and {len(named) - HEADS_NAMED} more" if len(named) > HEADS_NAMED else ""
         yield f"The model ran with heads scaled (counted from 0): {', '.join(named[:HEADS_NAMED])}{more}."
+
+
+def _package_notes(method: Explainer) -> Iterator[str]:
+    if method.package:
+        yield f"From the package {method.package}, which is not part of Exegesis."
 
 
 def _warnings(item: TaskItem, attribution: Attribution) -> Iterator[str]:

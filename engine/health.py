@@ -18,11 +18,13 @@ from typing import TYPE_CHECKING, Literal
 
 import sqlalchemy as sa
 
+from engine import plugins
 from engine.errors import ExegesisError
 from engine.home import home, project_root
 from engine.lazy import LazyModule, torch
 from engine.models import catalog
 from engine.models.fetched import FETCHED
+from engine.registry import all_explainers
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -68,6 +70,30 @@ def examine_readiness() -> Iterator[Finding]:
     """The findings without which a server cannot do its work; quick, and without a model."""
     for look in (_cache, _home, _database):
         yield _safely(look)
+    yield from plugin_findings() or [Finding("plugins", "ok", "none installed")]
+
+
+def plugin_findings() -> list[Finding]:
+    """One finding for each package with plugins: what it added, and why an entry point of it could not be loaded."""
+    all_explainers()
+    for group in plugins.GROUPS:
+        plugins.load(group)
+    by_package: dict[str, list[plugins.Plugin]] = {}
+    for plugin in plugins.plugins():
+        by_package.setdefault(plugin.source, []).append(plugin)
+    return [_package_finding(source, own) for source, own in sorted(by_package.items())]
+
+
+def _package_finding(source: str, own: list[plugins.Plugin]) -> Finding:
+    if all(plugin.skipped for plugin in own):
+        return Finding("plugins", "note", f"{source}: not loaded, because of {plugins.SETTING}")
+    failed = [plugin for plugin in own if plugin.error]
+    added = "; ".join(f"{plugin.group}: {', '.join(dict.fromkeys(plugin.added))}" for plugin in own if plugin.added)
+    if failed:
+        loaded = f" What it added: {added}." if added else ""
+        return Finding("plugins", "note", f"{source}: {' '.join(plugin.error for plugin in failed)}{loaded}")
+    seconds = sum(plugin.seconds for plugin in own)
+    return Finding("plugins", "ok", f"{source}: {added or 'adds nothing'} (loaded in {seconds:.1f} s)")
 
 
 def _safely(look: Callable[[], Finding]) -> Finding:

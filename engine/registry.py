@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import functools
 import math
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping
@@ -9,11 +11,18 @@ from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import ExegesisError, unknown
+import numpy as np
+
+from engine import plugins
+from engine.errors import ExegesisError, UsageError, unknown
+from engine.lazy import LazyModule
 from engine.params import NoParams, as_plain, from_mapping
 
 if TYPE_CHECKING:
+    from engine.maps import imported as imported_maps
     from engine.task import Attribution, Task
+else:  # it declares methods of this registry
+    imported_maps = LazyModule("engine.maps.imported")
 
 
 @dataclass(frozen=True)
@@ -48,6 +57,16 @@ class Explainer:
     """The metric that its maps are chosen by, at its parameters."""
     members: tuple[str, ...] = ()
     """Methods that it calls, apart from those of an ensemble: their versions are part of its cache key."""
+    package: str = ""
+    """Name and version of the package that adds it; empty for a method of the project."""
+    digest: str = ""
+    """Of the file that holds its maps; empty for a method that computes them."""
+
+    @property
+    def keyed_version(self) -> int | str:
+        """The version for cache keys: with that of its package, or with the digest of its file."""
+        source = self.package or self.digest
+        return f"{self.version} of {source}" if source else self.version
 
     def resolve(self, given: Mapping[str, object], model: str) -> Any:
         """Return its parameters from plain values, resolved for that model, as they enter the cache key.
@@ -97,6 +116,8 @@ ENSEMBLE_MEMBERS = {"ensemble_all": SEVEN, "ensemble_top3": TOP_THREE, "least_co
 """The members of ensembles, which are methods too: here, where they are known without loading any method."""
 TUNED_METHODS = ("bee", "least_complex")
 """The methods whose maps are chosen by a metric."""
+IMPORTED_PREFIX = "maps:"
+"""Begins the ids of imported maps, which are methods too (`engine.maps.imported`)."""
 EXPLAINERS: dict[str, dict[str, Explainer]] = defaultdict(dict)
 """The methods by the kind of input that they serve, and by id. A method may serve several, each in its own way."""
 
@@ -130,11 +151,12 @@ def register(
         for kind in inputs:
             if id in EXPLAINERS[kind]:
                 raise ValueError(f"explainer {id!r} is registered twice for {kind}")
+            plugin = plugins.registering("explainers", id, functools.partial(EXPLAINERS[kind].pop, id, None))
             method = Explainer(
                 id=id,
                 title=title,
                 family=family,
-                function=function,
+                function=function if plugin is None else _checked(function, plugin, id),
                 params=params,
                 version=version,
                 kind=kind,
@@ -147,11 +169,51 @@ def register(
                 resolver=resolver,
                 tuned_on=tuned_on,
                 members=members,
+                package="" if plugin is None else plugin.source,
             )
-            EXPLAINERS[kind][id] = replace(method, **variants.get(kind, {}))
+            method = replace(method, **variants.get(kind, {}))
+            if plugin is not None:
+                _check_declaration(method)
+            EXPLAINERS[kind][id] = method
         return function
 
     return enter
+
+
+def _check_declaration(method: Explainer) -> None:
+    """Refuse a declaration of a plugin that pages and commands could not use."""
+    if method.kind not in KINDS:
+        raise unknown("inputs", method.kind, KINDS)
+    if not dataclasses.is_dataclass(method.params):
+        raise UsageError(f"params of {method.id}: must be a frozen dataclass of options, got {method.params!r}")
+    from_mapping(method.params, as_plain(method.params()), method.id)
+    for name in ("title", "family", "citation", "caution"):
+        if not isinstance(getattr(method, name), str):
+            raise UsageError(f"{name} of {method.id}: must be a text, got {type(getattr(method, name)).__name__}")
+    for name, kind in (("axes", Axes), ("version", int)):
+        if not isinstance(got := getattr(method, name), kind):
+            raise UsageError(f"{name} of {method.id}: must be of type {kind.__name__}, got {type(got).__name__}")
+
+
+def _checked(function: Any, plugin: plugins.Plugin, id: str) -> Any:
+    """A plugin's explainer, whose errors and wrong results are told as the plugin's."""
+
+    @functools.wraps(function)
+    def explain(task: Task, params: Any) -> list[Attribution]:
+        with plugins.failures_of(plugin, f"method {id}: failed"):
+            attributions = list(function(task, params))
+            scores = [np.asarray(one.scores) for one in attributions]
+        if len(scores) != len(task.items):
+            raise plugin.failure(f"method {id}: wrong result", f"{len(scores)} maps for {len(task.items)} examples")
+        for own, item in zip(scores, task.items, strict=True):
+            if own.shape != (len(item.encoded),):
+                expected = f"one score for each of the {len(item.encoded)} positions"
+                raise plugin.failure(f"method {id}: wrong result", f"{expected}, got shape {own.shape}")
+            if own.dtype.kind not in "fiu" or not np.isfinite(own).all():
+                raise plugin.failure(f"method {id}: wrong result", "scores must be finite numbers")
+        return attributions
+
+    return explain
 
 
 def serve(kind: str, ids: Iterable[str], like: str = KINDS[0], **differences: Any) -> None:
@@ -176,10 +238,12 @@ def explainer(id: str, kind: str = "text") -> Explainer:
 
 
 def all_explainers(kind: str = "text") -> dict[str, Explainer]:
-    """Return all methods for inputs of that kind, in display order."""
+    """Return all methods for inputs of that kind, in display order; imported maps last."""
     import engine.explainers  # noqa: F401  (registers the methods; kept out of the import of this module)
 
-    return EXPLAINERS[kind]
+    plugins.load("explainers")
+    imported = imported_maps.methods(kind)
+    return EXPLAINERS[kind] | imported if imported else EXPLAINERS[kind]
 
 
 def method_order() -> tuple[str, ...]:

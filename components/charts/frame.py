@@ -135,10 +135,23 @@ def method_of(name: str) -> str:
 
 
 def style_place(method: str) -> int:
-    """The place of a method among all styles: of the table, then of other registered ones, else by its name alone."""
+    """The place of a method among all styles: that of the table, else one of the free ones by the name.
+
+    A method of a plugin or an imported set keeps its place whichever others there are, unless two want the same: then
+    the later one takes the next that is free, as long as there are free ones.
+    """
     table = [id for row in METHOD_STYLES for id in row]
-    known = [*table, *(id for id in method_order() if id not in table and id != RANDOM)]
-    return known.index(method) if method in known else zlib.crc32(method.encode()) % COLORS
+    if method in table:
+        return table.index(method)
+    free = COLORS * len(DASHES) - len(table)
+    taken: dict[int, str] = {}
+    for other in (*(id for id in method_order() if id not in table and id != RANDOM), method):
+        wanted = zlib.crc32(other.encode()) % free
+        place = next((at % free for at in range(wanted, wanted + free) if at % free not in taken), wanted)
+        if other == method:
+            return len(table) + place
+        taken[place] = other
+    raise AssertionError("the loop ends with the method itself")
 
 
 def method_colors(names: Sequence[str], theme: Theme) -> list[str]:

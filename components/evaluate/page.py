@@ -35,6 +35,7 @@ from components.navigation import EVALUATE
 from components.numbers import count
 from components.tables import table_styles
 from engine.evaluation.plan import EvaluationPlan
+from engine.evaluation.quantus_export import ENDING, quantus_file
 from engine.evaluation.result import Evaluation
 from engine.evaluation.scores import scalar_metrics
 from engine.lazy import LazyModule
@@ -71,6 +72,7 @@ MARKED = ("marks", "pair")
 NAMED = 2
 """So many methods are named; of more it is said how many."""
 ROWS_HELP = "One row per model, example, method and metric: the output of `exegesis evaluate --out`."
+QUANTUS_HELP = "By method and metric a list with one score per example, as quantus.evaluate returns them."
 SCORES_HELP = "Every mean with its interval, n and skipped examples: the output of `exegesis evaluate --json`."
 LEADERBOARD_HELP = "The leaderboard as one HTML page without scripts."
 
@@ -122,8 +124,12 @@ def _export(
         )
 
     leaderboard = ExportFile("Leaderboard, HTML", "exegesis-leaderboard.html", "text/html", build, LEADERBOARD_HELP)
+    quantus = ExportFile(
+        "Scores as in Quantus", f"exegesis-scores.{ENDING}", "application/json", partial(quantus_file, evaluation),
+        QUANTUS_HELP,
+    )  # fmt: skip
     scores = "Scores, JSON", "exegesis-scores.json", SCORES_HELP
-    export_area(SESSION, state.kind, evaluation, cited, ROWS_HELP, scores, [leaderboard])
+    export_area(SESSION, state.kind, evaluation, cited, ROWS_HELP, scores, [leaderboard, quantus])
 
 
 def _references(evaluation: Evaluation, methods: Methods) -> list[str]:

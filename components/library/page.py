@@ -14,6 +14,7 @@ from cache import CheckReport, Stats
 from components.errors import describe_error, error_html, show_error
 from components.library.cards import draw_datasets, draw_fetchable_models, draw_model_check, draw_models
 from components.library.jobs import draw_job_form, draw_jobs
+from components.library.maps import draw_maps
 from components.library.previews import draw_previews
 from components.numbers import count
 from components.organizer import is_organizer
@@ -29,6 +30,7 @@ SECTIONS = {
     "models": "Models",
     "data": "Data",
     "previews": "Previews",
+    "maps": "Imported maps",
     "cache": "Cache",
     "device": "Device",
 }
@@ -55,6 +57,8 @@ def draw_library() -> None:
             draw_datasets()
         elif section == "previews":
             draw_previews()
+        elif section == "maps":
+            draw_maps()
         elif section == "cache":
             draw_cache()
         else:
@@ -182,6 +186,15 @@ def draw_device() -> None:
         _examine()
     elif FINDINGS_KEY in st.session_state:
         st.html(checks_html(st.session_state[FINDINGS_KEY]))
+    _draw_plugins()
+
+
+def _draw_plugins() -> None:
+    """Draw the packages that add methods, metrics, model families or data sets; nothing where there are none."""
+    if findings := health.plugin_findings():
+        st.subheader("Plugins", anchor=False)
+        st.html(checks_html([(one.status, one.name, one.detail, one.advice) for one in findings]))
+        st.caption("Packages installed beside Exegesis. Their code runs with the rights of the server.")
 
 
 def device_facts() -> dict[str, object]:

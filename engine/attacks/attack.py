@@ -124,7 +124,7 @@ class _ResolvedRequest:
         self.key = key_for(
             {
                 "kind": "attack",
-                "version": [VERSION, explainer(request.method, self.kind).version],
+                "version": [VERSION, explainer(request.method, self.kind).keyed_version],
                 "model": [request.model, self.revision],
                 "dtype": request.dtype,
                 "device": runtime.device_type(),

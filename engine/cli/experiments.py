@@ -31,7 +31,7 @@ from engine.cluster import RAY_ADDRESS
 from engine.errors import Cancelled, UsageError, not_allowed
 from engine.experiments.base import Experiment
 from engine.experiments.options import Option, options_of
-from engine.experiments.run import FORMATS, carry_out, part_results, rows_of
+from engine.experiments.run import FORMATS, carry_out, formats_of, part_results, rows_of
 from engine.jobs import create
 from engine.progress import CancelToken, Report
 from engine.store import result_store
@@ -115,13 +115,13 @@ def run_experiment(
     """
     check_dtype(typed["dtype"])
     check_job(typed["job"], typed["executor"])
-    file = rows_file(typed["out"])
+    file = rows_file(typed["out"], own)
     plan = read_plan()
     if work is None:
         work = partial(carry_out, executor=typed["executor"], address=typed["address"])
     result = worked(own.id, own.doing, partial(work, plan), plan.as_plain() if typed["job"] else None)
     if file is not None:
-        output.write_file("--out", file, FORMATS[file.suffix.lower().removeprefix(".")](result))
+        output.write_file("--out", file, formats_of(own)[_ending(file, formats_of(own))](result))
     if typed["as_json"]:
         output.print_json(own.steps.to_json(result))
     else:
@@ -129,7 +129,8 @@ def run_experiment(
         for section in sections(result):
             out.print(section)
         if file is not None:
-            print(f"Written: {output.visible(str(file))}, {sum(1 for _ in rows_of(result)):,} rows")
+            rows = f", {sum(1 for _ in rows_of(result)):,} rows" if _ending(file, formats_of(own)) in FORMATS else ""
+            print(f"Written: {output.visible(str(file))}{rows}")
     if not any(one.examples for one in part_results(result)):
         raise typer.Exit(fail(f"{own.id}: {failed}; see the reasons above.", FAILED))
 
@@ -150,16 +151,24 @@ def check_job(job: bool, executor: str) -> None:
         )
 
 
-def rows_file(out: str | None) -> Path | None:
-    """The file for the rows, None for none; refused before long work is done for it."""
+def rows_file(out: str | None, own: Experiment | None = None) -> Path | None:
+    """The file for the rows, None for none; refused before long work is done for it.
+
+    `own`: the experiment, which may have formats of its own.
+    """
     if out is None:
         return None
-    path = Path(out).expanduser()
-    if path.suffix.lower().removeprefix(".") not in FORMATS:
-        endings = ", ".join(f".{name}" for name in FORMATS)
+    path, formats = Path(out).expanduser(), formats_of(own)
+    if not _ending(path, formats):
+        endings = ", ".join(f".{name}" for name in formats)
         raise not_allowed("--out", f"a file whose name ends with one of {endings}", out)
     output.check_place("--out", path)
     return path
+
+
+def _ending(path: Path, formats: Iterable[str]) -> str:
+    """The longest of the endings that the name has; "" for none."""
+    return max((one for one in formats if path.name.lower().endswith(f".{one}")), key=len, default="")
 
 
 def worked(

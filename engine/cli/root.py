@@ -102,6 +102,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "Fine-tune a base on texts, or train a vision transformer on images. Run it again to resume.",
     ),
     "empirical": ("empirical.app", "Train and list models that predict the maps of a costly method."),
+    "maps": ("maps.app", "Import maps of other tools, to evaluate and compare them as methods."),
     "models": ("library.models", "List the embedded models, load and check one, or fetch a language model."),
     "datasets": ("library.datasets", "List the data sets, or describe one."),
     "doctor": ("library.doctor", "Check device, versions, embedded weights, cache, home folder and network."),

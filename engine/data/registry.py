@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import tomllib
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar, cast
 
+from engine import plugins
 from engine.errors import UsageError, not_allowed, unknown
 from engine.home import project_root
 from engine.params import parse_assignments
@@ -92,37 +94,70 @@ def external_card(title: str, source: str, size: str) -> DatasetCard:
 
 
 class DatasetRegistry(dict[str, Loader]):
-    """Loaders of one kind of data set by name, in order of registration."""
+    """Loaders of one kind of data set by name, in order of registration; those of plugins last.
 
-    def register(self, name: str) -> Callable[[Loader], Loader]:
-        """Register a loader under a name, which must be new."""
+    `cards`: of data sets that have none in `cards/`.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.cards: dict[str, DatasetCard] = {}
+
+    def register(self, name: str, card: DatasetCard | None = None) -> Callable[[Loader], Loader]:
+        """Register a loader under a name, which must be new. `card`: instead of a file in `cards/`."""
 
         def add(loader: Loader) -> Loader:
             if name in self:
                 raise UsageError(f"dataset: {name!r} is registered twice.")
-            self[name] = loader
+            plugin = plugins.registering("datasets", name, functools.partial(self.pop, name, None))
+            if plugin is None:
+                self[name] = loader
+            else:
+                if not isinstance(card, DatasetCard):
+                    raise UsageError(f"card of {name}: must be a DatasetCard, got {type(card).__name__}")
+                self[name] = _checked(loader, plugin, name)
+            if card is not None:
+                self.cards[name] = card
             return loader
 
         return add
 
     def registered_name(self, name: str) -> str | None:
         """Return the registered name in `scenes` or `scenes:seed=7`, or None."""
+        plugins.load("datasets")
         bare = name.partition(":")[0]
         return bare if bare in self else None
 
     def names(self) -> tuple[str, ...]:
         """Names in order of registration, the default first."""
+        plugins.load("datasets")
         return tuple(self)
 
     def sorted_names(self) -> tuple[str, ...]:
         """Names in alphabetical order."""
+        plugins.load("datasets")
         return tuple(sorted(self))
 
     def card(self, name: str) -> DatasetCard:
         """Read the card of a registered data set."""
-        if name not in self:
+        if not self.registered_name(name):
             raise unknown("dataset", name, self)
-        return read_card(name)
+        return self.cards.get(name) or read_card(name)
+
+
+def _checked(loader: Loader, plugin: plugins.Plugin, name: str) -> Loader:
+    """A plugin's loader, whose errors and wrong results are told as the plugin's."""
+    guarded = plugins.guarded(cast(Callable[..., Any], loader), plugin, f"dataset {name}: failed")
+
+    @functools.wraps(guarded)
+    def load(request: LoadRequest) -> Any:
+        data = guarded(request)
+        if not hasattr(data, "label_names") or not hasattr(data, "revision"):
+            wrong = f"must be a Dataset or an ImageDataset, got {type(data).__name__}"
+            raise plugin.failure(f"dataset {name}: wrong result", wrong)
+        return data
+
+    return cast(Loader, load)
 
 
 def parse_names(text: str) -> list[str]:

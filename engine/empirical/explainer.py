@@ -10,6 +10,7 @@ import functools
 import hashlib
 import json
 import math
+import zlib
 from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
@@ -174,8 +175,12 @@ class EmpiricalExplainer:
 
 
 def current_versions(method: str) -> tuple[int, ...]:
-    """The versions that predicted maps depend on: of the features, the method and its members."""
-    return (FEATURES_VERSION, *versions_of(explainer(method)))
+    """The versions that predicted maps depend on: of the features, the method and its members.
+
+    That of a method from a package, which is a text, stands as its checksum.
+    """
+    versions = versions_of(explainer(method))
+    return (FEATURES_VERSION, *(zlib.crc32(one.encode()) if isinstance(one, str) else one for one in versions))
 
 
 def explainers_folder() -> Path:

@@ -27,6 +27,7 @@ from engine.evaluation.measurement import (
     withdraw_constant_maps,
 )
 from engine.evaluation.plan import NO_OPERATOR, READ, EvaluationPlan, marks_of, second_removals_of
+from engine.evaluation.quantus_export import FORMATS as QUANTUS_FORMATS
 from engine.evaluation.result import COLUMNS, Evaluation, ExampleFacts, ModelEvaluation, pack, unpack
 from engine.evaluation.scores import to_json
 from engine.experiments.base import Units
@@ -80,6 +81,10 @@ def evaluate(
     plan = EvaluationPlan(tuple(models), dataset, tuple(methods), tuple(metrics), seed=seed, **given, **more)  # type: ignore[arg-type]
     result: Evaluation = carry_out(plan, report, cancel)
     return result
+
+
+FORMATS = QUANTUS_FORMATS
+"""Formats of files besides those of all experiments, by the ending of the name."""
 
 
 def check(plan: EvaluationPlan) -> None:
@@ -136,14 +141,20 @@ def result_key(plan: EvaluationPlan, sample: Sample) -> str:
             "data": [source.name, source.revision, source.count],
             "methods": [_method_key(plan, method, model) for method in plan.methods_with_baselines],
             "device": runtime.device_type(),
+            **({"packages": packages} if (packages := _metric_packages(plan)) else {}),
         }
     )
+
+
+def _metric_packages(plan: EvaluationPlan) -> dict[str, str]:
+    """The packages of the plan's metrics that are not the project's, with their versions."""
+    return {id: METRICS[id].package for id in plan.metrics if METRICS[id].package}
 
 
 def _method_key(plan: EvaluationPlan, method: str, model: str) -> list[object]:
     known = explainer(method, plan.kind)
     if known.resolver is None:
-        return [method, known.version]
+        return [method, known.keyed_version]
     return [method, *method_key(known, plan.params_of(method), model)]
 
 

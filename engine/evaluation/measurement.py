@@ -17,7 +17,7 @@ from jaxtyping import Float, Int
 from cache import canonical, key_for
 from engine.data.examples import LabeledExample
 from engine.data.sources import SourceExample
-from engine.errors import ExegesisError
+from engine.errors import ExegesisError, excerpt
 from engine.evaluation.plan import READ, EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS, ExampleFacts
 from engine.experiments.options import RANDOM
@@ -186,6 +186,7 @@ def _is_plain(value: object) -> bool:
 
 
 NO_ORDER = "one of the two maps has no order: its scores are all equal"
+NO_VALUE = "the metric has no value for this map"
 TRUTH = {"gt_overlap": "exact", "gt_share": "overlap", "mean_rank": "mean_rank", "mean_rank_pct": "mean_rank_pct"}
 """The metrics by truth, and what they are called in `engine.metrics.plausibility`."""
 ORDERED: tuple[Needs, ...] = ("removal", "marks", "pair")
@@ -261,6 +262,8 @@ def _value(
     """The metric's value, or why it has none."""
     if method in one.failed:
         return one.failed[method]
+    if metric.compute is not None:
+        return _registered_value(metric, one, method)
     if metric.needs == "nothing":
         evaluations, seconds = one.cost[method]
         if metric.id != "complexity":
@@ -286,6 +289,25 @@ def _value(
     if id == "token_f1":
         return token_f1(scores, marks, shares[metric.side], one.ties)
     return recall_at_k(scores, marks, plan.k, one.ties)
+
+
+def _registered_value(metric: Metric, one: UnitScores, method: str) -> float | str:
+    """The value of a registered metric, or why it has none: its function may be anybody's."""
+    assert metric.compute is not None
+    chosen = marks_of_side(one) if metric.needs == "marks" else None
+    if isinstance(chosen, str):
+        return chosen
+    marks = None if chosen is None else chosen[0].copy()
+    try:
+        value: object = metric.compute(one.scores[method].copy(), marks)
+    except ExegesisError as error:
+        return error_line(error)
+    if value is None:
+        return NO_VALUE
+    if not isinstance(value, float | int | np.number) or not np.isfinite(value):
+        source = f" (from the package {metric.package})" if metric.package else ""
+        return f"metric {metric.id}{source} gave {excerpt(value)}, which is not a finite number"
+    return float(value)
 
 
 def marks_of_side(one: UnitScores, side: str = "") -> tuple[Marks, np.ndarray] | str:

@@ -365,3 +365,8 @@ FORMATS: Mapping[str, Callable[[Any], bytes]] = {
     "parquet": lambda found: to_parquet(rows_of(found), experiment_of(found.plan).steps.COLUMNS),
 }
 """The tidy table as a file, by the ending of its name."""
+
+
+def formats_of(own: Experiment | None = None) -> Mapping[str, Callable[[Any], bytes]]:
+    """The formats of an experiment's files: those of all, and those that its module adds as `FORMATS`."""
+    return {**FORMATS, **({} if own is None else getattr(own.steps, "FORMATS", {}))}

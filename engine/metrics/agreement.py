@@ -147,7 +147,7 @@ def disagreement_keys(
         "revision": catalog.revision(model),
         "dtype": dtype,
         "device": runtime.device_type(),
-        "methods": sorted([method, explainer(method).version] for method in methods),
+        "methods": sorted([method, explainer(method).keyed_version] for method in methods),
     }
     return [key_for({**shared, "example": example.as_plain()}) for example in examples]
 

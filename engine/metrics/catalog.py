@@ -2,13 +2,22 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import functools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Literal
 
-from engine.errors import unknown
+import numpy as np
+
+from engine import plugins
+from engine.errors import UsageError, unknown
 
 Better = Literal["high", "low", "neither"]
 Needs = Literal["nothing", "removal", "marks", "pair", "others", "perturbation"]
+
+Compute = Callable[[np.ndarray, np.ndarray | None], float | None]
+COMPUTABLE: tuple[Needs, ...] = ("nothing", "marks")
+"""What a registered metric may need."""
 
 FALL = "drop in probability"
 FALL_OF_LOGIT = "drop in logit"
@@ -32,7 +41,9 @@ class Metric:
     """`needs`: nothing but the map; inputs with features `removal`; `marks` of what is true or what people marked, of
     one text of a `pair`; the maps of `others`; maps of inputs under small `perturbation`. `by_batch`: examples that
     were worked on together share one measurement, so that they tell nothing of how sure it is. `on_request`: it is
-    measured only where it is named.
+    measured only where it is named. `compute`: of a registered metric, its value from the scores of the units and which
+    of them are marked (None where it needs no marks); None for an example without a value. `package`: the package that
+    adds it, with its version.
     """
 
     id: str
@@ -46,6 +57,8 @@ class Metric:
     side: str = ""
     by_batch: bool = False
     on_request: bool = False
+    compute: Compute | None = None
+    package: str = ""
 
     @property
     def is_share(self) -> bool:
@@ -79,7 +92,47 @@ def _of_side(metric: Metric, side: str) -> Metric:
                   f"{metric.about} In the {side} text alone.", metric.citation, "pair", side=side)  # fmt: skip
 
 
-METRICS = {
+class MetricCatalog(Mapping[str, Metric]):
+    """The metrics by id, those of plugins last: they are loaded when the catalog is first read."""
+
+    def __init__(self, metrics: Mapping[str, Metric]) -> None:
+        self._metrics = dict(metrics)
+
+    def register(self, metric: Metric) -> Callable[[Compute], Compute]:
+        """Register the function that computes a metric from scores and marks, under an id that must be new.
+
+        Errors: the id is taken, or the metric needs more than a map and its marks.
+        """
+
+        def enter(compute: Compute) -> Compute:
+            if metric.id in self._metrics:
+                raise UsageError(f"metric {metric.id!r} is registered twice")
+            if metric.needs not in COMPUTABLE or metric.by_percent:
+                raise UsageError(f"needs of metric {metric.id}: must be one of {', '.join(COMPUTABLE)}")
+            plugin = plugins.registering("metrics", metric.id, functools.partial(self._metrics.pop, metric.id, None))
+            if plugin is not None:
+                guarded = plugins.guarded(compute, plugin, f"metric {metric.id}: failed")
+                self._metrics[metric.id] = replace(metric, compute=guarded, package=plugin.source)
+            else:
+                self._metrics[metric.id] = replace(metric, compute=compute)
+            return compute
+
+        return enter
+
+    def __getitem__(self, id: str) -> Metric:
+        plugins.load("metrics")
+        return self._metrics[id]
+
+    def __iter__(self) -> Iterator[str]:
+        plugins.load("metrics")
+        return iter(self._metrics)
+
+    def __len__(self) -> int:
+        plugins.load("metrics")
+        return len(self._metrics)
+
+
+METRICS = MetricCatalog({
     metric.id: metric
     for metric in (
         Metric("comprehensiveness", "Comprehensiveness", "high", FALL,
@@ -133,7 +186,8 @@ METRICS = {
                "The time to compute the map, ensemble members included; it depends on the load of the machine.",
                "", "nothing", by_batch=True),
     )
-}  # fmt: skip
+})  # fmt: skip
+register = METRICS.register
 
 
 AREAS = {"without_top": "comprehensiveness", "with_top": "sufficiency"}

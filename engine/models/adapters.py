@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Literal
 
-from engine.errors import ExegesisError
+from engine import plugins
+from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 
 Reading = Literal["module", "last", "mean"]
@@ -218,8 +220,24 @@ CAUSAL_ADAPTERS: dict[str, TextAdapter] = {
 """Causal language models by the name of their architecture in config.json."""
 
 
+def register_family(model_type: str, adapter: TextAdapter) -> None:
+    """Register a family of text models, which must be new.
+
+    Classifiers are known by the `model_type` of their config.json, causal language models by their architecture.
+    """
+    if not isinstance(adapter, TextAdapter):
+        raise UsageError(f"adapter of {model_type}: must be a TextAdapter, got {type(adapter).__name__}")
+    is_language_model = adapter.architecture.endswith(catalog.CAUSAL_ENDINGS)
+    families, key = (CAUSAL_ADAPTERS, adapter.architecture) if is_language_model else (ADAPTERS, model_type)
+    if key in families:
+        raise UsageError(f"model family {key!r} is registered twice")
+    plugins.registering("models", key, functools.partial(families.pop, key, None))
+    families[key] = adapter
+
+
 def causal_adapter(config: Mapping[str, Any]) -> TextAdapter | None:
     """The adapter of a causal language model by its config.json; None where it is no such model."""
+    plugins.load("models")
     names = config.get("architectures")
     known = [name for name in map(str, names) if name in CAUSAL_ADAPTERS] if isinstance(names, list) else []
     return CAUSAL_ADAPTERS[known[0]] if known else None
@@ -227,6 +245,7 @@ def causal_adapter(config: Mapping[str, Any]) -> TextAdapter | None:
 
 def adapter_for(model_type: str, where: str) -> TextAdapter:
     """Look up the adapter of a checkpoint's `model_type`. `where`: the model's name, for the error."""
+    plugins.load("models")
     if model_type not in ADAPTERS:
         families = ", ".join(a.family for a in ADAPTERS.values())
         causal = ", ".join(CAUSAL_ADAPTERS)

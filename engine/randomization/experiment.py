@@ -34,8 +34,8 @@ from engine.randomization.result import (
     parts_words,
     rows,
 )
+from engine.registry import IMPORTED_PREFIX, explainer
 from engine.registry import estimate_rows as evaluations_of
-from engine.registry import explainer
 from engine.result import Prediction, explained_class
 
 __all__ = [
@@ -69,7 +69,12 @@ def randomize(
 
 
 def check(plan: RandomizationPlan) -> None:
-    """Raise if no method depends on the model."""
+    """Raise if no method depends on the model, or one is imported and cannot be recomputed on random models."""
+    if imported := [method for method in plan.methods if method.startswith(IMPORTED_PREFIX)]:
+        raise UsageError(
+            f"methods: {', '.join(imported)} was imported, and its maps cannot be recomputed on a randomized model. "
+            "Leave it out."
+        )
     if all(is_baseline(method, plan.kind) for method in plan.methods):
         raise UsageError(
             f"methods: {', '.join(plan.methods)} does not depend on the model, so the check cannot test it. "

@@ -20,7 +20,7 @@ COMMANDS = (
     "app", "ask", "attack", "behavior", "compare", "corpus", "counterfactuals", "empirical", "evaluate", "explain",
     "generate", "heads", "layers", "pretrain", "randomize", "reproduce", "rules", "scaffold", "significance",
     "similarity", "slide",
-    "suppressor", "train", "models", "datasets", "jobs", "cache", "study", "doctor",
+    "suppressor", "train", "maps", "models", "datasets", "jobs", "cache", "study", "doctor",
 )  # fmt: skip
 
 
