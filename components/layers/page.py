@@ -245,6 +245,9 @@ def _patch_area(state: LayersState, result: LensResult, answer: DeltaGenerator) 
             "Corrupted tokens", list(names), key=key("tokens"), format_func=lambda at: names.get(at, str(at)),
             persist_state=PERSIST,
         )  # fmt: skip
+        if not state.tokens:
+            show_note("Choose the tokens to corrupt, to see which activations bring the prediction back.")
+            return
     try:
         query = state.query
         preview = _run(query.key(patching.PREVIEW), partial(patching.patch_preview, query))
