@@ -90,8 +90,9 @@ def patch_html(preview: PatchPreview, site: str, shares: Effects, exact: bool) -
     label = f"Patching: layers as rows, {columns} as columns, {what}"
     ends = f"{MINUS}{100 * largest:.0f}% to {100 * largest:.0f}%"
     legend = f"{what.capitalize()}, {ends}. Blue: toward the clean run. Orange: away from it."
-    drawn = (abs(shares) >= LEAST_SHOWN).any(0)
-    return _box(label, heads, rows, legend, "signed", bool(drawn[-1] and not drawn[:FIT].any()))
+    largest_of = abs(shares).max(0).tolist()
+    from_end = largest_of[-1] >= LEAST_SHOWN > max(largest_of[:FIT])
+    return _box(label, heads, rows, legend, "signed", from_end)
 
 
 def _patch_cell(preview: PatchPreview, site: str, row: int, at: int, value: float, largest: float) -> str:

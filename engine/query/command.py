@@ -213,8 +213,8 @@ def example_of(query: ParsedQuery) -> Example:
     if not reads_prompts(query):
         return example
     own = example if isinstance(example, Prompt) else Prompt(example.text, example.text_pair)
-    named = {} if query.token is None else {"target": query.token, "contrast": query.contrast}
-    return replace(own, **named, chat=bool(query.chat))
+    own = replace(own, chat=bool(query.chat))
+    return own if query.token is None else replace(own, target=query.token, contrast=query.contrast)
 
 
 def edited_example(query: ParsedQuery) -> Example:
