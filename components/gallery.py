@@ -17,11 +17,13 @@ from components.styles import use_sheet
 from components.widgets.token_map import TokenMap, token_map_html
 from engine.data.datasets import load
 from engine.explain import shipped_explanation
+from engine.format import visible_token
 from engine.input_kinds import list_models
 from engine.next_token import is_causal
 from engine.registry import explainer
+from engine.request import Prompt
 from engine.result import Explanation, Prediction
-from engine.shipped.gallery import DATASET, GALLERY, MODEL, GalleryCard
+from engine.shipped.gallery import GALLERY, GalleryCard
 
 COLUMNS = 3
 
@@ -39,7 +41,11 @@ def draw_gallery() -> None:
 
 def link(card: GalleryCard) -> Query:
     """The link to the Text page with this example and its usual methods."""
-    return write_text_focus(TextFocus(MODEL, card.example.text, None, card.index, DATASET))
+    example = card.example
+    focus = TextFocus(card.model, example.text, None, card.index, card.dataset)
+    if isinstance(example, Prompt):
+        focus = replace(focus, target=example.target, contrast=example.contrast)
+    return write_text_focus(focus)
 
 
 def prompt_link() -> Query | None:
@@ -92,9 +98,14 @@ def _explained(card: GalleryCard, made: Explanation) -> str:
 
 
 def _verdict(card: GalleryCard, prediction: Prediction) -> str:
-    """The prediction, and the label where it differs."""
+    """The prediction, and the label where it differs; of a prompt the next token among the two that it names."""
     share = escape(percent(prediction.confidence))
-    label = f", label: {escape(card.label)}" if card.label not in (None, prediction.label) else ""
+    wrong = None if card.label == prediction.label else card.label
+    if isinstance(card.example, Prompt):
+        tokens = " or ".join(f"<bdi>{escape(visible_token(label))}</bdi>" for label in prediction.labels)
+        answer = "" if wrong is None else f", answer: <bdi>{escape(visible_token(wrong))}</bdi>"
+        return f"{tokens}? Predicted <b><bdi>{escape(visible_token(prediction.label))}</bdi></b> ({share}){answer}"
+    label = "" if wrong is None else f", label: {escape(wrong)}"
     return f"Predicted <b>{escape(prediction.label)}</b> ({share}){label}"
 
 

@@ -21,7 +21,7 @@ from typing import Any, TypeVar
 from engine.errors import ExegesisError, not_allowed, unknown
 from engine.experiments.options import Option, options_of
 from engine.params import as_plain, from_mapping, option
-from engine.registry import Explainer
+from engine.registry import KINDS, Explainer, all_explainers
 from engine.request import Example
 from engine.store import load_text, store_text
 
@@ -73,6 +73,27 @@ def write_record(record: Any, start: Any = None, names: Iterable[str] | None = N
         elif now != usual:
             query[options[name].link] = write_option(options[name], now)
     return query
+
+
+def link_fields(record: Any) -> set[str]:
+    """The names of a record in a link, and of the records in it."""
+    kind: type = type(record)
+    inner = [value for value in vars(record).values() if is_dataclass(value)]
+    return {one.link for one in options_of(kind).values()}.union(*map(link_fields, inner))
+
+
+def unknown_fields(link: Link, record: Any, more: Iterable[str] = ()) -> list[str]:
+    """The names in a link that neither the record nor `more` has: a page would drop them without a word.
+
+    Parameters of methods are `method.name`; what is wrong in them is said where they are read.
+    """
+    methods = {id for kind in KINDS for id in all_explainers(kind)}
+    known = link_fields(record).union(more, ALWAYS_KNOWN)
+    return [name for name in link if name not in known and name.partition(".")[0] not in methods]
+
+
+ALWAYS_KNOWN = ("input", "method", "embed", "embed_options")
+"""Names that every page takes: the kind of input, the methods, and Streamlit's own."""
 
 
 def read_option(one: Option, usual: Any, query: Link, said: list[str], kind: str = "") -> Any:

@@ -39,8 +39,8 @@ from components.controls import (
     restore_controls,
     set_control,
 )
-from components.errors import escape_label
-from components.inputs.datasets import dataset_label, model_label, model_name, sort_by_task
+from components.errors import escape_label, show_note
+from components.inputs.datasets import complete_dataset, dataset_label, model_label, model_name, sort_by_task
 from components.links import (
     Params,
     Query,
@@ -52,11 +52,14 @@ from components.links import (
     read_record,
     seed_option,
     target_option,
+    unknown_fields,
     write_methods,
     write_record,
 )
 from components.navigation import visit_number
+from engine.errors import excerpt
 from engine.experiments.options import Option, options_of
+from engine.format import join_names
 from engine.params import as_plain, from_mapping, option
 from engine.registry import Explainer
 
@@ -72,6 +75,8 @@ MODEL_HELP = (
     "A model of the list, the folder of a checkpoint, or a hub ID such as owner/name. The score is accuracy, or "
     "a correlation r: on the data set if the model was measured on it, else on the model's test data."
 )
+MOST_NAMED = 4
+"""Unknown fields of a link that are named."""
 PARAMETER = "input"
 """The name of the kind of input in a link."""
 
@@ -210,9 +215,14 @@ class Selection:
             format_func=dataset_label,
             accept_new_options=True,
             help=help,
-            on_change=on_change,
+            on_change=self._choose_dataset,
+            args=(tuple(known), on_change),
             persist_state=PERSIST,
         )
+
+    def _choose_dataset(self, known: Collection[str], on_change: Callable[[], None]) -> None:
+        complete_dataset(self.key("data"), known)
+        on_change()
 
     def with_chosen(self, known: Collection[str], name: str) -> list[str]:
         """The options of a control that accepts other values: the known ones and its own value."""
@@ -295,12 +305,20 @@ class PageSession:
             st.session_state[self._seen_key], st.session_state[self._before] = address, (visit_number(), [])
         return st.session_state[self._link], fresh
 
-    def tell(self, said: Sequence[str], fresh: bool, corrected: Callable[[], Query] | None = None) -> list[str]:
+    def tell(
+        self, said: Sequence[str], fresh: bool, corrected: Callable[[], Query] | None = None, state: Any = None,
+        more: Iterable[str] = (),
+    ) -> list[str]:  # fmt: skip
         """Return the errors of the link, from when it was opened until the page shows something else.
 
-        `corrected`: returns the link to remember in place of one with errors, so that these are not passed on.
+        `corrected`: returns the link to remember in place of one with errors, so that these are not passed on. `save`
+        names the fields of the link that neither the `state` nor `more` has.
         """
         if fresh:
+            link: Query = st.session_state[self._link]
+            unknown = [] if state is None else unknown_fields(link, state, {*self.selection.names, *more})
+            st.session_state[self._unknown_key] = unknown
+            st.session_state[self._link] = {name: values for name, values in link.items() if name not in unknown}
             st.session_state[self._message_key] = list(said)
             if said and corrected is not None:
                 st.session_state[self._link] = corrected()
@@ -315,6 +333,9 @@ class PageSession:
         """Remember the link of the page and put it into the address, unless it is there already."""
         if changed:
             st.session_state[self._link], st.session_state[self._message_key] = link, []
+            st.session_state[self._unknown_key] = []
+        if names := st.session_state.get(self._unknown_key):
+            show_note(describe_unknown(names))
         shown: Query = st.session_state[self._link]
         self.selection.carry(shown)
         if shown != (address := address_query()):
@@ -439,6 +460,18 @@ class PageSession:
     @property
     def _message_key(self) -> str:
         return f"{self.page}_said"
+
+    @property
+    def _unknown_key(self) -> str:
+        return f"{self.page}_unknown"
+
+
+def describe_unknown(names: Sequence[str]) -> str:
+    """A sentence on the fields of a link that a page does not have."""
+    quoted = join_names([excerpt(name, 40) for name in names[:MOST_NAMED]])
+    more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
+    verb = "is" if len(names) == 1 else "are"
+    return f"{quoted}{more} in the link {verb} not known here. The page opened with the rest of the link."
 
 
 class KindSessions:

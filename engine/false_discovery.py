@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from collections.abc import Iterable, Mapping
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from engine.errors import not_allowed, unknown
-from engine.format import count_text
+from engine.format import count_text, plural
 from engine.lazy import scipy
 
 RATES = (0.05, 0.1, 0.2)
@@ -96,10 +97,32 @@ def draws_needed(tests: int, rate: float = RATES[0], control: Control = "bh") ->
 
 
 class ReplacementTest:
-    """The base of the tests of words and of patches. `value`: of the input, `draws`: with one of its parts replaced."""
+    """The base of the tests of words and of patches. `value`: of the input, `draws`: with one of its parts replaced.
 
+    `source`: where the replacements are from. `label`: the class whose probability is the value. `noun`: a part;
+    `drawn`: the draws; `beside`: fields that the JSON has besides.
+    """
+
+    model: str
+    revision: str
+    source: str
+    seed: int
+    label: str
     value: float
     draws: Float[np.ndarray, "part draw"]
+    noun: ClassVar[str]
+    drawn: ClassVar[str]
+    beside: ClassVar[Mapping[str, str]]
+
+    def parts(self) -> Iterable[Mapping[str, Any]]:
+        """The words or patches as JSON's values, in the order of the draws."""
+        raise NotImplementedError
+
+    def check_draws(self, parts: int) -> None:
+        """Refuse draws of another number of parts, or that are not finite; else make them read-only."""
+        if self.draws.shape[0] != parts or not np.isfinite(self.draws).all():
+            raise ValueError(f"draws: a row of finite numbers for each of {count_text(parts, self.noun)} is expected.")
+        self.draws.setflags(write=False)
 
     @property
     def count(self) -> int:
@@ -119,3 +142,38 @@ class ReplacementTest:
     def adjusted(self, alternative: Alternative = "greater", control: Control = "bh") -> Float[np.ndarray, "part"]:
         """The smallest rate at which each word or patch is significant: see `adjusted_p_values`."""
         return adjusted_p_values(self.p_values(alternative), control)
+
+    def shortage(self, rate: float, control: Control = "bh") -> str:
+        """A sentence if there are too few draws for one word or patch alone to be significant; else nothing."""
+        return shortage(len(self.draws), self.count, rate, control, self.drawn, self.noun)
+
+    def as_json(
+        self, rate: float = USUAL_RATE, alternative: Alternative = "greater", control: Control = "bh"
+    ) -> dict[str, Any]:
+        """All of it but the single draws as JSON's values."""
+        check_choices(rate, alternative, control)
+        adjusted = self.adjusted(alternative, control)
+        columns = zip(
+            self.parts(), self.changes.tolist(), self.p_values(alternative).tolist(), adjusted.tolist(),
+            survives(adjusted, rate).tolist(), strict=True,
+        )  # fmt: skip
+        names = ("change", "p_value", "adjusted_p_value", "significant")
+        return {
+            "model": self.model,
+            "revision": self.revision,
+            "replacements": self.source,
+            "seed": self.seed,
+            "target": self.label,
+            "value": self.value,
+            "draws": self.count,
+            "rate": rate,
+            "alternative": alternative,
+            "control": control,
+            **{name: as_plain_value(getattr(self, own)) for name, own in self.beside.items()},
+            plural(self.noun): [{**part, **dict(zip(names, cells, strict=True))} for part, *cells in columns],
+        }
+
+
+def as_plain_value(value: Any) -> Any:
+    """A tuple as a list, which JSON has; other values unchanged."""
+    return list(value) if isinstance(value, tuple) else value

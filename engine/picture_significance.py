@@ -11,8 +11,9 @@ pictures: their p-values are then positively dependent, which Benjamini and Hoch
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -22,15 +23,7 @@ from engine import runtime
 from engine.data.sources import load_source
 from engine.errors import UsageError, not_allowed
 from engine.explain import predict_encoded
-from engine.false_discovery import (
-    USUAL_RATE,
-    Alternative,
-    Control,
-    ReplacementTest,
-    check_choices,
-    shortage,
-    survives,
-)
+from engine.false_discovery import ReplacementTest
 from engine.models import catalog
 from engine.models.loading import load_image_model
 from engine.patch_replacement import load_donors, replaced_probabilities, single_replacements
@@ -62,49 +55,20 @@ class PictureSignificance(ReplacementTest):
     value: float
     draws: Float[np.ndarray, "patch draw"]
     other_classes: bool = False
+    noun: ClassVar[str] = "patch"
+    drawn: ClassVar[str] = "other pictures"
+    beside: ClassVar[Mapping[str, str]] = {"other_classes": "other_classes", "grid": "grid"}
 
     def __post_init__(self) -> None:
-        if self.draws.shape[0] != self.grid[0] * self.grid[1] or not np.isfinite(self.draws).all():
-            raise ValueError(f"draws: a row of finite numbers for each patch of {self.grid} is expected.")
-        self.draws.setflags(write=False)
-
-    def shortage(self, rate: float, control: Control = "bh") -> str:
-        """A sentence if there are too few draws for one patch alone to be significant; else nothing."""
-        return shortage(len(self.draws), self.count, rate, control, "other pictures", "patch")
+        self.check_draws(self.grid[0] * self.grid[1])
 
     def remedy(self, draws: int) -> str:
         """What helps against a shortage, where that many draws were requested."""
         return "Request more pictures." if self.count >= draws else "The data set has no more: choose a larger one."
 
-    def as_json(
-        self, rate: float = USUAL_RATE, alternative: Alternative = "greater", control: Control = "bh"
-    ) -> dict[str, Any]:
-        """All of it but the single draws as JSON's values. Rows and columns are counted from 1."""
-        check_choices(rate, alternative, control)
-        adjusted = self.adjusted(alternative, control)
-        columns = zip(
-            np.ndindex(self.grid), self.changes.tolist(), self.p_values(alternative).tolist(), adjusted.tolist(),
-            survives(adjusted, rate).tolist(), strict=True,
-        )  # fmt: skip
-        names = ("change", "p_value", "adjusted_p_value", "significant")
-        return {
-            "model": self.model,
-            "revision": self.revision,
-            "replacements": self.source,
-            "seed": self.seed,
-            "target": self.label,
-            "value": self.value,
-            "draws": self.count,
-            "other_classes": self.other_classes,
-            "rate": rate,
-            "alternative": alternative,
-            "control": control,
-            "grid": list(self.grid),
-            "patches": [
-                {"row": row + 1, "column": column + 1, **dict(zip(names, cells, strict=True))}
-                for (row, column), *cells in columns
-            ],
-        }
+    def parts(self) -> Iterator[dict[str, int]]:
+        """Row and column of each patch, counted from 1."""
+        return ({"row": row + 1, "column": column + 1} for row, column in np.ndindex(self.grid))
 
 
 @dataclass(frozen=True)

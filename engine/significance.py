@@ -15,9 +15,9 @@ wrong. The one-shot feature test of the same paper (OSFT) is not offered: with t
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -28,16 +28,7 @@ from engine import runtime
 from engine.data.sources import load_source
 from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.experiments.sample import draw_indices
-from engine.false_discovery import (
-    USUAL_RATE,
-    Alternative,
-    Control,
-    ReplacementTest,
-    check_choices,
-    draws_needed,
-    shortage,
-    survives,
-)
+from engine.false_discovery import ReplacementTest, draws_needed
 from engine.format import count_text
 from engine.models import catalog
 from engine.models.loading import load_model
@@ -94,46 +85,22 @@ class TextSignificance(ReplacementTest):
     repeats: Float[np.ndarray, "word"]
     draws: Float[np.ndarray, "word draw"]
     unread: int = 0
+    noun: ClassVar[str] = "word"
+    drawn: ClassVar[str] = "draws"
+    beside: ClassVar[Mapping[str, str]] = {"unread_words": "unread"}
 
     def __post_init__(self) -> None:
-        if self.draws.shape[0] != len(self.words) or not np.isfinite(self.draws).all():
-            raise ValueError(f"draws: a row of finite numbers for each of {len(self.words)} words is expected.")
-        self.draws.setflags(write=False)
-
-    def shortage(self, rate: float, control: Control = "bh") -> str:
-        """A sentence if there are too few draws for one word alone to be significant; else nothing."""
-        return shortage(len(self.words), self.count, rate, control)
+        self.check_draws(len(self.words))
 
     @property
     def unread_note(self) -> str:
         """A sentence if the model does not read all words; else nothing."""
         return f"{count_text(self.unread, 'word')} beyond what {self.model} reads, not tested." if self.unread else ""
 
-    def as_json(
-        self, rate: float = USUAL_RATE, alternative: Alternative = "greater", control: Control = "bh"
-    ) -> dict[str, Any]:
-        """All of it but the single draws as JSON's values."""
-        check_choices(rate, alternative, control)
-        adjusted = self.adjusted(alternative, control)
-        columns = zip(
-            self.words, self.changes.tolist(), self.p_values(alternative).tolist(), adjusted.tolist(),
-            survives(adjusted, rate).tolist(), self.repeats.tolist(), self.replacements, strict=True,
-        )  # fmt: skip
-        names = ("change", "p_value", "adjusted_p_value", "significant", "repeats", "replacements")
-        return {
-            "model": self.model,
-            "revision": self.revision,
-            "replacements": self.source,
-            "seed": self.seed,
-            "target": self.label,
-            "value": self.value,
-            "draws": self.count,
-            "rate": rate,
-            "alternative": alternative,
-            "control": control,
-            "unread_words": self.unread,
-            "words": [asdict(word) | dict(zip(names, cells, strict=True)) for word, *cells in columns],
-        }
+    def parts(self) -> Iterator[dict[str, Any]]:
+        """The words, their most frequent replacements, and the share of draws that are the word itself."""
+        for word, repeats, others in zip(self.words, self.repeats.tolist(), self.replacements, strict=True):
+            yield asdict(word) | {"repeats": repeats, "replacements": others}
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,7 @@ from jaxtyping import Float, Int, UInt8
 from components.adversarial.descriptions import (
     PROBLEM_TITLES,
     SIGN,
+    describe_reach,
     describe_top,
     headline,
     measure_lines,
@@ -174,9 +175,10 @@ def ranks_html(results: Sequence[AttackResult]) -> str:
 
 
 def answer_html(results: Sequence[AttackResult], title: str) -> str:
-    """Whether the method of this title was fooled, in one sentence."""
+    """Whether the method of this title was fooled, in one sentence, and how far the attack could go."""
     answer, colon, evidence = summarize_attacks(results, title).partition(":")
-    return f'<div class="xg xg-lead"><p><b>{escape(answer + colon)}</b>{escape(evidence)}</p></div>'
+    reach = f'<p class="xg-small">{escape(reach)}</p>' if (reach := describe_reach(results)) else ""
+    return f'<div class="xg xg-lead"><p><b>{escape(answer + colon)}</b>{escape(evidence)}</p>{reach}</div>'
 
 
 def sentences_html(sentences: Iterable[str], problems: Iterable[str] = ()) -> str:

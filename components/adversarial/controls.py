@@ -28,6 +28,7 @@ from components.adversarial.state import (
     CHOICES,
     EPSILON_TEXTS,
     HELP,
+    LINK_FIELDS,
     MOST_EXAMPLES,
     MOST_POINTS,
     NAMES,
@@ -72,7 +73,7 @@ def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tupl
     session.fill({f"{SET}{name}": value for name, value in widget_settings(kind, state.strength).items()})
     session.fill(control_values(MANY, state.many))
     session.fill({f"{OPEN}{name}": name in state.opened for name in sections_of(state)})
-    return state, opened, session.tell(errors, fresh, lambda: write(state))
+    return state, opened, session.tell(errors, fresh, lambda: write(state), state, LINK_FIELDS)
 
 
 def from_widgets(loaded: AdversarialState, opened: Opened) -> AdversarialState:

@@ -73,6 +73,8 @@ FAILED_WORDS = (
     "no solution was found: the search ended in another class or at a non-finite value. This says nothing about the map"
 )
 NO_SUM = "undefined: a map is zero everywhere"
+LARGE_REACH = 1.0
+"""From here on a change can replace an embedding by any other of its length."""
 COUNTED_EXAMPLES = {"all": "", "right": " that the model gets right", "wrong": " that the model gets wrong"}
 """Completes the noun "examples" for each choice of examples."""
 
@@ -108,6 +110,21 @@ def summarize_attacks(results: Sequence[AttackResult], title: str) -> str:
         return f"No valid attack changed the top {plural(_unit(results[0]))} of {title} here; a stronger one might."
     return (
         f"Nothing can be concluded about {title} here: every attack failed, changed the class or broke its constraint."
+    )
+
+
+def describe_reach(results: Sequence[AttackResult]) -> str:
+    """How far epsilon lets an embedding move, by the usual length of one; empty for pixels and where it is unknown."""
+    attacks = [one for one in results if one.attack["place"] != PIXELS]
+    own = [one.relative_epsilon for one in attacks if one.relative_epsilon is not None]
+    if not own:
+        return ""
+    reach = max(own)
+    if reach < LARGE_REACH:
+        return f"Epsilon lets an embedding move by up to {percent(reach)} of the median norm of the embeddings."
+    return (
+        f"Epsilon is large for this model: it lets an embedding move by up to {plain(reach)} times the median norm of "
+        "the embeddings, so the attacked input need not resemble this one. A smaller epsilon tests the map near it."
     )
 
 

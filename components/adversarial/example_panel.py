@@ -275,7 +275,8 @@ def curve_chart(attacks: Sequence[AttackCurve], curve: str, theme: Theme, regres
         x=alt.X("step:Q", title="step", axis=alt.Axis(tickMinStep=1, tickCount=4, grid=False)),
         y=alt.Y(
             "value:Q", title=title, scale=alt.Scale(domain=[0, 1]) if share else alt.Scale(zero=False),
-            axis=alt.Axis(tickCount=4, format="%" if share else ""),
+            # An empty format would write a tick of 20 as "2e+1".
+            axis=alt.Axis(tickCount=4, format="%") if share else alt.Axis(tickCount=4),
         ),
         color=alt.Color("name:N", scale=alt.Scale(domain=names), title=None, legend=legend),
         strokeDash=alt.StrokeDash("name:N", scale=alt.Scale(domain=names, range=[[1, 0], [6, 3]][: len(names)]),

@@ -32,6 +32,7 @@ from components.adversarial.descriptions import (
     NO_COMMAND,
     attack_references,
     cite_attack,
+    describe_reach,
     result_title,
     summarize_attacks,
     titled_headline,
@@ -134,7 +135,7 @@ def example_command(state: AdversarialState) -> str:
 def _headlines(export: ExampleExport) -> list[str]:
     title = export.methods[export.results[0].provenance.method].title
     lines = (f"{name}: {sentence}." for name, sentence in map(titled_headline, export.results))
-    return [summarize_attacks(export.results, title), *lines]
+    return [summarize_attacks(export.results, title), *filter(None, [describe_reach(export.results)]), *lines]
 
 
 def example_export_area(export: ExampleExport) -> None:

@@ -65,6 +65,10 @@ MOST_POINTS = 1024
 WHICH = {"all": "All", "right": "Predicted right", "wrong": "Predicted wrong"}
 
 
+LINK_FIELDS = (*NAMES, "other", "on", "attacked", "bar", "asked")
+"""The names in a link besides those of the state."""
+
+
 def default_settings(kind: str) -> dict[str, object]:
     """Initial values of the controls; `epsilon` is a text, since it may be a fraction or empty."""
     plain = dataclasses.asdict(AttackParams(place=DEFAULT_PLACE[kind], steps=DEFAULT_STEPS))

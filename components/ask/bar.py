@@ -110,4 +110,7 @@ def context_of(last: Mapping[str, str]) -> QueryContext:
         example=int(index) if index.isdecimal() else None,
         text=read_text(last, "text", []),
         text_pair=read_text(last, "pair", []),
+        token=last.get("target_token") or None,
+        contrast=last.get("contrast") or None,
+        chat=last.get("chat") == "on",
     )

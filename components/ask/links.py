@@ -19,6 +19,8 @@ from components.images.state import write_state as write_picture
 from components.inputs.choices import Focus
 from components.inputs.picture_choice import PictureFocus
 from components.inputs.text_choice import TextFocus
+from components.layers.state import LayersState
+from components.layers.state import write as write_layers
 from components.links import Query
 from components.navigation import (
     ADVERSARIAL,
@@ -27,6 +29,7 @@ from components.navigation import (
     COMPARE,
     EVALUATE,
     IMAGES,
+    LAYERS,
     RANDOMIZATION,
     RULES_PAGE,
     TEXT,
@@ -41,6 +44,7 @@ from engine.input_kinds import kind_of_dataset, list_models
 from engine.models.summary import fitting_model
 from engine.query.command import edited_example, example_of, fits, kind_of, pairs_of, plan_of_query
 from engine.query.grammar import ParsedQuery
+from engine.request import Prompt
 
 EXPERIMENT_PAGES = {
     "evaluate": EVALUATE,
@@ -63,6 +67,8 @@ def page_of(query: ParsedQuery) -> tuple[PageEntry, Query]:
         return COMPARE, write_compare(_comparison(query))
     if query.operation == "attention":
         return ATTENTION, write_attention(_attention(query))
+    if query.operation == "lens":
+        return LAYERS, write_layers(_layers(query))
     if query.operation == "attack":
         kind = kind_of(query)
         state = AdversarialState(kind=kind, focus=_focus(query), method=query.methods[0], others=OTHERS[kind])
@@ -107,7 +113,10 @@ def _focus(query: ParsedQuery) -> Focus:
     if query.operation == "similarity" and example.text_pair is None:
         raise UsageError("query: needs two texts, got one. Quote both, or name a data set of pairs.")
     index = None if query.text is not None else int(query.example or 0)
-    return TextFocus(model, example.text, example.text_pair, index, str(query.dataset))
+    focus = TextFocus(model, example.text, example.text_pair, index, str(query.dataset))
+    if isinstance(example, Prompt):
+        return replace(focus, target=example.target, contrast=example.contrast, chat=example.chat)
+    return focus
 
 
 def _pair_model(dataset: str) -> str:
@@ -128,6 +137,17 @@ def _comparison(query: ParsedQuery) -> CompareState:
         view=CompareViewOptions(shown="moves"),
         open_sections=("search",) if many else (),
     )
+
+
+def _layers(query: ParsedQuery) -> LayersState:
+    """The lens of the input. Which tokens are corrupted for the patching map is for the reader to choose."""
+    example = example_of(query)
+    target = example.target if isinstance(example, Prompt) else query.target
+    contrast = example.contrast if isinstance(example, Prompt) else None
+    return LayersState(
+        query.models[0], example.text, "", example.text_pair is not None, example.text_pair or "", corruption="mean",
+        target=target, contrast=contrast,
+    )  # fmt: skip
 
 
 def _attention(query: ParsedQuery) -> AttentionState:

@@ -167,7 +167,7 @@ def load(kind: str, models: list[str], methods: Mapping[str, Explainer]) -> tupl
             session.put(name, value)
     else:
         session.fill(_control_values(state))
-    return state, opened, session.tell(problems, fresh, lambda: write(state))
+    return state, opened, session.tell(problems, fresh, lambda: write(state), state)
 
 
 def from_widgets(loaded: AttentionState, opened: Opened) -> AttentionState:

@@ -179,7 +179,7 @@ def load(kind: str, models: list[str]) -> tuple[CompareState, Opened, list[str]]
     choice.fill(state.focus, source)
     errors = [*wrong, *errors]
     session.fill(_values(state))
-    current = session.tell(errors, fresh, lambda: write(state))
+    current = session.tell(errors, fresh, lambda: write(state), state, ("column", "reference"))
     if fresh and errors:
         SELECTIONS[kind].carry(write(state))  # at once, as in `follow`
     return state, source, current

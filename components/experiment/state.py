@@ -16,7 +16,7 @@ from streamlit.delta_generator import DeltaGenerator
 
 from components.controls import PERSIST, option_widget, set_control
 from components.errors import escape_label, show_error
-from components.inputs.datasets import dataset_label, label_models, model_name, sort_by_task
+from components.inputs.datasets import complete_dataset, dataset_label, label_models, model_name, sort_by_task
 from components.links import (
     Params,
     Query,
@@ -186,7 +186,7 @@ class ExperimentSession(KindSessions):
         link, fresh = session.follow()
         state, wrong = read_state(self.experiment, self.view, kind, link, methods)
         session.fill(self._values(state))
-        return state, session.tell(wrong, fresh, lambda: write_state(state))
+        return state, session.tell(wrong, fresh, lambda: write_state(state), state)
 
     def from_widgets(self, loaded: ExperimentState, methods: Methods) -> ExperimentState:
         """The state that the controls show now; controls that are not drawn keep the loaded value."""
@@ -302,13 +302,16 @@ def _offer_fitting(model: str, reason: str, key: str, data_key: str) -> None:
 
 def data_control(kind: str, key: str) -> None:
     """Draw a select box of the data sets of this kind. `key`: the widget key; it must have a value."""
+    known = list_datasets(kind)
     st.selectbox(
         "Data set",
-        _with(list_datasets(kind), [st.session_state[key]]),
+        _with(known, [st.session_state[key]]),
         key=key,
         format_func=dataset_label,
         accept_new_options=True,
         help=DATA_HELP[kind],
+        on_change=complete_dataset,
+        args=(key, tuple(known)),
         persist_state=PERSIST,
     )
 

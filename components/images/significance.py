@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -12,14 +11,22 @@ import streamlit as st
 from components.compute import run_cached
 from components.controls import PERSIST
 from components.errors import show_note
-from components.export import command_line, file_button, how_to_repeat, input_arguments, input_button
-from components.images.state import SIGNIFICANCE, PatchTestView, PictureState, key
+from components.export import command_line, input_arguments
+from components.images.state import PatchTestView, PictureState, key
 from components.numbers import count, plain, points
 from components.progress import run_with_progress
+from components.significance import (
+    METHOD,
+    draw_test_controls,
+    export_significance,
+    parts_table,
+    significance_arguments,
+    sorted_parts,
+)
 from components.tables import draw_table
 from components.widgets.patch_map import PatchMap, layers_html, legend_html, picture_style, place, sentence
 from engine.false_discovery import survives
-from engine.lazy import LazyModule, pandas
+from engine.lazy import LazyModule
 from engine.progress import CancelToken, cancellable
 from engine.request import Picture
 from engine.table_io import to_csv
@@ -36,15 +43,13 @@ else:  # it loads torch, which most visits do without
 SCOPE = "xg-significance"
 MOST_AT_ONCE = 3_000
 """More evaluations, which take more than a few seconds on a CPU, start on request."""
-ALTERNATIVES = {"greater": "For the class", "two-sided": "For or against"}
-RATE_HELP = "At a rate of 10%, at most 10% of the patches that survive are expected to be there by chance."
 CAUTION = (
     "The patches of another picture do not fit their neighbors here. So a patch can survive because it continues its "
     "surroundings, not because of what it shows."
 )
 ASSUMPTION = (
-    "Interpretability randomization test (Burns et al., 2020, Interpreting black box models via hypothesis testing). "
-    "Benjamini and Hochberg’s procedure keeps the rate if unimportant patches are distributed as those at the same "
+    f"{METHOD} Benjamini and Hochberg’s procedure keeps the rate if "
+    "unimportant patches are distributed as those at the same "
     "place in the other pictures, the class is chosen beforehand, and the tests are independent or positively "
     "dependent. The predicted class is not chosen beforehand: in a simulation, at a rate of 10%, 11 to 14% of the "
     "pictures without important patches had one that survives; with a chosen class, 6 to 11%."
@@ -61,7 +66,8 @@ def draw_significance(state: PictureState) -> None:
         help="Replaces each patch by those of 255 other pictures: thousands of evaluations, on request.",
     ):  # fmt: skip
         return
-    _draw_controls()
+    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
+        draw_test_controls("patch", key)
     view, query = state.significance, query_of(state, state.picture)
     if not _is_started(query):
         return
@@ -88,7 +94,10 @@ def draw_significance(state: PictureState) -> None:
     with st.expander("Numbers of all patches"):
         draw_table(patches_table(found, view), "significance")
         st.caption(ASSUMPTION)
-    _export(state, found)
+    export_significance(
+        found, view, lambda: to_csv(sorted_patches(found, view)), state.focus, command_line(_arguments(state)), key,
+        "picture",
+    )  # fmt: skip
 
 
 def _is_started(query: PictureSignificanceQuery) -> bool:
@@ -105,20 +114,6 @@ def _is_started(query: PictureSignificanceQuery) -> bool:
 def _start(test_key: str) -> None:
     """Run this test from now on, also after the page is drawn again."""
     st.session_state[key("started")] = test_key
-
-
-def _draw_controls() -> None:
-    with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.segmented_control(
-            "False discovery rate", (5, 10, 20), key=key(f"{SIGNIFICANCE}rate"), required=True, persist_state=PERSIST,
-            format_func=lambda rate: f"{rate}%", help=RATE_HELP,
-        )  # fmt: skip
-        st.segmented_control(
-            "Patches", list(ALTERNATIVES), key=key(f"{SIGNIFICANCE}alternative"), required=True,
-            persist_state=PERSIST, format_func=ALTERNATIVES.__getitem__,
-            help="For the class: its probability is higher with the patch than with most replacements. For or against: "
-            "it is farther from their mean.",
-        )  # fmt: skip
 
 
 def query_of(state: PictureState, picture: Picture) -> PictureSignificanceQuery:
@@ -166,42 +161,16 @@ def answer_html(found: PictureSignificance, view: PatchTestView) -> str:
 
 def sorted_patches(found: PictureSignificance, view: PatchTestView) -> list[dict[str, Any]]:
     """A row for each patch, the smallest p-value first."""
-    patches: list[dict[str, Any]] = found.as_json(view.rate / 100, view.alternative)["patches"]
-    return sorted(patches, key=lambda one: (one["p_value"], one["row"], one["column"]))
+    return sorted_parts(found, view, "row", "column")
 
 
 def patches_table(found: PictureSignificance, view: PatchTestView) -> pd.DataFrame:
     """A row for each patch, rounded."""
-    return pandas.DataFrame(
-        [
-            {
-                "Row": one["row"], "Column": one["column"], "Change": round(one["change"], 4),
-                "p": round(one["p_value"], 4), "Adjusted p": round(one["adjusted_p_value"], 4),
-                "Survives": "yes" if one["significant"] else "no",
-            }
-            for one in sorted_patches(found, view)
-        ]
-    )  # fmt: skip
+    return parts_table(sorted_patches(found, view), {"Row": "row", "Column": "column"})
 
 
-def _export(state: PictureState, found: PictureSignificance) -> None:
-    view = state.significance
-    with st.popover("Export significance"):
-        file_button(
-            "CSV", "significance.csv", "text/csv", lambda: to_csv(sorted_patches(found, view)), "A row for each patch.",
-            key("patches_csv"),
-        )  # fmt: skip
-        file_button(
-            "JSON", "significance.json", "application/json",
-            lambda: json.dumps(found.as_json(view.rate / 100, view.alternative), indent=1), "The output of `--json`.",
-            key("patches_json"),
-        )  # fmt: skip
-        input_button(state.focus, key("patches_picture"))
-        st.caption(how_to_repeat(state.focus))
-        arguments = ["significance", "--model", state.model, *input_arguments(state.focus)]
-        arguments += ["--patches-from", state.focus.data] if state.focus.own else []
-        arguments += ["--target", str(state.target)] if state.target is not None else []
-        arguments += ["--rate", f"{view.rate / 100:g}"]
-        arguments += [] if view.alternative == "greater" else ["--alternative", view.alternative]
-        arguments += [] if state.seed == 0 else ["--seed", str(state.seed)]
-        st.code(command_line(arguments), language="bash", wrap_lines=True)
+def _arguments(state: PictureState) -> list[str]:
+    patches = ["--patches-from", state.focus.data] if state.focus.own else []
+    target = ["--target", str(state.target)] if state.target is not None else []
+    own = ["--model", state.model, *input_arguments(state.focus), *patches, *target]
+    return significance_arguments(own, state.significance, state.seed)

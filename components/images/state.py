@@ -153,7 +153,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Pic
         | control_values(SIGNIFICANCE, state.significance)
     )
     SESSION.fill_shared(state, methods)
-    return state, opened, SESSION.tell(notes, fresh)
+    return state, opened, SESSION.tell(notes, fresh, state=state)
 
 
 def read_controls(loaded: PictureState, methods: Mapping[str, Explainer], opened: OpenPictures) -> PictureState:

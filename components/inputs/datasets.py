@@ -235,6 +235,22 @@ def model_name(label: str) -> str:
     return name if label in known else label
 
 
+def complete_dataset(key: str, known: Collection[str]) -> None:
+    """In a callback: complete a half-typed name in a control if one known name alone starts with it or has it.
+
+    Any other text stays: a file, a folder or a hub id; or no name at all, which is refused with the known ones.
+    """
+    typed = str(st.session_state.get(key) or "").strip()
+    if typed and typed not in known:
+        for matches in (
+            [name for name in known if name.startswith(typed.lower())],
+            [name for name in known if typed.lower() in name],
+        ):
+            if len(matches) == 1:
+                st.session_state[key] = matches[0]
+                return
+
+
 def dataset_label(dataset: str) -> str:
     """The label of a data set: "reviews · sentiment, 320 examples". A name alone for a file, a folder or a hub id."""
     number = example_count(dataset)

@@ -54,7 +54,8 @@ def lens_html(result: LensResult) -> str:
     value = "score" if result.regression else f"probability of “<bdi>{escape(_visible(result.target))}</bdi>”"
     scale = "signed" if result.regression else "amount"
     ends = f"{signed(-largest)} to {signed(largest)}" if result.regression else "0 to 100%"
-    return _box(label, heads, rows, f"Color and number: {value}, {ends}. Word: the most probable output.", scale)
+    legend = f"Color and number: {value}, {ends}. Word: the most probable output."
+    return _box(label, heads, rows, legend, scale, result.read_position == len(result.tokens) - 1)
 
 
 def _lens_cell(result: LensResult, depth: int, at: int | None, largest: float, is_read: bool) -> str:
@@ -89,7 +90,9 @@ def patch_html(preview: PatchPreview, site: str, shares: Effects, exact: bool) -
     label = f"Patching: layers as rows, {columns} as columns, {what}"
     ends = f"{MINUS}{100 * largest:.0f}% to {100 * largest:.0f}%"
     legend = f"{what.capitalize()}, {ends}. Blue: toward the clean run. Orange: away from it."
-    return _box(label, heads, rows, legend, "signed")
+    largest_of = abs(shares).max(0).tolist()
+    from_end = largest_of[-1] >= LEAST_SHOWN > max(largest_of[:FIT])
+    return _box(label, heads, rows, legend, "signed", from_end)
 
 
 def _patch_cell(preview: PatchPreview, site: str, row: int, at: int, value: float, largest: float) -> str:
@@ -117,10 +120,12 @@ def _pair_head(at: int, one: Token, other: Token, corrupted: bool) -> str:
     return f'<th scope="col" class="xg-changed">{name}</th>'
 
 
-def _box(label: str, heads: str, rows: Sequence[str], legend: str, scale: str) -> str:
+def _box(label: str, heads: str, rows: Sequence[str], legend: str, scale: str, from_end: bool = False) -> str:
+    """A grid that scrolls sideways. `from_end`: a phone shows its last columns first."""
     more = '<p class="xg-small xg-more">Scroll sideways for more columns.</p>' if heads.count("<th") > FIT else ""
+    start = " xg-from-end" if more and from_end else ""
     return (
-        f'<div class="xg">{more}<div class="xg-scroll xg-layers-box" role="region" tabindex="0" '
+        f'<div class="xg">{more}<div class="xg-scroll xg-layers-box{start}" role="region" tabindex="0" '
         f'aria-label="{escape(label)}"><table class="xg-grid xg-layers"><thead><tr><th></th>{heads}</tr></thead>'
         f"<tbody>{''.join(reversed(rows))}</tbody></table></div>"
         f'<p class="xg-small"><span class="xg-scale xg-{scale}" aria-hidden="true"></span>{legend}</p></div>'

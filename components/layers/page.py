@@ -16,7 +16,8 @@ from components.compute import explain, run_cached
 from components.controls import PERSIST, options_popover, seed_input
 from components.errors import describe_error, escape_label, show_error, show_note
 from components.export import REPEATS, citation_box, citation_html, file_button
-from components.inputs.datasets import dataset_label
+from components.inputs.datasets import complete_dataset, dataset_label
+from components.inputs.next_token import name_html
 from components.layers import state as page_state
 from components.layers.grids import (
     HEADS,
@@ -53,6 +54,7 @@ from components.widgets.flow_graph import (
 )
 from engine.data.sources import list_datasets
 from engine.errors import UsageError
+from engine.format import visible_token
 from engine.home import product_version
 from engine.input_kinds import list_models
 from engine.inside import lens, patching, routes
@@ -212,7 +214,7 @@ def _lens_area(state: LayersState, answer: DeltaGenerator) -> LensResult | None:
 
 def lens_answer(result: LensResult) -> str:
     """The layer from which on the lens reads the prediction, in a sentence; HTML."""
-    final, value = f"“<bdi>{escape(result.reading_top[-1])}</bdi>”", float(result.reading_top_value[-1])
+    final, value = f"“{name_html(result.reading_top[-1])}”", float(result.reading_top_value[-1])
     if result.regression:
         nearest = int(abs(result.reading - result.reading[-1]).argmin())
         return f"The score is {signed(value)}. After {layer_name(nearest).lower()} the lens reads that value."
@@ -221,7 +223,7 @@ def lens_answer(result: LensResult) -> str:
         return f"The prediction, {final} ({percent(value)}), can be read from the embedding on."
     before, share = result.reading_top[made - 1], float(result.reading_top_value[made - 1])
     start = f"The prediction, {final} ({percent(value)}), is first readable by the lens in {layer_name(made).lower()}"
-    return f"{start}: before it, the lens reads “<bdi>{escape(before)}</bdi>” ({percent(share)})."
+    return f"{start}: before it, the lens reads “{name_html(before)}” ({percent(share)})."
 
 
 def _patch_area(state: LayersState, result: LensResult, answer: DeltaGenerator) -> None:
@@ -240,11 +242,18 @@ def _patch_area(state: LayersState, result: LensResult, answer: DeltaGenerator) 
             persist_state=PERSIST, help=VIEW_HELP,
         )  # fmt: skip
     if state.corruption != "text":
-        names = {at: f"{at} {escape_label(token.text)}" for at, token in enumerate(result.tokens) if not token.special}
+        names = {
+            at: f"{at} {escape_label(visible_token(token.text))}"
+            for at, token in enumerate(result.tokens)
+            if not token.special
+        }
         st.multiselect(
             "Corrupted tokens", list(names), key=key("tokens"), format_func=lambda at: names.get(at, str(at)),
             persist_state=PERSIST,
         )  # fmt: skip
+        if not state.tokens:
+            show_note("Choose the tokens to corrupt, to see which activations bring the prediction back.")
+            return
     try:
         query = state.query
         preview = _run(query.key(patching.PREVIEW), partial(patching.patch_preview, query))
@@ -324,7 +333,7 @@ def patch_answer(preview: PatchPreview, site: str, shares: Any, exact: bool) -> 
 
 
 def _place(preview: PatchPreview, at: int) -> str:
-    return f"“<bdi>{escape(preview.tokens[at].text)}</bdi>” ({at})"
+    return f"“{name_html(preview.tokens[at].text)}” ({at})"
 
 
 def _rows(first: int, last: int) -> str:
@@ -339,7 +348,7 @@ def patch_facts_html(preview: PatchPreview, exact: PatchingResult | None) -> str
     """Corruption, metric, both runs, the correlation of preview and exact map, and the check."""
     unit = {"probability": percent, "kl": plain}.get(preview.query.metric, signed)
     runs = [
-        f"{name} run: <bdi>{escape(top)}</bdi> ({percent(value) if preview.contrast else signed(value)})"
+        f"{name} run: {name_html(top)} ({percent(value) if preview.contrast else signed(value)})"
         for name, (top, value) in (("Clean", preview.predicted), ("corrupted", preview.corrupted_predicted))
     ]
     facts = (
@@ -387,7 +396,7 @@ def routes_answer(result: InformationRoutes) -> str:
     """The tokens that the prediction is written from and the heads that move most; HTML."""
     shares = result.flow.nodes[0]
     tokens = [
-        f"“<bdi>{escape(result.tokens[at].text)}</bdi>” ({percent(float(shares[at]))})"
+        f"“{name_html(result.tokens[at].text)}” ({percent(float(shares[at]))})"
         for at in (-shares).argsort(kind="stable")[:3].tolist()
     ]
     moved = result.head_shares
@@ -430,8 +439,9 @@ def _heads_area(state: LayersState) -> None:
         return
     with st.container(horizontal=True, gap="medium", vertical_alignment="bottom"):
         st.selectbox(
-            "Data set", list_datasets("text"), key=key("data"), format_func=dataset_label, persist_state=PERSIST,
-            accept_new_options=True, width=320,
+            "Data set", known := list_datasets("text"), key=key("data"), format_func=dataset_label,
+            persist_state=PERSIST, accept_new_options=True, width=320, on_change=complete_dataset,
+            args=(key("data"), tuple(known)),
         )  # fmt: skip
         st.number_input("Examples", 1, 1000, key=key("examples"), step=10, persist_state=PERSIST, width=140)
     name = f"importance {state.model} {state.data} {state.examples} {state.seed}"

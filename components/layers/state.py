@@ -139,7 +139,7 @@ def load() -> tuple[LayersState, list[str]]:
     state = read_record(start, link, errors)
     st.session_state.setdefault(SESSION.selection.key("model"), state.model)
     SESSION.fill(_values(state))
-    return state, SESSION.tell(errors, fresh, lambda: write(state))
+    return state, SESSION.tell(errors, fresh, lambda: write(state), state)
 
 
 def write(state: LayersState) -> Query:

@@ -122,7 +122,7 @@ def load() -> tuple[ReproductionState, list[str]]:
     SESSION.fill({f"{OPEN}{id}": True for id in state.opened})
     sections = sections_by_claim()
     SESSION.fill({section_name(sections[id], state.show): True for id in state.opened})
-    return state, SESSION.tell(errors, fresh, lambda: write(state))
+    return state, SESSION.tell(errors, fresh, lambda: write(state), state)
 
 
 def from_widgets(loaded: ReproductionState) -> ReproductionState:

@@ -70,7 +70,7 @@ TEXT_PANELS = (
     ),
     RulePanel(
         "inserted", "Do the words suffice?", "probability with them inserted",
-        (("words of the rule", lambda own: own.inserted), ("neutral word", lambda own: own.neutral)), (0.0, 1.0),
+        (("words of the rule", lambda own: own.inserted), ("other words there", lambda own: own.neutral)), (0.0, 1.0),
     ),
     RulePanel(
         "attribution", "Better than attribution?", "balanced accuracy, held-out half",
@@ -243,7 +243,7 @@ def rule_sentences(one: ScoredRule, examples: int) -> Iterator[str]:
     if own.toward.value is not None:
         yield (
             f"Inserting them raises the probability in {percent(own.toward.value)} of {own.toward.n:,} other texts, "
-            f"compared with “{one.result.neutral_word}”."
+            f"compared with {f'“{one.result.neutral_word}”' if one.result.neutral_word else 'random words'}."
         )
 
 

@@ -24,6 +24,7 @@ from components.scaffold.runs import KIND, store_of
 from components.scaffold.state import (
     DEFAULT_RECIPE,
     DEFAULT_VIEW,
+    LINK_FIELDS,
     NUMBER_LISTS,
     PREFIX,
     SETTING_TITLES,
@@ -88,7 +89,7 @@ def load(kind: str) -> tuple[ScaffoldState, list[str]]:
     link, fresh = session.follow()
     state, wrong = read_state(kind, link)
     session.fill(_values(state))
-    return state, session.tell(wrong, fresh, lambda: write_state(state))
+    return state, session.tell(wrong, fresh, lambda: write_state(state), state, LINK_FIELDS)
 
 
 def from_widgets(loaded: ScaffoldState) -> tuple[ScaffoldState, list[str]]:

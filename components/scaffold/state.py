@@ -79,6 +79,8 @@ GUIDE = "guide"
 PREFIX = "recipe."
 """Prefix of the names of a recipe's fields, in a link and in keys."""
 DEFAULT_RECIPE = dataclasses.asdict(Recipe())
+LINK_FIELDS = ("model", "setting", GUIDE, *(f"{PREFIX}{name}" for name in DEFAULT_RECIPE))
+"""The names in a link besides those of the state."""
 
 
 @dataclass(frozen=True, kw_only=True)

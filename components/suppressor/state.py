@@ -28,7 +28,7 @@ def load() -> tuple[SuppressorState, list[str]]:
     errors: list[str] = []
     state = read_record(SuppressorState(), link, errors)
     SESSION.fill({**control_values("", state.problem), "seed": state.seed})
-    return state, SESSION.tell(errors, fresh, lambda: write(state))
+    return state, SESSION.tell(errors, fresh, lambda: write(state), state)
 
 
 def write(state: SuppressorState) -> Query:

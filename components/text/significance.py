@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import partial
 from html import escape
 from typing import TYPE_CHECKING, Any
@@ -12,18 +11,26 @@ import streamlit as st
 from components.compute import run_cached
 from components.controls import PERSIST
 from components.errors import describe_error, show_error, show_note
-from components.export import command_line, file_button, how_to_repeat, input_button, text_arguments
+from components.export import command_line, text_arguments
 from components.method_row import rather_than
 from components.numbers import count, fixed, plain
+from components.significance import (
+    METHOD,
+    draw_test_controls,
+    export_significance,
+    parts_csv,
+    parts_table,
+    significance_arguments,
+    sorted_parts,
+)
 from components.tables import draw_table
 from components.text.state import REPLACEMENTS, SignificanceView, TextState, key
 from components.widgets.token_map import TokenMap, legend_html, token_map_html
 from components.widgets.view_options import ViewOptions
 from engine.false_discovery import survives
 from engine.format import visible_token
-from engine.lazy import LazyModule, pandas
+from engine.lazy import LazyModule
 from engine.progress import CancelToken, cancellable
-from engine.table_io import to_csv
 from engine.word_units import Unit
 
 if TYPE_CHECKING:
@@ -38,17 +45,15 @@ NAMED = 6
 """Words that the sentence names."""
 MOSTLY = 0.5
 """A larger share of draws that are the word itself is the reason why it does not survive."""
-ALTERNATIVES = {"greater": "For the class", "two-sided": "For or against"}
 REPLACED_BY = {"masked": "A masked language model", "dataset": "Words of the data set"}
-RATE_HELP = "At a rate of 10%, at most 10% of the words that survive are expected to be there by chance."
 CAUTIONS = {
     "masked": "The masked language model has read generated reviews only. Where it expects other words than a text "
     "like this has, a word survives because it is unexpected. The command takes other masked models.",
     "dataset": "Words picked at random rarely fit their place, so a change can be due to an ungrammatical text.",
 }
 ASSUMPTION = (
-    "Interpretability randomization test (Burns et al., 2020, Interpreting black box models via hypothesis testing). "
-    "Benjamini and Hochberg’s procedure keeps the rate if the replacements are distributed as unimportant words are, "
+    f"{METHOD} Benjamini and Hochberg’s procedure keeps the rate if "
+    "the replacements are distributed as unimportant words are, "
     "and the tests are independent or positively dependent."
 )
 
@@ -79,37 +84,15 @@ def draw_significance(state: TextState) -> None:
     with st.expander("Numbers of all words"):
         draw_table(words_table(found, view), "significance")
         st.caption(ASSUMPTION)
-    with st.popover("Export significance"):
-        file_button(
-            "CSV",
-            "significance.csv",
-            "text/csv",
-            lambda: words_csv(found, view),
-            "A row for each word.",
-            key("words_csv"),
-        )
-        file_button(
-            "JSON", "significance.json", "application/json",
-            lambda: json.dumps(found.as_json(view.rate / 100, view.alternative), indent=1), "The output of `--json`.",
-            key("words_json"),
-        )  # fmt: skip
-        input_button(state.focus, key("words_text"))
-        st.caption(how_to_repeat(state.focus))
-        st.code(command_line(_arguments(state), state.example), language="bash", wrap_lines=True)
+    export_significance(
+        found, view, lambda: words_csv(found, view), state.focus, command_line(_arguments(state), state.example), key,
+        "text",
+    )  # fmt: skip
 
 
 def _draw_controls() -> None:
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
-        st.segmented_control(
-            "False discovery rate", (5, 10, 20), key=key("significance.rate"), required=True, persist_state=PERSIST,
-            format_func=lambda rate: f"{rate}%", help=RATE_HELP,
-        )  # fmt: skip
-        st.segmented_control(
-            "Words", list(ALTERNATIVES), key=key("significance.alternative"), required=True, persist_state=PERSIST,
-            format_func=ALTERNATIVES.__getitem__,
-            help="For the class: its probability is higher with the word than with most replacements. For or against: "
-            "it is farther from their mean.",
-        )  # fmt: skip
+        draw_test_controls("word", key)
         st.selectbox(
             "Replaced by", REPLACEMENTS, key=key("significance.replacements"), persist_state=PERSIST, width=260,
             format_func=REPLACED_BY.__getitem__,
@@ -131,13 +114,11 @@ def _compute(query: SignificanceQuery, token: CancelToken) -> TextSignificance:
 
 
 def _arguments(state: TextState) -> list[str]:
-    view, query = state.significance, query_of(state)
-    arguments = ["significance", "--model", state.model, *text_arguments(state.example)]
-    arguments += [] if query.target is None else ["--target", str(query.target)]
-    arguments += ["--rate", f"{view.rate / 100:g}"]
-    arguments += [] if view.alternative == "greater" else ["--alternative", view.alternative]
-    arguments += [] if query.words_from is None else ["--words-from", query.words_from]
-    return [*arguments, *([] if state.seed == 0 else ["--seed", str(state.seed)])]
+    query = query_of(state)
+    target = [] if query.target is None else ["--target", str(query.target)]
+    words = [] if query.words_from is None else ["--words-from", query.words_from]
+    own = ["--model", state.model, *text_arguments(state.example), *target]
+    return significance_arguments(own, state.significance, state.seed, *words)
 
 
 def significance_html(
@@ -200,25 +181,16 @@ def _reason(found: TextSignificance, at: int, adjusted: float) -> str:
 
 def words_table(found: TextSignificance, view: SignificanceView) -> pd.DataFrame:
     """A row for each word, the smallest p-value first."""
-    rows = [
-        {
-            "Word": row["text"],
-            "Change": round(row["change"], 4),
-            "p": round(row["p_value"], 4),
-            "Adjusted p": round(row["adjusted_p_value"], 4),
-            "Survives": "yes" if row["significant"] else "no",
-            "Often replaced by": ", ".join(row["replacements"]) or "itself only",
-        }
-        for row in _sorted_words(found, view)
-    ]
-    return pandas.DataFrame(rows)
+    return parts_table(
+        _sorted_words(found, view), {"Word": "text"},
+        lambda row: {"Often replaced by": ", ".join(row["replacements"]) or "itself only"},
+    )  # fmt: skip
 
 
 def words_csv(found: TextSignificance, view: SignificanceView) -> str:
     """A row for each word, the smallest p-value first."""
-    return to_csv({**row, "replacements": ", ".join(row["replacements"])} for row in _sorted_words(found, view))
+    return parts_csv(_sorted_words(found, view))
 
 
 def _sorted_words(found: TextSignificance, view: SignificanceView) -> list[dict[str, Any]]:
-    words: list[dict[str, Any]] = found.as_json(view.rate / 100, view.alternative)["words"]
-    return sorted(words, key=lambda row: (row["p_value"], row["segment"], row["start"]))
+    return sorted_parts(found, view, "segment", "start")

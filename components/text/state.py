@@ -169,7 +169,7 @@ def load_state(models: list[str], methods: Mapping[str, Explainer]) -> tuple[Tex
     sections = control_values("significance.", state.significance) | control_values("generation.", state.generation)
     SESSION.fill(own | control_values("", state.view) | sections)
     SESSION.fill_shared(state, methods)
-    return state, opened, SESSION.tell(notes, fresh)
+    return state, opened, SESSION.tell(notes, fresh, state=state, more=OF_A_TEXT)
 
 
 def read_controls(loaded: TextState, methods: Mapping[str, Explainer], opened: OpenTexts) -> TextState:

@@ -12,6 +12,7 @@ from engine.cli import options, output
 from engine.cli.inputs import check_model
 from engine.cli.root import Commands, note
 from engine.errors import UsageError, not_allowed
+from engine.format import visible_token
 from engine.lazy import LazyModule
 from engine.progress import cancellable, reporting
 from engine.request import Example
@@ -45,14 +46,14 @@ def show_lens(
     """Show what the model would predict after each layer (logit lens)."""
     example = _read_example("lens", model, text, text_pair)
     with _running("reading layers"):
-        result = logit_lens.logit_lens(logit_lens.LensQuery(model, example, target, dtype))
+        result = logit_lens.logit_lens(logit_lens.LensQuery(model, example, target, dtype=dtype))
     if as_json:
         return output.print_json(logit_lens.lens_to_json(result))
-    value = f"value of {result.target}" if result.regression else f"P({result.target})"
+    value = f"value of {result.target}" if result.regression else f"P({visible_token(result.target)})"
     rows = output.table(["layer", "top", "value", value], right=["layer", "value", value])
     cells = zip(result.reading_top, result.reading_top_value, result.reading, strict=True)
     for depth, (top, top_value, own) in enumerate(cells):
-        rows.add_row(_layer(depth - 1), output.visible(top), f"{top_value:.4f}", f"{own:.4f}")
+        rows.add_row(_layer(depth - 1), output.visible(visible_token(top)), f"{top_value:.4f}", f"{own:.4f}")
     output.console().print(rows)
     print(result.explanation)
     if result.truncated:
@@ -100,8 +101,8 @@ def patch(
     query = patching.PatchQuery(
         model, example, None if corrupted is None else options.read_text("--corrupted", corrupted), corruption,
         _read_positions(tokens), site, metric, target, contrast, options.read_numbers("--noise", noise)[0],
-        options.read_whole("--seed", seed), dtype,
-        None if corrupted_pair is None else options.read_text("--corrupted-pair", corrupted_pair),
+        options.read_whole("--seed", seed),
+        None if corrupted_pair is None else options.read_text("--corrupted-pair", corrupted_pair), dtype=dtype,
     )  # fmt: skip
     with _running("patching"):
         before = patching.patch_preview(query)
@@ -128,7 +129,7 @@ def show_routes(
     if not 0 <= least <= 1:
         raise not_allowed("--threshold", "a number from 0 to 1", threshold)
     with _running("following routes"):
-        result = routes.information_routes(routes.RoutesQuery(model, example, dtype))
+        result = routes.information_routes(routes.RoutesQuery(model, example, dtype=dtype))
     if as_json:
         return output.print_json(routes.routes_to_json(result, least))
     pruned = routes.prune_edges(result.flow, least, count)

@@ -23,7 +23,7 @@ TEXT_LEGEND = (
     "true: examples with the condition. share: of these, predicted as the class, with Wilson's 95% interval. base: "
     "share of all examples predicted as the class. balanced: balanced accuracy, 0.5 by chance. fall, random: mean fall "
     "of the class's probability without the words, and without as many random words. changed: share of predictions "
-    "that change. rise: mean rise with the words inserted, minus that with a neutral word. held out: balanced accuracy "
+    "that change. rise: mean rise with the words inserted, minus that with other words. held out: balanced accuracy "
     "in the held-out half, minus that of the best attribution-based word. --json adds all intervals."
 )
 PICTURE_LEGEND = (

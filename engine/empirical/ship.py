@@ -10,6 +10,14 @@ from engine.empirical.training import EmpiricalPlan, compute
 
 PLANS = (
     EmpiricalPlan("reviews-minilm", "kernel_shap", "sst2", "reviews-minilm-kernel_shap", train_size=200, longest=150),
+    EmpiricalPlan(
+        "reviews-minilm",
+        "integrated_gradients",
+        "sst2",
+        "reviews-minilm-integrated_gradients",
+        train_size=200,
+        longest=150,
+    ),
 )
 
 

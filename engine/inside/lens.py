@@ -18,19 +18,16 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
-from engine.errors import unknown
 from engine.explain import require_finite
 from engine.explainers.attention import pooled_rows
 from engine.inside.outputs import chosen_output, first_token, load_text_model, output_label, outputs
+from engine.inside.query import InsideQuery
 from engine.inside.sites import RESIDUAL, recording, rewriting, taps
 from engine.lazy import torch
-from engine.models import catalog
 from engine.models.classifier import as_float64
 from engine.models.text_classifier import EncodedText, TextClassifier
-from engine.request import DTYPES, Example
 from engine.result import Check, Token
 from engine.store import result_store
 
@@ -49,28 +46,15 @@ Grid = Float[np.ndarray, "depth position"]
 
 
 @dataclass(frozen=True)
-class LensQuery:
+class LensQuery(InsideQuery):
     """What is read. target: a class or token; None for the predicted one."""
 
-    model: str
-    example: Example
     target: int | str | None = None
-    dtype: str = DTYPES[0]
-
-    def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise unknown("dtype", self.dtype, DTYPES)
 
     @property
     def key(self) -> str:
-        """The cache key. Reads the model's files, never loads it."""
-        return key_for(
-            {
-                "kind": "logit lens", "version": VERSION, "model": [self.model, catalog.revision(self.model)],
-                "example": self.example.as_plain(), "target": self.target, "dtype": self.dtype,
-                "device": runtime.device_type(),
-            }
-        )  # fmt: skip
+        """The cache key."""
+        return self.cache_key("logit lens", VERSION, target=self.target)
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,16 +30,17 @@ from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.errors import UsageError, not_allowed, unknown
 from engine.explain import require_finite
+from engine.format import visible_token
 from engine.heads.scaling import layers_and_heads
 from engine.inside.outputs import chosen_output, contrast_output, load_text_model, output_label, outputs
+from engine.inside.query import InsideQuery
 from engine.inside.sites import HEADS, RESIDUAL, SITES, Tap, place_count, recording, replacement, rewriting, taps
 from engine.lazy import torch
-from engine.models import catalog
 from engine.models.classifier import as_float64
 from engine.models.text_classifier import EncodedText
 from engine.params import option
 from engine.progress import report_here, reporting
-from engine.request import DTYPES, Example
+from engine.request import Example
 from engine.result import Check, Token
 from engine.store import result_store
 
@@ -57,7 +58,7 @@ Effects = Float[np.ndarray, "layer place"]
 
 
 @dataclass(frozen=True)
-class PatchQuery:
+class PatchQuery(InsideQuery):
     """What is patched.
 
     corrupted, corrupted_pair: the texts of the corrupted run, each of as many tokens as its clean one (corruption
@@ -67,8 +68,6 @@ class PatchQuery:
     strongest other class of the corrupted run. The target and contrast of a prompt are its own.
     """
 
-    model: str
-    example: Example
     corrupted: str | None = None
     corruption: str = option(TEXT, "How the corrupted run differs from the clean one", choices=CORRUPTIONS)
     tokens: tuple[int, ...] = ()
@@ -78,11 +77,11 @@ class PatchQuery:
     contrast: int | str | None = None
     noise: float = option(3.0, "Standard deviations of the embeddings", low=0.1, high=20)
     seed: int = 0
-    dtype: str = DTYPES[0]
     corrupted_pair: str | None = None
 
     def __post_init__(self) -> None:
-        for name, known in (("corruption", CORRUPTIONS), ("site", SITES), ("metric", METRICS), ("dtype", DTYPES)):
+        super().__post_init__()
+        for name, known in (("corruption", CORRUPTIONS), ("site", SITES), ("metric", METRICS)):
             if getattr(self, name) not in known:
                 raise unknown(name, getattr(self, name), known)
         if not 0.1 <= self.noise <= 20:
@@ -105,18 +104,12 @@ class PatchQuery:
         return dataclasses.replace(self.example, text=text, text_pair=pair)
 
     def key(self, kind: str) -> str:
-        """The cache key of a result. Reads the model's files, never loads it."""
+        """The cache key of a result."""
         texts = ("corrupted", "corrupted_pair")
         unused = {TEXT: ("tokens", "noise", "seed"), NOISE: texts, MEAN: (*texts, "noise", "seed")}
         dropped = {"model", "example", *unused[self.corruption], *(("site",) if kind == PREVIEW else ())}
         plain = {name: value for name, value in vars(self).items() if name not in dropped}
-        return key_for(
-            {
-                "kind": kind, "version": VERSION, "model": [self.model, catalog.revision(self.model)],
-                "example": self.example.as_plain(), "device": runtime.device_type(),
-                **plain, "tokens": list(self.tokens) if "tokens" in plain else [],
-            }
-        )  # fmt: skip
+        return self.cache_key(kind, VERSION, **plain | {"tokens": list(self.tokens) if "tokens" in plain else []})
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,13 +144,13 @@ class PatchPreview:
         if self.contrast is None:
             return "score"
         if self.query.metric == PROBABILITY:
-            return f"probability of “{self.target}”"
-        return f"logit of “{self.target}” minus logit of “{self.contrast}”"
+            return f"probability of “{visible_token(self.target)}”"
+        return f"logit of “{visible_token(self.target)}” minus logit of “{visible_token(self.contrast)}”"
 
     @property
     def corruption_name(self) -> str:
         """The corruption, in words."""
-        names = ", ".join(f"“{self.tokens[at].text}” ({at})" for at in self.query.tokens)
+        names = ", ".join(f"“{visible_token(self.tokens[at].text)}” ({at})" for at in self.query.tokens)
         return {
             TEXT: "another text of equal length",
             NOISE: f"Gaussian noise ({self.query.noise:g} SD, one draw, seed {self.query.seed}) on {names}",

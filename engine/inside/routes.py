@@ -21,20 +21,19 @@ from typing import Any
 import numpy as np
 from jaxtyping import Bool, Float
 
-from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.data.sources import SourceExample
-from engine.errors import Cancelled, ExegesisError, not_allowed, unknown
+from engine.errors import Cancelled, ExegesisError, not_allowed
 from engine.experiments.sample import draw_sample, error_line
 from engine.explain import require_finite
 from engine.explainers.attention import pooled_rows
 from engine.heads.flow import AttentionFlow, FlowEdge, PrunedFlow
 from engine.heads.readings import require_attention
 from engine.inside.outputs import chosen_output, load_text_model, output_label, outputs
+from engine.inside.query import InsideQuery
 from engine.inside.sites import ATTENTION, MLP, RESIDUAL, Tap, block_parts, is_parallel, recording, taps
 from engine.lazy import torch
-from engine.models import catalog
 from engine.models.attention import capture_attention
 from engine.models.classifier import as_float64
 from engine.models.text_classifier import TextClassifier
@@ -55,27 +54,13 @@ Layers = Float[np.ndarray, "layer target source"]
 
 
 @dataclass(frozen=True)
-class RoutesQuery:
+class RoutesQuery(InsideQuery):
     """An input whose routes are wanted."""
-
-    model: str
-    example: Example
-    dtype: str = DTYPES[0]
-
-    def __post_init__(self) -> None:
-        if self.dtype not in DTYPES:
-            raise unknown("dtype", self.dtype, DTYPES)
 
     @property
     def key(self) -> str:
-        """The cache key. Reads the model's files, never loads it."""
-        return key_for(
-            {
-                "kind": "information flow routes", "version": VERSION, "dtype": self.dtype,
-                "model": [self.model, catalog.revision(self.model)], "example": self.example.as_plain(),
-                "device": runtime.device_type(),
-            }
-        )  # fmt: skip
+        """The cache key."""
+        return self.cache_key("information flow routes", VERSION)
 
 
 @dataclass(frozen=True, eq=False)
@@ -278,7 +263,7 @@ def head_importance(
         try:
             if not isinstance(one, SourceExample) or not isinstance(one.input, Example):
                 raise ExegesisError(getattr(one, "why", "not a text"))
-            shares.append(information_routes(RoutesQuery(model, one.input, dtype)).head_shares)
+            shares.append(information_routes(RoutesQuery(model, one.input, dtype=dtype)).head_shares)
         except Cancelled:
             raise
         except ExegesisError as problem:

@@ -337,6 +337,12 @@ def locate_base(base: str, argument: str = "base") -> Path:
     if not base.strip():
         raise UsageError(f"{argument}: must be `minilm`, a folder with a checkpoint or a hub id, got an empty name.")
     access.check_model(base)
+    if is_embedded(base):
+        trained = "language model" if is_causal(base) else "model"
+        raise UsageError(
+            f"{argument}: {base} is a trained {trained}, where a base or a sentence encoder is needed. Give `minilm`, "
+            "a folder with a checkpoint or a hub id."
+        )
     path = Path(base).expanduser()
     if path.is_dir():
         return path

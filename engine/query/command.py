@@ -18,14 +18,15 @@ from engine.data.tasks import PAIRS, task_of_dataset
 from engine.errors import UsageError, excerpt
 from engine.evaluation.plan import EVALUATE
 from engine.experiments.options import RANDOM
-from engine.format import join_names
+from engine.format import hidden_token, join_names
 from engine.input_kinds import kind_of_dataset, kind_of_model, list_models
 from engine.lazy import LazyModule
 from engine.models.catalog import DEFAULT_MODEL
 from engine.models.summary import fitting_dataset, fitting_model, summarize_model
+from engine.next_token import is_causal
 from engine.query.grammar import OPERATIONS, THIS, ParsedQuery
 from engine.randomization.plan import RANDOMIZE
-from engine.request import Example
+from engine.request import Example, Prompt
 from engine.rules.plan import RULES
 from engine.shipped.gallery import METHODS, PICTURE_METHODS
 
@@ -38,10 +39,12 @@ ATTACK_STEPS = 100
 """Steps of an attack, as on the page Adversarial."""
 METHOD = "gradient_x_input"
 """The method of a comparison of models and of an attack that name none."""
-TEXT_ONLY = ("delete", "replace", "flip", "similarity", "significance", "rules", "behavior")
+TEXT_ONLY = ("delete", "replace", "flip", "similarity", "significance", "rules", "behavior", "lens")
+CONTINUED = ("next_token", "continuation")
+"""Operations on prompts, which need a language model."""
 PAIR_DATASET = "nli"
 EXPERIMENTS = {"evaluate": EVALUATE, "randomize": RANDOMIZE, "corpus": CORPUS, "rules": RULES, "behavior": BEHAVIOR}
-PER_METHOD = {"explain", "top", "compare", "disagree", "attack", *EXPERIMENTS}
+PER_METHOD = {"explain", "top", "next_token", "compare", "disagree", "attack", *EXPERIMENTS}
 
 
 @dataclass(frozen=True)
@@ -49,7 +52,8 @@ class QueryContext:
     """What a question is about where it says nothing else: the model, the data set and the example of a page.
 
     `text`, `text_pair`: a text of one's own in place of the example. `dataset`: empty for one that fits the model.
-    `example`: none where no page shows one; a question that names none is then about the first.
+    `example`: none where no page shows one; a question that names none is then about the first. `token`, `contrast` and
+    `chat`: those of the prompt that the page shows.
     """
 
     model: str = DEFAULT_MODEL
@@ -57,6 +61,14 @@ class QueryContext:
     example: int | None = None
     text: str | None = None
     text_pair: str | None = None
+    token: str | None = None
+    contrast: str | None = None
+    chat: bool = False
+
+    @property
+    def shows_input(self) -> bool:
+        """Whether a page shows an example or a text."""
+        return self.example is not None or self.text is not None
 
 
 @dataclass(frozen=True)
@@ -75,17 +87,42 @@ class QueryCommand:
 def complete(query: ParsedQuery, context: QueryContext = QueryContext()) -> ParsedQuery:
     """The query with its model, data set, example and methods filled in, from the context or by default.
 
-    Errors: words of a picture, this example of a data set that the page does not show.
+    Errors: words of a picture, this example of a data set that the page does not show, a next token of a classifier.
     """
     query = _with_data(query, context)
     kind = kind_of(query)
+    if (query.operation in CONTINUED or query.token is not None) and not reads_prompts(query):
+        raise UsageError(
+            f"query: {query.models[0]} is a classifier, which has no next token. Name a language model: with the model "
+            f"{next(filter(is_causal, list_models('text')), 'FOLDER')}."
+        )
     if kind != "text" and query.operation in TEXT_ONLY:
         raise UsageError(
             f"query: pictures have no words, got {query.dataset or query.models[0]}. Name a data set of texts."
         )
     if query.operation in PER_METHOD and not query.methods:
         query = replace(query, methods=_usual_methods(query, kind))
-    return _with_example(query, context)
+    return _with_tokens(_with_example(query, context), context)
+
+
+def _with_tokens(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
+    """Fill in the tokens of a prompt: as they follow its text, or those of the page where the query names none."""
+    if not reads_prompts(query):
+        return query
+    prompt = (query.text, query.dataset if query.text is None else None, query.example)
+    shown = (context.text, None, None) if context.text is not None else (None, context.dataset, context.example)
+    if query.token is None and prompt == shown and query.models == (context.model,):
+        return replace(query, token=context.token, contrast=context.contrast, chat=context.chat or None)
+    if query.token is None:
+        return query
+    if query.text is None and query.example is None:
+        return query
+    ends_word = example_of(replace(query, token=None, contrast=None)).text[-1:].strip() != ""
+    token, contrast = (
+        f" {name}" if name is not None and ends_word and name[:1].isalnum() else name
+        for name in (hidden_token(query.token), query.contrast and hidden_token(query.contrast))
+    )
+    return replace(query, token=token, contrast=contrast or None)
 
 
 def _with_data(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
@@ -98,6 +135,11 @@ def _with_data(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
             return replace(query, dataset=context.dataset if pairs else PAIR_DATASET)
         return replace(query, dataset=query.dataset or (context.dataset if pairs else PAIR_DATASET))
     models = query.models
+    needs_prompt = query.operation in CONTINUED or query.token is not None
+    if not models and needs_prompt and not is_causal(context.model) and not _is_about(query, context):
+        causal = [name for name in list_models("text") if is_causal(name)]
+        fitting = [name for name in causal if query.dataset is None or fits(name, query.dataset)]
+        models = tuple(fitting[:1])
     if not models:
         names = (context.model, *(model for kind in ("text", "image") for model in list_models(kind)))
         fitting = [name for name in names if query.dataset is None or fits(name, query.dataset)]
@@ -105,9 +147,20 @@ def _with_data(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
         models = (best or context.model,)
     dataset = query.dataset
     if dataset is None:
-        own = context.dataset if context.dataset and fits(models[0], context.dataset) else ""
+        is_shown = context.shows_input and models == (context.model,)
+        own = context.dataset if context.dataset and (is_shown or fits(models[0], context.dataset)) else ""
         dataset = own or fitting_dataset(summarize_model(models[0])) or context.dataset or "reviews"
     return replace(query, models=models, dataset=dataset)
+
+
+def _is_about(query: ParsedQuery, context: QueryContext) -> bool:
+    """Whether a query is about the input that the page shows, whose model it then has."""
+    return context.shows_input and query.text is None and query.dataset is None
+
+
+def reads_prompts(query: ParsedQuery) -> bool:
+    """Whether the text of a query with its model is a prompt that a language model continues."""
+    return bool(query.models) and is_causal(query.models[0])
 
 
 def fits(model: str, dataset: str) -> bool:
@@ -127,7 +180,7 @@ def _usual_methods(query: ParsedQuery, kind: str) -> tuple[str, ...]:
     if query.operation in EXPERIMENTS:
         methods: tuple[str, ...] = EXPERIMENTS[query.operation].opens_with[kind].methods
         return methods
-    if query.operation in ("explain", "top"):
+    if query.operation in ("explain", "top", "next_token"):
         return METHODS if kind == "text" else PICTURE_METHODS
     return (METHOD,)
 
@@ -152,10 +205,16 @@ def _with_example(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
 
 
 def example_of(query: ParsedQuery) -> Example:
-    """The text or pair of a completed query about texts. Errors: the data set has no such example."""
+    """The text, pair or prompt of a completed query about texts. Errors: the data set has no such example."""
     if query.text is not None:
-        return Example(query.text, query.text_pair)
-    return datasets.load(str(query.dataset))[int(query.example or 0)].example
+        example = Example(query.text, query.text_pair)
+    else:
+        example = datasets.load(str(query.dataset))[int(query.example or 0)].example
+    if not reads_prompts(query):
+        return example
+    own = example if isinstance(example, Prompt) else Prompt(example.text, example.text_pair)
+    own = replace(own, chat=bool(query.chat))
+    return own if query.token is None else replace(own, target=query.token, contrast=query.contrast)
 
 
 def edited_example(query: ParsedQuery) -> Example:
@@ -205,6 +264,8 @@ def notes_of(query: ParsedQuery) -> tuple[str, ...]:
     if query.operation == "attention" and (query.layer is None) != (query.head is None):
         place = f"head {query.head}" if query.layer is None else f"layer {query.layer}"
         notes.append(f"The command lists all heads: only the page picks {place}.")
+    if query.operation == "lens" and query.chat:
+        notes.append("The layers are read without the chat template.")
     return tuple(notes)
 
 
@@ -217,13 +278,15 @@ def _stdin(query: ParsedQuery) -> str:
 
 def _arguments(query: ParsedQuery) -> list[list[str]]:
     operation, model = query.operation, query.models[0] if query.models else ""
-    if operation in ("explain", "top"):
+    if operation in ("explain", "top", "next_token"):
         return [_explain(query, query.methods)]
-    if operation == "predict":
+    if operation in ("predict", "continuation"):
         return [_explain(query, (RANDOM,))]
     if operation in ("delete", "replace"):
         after = edited_example(query)
         edited = replace(query, example=None, text=after.text, text_pair=after.text_pair)
+        if isinstance(after, Prompt):
+            edited = replace(edited, token=after.target, contrast=after.contrast)
         return [_explain(one, (RANDOM,)) for one in (query, edited)]
     if operation in ("compare", "disagree"):
         return [_compare(query)]
@@ -239,8 +302,13 @@ def _arguments(query: ParsedQuery) -> list[list[str]]:
         return [_attention(query, model)]
     example = example_of(query)
     if operation == "significance":
+        own = replace(query, text=example.text, text_pair=example.text_pair)
+        return [["significance", "--model", model, *_input(own), *_target(query)]]
+    if operation == "lens":
+        target = example.target if isinstance(example, Prompt) else query.target
         pair = [] if example.text_pair is None else ["--text-pair", example.text_pair]
-        return [["significance", "--model", model, "--text", example.text, *pair, *_target(query)]]
+        named = [] if target is None else ["--target", target]
+        return [["layers", "lens", "--model", model, "--text", example.text, *pair, *named]]
     if example.text_pair is None:
         raise UsageError(
             f"query: needs two texts, got one: {excerpt(example.text)}. Quote both, or name a data set of pairs."
@@ -284,6 +352,12 @@ def _attention(query: ParsedQuery, model: str) -> list[str]:
 
 
 def _input(query: ParsedQuery) -> list[str]:
+    if reads_prompts(query) and (query.text is not None or query.token is not None or query.chat):
+        prompt = example_of(query)
+        assert isinstance(prompt, Prompt)
+        tokens = (("--target", prompt.target), ("--contrast", prompt.contrast))
+        named = [part for option, token in tokens if token is not None for part in (option, token)]
+        return ["--prompt", prompt.text, *named, *(["--chat"] if prompt.chat else [])]
     if query.text is None:
         return ["--dataset", str(query.dataset), "--index", str(query.example)]
     return ["--text", query.text, *([] if query.text_pair is None else ["--text-pair", query.text_pair])]

@@ -28,6 +28,8 @@ class ParsedQuery:
 
     `example`: the index in the data set, from 0, or `THIS`. `text`, `text_pair`: quoted texts in place of an example.
     `word`, `replacement`: the word to remove or replace. `target`: the label of a class. `layer`, `head`: from 0.
+    `token`, `contrast`: the next token of a prompt, and the one that it is compared with. `chat`: the prompt is in the
+    chat template of the model; only a page asks so.
     """
 
     operation: str
@@ -43,6 +45,9 @@ class ParsedQuery:
     replacement: str | None = None
     layer: int | None = None
     head: int | None = None
+    token: str | None = None
+    contrast: str | None = None
+    chat: bool | None = None
 
     def slots(self) -> dict[str, object]:
         """The slots that the sentence fills, by name."""
@@ -200,6 +205,23 @@ EDITS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     )
 )
 """Phrases that remove or replace a word, quoted or not, the most specific first."""
+
+_TOKEN, _CONTRAST = r"(?:the )?(?:word |token )?(?P<token>«\d+»)", r"(?:the )?(?:word |token )?(?P<contrast>«\d+»)"
+_RATHER = (
+    r",? (?:rather than|instead of|in place of|and not|but not|not|over|(?:is |be )?(?:more likely|likelier) than)"
+)
+_NEXT = r"(?:next|following|coming) (?:token|word)"
+_SAY = r"(?:says?|said|writes?|wrote|continues? with|goes? on with|generates?|outputs?)"
+TOKENS: tuple[re.Pattern[str], ...] = tuple(
+    re.compile(rf"(?<![\w«]){pattern}(?![\w»])", re.IGNORECASE)
+    for pattern in (
+        rf"(?:{_NEXT} (?:(?:is|to|be|become|being|as|of) )*|{_SAY} )?{_TOKEN}{_RATHER} {_CONTRAST}",
+        rf"{_NEXT} (?:(?:is|to|be|become|being|as|of) )*{_TOKEN}",
+        rf"(?:{_SAY} |(?<=decides )(?:on )?){_TOKEN}",
+        rf"{_TOKEN} (?:(?:is|be|as|comes?|come|becomes?|the) )*(?:{_NEXT}|next)",
+    )
+)
+"""Phrases that name a next token, quoted, and the one that it is compared with."""
 NO_WORD = frozenset(word for word in FILLERS if not word.endswith("ly")).union(
     ("all", "any", "every", "each", "some", "my", "your", "our", "their", "same", "if", "til", "until", "without"),
     ("before", "after", "while"),

@@ -21,6 +21,7 @@ from engine.query.grammar import (
     OPERATIONS,
     REFUSALS,
     THIS,
+    TOKENS,
     WORD,
     ParsedQuery,
 )
@@ -47,7 +48,7 @@ NEEDED = re.compile(r"{(\w+)(?::(\d))?}")
 SAMPLES: Mapping[str, Any] = {
     "methods": ("lime", "integrated_gradients"), "models": ("reviews-minilm", "bert-reviews"), "example": 3, "count": 5,
     "target": "positive", "text": "A man sleeps.", "text_pair": "A person rests.", "word": "not",
-    "replacement": "very", "layer": 2, "head": 1,
+    "replacement": "very", "layer": 2, "head": 1, "token": " are", "contrast": " is",
 }  # fmt: skip
 """The slots of sentences that are suggested."""
 
@@ -165,7 +166,7 @@ def sample_query(id: str, template: str) -> ParsedQuery:
 
 
 def _write_slot(name: str, value: object) -> str:
-    if name in ("text", "text_pair", "word", "replacement"):
+    if name in ("text", "text_pair", "word", "replacement", "token", "contrast"):
         return f"“{value}”" if '"' in str(value) else f'"{value}"'
     if name == "example":
         return "this example" if value == THIS else f"example {value}"
@@ -180,15 +181,26 @@ def method_title(id: str) -> str:
 
 
 def _readings(sentence: Sentence) -> Iterator[Reading]:
-    """The ways to read a sentence, the most specific first: with a word removed or replaced, then without.
+    """The ways to read a sentence, the most specific first: with a next token, with an edited word, without both.
 
     The word "attention" is a question about the heads in the first place, and a method in the second.
     """
-    for text, edit in _edits(sentence):
+    for text, edit in (*_next_tokens(sentence), *_edits(sentence)):
         for attention in (False, True):
             reading = read_names(sentence, text, attention)
             reading.names.update(edit)
             yield reading
+
+
+def _next_tokens(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]]]:
+    """The sentence with marks in place of the tokens that it names, and these. A quotation of several words is none."""
+    for pattern in TOKENS:
+        for match in pattern.finditer(sentence.text):
+            quotes = {name: QUOTE_MARK.fullmatch(mark) for name, mark in match.groupdict().items()}
+            tokens = {name: [sentence.quotes[int(mark[1])]] for name, mark in quotes.items() if mark}
+            if all(len(token.split()) == 1 for [token] in tokens.values()):
+                marks = " ".join(f"<{name}0>" for name in tokens)
+                yield f"{sentence.text[: match.start()]} {marks} {sentence.text[match.end() :]}", tokens
 
 
 def _edits(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]]]:
@@ -338,7 +350,8 @@ def _refusal(query: ParsedQuery, reading: Reading) -> str:
 
 
 BEFORE_SHORT_TEXT = re.compile(
-    r"(?:^|\s)(?:text|review|sentence|input|predict|classify|for|in|about|<text\d+>|<text\d+> (?:and|/|vs|versus)|"
+    r"(?:^|\s)(?:text|review|sentence|input|prompt|next_token|predict|classify|for|in|about|"
+    r"<text\d+>|<text\d+> (?:and|/|vs|versus)|"
     r"(?:run <models\d+>|model|it) on|(?:prediction|sentiment|class|verdict|explanation) of)$"
 )
 """What stands before a quoted word that is a whole input."""

@@ -28,7 +28,7 @@ from engine.rules.result import ModelRules, RuleEstimate, RuleExample, RuleResul
 from engine.store import result_store
 from engine.substitution import masked_revision
 
-VERSIONS = [2, PREDICTION_VERSION]
+VERSIONS = [3, PREDICTION_VERSION]
 COLUMNS = {
     "model": str, "dataset": str, "example": int, "method": str, "metric": str, "value": float, "rule": str,
 }  # fmt: skip

@@ -31,7 +31,7 @@ class RuleExample:
 
     `removed`: without the words or the region; `random`: mean over removals of as many other words or patches;
     `removed_changed`, `random_changed`: the prediction changes, and in which share of the random removals.
-    `inserted`, `neutral`: with the words, or with the neutral word, put into a text without them; of a picture, with
+    `inserted`, `neutral`: with the words, or with other words, put into a text without them; of a picture, with
     nothing but the region, or but as many other patches. `attribution`: without the patches with the highest scores.
     """
 
@@ -57,8 +57,8 @@ class RuleResult:
     """A rule on all examples. `label`: of its class, or `any`. `of_pictures`: it names a region.
 
     `method`, `word`: the attribution method whose word, of the highest mean scores, predicts best in the training
-    half; empty where there is none. `neutral_word`: what is inserted to compare with. `notes`: what is left out, and
-    why.
+    half; empty where there is none. `neutral_word`: what is inserted to compare with; empty for random words. `notes`:
+    what is left out, and why.
     """
 
     rule: str

@@ -22,7 +22,7 @@ from engine.predictions import predictions
 from engine.progress import check_cancelled
 from engine.request import Example, Input, Request
 from engine.result import Explanation, Prediction
-from engine.rules.language import And, Condition, Has, Or, Phrase, Rule
+from engine.rules.language import And, Before, Condition, Has, Negation, Not, Or, Phrase, Rule, Term
 from engine.rules.plan import MASK, REPLACE, RulesPlan
 from engine.rules.result import RuleExample, RuleResult, balanced_accuracy
 from engine.substitution import (
@@ -47,6 +47,10 @@ LISTED_WORDS = 20
 """Words of the highest mean scores of each method, of which the one that predicts best is taken."""
 NEUTRAL_CANDIDATES = 50
 """Commonest words of which the first that does not make the condition true is the neutral one."""
+MOST_WORDS = 20
+"""Commonest words of the examples that stand for a pattern or a negation: one of them is drawn for each insertion."""
+USUAL_NEGATION = "not"
+"""The negation that is inserted where the examples have none."""
 MOST_TRIES = 10
 """Draws of places for inserted words: one phrase can break another, or lie just outside its third."""
 
@@ -132,8 +136,13 @@ class _Edits:
 
 def measure_text_rule(plan: RulesPlan, rule: Rule, target: int, read: Sequence[ReadExample]) -> RuleResult:
     """Predict each example without the words of the rule or, where it has none, with them. No attribution yet."""
-    neutral = neutral_word(rule.condition, read)
-    edits = _all_edits(plan, rule.condition, neutral, read)
+    counts = count_words(read)
+    is_quoted = has_only_quoted_words(rule.condition)
+    neutral = neutral_word(rule.condition, counts) if is_quoted else ""
+    phrases = inserted_phrases(rule.condition, counts)
+    # Words that are put in the same places: the neutral one, or random ones of the examples.
+    others = ([neutral] if neutral else []) if is_quoted else other_words(rule.condition, counts)
+    edits = _all_edits(plan, rule.condition, phrases, others, read)
     unique = list(dict.fromkeys(version for own in edits for version in own.all))
     outcomes = dict(zip(unique, bisect_failures(partial(_predicted, plan), unique), strict=True))
     predicted = {version: one for version, one in outcomes.items() if isinstance(one, Prediction)}
@@ -144,12 +153,14 @@ def measure_text_rule(plan: RulesPlan, rule: Rule, target: int, read: Sequence[R
     )
     label = read[0].prediction.labels[target] if read else rule.label
     return RuleResult(
-        rule.text, label, False, examples, neutral_word=neutral, notes=tuple(_notes(rule, examples, read))
+        rule.text, label, False, examples, neutral_word=neutral, notes=tuple(_notes(rule, examples, read, phrases))
     )
 
 
-def _all_edits(plan: RulesPlan, condition: Condition, neutral: str, read: Sequence[ReadExample]) -> list[_Edits]:
-    phrases = inserted_phrases(condition) if neutral else ()
+def _all_edits(
+    plan: RulesPlan, condition: Condition, phrases: Sequence[Phrases], others: Sequence[str],
+    read: Sequence[ReadExample],
+) -> list[_Edits]:  # fmt: skip
     edits = []
     with runtime.turn(lends=True):
         removal = load_removal(plan)
@@ -160,8 +171,8 @@ def _all_edits(plan: RulesPlan, condition: Condition, neutral: str, read: Sequen
             places = condition.matches(words)
             if places:
                 edits.append(_removals(one.input, words, places, removal, generator))
-            elif places is None and phrases and words:
-                edits.append(_insertions(one.input, condition, phrases, neutral, generator))
+            elif places is None and phrases and others and words:
+                edits.append(_insertions(one.input, condition, phrases, others, generator))
             else:
                 edits.append(_Edits())
     return edits
@@ -180,37 +191,67 @@ def _removals(
     return _Edits(removed, tuple(one for one in random if one is not None))
 
 
-Phrases = tuple[tuple[str, str], ...]
-"""Words to insert together: each as a text, with its place as in `Has`."""
+Phrases = tuple[tuple[tuple[str, ...], str], ...]
+"""Words to insert together: each as texts, of which one is drawn, with its place as in `Has`."""
 
 
-def inserted_phrases(condition: Condition) -> tuple[Phrases, ...]:
-    """The words whose insertion makes a condition true, one entry for each alternative; empty where it is of more."""
+def inserted_phrases(condition: Condition, counts: Mapping[str, int]) -> tuple[Phrases, ...]:
+    """The words whose insertion makes a condition true, one entry for each alternative; empty where there are none.
+
+    `counts`: of the words of the examples, which stand for patterns and negations. The words of `A before B` are put in
+    together. A negated condition adds no words: whether it is then true is seen in the text.
+    """
     if isinstance(condition, Has):
-        return (((" ".join(condition.term.words), condition.place),),) if isinstance(condition.term, Phrase) else ()
-    if isinstance(condition, And | Or):
-        parts = [inserted_phrases(one) for one in condition.conditions]
-        if not all(parts):
-            return ()
-        if isinstance(condition, Or):
-            return tuple(one for part in parts for one in part)
-        return tuple(tuple(phrase for one in chosen for phrase in one) for chosen in product(*parts))
+        texts = _texts_of(condition.term, counts)
+        return (((texts, condition.place),),) if texts else ()
+    if isinstance(condition, Before):
+        pairs = product(_texts_of(condition.first, counts), _texts_of(condition.second, counts))
+        texts = tuple(f"{first} {second}" for first, second in pairs)
+        return (((texts, ""),),) if texts else ()
+    if isinstance(condition, And):
+        parts = [inserted_phrases(one, counts) for one in condition.conditions if not isinstance(one, Not)]
+        chosen = product(*parts) if parts and all(parts) else ()
+        return tuple(tuple(phrase for one in alternative for phrase in one) for alternative in chosen)
+    if isinstance(condition, Or):
+        return tuple(one for part in condition.conditions for one in inserted_phrases(part, counts))
     return ()
 
 
+def _texts_of(term: Term, counts: Mapping[str, int]) -> tuple[str, ...]:
+    """The words of a phrase; of a pattern or a negation the commonest words of the examples that match."""
+    if isinstance(term, Phrase):
+        return (" ".join(term.words),)
+    matching = [word for word in counts if term.spans([Word(0, 0, len(word), word)])]
+    usual = (USUAL_NEGATION,) if isinstance(term, Negation) else ()
+    return tuple(sorted(matching, key=lambda word: (-counts[word], word))[:MOST_WORDS]) or usual
+
+
+def has_only_quoted_words(condition: Condition) -> bool:
+    """Whether a condition has words in quotation marks alone, at any places, so that one neutral word is enough."""
+    if isinstance(condition, And | Or):
+        return all(map(has_only_quoted_words, condition.conditions))
+    return isinstance(condition, Has) and isinstance(condition.term, Phrase)
+
+
 def _insertions(
-    example: Example, condition: Condition, alternatives: Sequence[Phrases], neutral: str,
+    example: Example, condition: Condition, alternatives: Sequence[Phrases], others: Sequence[str],
     generator: np.random.Generator,
 ) -> _Edits:  # fmt: skip
-    """With the words of an alternative, and with neutral ones in the same places; of places that make it true."""
+    """With the words of an alternative, and with other words in the same places; of places that make it true."""
+
+    def draw(texts: Sequence[str]) -> str:
+        return texts[int(generator.integers(len(texts)))] if len(texts) > 1 else texts[0]
+
     phrases = alternatives[int(generator.integers(len(alternatives)))]
     for _ in range(MOST_TRIES):
         inserted = compared = example
-        for text, place in phrases:
+        for texts, place in phrases:
+            text = draw(texts)
+            other = " ".join(draw(others) for _ in text.split())
             state = generator.bit_generator.state
             inserted = insert_words(inserted, text, place, generator)
-            generator.bit_generator.state = state  # the neutral words go to the same place
-            compared = insert_words(compared, " ".join([neutral] * len(text.split())), place, generator)
+            generator.bit_generator.state = state  # the other words go to the same place
+            compared = insert_words(compared, other, place, generator)
         if condition.matches(words_of(inserted)) is not None and condition.matches(words_of(compared)) is None:
             return _Edits(inserted=inserted, neutral=compared)
     return _Edits()
@@ -234,13 +275,27 @@ def insert_words(example: Example, text: str, place: str, generator: np.random.G
     return replace(example, text=texts[0], text_pair=None if example.text_pair is None else texts[1])
 
 
-def neutral_word(condition: Condition, read: Sequence[ReadExample]) -> str:
+def count_words(read: Sequence[ReadExample]) -> Counter[str]:
+    """How often each word, in lower case, stands in the examples."""
+    return Counter(word.text.lower() for one in read for word in words_of(one.input))
+
+
+def neutral_word(condition: Condition, counts: Counter[str]) -> str:
     """The commonest word of the examples that does not make the condition true; empty where there is none."""
-    counts = Counter(word.text.lower() for one in read for word in words_of(one.input))
-    for word, _ in counts.most_common(NEUTRAL_CANDIDATES):
-        if condition.matches([Word(0, 0, len(word), word)]) is None:
-            return word
-    return ""
+    common = (word for word, _ in counts.most_common(NEUTRAL_CANDIDATES))
+    return next((word for word in common if condition.matches([Word(0, 0, len(word), word)]) is None), "")
+
+
+def other_words(condition: Condition, counts: Mapping[str, int]) -> list[str]:
+    """The words of the examples that are none of those to insert, each as often as it stands there, in their order."""
+    inserted = {
+        word
+        for phrases in inserted_phrases(condition, counts)
+        for texts, _ in phrases
+        for text in texts
+        for word in text.split()
+    }
+    return [word for word, count in counts.items() for _ in range(count) if word not in inserted]
 
 
 def _rule_example(
@@ -276,7 +331,9 @@ def _rule_example(
     )
 
 
-def _notes(rule: Rule, examples: Sequence[RuleExample], read: Sequence[ReadExample]) -> Iterator[str]:
+def _notes(
+    rule: Rule, examples: Sequence[RuleExample], read: Sequence[ReadExample], phrases: Sequence[Phrases]
+) -> Iterator[str]:
     """A sentence for each test that is left out, and why."""
     holding = [one for one in examples if one.holds]
     if holding and not any(one.words for one in holding):
@@ -284,10 +341,24 @@ def _notes(rule: Rule, examples: Sequence[RuleExample], read: Sequence[ReadExamp
     short = sum(bool(one.words) and (one.removed is None or one.random is None) for one in holding)
     if short:
         yield f"{count_text(short, 'example')} with too few other words to compare with, left out of the removals."
-    if not inserted_phrases(rule.condition):
-        yield "Only rules of words in quotation marks are tested by insertion."
-    elif wordless := sum(not words_of(one.input) for one in read):
+    if not phrases:
+        yield why_not_inserted(rule.condition)
+        return
+    if rest := sum(
+        not one.holds and one.inserted is None and bool(words_of(own.input))
+        for one, own in zip(examples, read, strict=True)
+    ):
+        yield f"{count_text(rest, 'example')} that no insertion makes true, left out of the insertions."
+    if wordless := sum(not words_of(one.input) for one in read):
         yield f"{count_text(wordless, 'example')} without a word, left out of the insertions."
+
+
+def why_not_inserted(condition: Condition) -> str:
+    """Why no words can be inserted, in a sentence."""
+    parts = condition.conditions if isinstance(condition, And | Or) else (condition,)
+    if all(isinstance(part, Not) for part in parts):
+        return "The condition is true where words are missing, and missing words cannot be inserted."
+    return "No word of the examples matches a pattern of the condition, so none can be inserted."
 
 
 def attribution_words(

@@ -1,4 +1,8 @@
-"""The gallery of examples, each with what it shows and the two methods whose maps show it best."""
+"""The gallery of examples, each with what it shows and the two methods whose maps show it best.
+
+The reviews and texts are for a classifier, the prompts for a language model: of each data set of prompts the first one
+that shows what the card says.
+"""
 
 from __future__ import annotations
 
@@ -12,6 +16,7 @@ from engine.request import Example, Picture, Request
 
 MODEL = "reviews-minilm"
 DATASET = "reviews"
+PROMPT_MODEL = "tiny-llama"
 METHODS = ("gradient_x_input", "gradient_l2", "attention_mean", "attention_rollout", "occlusion",
            "integrated_gradients", "kernel_shap", "random")  # fmt: skip
 """The methods that the Text page opens with."""
@@ -23,7 +28,7 @@ PICTURE_METHODS = ("gradient_x_input", "grad_cam", "attention_rollout", "occlusi
 
 @dataclass(frozen=True)
 class GalleryCard:
-    """A review by its index, or a text of our own.
+    """An example of a data set by its index, or a text of our own.
 
     `method`: its map is on the card. `second`: its map is the second on the Text page. `see` must be true of both.
     """
@@ -34,10 +39,12 @@ class GalleryCard:
     see: str
     index: int | None = None
     text: str = ""
+    model: str = MODEL
+    dataset: str = DATASET
 
     @property
     def example(self) -> Example:
-        return Example(self.text) if self.index is None else _reviews()[self.index].example
+        return Example(self.text) if self.index is None else _dataset(self.dataset)[self.index].example
 
     @property
     def methods(self) -> tuple[str, ...]:
@@ -46,14 +53,14 @@ class GalleryCard:
 
     @property
     def label(self) -> str | None:
-        """The label of the review; None for a text of our own."""
+        """The label of the example, of a prompt its right next token; None for a text of our own."""
         if self.index is None:
             return None
-        data = _reviews()
-        return data.label_names[int(data[self.index].label or 0)]
+        data = _dataset(self.dataset)
+        return data[self.index].answer or data.label_names[int(data[self.index].label or 0)]
 
     def request(self, method: str) -> Request:
-        return Request(MODEL, method, self.example)
+        return Request(self.model, method, self.example)
 
 
 GALLERY = (
@@ -119,17 +126,47 @@ GALLERY = (
         "shows where a model looks, not why it decides.",
         index=0,
     ),
+    GalleryCard(
+        "The subject, not the nearest noun",
+        "occlusion",
+        "kernel_shap",
+        "Three nouns, one subject: both methods score the plural “songs” highest, although the singular “doctor” and "
+        "“picture” are nearer to the verb.",
+        index=0,
+        model=PROMPT_MODEL,
+        dataset="agreement",
+    ),
+    GalleryCard(
+        "To whom?",
+        "occlusion",
+        "integrated_gradients",
+        "The model names the person who did not act. Both methods score “Sarah” highest, then “to”, which asks for a "
+        "person.",
+        index=0,
+        model=PROMPT_MODEL,
+        dataset="indirect-object",
+    ),
+    GalleryCard(
+        "The wrong animal",
+        "integrated_gradients",
+        "occlusion",
+        "Helen owns a cow, but the model writes Adam’s goat. Both methods score “goat” against the answer more than "
+        "“cow” for it: it does not matter whose animal it is.",
+        index=2,
+        model=PROMPT_MODEL,
+        dataset="facts",
+    ),
 )
 
 
 @functools.cache
-def _reviews() -> Dataset:
-    return load(DATASET)
+def _dataset(name: str) -> Dataset:
+    return load(name)
 
 
 def find_card(model: str, example: Example) -> GalleryCard | None:
     """The card of this model and text; None where the gallery has none."""
-    return next((card for card in GALLERY if card.example == example), None) if model == MODEL else None
+    return next((card for card in GALLERY if card.model == model and card.example == example), None)
 
 
 def picture_requests() -> list[Request]:

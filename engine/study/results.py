@@ -21,7 +21,7 @@ import sqlalchemy as sa
 from engine.errors import ExegesisError, UsageError, unknown
 from engine.format import time_text
 from engine.progress import Report, silent
-from engine.request import Example, read_example
+from engine.request import Example, Prompt, read_example
 from engine.result import Prediction
 from engine.study.counted_votes import (
     LEFT_OUT_COLUMN,
@@ -375,7 +375,10 @@ def _item_rows(study: StudyRecord) -> list[ExportRow]:
 
 
 def _item_row(item: Item) -> ExportRow:
-    """`picture`: SHA-256 of its size and pixels; the study file contains the picture itself."""
+    """`picture`: SHA-256 of its size and pixels; the study file contains the picture itself.
+
+    `target`, `contrast`: of a prompt, the next token that is explained, and the one that it is compared with.
+    """
     prediction = item_prediction(item)
     text = read_example(item.input) if item.picture is None else Example("")
     edit = None if item.edit is None else item_edit(item)
@@ -385,6 +388,7 @@ def _item_row(item: Item) -> ExportRow:
         "practice": int(item.practice),
         "text": text.text,
         "text_pair": text.text_pair,
+        **({"target": text.target, "contrast": text.contrast} if isinstance(text, Prompt) else {}),
         "picture": item.input.get("picture"),
         "label": item.label,
         "predicted": None if prediction.regression else prediction.label,

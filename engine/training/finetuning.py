@@ -13,7 +13,7 @@ from safetensors.torch import save_file
 from transformers.pytorch_utils import Conv1D
 
 from engine.data.examples import LabeledExample
-from engine.errors import ExegesisError
+from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 from engine.models.adapters import adapter_for
 from engine.models.catalog import weights_sha256
@@ -108,6 +108,11 @@ class FineTuning(TrainingRecipe[TrainConfig]):
     def _split(self) -> tuple[list[LabeledExample], list[LabeledExample], int]:
         """Split the examples into (train, held out, number of dropped examples)."""
         config, name, rows = self.config, self.corpus.name, self.corpus.train
+        if rows and rows[0].answer is not None:
+            raise UsageError(
+                f"dataset: {name} holds prompts, which have no classes. Choose a data set with classes, or train a "
+                "language model: exegesis pretrain."
+            )
         if not self.regression and len(self.labels) < 2:
             raise ExegesisError(f"dataset: all examples of {name} have one label; at least two are needed.")
         if len(rows) < 10:

@@ -6,7 +6,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.ask.bar import KEY, OPEN, QUESTION
-from components.navigation import ANNOTATE, HOME, PAGES, TEXT, PageEntry
+from components.navigation import ANNOTATE, HOME, LAYERS, PAGES, TEXT, PageEntry
 from engine.access import STUDY_ONLY
 from engine.query import parse
 from tests.alerts import errors
@@ -109,3 +109,24 @@ def test_a_word_that_the_text_does_not_have_is_said_and_markup_stays_text() -> N
     page = ask("predict '**[x](http://x)**'")
     [line] = [one.value for one in page.markdown if one.value.startswith("**Prediction:**")]
     assert "[x](http" not in line.replace("\\", "|")
+
+
+def test_a_question_about_the_layers_of_a_prompt_opens_their_lens() -> None:
+    page = ask("which layer decides 'are' in 'The keys near the cabinet'")
+    assert [one.value for one in page.code] == [
+        "exegesis layers lens --model tiny-llama --text 'The keys near the cabinet' --target ' are'"
+    ]
+    page.button(key=f"{KEY}_go").click().run()
+    assert not page.exception
+    assert [title.value for title in page.title] == [LAYERS.heading]
+    assert not errors(page), "the tokens that are corrupted are still to be chosen"
+    assert "Choose the tokens to corrupt" in " ".join(html.proto.body for html in page.get("html"))
+
+
+def test_a_question_about_a_next_token_names_both_tokens_on_the_page() -> None:
+    page = ask(
+        "why 'are' rather than 'is' by random", TEXT, model="tiny-llama", method="random", data="agreement", index="3"
+    )
+    page.button(key=f"{KEY}_go").click().run()
+    assert not page.exception
+    assert [page.selectbox(key=f"focus.{name}").value for name in ("target_token", "contrast")] == [" are", " is"]

@@ -5,12 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from components.inputs import text_choice
+from components.inputs.datasets import complete_dataset, open_texts
 from components.inputs.text_choice import CARRIED, TextFocus, write_text_focus
 from components.text.state import key
 from engine.data.datasets import load
+from engine.data.sources import list_datasets
 from tests.alerts import errors
 from tests.app.options import open_options
 from tests.project import ROOT
@@ -216,3 +219,32 @@ def test_a_label_that_the_browser_sends_late_is_the_model_that_it_names() -> Non
 
 def test_a_text_of_ones_own_is_of_no_task() -> None:
     assert not offers(opened("nli-minilm", data="reviews", text="A man sleeps.", pair="A man is awake."))
+
+
+def test_an_unknown_field_of_a_link_is_named_until_the_page_shows_something_else(model: str) -> None:
+    page = text_page()
+    for name, value in {"model": model, "method": ["random"], "index": "3", "colour": "<b>"}.items():
+        page.query_params[name] = value
+    page.run()
+    assert not page.exception
+    assert not errors(page)
+    line = "&#x27;colour&#x27; in the link is not known here. The page opened with the rest of the link."
+    assert line in " ".join(html.proto.body for html in page.get("html"))
+    assert shown(page) == (model, "reviews", 3)
+    assert "colour" not in page.query_params
+    page.number_input(text_choice.key("index")).set_value(4).run()
+    assert "not known here" not in " ".join(html.proto.body for html in page.get("html"))
+
+
+@pytest.mark.parametrize(
+    ("typed", "taken"),
+    [("agree", "agreement"), ("Marked", "reviews-marked"), ("nli", "nli"), ("re", "re"), ("own.csv", "own.csv")],
+)
+def test_a_half_typed_data_set_is_completed_where_one_name_alone_matches(
+    typed: str, taken: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(st, "session_state", {"data": typed})
+    complete_dataset("data", list_datasets("text"))
+    assert st.session_state == {"data": taken}
+    if taken == "re":
+        assert "unknown name 're'. Known: agreement, " in open_texts(taken).error, "several match"

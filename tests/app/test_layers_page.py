@@ -58,9 +58,9 @@ def test_the_page_opens_finished_on_a_language_model() -> None:
     assert not page.exception
     assert not errors(page)
     body = drawn(page)
-    assert "The prediction, “<bdi> Anna</bdi>”" in body
+    assert "The prediction, “<bdi>·Anna</bdi>”" in body
     assert "Restoring “<bdi>Paul</bdi>” (10) brings back up to 100% of the difference from the embedding" in body
-    assert "Metric: logit of “ Anna” minus logit of “ Paul”" in body
+    assert "Metric: logit of “·Anna” minus logit of “·Paul”" in body
     assert "Most of the prediction is written from" in body
 
 
@@ -121,7 +121,8 @@ def test_every_preset_of_an_embedded_model_has_texts_of_equal_length() -> None:
 
 def test_noise_needs_tokens_and_then_corrupts_them() -> None:
     page = opened(corruption="noise", open="")
-    assert "tokens: is empty" in errors(page)[0]
+    assert not errors(page)
+    assert "Choose the tokens to corrupt" in drawn(page)
     page.multiselect(key("tokens")).set_value([4]).run()
     assert not errors(page)
     assert "4" in page.query_params["tokens"]
@@ -185,6 +186,19 @@ def test_cells_of_the_grids_say_their_numbers(lens_result: LensResult, maps: dic
     assert f"Layer 4, wonderful (4): +{100 * exact.shares[5, 4]:.1f}%" in cells
     assert "← <bdi>terrible</bdi>" in cells
     assert "−100% to 100%" in cells
+
+
+def test_a_phone_starts_at_the_columns_that_have_values(
+    lens_result: LensResult, maps: dict[str, PatchingResult]
+) -> None:
+    assert "xg-from-end" not in lens_html(lens_result), "the classifier reads its first position"
+    last = len(lens_result.tokens) - 1
+    assert "xg-layers-box xg-from-end" in lens_html(replace(lens_result, read_position=last))
+    exact = maps["residual"]
+    assert "xg-from-end" not in patch_html(exact.preview, "residual", exact.shares, True)
+    late = exact.shares.copy()
+    late[:, :6], late[:, -1] = 0, 1
+    assert "xg-layers-box xg-from-end" in patch_html(exact.preview, "residual", late, True)
 
 
 def test_answers(lens_result: LensResult, maps: dict[str, PatchingResult]) -> None:

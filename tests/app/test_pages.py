@@ -76,7 +76,7 @@ def test_the_home_page_shows_a_map_for_each_piece_of_the_gallery_and_links_to_it
     page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).run()
     links = {link.proto.label.strip("*"): link.proto.query_string for link in page.get("page_link")}
     for piece in GALLERY:
-        assert "model=reviews-minilm" in links[piece.title]
+        assert f"model={piece.model}" in links[piece.title]
         assert ("text=" if piece.index is None else f"index={piece.index}") in links[piece.title]
     assert sum('class="xg-map' in html.proto.body for html in page.get("html")) == len(GALLERY)
 

@@ -47,6 +47,7 @@ WRITES_LINKS = [
     ("components/ask/links.py", "components.attention.state"),
     ("components/ask/links.py", "components.compare.state"),
     ("components/ask/links.py", "components.images.state"),
+    ("components/ask/links.py", "components.layers.state"),
     ("components/ask/links.py", "components.text.state"),
     ("components/library/cards.py", "components.scaffold.state"),
     ("components/library/jobs.py", "components.adversarial.state"),

@@ -17,8 +17,10 @@ from cache import codec
 from components.images import state as picture_state
 from components.text.state import START
 from engine import runtime, shipped
+from engine.data.datasets import load
 from engine.experiments.run import finished, sample_of
 from engine.explain import explain, explain_many, key_of, shipped_explanation
+from engine.predictions import predictions
 from engine.request import Example, Request
 from engine.result import Explanation
 from engine.scaffold.experiment import StudentStore
@@ -29,6 +31,7 @@ from engine.shipped.gallery import (
     METHODS,
     MODEL,
     PICTURE_METHODS,
+    PROMPT_MODEL,
     GalleryCard,
     gallery_requests,
     picture_requests,
@@ -203,7 +206,7 @@ def test_a_damaged_entry_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_what_the_cards_say_of_their_predictions_is_so() -> None:
     wrong = {"Cheap is praise here": 0.99, "Irony": 0.95, "Praise, then the battery": 0.95,
-             "One word decides": 0.95}  # fmt: skip
+             "One word decides": 0.95, "The wrong animal": 0.75}  # fmt: skip
     for piece in GALLERY:
         prediction = scores(piece.title)[0].prediction
         if piece.label is not None:
@@ -250,6 +253,30 @@ def test_what_the_cards_say_of_both_of_their_maps_is_so(method: str) -> None:
     assert first["superb"] > -first["predictable"] > 0
     assert turned["predictable"] > -turned["superb"] > 0
     assert turned["but"] > 0.2 * turned["predictable"]
+
+
+@pytest.mark.parametrize("title", ["The subject, not the nearest noun", "To whom?", "The wrong animal"])
+def test_what_the_cards_of_prompts_say_of_both_of_their_maps_is_so(title: str) -> None:
+    for method in named(title).methods[:2]:
+        made, scored = scores(title, method)
+        order = sorted(scored, key=scored.__getitem__)
+        match title:
+            case "The subject, not the nearest noun":
+                assert (made.prediction.label, order[-1]) == (" have", "songs")
+            case "To whom?":
+                assert (made.prediction.label, order[:-3:-1]) == (" Sarah", ["Sarah", "to"])
+            case _:
+                assert (made.prediction.label, order[0]) == (" goat", "goat")
+                assert -scored["goat"] > scored["cow"] > 0
+
+
+def test_the_cards_of_prompts_are_the_first_that_show_it() -> None:
+    """The first prompt of its data set; of a mistake, the first one on which the model is wrong."""
+    cards = {piece.dataset: piece for piece in GALLERY if piece.model == PROMPT_MODEL}
+    assert {name: piece.index for name, piece in cards.items()} == {"agreement": 0, "indirect-object": 0, "facts": 2}
+    first = [load("facts")[index] for index in range(3)]
+    answers = [one.label for one in predictions(PROMPT_MODEL, [one.example for one in first])]
+    assert [answer == one.answer for answer, one in zip(answers, first, strict=True)] == [True, True, False]
 
 
 def test_a_card_has_two_methods_and_its_page_all_that_are_shipped() -> None:

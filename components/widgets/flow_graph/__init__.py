@@ -32,6 +32,7 @@ from components.svg import (
 )
 from components.widgets import base
 from components.widgets.base import Component
+from engine.format import visible_token
 from engine.heads.flow import (
     AttentionFlow,
     FlowEdge,
@@ -172,7 +173,7 @@ def build_flow_graph(
         reads=tuple((at, float(flow.reads[at])) for depth, at in ids if depth == len(visible.weights)),
         best=best,
         special=float(visible.nodes[0, [token.special for token in explanation.tokens]].sum()),
-        label=origin.target_label,
+        label=visible_token(origin.target_label),
         value=(
             signed(prediction.logits[0]) if prediction.regression else percent(prediction.probabilities[origin.target])
         ),

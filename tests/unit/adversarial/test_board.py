@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
+from html import escape
 
 import numpy as np
 import pytest
@@ -26,6 +28,7 @@ from components.adversarial.before_after import (
     top_before,
 )
 from components.adversarial.descriptions import (
+    describe_reach,
     headline,
     measure_lines,
     result_notes,
@@ -35,6 +38,7 @@ from components.adversarial.descriptions import (
 from components.adversarial.example_panel import tokens_table
 from components.adversarial.export import rank_csv, results_json, to_npy
 from engine.attacks.experiment_result import AttackMetricKey, AttackScore
+from engine.attacks.plan import PIXELS
 from engine.attacks.result import AttackResult
 from engine.metrics.results import share_interval
 from engine.registry import explainer
@@ -228,3 +232,18 @@ def test_files_hold_the_numbers() -> None:
     assert text["probability_change"] == pytest.approx(0.1)
     assert "delta" not in text
     assert np.load(io.BytesIO(to_npy(text_attack().delta))).shape == (5, 2)
+
+
+@pytest.mark.parametrize(("reach", "place", "sentence"), [
+    (9.05, "embeddings", "Epsilon is large for this model: it lets an embedding move by up to 9.05 times the median "
+     "norm of the embeddings, so the attacked input need not resemble this one."),
+    (0.25, "embeddings", "Epsilon lets an embedding move by up to 25.0% of the median norm of the embeddings."),
+    (9.05, PIXELS, ""),
+    (None, "embeddings", ""),
+])  # fmt: skip
+def test_the_verdict_relates_epsilon_to_the_embeddings(reach: float | None, place: str, sentence: str) -> None:
+    result = text_attack()
+    result = dataclasses.replace(result, relative_epsilon=reach, attack={**result.attack, "place": place})
+    assert describe_reach([result]).startswith(sentence)
+    assert bool(describe_reach([result])) == bool(sentence)
+    assert escape(sentence) in answer_html([result], "M")

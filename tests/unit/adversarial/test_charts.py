@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 from typing import Any
 
 import numpy as np
@@ -119,3 +120,9 @@ def test_a_run_is_seen_step_by_step() -> None:
     forget("a key")
     assert live_attack("a key") is not first
     forget("a key")
+
+
+def test_ticks_are_written_as_people_write_them() -> None:
+    """A format that is empty writes a tick of 20 as "2e+1"."""
+    shown = json.dumps(curve_chart([AttackCurve("unconstrained", TRAJECTORY)], "objective", "light").to_dict())
+    assert '"format": ""' not in shown

@@ -19,7 +19,7 @@ SAFE = {
     ): "a number",
     ("components/layers/page.py", "describe_carried_share(graph)"): "numbers",
     ("components/images/sliding.py", "how_to_repeat(state.focus)"): "our words",
-    ("components/images/significance.py", "how_to_repeat(state.focus)"): "our words",
+    ("components/significance.py", "how_to_repeat(focus)"): "our words",
     ("components/behavior/page.py", "HOW.format(plural(INPUTS[state.kind]))"): "our words",
     ("components/text/generation.py", "how_to_repeat(state.focus)"): "our words",
     ("components/rules/page.py", "f\"{what}: {count(len(breaking), 'example')}.\""): "our words and a number",
@@ -150,7 +150,6 @@ SAFE = {
         "numbers and our words"
     ),
     ("components/text/significance.py", "CAUTIONS[view.replacements]"): "one of our sentences",
-    ("components/text/significance.py", "how_to_repeat(state.focus)"): "one of our sentences",
     ("components/text/similarity.py", "how_to_repeat(state.focus)"): "one of our sentences",
     ("components/text/counterfactuals.py", "how_to_repeat(state.focus)"): "one of our sentences",
     ("components/images/counterfactuals.py", "how_to_repeat(state.focus)"): "one of our sentences",

@@ -9,7 +9,7 @@ from html import unescape
 import pytest
 
 from components.gallery import card_html, link, reading_html
-from components.inputs.datasets import DEFAULT_TEXTS, OpenTexts
+from components.inputs.datasets import OpenTexts
 from components.text.state import START, read_state
 from engine import shipped
 from engine.data.datasets import load
@@ -33,7 +33,7 @@ def test_a_card_shows_the_whole_text_and_what_to_see(piece: GalleryCard) -> None
     shown = words(drawn(piece))
     assert piece.example.text in shown
     assert piece.see in shown
-    assert re.search(r"Predicted (positive|negative) \(\d\d\.\d\s?%\)", shown)
+    assert re.search(r"Predicted (positive|negative|·\w+) \((\d\d\.\d|>\s99\.9)\s?%\)", shown)
     assert "[CLS]" not in shown
     assert "xg-map" in drawn(piece)
 
@@ -41,6 +41,9 @@ def test_a_card_shows_the_whole_text_and_what_to_see(piece: GalleryCard) -> None
 def test_a_card_says_the_label_only_where_the_model_is_wrong() -> None:
     wrong = {piece.title for piece in GALLERY if ", label: " in words(drawn(piece))}
     assert wrong == {"Cheap is praise here", "Irony", "Praise, then the battery", "One word decides"}
+    by_title = {piece.title: words(drawn(piece)) for piece in GALLERY}
+    assert "·cow or ·goat? Predicted ·goat (75.5%), answer: ·cow" in by_title["The wrong animal"]
+    assert "answer:" not in by_title["To whom?"]
 
 
 def test_a_card_says_how_its_map_is_read() -> None:
@@ -66,10 +69,10 @@ def test_a_card_without_a_current_result_shows_the_text_alone_and_escapes_it() -
 def test_a_link_opens_what_is_shipped(piece: GalleryCard, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("engine.runtime.device_type", lambda: "cpu")
     state, said = read_state(
-        link(piece), embedded_models(), all_explainers(), OpenTexts(DEFAULT_TEXTS, load(DEFAULT_TEXTS))
+        link(piece), embedded_models(), all_explainers(), OpenTexts(piece.dataset, load(piece.dataset))
     )
     assert not said
-    assert state.example == piece.example
+    assert (state.model, state.example) == (piece.model, piece.example)
     assert state.methods == piece.methods
     assert sorted(state.methods) == sorted(START)
     asked = [Request(state.model, method, state.example, {}, state.target, state.seed) for method in state.methods]

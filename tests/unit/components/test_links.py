@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any
@@ -16,15 +17,20 @@ from components.compare import state as compare
 from components.evaluate.view import EvaluationView
 from components.experiment.state import read_state, write_state
 from components.images import state as picture
+from components.inputs import picture_choice, text_choice
 from components.inputs.datasets import OpenPictures, OpenTexts, open_pictures, open_texts
+from components.links import unknown_fields
 from components.randomization.view import RandomizationView
 from components.reproduction import state as reproduction
 from components.scaffold import state as scaffold
+from components.state import describe_unknown
 from components.text import state as text
 from engine.evaluation.plan import EVALUATE
 from engine.models.catalog import embedded_image_models
 from engine.randomization.plan import RANDOMIZE
 from engine.registry import all_explainers
+from tests.frozen import doors
+from tests.project import ROOT
 
 Query = dict[str, list[str]]
 Read = Callable[[Query], tuple[Any, list[str]]]
@@ -155,3 +161,30 @@ def test_a_link_written_from_what_another_opened_opens_the_same(page: str, query
             link = write(read(query)[0])
             again, said = read(link)
             assert (write(again), said) == (link, []), name
+
+
+GOLDEN = json.loads((ROOT / "tests" / "frozen" / "data" / "links.json").read_text("utf-8"))
+MORE = {
+    "text": text.OF_A_TEXT, "compare": ("column", "reference"), "adversarial": adversarial.LINK_FIELDS,
+    "scaffold": scaffold.LINK_FIELDS,
+}  # fmt: skip
+"""The names in a link that are not of the state, as each page passes them."""
+
+
+@pytest.mark.parametrize("name", GOLDEN)
+def test_no_field_that_a_page_writes_is_unknown_to_it(name: str) -> None:
+    state, _ = doors.pages()[name].read({})
+    focus = {*text_choice.NAMES, *picture_choice.NAMES} if hasattr(state, "focus") else set()
+    more = {*focus, *MORE.get(name.partition(",")[0], ())}
+    written = {field: values for one in GOLDEN[name].values() for field, values in one.get("link", {}).items()}
+    assert written
+    assert unknown_fields(written, state, more) == []
+    assert unknown_fields({**written, "colour": ["red"], "no_such.steps": ["1"]}, state, more) == [
+        "colour", "no_such.steps"
+    ]  # fmt: skip
+
+
+def test_unknown_fields_are_named_in_one_line() -> None:
+    line = "'colour' in the link is not known here. The page opened with the rest of the link."
+    assert describe_unknown(["colour"]) == line
+    assert describe_unknown(list("abcdef")).startswith("'a', 'b', 'c' and 'd' and 2 more in the link are not known")

@@ -42,7 +42,7 @@ def test_edges_of_each_family_against_single_terms(family: str, tmp_path: Path) 
     """The terms of one layer and position, from the weights and the recorded attention one head and key at a time."""
     save: Any = save_checkpoint if family in FAMILIES else save_causal
     folder = str(save(family, tmp_path / family))
-    result = information_routes(RoutesQuery(folder, Example(TEXT), "float64"))
+    result = information_routes(RoutesQuery(folder, Example(TEXT), dtype="float64"))
     assert result.check.ok, result.check
     model = load_model(folder, "float64")
     batch = model.collate([model.encode(Example(TEXT))])

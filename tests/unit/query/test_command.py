@@ -17,6 +17,7 @@ from components.navigation import (
     COMPARE,
     EVALUATE,
     IMAGES,
+    LAYERS,
     RANDOMIZATION,
     RULES_PAGE,
     TEXT,
@@ -233,3 +234,68 @@ def test_a_completed_query_is_complete_and_stays_as_it_is() -> None:
     ):
         query = asked(text)
         assert complete(query, QueryContext()) == query
+
+
+PROMPT = QueryContext("tiny-llama", "agreement", 3)
+NAMED = QueryContext("tiny-llama", "", None, "The keys near the cabinet", token=" were", contrast=" was")
+
+
+@pytest.mark.parametrize(
+    ("text", "context", "line"),
+    [
+        ("why 'are' rather than 'is' by LIME", PROMPT,
+         "explain --model tiny-llama --method lime --prompt 'Under the tables, the rings that the king painted under "
+         "the maps' --target ' are' --contrast ' is'"),
+        ("which words make the next token '·are' by LIME in 'The key near'", HERE,
+         "explain --model tiny-llama --method lime --prompt 'The key near' --target ' are'"),
+        ("why '.' rather than '!' by LIME in 'The key near'", HERE,
+         "explain --model tiny-llama --method lime --prompt 'The key near' --target . --contrast '!'"),
+        ("what comes next after 'The keys near the cabinet'", HERE,
+         "explain --model tiny-llama --method random --prompt 'The keys near the cabinet'"),
+        ("what comes next", PROMPT, "explain --model tiny-llama --method random --dataset agreement --index 3"),
+        ("which layer decides", HERE,
+         "layers lens --model bert-reviews --text 'Soup cold, service colder, bill enormous.'"),
+        ("which layer decides 'are' in 'The key near'", HERE,
+         "layers lens --model tiny-llama --text 'The key near' --target ' are'"),
+        ("explain it by LIME", NAMED,
+         "explain --model tiny-llama --method lime --prompt 'The keys near the cabinet' --target ' were' --contrast "
+         "' was'"),
+        ("explain it by LIME", QueryContext("tiny-llama", "reviews", 7),
+         "explain --model tiny-llama --method lime --dataset reviews --index 7"),
+    ],
+)  # fmt: skip
+def test_the_command_of_a_question_about_a_prompt(text: str, context: QueryContext, line: str) -> None:
+    assert lines(text, context) == [f"exegesis {line}"]
+
+
+def test_an_edited_prompt_keeps_its_tokens() -> None:
+    before, after = lines("what if 'rings' is deleted", PROMPT)
+    assert before == "exegesis explain --model tiny-llama --method random --dataset agreement --index 3"
+    assert after == (
+        "exegesis explain --model tiny-llama --method random --prompt 'Under the tables, the that the king painted "
+        "under the maps' --target ' are' --contrast ' is'"
+    )
+    entry, opened = link("what if 'near' is deleted", NAMED)
+    assert entry is TEXT
+    assert opened["edit"] == ["The keys the cabinet"]
+    assert (opened["target_token"], opened["contrast"]) == ([" were"], [" was"])
+
+
+def test_a_question_about_a_next_token_needs_a_language_model() -> None:
+    reason = "bert-reviews is a classifier, which has no next token. Name a language model: with the model tiny-llama"
+    for text in ("why 'are' rather than 'is'", "what comes next", "which layer decides 'are'"):
+        with pytest.raises(UsageError, match=reason):
+            asked(text)
+    with pytest.raises(UsageError, match="bert-reviews is a classifier"):
+        asked("why 'are' rather than 'is' in 'The keys' with the model bert-reviews")
+    assert asked("what comes next", QueryContext()).models == ("tiny-llama",), "no page shows a classifier's input"
+
+
+def test_a_question_about_layers_opens_the_lens_of_the_prompt() -> None:
+    entry, opened = link("which layer decides", PROMPT)
+    assert entry is LAYERS
+    assert opened["model"] == ["tiny-llama"]
+    assert opened["text"] == ["Under the tables, the rings that the king painted under the maps"]
+    assert (opened["target"], opened["contrast"]) == ([" are"], [" is"]), "the answer of the example and its other"
+    with pytest.raises(UsageError, match="pictures have no words"):
+        asked("lens of example 3 of scenes")

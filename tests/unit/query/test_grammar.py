@@ -51,6 +51,8 @@ def queries(draw: st.DrawFn) -> dict[str, Any]:
         "target": draw(st.sampled_from(("neutral", "positive", None)[: 2 if operation == "rules" else 3])),
         "count": draw(st.one_of(st.none(), st.integers(1, 99))) if operation == "top" else None,
         "text": draw(WORDS) if operation == "rules" else None,
+        "token": draw(WORDS) if operation == "next_token" else draw(st.one_of(st.none(), WORDS)),
+        "contrast": draw(st.one_of(st.none(), WORDS)),
         "word": draw(WORDS),
         "replacement": draw(WORDS),
         "models": draw(st.sampled_from(((), ("bert-reviews",), ("t5-deep-nli",), ("scenes-vit",)))),
@@ -322,3 +324,62 @@ def test_misspellings_are_corrected_only_where_they_are_no_words() -> None:
 def test_a_query_says_only_the_slots_that_it_has() -> None:
     assert ParsedQuery("top", example=0).slots() == {"example": 0}
     assert dataclasses.replace(ParsedQuery("top"), methods=("lime",)).slots() == {"methods": ["lime"]}
+
+
+NEXT = {"token": "are", "contrast": "is"}
+
+
+@pytest.mark.parametrize(
+    ("text", "operation", "slots"),
+    [
+        ("why 'are' rather than 'is'?", "next_token", NEXT),
+        ("why is the next token 'are' and not 'is'", "next_token", NEXT),
+        ("why does it say 'are' instead of 'is' in 'The keys near'", "next_token", {**NEXT, "text": "The keys near"}),
+        ("what makes 'are' more likely than 'is' in example 3", "next_token", {**NEXT, "example": 3}),
+        ("explain 'are' rather than 'is' by LIME", "next_token", {**NEXT, "methods": ["lime"]}),
+        ("which words make the next token 'are'?", "next_token", {"token": "are"}),
+        ("which words make tiny-llama write ' are'", "next_token", {"token": " are", "models": ["tiny-llama"]}),
+        ("why does 'are' come next", "next_token", {"token": "are"}),
+        ("top 3 words for the next token 'are'", "next_token", {"token": "are", "count": 3}),
+        ("what comes next after 'The keys to the cabinet'", "continuation", {"text": "The keys to the cabinet"}),
+        ("what comes next", "continuation", {}),
+        ("what follows 'The keys to'", "continuation", {"text": "The keys to"}),
+        ("continue 'The keys to'", "continuation", {"text": "The keys to"}),
+        ("what would tiny-llama write after 'The keys'", "continuation",
+         {"text": "The keys", "models": ["tiny-llama"]}),
+        ("what is the next word in example 4 of agreement", "continuation", {"example": 4, "dataset": "agreement"}),
+        ("predict the next token", "continuation", {}),
+        ("which layer decides", "lens", {}),
+        ("which layer decides 'are' in 'The keys near'", "lens", {"token": "are", "text": "The keys near"}),
+        ("in which layer is the prediction made for example 3", "lens", {"example": 3}),
+        ("at which layer does the answer appear", "lens", {}),
+        ("lens of 'The keys to the cabinet'", "lens", {"text": "The keys to the cabinet"}),
+        ("logit lens of example 3 for positive with bert-reviews", "lens",
+         {"example": 3, "target": "positive", "models": ["bert-reviews"]}),
+        ("what if 'not' is deleted with the model tiny-llama", "delete", {"word": "not", "models": ["tiny-llama"]}),
+        # An edit is still an edit, and a text of several words no token.
+        ("what if it said 'good' rather than 'bad' in example 3", "replace",
+         {"word": "bad", "replacement": "good", "example": 3}),
+        ("why does the prediction differ with 'good' instead of 'bad'", "replace",
+         {"word": "bad", "replacement": "good"}),
+        ("which layer attends most", "attention", {}),
+    ],
+)  # fmt: skip
+def test_questions_about_next_tokens_and_layers(text: str, operation: str, slots: dict[str, object]) -> None:
+    assert read(text) == (operation, slots)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "why not 'are'", "why did it say 'are' never 'is'", "what would make the next token 'are'",
+        "what if the next token were 'are'", "which layer decides 'are' rather than 'is'", "how likely is 'are' next",
+        "which methods come next", "next", "explain the continuation", "which words does the lens read",
+        "which words make the next token 'are' least", "lens of layer 2", "what comes next in agreement",
+        "why 'are' rather than 'is' over agreement", "why 'are' rather than 'is' and which layer decides",
+    ],
+)  # fmt: skip
+def test_other_questions_about_next_tokens_and_layers_are_not_understood(text: str) -> None:
+    with pytest.raises(NotUnderstood) as refusal:
+        parse(text, ALL)
+    assert len(refusal.value.nearest) == NEAREST

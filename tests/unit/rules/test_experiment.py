@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -172,10 +173,10 @@ def test_inserted_words_make_the_rule_true_and_neutral_words_stand_in_the_same_p
         'last third "not good"',
     ):
         own = parse_rule(f"{condition} -> x").condition
-        phrases = texts.inserted_phrases(own)
+        phrases = texts.inserted_phrases(own, {})
         assert phrases
         for seed in range(8):
-            made = texts._insertions(example, own, phrases, "the", np.random.default_rng(seed))
+            made = texts._insertions(example, own, phrases, ["the"], np.random.default_rng(seed))
             assert made.inserted is not None
             assert made.neutral is not None
             assert own.matches(words_of(made.inserted)) is not None
@@ -187,11 +188,86 @@ def test_inserted_words_make_the_rule_true_and_neutral_words_stand_in_the_same_p
             ]
 
 
+COUNTS = Counter({"the": 9, "bad": 3, "never": 2, "badly": 1, "film": 4, "don't": 1})
+"""Of the words of examples."""
+
+
 @pytest.mark.parametrize(
-    "condition", ["negation", "/a/", 'not "a"', '"a" and not "b"', '"a" before "b"', '"a" or negation']
+    ("condition", "inserted"),
+    [
+        ("negation", [[("never", "don't")]]),
+        ("/^bad/", [[("bad", "badly")]]),
+        ('negation before "good"', [[("never good", "don't good")]]),
+        ('"good" before /^bad/', [[("good bad", "good badly")]]),
+        ('"a" and not negation', [[("a",)]]),
+        ('"a" or negation', [[("a",)], [("never", "don't")]]),
+        ("starts with negation", [[("never", "don't")]]),
+        ('"a" or not "b"', [[("a",)]]),
+        ('not "a"', []),
+        ("/^zz/", []),
+        ('"a" and /^zz/', []),
+        ('not "a" and not "b"', []),
+    ],
 )
-def test_conditions_of_more_than_words_are_not_inserted(condition: str) -> None:
-    assert texts.inserted_phrases(parse_rule(f"{condition} -> x").condition) == ()
+def test_the_words_that_make_a_condition_true(condition: str, inserted: list[list[tuple[str, ...]]]) -> None:
+    made = texts.inserted_phrases(parse_rule(f"{condition} -> x").condition, COUNTS)
+    assert [[own for own, _ in phrases] for phrases in made] == inserted
+
+
+@pytest.mark.parametrize("condition", ["negation", "/^bad/", 'negation before "good"', '"a" and not negation'])
+def test_random_words_stand_where_a_pattern_or_negation_was_inserted(condition: str) -> None:
+    example = Example("one two three four five six.")
+    own = parse_rule(f"{condition} -> x").condition
+    phrases, others = texts.inserted_phrases(own, COUNTS), texts.other_words(own, COUNTS)
+    assert "the" in others
+    seen = set()
+    for seed in range(12):
+        made = texts._insertions(example, own, phrases, others, np.random.default_rng(seed))
+        assert made.inserted is not None
+        assert made.neutral is not None
+        assert own.matches(words_of(made.inserted)) is not None
+        assert own.matches(words_of(made.neutral)) is None
+        with_words, with_others = ([word.text for word in words_of(one)] for one in (made.inserted, made.neutral))
+        given = [word.text for word in words_of(example)]
+        places = [at for at, word in enumerate(with_words) if word not in given]
+        assert places == [at for at, word in enumerate(with_others) if word not in given]
+        assert {with_others[at] for at in places} <= set(others)
+        seen |= {with_words[at] for at in places}
+    assert len(seen) > 1 or condition.startswith('"a"'), "words are drawn"
+
+
+def test_a_text_that_stays_false_is_left_out_of_the_insertions() -> None:
+    own = parse_rule('"a" and not negation -> x').condition
+    made = texts._insertions(
+        Example("I never saw it."), own, texts.inserted_phrases(own, COUNTS), ["the"], np.random.default_rng(0)
+    )
+    assert (made.inserted, made.neutral) == (None, None)
+
+
+def test_a_negation_that_no_example_has_is_not_and_what_cannot_be_inserted_is_said() -> None:
+    [[(own, _)]] = texts.inserted_phrases(parse_rule("negation -> x").condition, {"film": 2})
+    assert own == ("not",)
+    missing, unmatched = (parse_rule(f"{one} -> x").condition for one in ('not "a"', "/^zz/"))
+    assert "missing words cannot be inserted" in texts.why_not_inserted(missing)
+    assert "No word of the examples matches" in texts.why_not_inserted(unmatched)
+
+
+def test_inserted_negations_raise_what_the_model_says_of_them(
+    bert: str, data: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The constructed model says 0.9 for "not" without "bad", 0.6 for "never", and 0.2 for any other text."""
+    monkeypatch.setattr(texts, "predictions", constructed)
+    negation, unmatched = one_model(plan(bert, data, "negation -> LABEL_0", "/^zz/ -> LABEL_0")).rules
+    scores = score_rule(negation)
+    rest = sorted((one for one in negation.examples if not one.holds), key=lambda one: one.example)
+    assert negation.neutral_word == ""
+    assert [one.example for one in rest] == [3, 4, 5]
+    assert all(one.inserted in (0.9, 0.6) for one in rest[:2])
+    assert rest[2].inserted in (0.2, 0.6), "it has the word bad"
+    assert {one.neutral for one in rest} == {0.2}
+    assert scores.rise.value == pytest.approx(np.mean([one.inserted - 0.2 for one in rest if one.inserted is not None]))
+    assert any(note.startswith("No word of the examples matches") for note in unmatched.notes)
+    assert score_rule(unmatched).inserted.n == 0
 
 
 def test_attribution_words_are_means_over_all_places_of_the_training_half(bert: str, data: str) -> None:

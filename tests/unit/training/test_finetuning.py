@@ -18,6 +18,7 @@ from engine.models.adapters import adapter_for
 from engine.models.loading import load_base, load_model
 from engine.progress import CancelToken, silent
 from engine.request import Example
+from engine.similarity import text_similarity
 from engine.training.config import TrainConfig
 from engine.training.finetuning import train
 from tests.project import ROOT
@@ -226,6 +227,15 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_is_read(tiny
 def test_a_diverging_run_stops_and_says_why(tiny, toy, tmp_path: Path) -> None:
     with pytest.raises(ExegesisError, match=r"learning_rate: the loss became (nan|inf) at step \d+ with 1e\+30"):
         train(config(tiny("bert"), toy(TWO, 40), tmp_path / "m", learning_rate=1e30, clip=0.0))
+
+
+def test_prompts_and_trained_models_are_refused(tiny, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=r"dataset: agreement holds prompts, which have no classes. .*pretrain"):
+        train(config(tiny("bert"), "agreement", tmp_path / "m"))
+    with pytest.raises(UsageError, match="base: tiny-llama is a trained language model, where a base or a sentence"):
+        train(config("tiny-llama", "reviews", tmp_path / "m"))
+    with pytest.raises(UsageError, match=r"model: tiny-llama is a trained language model, .* Give `minilm`"):
+        text_similarity("a", "b", "tiny-llama")
 
 
 def test_a_base_is_never_overwritten(tiny, toy) -> None:
