@@ -26,8 +26,9 @@ def foreign_packages(folder: Path = FOLDER) -> dict[str, str]:
     foreign = {}
     for name in PACKAGES:
         spec = importlib.util.find_spec(name)
-        places = [spec.origin or ", ".join(spec.submodule_search_locations or ())] if spec else ["nowhere"]
-        foreign |= {name: place for place in places if Path(place).resolve() != folder / name / "__init__.py"}
+        place = (spec.origin or ", ".join(spec.submodule_search_locations or ())) if spec else "nowhere"
+        if Path(place).resolve() != folder / name / "__init__.py":
+            foreign[name] = place
     return foreign
 
 
