@@ -100,9 +100,7 @@ def _libraries() -> Finding:
             differing.append(f"{name} {got} (tested: {tested[_normal(name)]})")
     if missing:
         listed = " ".join(missing)
-        return Finding(
-            "libraries", "broken", f"missing: {listed}", "Run make app, or install Exegesis again with pip."
-        )
+        return Finding("libraries", "broken", f"missing: {listed}", "Run make app, or install Exegesis again with pip.")
     if differing:
         return Finding("libraries", "note", "not the tested versions: " + ", ".join(differing))
     return Finding("libraries", "ok", f"{len(_direct())} direct dependencies at their tested versions")

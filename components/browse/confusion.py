@@ -20,6 +20,7 @@ from engine.table_io import escape_cell, to_csv
 MOST_CLASSES = 50
 """A larger matrix is not drawn."""
 MOST_IN_VIEW = 12
+TITLE = "Confusion matrix"
 TRUE = "True class"
 RECALL, PRECISION = "Recall", "Precision"
 FILE_HELP = "One row for each pair of a true and a predicted class, with the number of examples."
@@ -102,10 +103,16 @@ def class_column(name: str) -> str:
 
 
 def draw_confusion(table: ExampleTable, key: Key) -> None:
-    """Draw the matrix, if there is one. A click on a count sets the filters of the list to its classes."""
+    """Draw the matrix in a section that opens, if there is one. A click on a count filters the list to its classes."""
     matrix = confusion_matrix(table)
     if matrix is None:
         return
+    with st.expander(TITLE, key=key("confusion"), on_change="rerun") as section:
+        if section.open:
+            _draw_matrix(matrix, key)
+
+
+def _draw_matrix(matrix: ConfusionMatrix, key: Key) -> None:
     label, predicted = (str(st.session_state.get(key(f"browse.{name}"))) for name in ("label", "predicted"))
     widget = key("browse_confusion")
     is_cell = label in matrix.labels and predicted in matrix.predicted
@@ -125,7 +132,7 @@ def draw_confusion(table: ExampleTable, key: Key) -> None:
         on_select=partial(_receive_cell, matrix, widget, key),
     )
     file_button(
-        "Confusion matrix", "confusion.csv", "text/csv", lambda: to_csv(matrix.rows()), FILE_HELP,
+        TITLE, "confusion.csv", "text/csv", lambda: to_csv(matrix.rows()), FILE_HELP,
         key("confusion_file"),
     )  # fmt: skip
 

@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from cache import key_for
 from engine.data.examples import Dataset, ImageDataset
+from engine.data.registry import parse_options
 from engine.errors import not_allowed
 
 Data = TypeVar("Data", Dataset, ImageDataset)
@@ -33,12 +34,13 @@ class Slice:
 
 
 def slice_name(dataset: str, rows: Iterable[int], name: str = "") -> str:
-    """The name of a data set's slice. `dataset` may have options. Errors: no examples; not a name."""
-    chosen = sorted(set(rows))
+    """The name of a slice of a data set, which may be a slice itself. Errors: no rows; not a name."""
+    own, part = split_slice(parse_options(dataset))
+    chosen = [part.rows[row] for row in rows] if part else list(rows)
     if not chosen:
         raise not_allowed(ROWS, "at least one example", "none")
-    title = [f"{NAME}={_checked_name(name)}"] if name else []
-    return f"{dataset}{',' if ':' in dataset else ':'}{','.join([*title, f'{ROWS}={format_rows(chosen)}'])}"
+    options = {**own, **({NAME: _checked_name(name)} if name else {}), ROWS: format_rows(chosen)}
+    return f"{dataset.partition(':')[0]}:{','.join(f'{option}={value}' for option, value in options.items())}"
 
 
 def format_rows(rows: Iterable[int]) -> str:

@@ -17,6 +17,7 @@ from engine.errors import UsageError
 def test_the_name_says_which_examples_it_has() -> None:
     assert slice_name("reviews", [9, 3, 8, 7, 3], "hard") == "reviews:slice=hard,rows=3+7-9"
     assert slice_name("reviews-generated:seed=7", [0]) == "reviews-generated:seed=7,rows=0"
+    assert slice_name("reviews:slice=hard,rows=3+7-9", [0, 2], "harder") == "reviews:slice=harder,rows=3+8"
     assert parse_names("reviews:slice=hard,rows=3+7-9,nli") == ["reviews:slice=hard,rows=3+7-9", "nli"]
 
 
