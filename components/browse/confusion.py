@@ -132,7 +132,7 @@ def _draw_matrix(matrix: ConfusionMatrix, key: Key) -> None:
         on_select=partial(_receive_cell, matrix, widget, key),
     )
     file_button(
-        TITLE, "confusion.csv", "text/csv", lambda: to_csv(matrix.rows()), FILE_HELP,
+        "Counts (CSV)", "confusion.csv", "text/csv", lambda: to_csv(matrix.rows()), FILE_HELP,
         key("confusion_file"),
     )  # fmt: skip
 
