@@ -26,7 +26,7 @@ _NAME = re.compile(r"[\w .-]{1,40}")
 
 
 @dataclass(frozen=True)
-class Slice:
+class SliceRows:
     """The examples of a slice in increasing order, and its name, which may be empty."""
 
     rows: tuple[int, ...]
@@ -64,17 +64,17 @@ def parse_rows(text: str) -> tuple[int, ...]:
     return tuple(sorted(chosen))
 
 
-def split_slice(options: Mapping[str, str]) -> tuple[dict[str, str], Slice | None]:
+def split_slice(options: Mapping[str, str]) -> tuple[dict[str, str], SliceRows | None]:
     """The options of the data set itself, and the slice if they name one. Errors: a name without rows."""
     own = {name: value for name, value in options.items() if name not in (ROWS, NAME)}
     if ROWS not in options:
         if NAME in options:
             raise not_allowed(NAME, "beside rows, as in slice=hard,rows=3+7-9", options[NAME])
         return own, None
-    return own, Slice(parse_rows(options[ROWS]), _checked_name(options.get(NAME, "")))
+    return own, SliceRows(parse_rows(options[ROWS]), _checked_name(options.get(NAME, "")))
 
 
-def take_slice(data: Data, part: Slice, limit: int | None = None) -> Data:
+def take_slice(data: Data, part: SliceRows, limit: int | None = None) -> Data:
     """The data set with these examples alone, at most `limit`. Its revision follows from theirs.
 
     Errors: an example that the data set does not have.
