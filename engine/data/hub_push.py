@@ -10,6 +10,7 @@ import re
 import shutil
 import tempfile
 from pathlib import Path
+from typing import Any
 
 from engine.data.examples import Dataset
 from engine.data.hub import open_parquet, parse_split
@@ -72,7 +73,7 @@ def dataset_table(data: Dataset) -> pyarrow.Table:
         "rationale": spans,
         "rationale_pair": spans,
     }
-    columns = {
+    columns: dict[str, list[Any]] = {
         "text": [example.text for example in data.examples],
         "text_pair": [example.text_pair for example in data.examples],
         "label": [example.label for example in data.examples],
