@@ -147,12 +147,14 @@ def test_the_command_explains_outside_the_checkout(installation: Installation) -
     assert (installation.home / "cache").is_dir()
 
 
-def test_doctor_knows_the_tested_versions_of_the_installed_libraries(installation: Installation) -> None:
+def test_it_knows_the_tested_versions_and_the_place_of_local_data(installation: Installation) -> None:
     code = "from engine import health; print(health._packages().detail); print(health._direct(), health._tested())"
-    done = installation.run("python", "-P", "-c", code)
-    packages, versions = done.stdout.splitlines()
+    code += "; from engine.data.registry import data_root; print(data_root())"
+    done = installation.run("python", "-P", "-c", code, EXEGESIS_DATA="")
+    packages, versions, data = done.stdout.splitlines()
     assert packages == f"cache, components, engine, pages in {installation.site}"
     assert versions == f"{health._direct()} {health._tested()}"
+    assert data == str(installation.home / "data"), "not beside site-packages"
 
 
 def test_the_app_serves_and_opens_a_page(installation: Installation) -> None:
