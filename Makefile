@@ -13,15 +13,17 @@ PYTEST := $(BIN)/python -m pytest
 INSTALL := $(BIN)/python -m pip install --quiet --no-input --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help app test test-all mutants check format lint types bench docs constraints clean
+.PHONY: help app test test-all test-versions mutants check format lint types bench docs wheel constraints clean
 
 help:
 	@echo "make app      install and open the dashboard (PORT=$(PORT))"
 	@echo "make test     install and run the tests"
 	@echo "make test-all the same with the slow tests"
+	@echo "make test-versions  a part of the tests with other Pythons and other versions of the libraries"
 	@echo "make mutants  change one line at a time and see whether the tests notice"
 	@echo "make check    format, lint, types, then the tests"
 	@echo "make docs     build the documentation as a website in build/docs"
+	@echo "make wheel    build the package in build/wheel"
 	@echo "make bench    side-by-side measurements against other libraries"
 	@echo "make clean    remove the environment and every tool's leftovers"
 
@@ -62,6 +64,10 @@ test: $(VENV)/.dev
 test-all: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(PYTEST) $(PARALLEL) --jaxtyping-packages=engine,cache,components,beartype.beartype tests
 
+# With the oldest and newest libraries that pyproject.toml allows, and with each Python of VERSIONS that is here.
+test-versions:
+	.ci/versions $(VERSIONS)
+
 # Which one-line changes the tests notice, compared with tests/mutants/results.tsv; see the README there.
 mutants: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.mutants $(ARGS)
@@ -84,6 +90,11 @@ bench: $(VENV)/.dev
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
 	@echo "Open build/docs/index.html in a browser."
+
+wheel: $(VENV)/.made
+	@rm -rf build/lib build/wheel
+	@$(BIN)/python -m pip wheel --quiet --no-deps --wheel-dir build/wheel .
+	@ls build/wheel/*.whl
 
 # The tested versions, written anew from the environment that has just passed the tests. A local build
 # tag such as +cpu is cut off: it names a build of the same version, and each machine has its own.

@@ -83,7 +83,7 @@ def _draw(card: GalleryCard | None) -> None:
         st.html(reading_html())
         return
     icon = ":material/arrow_forward:"
-    st.page_link(TEXT.file, label=f"**{card.title}**", icon=icon, icon_position="right", query_params=link(card))
+    st.page_link(TEXT.path, label=f"**{card.title}**", icon=icon, icon_position="right", query_params=link(card))
     st.html(card_html(card, shipped_explanation(card.request(card.method))))
 
 

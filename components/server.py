@@ -43,6 +43,7 @@ from engine.lazy import paused_collection
 from engine.telemetry import log_event
 
 LOG = logging.getLogger(__name__)
+SCRIPT = "pages/dashboard/app.py"
 EVERYWHERE = ("", "0.0.0.0", "::")
 EMBEDDERS = "EXEGESIS_EMBEDDERS"
 """The other sites that may show the pages in a frame, separated by spaces, such as "https://lab.example"."""
@@ -112,7 +113,7 @@ def disable_address_lookup() -> None:
 
 
 def run_pages_in_frame() -> None:
-    """Keep Streamlit from running a page of the folder `pages` without app.py.
+    """Keep Streamlit from running a page of the folder `pages` without the dashboard's script.
 
     It does so for a folder of this name until `st.navigation` is called for the first time.
     """
@@ -239,7 +240,7 @@ def serve(port: int, host: str, headless: bool) -> None:
     flags = [f"--server.port={port}", f"--server.address={host}"]
     if headless:
         flags.append("--server.headless=true")
-    cli.main(["run", str(ROOT / "app.py"), *flags], prog_name="streamlit")
+    cli.main(["run", str(ROOT / SCRIPT), *flags], prog_name="streamlit")
 
 
 def main(argv: Sequence[str] | None = None) -> None:

@@ -14,6 +14,7 @@ PAGES = {
     "README.md": "index.md",
     "CONTRIBUTING.md": "contributing.md",
     "CHANGELOG.md": "changelog.md",
+    "SECURITY.md": "security.md",
     "LICENSE": "license.md",
     "benchmarks/README.md": "benchmarks.md",
     "engine/models/embedded/reviews-minilm/card.md": "reviews-minilm.md",

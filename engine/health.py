@@ -20,12 +20,13 @@ import sqlalchemy as sa
 
 from engine import plugins
 from engine.errors import ExegesisError
-from engine.home import home, project_root
+from engine.home import home, is_checkout, project_root
 from engine.lazy import LazyModule, torch
 from engine.models import catalog
 from engine.models.fetched import FETCHED
 from engine.registry import all_explainers
 from engine.store import result_store
+from exegesis_entry import CLASH_ADVICE, PACKAGES, shared_packages
 
 if TYPE_CHECKING:
     import psutil
@@ -37,6 +38,9 @@ else:  # a library that is missing is one of the findings, and must not stop the
     psutil, runtime = LazyModule("psutil"), LazyModule("engine.runtime")
     inspection, database = LazyModule("engine.models.inspection"), LazyModule("engine.study.database")
 
+CONSTRAINTS = Path(__file__).with_name("constraints.txt")
+"""The tested versions: in a checkout a link to the file at the top, in a wheel a copy of it."""
+ANEW = "Check the project out, or install it, again."
 HUB_SECONDS = 3.0
 LITTLE_ROOM = 10**9
 WRITTEN = 4096
@@ -62,7 +66,21 @@ class Finding:
 
 def examine() -> Iterator[Finding]:
     """All findings, one after the other; none of the checks can stop the next."""
-    for look in (_python, _libraries, _device, _memory, _weights, _models, _cache, _home, _database, _hub, _browser):
+    looks = (
+        _python,
+        _packages,
+        _libraries,
+        _device,
+        _memory,
+        _weights,
+        _models,
+        _cache,
+        _home,
+        _database,
+        _hub,
+        _browser,
+    )
+    for look in looks:
         yield _safely(look)
 
 
@@ -114,6 +132,14 @@ def _python() -> Finding:
     return Finding("python", "ok", f"{got} in {sys.prefix}")
 
 
+def _packages() -> Finding:
+    """Exegesis's packages have general names, which another distribution may overwrite."""
+    if shared := shared_packages():
+        listed = "; ".join(f"{name} ({', '.join(owners)})" for name, owners in shared.items())
+        return Finding("packages", "broken", f"installed by several distributions: {listed}", CLASH_ADVICE)
+    return Finding("packages", "ok", f"{', '.join(PACKAGES)} in {project_root()}")
+
+
 def _libraries() -> Finding:
     """Installed versions against the tested ones; a direct dependency must be there."""
     tested, missing, differing = _tested(), [], []
@@ -125,21 +151,23 @@ def _libraries() -> Finding:
             differing.append(f"{name} {got} (tested: {tested[_normal(name)]})")
     if missing:
         listed = " ".join(missing)
-        return Finding(
-            "libraries", "broken", f"missing: {listed}", "Run make app, or pip install -c constraints.txt -e ."
-        )
+        return Finding("libraries", "broken", f"missing: {listed}", "Run make app, or install Exegesis again with pip.")
     if differing:
         return Finding("libraries", "note", "not the tested versions: " + ", ".join(differing))
     return Finding("libraries", "ok", f"{len(_direct())} direct dependencies at their tested versions")
 
 
 def _direct() -> list[str]:
-    project = tomllib.loads((project_root() / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    return [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in project["dependencies"]]
+    if is_checkout():
+        project = tomllib.loads((project_root() / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+        requirements = project["dependencies"]
+    else:
+        requirements = [text for text in importlib.metadata.requires("exegesis") or () if "extra ==" not in text]
+    return [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in requirements]
 
 
 def _tested() -> dict[str, str]:
-    lines = (project_root() / "constraints.txt").read_text(encoding="utf-8").split()
+    lines = CONSTRAINTS.read_text(encoding="utf-8").split()
     return {_normal(name): version for name, _, version in (line.partition("==") for line in lines)}
 
 
@@ -185,10 +213,10 @@ def _models() -> Finding:
     if wrong:
         text = "; ".join(f"{name}: {detail}" for name, detail in wrong.items())
         advice = [f"Fetch it again: exegesis models get {name}." for name in wrong if name in FETCHED]
-        advice += ["Check the project out again."] if wrong.keys() - FETCHED.keys() else []
+        advice += [ANEW] if wrong.keys() - FETCHED.keys() else []
         return Finding("models", "broken", text, " ".join(advice))
     if not names:
-        return Finding("models", "broken", "no embedded models found", "Check the project out again.")
+        return Finding("models", "broken", "no embedded models found", ANEW)
     return Finding("models", "ok", f"{', '.join(names)}: weights match their cards")
 
 

@@ -21,9 +21,9 @@ with st.container(key="questions"):
         with place.container(gap=None):
             st.markdown(f"**{name}**")
             for entry in entries:
-                st.page_link(entry.file, label=entry.question, help=f"{entry.title}: {entry.heading}")
+                st.page_link(entry.path, label=entry.question, help=f"{entry.title}: {entry.heading}")
                 if entry is TEXT and (prompt := prompt_link()) is not None:
-                    st.page_link(TEXT.file, label=PROMPT_QUESTION, help=PROMPT_HELP, query_params=prompt)
+                    st.page_link(TEXT.path, label=PROMPT_QUESTION, help=PROMPT_HELP, query_params=prompt)
 
 st.subheader("Examples", anchor=False)
 draw_gallery()

@@ -60,13 +60,19 @@ class ExampleRow:
 
 @dataclass(frozen=True)
 class ExampleTable:
-    """All rows in the order of the data set. `regression`: None while nothing is predicted."""
+    """All rows in the order of the data set. `regression`: None while nothing is predicted.
+
+    `class_names`: the model's classes, and `matches` the place of each label's own among them; both are empty unless
+    labels are compared with predicted classes, which are the same for all examples.
+    """
 
     rows: tuple[ExampleRow, ...]
     label_names: tuple[str, ...]
     regression: bool | None = None
     note: str = ""
     """How labels and predictions were compared, or why they could not be."""
+    class_names: tuple[str, ...] = ()
+    matches: tuple[int | None, ...] = ()
 
     @property
     def predicted(self) -> int:
@@ -111,7 +117,8 @@ def example_table(
     classes = _classes(data, first)
     labels = [example.label for example in data.examples]
     predicted = (add_prediction(*one, classes) for one in zip(rows, labels, predictions, strict=True))
-    return ExampleTable(tuple(predicted), names, first.regression, classes.note)
+    comparable = not first.regression and data.label_names != PROMPT_LABELS
+    return ExampleTable(tuple(predicted), names, first.regression, classes.note, *_matches(first, classes, comparable))
 
 
 def picture_table(data: ImageDataset, predictions: Sequence[Prediction | None]) -> ExampleTable:
@@ -127,7 +134,15 @@ def picture_table(data: ImageDataset, predictions: Sequence[Prediction | None]) 
         return ExampleTable(tuple(rows), names if is_labeled else ())
     classes = match_classes(names, first.labels, NUMBERED_CLASS) if is_labeled else NO_LABELS
     predicted = (add_prediction(*one, classes) for one in zip(rows, data.labels, predictions, strict=True))
-    return ExampleTable(tuple(predicted), names if is_labeled else (), first.regression, classes.note)
+    matches = _matches(first, classes, not first.regression)
+    return ExampleTable(tuple(predicted), names if is_labeled else (), first.regression, classes.note, *matches)
+
+
+def _matches(
+    first: Prediction, classes: ClassMatch, comparable: bool
+) -> tuple[tuple[str, ...], tuple[int | None, ...]]:
+    """The model's classes, and the place of each label's own; empty where they cannot be compared."""
+    return (first.labels, tuple(classes.indices)) if comparable and classes.indices else ((), ())
 
 
 def list_examples(table: ExampleTable, listing: Listing) -> list[int]:
@@ -138,6 +153,7 @@ def list_examples(table: ExampleTable, listing: Listing) -> list[int]:
         for row in table.rows
         if fits(row, table)
         and listing.label in ("", row.label)
+        and listing.predicted in ("", row.predicted)
         and (not words or words in _folded(row.text if row.pair is None else f"{row.text} {row.pair}"))
     ]
     return [row.index for row in sorted(rows, key=_SORTS[listing.sort])]
@@ -311,7 +327,7 @@ def _accuracy(table: ExampleTable) -> str:
 
 def explain_missing(table: ExampleTable, listing: Listing) -> str:
     """Why the list cannot be filtered or sorted so, and what to do; empty where it can."""
-    needs = {listing.show, listing.sort}
+    needs = {listing.show, listing.sort, *(["right"] if listing.predicted and not table.predicted else [])}
     if needs & COMPARING and not table.compared:
         return "Not compared yet: press Compare methods above."
     if needs & PREDICTING and not table.predicted:

@@ -22,13 +22,15 @@ def _read_words(given: Sequence[str], wrong: list[str]) -> str:
 class Listing:
     """The choice of a list.
 
-    `search`: words that a text must have. `label`: the true class, by its name. Empty means any.
+    `search`: words that a text must have. `label` and `predicted`: the true and the predicted class, by their names.
+    Empty means any.
     """
 
     search: str = option("", link="find", exact=True, read=_read_words)
     show: str = option(FILTERS[0], choices=FILTERS)
     label: str = option("", exact=True, read=_read_words)
     sort: str = option(SORTS[0], choices=SORTS)
+    predicted: str = option("", exact=True, read=_read_words)
 
 
 DEFAULT_LISTING = Listing()

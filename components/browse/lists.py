@@ -12,6 +12,7 @@ from typing import Any
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from components.browse.confusion import draw_confusion
 from components.browse.examples import (
     CONFIDENT,
     MOST_SHOWN,
@@ -34,6 +35,7 @@ from components.browse.results import (
     predict_spec,
     text_results,
 )
+from components.browse.slices import draw_slice
 from components.browse.thumbnails import draw_picture_grid, thumbnail_url
 from components.controls import PERSIST, Key
 from components.errors import describe_error, error_html, escape_label, show_note
@@ -113,15 +115,23 @@ def draw_framed(frame: str, read: Callable[[], ExampleResults], draw: Callable[[
 
 
 def draw_listing_controls(
-    places: Sequence[DeltaGenerator], barred: Collection[str], labels: Sequence[str], key: Key
+    places: Sequence[DeltaGenerator], barred: Collection[str], labels: Sequence[str], predicted: Sequence[str], key: Key
 ) -> Listing:
-    """Draw the filter, the label and the order in these places; return the listing of all controls.
+    """Draw the filters, the classes and the order in these places; return the listing of all controls.
 
-    A filter or order that is barred is left out, unless a link has already chosen it.
+    A filter or order that is barred is left out, unless a link has already chosen it. `predicted`: the classes of the
+    model.
     """
-    chosen = st.session_state.get(key("browse.label"))
-    label_names = {"": "Any", **{name: name for name in filter(None, [*labels, chosen])}}
-    choices = (("Show", SHOW_NAMES, barred), ("Label", label_names, ()), ("Sort", SORT_NAMES, barred))
+    label_names, class_names = (
+        {"": "Any", **{one: one for one in filter(None, [*names, st.session_state.get(key(f"browse.{field}"))])}}
+        for field, names in (("label", labels), ("predicted", predicted))
+    )
+    choices = (
+        ("Show", SHOW_NAMES, barred),
+        ("Label", label_names, ()),
+        ("Predicted", class_names, ()),
+        ("Sort", SORT_NAMES, barred),
+    )
     for place, (title, names, left_out) in zip(places, choices, strict=True):
         widget = key(f"browse.{title.lower()}")
         options = [option for option in names if option not in left_out or option == st.session_state.get(widget)]
@@ -181,9 +191,10 @@ def _draw_texts(opened: OpenTexts, model: str, results: ExampleResults, current:
     draw_jobs(results, _text_jobs(model, opened, table))
     scores = opened.data.task == "regression"
     barred = SCORES_ONLY if not (scores if table.regression is None else table.regression) else CLASSES_ONLY
-    search, *places = st.columns([4, 5, 3, 4], gap="small")
+    draw_confusion(table, key)
+    search, *places = st.columns([4, 4, 3, 3, 4], gap="small")
     search.text_input("Search", key=key("browse.search"), max_chars=LONGEST_SEARCH, placeholder="words in the text")
-    listing = draw_listing_controls(places, barred, () if scores else table.label_names, key)
+    listing = draw_listing_controls(places, barred, () if scores else table.label_names, table.class_names, key)
     listed = list_examples(table, listing)
     draw_walk(listed, current, partial(text_choice.show, opened), key)
     if missing := explain_missing(table, listing):
@@ -194,6 +205,7 @@ def _draw_texts(opened: OpenTexts, model: str, results: ExampleResults, current:
         left = len(table.rows) - table.predicted
         more = f" {left:,} are not predicted yet." if left else ""
         st.info(f"No example matches.{more} Change the search or the filter.")
+    draw_slice("text", opened.name, model, listed, len(table.rows), key)
     _draw_notes(table, listed)
 
 
@@ -287,7 +299,8 @@ def _draw_pictures(opened: OpenPictures, focus: PictureFocus, results: ExampleRe
     draw_jobs(results, [] if table.predicted == total else [predict_all])
     picture_choice.offer_better_model(list_models("image"), opened, "browse")
     barred = TEXTS_ONLY if table.label_names else TEXTS_ONLY | LABELS_ONLY
-    listing = draw_listing_controls(st.columns(3, gap="small"), barred, table.label_names, key)
+    draw_confusion(table, key)
+    listing = draw_listing_controls(st.columns(4, gap="small"), barred, table.label_names, table.class_names, key)
     listed = list_examples(table, listing)
     show = partial(picture_choice.show, opened)
     draw_walk(listed, current, show, key)
@@ -298,6 +311,7 @@ def _draw_pictures(opened: OpenPictures, focus: PictureFocus, results: ExampleRe
         data = opened.data
         urls = _cached_urls(data.id, data.revision, data.split, len(data), tuple(places), data)
         draw_picture_grid([table.rows[place] for place in places], urls, current, key("grid"), show)
+        draw_slice("image", opened.name, focus.model, listed, total, key, opened.split or None)
     elif not missing:
         st.info("No picture matches. Change the filter.")
 

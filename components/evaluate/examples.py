@@ -157,7 +157,7 @@ def _draw(
     if not isinstance(candidate, str):
         page = IMAGES if state.kind == "image" else TEXT
         query = [(name, value) for name, values in example_link(state, point, candidate).items() for value in values]
-        link.page_link(page.file, label=f"Open on {page.title}", icon=":material/open_in_new:", query_params=query)
+        link.page_link(page.path, label=f"Open on {page.title}", icon=":material/open_in_new:", query_params=query)
 
 
 def _read(source: ExampleSource, index: int) -> SourceExample | str:

@@ -241,7 +241,7 @@ def _draw_result(job: Job) -> None:
         return
     page, query = link
     label = f"{'First example' if job.kind == 'explain' else 'Result'} on the {page.title} page"
-    st.page_link(page.file, label=label, query_params=query, icon=":material/open_in_new:")
+    st.page_link(page.path, label=label, query_params=query, icon=":material/open_in_new:")
 
 
 def _draw_button(name: str, view: JobView, action: Callable[[int], object], help: str) -> None:

@@ -276,7 +276,7 @@ def _numbers(claim: Claim, outcome: ClaimOutcome, report: Reproduction, query: R
         st.html(note_html(f"The first is {first}."))
         draw_table(pandas.DataFrame(number_rows(outcome, scale_of(query.scale))), f"claim_{claim.id}")
         for entry, label, link in experiment_links(claim, report, query):
-            st.page_link(entry.file, label=label, icon=":material/open_in_new:", query_params=link)
+            st.page_link(entry.path, label=label, icon=":material/open_in_new:", query_params=link)
 
 
 def number_rows(outcome: ClaimOutcome, scale: Scale) -> list[dict[str, object]]:

@@ -106,7 +106,7 @@ def _draw_study(record: StudyRecord) -> None:
 
 
 def _link_to_studies(label: str, query: dict[str, str]) -> None:
-    st.page_link(STUDY.file, label=label, icon=":material/arrow_forward:", query_params=query)
+    st.page_link(STUDY.path, label=label, icon=":material/arrow_forward:", query_params=query)
 
 
 def _mark(study: int) -> Mark:

@@ -285,7 +285,7 @@ def _draw_answers(
                 "item": vote.item,
                 "repeat": str(vote.repeat),
             }
-            row.page_link(RESULTS.file, label=escape_label(words), icon=":material/visibility:", query_params=query)
+            row.page_link(RESULTS.path, label=escape_label(words), icon=":material/visibility:", query_params=query)
             row.markdown(escape_label(_describe_answer(vote, results)), width="content")
             if with_items:
                 row.html(_item_html(results, vote.item), width="content")
@@ -358,7 +358,7 @@ def draw_replay(results: TitledResults, query: Mapping[str, str]) -> None:
     study, annotator, item = results.study.id, query["annotator"], query.get("item", "")
     repeat = 1 if query.get("repeat") == "1" else 0
     st.page_link(
-        RESULTS.file, label="Back to the results", icon=":material/arrow_back:", query_params={"study": str(study)}
+        RESULTS.path, label="Back to the results", icon=":material/arrow_back:", query_params={"study": str(study)}
     )
     try:
         replay = replay_ballot(study, annotator, item, repeat)

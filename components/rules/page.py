@@ -280,7 +280,7 @@ def _exceptions(state: ExperimentState, status: PlanStatus, found: ModelRules, r
         shown.html(example_html(one, example, found.labels, _label(chosen, one, found)))
         page = IMAGES if pictures else TEXT
         query = [(name, value) for name, values in _link(status, found, example).items() for value in values]
-        link.page_link(page.file, label=f"Open on {page.title}", icon=":material/open_in_new:", query_params=query)
+        link.page_link(page.path, label=f"Open on {page.title}", icon=":material/open_in_new:", query_params=query)
     if len(breaking) > LISTED:
         st.caption(f"The first {LISTED} of {len(breaking)}. The export has all.")
 

@@ -160,7 +160,7 @@ def explainer_area(result: ScaffoldResult, size: int) -> None:
         page = IMAGES if kind == "image" else TEXT
         if any(one.card.made_by == command_line(result.plan) for one in explainers_for(teacher)):
             st.page_link(
-                page.file, label=f"Use it on {page.title}", icon=":material/open_in_new:",
+                page.path, label=f"Use it on {page.title}", icon=":material/open_in_new:",
                 query_params={"model": [teacher], "method": [SMAT]},
             )  # fmt: skip
     _save_message(kind)

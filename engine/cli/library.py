@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import sys
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -24,6 +26,7 @@ from engine.cli.output import (
 from engine.cli.root import FAILED, Commands
 from engine.data.datasets import dataset_card, dataset_names, load
 from engine.data.examples import Dataset, ImageDataset
+from engine.data.hub_push import check_repo, push_dataset, push_table
 from engine.data.image_datasets import image_card, image_names, is_images, load_images
 from engine.errors import UsageError
 from engine.format import size_text
@@ -134,12 +137,23 @@ def datasets(
     ] = None,
     split: Annotated[str | None, typer.Option(metavar="S", help="Split of the data set.")] = None,
     column: ColumnOption = None,
+    push: Annotated[
+        str | None,
+        typer.Option(metavar="OWNER/NAME", help="Push it to the hub, or a Parquet file of results, with a card."),
+    ] = None,
+    public: Annotated[bool, typer.Option("--public", help="Let everybody see what is pushed.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """List the data sets, or describe one."""
+    if public and push is None:
+        raise UsageError("--public: is for what is pushed. Add --push OWNER/NAME.")
     if name is None:
+        if push is not None:
+            raise UsageError("DATASET: is missing. Name the data set to push.")
         return _list_datasets(as_json)
     columns = read_pairs("--column", column or [], "text=review") or None
+    if push is not None:
+        return _push(name, split, columns, push, public, as_json)
     with stdout_reserved():
         if is_images(name):
             description = _describe_pictures(load_images(name, split=split, columns=columns))
@@ -150,6 +164,23 @@ def datasets(
     card = description.pop("card")
     labels = [f"{label}: {count:,}" for label, count in description["labels"].items()]
     print(_describe({**description, "labels": labels, **card}))
+    return None
+
+
+def _push(
+    name: str, split: str | None, columns: Mapping[str, str] | None, repo: str, public: bool, as_json: bool
+) -> None:
+    check_repo(repo)
+    with stdout_reserved():
+        if name.endswith(".parquet"):
+            address = push_table(Path(name), repo, not public)
+        elif is_images(name):
+            raise UsageError(f"--push: {name} has pictures. Only texts and Parquet files of results can be pushed.")
+        else:
+            address = push_dataset(load(name, split=split, columns=columns), repo, not public)
+    if as_json:
+        return print_json({"repository": repo, "address": address, "public": public})
+    print(f"Pushed to {address}. Read it as hub:{repo}.")
     return None
 
 

@@ -7,7 +7,6 @@ import os
 import socket
 import sys
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -16,9 +15,9 @@ from engine.access import ADMINS, DATASETS, MODELS, OPEN, PASSWORD, STUDY_ONLY, 
 from engine.cache_mirror import configured_mirror, mirror_at
 from engine.cli.options import read_whole
 from engine.errors import UsageError, not_allowed
+from engine.home import is_checkout, project_root
 from engine.telemetry import log_format
 
-ROOT = Path(__file__).resolve().parents[2]
 DEFAULT_PORT = 8501
 MAX_PORT = 65_535
 LOOPBACK = ("localhost", "127.0.0.1", "::1")
@@ -68,10 +67,14 @@ def server_command(port: int, host: str, headless: bool) -> list[str]:
 
 
 def server_environment(base: Mapping[str, str], everybody: bool = False, study_only: bool = False) -> dict[str, str]:
-    """The server's environment: `base`, with this checkout first on the import path, and who may open what."""
-    paths = [str(ROOT), *filter(None, base.get("PYTHONPATH", "").split(os.pathsep))]
+    """The server's environment: `base`, with a checkout first on the import path, and who may open what.
+
+    Installed packages are found without the path, on which site-packages would come before the standard library.
+    """
+    paths = [str(project_root()), *filter(None, base.get("PYTHONPATH", "").split(os.pathsep))]
+    path = {"PYTHONPATH": os.pathsep.join(dict.fromkeys(paths))} if is_checkout() else {}
     access = {name: "1" for name, is_set in {OPEN: everybody, STUDY_ONLY: study_only}.items() if is_set}
-    return {**base, "PYTHONPATH": os.pathsep.join(dict.fromkeys(paths)), **access}
+    return {**base, **path, **access}
 
 
 def check_admission(host: str, environment: Mapping[str, str]) -> str:

@@ -37,6 +37,7 @@ from engine.data.registry import (
     reject_options,
 )
 from engine.data.scenes import load_marked_scenes, load_scenes, read_surface
+from engine.data.slices import split_slice, take_slice
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.lazy import skimage, sklearn
 
@@ -125,7 +126,9 @@ def load_images(
         if columns:
             raise UsageError("columns: only parquet files have columns. Leave columns out.")
         if registered:
-            return replace(_LOADERS[registered](replace(request, options=parse_options(name))), id=name)
+            options, part = split_slice(parse_options(name))
+            loaded = _LOADERS[registered](replace(request, options=options, limit=None if part else limit))
+            return replace(take_slice(loaded, part, limit) if part else loaded, id=name)
         if not name or not path.exists():
             other = "Or name a zip, a folder with class folders, a .npz or hub:owner/name."
             raise UsageError(f"{unknown('dataset', name, _LOADERS)} {other}")

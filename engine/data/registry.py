@@ -12,7 +12,7 @@ from typing import Any, TypeVar, cast
 
 from engine import plugins
 from engine.errors import UsageError, not_allowed, unknown
-from engine.home import project_root
+from engine.home import home, is_checkout, project_root
 from engine.params import parse_assignments
 
 Loader = TypeVar("Loader")
@@ -207,5 +207,6 @@ def choose_split(
 
 
 def data_root() -> Path:
-    """Folder of the local data sets: `EXEGESIS_DATA`, or `../shared/data` beside the checkout."""
-    return Path(os.environ.get("EXEGESIS_DATA") or project_root().parent / "shared" / "data")
+    """Folder of the local data sets: `EXEGESIS_DATA`, else `../shared/data` beside a checkout or `data` in the home."""
+    usual = project_root().parent / "shared" / "data" if is_checkout() else home() / "data"
+    return Path(os.environ.get("EXEGESIS_DATA") or usual)

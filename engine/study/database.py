@@ -223,8 +223,12 @@ class StudyDatabase:
         self.address = address
         with self._readable_errors():
             self.engine = _create_engine(address)
-            with _file_lock(address):
-                self._upgrade()
+            try:
+                with _file_lock(address):
+                    self._upgrade()
+            except BaseException:
+                self.engine.dispose()
+                raise
         level: dict[str, Any] = {} if _is_sqlite(address) else {"isolation_level": "REPEATABLE READ"}
         self._snapshots = self.engine.execution_options(reading=True, **level)
 

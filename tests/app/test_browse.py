@@ -5,16 +5,20 @@ from __future__ import annotations
 import json
 from html import unescape
 from pathlib import Path
+from urllib.parse import parse_qs
 
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from components.browse.confusion import TITLE, class_column
 from components.browse.examples import MOST_SHOWN
 from components.inputs import text_choice
 from components.job_panel import describe_end
+from components.navigation import EVALUATE, TEXT
 from components.text.state import key
 from engine import jobs
 from engine.data.datasets import load
+from engine.data.slices import slice_name
 from engine.predictions import cached_predictions, predictions
 from engine.store import result_store
 from tests.alerts import errors
@@ -249,3 +253,53 @@ def test_unknown_values_in_the_link_are_named(model: str, data: str) -> None:
     page = opened(model=model, data=data, show="bad", sort="worse")
     assert [error.partition(":")[0] for error in errors(page)] == ["show", "sort"]
     assert column(page, "#") == list(range(5))
+
+
+def test_the_confusion_matrix_counts_and_its_filters_are_in_the_link(model: str, data: str) -> None:
+    page = predicted(opened(model=model, data=data), "Predict all 5 examples")
+    examples = load(data).examples
+    made = predictions(model, [labeled.example for labeled in examples])
+    [section] = [one for one in page.expander if one.label == TITLE]
+    assert not section.dataframe, "closed, it draws nothing"
+    page.session_state[key("confusion")] = True
+    page.run()
+    [section] = [one for one in page.expander if one.label == TITLE]
+    frame = section.dataframe[0].value
+    pairs = [(str(labeled.label), prediction.label) for labeled, prediction in zip(examples, made, strict=True)]
+    for place, label in enumerate("01"):
+        for name in {one for _, one in pairs}:
+            assert frame[class_column(name)][place] == str(pairs.count((label, name)))
+    label, name = pairs[0]
+    again = opened(model=model, data=data, label=label, predicted=name)
+    assert column(again, "#") == [index for index, pair in enumerate(pairs) if pair == (label, name)]
+    assert again.selectbox(key("browse.predicted")).value == name
+    again.selectbox(key("browse.predicted")).set_value("").run()
+    assert "predicted" not in again.query_params
+
+
+def test_a_filtered_list_is_a_slice_that_evaluate_takes() -> None:
+    page = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).run()
+    page.switch_page(TEXT.file)
+    for name, value in {"open": "browse", "model": "bert-reviews", "find": "soup", "method": "random"}.items():
+        page.query_params[name] = value
+    page.run()
+    page.session_state[key("slice_panel")] = True
+    page.run()
+    whole = load("reviews")
+    rows = [index for index, labeled in enumerate(whole.examples) if "soup" in labeled.text.lower()]
+    assert 0 < len(rows) < len(whole)
+    assert column(page, "#") == rows
+    page.text_input(key("slice")).set_value("about soup").run()
+    name = slice_name("reviews", rows, "about soup")
+    assert name in [code.value for code in page.code]
+    [link] = [one for one in page.get("page_link") if one.proto.label.startswith("Evaluate methods on")]
+    query = parse_qs(link.proto.query_string)
+    assert (query["model"], query["data"]) == (["bert-reviews"], [name])
+    assert [labeled.text for labeled in load(name).examples] == [whole[row].text for row in rows]
+    evaluate = AppTest.from_file(str(ROOT / "app.py"), default_timeout=SECONDS).run().switch_page(EVALUATE.file)
+    for field, values in query.items():
+        evaluate.query_params[field] = values
+    evaluate.run()
+    assert not evaluate.exception
+    assert not errors(evaluate)
+    assert evaluate.query_params["data"] == name

@@ -14,7 +14,7 @@ from streamlit.testing.v1 import AppTest
 
 from components.navigation import HOME, PAGES, PageEntry
 from engine.shipped.gallery import GALLERY, PICTURE_METHODS
-from tests.project import ROOT, name_of, sources
+from tests.project import ROOT, name_of
 
 SECONDS = 120
 # What runs models and what draws charts. Their import is left out here: it happens behind the page's back.
@@ -42,7 +42,7 @@ print(json.dumps([maps, [name for name in ("torch", "transformers", "peft", "cap
 
 
 def test_the_navigation_lists_every_page_and_the_first_is_home() -> None:
-    files = {name_of(file) for file in sources("pages") if file.stem != "__init__"}
+    files = {name_of(file) for file in (ROOT / "pages").glob("*.py") if file.stem != "__init__"}
     assert {entry.file for entry in PAGES} == files
     assert PAGES[0] is HOME
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import yaml
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
@@ -54,6 +55,14 @@ def test_the_changelog_starts_with_the_version_of_the_package(pyproject: dict[st
     text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
     [first, *_] = re.findall(r"^## (\S+)", text, flags=re.MULTILINE)
     assert first == pyproject["project"]["version"]
+
+
+def test_citation_and_security_policy_name_the_version_of_the_package(pyproject: dict[str, Any]) -> None:
+    version = pyproject["project"]["version"]
+    citation = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert (citation["cff-version"], citation["version"], citation["license"]) == ("1.2.0", version, "Apache-2.0")
+    assert {"title", "message", "authors", "date-released"} <= citation.keys()
+    assert f"| {version.rpartition('.')[0]}.x | yes |" in (ROOT / "SECURITY.md").read_text(encoding="utf-8")
 
 
 def test_every_dependency_is_pinned_to_a_tested_version(pyproject: dict[str, Any], pins: dict[str, str]) -> None:

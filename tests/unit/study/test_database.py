@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sqlite3
 import subprocess
@@ -156,7 +157,8 @@ def test_a_file_may_be_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv(ADDRESS, f"sqlite:///{tmp_path}/mine.db")
     with study_database().writing() as session:
         session.add(study())
-    assert sqlite3.connect(tmp_path / "mine.db").execute("SELECT token FROM studies").fetchall() == [("t",)]
+    with contextlib.closing(sqlite3.connect(tmp_path / "mine.db")) as link:
+        assert link.execute("SELECT token FROM studies").fetchall() == [("t",)]
 
 
 def test_a_server_that_is_not_there_is_told_without_the_password(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -168,7 +170,7 @@ def test_a_server_that_is_not_there_is_told_without_the_password(monkeypatch: py
 
 def test_a_database_of_a_later_version_is_left_alone(own_file: Path) -> None:
     study_database().close()
-    with sqlite3.connect(own_file) as link:
+    with contextlib.closing(sqlite3.connect(own_file)) as link, link:
         link.execute("UPDATE alembic_version SET version_num = '9999'")
     from engine.study.database import StudyDatabase, database_address
 

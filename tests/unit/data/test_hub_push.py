@@ -1,0 +1,103 @@
+"""Data sets and results pushed to a stand-in for the hub, a folder, and read back from it."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import huggingface_hub
+import pytest
+from pyarrow import parquet
+
+from engine.data.datasets import load
+from engine.data.hub_push import dataset_table, push_dataset, push_table
+from engine.errors import ExegesisError, UsageError
+from engine.table_io import to_parquet
+from tests.unit.cli.conftest import Run, run  # noqa: F401  (a fixture)
+
+
+@pytest.fixture
+def hub(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A hub whose repositories are folders."""
+    root = tmp_path / "hub"
+
+    def create(self: object, repo_id: str, *, repo_type: str, private: bool, exist_ok: bool) -> str:
+        assert (repo_type, exist_ok) == ("dataset", True)
+        (root / repo_id).mkdir(parents=True, exist_ok=True)
+        (root / repo_id / "private").write_text(str(private))
+        return f"https://hub.example/datasets/{repo_id}"
+
+    def upload(self: object, *, repo_id: str, folder_path: Path, repo_type: str, commit_message: str) -> None:
+        shutil.copytree(folder_path, root / repo_id, dirs_exist_ok=True)
+
+    def info(self: object, repo_id: str, revision: str | None = None) -> SimpleNamespace:
+        files = [path.relative_to(root / repo_id).as_posix() for path in (root / repo_id).rglob("*") if path.is_file()]
+        return SimpleNamespace(sha="c0ffee", siblings=[SimpleNamespace(rfilename=name) for name in sorted(files)])
+
+    def download(repo_id: str, filename: str, repo_type: str, revision: str) -> str:
+        return str(root / repo_id / filename)
+
+    for name, stand_in in {"create_repo": create, "upload_folder": upload, "dataset_info": info}.items():
+        monkeypatch.setattr(huggingface_hub.HfApi, name, stand_in)
+    monkeypatch.setattr(huggingface_hub, "hf_hub_download", download)
+    return root
+
+
+@pytest.mark.parametrize("name", ["reviews", "nli", "quality:count=20", "reviews:slice=hard,rows=3+7-9"])
+def test_a_data_set_is_read_back_as_it_was(hub: Path, name: str) -> None:
+    data = load(name)
+    assert push_dataset(data, "me/set") == "https://hub.example/datasets/me/set"
+    again = load("hub:me/set", split="train" if data.split == "all" else data.split)
+    assert (again.task, again.label_names) == (data.task, data.label_names)
+    fields = ("text", "text_pair", "label", "rationale", "rationale_pair")
+    for field in fields:
+        assert [getattr(one, field) for one in again.examples] == [getattr(one, field) for one in data.examples]
+    card = (hub / "me/set/README.md").read_text()
+    assert card.startswith(f'---\npretty_name: "{data.title}"\n')
+    assert f"revision {data.revision}" in card
+    assert (hub / "me/set/private").read_text() == "True"
+
+
+def test_only_what_the_examples_have_becomes_a_column(hub: Path) -> None:
+    assert dataset_table(load("reviews")).column_names == ["text", "label", "rationale"]
+
+
+def test_results_are_pushed_as_they_are(hub: Path, tmp_path: Path) -> None:
+    file = tmp_path / "rows.parquet"
+    rows: list[dict[str, Any]] = [{"method": "lime", "value": 0.5}, {"method": "random", "value": None}]
+    file.write_bytes(to_parquet(rows, {"method": str, "value": float}))
+    push_table(file, "me/results", private=False)
+    assert parquet.read_table(hub / "me/results/data/train-00000-of-00001.parquet").to_pylist() == rows
+    assert "2 rows with the columns `method`, `value`" in (hub / "me/results/README.md").read_text()
+    assert (hub / "me/results/private").read_text() == "False"
+
+
+def test_the_command_pushes(hub: Path, run: Run) -> None:  # noqa: F811
+    done = run("datasets", "reviews:rows=0-3", "--push", "me/few", "--json")
+    assert done.json == {"repository": "me/few", "address": "https://hub.example/datasets/me/few", "public": False}
+    assert len(load("hub:me/few")) == 4
+    assert run("datasets", "digits", "--push", "me/few").complaint(2).startswith("--push: digits has pictures.")
+    assert run("datasets", "--push", "me/few").complaint(2).startswith("DATASET: is missing.")
+    assert run("datasets", "reviews", "--public").complaint(2).startswith("--public: is for what is pushed.")
+    said = run("datasets", "reviews", "--push", "few").complaint(2)
+    assert said == "repository: must be owner/name on the hub, got 'few'."
+
+
+def test_prompts_and_a_hub_that_refuses_are_said(hub: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with pytest.raises(UsageError, match="has prompts"):
+        push_dataset(load("agreement:count=2"), "me/set")
+
+    def refuse(self: object, repo_id: str, **_: object) -> str:
+        error = RuntimeError("401 Client Error")
+        error.response = SimpleNamespace(status_code=401)  # type: ignore[attr-defined]
+        raise error
+
+    monkeypatch.setattr(huggingface_hub.HfApi, "create_repo", refuse)
+    with pytest.raises(ExegesisError, match=r"hub:me/set: you may not write there\. Log in with: hf auth login\."):
+        push_dataset(load("reviews"), "me/set")
+    monkeypatch.setattr(huggingface_hub.HfApi, "create_repo", lambda *_, **__: json.loads("{"))
+    with pytest.raises(ExegesisError, match=r"hub:me/set: was not pushed \(.*Check the network"):
+        push_dataset(load("reviews"), "me/set")
