@@ -8,6 +8,7 @@ translation).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -22,10 +23,11 @@ from engine import runtime
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed
 from engine.explain import explain_many, key_of
 from engine.lazy import torch
-from engine.models.causal import CausalModel
+from engine.models.causal import CausalModel, EncodedPrompt
 from engine.models.loading import load_model
-from engine.models.text_classifier import EncodedText, collate_texts
+from engine.models.past import GrowingPast, SharedPrefix
 from engine.next_token import MOST_GENERATED, is_causal
+from engine.passes import ChangedRows, in_passes
 from engine.progress import check_cancelled
 from engine.request import DTYPES, Prompt, Request
 from engine.result import Explanation, Token, check_to_json, pack, unpack
@@ -242,17 +244,19 @@ def _generate(query: GenerationQuery) -> tuple[dict[str, Any], list[Request]]:
 def continue_tokens(model: CausalModel, ids: Int[np.ndarray, "seq"], query: GenerationQuery) -> tuple[list[int], bool]:
     """The tokens that follow, and whether the model ended the text; its end token is left out.
 
-    Each step reads the whole text, without a key-value cache, so that its logits are those that are explained.
-    Errors: the model ends the text at once.
+    Each step reads the last token alone: keys and values of those before it are held. Errors: the model ends the text
+    at once.
     """
     random = None if query.seed is None else np.random.default_rng(query.seed)
     ends = _end_tokens(model)
     generated: list[int] = []
+    past = GrowingPast(1, model.device)
     while len(generated) < query.tokens:
         check_cancelled()
-        row = _as_text(np.append(ids, generated).astype(np.int64))
+        unread = np.append(ids, generated).astype(np.int64)[past.width :]
         with torch.inference_mode():
-            logits = model.next_logits(collate_texts([row], model.pad_id, model.device))[0].double().cpu()
+            batch = dataclasses.replace(model.collate([_as_prompt(unread)]), past=past)
+            logits = model.next_logits(batch)[0].double().cpu()
         if random is None:
             token = int(logits.argmax())
         else:
@@ -271,8 +275,9 @@ def _end_tokens(model: CausalModel) -> set[int]:
     return set() if ends is None else {ends} if isinstance(ends, int) else set(ends)
 
 
-def _as_text(ids: Int[np.ndarray, "seq"]) -> EncodedText:
-    return EncodedText(ids, np.zeros_like(ids), (), 0)
+def _as_prompt(ids: Int[np.ndarray, "seq"]) -> EncodedPrompt:
+    """Tokens alone, whose classes are of no interest."""
+    return EncodedPrompt(ids, np.zeros_like(ids), (), 0, np.zeros(1, dtype=np.int64), False, None, ())
 
 
 def _texts(model: CausalModel, prompt: str, ids: Int[np.ndarray, "seq"], generated: Sequence[int]) -> list[str]:
@@ -316,14 +321,26 @@ def log_probabilities(
 ) -> Float[np.ndarray, "prompt generated"]:
     """Log-probability of each generated token after each prompt and the generated tokens before it, in nats.
 
-    A prompt is one row of a pass, whatever the number of generated tokens. The caller holds the device.
+    A prompt is one row of a pass, whatever the number of generated tokens. What a prompt begins with as the first one
+    does is read once. The caller holds the device.
     """
-    rows = [_as_text(np.append(prompt, generated).astype(np.int64)) for prompt in prompts]
+    rows = [_as_prompt(np.append(prompt, generated).astype(np.int64)) for prompt in prompts]
+    lengths = np.array([len(row) for row in rows])
+    shared = np.array([_shared_start(rows[0].ids, row.ids) for row in rows])
+    # The first generated token is predicted at the position before it.
+    changed = ChangedRows(np.zeros_like(lengths), np.minimum(shared, lengths - len(generated) - 1), lengths)
 
-    def compute(part: slice) -> np.ndarray:
-        batch = collate_texts(rows[part], model.pad_id, model.device)
+    def compute(part: Int[np.ndarray, "_"], past: SharedPrefix | None) -> np.ndarray:
+        batch = model.collate([rows[at] for at in part])
         with torch.inference_mode():
+            batch = batch if past is None else batch.after(past)
             return np.asarray(model.continuation_log_probabilities(batch, len(generated)).double().cpu())
 
-    size = runtime.rows_at_once(model, max(map(len, rows)))
-    return np.concatenate(runtime.in_chunks(compute, len(rows), size))
+    return in_passes(model, rows[:1], changed, compute)
+
+
+def _shared_start(one: Int[np.ndarray, "_"], other: Int[np.ndarray, "_"]) -> int:
+    """The number of first tokens that both have."""
+    size = min(len(one), len(other))
+    differ = one[:size] != other[:size]
+    return int(differ.argmax()) if differ.any() else size

@@ -304,7 +304,7 @@ class CausalModel(TextClassifier):
         return list(memo[key])
 
     def _attention_mask(self, batch: TextBatch) -> torch.Tensor | dict[str, torch.Tensor] | None:
-        if batch.whole:
+        if batch.whole and batch.past is None:
             return None
         config: Any = self.module.config
         window = getattr(config, "sliding_window", None)
