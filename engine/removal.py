@@ -32,8 +32,8 @@ from engine.removal_operators import DELETE, HIDING
 
 def removed(
     model: AnyClassifier, batch: Any, keep: Bool[torch.Tensor, "batch seq"], operator: str
-) -> tuple[Any, Float[torch.Tensor, "batch seq d_model"]]:
-    """The batch and its embeddings with every position outside `keep` removed."""
+) -> tuple[Any, Float[torch.Tensor, "batch left d_model"]]:
+    """The batch and its embeddings with every position outside `keep` removed; `delete` leaves fewer positions."""
     if operator == DELETE:
         return _deleted(model, batch, keep)
     embeds = model.embed(batch)
@@ -48,7 +48,7 @@ def removed(
 
 def _deleted(
     model: AnyClassifier, batch: Any, keep: Bool[torch.Tensor, "batch seq"]
-) -> tuple[Any, Float[torch.Tensor, "batch seq d_model"]]:
+) -> tuple[Any, Float[torch.Tensor, "batch left d_model"]]:
     """The sequences without the other tokens, padded on the right.
 
     Where nothing is left, as no special token is kept, the sequence is what stands for a masked token: GPT-2's end of
