@@ -18,7 +18,7 @@ from engine.lazy import torch
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.models.past import GrowingPast, KeysValues, SharedPrefix
 
-CPU_PASS_TOKENS = 64
+CPU_PASS_TOKENS = 128
 """The cost of a pass besides its tokens, in tokens: weights are read, kernels are started."""
 GPU_PASS_TOKENS = 2_048
 PREFIX_SHARE = 0.5

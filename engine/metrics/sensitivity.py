@@ -246,9 +246,9 @@ class MovedBatch(TextBatch):
 
     moves: Float[torch.Tensor, "batch seq d_model"]
 
-    def gather(self, places: Int[torch.Tensor, "batch place"]) -> MovedBatch:
-        moves = self.moves.gather(1, places[..., None].expand(-1, -1, self.moves.shape[-1]))
-        return cast(MovedBatch, dataclasses.replace(super().gather(places), moves=moves))
+    def _gathered(self, places: Int[torch.Tensor, "batch place"]) -> dict[str, torch.Tensor]:
+        wide = places[..., None].expand(-1, -1, self.moves.shape[-1])
+        return {**super()._gathered(places), "moves": self.moves.gather(1, wide)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -136,6 +136,16 @@ class CausalModel(TextClassifier):
         """Logits of the token that follows each row, over the whole vocabulary."""
         return self._capped(super().logits(batch, embeds))
 
+    def logits_along(
+        self, batch: PromptBatch, embeds: Float[torch.Tensor, "1 seq d_model"]
+    ) -> Float[torch.Tensor, "batch label"]:
+        """Logits of prompts that all begin the longest one, by one pass over that. `embeds`: its word embeddings."""
+        [longest] = batch.lengths.argmax()[None].tolist()
+        only = slice(longest, longest + 1)
+        row = TextBatch(batch.ids[only], batch.visible[only], batch.types[only], batch.lengths[only], whole=True)
+        logits = self._capped(self._head(self.hidden(row, embeds)[0, batch.lengths - 1]))
+        return reduce_logits(logits, batch.candidates, batch.contrast)
+
     def continuation_log_probabilities(self, batch: TextBatch, count: int) -> Float[torch.Tensor, "batch {count}"]:
         """Log-probability of each of the last `count` tokens of each row, given all tokens before it, in nats."""
         places = batch.lengths[:, None] - count + torch.arange(count, device=self.device)

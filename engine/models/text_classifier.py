@@ -77,8 +77,11 @@ class TextBatch:
 
     def gather(self, places: Int[torch.Tensor, "batch place"]) -> TextBatch:
         """The same rows with the positions at `places` of each, in that order; lengths stay as they are."""
-        ids, visible, types = (values.gather(1, places) for values in (self.ids, self.visible, self.types))
-        return dataclasses.replace(self, ids=ids, visible=visible, types=types)
+        return dataclasses.replace(self, **self._gathered(places))
+
+    def _gathered(self, places: Int[torch.Tensor, "batch place"]) -> dict[str, torch.Tensor]:
+        """The fields that have one value a position, at those places."""
+        return {name: getattr(self, name).gather(1, places) for name in ("ids", "visible", "types")}
 
     def after(self, past: Past) -> TextBatch:
         """What follows the first `past.starts` positions of each row."""
