@@ -27,6 +27,8 @@ MODULES = {
     "shapley_error_many": "shapley",
     "shapley_error_models": "shapley_models",
     "captum": "captum",
+    "causal_work": "causal",
+    "causal_context": "causal",
     "cache_hits": "cached",
     "explain_hit": "cached",
     "study_claims": "study",
