@@ -170,7 +170,7 @@ def captum_input(subject: Subject) -> TextTokenInput:
 
 
 def captum_removal(subject: Subject, method: type, **options: Any) -> Callable[[], np.ndarray]:
-    """Captum's probability of the first token where tokens of the prompt are replaced, a row a pass: it has no other."""
+    """Captum's probability of the first token where tokens of the prompt are replaced, a row a pass, its only way."""
     explainer = LLMAttribution(method(subject.model.module), subject.model.tokenizer, attr_target="prob")
     given: dict[str, Any] = {"target": subject.target(), "forward_in_tokens": False, **options}
 
@@ -334,8 +334,10 @@ def fill_context(model: CausalModel, tokens: int, sentences: int) -> Context:
             text += f" {draw.choice(words)}"
         texts.append(f"{text}.")
     rows = [model.tokenizer(text, add_special_tokens=False)["input_ids"] for text in texts]
-    ends = np.cumsum([0, *map(len, rows)])
-    ids = np.concatenate([np.array(row, dtype=np.int64) for row in rows])
+    ids = np.array(model.tokenizer("".join(texts))["input_ids"], dtype=np.int64)
+    ends = np.cumsum([len(ids) - sum(map(len, rows)), *map(len, rows)])  # special tokens come first
+    if ids[ends[0] :].tolist() != [token for row in rows for token in row]:
+        raise SystemExit(f"{model.id} reads sentences with other tokens than their text. Name another model.")
     parts = [np.arange(start, end) for start, end in itertools.pairwise(ends[:-1])]
     generated = continue_tokens(model, ids, GenerationQuery(model.id, TEXT, 4))[0]
     return Context(texts, ids, parts, generated)

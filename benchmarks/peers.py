@@ -3,8 +3,8 @@
 And a loop as one writes it with Captum: a text at a time, a method at a time, then ten steps of removal of each map.
 
 ferret-xai 0.4.2 needs older libraries than ours, and inseq many that we do without. Each runs in an environment of its
-own (`benchmarks.ferret_worker`, `benchmarks.inseq_worker`), which is made at the first run, in the cache folder; it takes
-some minutes and 3 GB.
+own (`benchmarks.ferret_worker`, `benchmarks.inseq_worker`), which is made at the first run, in the cache folder; it
+takes some minutes and 3 GB.
 """
 
 from __future__ import annotations

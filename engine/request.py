@@ -67,6 +67,11 @@ class Example(Input):
         return (self.text,) if self.text_pair is None else (self.text, self.text_pair)
 
     @property
+    def by_segment(self) -> tuple[str, str]:
+        """The texts that tokens of segment 0 and of segment 1 come from."""
+        return self.text, self.text_pair or ""
+
+    @property
     def length(self) -> int:
         """Characters of both texts."""
         return len(self.text) + len(self.text_pair or "")
@@ -92,13 +97,15 @@ class Prompt(Example):
     target: the token, with its leading space; None for the most probable one. contrast: the token that the target is
     compared with ("why *are* rather than *is*?"); None for no contrast. chat: whether the model's chat template is
     applied to the text. of: the text that this one is an edit of; the classes are the tokens that are most probable
-    after that, so that both have the same ones. None: it is no edit.
+    after that, so that both have the same ones. None: it is no edit. response: in a chat, what the model has written
+    so far, which follows its template; its tokens are features with offsets of their own.
     """
 
     target: str | None = None
     contrast: str | None = None
     chat: bool = False
     of: str | None = None
+    response: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,10 +118,17 @@ class Prompt(Example):
             raise UsageError(
                 f"contrast: must differ from the target, got {self.contrast!r} twice. Choose another token."
             )
+        if self.response and not self.chat:
+            raise UsageError("response: belongs to a chat. Set chat, or put it at the end of the text.")
+
+    @property
+    def by_segment(self) -> tuple[str, str]:
+        return self.text, self.response
 
     def as_plain(self) -> dict[str, str | None]:
         own = {"prompt": self.text, "target": self.target, "contrast": self.contrast, "chat": str(self.chat)}
-        return own if self.of is None else {**own, "of": self.of}
+        more = {"of": self.of, "response": self.response or None}
+        return {**own, **{name: value for name, value in more.items() if value is not None}}
 
 
 def read_example(fields: Mapping[str, Any]) -> Example:

@@ -237,10 +237,16 @@ class CausalModel(TextClassifier):
         """The prompt, in its chat template if that is wanted, without the first tokens that the context cannot hold."""
         prompt.check_length()
         before, text, after = self._in_template(prompt.text) if prompt.chat else ("", prompt.text, "")
-        full = encode_text(self.tokenizer, Example(before + text + after), None, special=not prompt.chat)
+        rendered = before + text + after
+        full = encode_text(self.tokenizer, Example(rendered + prompt.response), None, special=not prompt.chat)
         tokens = full.tokens
         if prompt.chat:
-            tokens = tuple(_without_template(token, prompt.text, text, len(before)) for token in tokens)
+            tokens = tuple(
+                _without_template(token, prompt.text, text, len(before))
+                if token.special or token.end <= len(rendered)
+                else Token(token.text, max(0, token.start - len(rendered)), token.end - len(rendered), 1, False)
+                for token in tokens
+            )
         features = [at for at, token in enumerate(tokens) if not token.special]
         if not features:
             raise UsageError("text: nothing to explain: it has no token that the model can read. Give a prompt.")
