@@ -29,6 +29,7 @@ MODULES = {
     "captum": "captum",
     "causal_work": "causal",
     "causal_context": "causal",
+    "causal_shapes": "causal",
     "cache_hits": "cached",
     "explain_hit": "cached",
     "study_claims": "study",

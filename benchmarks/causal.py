@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 import sys
 import time
@@ -14,6 +15,7 @@ from typing import Any
 
 import numpy as np
 import torch
+import transformers
 from captum.attr import (
     FeatureAblation,
     KernelShap,
@@ -386,21 +388,91 @@ def causal_context(model: str, rounds: int, tokens: int, sentences: int) -> Meas
         context = fill_context(loaded, tokens, sentences)
         rows = [context.ids, *(np.delete(context.ids, part) for part in context.parts)]
         log_probabilities(loaded, [row[:64] for row in rows[:2]], context.generated)  # warms up
-        before = reset_peak_memory(loaded)
-        whole, *without = log_probabilities(loaded, rows, context.generated).sum(1)
-        growth = (peak_memory(loaded) - before) / 1e6
-        theirs = captum_context(loaded, context)()
-        if not np.allclose(whole - np.array(without), theirs, atol=1e-2):
-            raise AssertionError(f"Captum's ablation {theirs} differs from {whole - np.array(without)}")
+        differences: dict[str, np.ndarray] = {}
+        growth: list[float] = []
+
+        def ours() -> None:
+            before = reset_peak_memory(loaded)
+            whole, *without = log_probabilities(loaded, rows, context.generated).sum(1)
+            growth.append((peak_memory(loaded) - before) / 1e6)
+            differences["exegesis"] = whole - np.array(without)
+
+        captum = captum_context(loaded, context)
         work = {
             "bare": timed(bare_context(loaded, context), loaded),
-            "exegesis": timed(lambda: log_probabilities(loaded, rows, context.generated), loaded),
-            "captum": timed(captum_context(loaded, context), loaded),
+            "exegesis": timed(ours, loaded),
+            "captum": timed(lambda: differences.update(captum=captum()), loaded),
         }
         times = seconds_in_turn(work, rounds, warm=False)
-    what = f"context use, {len(rows) - 1} sentences"
+    if not np.allclose(differences["exegesis"], differences["captum"], atol=1e-2):
+        raise AssertionError(f"Captum's ablation differs: {differences}")
+    what = f"context use, {len(context.parts)} sentences"
     budget = runtime.memory_budget() / 1e6
     table = time_rows(times, what=what, tokens=len(context.ids))
-    memory = [{"what": what, "MB": growth, "budget MB": budget}]
-    limits = [*limits_of(table), Limit("growth of the peak", growth, budget * MOST_MEMORY, "MB")]
+    memory = [{"what": what, "MB": max(growth), "budget MB": budget}]
+    limits = [*limits_of(table), Limit("growth of the peak", max(growth), budget * MOST_MEMORY, "MB")]
     return Measurement({f"A long context on {model}": table, "Peak memory": memory}, limits)
+
+
+SHAPES: dict[str, dict[str, int]] = {
+    "135M": {"hidden_size": 576, "intermediate_size": 1_536, "num_hidden_layers": 30, "num_attention_heads": 9,
+             "num_key_value_heads": 3, "vocab_size": 49_152},
+    "1.5B": {"hidden_size": 1_536, "intermediate_size": 8_960, "num_hidden_layers": 28, "num_attention_heads": 12,
+             "num_key_value_heads": 2, "vocab_size": 151_936},
+    "7B": {"hidden_size": 4_096, "intermediate_size": 11_008, "num_hidden_layers": 32, "num_attention_heads": 32,
+           "num_key_value_heads": 32, "vocab_size": 32_000},
+    "rehearsal": {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
+                  "num_key_value_heads": 2, "vocab_size": 2_048},
+}  # fmt: skip
+"""Llama's shape at the sizes of SmolLM2-135M, Qwen2-1.5B and Llama-2-7B, and one that any machine runs."""
+
+
+def random_causal(shape: str) -> CausalModel:
+    """A model of that shape with random weights in bfloat16, which reads with the tokenizer of tiny-llama."""
+    small, device = load_causal("tiny-llama"), runtime.device()
+    torch.manual_seed(0)
+    config = transformers.LlamaConfig(**SHAPES[shape], max_position_embeddings=CONTEXT)  # type: ignore[arg-type]
+    with device:
+        module = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+    module = module.to(device).eval().requires_grad_(False)
+    return dataclasses.replace(
+        small, id=shape, module=module, reference=module, dtype=torch.bfloat16, device=device, memo={}
+    )
+
+
+@benchmark(rounds=5, shapes="135M,1.5B,7B", repeats=4)
+def causal_shapes(rounds: int, shapes: str, repeats: int) -> Measurement:
+    """Milliseconds a prompt on models of 135 M, 1.5 B and 7 B parameters in bfloat16, beside the bare work.
+
+    Random weights: the time is that of trained ones. For a machine with a GPU; `--shapes rehearsal` runs anywhere.
+    """
+    names = shapes.split(",")
+    if unknown := [name for name in names if name not in SHAPES]:
+        raise SystemExit(f"shapes: unknown name {unknown[0]!r}. Known: {', '.join(SHAPES)}.")
+    if runtime.device().type == "cpu" and names != ["rehearsal"]:
+        raise SystemExit("causal_shapes needs a GPU. Without one, --shapes rehearsal shows that it runs.")
+    table: Table = []
+    for name in names:
+        with runtime.turn():
+            subject = Subject(random_causal(name), " ".join([TEXT] * repeats), [0])
+            encoded = subject.model.encode(Prompt(subject.prompt))
+            prediction = predict_encoded(subject.model, [encoded])[0]
+            # `task` would name its target by text, which random weights seldom allow.
+            vars(subject)["task"] = Task(subject.model, [TaskItem(encoded, prediction, prediction.index, 0)])
+            methods: dict[str, tuple[Callable[[], object], Callable[[], object]]] = {
+                "occlusion": (
+                    bare_forward(subject, occlusion_rows(subject)),
+                    run_method(subject.task, "occlusion", removal=REMOVAL),
+                ),
+                "gradient_x_input": (bare_gradients(subject, 1), run_method(subject.task, "gradient_x_input")),
+                "kernel_shap": (
+                    bare_forward(subject, sampled_rows(subject, SAMPLES)),
+                    run_method(subject.task, "kernel_shap", removal=REMOVAL, n_samples=SAMPLES),
+                ),
+            }
+            for method, (bare, ours) in methods.items():
+                work = {"bare": timed(bare, subject.model), "exegesis": timed(ours, subject.model)}
+                what = f"{method}, {name}"
+                table += time_rows(seconds_in_turn(work, rounds), what=what, tokens=len(encoded))
+    limits = [] if names == ["rehearsal"] else limits_of(table)
+    return Measurement({"Random models in bfloat16, ms a prompt": table}, limits)
