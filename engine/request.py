@@ -67,11 +67,6 @@ class Example(Input):
         return (self.text,) if self.text_pair is None else (self.text, self.text_pair)
 
     @property
-    def by_segment(self) -> tuple[str, str]:
-        """The texts that tokens of segment 0 and of segment 1 come from."""
-        return self.text, self.text_pair or ""
-
-    @property
     def length(self) -> int:
         """Characters of both texts."""
         return len(self.text) + len(self.text_pair or "")
@@ -122,8 +117,9 @@ class Prompt(Example):
             raise UsageError("response: belongs to a chat. Set chat, or put it at the end of the text.")
 
     @property
-    def by_segment(self) -> tuple[str, str]:
-        return self.text, self.response
+    def texts(self) -> tuple[str, ...]:
+        """The text, and what the model has written in response."""
+        return (self.text, self.response) if self.response else (self.text,)
 
     def as_plain(self) -> dict[str, str | None]:
         own = {"prompt": self.text, "target": self.target, "contrast": self.contrast, "chat": str(self.chat)}

@@ -21,6 +21,8 @@ from benchmarks.harness import TEXT
 from engine import passes
 from engine.generation import log_probabilities
 
+pytestmark = pytest.mark.filterwarnings("ignore:.*Skipping this token")  # Captum, as it names target tokens
+
 
 @pytest.mark.parametrize("cost", [0, 10_000])
 def test_occlusion_is_captums_ablation(monkeypatch: pytest.MonkeyPatch, cost: int) -> None:
