@@ -7,7 +7,7 @@ work, the text is read once, its keys and values are held while the passes run, 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -54,7 +54,13 @@ def in_passes(model: AnyClassifier, texts: Sequence[EncodedInput], rows: Changed
 
     The caller must hold the device.
     """
-    parts = [_run_block(model, texts, rows, block, compute) for block in _blocks(model, texts, rows)]
+    size = _texts_held(model, max(map(len, texts))) if shares_prefixes(model) else 0
+    if 0 < size < len(texts):
+        numbers = rows.texts // size
+        blocks = [np.flatnonzero(numbers == number) for number in np.unique(numbers)]
+    else:
+        blocks = [np.arange(len(rows))]
+    parts = [_run_block(model, texts, rows, block, compute, share=size > 0) for block in blocks]
     values = np.concatenate([part for _, part in parts])
     ordered = np.empty_like(values)
     ordered[np.concatenate([order for order, _ in parts])] = values
@@ -68,27 +74,17 @@ def shares_prefixes(model: AnyClassifier) -> bool:
     return bool(model.adapter.causal) and not any(kind.get("rope_type") in VARYING_POSITIONS for kind in kinds)
 
 
-def _blocks(model: AnyClassifier, texts: Sequence[EncodedInput], rows: ChangedRows) -> Iterator[Rows]:
-    """Rows of as many texts as can be held together; all rows where prefixes are not shared, or do not fit."""
-    size = 0
-    if shares_prefixes(model):
-        longest = max(map(len, texts))
-        held = int(runtime.memory_budget() * PREFIX_SHARE)
-        size = min(held // runtime.past_bytes(model, longest), runtime.rows_at_once(model, longest))
-    if not 0 < size < len(texts):
-        yield np.arange(len(rows))
-        return
-    for first in range(0, len(texts), size):
-        block = np.flatnonzero((rows.texts >= first) & (rows.texts < first + size))
-        if len(block):
-            yield block
+def _texts_held(model: AnyClassifier, longest: int) -> int:
+    """How many texts of that length can be read in a pass, and their keys and values held."""
+    held = int(runtime.memory_budget() * PREFIX_SHARE)
+    return min(held // runtime.past_bytes(model, longest), runtime.rows_at_once(model, longest))
 
 
 def _run_block(
-    model: AnyClassifier, texts: Sequence[EncodedInput], rows: ChangedRows, block: Rows, compute: Compute
+    model: AnyClassifier, texts: Sequence[EncodedInput], rows: ChangedRows, block: Rows, compute: Compute, share: bool
 ) -> tuple[Rows, np.ndarray]:
-    """The rows of a block in the order of the passes, and their values."""
-    ends = _group_ends(model, texts, rows, block) if shares_prefixes(model) else None
+    """The rows of a block in the order of the passes, and their values. `share`: whether prefixes may be read once."""
+    ends = _group_ends(model, texts, rows, block) if share else None
     used, places = np.unique(rows.texts[block], return_inverse=True)
     prefixes = None if ends is None else runtime.attempt(lambda: _read(model, [texts[text] for text in used]))
     if ends is None or prefixes is None:

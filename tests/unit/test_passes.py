@@ -22,7 +22,7 @@ from engine.passes import ChangedRows
 from engine.removal import coalition_probabilities, token_masks
 from engine.removal_operators import OPERATORS
 from engine.request import Example, Prompt
-from engine.runtime import past_bytes
+from engine.runtime import memory_budget, past_bytes
 from tests.explaining import run, task_for
 from tests.tiny import CAUSAL_FAMILIES, save_causal
 
@@ -160,17 +160,17 @@ def test_groups_take_the_fewest_tokens(llama: CausalModel, monkeypatch: pytest.M
             assert tokens(tuple(ends.tolist())) == fewest
 
 
-@pytest.mark.parametrize("limit", ["budget", "out of memory"])
+@pytest.mark.parametrize("limit", ["two texts", "no text", "out of memory"])
 def test_little_memory_gives_the_same_numbers(llama: CausalModel, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
     encoded, index, keep = random_rows(llama)
     expected = coalition_probabilities(llama, encoded, index, keep, "hide")
-    if limit == "budget":
-        monkeypatch.setenv("EXEGESIS_MEMORY_BYTES", str(5 * past_bytes(llama, max(map(len, encoded)))))
-    else:
-        monkeypatch.setattr(passes, "_read", mock.Mock(side_effect=MemoryError))
-    with mock.patch.object(passes, "_read", wraps=passes._read) as read:
-        found = coalition_probabilities(llama, encoded, index, keep, "hide")
-    assert (read.call_count > 1) == (limit == "budget")
+    read = mock.Mock(wraps=passes._read, side_effect=MemoryError if limit == "out of memory" else None)
+    monkeypatch.setattr(passes, "_read", read)
+    if limit != "out of memory":
+        share = past_bytes(llama, max(map(len, encoded))) / memory_budget()
+        monkeypatch.setattr(passes, "PREFIX_SHARE", share * (2.5 if limit == "two texts" else 0.5))
+    found = coalition_probabilities(llama, encoded, index, keep, "hide")
+    assert read.call_count == {"two texts": 2, "no text": 0, "out of memory": 1}[limit]
     np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
 
 
