@@ -345,9 +345,9 @@ def log_probabilities(
     changed = ChangedRows(np.zeros_like(lengths), np.minimum(shared, lengths - len(generated) - 1), lengths)
 
     def compute(part: Int[np.ndarray, "_"], past: SharedPrefix | None) -> np.ndarray:
-        batch = model.collate([rows[at] for at in part])
+        whole = model.collate([rows[at] for at in part])
         with torch.inference_mode():
-            batch = batch if past is None else batch.after(past)
+            batch = whole if past is None else whole.after(past)
             return np.asarray(model.continuation_log_probabilities(batch, len(generated)).double().cpu())
 
     return in_passes(model, rows[:1], changed, compute)

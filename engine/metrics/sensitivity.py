@@ -246,7 +246,7 @@ class MovedBatch(TextBatch):
 
     moves: Float[torch.Tensor, "batch seq d_model"]
 
-    def _gathered(self, places: Int[torch.Tensor, "batch place"]) -> dict[str, torch.Tensor]:
+    def _gathered(self, places: Int[torch.Tensor, "batch place"]) -> dict[str, Any]:
         wide = places[..., None].expand(-1, -1, self.moves.shape[-1])
         return {**super()._gathered(places), "moves": self.moves.gather(1, wide)}
 

@@ -79,7 +79,7 @@ class TextBatch:
         """The same rows with the positions at `places` of each, in that order; lengths stay as they are."""
         return dataclasses.replace(self, **self._gathered(places))
 
-    def _gathered(self, places: Int[torch.Tensor, "batch place"]) -> dict[str, torch.Tensor]:
+    def _gathered(self, places: Int[torch.Tensor, "batch place"]) -> dict[str, Any]:
         """The fields that have one value a position, at those places."""
         return {name: getattr(self, name).gather(1, places) for name in ("ids", "visible", "types")}
 
