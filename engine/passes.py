@@ -17,6 +17,7 @@ from engine import runtime
 from engine.lazy import torch
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.models.past import GrowingPast, KeysValues, SharedPrefix
+from engine.runtime import in_chunks
 
 CPU_PASS_TOKENS = 128
 """The cost of a pass besides its tokens, in tokens: weights are read, kernels are started."""
@@ -90,7 +91,7 @@ def _run_block(
     if ends is None or prefixes is None:
         order = block[np.argsort(rows.lengths[block], kind="stable")]
         size = runtime.rows_at_once(model, int(rows.lengths[block].max()))
-        return order, np.concatenate(runtime.in_chunks(lambda part: compute(order[part], None), len(order), size))
+        return order, np.concatenate(in_chunks(lambda part: compute(order[part], None), len(order), size))
 
     by_rest = np.argsort(rows.rest[block], kind="stable")
     order, places = block[by_rest], places[by_rest]
@@ -106,7 +107,7 @@ def _run_block(
         width, past = int(rows.rest[order[end - 1]]), int(rows.starts[order[first:end]].max())
         return min(end - first, runtime.rows_at_once(model, width, past=past, held=held))
 
-    return order, np.concatenate(runtime.in_chunks(run, len(order), fit))
+    return order, np.concatenate(in_chunks(run, len(order), fit))
 
 
 def _read(model: AnyClassifier, texts: Sequence[EncodedInput]) -> list[KeysValues]:
