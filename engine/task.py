@@ -127,11 +127,14 @@ class Task:
         return np.concatenate(in_chunks(compute, len(index), rows_at_once(model, longest, gradients=True)))
 
     def shared_gradients(
-        self, index: Int[np.ndarray, "row"], reduce: Callable[[int, torch.Tensor, torch.Tensor], None], quantity: str
+        self,
+        index: Int[np.ndarray, "row"],
+        reduce: Callable[[np.ndarray, torch.Tensor, torch.Tensor], None],
+        quantity: str,
     ) -> None:
         """Gradients at the embeddings of prompts that all begin the longest one, by one pass forward over that.
 
-        All go back together. `reduce` takes an item, its embeddings and their gradient, both `[seq d_model]`.
+        All go back together. `reduce` takes items, the embeddings `[1 seq d_model]` and gradients `[item seq d_model]`.
         """
         model = self.model
         assert isinstance(model, CausalModel)
@@ -146,8 +149,7 @@ class Task:
             _, slope, size = _slopes(model, logits, targets[rows], quantity)
             own = torch.eye(len(lengths), device=model.device, dtype=slope.dtype)[..., None] * slope
             (units,) = torch.autograd.grad(logits, point, own, is_grads_batched=True)
-            for row, length in enumerate(lengths):
-                reduce(int(index[rows.start + row]), point[0, :length].detach(), units[row, 0, :length] * size[row])
+            reduce(index[rows], point.detach(), units[:, 0] * size[..., None])
 
         longest = max(len(self.examples[int(i)]) for i in index)
         in_chunks(compute, len(index), rows_at_once(model, longest, gradients=True))

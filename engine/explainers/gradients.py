@@ -269,8 +269,9 @@ def input_gradients(
     """
     scores: dict[int, Float[np.ndarray, "seq"]] = {}
 
-    def read(item: int, points: torch.Tensor, gradient: torch.Tensor) -> None:
-        scores[item] = as_float64(reduce(points.double(), gradient.double()))
+    def read(items: np.ndarray, points: torch.Tensor, gradient: torch.Tensor) -> None:
+        values = as_float64(reduce(points.double(), gradient.double()))  # of all rows, so that a GPU is waited for once
+        scores.update({item: row[: len(task.examples[item])] for item, row in zip(items.tolist(), values, strict=True)})
 
     alone: list[int] = []
     for group in _shared_passes(task, place):
@@ -282,10 +283,7 @@ def input_gradients(
         index = np.array(alone)
 
         def read_rows(rows: slice, gradient: torch.Tensor) -> None:
-            batch = task.batch(index[rows])
-            points = task.model.points(batch, place)
-            for row, length in enumerate(batch.lengths.tolist()):
-                read(alone[rows.start + row], points[row, :length], gradient[row, :length])
+            read(index[rows], task.model.points(task.batch(index[rows]), place), gradient)
 
         task.gradients(index, lambda rows, batch: task.model.points(batch, place), read_rows, quantity, place)
     return [Attribution(scores[item], 1) for item in range(len(task.items))]
