@@ -2,8 +2,9 @@
 
 And a loop as one writes it with Captum: a text at a time, a method at a time, then ten steps of removal of each map.
 
-ferret-xai 0.4.2 needs older libraries than ours and so runs in an environment of its own (`benchmarks.ferret_worker`),
-which is made at the first run, in the cache folder; it takes some minutes and 3 GB.
+ferret-xai 0.4.2 needs older libraries than ours, and inseq many that we do without. Each runs in an environment of its
+own (`benchmarks.ferret_worker`, `benchmarks.inseq_worker`), which is made at the first run, in the cache folder; it
+takes some minutes and 3 GB.
 """
 
 from __future__ import annotations
@@ -160,18 +161,19 @@ CAPTUM_METHODS: Mapping[str, Callable[[Task, int], np.ndarray]] = {
 }
 
 
-FERRET = ("ferret-xai==0.4.2", "transformers<4.58", "pyarrow<20")
+FERRET = ("transformers<4.58", "pyarrow<20", "ferret-xai==0.4.2")
 """pyarrow: the newest that its numpy, below 2, can be used with."""
+INSEQ = "inseq==0.7.1"
 MINUTES = 20
 
 Job = dict[str, Any]
 
 
 class NotThereError(Exception):
-    """ferret-xai cannot be installed or run, and why."""
+    """A tool cannot be installed or run, and why."""
 
 
-class FerretPeer:
+class PeerProcess:
     """The worker's process: jobs go in, answers come out, one at a time."""
 
     def __init__(self, process: subprocess.Popen[str]) -> None:
@@ -193,15 +195,24 @@ class FerretPeer:
         return answer
 
 
-@contextlib.contextmanager
-def ferret_peer(model: Path) -> Iterator[FerretPeer]:
+def ferret_peer(model: Path) -> contextlib.AbstractContextManager[PeerProcess]:
     """ferret-xai with the model of that folder, on one thread. Errors: `NotThereError`."""
-    command = [str(find_python()), "-m", "benchmarks.ferret_worker", str(model)]
+    return _peer("ferret", model, find_python())
+
+
+def inseq_peer(model: Path) -> contextlib.AbstractContextManager[PeerProcess]:
+    """inseq with the model of that folder, on one thread. Errors: `NotThereError`."""
+    return _peer("inseq", model, _environment("inseq", (f"transformers=={version('transformers')}", INSEQ)))
+
+
+@contextlib.contextmanager
+def _peer(name: str, model: Path, python: Path) -> Iterator[PeerProcess]:
+    command = [str(python), "-m", f"benchmarks.{name}_worker", str(model)]
     alone = {**os.environ, "OMP_NUM_THREADS": "1", "CUDA_VISIBLE_DEVICES": "", "TRANSFORMERS_OFFLINE": "1"}
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
     with subprocess.Popen(command, cwd=project_root(), env=alone, text=True, **pipes) as process:  # type: ignore[call-overload]
         try:
-            started = FerretPeer(process)
+            started = PeerProcess(process)
             started.answer()
             yield started
         finally:
@@ -209,14 +220,19 @@ def ferret_peer(model: Path) -> Iterator[FerretPeer]:
 
 
 def find_python() -> Path:
-    """Return the Python of its environment, which is made at first."""
-    folder = Path(os.environ.get("EXEGESIS_FERRET") or home() / "benchmarks" / "ferret")
+    """Return the Python of ferret's environment, which is made at first."""
+    return _environment("ferret", FERRET)
+
+
+def _environment(name: str, packages: tuple[str, ...]) -> Path:
+    """The Python of a tool's environment, which is made at first. `EXEGESIS_FERRET`, `EXEGESIS_INSEQ` name another."""
+    folder = Path(os.environ.get(f"EXEGESIS_{name.upper()}") or home() / "benchmarks" / name)
     interpreter = folder / "bin" / "python"
     if not (folder / "ready").exists():
-        print(f"Making an environment for {FERRET[0]} in {folder}; it takes some minutes.", file=sys.stderr)
+        print(f"Making an environment for {packages[-1]} in {folder}; it takes some minutes.", file=sys.stderr)
         _run([sys.executable, "-m", "venv", str(folder)])
         torch = f"torch=={version('torch').partition('+')[0]}"
-        _run([str(interpreter), "-m", "pip", "install", "--quiet", "--no-input", torch, *FERRET])
+        _run([str(interpreter), "-m", "pip", "install", "--quiet", "--no-input", torch, *packages])
         (folder / "ready").touch()
     return interpreter
 

@@ -19,7 +19,7 @@ from transformers.utils import logging
 
 from benchmarks.counting import Rows, counting
 from benchmarks.harness import Measurement, Table, benchmark, empty_home, ratio_to, scratch_folder
-from benchmarks.peers import PERCENTS, FerretPeer, NotThereError, explain_and_score, ferret_peer
+from benchmarks.peers import PERCENTS, NotThereError, PeerProcess, explain_and_score, ferret_peer
 from benchmarks.shapley import FEATURES, as_game, estimate_shapley
 from benchmarks.workloads import text_task
 from engine import runtime
@@ -128,7 +128,7 @@ class Contest:
 
         return run
 
-    def run_ferret(self, other: FerretPeer, settings: Settings) -> dict[str, Any]:
+    def run_ferret(self, other: PeerProcess, settings: Settings) -> dict[str, Any]:
         named = {FERRET_METHODS[method]: amount for method, amount in settings.items()}
         asked = {name: {option: amount} if option else {} for (name, option), amount in named.items()}
         return other.ask("work", texts=self.texts, targets=self.targets, settings=asked)
@@ -170,14 +170,14 @@ def processor_seconds(run: Callable[[], object]) -> float:
     return time.process_time() - started
 
 
-def equal_settings(contest: Contest, other: FerretPeer | None) -> Settings:
+def equal_settings(contest: Contest, other: PeerProcess | None) -> Settings:
     """Those that are equal on all sides."""
     squares = [len(contest.model.encode(Example(text))) ** 2 for text in contest.texts]
     lime = round(float(np.mean(squares)))
     return {"gradient": 1, "integrated_gradients": STEPS, "lime": lime, "kernel_shap": _partition(contest, other, lime)}
 
 
-def _partition(contest: Contest, other: FerretPeer | None, default: int) -> int:
+def _partition(contest: Contest, other: PeerProcess | None, default: int) -> int:
     """How many rows ferret's SHAP runs for a text; this is its warming up too."""
     if other is None:
         return default
@@ -185,7 +185,7 @@ def _partition(contest: Contest, other: FerretPeer | None, default: int) -> int:
     return round(found["rows"] / len(contest.texts))
 
 
-def measure(contest: Contest, other: FerretPeer | None, settings: Settings, rounds: int) -> Table:
+def measure(contest: Contest, other: PeerProcess | None, settings: Settings, rounds: int) -> Table:
     """A row for each side; all are timed in turn."""
     counts = dict[str, int]()
     with counting(contest.model.module) as rows:
@@ -198,7 +198,7 @@ def measure(contest: Contest, other: FerretPeer | None, settings: Settings, roun
             explain_and_score(contest.model, contest.texts, settings)
         counts["captum loop"] = seen.count
 
-    def ferret(peer: FerretPeer) -> float:
+    def ferret(peer: PeerProcess) -> float:
         found = contest.run_ferret(peer, settings)
         counts["ferret-xai"] = found["rows"]
         return float(found["seconds"])
@@ -232,7 +232,7 @@ def _row(contest: Contest, name: str, times: dict[str, np.ndarray], rows: int) -
 
 
 @contextlib.contextmanager
-def optional_ferret(folder: Path) -> Iterator[FerretPeer | None]:
+def optional_ferret(folder: Path) -> Iterator[PeerProcess | None]:
     with contextlib.ExitStack() as stack:
         try:
             other = stack.enter_context(ferret_peer(folder))
@@ -262,7 +262,7 @@ def _beginning(model: TextClassifier, text: str) -> str:
     return text if whole and text.replace(" ", "").isalpha() else ""
 
 
-def measure_equal_error(contest: Contest, other: FerretPeer, rounds: int) -> Table:
+def measure_equal_error(contest: Contest, other: PeerProcess, rounds: int) -> Table:
     """Methods apart, then both with the plain gradient, explained and scored."""
     budget, shapley = shapley_budget(contest, other)
     steps, gaps = path_steps(contest, other)
@@ -280,7 +280,7 @@ def measure_equal_error(contest: Contest, other: FerretPeer, rounds: int) -> Tab
     return [*rows, _error_row("gradient and both, scored too", ("", "", f"{steps} and {budget}"), seconds)]
 
 
-def shapley_budget(contest: Contest, other: FerretPeer) -> tuple[int, tuple[float, float]]:
+def shapley_budget(contest: Contest, other: PeerProcess) -> tuple[int, tuple[float, float]]:
     """Evaluations at which our error is no larger than ferret's, and both errors."""
     games = [
         text_task(contest.model, text).masked_values([all_coalitions(FEATURES)], "mask")[0] for text in contest.texts
@@ -305,7 +305,7 @@ def _error(found: np.ndarray, true: np.ndarray) -> float:
     return float(np.linalg.norm(found - true) / np.linalg.norm(true))
 
 
-def _check_same(contest: Contest, other: FerretPeer, games: Sequence[np.ndarray]) -> None:
+def _check_same(contest: Contest, other: PeerProcess, games: Sequence[np.ndarray]) -> None:
     """Errors: ferret removes tokens in another way than we do, so that no error could be compared."""
     kept = np.random.default_rng(0).random((8, FEATURES)) < 0.5
     places = kept.astype(np.int64) @ (1 << np.arange(FEATURES))
@@ -316,7 +316,7 @@ def _check_same(contest: Contest, other: FerretPeer, games: Sequence[np.ndarray]
             raise SystemExit(f"error: ferret's SHAP plays another game than ours on {text!r}.")
 
 
-def path_steps(contest: Contest, other: FerretPeer) -> tuple[int, tuple[float, float]]:
+def path_steps(contest: Contest, other: PeerProcess) -> tuple[int, tuple[float, float]]:
     """Steps at which our completeness gap is no larger than ferret's, and both gaps."""
     theirs = float(np.mean(other.ask("gaps", texts=contest.texts, targets=contest.targets, steps=STEPS)["gaps"]))
     gap = float("nan")
@@ -335,7 +335,13 @@ def _explain_texts(contest: Contest, method: str, amount: int) -> list[Any]:
 
 
 def _method_row(
-    contest: Contest, other: FerretPeer, rounds: int, method: str, amount: int, theirs: int, errors: tuple[float, float]
+    contest: Contest,
+    other: PeerProcess,
+    rounds: int,
+    method: str,
+    amount: int,
+    theirs: int,
+    errors: tuple[float, float],
 ) -> dict[str, Any]:
     def ferret() -> float:
         return float(sum(contest.run_ferret(other, {method: theirs})["spent"].values()))

@@ -92,9 +92,10 @@ def method_row(
 
 def token_map(method: Explainer, made: Explanation, example: Example, unit: str) -> TokenMap:
     """The map of an explanation, on its own scale."""
-    texts = (example.text,) if example.text_pair is None else (example.text, example.text_pair)
     drawn, origin = units_of(made, example, unit), made.provenance
-    return TokenMap(drawn, texts, method.is_signed(origin.params), explained_name(made, example), made.truncated)
+    return TokenMap(
+        drawn, example.texts, method.is_signed(origin.params), explained_name(made, example), made.truncated
+    )
 
 
 def explained_name(made: Explanation, example: Example) -> str:

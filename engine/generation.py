@@ -8,6 +8,7 @@ translation).
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -22,10 +23,11 @@ from engine import runtime
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed
 from engine.explain import explain_many, key_of
 from engine.lazy import torch
-from engine.models.causal import CausalModel
+from engine.models.causal import CausalModel, EncodedPrompt
 from engine.models.loading import load_model
-from engine.models.text_classifier import EncodedText, collate_texts
+from engine.models.past import GrowingPast, SharedPrefix
 from engine.next_token import MOST_GENERATED, is_causal
+from engine.passes import ChangedRows, in_passes
 from engine.progress import check_cancelled
 from engine.request import DTYPES, Prompt, Request
 from engine.result import Explanation, Token, check_to_json, pack, unpack
@@ -43,7 +45,8 @@ class GenerationQuery:
     """A prompt to continue, and the method that explains each generated token.
 
     tokens: at most so many are generated. seed: of sampling from the model's distribution; None takes the most probable
-    token at each step. temperature: what the logits are divided by before sampling.
+    token at each step. temperature: what the logits are divided by before sampling. chat: whether the model responds to
+    the prompt in its chat template.
     """
 
     model: str
@@ -52,6 +55,7 @@ class GenerationQuery:
     seed: int | None = None
     temperature: float = 1.0
     method: str = "attn_lrp"
+    chat: bool = False
 
     def __post_init__(self) -> None:
         if not 1 <= self.tokens <= MOST_GENERATED:
@@ -70,10 +74,16 @@ class GenerationQuery:
     def key(self) -> str:
         """The cache key of the generated text. Reads the model's files, never loads it."""
         sampled = {} if self.seed is None else {"seed": self.seed, "temperature": self.temperature}
-        explained = key_of(Request(self.model, self.method, Prompt(self.prompt)))
+        explained = key_of(Request(self.model, self.method, self.step("")))
         return key_for(
             {"kind": "generation", "version": VERSION, "tokens": self.tokens, "explained": explained, **sampled}
         )
+
+    def step(self, generated: str, target: str | None = None) -> Prompt:
+        """The prompt with what was generated so far, of which the next token is explained."""
+        if self.chat:
+            return Prompt(self.prompt, target=target, chat=True, response=generated)
+        return Prompt(self.prompt + generated, target=target)
 
 
 @dataclass(frozen=True)
@@ -99,7 +109,7 @@ class GeneratedText:
     """A generated text. labels, log_probabilities: of its tokens; the latter in nats, without temperature.
 
     ended: the model ended the text before the number of tokens was reached. explanations: one for each token.
-    sentences: all of the prompt but the last one, which the generated text continues.
+    sentences: all of the prompt but the last one, which the generated text continues; in a chat, all of it.
     """
 
     prompt: str
@@ -109,6 +119,7 @@ class GeneratedText:
     ended: bool
     sentences: tuple[SentenceUse, ...]
     explanations: tuple[Explanation, ...]
+    chat: bool = False
 
     @property
     def log_probability(self) -> float:
@@ -166,6 +177,7 @@ class GeneratedText:
             "revision": origin.revision,
             "method": origin.method,
             "prompt": self.prompt,
+            "chat": self.chat,
             "generated": self.text,
             "ended": self.ended,
             "log_probability": self.log_probability,
@@ -205,6 +217,7 @@ def generate_text(query: GenerationQuery) -> GeneratedText:
         query.prompt, meta["text"], tuple(meta["labels"]), tuple(meta["log_probabilities"]), meta["ended"],
         tuple(SentenceUse(**one) for one in meta["sentences"]),
         tuple(unpack(one, {"scores": arrays[str(step)]}) for step, one in enumerate(meta["explanations"])),
+        query.chat,
     )  # fmt: skip
 
 
@@ -212,7 +225,7 @@ def _generate(query: GenerationQuery) -> tuple[dict[str, Any], list[Request]]:
     """The generated text with the probabilities, and the explanation of each token. The caller holds the device."""
     model = load_model(query.model, DTYPES[0], runtime.device())
     assert isinstance(model, CausalModel)
-    encoded = model.encode(Prompt(query.prompt))
+    encoded = model.encode(query.step(""))
     length = len(encoded) + encoded.truncated
     if length + query.tokens > model.max_length:
         raise UsageError(
@@ -220,13 +233,13 @@ def _generate(query: GenerationQuery) -> tuple[dict[str, Any], list[Request]]:
             f"{query.tokens} are to follow. Shorten the prompt, or generate fewer tokens."
         )
     generated, ended = continue_tokens(model, encoded.ids, query)
-    texts = _texts(model, query.prompt, encoded.ids, generated)
+    texts = _texts(model, query, encoded.ids, generated)
     labels = [model.token_text(token) for token in generated]
-    sentences = removable_sentences(encoded, query.prompt)
+    sentences = removable_sentences(encoded, query)
     rows = [encoded.ids, *(np.delete(encoded.ids, sentence.tokens) for sentence in sentences)]
     whole, *without = log_probabilities(model, rows, generated)
     meta = {
-        "text": texts[-1][len(query.prompt) :],
+        "text": texts[-1],
         "labels": labels,
         "log_probabilities": whole.tolist(),
         "ended": ended,
@@ -236,23 +249,25 @@ def _generate(query: GenerationQuery) -> tuple[dict[str, Any], list[Request]]:
         ],
     }
     steps = zip(texts[:-1], labels, strict=True)
-    return meta, [Request(query.model, query.method, Prompt(text, target=label)) for text, label in steps]
+    return meta, [Request(query.model, query.method, query.step(text, label)) for text, label in steps]
 
 
 def continue_tokens(model: CausalModel, ids: Int[np.ndarray, "seq"], query: GenerationQuery) -> tuple[list[int], bool]:
     """The tokens that follow, and whether the model ended the text; its end token is left out.
 
-    Each step reads the whole text, without a key-value cache, so that its logits are those that are explained.
-    Errors: the model ends the text at once.
+    Each step reads the last token alone: keys and values of those before it are held. Errors: the model ends the text
+    at once.
     """
     random = None if query.seed is None else np.random.default_rng(query.seed)
     ends = _end_tokens(model)
     generated: list[int] = []
+    past = GrowingPast(1, model.device)
     while len(generated) < query.tokens:
         check_cancelled()
-        row = _as_text(np.append(ids, generated).astype(np.int64))
+        unread = np.append(ids, generated).astype(np.int64)[past.width :]
         with torch.inference_mode():
-            logits = model.next_logits(collate_texts([row], model.pad_id, model.device))[0].double().cpu()
+            batch = dataclasses.replace(model.collate([_as_prompt(unread)]), past=past)
+            logits = model.next_logits(batch)[0].double().cpu()
         if random is None:
             token = int(logits.argmax())
         else:
@@ -271,12 +286,15 @@ def _end_tokens(model: CausalModel) -> set[int]:
     return set() if ends is None else {ends} if isinstance(ends, int) else set(ends)
 
 
-def _as_text(ids: Int[np.ndarray, "seq"]) -> EncodedText:
-    return EncodedText(ids, np.zeros_like(ids), (), 0)
+def _as_prompt(ids: Int[np.ndarray, "seq"]) -> EncodedPrompt:
+    """Tokens alone, whose classes are of no interest."""
+    return EncodedPrompt(ids, np.zeros_like(ids), (), 0, np.zeros(1, dtype=np.int64), False, None, ())
 
 
-def _texts(model: CausalModel, prompt: str, ids: Int[np.ndarray, "seq"], generated: Sequence[int]) -> list[str]:
-    """The prompt followed by each number of generated tokens, from none to all.
+def _texts(
+    model: CausalModel, query: GenerationQuery, ids: Int[np.ndarray, "seq"], generated: Sequence[int]
+) -> list[str]:
+    """The text of each number of generated tokens, from none to all.
 
     Errors: one of these texts has other tokens than were generated, or a token has the text of another.
     """
@@ -285,9 +303,9 @@ def _texts(model: CausalModel, prompt: str, ids: Int[np.ndarray, "seq"], generat
         return str(model.tokenizer.decode([*ids.tolist(), *tokens], clean_up_tokenization_spaces=False))
 
     start = len(decoded([]))
-    texts = [prompt + decoded(generated[:count])[start:] for count in range(len(generated) + 1)]
+    texts = [decoded(generated[:count])[start:] for count in range(len(generated) + 1)]
     for step, token in enumerate(generated):
-        same = np.array_equal(model.encode(Prompt(texts[step])).ids, [*ids, *generated[:step]])
+        same = np.array_equal(model.encode(query.step(texts[step])).ids, [*ids, *generated[:step]])
         if not same or not _is_named(model, token):
             fewer = f"Generate at most {step} tokens, or sample" if step else "Sample"
             raise ExegesisError(
@@ -305,10 +323,11 @@ def _is_named(model: CausalModel, token: int) -> bool:
         return False
 
 
-def removable_sentences(encoded: EncodedText, prompt: str) -> list[Unit]:
-    """The sentences of a prompt but the last one, which a generated text continues."""
-    drawn = units(encoded.tokens, np.zeros(len(encoded)), Prompt(prompt), "sentence")
-    return [unit for unit in drawn if not unit.special and not unit.blank][:-1]
+def removable_sentences(encoded: EncodedPrompt, query: GenerationQuery) -> list[Unit]:
+    """The sentences of a prompt but the last one, which a generated text continues; in a chat, all."""
+    drawn = units(encoded.tokens, np.zeros(len(encoded)), query.step(""), "sentence")
+    sentences = [unit for unit in drawn if not unit.special and not unit.blank]
+    return sentences if query.chat else sentences[:-1]
 
 
 def log_probabilities(
@@ -316,14 +335,26 @@ def log_probabilities(
 ) -> Float[np.ndarray, "prompt generated"]:
     """Log-probability of each generated token after each prompt and the generated tokens before it, in nats.
 
-    A prompt is one row of a pass, whatever the number of generated tokens. The caller holds the device.
+    A prompt is one row of a pass, whatever the number of generated tokens. What a prompt begins with as the first one
+    does is read once. The caller holds the device.
     """
-    rows = [_as_text(np.append(prompt, generated).astype(np.int64)) for prompt in prompts]
+    rows = [_as_prompt(np.append(prompt, generated).astype(np.int64)) for prompt in prompts]
+    lengths = np.array([len(row) for row in rows])
+    shared = np.array([_shared_start(rows[0].ids, row.ids) for row in rows])
+    # The first generated token is predicted at the position before it.
+    changed = ChangedRows(np.zeros_like(lengths), np.minimum(shared, lengths - len(generated) - 1), lengths)
 
-    def compute(part: slice) -> np.ndarray:
-        batch = collate_texts(rows[part], model.pad_id, model.device)
+    def compute(part: Int[np.ndarray, "_"], past: SharedPrefix | None) -> np.ndarray:
+        whole = model.collate([rows[at] for at in part])
         with torch.inference_mode():
+            batch = whole if past is None else whole.after(past)
             return np.asarray(model.continuation_log_probabilities(batch, len(generated)).double().cpu())
 
-    size = runtime.rows_at_once(model, max(map(len, rows)))
-    return np.concatenate(runtime.in_chunks(compute, len(rows), size))
+    return in_passes(model, rows[:1], changed, compute)
+
+
+def _shared_start(one: Int[np.ndarray, "_"], other: Int[np.ndarray, "_"]) -> int:
+    """The number of first tokens that both have."""
+    size = min(len(one), len(other))
+    differ = one[:size] != other[:size]
+    return int(differ.argmax()) if differ.any() else size

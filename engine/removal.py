@@ -15,7 +15,7 @@ patches of a superpixel (`FeatureGroups`).
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -26,14 +26,15 @@ from jaxtyping import Bool, Float, Int
 from engine.input_kinds import check_removal
 from engine.lazy import torch
 from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
+from engine.models.past import SharedPrefix
+from engine.passes import ChangedRows, in_passes
 from engine.removal_operators import DELETE, HIDING
-from engine.runtime import in_chunks, rows_at_once
 
 
 def removed(
     model: AnyClassifier, batch: Any, keep: Bool[torch.Tensor, "batch seq"], operator: str
-) -> tuple[Any, Float[torch.Tensor, "batch seq d_model"]]:
-    """The batch and its embeddings with every position outside `keep` removed."""
+) -> tuple[Any, Float[torch.Tensor, "batch left d_model"]]:
+    """The batch and its embeddings with every position outside `keep` removed; `delete` leaves fewer positions."""
     if operator == DELETE:
         return _deleted(model, batch, keep)
     embeds = model.embed(batch)
@@ -48,24 +49,18 @@ def removed(
 
 def _deleted(
     model: AnyClassifier, batch: Any, keep: Bool[torch.Tensor, "batch seq"]
-) -> tuple[Any, Float[torch.Tensor, "batch seq d_model"]]:
+) -> tuple[Any, Float[torch.Tensor, "batch left d_model"]]:
     """The sequences without the other tokens, padded on the right.
 
     Where nothing is left, as no special token is kept, the sequence is what stands for a masked token: GPT-2's end of
     text, with which its texts begin.
     """
     left = batch.visible & keep
-    order = (~left).int().argsort(dim=1, stable=True)
     lengths = left.sum(1)
     at_least_one = lengths.clamp(min=1)
-    moved = dataclasses.replace(
-        batch,
-        ids=batch.ids.gather(1, order),
-        types=batch.types.gather(1, order),
-        visible=torch.arange(order.shape[1], device=order.device) < at_least_one[:, None],
-        lengths=at_least_one,
-        whole=False,
-    )
+    order = (~left).int().argsort(dim=1, stable=True)[:, : int(at_least_one.max())]
+    visible = torch.arange(order.shape[1], device=order.device) < at_least_one[:, None]
+    moved = dataclasses.replace(batch.gather(order), visible=visible, lengths=at_least_one, whole=False)
     nothing = (lengths == 0)[:, None, None]
     return moved, torch.where(nothing, model.removal_embedding(batch, "mask"), model.embed(moved))
 
@@ -104,25 +99,14 @@ def coalition_quantities(
 ) -> Float[np.ndarray, "row 2"]:
     """m as in `coalition_values`, and f, the logit of the target, from the same passes; of a regression both are the
     score."""
-    check_removal(operator, model.kind)
-    order = np.argsort([len(examples[i]) for i in index], kind="stable")
-    longest = max(len(e) for e in examples)
-    of_row = torch.tensor([targets[i] for i in index[order]], device=model.device)
+    classes = np.asarray(targets)[index]
 
-    def compute(rows: slice) -> np.ndarray:
-        chosen = index[order[rows]]
-        batch = model.collate([examples[i] for i in chosen])
-        kept = torch.from_numpy(keep[order[rows], : batch.visible.shape[1]]).to(model.device)
-        with torch.inference_mode():
-            logits = model.logits(*removed(model, batch, kept, operator)).double()
-            targeted = logits.gather(1, of_row[rows, None])[:, 0]
-            values = torch.stack([target_values(model, logits, of_row[rows]), targeted], dim=1)
-        return as_float64(values)
+    def read(logits: torch.Tensor, rows: Int[np.ndarray, "_"]) -> torch.Tensor:
+        of_row = torch.from_numpy(classes[rows]).to(model.device)
+        targeted = logits.gather(1, of_row[:, None])[:, 0]
+        return torch.stack([target_values(model, logits, of_row), targeted], dim=1)
 
-    chunks = in_chunks(compute, len(index), rows_at_once(model, longest))
-    values = np.empty((len(index), 2))
-    values[order] = np.concatenate(chunks)
-    return values
+    return _evaluate(model, examples, index, keep, operator, read)
 
 
 def coalition_probabilities(
@@ -136,17 +120,45 @@ def coalition_probabilities(
 
     Rows of several examples share passes; `index` says whose row it is.
     """
-    check_removal(operator, model.kind)
-    longest = max(len(e) for e in examples)
 
-    def compute(rows: slice) -> np.ndarray:
+    def read(logits: torch.Tensor, _: Int[np.ndarray, "_"]) -> torch.Tensor:
+        return logits if model.regression else torch.softmax(logits, dim=-1)
+
+    return _evaluate(model, examples, index, keep, operator, read)
+
+
+def _evaluate(
+    model: AnyClassifier,
+    examples: Sequence[EncodedInput],
+    index: Int[np.ndarray, "row"],
+    keep: Bool[np.ndarray, "row seq"],
+    operator: str,
+    read: Callable[[torch.Tensor, Int[np.ndarray, "_"]], torch.Tensor],
+) -> Float[np.ndarray, "row value"]:
+    """What `read` takes from the logits of each pass, in double precision, and its rows."""
+    check_removal(operator, model.kind)
+
+    def compute(rows: Int[np.ndarray, "_"], past: SharedPrefix | None) -> np.ndarray:
         batch = model.collate([examples[i] for i in index[rows]])
         kept = torch.from_numpy(keep[rows, : batch.visible.shape[1]]).to(model.device)
+        if past is not None:
+            kept = kept.gather(1, past.following(batch.lengths).clamp(max=kept.shape[1] - 1))
+            batch = batch.after(past)
         with torch.inference_mode():
-            logits = model.logits(*removed(model, batch, kept, operator)).double()
-            return as_float64(logits if model.regression else torch.softmax(logits, dim=-1))
+            return as_float64(read(model.logits(*removed(model, batch, kept, operator)).double(), rows))
 
-    return np.concatenate(in_chunks(compute, len(index), rows_at_once(model, longest)))
+    return in_passes(model, examples, _changed_rows(examples, index, keep, operator), compute)
+
+
+def _changed_rows(
+    examples: Sequence[EncodedInput], index: Int[np.ndarray, "row"], keep: Bool[np.ndarray, "row seq"], operator: str
+) -> ChangedRows:
+    whole = np.array([len(example) for example in examples])[index]
+    inside = np.arange(keep.shape[1]) < whole[:, None]
+    gone = inside & ~keep
+    lengths = (inside & keep).sum(1).clip(min=1) if operator == DELETE else whole
+    first = np.where(gone.any(1), gone.argmax(1), whole)
+    return ChangedRows(index, np.minimum(first, lengths - 1), lengths)
 
 
 def target_values(

@@ -92,13 +92,15 @@ class Prompt(Example):
     target: the token, with its leading space; None for the most probable one. contrast: the token that the target is
     compared with ("why *are* rather than *is*?"); None for no contrast. chat: whether the model's chat template is
     applied to the text. of: the text that this one is an edit of; the classes are the tokens that are most probable
-    after that, so that both have the same ones. None: it is no edit.
+    after that, so that both have the same ones. None: it is no edit. response: in a chat, what the model has written
+    so far, which follows its template; its tokens are features with offsets of their own.
     """
 
     target: str | None = None
     contrast: str | None = None
     chat: bool = False
     of: str | None = None
+    response: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -111,10 +113,18 @@ class Prompt(Example):
             raise UsageError(
                 f"contrast: must differ from the target, got {self.contrast!r} twice. Choose another token."
             )
+        if self.response and not self.chat:
+            raise UsageError("response: belongs to a chat. Set chat, or put it at the end of the text.")
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        """The text, and what the model has written in response."""
+        return (self.text, self.response) if self.response else (self.text,)
 
     def as_plain(self) -> dict[str, str | None]:
         own = {"prompt": self.text, "target": self.target, "contrast": self.contrast, "chat": str(self.chat)}
-        return own if self.of is None else {**own, "of": self.of}
+        more = {"of": self.of, "response": self.response or None}
+        return {**own, **{name: value for name, value in more.items() if value is not None}}
 
 
 def read_example(fields: Mapping[str, Any]) -> Example:

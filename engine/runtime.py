@@ -329,14 +329,17 @@ def memory_budget() -> int:
     return CPU_BUDGET
 
 
-def rows_at_once(model: AnyClassifier, length: int, gradients: bool = False, attention: bool = False) -> int:
+def rows_at_once(
+    model: AnyClassifier, length: int, gradients: bool = False, attention: bool = False, past: int = 0, held: int = 0
+) -> int:
     """Return how many rows of `length` tokens one pass takes: within the budget, on a CPU no more than gains speed.
 
+    past: tokens before them whose keys and values each row copies. held: bytes of the budget that are in use.
     On a CPU the inner activations of a block stay in the last-level cache beside its weights: passes of
     `reviews-minilm` that leave it are a tenth slower. Weights of more than half of it leave no room, and large passes
     read them least often.
     """
-    rows = max(1, memory_budget() // _row_bytes(model, length, gradients, attention))
+    rows = max(1, (memory_budget() - held) // _row_bytes(model, length, gradients, attention, past))
     if model.device.type == "cpu":
         mine = _turn.get()
         tokens = CPU_TOKENS_LENT if mine is not None and mine.lends else CPU_TOKENS_AT_ONCE
@@ -362,39 +365,51 @@ def _widths(model: AnyClassifier) -> tuple[int, int]:
     return config.hidden_size, wide
 
 
-def _row_bytes(model: AnyClassifier, length: int, gradients: bool, attention: bool) -> int:
+def past_bytes(model: AnyClassifier, length: int) -> int:
+    """Return the bytes of the keys and values of so many tokens in all layers."""
+    config: Any = model.module.config
+    heads = config.num_attention_heads
+    width = getattr(config, "head_dim", None) or config.hidden_size // heads
+    groups = getattr(config, "num_key_value_heads", None) or heads
+    return 2 * int(config.num_hidden_layers) * length * groups * width * model.dtype.itemsize
+
+
+def _row_bytes(model: AnyClassifier, length: int, gradients: bool, attention: bool, past: int = 0) -> int:
     config: Any = model.module.config
     layers, heads, reach = config.num_hidden_layers, config.num_attention_heads, length
     if not isinstance(heads, int):  # Swin: later stages have more heads but fewer positions
         layers, heads, reach = sum(config.depths), heads[0], min(length, config.window_size**2)
     hidden, wide = _widths(model)
-    matrices = heads * length * reach * 3
+    matrices = heads * length * (reach + past) * 3
     in_flight = length * (10 * hidden + 3 * wide) + matrices
+    in_flight += 6 * past * hidden  # keys and values of a layer as they are copied: for the row, and for its heads
     kept = layers * (length * (12 * hidden + 3 * wide) + matrices) if gradients else 0
     kept += layers * matrices if attention else 0
     return int((in_flight + kept) * model.dtype.itemsize)
 
 
-def in_chunks(compute: Callable[[slice], T], rows: int, size: int) -> list[T]:
+def in_chunks(compute: Callable[[slice], T], rows: int, size: int | Callable[[int], int]) -> list[T]:
     """Run `compute` on slices of at most `size` rows; when memory runs out the size is halved, with a note.
 
-    Before each slice the work can be cancelled, and a turn that lends is lent to those who wait in front.
+    Before each slice the work can be cancelled, and a turn that lends is lent to those who wait in front. `size` may
+    depend on the row with which a slice begins.
     """
     results: list[T] = []
-    start = 0
+    start, most = 0, rows
     while start < rows:
         check_cancelled()
         lend()
         tell(start, rows, "model evaluations")
-        result = attempt(functools.partial(compute, slice(start, min(rows, start + size))))
+        step = min(most, rows - start, size(start) if callable(size) else size)
+        result = attempt(functools.partial(compute, slice(start, start + step)))
         if result is not None:
             results.append(result[0])
-            start += size
+            start += step
             continue
-        if size == 1:
+        if step == 1:
             raise ExegesisError(f"out of memory: even one row does not fit. {_NEXT_STEP}")
-        size = max(1, min(size, rows - start) // 2)
-        note(f"Memory ran out, so the work continued with {size} rows at a time. The numbers are the same.")
+        most = step // 2
+        note(f"Memory ran out, so the work continued with {most} rows at a time. The numbers are the same.")
         free()
     tell(rows, rows, "model evaluations")
     return results

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.lazy import torch
+from engine.models.causal import CausalModel
 from engine.models.classifier import EMBEDDING, AnyClassifier, EncodedInput, as_float64
 from engine.params import LOGIT
 from engine.removal import coalition_values, target_values, token_masks
@@ -116,23 +117,42 @@ class Task:
             batch = self.batch(index[rows])
             point = points(rows, batch).detach().requires_grad_()
             logits = model.logits(batch, model.embed_points(point, place))
-            if quantity == LOGIT:
-                value = logits.gather(1, targets[rows, None])[:, 0]
-                (gradient,) = torch.autograd.grad(value.sum(), point)
-            else:
-                wide = logits.detach().double().requires_grad_()
-                value = target_values(model, wide, targets[rows])
-                (slope,) = torch.autograd.grad(value.sum(), wide)
-                # Near certainty the slope is too small for half precision: its size is multiplied in afterwards.
-                size = slope.abs().amax(1, keepdim=True).clamp(min=torch.finfo(slope.dtype).tiny)
-                (unit,) = torch.autograd.grad(logits, point, (slope / size).to(logits.dtype))
-                gradient = unit * size[..., None]
+            value, slope, size = _slopes(model, logits, targets[rows], quantity)
+            (unit,) = torch.autograd.grad(logits, point, slope)
             values = as_float64(value)
-            reduce(rows, gradient)  # last: a chunk that runs out of memory is done again
+            reduce(rows, unit * size[..., None])  # last: a chunk that runs out of memory is done again
             return values
 
         longest = max(len(e) for e in self.examples)
         return np.concatenate(in_chunks(compute, len(index), rows_at_once(model, longest, gradients=True)))
+
+    def shared_gradients(
+        self,
+        index: Int[np.ndarray, "row"],
+        reduce: Callable[[np.ndarray, torch.Tensor, torch.Tensor], None],
+        quantity: str,
+    ) -> None:
+        """Gradients at the embeddings of prompts that all begin the longest one, by one pass forward over that.
+
+        All go back together. `reduce` takes items, the embeddings `[1 seq d_model]` and gradients `[item seq d_model]`.
+        """
+        model = self.model
+        assert isinstance(model, CausalModel)
+        targets = torch.tensor([self.targets[int(i)] for i in index], device=model.device)
+
+        def compute(rows: slice) -> None:
+            batch = self.batch(index[rows])
+            lengths = batch.lengths.tolist()
+            longest = lengths.index(max(lengths))
+            point = model.embed(batch)[longest : longest + 1].detach().requires_grad_()
+            logits = model.logits_along(batch, point)
+            _, slope, size = _slopes(model, logits, targets[rows], quantity)
+            own = torch.eye(len(lengths), device=model.device, dtype=slope.dtype)[..., None] * slope
+            (units,) = torch.autograd.grad(logits, point, own, is_grads_batched=True)
+            reduce(index[rows], point.detach(), units[:, 0] * size[..., None])
+
+        longest = max(len(self.examples[int(i)]) for i in index)
+        in_chunks(compute, len(index), rows_at_once(model, longest, gradients=True))
 
     def by_parts(self, compute: Callable[[Task], list[T]], attention: bool = False) -> list[T]:
         """Run `compute` on parts of the items that fit into memory with their gradients, and join the results.
@@ -164,3 +184,21 @@ class Task:
         return Captured(
             torch.cat(recorder.logits), torch.cat(recorder.probabilities), torch.cat(scales) if scales else None
         )
+
+
+def _slopes(
+    model: AnyClassifier, logits: Float[torch.Tensor, "batch label"], targets: Int[torch.Tensor, "batch"], quantity: str
+) -> tuple[Float[torch.Tensor, "batch"], Float[torch.Tensor, "batch label"], Float[torch.Tensor, "batch 1"]]:
+    """The quantity of each row's target, and its derivative by the logits as a slope and the size of that.
+
+    Near certainty a probability's derivative is too small for half precision, in which slopes go back.
+    """
+    if quantity == LOGIT:
+        value = logits.detach().gather(1, targets[:, None])[:, 0]
+        slope = torch.zeros_like(logits).scatter(1, targets[:, None], 1)
+        return value, slope, slope.new_ones(len(slope), 1)
+    wide = logits.detach().double().requires_grad_()
+    value = target_values(model, wide, targets)
+    (slope,) = torch.autograd.grad(value.sum(), wide)
+    size = slope.abs().amax(1, keepdim=True).clamp(min=torch.finfo(slope.dtype).tiny)
+    return value.detach(), (slope / size).to(logits.dtype), size

@@ -81,7 +81,8 @@ def units(
     """Return the units of a kind in reading order; their scores add up to the same total for each kind."""
     if kind not in UNITS:
         raise unknown("unit", kind, UNITS)
-    texts = (example.text, example.text_pair or "")
+    first, second = (*example.texts, "")[:2]
+    texts = (first, second)
     return tuple(_unit(tokens, scores, group, texts) for group in _grouped(tuple(tokens), texts, kind))
 
 

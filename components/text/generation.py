@@ -13,7 +13,7 @@ import streamlit as st
 
 from components.compute import run_cached
 from components.controls import PERSIST
-from components.errors import describe_error, escape_label, show_error, show_note
+from components.errors import describe_error, escape_label, show_error
 from components.export import command_line, file_button, how_to_repeat, input_button, text_arguments
 from components.method_row import MethodRow, cost_line, grid_html, line_html, method_row, method_row_html
 from components.numbers import fixed, percent
@@ -45,7 +45,6 @@ DECODING_HELP = (
 )
 TABLE_LABEL = "Scores of all tokens for each generated token"
 SHARING = "generated tokens"
-NO_CHAT = "The chat template is left out: the text continues the prompt as it is."
 CAUTION = (
     "A generated text can be wrong. A score says what a token depends on, not whether it is true. Deleting a sentence "
     "can also make the rest unusual, which lowers the probability too (context use: Sarti et al., 2024, Quantifying "
@@ -70,8 +69,6 @@ def draw_generation(state: TextState, methods: Mapping[str, Explainer]) -> None:
     except Exception as error:
         show_error(describe_error(error))
         return
-    if state.focus.chat:
-        show_note(NO_CHAT)
     rows = step_rows(generated, methods[state.generation.method], state.view.gamma)
     st.html(generated_html(generated, state))
     st.html(matrix_html(rows))
@@ -103,7 +100,9 @@ def query_of(state: TextState) -> GenerationQuery:
     """The engine's query. Errors: those of the query."""
     view = state.generation
     seed = state.seed if view.decoding == "sample" else None
-    return generation.GenerationQuery(state.model, state.example.text, view.tokens, seed, method=view.method)
+    return generation.GenerationQuery(
+        state.model, state.example.text, view.tokens, seed, method=view.method, chat=state.focus.chat
+    )
 
 
 def _compute(query: GenerationQuery, token: CancelToken) -> GeneratedText:
@@ -152,7 +151,7 @@ def step_rows(generated: GeneratedText, method: Explainer, gamma: float = 1.0) -
     look = ViewOptions(gamma, "shared")
     rows = [
         replace(
-            method_row(method, one, Prompt(_text_before(generated, step)), "token", look=look),
+            method_row(method, one, _prompt_before(generated, step), "token", look=look),
             title=f"{step + 1} {visible_token(label)}",
             cost=share(probability),
         )
@@ -164,9 +163,12 @@ def step_rows(generated: GeneratedText, method: Explainer, gamma: float = 1.0) -
     return [replace(row, view=replace(row.view, end=end, sharing=SHARING)) for row in rows]
 
 
-def _text_before(generated: GeneratedText, step: int) -> str:
+def _prompt_before(generated: GeneratedText, step: int) -> Prompt:
+    """The prompt with what was generated before the step."""
+    if generated.chat:
+        return Prompt(generated.prompt, chat=True, response=generated.text)
     end = generated.explanations[step].tokens[-1].end
-    return (generated.prompt + generated.text)[: max(end, len(generated.prompt))]
+    return Prompt((generated.prompt + generated.text)[: max(end, len(generated.prompt))])
 
 
 def matrix_html(rows: list[MethodRow]) -> str:
@@ -192,7 +194,8 @@ def _draw_sentences(generated: GeneratedText) -> None:
     if generated.sentences:
         st.markdown("**Context use**: the probability of the whole generated text when a sentence is deleted.")
         draw_table(sentences_table(generated), "generation")
-        st.caption("The last sentence of the prompt is the one that the text continues, so it is never deleted.")
+        if not generated.chat:
+            st.caption("The last sentence of the prompt is the one that the text continues, so it is never deleted.")
 
 
 def sentences_table(generated: GeneratedText) -> pd.DataFrame:
@@ -257,6 +260,6 @@ def _draw_export(generated: GeneratedText, state: TextState) -> None:
 
 def _arguments(state: TextState) -> list[str]:
     view = state.generation
-    arguments = ["generate", "--model", state.model, *text_arguments(Prompt(state.example.text))]
+    arguments = ["generate", "--model", state.model, *text_arguments(Prompt(state.example.text, chat=state.focus.chat))]
     arguments += ["--tokens", str(view.tokens), "--method", view.method]
     return [*arguments, *(["--seed", str(state.seed)] if view.decoding == "sample" else [])]

@@ -34,6 +34,7 @@ def generate(
         str | None, typer.Option(metavar="N", help="Sample with this seed. [default: the most probable token]")
     ] = None,
     temperature: Annotated[str, typer.Option(metavar="T", help="With --seed: the temperature of sampling.")] = "1",
+    chat: options.ChatOption = False,
     top: Annotated[str, typer.Option(metavar="N", help="Show only the N strongest links.")] = "10",
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with all scores of every step.")] = False,
 ) -> None:
@@ -45,7 +46,8 @@ def generate(
     warmth = options.read_numbers("--temperature", temperature)[0]
     with output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar("generating") as report:
         check_model(model, Example.kind)
-        query = generation.GenerationQuery(model, options.read_text("--prompt", prompt), count, number, warmth, method)
+        text = options.read_text("--prompt", prompt)
+        query = generation.GenerationQuery(model, text, count, number, warmth, method, chat)
         with cancellable(cancel), reporting(report):
             generated = generation.generate_text(query)
     if status := result_store().status:

@@ -16,6 +16,7 @@ from jaxtyping import Float
 
 from engine.errors import unknown
 from engine.lazy import torch
+from engine.models.causal import EncodedPrompt
 from engine.models.classifier import EMBEDDING, AnyClassifier, as_float64
 from engine.params import LOGIT, QuantityParams, option
 from engine.registry import Axes, register
@@ -262,17 +263,46 @@ def mean_gradients(
 def input_gradients(
     task: Task, reduce: FeatureReduction, quantity: str = LOGIT, place: str = EMBEDDING
 ) -> list[Attribution]:
-    """One pass forward and back at the input itself, all examples together."""
-    index = np.arange(len(task.items))
-    scores: list[np.ndarray] = []
+    """The gradient at the input itself: a pass forward and back of all examples together.
 
-    def append(rows: slice, gradient: torch.Tensor) -> None:
-        batch = task.batch(index[rows])
-        values = as_float64(reduce(task.model.points(batch, place).double(), gradient.double()))
-        scores.extend(values[row, :length] for row, length in enumerate(batch.lengths.tolist()))
+    Prompts that begin another one, as those before each token of a generated text do, share its pass forward.
+    """
+    scores: dict[int, Float[np.ndarray, "seq"]] = {}
 
-    task.gradients(index, lambda rows, batch: task.model.points(batch, place), append, quantity, place)
-    return [Attribution(s, 1) for s in scores]
+    def read(items: np.ndarray, points: torch.Tensor, gradient: torch.Tensor) -> None:
+        values = as_float64(reduce(points.double(), gradient.double()))  # of all rows, so that a GPU is waited for once
+        scores.update({item: row[: len(task.examples[item])] for item, row in zip(items.tolist(), values, strict=True)})
+
+    alone: list[int] = []
+    for group in _shared_passes(task, place):
+        if len(group) == 1:
+            alone += group
+        else:
+            task.shared_gradients(np.array(group), read, quantity)
+    if alone:
+        index = np.array(alone)
+
+        def read_rows(rows: slice, gradient: torch.Tensor) -> None:
+            read(index[rows], task.model.points(task.batch(index[rows]), place), gradient)
+
+        task.gradients(index, lambda rows, batch: task.model.points(batch, place), read_rows, quantity, place)
+    return [Attribution(scores[item], 1) for item in range(len(task.items))]
+
+
+def _shared_passes(task: Task, place: str) -> list[list[int]]:
+    """The items by the longest prompt that they begin, which is one of them."""
+    examples = task.examples
+    if place != EMBEDDING or not all(type(example) is EncodedPrompt for example in examples):
+        return [[item] for item in range(len(examples))]
+    groups: list[list[int]] = []
+    for item in sorted(range(len(examples)), key=lambda item: -len(examples[item])):
+        ids = examples[item].ids
+        longer = (group for group in groups if np.array_equal(examples[group[0]].ids[: len(ids)], ids))
+        if (group := next(longer, None)) is None:
+            groups.append([item])
+        else:
+            group.append(item)
+    return groups
 
 
 QUADRATURES = ("clenshaw_curtis", "gauss_legendre", "trapezoid", "riemann")

@@ -16,7 +16,7 @@ from functools import cached_property
 from typing import Any, cast
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from cache import key_for
 from engine import runtime
@@ -246,6 +246,10 @@ class MovedBatch(TextBatch):
     """Padded examples with what is added to their word embeddings."""
 
     moves: Float[torch.Tensor, "batch seq d_model"]
+
+    def _gathered(self, places: Int[torch.Tensor, "batch place"]) -> dict[str, Any]:
+        wide = places[..., None].expand(-1, -1, self.moves.shape[-1])
+        return {**super()._gathered(places), "moves": self.moves.gather(1, wide)}
 
 
 @dataclass(frozen=True, eq=False)

@@ -136,6 +136,16 @@ class CausalModel(TextClassifier):
         """Logits of the token that follows each row, over the whole vocabulary."""
         return self._capped(super().logits(batch, embeds))
 
+    def logits_along(
+        self, batch: PromptBatch, embeds: Float[torch.Tensor, "1 seq d_model"]
+    ) -> Float[torch.Tensor, "batch label"]:
+        """Logits of prompts that all begin the longest one, by one pass over that. `embeds`: its word embeddings."""
+        [longest] = batch.lengths.argmax()[None].tolist()
+        only = slice(longest, longest + 1)
+        row = TextBatch(batch.ids[only], batch.visible[only], batch.types[only], batch.lengths[only], whole=True)
+        logits = self._capped(self._head(self.hidden(row, embeds)[0, batch.lengths - 1]))
+        return reduce_logits(logits, batch.candidates, batch.contrast)
+
     def continuation_log_probabilities(self, batch: TextBatch, count: int) -> Float[torch.Tensor, "batch {count}"]:
         """Log-probability of each of the last `count` tokens of each row, given all tokens before it, in nats."""
         places = batch.lengths[:, None] - count + torch.arange(count, device=self.device)
@@ -227,10 +237,16 @@ class CausalModel(TextClassifier):
         """The prompt, in its chat template if that is wanted, without the first tokens that the context cannot hold."""
         prompt.check_length()
         before, text, after = self._in_template(prompt.text) if prompt.chat else ("", prompt.text, "")
-        full = encode_text(self.tokenizer, Example(before + text + after), None, special=not prompt.chat)
+        rendered = before + text + after
+        full = encode_text(self.tokenizer, Example(rendered + prompt.response), None, special=not prompt.chat)
         tokens = full.tokens
         if prompt.chat:
-            tokens = tuple(_without_template(token, prompt.text, text, len(before)) for token in tokens)
+            tokens = tuple(
+                _without_template(token, prompt.text, text, len(before))
+                if token.special or token.end <= len(rendered)
+                else Token(token.text, max(0, token.start - len(rendered)), token.end - len(rendered), 1, False)
+                for token in tokens
+            )
         features = [at for at, token in enumerate(tokens) if not token.special]
         if not features:
             raise UsageError("text: nothing to explain: it has no token that the model can read. Give a prompt.")
@@ -304,7 +320,7 @@ class CausalModel(TextClassifier):
         return list(memo[key])
 
     def _attention_mask(self, batch: TextBatch) -> torch.Tensor | dict[str, torch.Tensor] | None:
-        if batch.whole:
+        if batch.whole and batch.past is None:
             return None
         config: Any = self.module.config
         window = getattr(config, "sliding_window", None)

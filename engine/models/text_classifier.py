@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -15,6 +16,7 @@ from engine.lazy import torch
 from engine.models import sandbox
 from engine.models.adapters import TextAdapter
 from engine.models.classifier import Classifier
+from engine.models.past import Past
 from engine.removal_operators import OPERATORS
 from engine.request import Example, Prompt
 from engine.result import Token
@@ -32,7 +34,7 @@ class EncodedText:
 
     @cached_property
     def special(self) -> Bool[np.ndarray, "seq"]:
-        return np.array([t.special for t in self.tokens])
+        return np.array([t.special for t in self.tokens], dtype=bool)
 
     @cached_property
     def features(self) -> Int[np.ndarray, "feature"]:
@@ -62,7 +64,8 @@ class EncodedText:
 class TextBatch:
     """Padded examples on a device. `visible` marks the positions that may be attended to.
 
-    `whole`: every position of every row is visible, known without a transfer from the device.
+    `whole`: every position of every row is visible, known without a transfer from the device. `past`: positions before
+    the first ones, which a causal model has read already; None where the rows begin with the batch.
     """
 
     ids: Int[torch.Tensor, "batch seq"]
@@ -70,6 +73,22 @@ class TextBatch:
     types: Int[torch.Tensor, "batch seq"]
     lengths: Int[torch.Tensor, "batch"]
     whole: bool
+    past: Past | None = field(default=None, kw_only=True)
+
+    def gather(self, places: Int[torch.Tensor, "batch place"]) -> TextBatch:
+        """The same rows with the positions at `places` of each, in that order; lengths stay as they are."""
+        return dataclasses.replace(self, **self._gathered(places))
+
+    def _gathered(self, places: Int[torch.Tensor, "batch place"]) -> dict[str, Any]:
+        """The fields that have one value a position, at those places."""
+        return {name: getattr(self, name).gather(1, places) for name in ("ids", "visible", "types")}
+
+    def after(self, past: Past) -> TextBatch:
+        """What follows the first `past.starts` positions of each row."""
+        places = past.following(self.lengths)
+        rest = self.gather(places.clamp(max=self.ids.shape[1] - 1))
+        visible = rest.visible & (places < self.lengths[:, None])
+        return dataclasses.replace(rest, visible=visible, lengths=self.lengths - past.starts, whole=False, past=past)
 
 
 def tokenize(
@@ -266,6 +285,8 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
             inputs["token_type_ids"] = batch.types
         if self.adapter.reading == "last":
             inputs["use_cache"] = False
+        if batch.past is not None:
+            inputs["past_key_values"] = batch.past
         return inputs
 
     def _mean_embedding(self) -> Float[torch.Tensor, "d_model"]:
@@ -279,22 +300,33 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
 
     def _positions(self, batch: TextBatch) -> torch.Tensor:
         # Explicit, because RoBERTa would derive them from pad ids, which also represent removed tokens.
-        count = torch.arange(batch.ids.shape[1], device=self.device) + self.adapter.first_position(self.module.config)
-        return count.expand(batch.ids.shape)
+        first = self.adapter.first_position(self.module.config)
+        count = torch.arange(batch.ids.shape[1], device=self.device)
+        if batch.past is None:
+            return (count + first).expand(batch.ids.shape)
+        # Padding repeats the last position: there may be no later one.
+        return torch.minimum(count, batch.lengths[:, None] - 1) + batch.past.starts[:, None] + first
 
     def _attention_mask(self, batch: TextBatch) -> torch.Tensor | dict[str, torch.Tensor] | None:
         """Additive mask `[batch 1 query|1 key]`, or one by the type of a layer, or None if everything is visible."""
-        return None if batch.whole else self._additive_mask(batch)
+        return None if batch.whole and batch.past is None else self._additive_mask(batch)
 
     def _additive_mask(self, batch: TextBatch, window: int | None = None) -> torch.Tensor:
         """`window`: the last positions, its own included, that a position of a causal model sees; None for all."""
         visible = batch.visible[:, None, None, :]
         if self.adapter.causal:
-            size = batch.ids.shape[1]
-            past = torch.ones(size, size, dtype=torch.bool, device=self.device).tril()
-            visible = visible & (past if window is None else past.triu(1 - window))
+            query = key = torch.arange(batch.ids.shape[1], device=self.device)[None]
+            if batch.past is not None:
+                query = key + batch.past.starts[:, None]
+                before = torch.arange(batch.past.width, device=self.device).expand(len(query), -1)
+                absent = before >= batch.past.starts[:, None]
+                key = torch.cat([before.masked_fill(absent, torch.iinfo(before.dtype).max), query], dim=1)
+                visible = torch.cat([~absent, batch.visible], dim=1)[:, None, None, :]
+            query, key = query[:, None, :, None], key[:, None, None, :]
+            near = key <= query if window is None else (key <= query) & (key > query - window)
+            visible = visible & near
             # A position with nothing to attend to would attend uniformly, even to later ones: it attends to itself.
-            visible = visible | (~visible.any(-1, keepdim=True) & torch.eye(size, dtype=torch.bool, device=self.device))
+            visible = visible | (~visible.any(-1, keepdim=True) & (key == query))
         dtype = self.embedding.weight.dtype
         return torch.zeros(visible.shape, dtype=dtype, device=self.device).masked_fill(~visible, torch.finfo(dtype).min)
 

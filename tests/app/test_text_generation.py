@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import io
 import shlex
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -15,11 +17,14 @@ from components.inputs.text_choice import TextFocus
 from components.text.generation import generated_html, links_csv, matrix_html, sentences_table, step_rows
 from components.text.state import TextState, key
 from engine.errors import ExegesisError
+from engine.format import visible_token
 from engine.generation import GeneratedText, GenerationQuery, SentenceUse, generate_text
+from engine.models.loading import load_model
 from engine.registry import all_explainers
 from engine.result import Explanation, Prediction, Provenance, Token
 from tests.alerts import errors
 from tests.project import ROOT
+from tests.tiny import save_causal
 
 SECONDS = 120
 MODEL = "tiny-llama"
@@ -64,6 +69,24 @@ def generated(first: str = " good", sentences: tuple[SentenceUse, ...] = ()) -> 
 
 def state_of() -> TextState:
     return TextState(focus=TextFocus(MODEL, "a b"), methods=("random",))
+
+
+def test_a_chat_is_drawn_with_its_template_and_repeated_by_its_command(tmp_path: Path) -> None:
+    folder = str(save_causal("llama", tmp_path / "model"))
+    load_model(folder).module.generation_config.eos_token_id = None  # type: ignore[union-attr]
+    state = TextState(focus=TextFocus(folder, "the food is good. what is the price?", chat=True), methods=("random",))
+    state = replace(state, generation=replace(state.generation, tokens=3, method="random", decoding="sample"), seed=5)
+    found = generate_text(panel.query_of(state))
+    assert found.chat
+    last = found.explanations[-1].tokens
+    assert [token.text for token in last if token.segment == 1] == [label.strip() for label in found.labels[:2]]
+    rows = step_rows(found, all_explainers("text")["random"])
+    assert [row.title for row in rows] == [
+        f"{step} {visible_token(label)}" for step, label in enumerate(found.labels, start=1)
+    ]
+    assert "im_start" in matrix_html(rows)
+    assert {"--chat", "--seed"} <= set(panel._arguments(state))
+    assert list(sentences_table(found)["Without"])[1:] == ["the food is good.", "what is the price?"]
 
 
 def test_it_is_generated_on_request_and_the_numbers_are_those_of_the_engine() -> None:

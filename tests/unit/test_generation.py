@@ -21,7 +21,7 @@ from engine.generation import GenerationQuery, continue_tokens, generate_text, l
 from engine.models import catalog
 from engine.models.causal import CausalModel
 from engine.models.loading import load_model
-from engine.request import Prompt, Request
+from engine.request import Prompt, Request, read_example
 from tests.tiny import CAUSAL_FAMILIES, save_causal
 
 PROMPT = "Mary lives in Paris. John owns a dog. Mary lives in"
@@ -142,6 +142,42 @@ def test_a_deleted_sentence_is_what_the_checkpoint_reads_without_it() -> None:
         ]
         assert sentence.log_probability == pytest.approx(by_hand(module, stays, generated), rel=1e-4)
     assert found.deciding == min(found.sentences, key=lambda one: one.probability)
+
+
+def test_a_chat_continues_its_template_and_responds_as_transformers_does(tmp_path: Path) -> None:
+    folder = save_causal("llama", tmp_path / "model")
+    module, tokenizer = plain(folder)
+    model = loaded(str(folder))
+    for settings in (model.module.generation_config, module.generation_config):
+        settings.eos_token_id = None  # type: ignore[union-attr]
+    text = "the food is good. what is the price?"
+    ids = tokenizer.apply_chat_template(
+        [{"role": "user", "content": text}], add_generation_prompt=True, return_dict=False
+    )
+    query = GenerationQuery(str(folder), text, 3, method="gradient_x_input", chat=True)
+    assert query.key != dataclasses.replace(query, chat=False).key
+    # Random weights seldom write what is read with the same tokens: this seed does.
+    found = generate_text(dataclasses.replace(query, seed=5))
+    assert found.as_json()["chat"] is True
+    assert [len(one.scores) for one in found.explanations] == [len(ids), len(ids) + 1, len(ids) + 2]
+    assert [token.text.strip() for token in found.tokens if token.segment == 1] == [
+        label.strip() for label in found.labels[:2]
+    ]
+    expected = module.generate(torch.tensor([ids]), max_new_tokens=3, do_sample=False)[0, len(ids) :].tolist()
+    encoded = model.encode(query.step(""))
+    assert encoded.ids.tolist() == ids
+    assert continue_tokens(model, encoded.ids, query) == (expected, False)
+    sentences = generation.removable_sentences(encoded, query)
+    assert [one.text for one in sentences] == ["the food is good.", "what is the price?"]
+    response = " the price is"
+    longer = model.encode(query.step(response))
+    assert longer.ids.tolist() == ids + tokenizer(response, add_special_tokens=False)["input_ids"]
+    own = [token for token in longer.tokens if token.segment == 1]
+    assert [response[token.start : token.end] for token in own] == [token.text for token in own] != []
+    assert longer.features[-1] == len(longer) - 1
+    with pytest.raises(UsageError, match="response: belongs to a chat"):
+        Prompt(text, response=response)
+    assert read_example(query.step(response).as_plain()) == query.step(response)
 
 
 def test_the_sentence_that_names_the_answer_decides_it() -> None:

@@ -13,7 +13,7 @@ import torch
 
 from benchmarks import peers, whole_evaluation
 from benchmarks.counting import counting
-from benchmarks.peers import FerretPeer, NotThereError
+from benchmarks.peers import NotThereError, PeerProcess
 from benchmarks.workloads import text_task
 from engine.explain import explain
 from engine.metrics.faithfulness import faithfulness
@@ -59,7 +59,7 @@ def test_the_loop_over_captum_asks_what_we_ask() -> None:
 def test_a_worker_answers_line_by_line_and_its_end_is_told() -> None:
     command = [sys.executable, "-c", ECHO]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-        peer = FerretPeer(process)
+        peer = PeerProcess(process)
         assert peer.ask("work", texts=["ä"]) == {"do": "work", "texts": ["ä"]}
         assert process.stdin is not None
         process.stdin.close()

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from engine import jobs, removal, runtime
+from engine import jobs, runtime
 from engine.cli.root import app
 from engine.data.datasets import load
 from engine.data.image_datasets import load_images
@@ -213,7 +213,7 @@ def test_cancelling_stops_in_the_middle_of_a_batch_and_keeps_all_before_it(
         return runtime.in_chunks(counted, rows, size)
 
     monkeypatch.setenv("EXEGESIS_MEMORY_BYTES", "1")  # every row is a pass of its own
-    monkeypatch.setattr(removal, "in_chunks", in_chunks)
+    monkeypatch.setattr("engine.passes.in_chunks", in_chunks)
     job = jobs.create("explain", asked)
     ended = jobs.run_now(job)
     assert (ended.state, calls, passes) == ("cancelled", 2, then[0] + 3)

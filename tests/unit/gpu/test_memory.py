@@ -34,7 +34,7 @@ def rows_of_passes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
         seen.append(size)
         return own(compute, rows, size)
 
-    for module in ("engine.removal", "engine.task"):
+    for module in ("engine.passes", "engine.task"):
         monkeypatch.setattr(f"{module}.in_chunks", in_chunks)
     return seen
 

@@ -1,0 +1,224 @@
+"""Prefixes that are read once: the same numbers for less work, in every family of causal models."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+from collections.abc import Iterator
+from unittest import mock
+
+import numpy as np
+import pytest
+import torch
+
+from engine import passes
+from engine.explainers import gradients
+from engine.generation import GenerationQuery, continue_tokens, log_probabilities
+from engine.metrics.sensitivity import classifier_of_neighbors, moved
+from engine.models.causal import CausalModel
+from engine.models.classifier import AnyClassifier
+from engine.models.loading import load_model
+from engine.passes import ChangedRows
+from engine.removal import coalition_probabilities, token_masks
+from engine.removal_operators import OPERATORS
+from engine.request import Example, Prompt
+from engine.runtime import memory_budget, past_bytes
+from tests.explaining import run, task_for
+from tests.tiny import CAUSAL_FAMILIES, save_causal
+
+TEXTS = (
+    "the film is a quiet triumph",
+    "good",
+    "although the plot drags, the ending is warm and funny and never falters",
+    "the price is not worth it",
+)
+TINY = "tiny-llama"
+
+
+@pytest.fixture(autouse=True)
+def cheap_passes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Short texts share prefixes too, in as many groups as there are lengths."""
+    monkeypatch.setattr(passes, "CPU_PASS_TOKENS", 0)
+
+
+@pytest.fixture(scope="module", params=CAUSAL_FAMILIES)
+def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> CausalModel:
+    return loaded(str(save_causal(request.param, tmp_path_factory.mktemp(request.param))))
+
+
+@pytest.fixture
+def llama() -> CausalModel:
+    return loaded(TINY)
+
+
+def loaded(name: str) -> CausalModel:
+    model = load_model(name)
+    assert isinstance(model, CausalModel)
+    return model
+
+
+def whole_rows() -> contextlib.AbstractContextManager[object]:
+    """Every row is read from its start, as by a model that shares nothing."""
+    return mock.patch.object(passes, "shares_prefixes", return_value=False)
+
+
+@contextlib.contextmanager
+def counted_positions(model: AnyClassifier) -> Iterator[list[int]]:
+    """Positions of each pass, padding included."""
+    sizes: list[int] = []
+    hook = model.blocks[0].register_forward_pre_hook(lambda _, args: sizes.append(args[0].shape[:2].numel()))
+    try:
+        yield sizes
+    finally:
+        hook.remove()
+
+
+def random_rows(model: CausalModel, rows: int = 10) -> tuple[list, np.ndarray, np.ndarray]:
+    """Texts of different lengths, and rows in which tokens are removed from a random place on, down to all of them."""
+    encoded = [model.encode(Prompt(text)) for text in TEXTS]
+    draw, width = np.random.default_rng(0), max(map(len, encoded))
+    index = np.repeat(np.arange(len(encoded)), rows)
+    keep = np.ones((len(index), width), dtype=bool)
+    for row, text in enumerate(index):
+        start, end = draw.integers(len(encoded[text]) + 1), len(encoded[text])
+        keep[row, start:end] = draw.random(end - start) < draw.random()
+    keep[index == 2][0, : len(encoded[2])] = False
+    return encoded, index, keep
+
+
+@pytest.mark.parametrize("operator", OPERATORS)
+def test_rows_are_the_same_as_those_read_whole(model: CausalModel, operator: str) -> None:
+    encoded, index, keep = random_rows(model)
+    with whole_rows():
+        expected = coalition_probabilities(model, encoded, index, keep, operator)
+    with mock.patch.object(passes, "_read", wraps=passes._read) as read:
+        found = coalition_probabilities(model, encoded, index, keep, operator)
+    assert read.call_count == 1
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_deleted_sentences_are_the_same_as_rows_read_whole(model: CausalModel, count: int) -> None:
+    ids = model.encode(Prompt(TEXTS[2])).ids
+    prompts = [ids, *(np.delete(ids, range(start, start + 3)) for start in range(0, len(ids) - 3, 3)), ids[:2]]
+    generated = [5, 9, 7][:count]
+    with whole_rows():
+        expected = log_probabilities(model, prompts, generated)
+    np.testing.assert_allclose(log_probabilities(model, prompts, generated), expected, atol=1e-4, rtol=1e-5)
+
+
+def test_gpt2_classifiers_share_prefixes_and_encoders_do_not() -> None:
+    for name, shared in (("gpt2-nli", True), ("bert-marked", False)):
+        model = load_model(name)
+        encoded = model.encode(Example("A man plays a guitar.", "Somebody makes music." if shared else None))
+        keep = token_masks(encoded, ~np.eye(len(encoded.features), dtype=bool), len(encoded))
+        index = np.zeros(len(keep), dtype=int)
+        with mock.patch.object(passes, "_read", wraps=passes._read) as read:
+            found = coalition_probabilities(model, [encoded], index, keep, "mask")
+        assert read.call_count == shared
+        with whole_rows():
+            expected = coalition_probabilities(model, [encoded], index, keep, "mask")
+        np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+
+
+def test_occlusion_computes_half_of_the_positions_and_a_fixed_head_none(llama: CausalModel) -> None:
+    encoded = llama.encode(Prompt(TEXTS[2]))
+    size = len(encoded)
+    masks = token_masks(encoded, ~np.eye(len(encoded.features), dtype=bool), size)
+    index = np.zeros(len(masks), dtype=int)
+    with counted_positions(llama) as positions:
+        coalition_probabilities(llama, [encoded], index, masks, "mask")
+    starts = size - encoded.features
+    assert sum(positions) == size + starts.sum() < 0.6 * size * len(masks)
+    late = masks[-2:]
+    with counted_positions(llama) as positions:
+        coalition_probabilities(llama, [encoded], index[:2], late, "mask")
+    assert sum(positions) == size + starts[-2:].sum()
+    with counted_positions(llama) as positions, mock.patch.object(passes, "CPU_PASS_TOKENS", 10_000):
+        coalition_probabilities(llama, [encoded], index, masks, "mask")
+    assert positions == [size * len(masks)], "where passes cost more than they save, rows are read whole"
+
+
+def test_groups_take_the_fewest_tokens(llama: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Against all ways to cut the rows, in rising order, into groups."""
+    monkeypatch.setattr(passes, "CPU_PASS_TOKENS", 11)
+    draw, encoded = np.random.default_rng(1), llama.encode(Prompt(TEXTS[2]))
+    size = len(encoded)
+    for _ in range(20):
+        rows = ChangedRows(np.zeros(8, dtype=int), draw.integers(size, size=8), np.full(8, size))
+        rest = np.sort(rows.rest)
+
+        def tokens(ends: tuple[int, ...], rest: np.ndarray = rest) -> int:
+            return sum(11 + (end - start) * int(rest[end - 1]) for start, end in itertools.pairwise((0, *ends)))
+
+        cuts = [(*cut, 8) for count in range(8) for cut in itertools.combinations(range(1, 8), count)]
+        ends = passes._group_ends(llama, [encoded], rows, np.arange(8))
+        fewest = min(map(tokens, cuts))
+        if ends is None:
+            assert fewest + size >= 8 * size
+        else:
+            assert tokens(tuple(ends.tolist())) == fewest
+
+
+@pytest.mark.parametrize("limit", ["two texts", "no text", "out of memory"])
+def test_little_memory_gives_the_same_numbers(llama: CausalModel, monkeypatch: pytest.MonkeyPatch, limit: str) -> None:
+    encoded, index, keep = random_rows(llama)
+    expected = coalition_probabilities(llama, encoded, index, keep, "hide")
+    read = mock.Mock(wraps=passes._read, side_effect=MemoryError if limit == "out of memory" else None)
+    monkeypatch.setattr(passes, "_read", read)
+    if limit != "out of memory":
+        share = past_bytes(llama, max(map(len, encoded))) / memory_budget()
+        monkeypatch.setattr(passes, "PREFIX_SHARE", share * (2.5 if limit == "two texts" else 0.5))
+    found = coalition_probabilities(llama, encoded, index, keep, "hide")
+    assert read.call_count == {"two texts": 2, "no text": 0, "out of memory": 1}[limit]
+    np.testing.assert_allclose(found, expected, atol=1e-5, rtol=0)
+
+
+def test_positions_that_depend_on_the_length_share_nothing(llama: CausalModel) -> None:
+    assert passes.shares_prefixes(llama)
+    for parameters in ({"rope_type": "dynamic"}, {"full_attention": {"rope_type": "longrope"}}):
+        with mock.patch.object(llama.module.config, "rope_parameters", parameters):
+            assert not passes.shares_prefixes(llama)
+
+
+def test_moved_embeddings_follow_their_tokens() -> None:
+    """A text whose embeddings are moved, with tokens deleted, is the rest with its own moves."""
+    model = loaded(TINY)
+    near = classifier_of_neighbors(model)
+    encoded = model.encode(Prompt(TEXTS[0]))
+    moves = np.random.default_rng(0).normal(0, 0.1, (len(encoded), model.embedding.embedding_dim)).astype(np.float32)
+    stays = np.ones(len(encoded), dtype=bool)
+    stays[[2, 3]] = False
+    found = coalition_probabilities(near, [moved(encoded, moves)], np.zeros(1, dtype=int), stays[None], "delete")
+    batch = model.collate([encoded])
+    embeds = (model.embed(batch) + torch.from_numpy(moves))[:, stays]
+    rest = batch.gather(torch.from_numpy(np.flatnonzero(stays))[None])
+    rest.lengths[:] = int(stays.sum())
+    with torch.no_grad():
+        expected = torch.softmax(model.logits(rest, embeds).double(), -1).numpy()
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+
+
+@pytest.mark.parametrize("quantity", ["logit", "probability"])
+def test_prompts_that_begin_another_share_its_pass_forward(model: CausalModel, quantity: str) -> None:
+    text = TEXTS[2]
+    labels = model.encode(Prompt(text)).labels
+    prompts = [
+        *(Prompt(text, target=labels[at]) for at in (0, 3)), Prompt(text, target=labels[2], contrast=labels[1]),
+        Prompt("good"), Prompt("although the plot"),
+    ]  # fmt: skip
+    task = task_for(model, prompts)
+    assert gradients._shared_passes(task, "embedding") == [[0, 1, 2, 4], [3]]
+    with counted_positions(model) as positions:
+        together = run("gradient_x_input", task, quantity=quantity)
+    assert sum(positions) == sum(len(task.examples[item]) for item in (0, 3)), "each text is read once"
+    for one, prompt in zip(together, prompts, strict=True):
+        [alone] = run("gradient_x_input", task_for(model, [prompt]), quantity=quantity)
+        np.testing.assert_allclose(one.scores, alone.scores, atol=1e-4 * np.abs(alone.scores).max(), rtol=0)
+
+
+def test_generation_reads_each_token_once(llama: CausalModel) -> None:
+    ids = llama.encode(Prompt(TEXTS[0])).ids
+    with counted_positions(llama) as positions, mock.patch.object(llama.module.generation_config, "eos_token_id", None):
+        continue_tokens(llama, ids, GenerationQuery(TINY, TEXTS[0], 4))
+    assert positions == [len(ids), 1, 1, 1]
