@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar, Literal
 
@@ -96,7 +97,7 @@ def draws_needed(tests: int, rate: float = RATES[0], control: Control = "bh") ->
     return max(1, math.ceil(tests * factor / rate - 1e-6) - 1)
 
 
-class ReplacementTest:
+class ReplacementTest(ABC):
     """The base of the tests of words and of patches. `value`: of the input, `draws`: with one of its parts replaced.
 
     `source`: where the replacements are from. `label`: the class whose probability is the value. `noun`: a part;
@@ -114,9 +115,9 @@ class ReplacementTest:
     drawn: ClassVar[str]
     beside: ClassVar[Mapping[str, str]]
 
+    @abstractmethod
     def parts(self) -> Iterable[Mapping[str, Any]]:
         """The words or patches as JSON's values, in the order of the draws."""
-        raise NotImplementedError
 
     def check_draws(self, parts: int) -> None:
         """Refuse draws of another number of parts, or that are not finite; else make them read-only."""
