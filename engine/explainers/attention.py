@@ -213,9 +213,10 @@ def _mix_uniformly(task: Task, item: TaskItem, layers: slice) -> Attribution:
 
 
 def _select_query(task: Task, attention: Float[torch.Tensor, "query key"], query: str) -> Float[torch.Tensor, "key"]:
-    """A row, or the mean of them. `cls` is the position that the head reads: the first, GPT-2's last, or (T5) all."""
+    """A row, or the mean of them. `cls` is the position that the head reads: the first, GPT-2's last, or all (T5; BART's
+    decoder reads every position of the encoder)."""
     reading = task.model.adapter.reading
-    if query == "mean" or reading == "mean":
+    if query == "mean" or reading in ("mean", "decoder"):
         return attention.mean(0)
     return attention[-1 if reading == "last" else 0]
 
@@ -343,6 +344,8 @@ def pooled_rows(adapter: Any, batch: Any) -> Float[torch.Tensor, "batch seq"]:
     """Pooling weights, a row each, that sum to 1: on the first tokens, the last position, or all visible ones."""
     place = torch.arange(batch.visible.shape[1], device=batch.visible.device)
     last = batch.lengths[:, None] - 1
-    read = {"module": place < adapter.tokens_read, "last": place == last, "mean": batch.visible}[adapter.reading]
+    read = {
+        "module": place < adapter.tokens_read, "last": place == last, "mean": batch.visible, "decoder": batch.visible,
+    }[adapter.reading]  # fmt: skip
     shares = read.expand(batch.visible.shape).float()
     return shares / shares.sum(1, keepdim=True)

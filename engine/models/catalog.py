@@ -352,8 +352,9 @@ def check_config_sizes(where: str, config: Mapping[str, Any]) -> None:
         elif isinstance(value, dict) or (type(value) is int and IS_SIZE.search(name)):
             size, name = (len(value), "num_labels") if isinstance(value, dict) else (value, name)
             most = next((most for part, most in MAX_SIZES.items() if part in name), MAX_SIZE)
-            if not 0 <= size <= most:
-                bound = f"at most {most:,}" if size > most else "at least 0"
+            least = -1 if name == "max_relative_positions" else 0  # DeBERTa's -1: as many as there are positions
+            if not least <= size <= most:
+                bound = f"at most {most:,}" if size > most else f"at least {least}"
                 raise ExegesisError(f"{where}: in its config.json {name} must be {bound}, got {size}.")
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import threading
 import warnings
 from collections import OrderedDict
@@ -23,8 +24,9 @@ from engine import runtime
 from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
 from engine.lazy import peft
 from engine.models import catalog, sandbox
-from engine.models.adapters import CAUSAL_ADAPTERS, TextAdapter, adapter_for, causal_adapter, image_adapter_for
+from engine.models.adapters import CAUSAL_ADAPTERS, TextAdapter, adapter_for, adapter_of_config, causal_adapter, image_adapter_for
 from engine.models.causal import CausalModel
+from engine.models.own_attention import route_attention
 from engine.models.text_classifier import TextClassifier
 from engine.request import DTYPES
 from engine.vision.classifier import ImageClassifier
@@ -137,13 +139,16 @@ def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device:
     config = catalog.read_base_config(source.base or source.folder)
     catalog.check_text_model(source.id, config)
     causal = None if source.base else causal_adapter(config)
-    adapter = causal or adapter_for(config.get("model_type", ""), source.id)
+    adapter = causal or adapter_of_config(config, source.id)
     with silence_libraries(), loading_errors(source.id):
         module, labels = _load_adapted(source) if source.base else _load_checkpoint(source, adapter, config)
         tokenizer = _load_tokenizer(source)
     if not tokenizer.is_fast:
         raise ExegesisError(f"model {source.id}: no fast tokenizer (tokenizer.json), so no character offsets.")
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
+    route_attention(module)
+    if adapter.shared_blocks:
+        unroll_blocks(module, adapter.blocks)
     regression = len(labels) == 1
     kind = CausalModel if causal else TextClassifier
     return kind(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
@@ -236,6 +241,21 @@ def _load_tokenizer(source: catalog.ModelSource) -> Any:
         ) from error
 
 
+def unroll_blocks(module: Any, path: str) -> None:
+    """Give each layer that runs the same weights a block of its own, whose parameters share their memory (ALBERT).
+
+    Heads can then be scaled and read a layer at a time. A randomized block gets weights of its own.
+    """
+    groups = module.get_submodule(path)
+    layers = int(module.config.num_hidden_layers)
+    of_layer = [groups[int(layer / (layers / len(groups)))] for layer in range(layers)]
+    del groups[:]
+    for group in of_layer:
+        shared = {id(p): nn.Parameter(p.detach(), requires_grad=False) for p in group.parameters()}
+        groups.append(copy.deepcopy(group, shared))
+    module.config.num_hidden_groups = layers
+
+
 def classifier_class(adapter: TextAdapter) -> Any:
     """Return the class of a family's classifier."""
     own = {kind.__name__: kind for kind in CLASSIFIERS.values()}
@@ -260,7 +280,7 @@ def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> 
             use_safetensors=True,
             trust_remote_code=False,
             ignore_mismatched_sizes=True,
-            attn_implementation="sdpa",
+            attn_implementation=adapter_for(family, str(path)).attention,
             dtype=torch.float32,
             **label_names(labels),
         )
@@ -294,7 +314,7 @@ def load_tokenizer(path: Path) -> Any:
 
 def longest_input(path: Path, tokenizer: Any) -> int:
     """Maximum number of input tokens of a model, without reading its weights."""
-    adapter = adapter_for(catalog.read_base_config(path).get("model_type", ""), str(path))
+    adapter = adapter_of_config(catalog.read_base_config(path), str(path))
     config = transformers.AutoConfig.from_pretrained(str(path), trust_remote_code=False)
     return adapter.longest_input(config, tokenizer)
 

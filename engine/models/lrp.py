@@ -162,7 +162,8 @@ def lrp_parts(adapter: TextAdapter | ImageAdapter) -> LrpParts:
     """The modules of a family to which the rules apply. Errors: the rules do not cover it."""
     if adapter.lrp is None:
         raise ExegesisError(
-            f"attn_lrp: its rules do not cover {adapter.family} models. Use another method, such as "
+            f"attn_lrp: its rules do not cover {adapter.family} models: there is none for "
+            f"{getattr(adapter, 'lrp_missing', '') or 'a part of them'}. Use another method, such as "
             "integrated_gradients."
         )
     return adapter.lrp
@@ -214,7 +215,7 @@ def _register_hooks(module: nn.Module, parts: LrpParts, absorbed: AbsorbedReleva
     for part, name in _last_names(module).items():
         own = part._parameters
         absorbed.added.extend(added for name in parts.added if (added := own.get(name)) is not None)
-        if name in parts.norms:
+        if name in parts.norms and own:  # ModernBERT's first block has an identity in a norm's place
             yield after(part, lambda norm, x, y: pass_norm(x, y, norm, absorbed, parts.norm_shift))
         elif name in parts.activations:
             yield after(part, lambda _, x, y: pass_activation(x, y))
