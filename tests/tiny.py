@@ -281,7 +281,9 @@ _TOKENIZERS |= {
     "deberta-v3": lambda: _with_segments(_unigram(start=True)),
     "bart": lambda: _byte_bpe(bos=True),
     "t5-decoder": lambda: _unigram(start=False),
-    **dict.fromkeys((f"{name}-classifier" for name in ("llama", "mistral", "qwen2", "qwen3")), lambda: _byte_bpe(False)),
+    **dict.fromkeys(
+        (f"{name}-classifier" for name in ("llama", "mistral", "qwen2", "qwen3")), lambda: _byte_bpe(False)
+    ),
 }
 _MODULES |= {
     "camembert": _bertlike("Camembert", {"type_vocab_size": 1}),
@@ -300,6 +302,7 @@ CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content | trim }}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
+
 
 def save_causal(family: str, folder: Path, seed: int = 0) -> Path:
     """A random causal language model with its tokenizer in `folder`: byte-level BPE, or SentencePiece for Gemma."""

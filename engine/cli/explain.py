@@ -16,7 +16,16 @@ from rich.table import Table
 from rich.text import Text
 
 from engine.cli import options, output
-from engine.cli.inputs import InputOptions, check_dtype, check_model, read_heads, read_input, read_methods, read_params
+from engine.cli.inputs import (
+    InputOptions,
+    check_dtype,
+    check_model,
+    read_heads,
+    read_input,
+    read_methods,
+    read_params,
+    with_labels,
+)
 from engine.cli.root import note
 from engine.errors import ExegesisError, UsageError
 from engine.explain import explain as explain_one
@@ -55,6 +64,8 @@ def explain(
     target: options.TargetOption = None,
     contrast: options.ContrastOption = None,
     chat: options.ChatOption = False,
+    labels: options.LabelsOption = None,
+    hypothesis: options.HypothesisOption = None,
     param: options.ParamOption = None,
     head: options.HeadOption = None,
     seed: options.SeedOption = "0",
@@ -63,6 +74,7 @@ def explain(
 ) -> None:
     """Explain a prediction: one score per token or patch, by one or more methods."""
     check_dtype(dtype)
+    model = with_labels(model, labels, hypothesis)
     number = options.read_whole("--seed", seed)
     with output.stdout_reserved():
         own = InputOptions(

@@ -13,9 +13,10 @@ from engine.cli.options import read_names, read_pairs, read_text, read_whole
 from engine.cli.root import note
 from engine.data import datasets, image_datasets
 from engine.data.picture_files import read_picture
-from engine.errors import UsageError, not_allowed, unknown
+from engine.errors import UsageError, excerpt, not_allowed, unknown
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
+from engine.models.zero_shot_name import HYPOTHESIS, ZeroShotName, read_labels, read_zero_shot
 from engine.params import Plain, from_mapping
 from engine.registry import Explainer, all_explainers, explainer
 from engine.request import DTYPES, Example, HeadScales, Input, Picture, Prompt
@@ -57,6 +58,17 @@ class CommandInput:
     example: Input
     lines: tuple[str, ...]
     target: str | None = None
+
+
+def with_labels(model: str, labels: str | None, hypothesis: str | None) -> str:
+    """The name of a zero-shot classifier where labels are given, else the model. Errors: a template alone."""
+    if labels is None:
+        if hypothesis is not None:
+            raise UsageError("--hypothesis: requires --labels, such as --labels 'travel, cooking'. Add it.")
+        return model
+    if read_zero_shot(model) is not None:
+        raise UsageError(f"--labels: {excerpt(model)} names its labels already. Remove them, or --labels.")
+    return str(ZeroShotName(model, read_labels(labels), hypothesis or HYPOTHESIS))
 
 
 def read_input(options: InputOptions) -> CommandInput:

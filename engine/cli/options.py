@@ -32,6 +32,13 @@ ContrastOption = Annotated[
     str | None, typer.Option(metavar="TOKEN", help="With --prompt: explain why --target and not this token.")
 ]
 ChatOption = Annotated[bool, typer.Option("--chat", help="With --prompt: apply the model's chat template.")]
+LabelsOption = Annotated[
+    str | None,
+    typer.Option(metavar="A,B", help="Labels of your own, told apart by an NLI model without training (zero-shot)."),
+]
+HypothesisOption = Annotated[
+    str | None, typer.Option(metavar="T", help="With --labels: the hypothesis, with {} in the label's place.")
+]
 ImageOption = Annotated[str | None, typer.Option(metavar="F", help="An image: PNG, JPEG, WebP or GIF.")]
 DatasetOption = Annotated[str | None, typer.Option(metavar="D", help="Take the text or image from a data set.")]
 IndexOption = Annotated[str | None, typer.Option(metavar="I", help="Index of the example, from 0.")]

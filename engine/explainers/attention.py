@@ -213,8 +213,10 @@ def _mix_uniformly(task: Task, item: TaskItem, layers: slice) -> Attribution:
 
 
 def _select_query(task: Task, attention: Float[torch.Tensor, "query key"], query: str) -> Float[torch.Tensor, "key"]:
-    """A row, or the mean of them. `cls` is the position that the head reads: the first, GPT-2's last, or all (T5; BART's
-    decoder reads every position of the encoder)."""
+    """A row, or the mean of them. `cls` is the position that the head reads: the first, GPT-2's last, or (T5) all.
+
+    BART's head reads a decoder, which reads every position of the encoder.
+    """
     reading = task.model.adapter.reading
     if query == "mean" or reading in ("mean", "decoder"):
         return attention.mean(0)

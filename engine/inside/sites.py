@@ -50,7 +50,9 @@ PARTS: dict[str, BlockParts] = {
     **dict.fromkeys(("bert", "roberta", "xlm-roberta", "electra", "camembert", "deberta-v2"), _BERT),
     "modernbert": BlockParts("attn.Wo", "attn.Wo", "mlp.Wo"),
     "albert": BlockParts(
-        "albert_layers.0.attention.dense", "albert_layers.0.attention.dense", "albert_layers.0.ffn_output",
+        "albert_layers.0.attention.dense",
+        "albert_layers.0.attention.dense",
+        "albert_layers.0.ffn_output",
         "albert_layers.0.ffn",
     ),
     "mpnet": BlockParts("attention.attn.o", "attention.attn.o", "output.dense", "intermediate"),

@@ -29,6 +29,7 @@ from engine.metrics.catalog import SAMPLES
 from engine.models.causal import CausalModel, EncodedPrompt, PromptBatch
 from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
+from engine.models.zero_shot import ZeroShotClassifier
 from engine.progress import check_cancelled
 from engine.registry import Explainer, explainer
 from engine.request import Request
@@ -275,12 +276,19 @@ class MovedCausalModel(MovedTextClassifier, CausalModel):  # type: ignore[misc] 
     """A causal language model, shared, for moved prompts."""
 
 
+class MovedZeroShotClassifier(MovedTextClassifier, ZeroShotClassifier):  # type: ignore[misc] # as above
+    """A zero-shot classifier, shared, for moved texts: its hypotheses stay where they are."""
+
+
 def classifier_of_neighbors(model: AnyClassifier) -> AnyClassifier:
     """The model that reads what `move` returns: for pictures the model itself."""
     if not isinstance(model, TextClassifier):
         return model
     own = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
-    kind = MovedCausalModel if isinstance(model, CausalModel) else MovedTextClassifier
+    kinds: dict[type, type[TextClassifier]] = {
+        CausalModel: MovedCausalModel, ZeroShotClassifier: MovedZeroShotClassifier,
+    }  # fmt: skip
+    kind = next((moving for known, moving in kinds.items() if isinstance(model, known)), MovedTextClassifier)
     return kind(**{**own, "memo": {}})
 
 

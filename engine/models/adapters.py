@@ -221,7 +221,12 @@ ADAPTERS: dict[str, TextAdapter] = {
         attention="eager",
         plain_mask=True,
         lora_targets=(
-            "query_proj", "key_proj", "value_proj", "attention.output.dense", "intermediate.dense", "output.dense"
+            "query_proj",
+            "key_proj",
+            "value_proj",
+            "attention.output.dense",
+            "intermediate.dense",
+            "output.dense",
         ),
     ),
     "bart": TextAdapter(
@@ -271,7 +276,12 @@ CAUSAL_ADAPTERS: dict[str, TextAdapter] = {
         replace(_LLAMA, family="Qwen3", architecture="Qwen3ForCausalLM", masks_by_layer=True),
         # Its logits are soft-capped at the end, which AttnLRP has no rule for; only eager attention soft-caps.
         replace(
-            _LLAMA, family="Gemma 2", architecture="Gemma2ForCausalLM", masks_by_layer=True, lrp=None, attention="eager",
+            _LLAMA,
+            family="Gemma 2",
+            architecture="Gemma2ForCausalLM",
+            masks_by_layer=True,
+            lrp=None,
+            attention="eager",
             lrp_missing="the logits that are soft-capped at the end",
         ),
         replace(
@@ -315,7 +325,9 @@ OTHER_ADAPTERS: dict[str, TextAdapter] = {
             reading="decoder",
         ),
         *(
-            replace(CAUSAL_ADAPTERS[f"{name}ForCausalLM"], architecture=f"{name}ForSequenceClassification", head=("score",))
+            replace(
+                CAUSAL_ADAPTERS[f"{name}ForCausalLM"], architecture=f"{name}ForSequenceClassification", head=("score",)
+            )
             for name in ("Llama", "Mistral", "Qwen2", "Qwen3")
         ),
     )
@@ -333,7 +345,9 @@ def causal_adapter(config: Mapping[str, Any]) -> TextAdapter | None:
 def adapter_of_config(config: Mapping[str, Any], where: str) -> TextAdapter:
     """The adapter of a classifier by its config.json. `where`: the model's name, for the error."""
     names = config.get("architectures")
-    other = [OTHER_ADAPTERS[str(name)] for name in names if str(name) in OTHER_ADAPTERS] if isinstance(names, list) else []
+    other = (
+        [OTHER_ADAPTERS[str(name)] for name in names if str(name) in OTHER_ADAPTERS] if isinstance(names, list) else []
+    )
     return other[0] if other else adapter_for(str(config.get("model_type", "")), where).configured(config)
 
 

@@ -12,7 +12,7 @@ import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,6 +20,7 @@ from engine import access
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.lazy import huggingface_hub
 from engine.models import fetched
+from engine.models.zero_shot_name import read_zero_shot
 
 HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
 """Files to download from the hub: weights, JSON, vocabularies and chat templates, which run in a sandbox; no code."""
@@ -150,13 +151,21 @@ def check_text_model(model: str, config: Mapping[str, Any]) -> None:
 
 def locate(model: str) -> ModelSource:
     """Locate `model`: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors list the known names."""
-    access.check_model(model)
+    base = nli_model(model)
+    access.check_model(base)
     try:
-        return _locate(model)
+        source = _locate(base)
+        return source if base == model else replace(source, id=model)
     except OSError as error:
         raise UsageError(
             f"model: {excerpt(model)} cannot be read ({error.strerror}). Give an embedded name, a folder or a hub id."
         ) from None
+
+
+def nli_model(model: str) -> str:
+    """The NLI model in the name of a zero-shot classifier (`engine.models.zero_shot`); any other name as it is."""
+    named = read_zero_shot(model)
+    return model if named is None else named.model
 
 
 def _locate(model: str) -> ModelSource:
@@ -226,8 +235,8 @@ def config(source: ModelSource) -> dict[str, Any]:
 
 
 def card(model: str) -> dict[str, Any]:
-    """Read the card.json of an embedded or trained model; empty if there is none."""
-    return _card(locate(model))
+    """Read the card.json of an embedded or trained model; empty if there is none, or if the labels are a user's."""
+    return {} if read_zero_shot(model) is not None else _card(locate(model))
 
 
 def model_labels(model: str) -> tuple[str, ...]:
@@ -237,6 +246,8 @@ def model_labels(model: str) -> tuple[str, ...]:
 
     Errors: missing files; TypeError, ValueError or LookupError if config.json is invalid.
     """
+    if (named := read_zero_shot(model)) is not None:
+        return named.labels
     source = locate(model)
     if source.base is not None:
         return tuple(_card(source).get("labels") or UNNAMED_LABELS)
@@ -393,6 +404,7 @@ def _snapshot(model: str) -> Path:
 
 def queries_hub(model: str) -> bool:
     """Whether `locate` would query the hub: a hub id that this process has not located yet."""
+    model = nli_model(model)
     return bool(HUB_ID.fullmatch(model)) and not (
         is_embedded(model) or model in _snapshots or Path(model).expanduser().is_dir()
     )

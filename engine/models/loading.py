@@ -21,13 +21,22 @@ from transformers.models.t5.modeling_t5 import T5PreTrainedModel, T5Stack
 from transformers.utils import logging as hf_logging
 
 from engine import runtime
-from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
+from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, panics_told
 from engine.lazy import peft
 from engine.models import catalog, sandbox
-from engine.models.adapters import CAUSAL_ADAPTERS, TextAdapter, adapter_for, adapter_of_config, causal_adapter, image_adapter_for
+from engine.models.adapters import (
+    CAUSAL_ADAPTERS,
+    TextAdapter,
+    adapter_for,
+    adapter_of_config,
+    causal_adapter,
+    image_adapter_for,
+)
 from engine.models.causal import CausalModel
 from engine.models.own_attention import route_attention
 from engine.models.text_classifier import TextClassifier
+from engine.models.zero_shot import as_zero_shot
+from engine.models.zero_shot_name import read_zero_shot
 from engine.request import DTYPES
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import check_sizes, config_errors, read_preprocessing
@@ -150,8 +159,14 @@ def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device:
     if adapter.shared_blocks:
         unroll_blocks(module, adapter.blocks)
     regression = len(labels) == 1
+    named = read_zero_shot(source.id)
+    if named is not None and causal:
+        raise UsageError(
+            f"labels: need a classifier of pairs (NLI), and {named.model} is a language model. Use nli-minilm."
+        )
     kind = CausalModel if causal else TextClassifier
-    return kind(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
+    model = kind(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
+    return model if named is None else as_zero_shot(model, named)
 
 
 _TEXT_MODELS = ModelCache(load, "text")
@@ -225,7 +240,7 @@ def load_complete(kind: Any, source: catalog.ModelSource, attention: str = "sdpa
 
 def _load_adapted(source: catalog.ModelSource) -> tuple[Any, tuple[str, ...]]:
     assert source.base is not None
-    labels = catalog.model_labels(source.id)
+    labels = catalog.model_labels(catalog.nli_model(source.id))
     base = load_base(source.base, labels, regression=len(labels) == 1)
     return merge_adapter(base, source.folder), labels
 

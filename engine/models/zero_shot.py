@@ -1,0 +1,187 @@
+"""Zero-shot classifiers: an NLI model and labels that a user chooses (Yin, Hay and Roth, 2019).
+
+The model reads the text as the premise, once with each label's hypothesis ("This example is travel."). The logit of a
+class is the logit of entailment, so the softmax is over the labels. With a single label the classes are the label and
+its opposite, by the logits of entailment and contradiction. The features are the tokens of the text: hypotheses are
+never removed. A zero-shot classifier is named after its NLI model, labels and template:
+`nli-minilm?label=travel&label=cooking&hypothesis=This+text+is+about+{}.`, so that keys and links hold all three.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float, Int
+
+from engine.errors import ExegesisError, UsageError, excerpt
+from engine.lazy import torch
+from engine.models.attention import AttentionRecorder
+from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier, encode_text
+from engine.models.zero_shot_name import ZeroShotName
+from engine.request import Example
+
+PROBE = "a"
+"""A premise of one token, to see how a pair is put together."""
+
+
+def find_relations(model: str, labels: Sequence[str]) -> dict[str, int]:
+    """The places of entailment and contradiction among an NLI model's labels. Errors: there is no such label."""
+    names = [label.casefold() for label in labels]
+    places: Mapping[str, int | None] = {
+        relation: next((at for at, name in enumerate(names) if name.startswith(relation)), None)
+        for relation in ("entail", "contradict")
+    }
+    if places["entail"] is None:
+        raise UsageError(
+            f"labels: need a model that decides pairs (NLI), with a label 'entailment'; {model} has "
+            f"{', '.join(labels) or 'none'}. Use one such as nli-minilm."
+        )
+    if places["contradict"] is None:  # of two classes, the other one
+        places = {**places, "contradict": 1 - places["entail"] if len(names) == 2 else None}
+    return {relation: at for relation, at in places.items() if at is not None}
+
+
+@dataclass(frozen=True, eq=False)
+class Suffix:
+    """What follows the text in the model's input: a hypothesis with its special tokens."""
+
+    ids: Int[np.ndarray, "seq"]
+    types: Int[np.ndarray, "seq"]
+
+
+@dataclass(eq=False)
+class ZeroShotClassifier(TextClassifier):
+    """An NLI model as a classifier of the labels in its name. `relations`: see `find_relations`."""
+
+    name: ZeroShotName | None = None
+    relations: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @cached_property
+    def suffixes(self) -> tuple[Suffix, ...]:
+        """Of each label."""
+        assert self.name is not None
+        suffixes = []
+        for hypothesis in self.name.hypotheses:
+            encoded = encode_text(self.tokenizer, Example(PROBE, hypothesis), None)
+            start = _second_text(encoded)
+            if start is None:
+                raise ExegesisError(
+                    f"model {self.id}: its tokenizer reads nothing in the hypothesis {excerpt(hypothesis)}. "
+                    "Write another."
+                )
+            suffixes.append(Suffix(encoded.ids[start:], encoded.types[start:]))
+        return tuple(suffixes)
+
+    @cached_property
+    def max_length(self) -> int:
+        """Tokens of the text, with the special tokens before the hypothesis."""
+        longest = max(len(suffix.ids) for suffix in self.suffixes)
+        left = self.adapter.longest_input(self.module.config, self.tokenizer) - longest
+        if left < 8:
+            raise ExegesisError(
+                f"model {self.id}: its longest hypothesis has {longest} tokens, which leaves {max(0, left)} for the "
+                "text. Shorten the hypothesis or the labels."
+            )
+        return left
+
+    def encode(self, example: Example, max_length: int | None = None) -> EncodedText:
+        """Tokenize a text as the premise. Errors: as `TextClassifier.encode`; a second text."""
+        if example.text_pair is not None:
+            raise UsageError(
+                "text_pair: a zero-shot classifier reads one text, as the second one is the hypothesis. Remove it."
+            )
+        assert self.name is not None
+        pair = super().encode(Example(example.text, self.name.hypotheses[0]), 10**6)
+        end = _second_text(pair)
+        assert end is not None, "the suffixes are read from the same hypotheses"
+        special = pair.special[:end]
+        features = np.flatnonzero(~special)
+        if not len(features):
+            raise UsageError(
+                "text: nothing to explain: it has no token that the model can read. Give at least one word."
+            )
+        cut = max(0, end - (max_length or self.max_length))
+        stays = np.ones(end, dtype=bool)
+        if cut:
+            stays[features[-cut:]] = False
+        tokens = tuple(token for token, stay in zip(pair.tokens[:end], stays, strict=True) if stay)
+        return EncodedText(pair.ids[:end][stays], pair.types[:end][stays], tokens, cut)
+
+    def logits(
+        self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch label"]:
+        """Logits of entailment of each label; of a single one, of entailment and contradiction."""
+        pairs, pair_embeds = self._with_hypotheses(batch, self.embed(batch) if embeds is None else embeds)
+        scores = super().logits(pairs, pair_embeds).unflatten(0, (len(batch.ids), -1))
+        if len(self.suffixes) > 1:
+            return scores[..., self.relations["entail"]]
+        return torch.stack([scores[:, 0, self.relations[relation]] for relation in ("entail", "contradict")], dim=1)
+
+    def _with_hypotheses(self, batch: TextBatch, embeds: torch.Tensor) -> tuple[TextBatch, torch.Tensor]:
+        """A row for each text and label: the text's positions, then the hypothesis, then padding."""
+        count, width, rows = len(self.suffixes), max(len(one.ids) for one in self.suffixes), len(batch.ids)
+        ids = np.full((count, width), self.pad_id, dtype=np.int64)
+        types = np.zeros((count, width), dtype=np.int64)
+        for at, one in enumerate(self.suffixes):
+            ids[at, : len(one.ids)], types[at, : len(one.ids)] = one.ids, one.types
+        sizes = torch.tensor([len(one.ids) for one in self.suffixes], device=self.device)
+
+        def beside(text: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+            return torch.cat([text.repeat_interleave(count, 0), own.repeat(rows, *([1] * (own.dim() - 1)))], dim=1)
+
+        place = torch.arange(batch.ids.shape[1], device=self.device)
+        there = torch.arange(width, device=self.device) < sizes[:, None]
+        valid = beside(place < batch.lengths[:, None], there)
+        order = (~valid).int().argsort(dim=1, stable=True)
+        suffix_ids = torch.from_numpy(ids).to(self.device)
+        pairs = TextBatch(
+            beside(batch.ids, suffix_ids).gather(1, order),
+            (beside(batch.visible, there) & valid).gather(1, order),
+            beside(batch.types, torch.from_numpy(types).to(self.device)).gather(1, order),
+            valid.sum(1),
+            batch.whole and len({len(one.ids) for one in self.suffixes}) == 1,
+        )
+        joined = beside(embeds, self.embedding(suffix_ids).to(embeds.dtype))
+        return pairs, joined.gather(1, order[..., None].expand(*order.shape, embeds.shape[-1]))
+
+    def hidden(
+        self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch seq d_model"]:
+        """Errors: always, since there is one for each label."""
+        raise self._no_single_pass("hidden states")
+
+    def logits_with_attention(
+        self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> tuple[Float[torch.Tensor, "batch label"], AttentionRecorder]:
+        """Errors: always, since there is one for each label."""
+        raise self._no_single_pass("attention")
+
+    def _no_single_pass(self, what: str) -> ExegesisError:
+        assert self.name is not None
+        return ExegesisError(
+            f"model {self.name.model}: with labels of your own it reads the text once per label, so it has no single "
+            f"{what}. Explain the text and one hypothesis as a pair instead, or use another method."
+        )
+
+
+def _second_text(encoded: EncodedText) -> int | None:
+    """The place of the first token of the second text."""
+    return next((at for at, token in enumerate(encoded.tokens) if token.segment == 1), None)
+
+
+def as_zero_shot(model: TextClassifier, name: ZeroShotName) -> ZeroShotClassifier:
+    """The loaded NLI model as a classifier of these labels. Errors: it is none."""
+    relations = find_relations(name.model, model.labels)
+    if len(name.chosen) == 1 and "contradict" not in relations:
+        raise UsageError(f"labels: {name.model} has no label 'contradiction', so give two labels or more.")
+    adapter: Any = dataclasses.replace(
+        model.adapter, lrp=None, lrp_missing="a text that is read once per label, with another hypothesis each"
+    )
+    own = {field.name: getattr(model, field.name) for field in dataclasses.fields(TextClassifier)}
+    own |= {"adapter": adapter, "labels": name.labels, "regression": False, "memo": {}}
+    return ZeroShotClassifier(**own, name=name, relations=relations)
