@@ -28,6 +28,7 @@ from engine.data.tasks import TASKS, example_count, task_of_dataset
 from engine.errors import ExegesisError
 from engine.home import home
 from engine.models.summary import fits_task, short_count, summarize_model
+from engine.models.zero_shot_name import MARK
 from engine.request import Picture
 from engine.store import load_picture
 
@@ -218,6 +219,8 @@ def model_label(model: str, fits: bool = True, data: str = "") -> str:
 
     The score is that on the data set `data` where the card has one, else the main score.
     """
+    if MARK in model:
+        return f"{model}{SEPARATOR}labels of your own"
     summary = summarize_model(model)
     size = short_count(summary.parameters) if summary.parameters else ""
     score = summary.data_scores.get(data, summary.score)

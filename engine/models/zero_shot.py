@@ -22,7 +22,7 @@ from engine.errors import ExegesisError, UsageError, excerpt
 from engine.lazy import torch
 from engine.models.attention import AttentionRecorder
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier, encode_text
-from engine.models.zero_shot_name import ZeroShotName
+from engine.models.zero_shot_name import ZeroShotName, is_entailment
 from engine.request import Example
 
 PROBE = "a"
@@ -33,8 +33,8 @@ def find_relations(model: str, labels: Sequence[str]) -> dict[str, int]:
     """The places of entailment and contradiction among an NLI model's labels. Errors: there is no such label."""
     names = [label.casefold() for label in labels]
     places: Mapping[str, int | None] = {
-        relation: next((at for at, name in enumerate(names) if name.startswith(relation)), None)
-        for relation in ("entail", "contradict")
+        "entail": next((at for at, name in enumerate(names) if is_entailment(name)), None),
+        "contradict": next((at for at, name in enumerate(names) if name.startswith("contradict")), None),
     }
     if places["entail"] is None:
         raise UsageError(

@@ -73,6 +73,11 @@ def read_zero_shot(model: str) -> ZeroShotName | None:
     return ZeroShotName(name, tuple(text for field, text in fields if field == "label"), *templates)
 
 
+def is_entailment(label: str) -> bool:
+    """Whether a label of an NLI model says that the second text follows from the first."""
+    return label.casefold().startswith("entail")
+
+
 def read_labels(text: str) -> tuple[str, ...]:
     """Labels separated by commas."""
     return tuple(label.strip() for label in text.split(",") if label.strip())
