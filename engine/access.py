@@ -59,6 +59,7 @@ def offered(variable: str) -> tuple[str, ...]:
 
 def check_model(name: str) -> None:
     """Refuse a model or a base that is neither embedded nor offered, before its folder is looked at."""
+    name = catalog.nli_model(name)
     if _is_restricted() and name != "minilm" and not catalog.is_embedded(name):
         _check("model", name, MODELS)
 

@@ -276,7 +276,7 @@ class MovedCausalModel(MovedTextClassifier, CausalModel):  # type: ignore[misc] 
     """A causal language model, shared, for moved prompts."""
 
 
-class MovedZeroShotClassifier(MovedTextClassifier, ZeroShotClassifier):  # type: ignore[misc] # as above
+class MovedZeroShotClassifier(MovedTextClassifier, ZeroShotClassifier):
     """A zero-shot classifier, shared, for moved texts: its hypotheses stay where they are."""
 
 

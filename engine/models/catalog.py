@@ -152,7 +152,7 @@ def check_text_model(model: str, config: Mapping[str, Any]) -> None:
 def locate(model: str) -> ModelSource:
     """Locate `model`: an embedded name, a folder, or a hub id `owner/name[@revision]`. Errors list the known names."""
     base = nli_model(model)
-    access.check_model(base)
+    access.check_model(model)
     try:
         source = _locate(base)
         return source if base == model else replace(source, id=model)
