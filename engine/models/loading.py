@@ -25,9 +25,9 @@ from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, panic
 from engine.lazy import peft
 from engine.models import catalog, sandbox
 from engine.models.adapters import (
+    ADAPTERS,
     CAUSAL_ADAPTERS,
     TextAdapter,
-    adapter_for,
     adapter_of_config,
     causal_adapter,
     image_adapter_for,
@@ -295,7 +295,7 @@ def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> 
             use_safetensors=True,
             trust_remote_code=False,
             ignore_mismatched_sizes=True,
-            attn_implementation=adapter_for(family, str(path)).attention,
+            attn_implementation=ADAPTERS[family].attention if family in ADAPTERS else "sdpa",
             dtype=torch.float32,
             **label_names(labels),
         )

@@ -131,22 +131,22 @@ class ZeroShotClassifier(TextClassifier):
             ids[at, : len(one.ids)], types[at, : len(one.ids)] = one.ids, one.types
         sizes = torch.tensor([len(one.ids) for one in self.suffixes], device=self.device)
 
-        def beside(text: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+        def append_hypotheses(text: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
             return torch.cat([text.repeat_interleave(count, 0), own.repeat(rows, *([1] * (own.dim() - 1)))], dim=1)
 
         place = torch.arange(batch.ids.shape[1], device=self.device)
         there = torch.arange(width, device=self.device) < sizes[:, None]
-        valid = beside(place < batch.lengths[:, None], there)
+        valid = append_hypotheses(place < batch.lengths[:, None], there)
         order = (~valid).int().argsort(dim=1, stable=True)
         suffix_ids = torch.from_numpy(ids).to(self.device)
         pairs = TextBatch(
-            beside(batch.ids, suffix_ids).gather(1, order),
-            (beside(batch.visible, there) & valid).gather(1, order),
-            beside(batch.types, torch.from_numpy(types).to(self.device)).gather(1, order),
+            append_hypotheses(batch.ids, suffix_ids).gather(1, order),
+            (append_hypotheses(batch.visible, there) & valid).gather(1, order),
+            append_hypotheses(batch.types, torch.from_numpy(types).to(self.device)).gather(1, order),
             valid.sum(1),
             batch.whole and len({len(one.ids) for one in self.suffixes}) == 1,
         )
-        joined = beside(embeds, self.embedding(suffix_ids).to(embeds.dtype))
+        joined = append_hypotheses(embeds, self.embedding(suffix_ids).to(embeds.dtype))
         return pairs, joined.gather(1, order[..., None].expand(*order.shape, embeds.shape[-1]))
 
     def hidden(
