@@ -320,7 +320,7 @@ def test_the_families_are_documented_as_they_are() -> None:
     assert rows == [
         (
             adapter.family, adapter.architecture, " (labels)" if adapter.prompts else "", attention[adapter.windows],
-            "yes" if adapter.lrp else f"no: {adapter.lrp_gap}", attention[adapter.windows],
+            "yes" if adapter.lrp else f"no rule for {adapter.lrp_missing}", attention[adapter.windows],
         )
         for adapter in IMAGE_ADAPTERS
     ]  # fmt: skip
