@@ -225,7 +225,7 @@ def _register_hooks(module: nn.Module, parts: LrpParts, absorbed: AbsorbedReleva
     for part, name in _last_names(module).items():
         own = part._parameters
         absorbed.added.extend(added for name in parts.added if (added := own.get(name)) is not None)
-        if name in parts.norms and own:  # ModernBERT's first block has an identity in a norm's place
+        if name in parts.norms and not isinstance(part, nn.Identity):  # as in ModernBERT's first block
             yield after(part, lambda norm, x, y: pass_norm(x, y, norm, absorbed, parts.norm_shift))
         elif name in parts.activations:
             yield after(part, lambda _, x, y: pass_activation(x, y))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from streamlit.testing.v1 import AppTest
 
 from components.inputs import text_choice
+from components.prediction import HEADS_LINK
 from tests.project import ROOT
 
 SECONDS = 120
@@ -50,7 +51,10 @@ def test_a_link_opens_with_its_labels() -> None:
     page = opened(model=NAME, text=TEXT, method="random")
     assert fields(page) == {"Labels": "travel, cooking", "Template": "This example is {}."}
     assert "travel" in html(page)
+    assert HEADS_LINK not in [button.label for button in page.button]
 
 
 def test_a_model_of_one_text_has_no_such_fields() -> None:
-    assert fields(opened(model="reviews-minilm", text=TEXT, method="random")) == {}
+    page = opened(model="reviews-minilm", text=TEXT, method="random")
+    assert fields(page) == {}
+    assert HEADS_LINK in [button.label for button in page.button]
