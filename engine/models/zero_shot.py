@@ -72,7 +72,7 @@ class ZeroShotClassifier(TextClassifier):
             if start is None:
                 raise ExegesisError(
                     f"model {self.id}: its tokenizer reads nothing in the hypothesis {excerpt(hypothesis)}. "
-                    "Write another."
+                    "Write another template."
                 )
             suffixes.append(Suffix(encoded.ids[start:], encoded.types[start:]))
         return tuple(suffixes)
@@ -85,7 +85,7 @@ class ZeroShotClassifier(TextClassifier):
         if left < 8:
             raise ExegesisError(
                 f"model {self.id}: its longest hypothesis has {longest} tokens, which leaves {max(0, left)} for the "
-                "text. Shorten the hypothesis or the labels."
+                "text. Shorten the template or the labels."
             )
         return left
 

@@ -1,4 +1,4 @@
-"""`exegesis explain` with labels: classes of a zero-shot model, and the prompt of one beside the picture."""
+"""`exegesis explain` with labels: classes of a zero-shot model of pictures or texts, and the prompt of one label."""
 
 from __future__ import annotations
 

@@ -39,3 +39,8 @@ def test_an_unknown_family_is_refused_with_the_known_ones() -> None:
         ExegesisError, match=r"'funnel' is not supported\. Supported families of classifiers: BERT, .*BART"
     ):
         adapter_of_config({"model_type": "funnel", "architectures": ["FunnelForSequenceClassification"]}, "m")
+
+
+def test_the_refusal_of_another_type_lists_families_of_texts_and_of_pictures() -> None:
+    with pytest.raises(ExegesisError, match=r"'swinv2' is not supported.* BERT.*image classifiers: ViT, DeiT.* Swin\."):
+        adapter_of_config({"model_type": "swinv2", "architectures": ["Swinv2ForImageClassification"]}, "m")
