@@ -39,6 +39,7 @@ from components.text.state import (
     write_state,
 )
 from engine.input_kinds import list_models
+from engine.models.label_prompts import split_prompts
 from engine.registry import all_explainers
 
 use_styles()
@@ -74,7 +75,8 @@ if probe is not None:
         explanations = draw_methods(state, methods, probe, above)
     with summary:
         draw_summary(state, methods, explanations, probe)
-    heads_link("text", write_text_focus(state.focus), state.target, key("heads"))
+    if split_prompts(state.model)[1] is None:  # else there is a pass, and a set of heads, for each label
+        heads_link("text", write_text_focus(state.focus), state.target, key("heads"))
     widened = widen_pins(state, probe)
     draw_ablation(widened, methods, explanations, probe)
     draw_counterfactuals(state, probe)

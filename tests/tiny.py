@@ -24,6 +24,12 @@ CORPUS = [
 configs: Any = transformers
 """The configurations: their signatures leave out what all of them take, such as `num_labels`."""
 FAMILIES = ("bert", "roberta", "electra", "distilbert", "xlm-roberta", "gpt2", "t5")
+MORE_FAMILIES = (
+    "camembert", "modernbert", "modernbert-mean", "albert", "mpnet", "deberta-v3", "bart", "t5-decoder",
+    "llama-classifier", "mistral-classifier", "qwen2-classifier", "qwen3-classifier",
+)  # fmt: skip
+"""Families that the gate and every explainer's conditions run on, and that are not fine-tuned in the tests."""
+WINDOW = 4
 SIZE = {"hidden_size": 24, "num_hidden_layers": 3, "num_attention_heads": 4, "intermediate_size": 40}
 
 
@@ -108,6 +114,28 @@ def _unigram(start: bool) -> Any:
     return _wrapped(tokenizer, names, 64)
 
 
+def _with_segments(tokenizer: Any) -> Any:
+    """The tokenizer with other segments for a pair's second text."""
+    ids = [(name, tokenizer.convert_tokens_to_ids(name)) for name in ("<s>", "</s>")]
+    tokenizer.backend_tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> $B:1 </s>:1", special_tokens=ids
+    )
+    return tokenizer
+
+
+def _mpnet_wordpiece() -> Any:
+    special = ["<s>", "<pad>", "</s>", "[UNK]", "<mask>"]
+    tokenizer = Tokenizer(models.WordPiece(_ids([*special, *_pieces()]), unk_token="[UNK]"))
+    tokenizer.add_special_tokens(special)
+    tokenizer.normalizer = normalizers.BertNormalizer()
+    tokenizer.pre_tokenizer = pre_tokenizers.BertPreTokenizer()
+    tokenizer.decoder = decoders.WordPiece()
+    tokenizer.post_processor = processors.TemplateProcessing(
+        single="<s> $A </s>", pair="<s> $A </s> </s> $B </s>", special_tokens=[("<s>", 0), ("</s>", 2)]
+    )
+    return _wrapped(tokenizer, {**_SENTENCE_NAMES, "unk": "[UNK]"}, 64)
+
+
 def _sorted(tokenizer: Tokenizer, special: list[str]) -> models.Unigram:
     """The trained model with its pieces in one order: training leaves equally likely ones in any."""
     vocab = {piece: round(score, 4) for piece, score in json.loads(tokenizer.to_str())["model"]["vocab"]}
@@ -187,12 +215,93 @@ _MODULES: dict[str, Callable[[Any, int], Any]] = {
 }
 
 
+def _modernbert(pooling: str) -> Callable[[Any, int], Any]:
+    def build(tokenizer: Any, labels: int) -> Any:
+        config = configs.ModernBertConfig(
+            vocab_size=len(tokenizer), max_position_embeddings=68, num_labels=labels, local_attention=2 * WINDOW,
+            pad_token_id=tokenizer.pad_token_id, cls_token_id=tokenizer.cls_token_id, classifier_pooling=pooling,
+            sep_token_id=tokenizer.sep_token_id, bos_token_id=0, eos_token_id=2, global_attn_every_n_layers=2, **SIZE,
+        )  # fmt: skip
+        return transformers.ModernBertForSequenceClassification(config)
+
+    return build
+
+
+def _deberta(tokenizer: Any, labels: int) -> Any:
+    config = configs.DebertaV2Config(
+        vocab_size=len(tokenizer), max_position_embeddings=64, num_labels=labels, pad_token_id=tokenizer.pad_token_id,
+        relative_attention=True, position_buckets=6, pos_att_type=["p2c", "c2p"], share_att_key=True,
+        norm_rel_ebd="layer_norm", position_biased_input=False, type_vocab_size=0, pooler_hidden_size=24, **SIZE,
+    )  # fmt: skip
+    return transformers.DebertaV2ForSequenceClassification(config)
+
+
+def _bart(tokenizer: Any, labels: int) -> Any:
+    config = configs.BartConfig(
+        vocab_size=len(tokenizer), max_position_embeddings=64, d_model=24, encoder_layers=3, decoder_layers=2,
+        encoder_attention_heads=4, decoder_attention_heads=4, encoder_ffn_dim=40, decoder_ffn_dim=40,
+        num_labels=labels, pad_token_id=tokenizer.pad_token_id, bos_token_id=tokenizer.bos_token_id,
+        eos_token_id=tokenizer.eos_token_id, decoder_start_token_id=tokenizer.eos_token_id, scale_embedding=True,
+    )  # fmt: skip
+    return transformers.BartForSequenceClassification(config)
+
+
+def _t5_decoder(tokenizer: Any, labels: int) -> Any:
+    config = configs.T5Config(
+        vocab_size=len(tokenizer), d_model=24, d_kv=6, d_ff=40, num_layers=3, num_decoder_layers=2, num_heads=4,
+        num_labels=labels, pad_token_id=tokenizer.pad_token_id, eos_token_id=tokenizer.eos_token_id,
+        decoder_start_token_id=tokenizer.pad_token_id,
+    )  # fmt: skip
+    return transformers.T5ForSequenceClassification(config)
+
+
+def _decoder_only(name: str) -> Callable[[Any, int], Any]:
+    def build(tokenizer: Any, labels: int) -> Any:
+        window = {"sliding_window": WINDOW} if name == "Mistral" else {}
+        if name in ("Qwen2", "Qwen3"):
+            layers = ["sliding_attention", "full_attention", "sliding_attention"]
+            window = {"use_sliding_window": True, "sliding_window": WINDOW, "layer_types": layers}
+        if name == "Qwen3":
+            window["head_dim"] = 6
+        config = getattr(transformers, f"{name}Config")(
+            vocab_size=len(tokenizer), max_position_embeddings=64, num_key_value_heads=2, num_labels=labels,
+            pad_token_id=tokenizer.eos_token_id, bos_token_id=0, eos_token_id=0, **SIZE, **window,
+        )  # fmt: skip
+        return getattr(transformers, f"{name}ForSequenceClassification")(config)
+
+    return build
+
+
+_TOKENIZERS |= {
+    "camembert": lambda: _unigram(start=True),
+    "modernbert": lambda: _byte_bpe(bos=True),
+    "modernbert-mean": lambda: _byte_bpe(bos=True),
+    "albert": lambda: _with_segments(_unigram(start=True)),
+    "mpnet": _mpnet_wordpiece,
+    "deberta-v3": lambda: _with_segments(_unigram(start=True)),
+    "bart": lambda: _byte_bpe(bos=True),
+    "t5-decoder": lambda: _unigram(start=False),
+    **dict.fromkeys(
+        (f"{name}-classifier" for name in ("llama", "mistral", "qwen2", "qwen3")), lambda: _byte_bpe(False)
+    ),
+}
+_MODULES |= {
+    "camembert": _bertlike("Camembert", {"type_vocab_size": 1}),
+    "modernbert": _modernbert("cls"),
+    "modernbert-mean": _modernbert("mean"),
+    "albert": _bertlike("Albert", {"type_vocab_size": 2, "embedding_size": 16}),
+    "mpnet": _bertlike("MPNet", {}),
+    "deberta-v3": _deberta,
+    "bart": _bart,
+    "t5-decoder": _t5_decoder,
+    **{f"{name.lower()}-classifier": _decoder_only(name) for name in ("Llama", "Mistral", "Qwen2", "Qwen3")},
+}
+
 CAUSAL_FAMILIES = ("llama", "mistral", "qwen2", "qwen3", "gemma2", "gemma3", "gpt2-lm", "gpt-neox")
 CHAT_TEMPLATE = (
     "{% for message in messages %}<|im_start|>{{ message.role }}\n{{ message.content | trim }}<|im_end|>\n"
     "{% endfor %}{% if add_generation_prompt %}<|im_start|>assistant\n{% endif %}"
 )
-WINDOW = 4
 
 
 def save_causal(family: str, folder: Path, seed: int = 0) -> Path:

@@ -18,7 +18,7 @@ from components.method_row import method_row, method_row_html
 from components.numbers import plain
 from components.prediction import target_index
 from engine.errors import UsageError
-from engine.models.label_prompts import base_name, format_labels, label_prompt, split_prompts
+from engine.models.label_prompts import PICTURE_LABELS, base_name, format_labels, label_prompt, split_prompts
 from engine.params import Plain
 from engine.registry import Explainer, all_explainers
 from engine.request import PicturePrompt, Request
@@ -97,6 +97,6 @@ def label_arguments(state: PictureState, label: str, request: Request) -> list[s
     seed = ["--seed", str(state.seed)] if state.seed else []
     return [
         "explain", "--model", base_name(state.model), "--labels", format_labels(prompts.labels),
-        "--template", prompts.template, *input_arguments(state.focus), "--side", "prompt", "--target", label,
-        "--method", request.method, *params, *seed,
+        "--template", prompts.template or PICTURE_LABELS.template, *input_arguments(state.focus),
+        "--side", "prompt", "--target", label, "--method", request.method, *params, *seed,
     ]  # fmt: skip

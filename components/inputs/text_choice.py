@@ -25,6 +25,7 @@ from components.inputs.datasets import (
     find_misfits,
     open_texts,
 )
+from components.inputs.label_choice import draw_label_controls
 from components.links import Query, read_text, text_digest, write_text
 from components.state import Selection
 from engine.data.datasets import dataset_names
@@ -270,6 +271,7 @@ def draw_text_fields() -> None:
     )  # fmt: skip
     if value("has_pair"):
         st.text_area("Second text", key=key("pair"), height=68, persist_state=PERSIST)
+    draw_label_controls(SELECTION)
 
 
 def _draw_prompt(model: str) -> None:

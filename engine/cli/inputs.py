@@ -13,10 +13,10 @@ from engine.cli.options import read_names, read_pairs, read_text, read_whole
 from engine.cli.root import note
 from engine.data import datasets, image_datasets
 from engine.data.picture_files import read_picture
-from engine.errors import UsageError, not_allowed, unknown
+from engine.errors import UsageError, excerpt, not_allowed, unknown
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
-from engine.models.label_prompts import PLAIN_TEMPLATE, label_prompt, with_prompts
+from engine.models.label_prompts import base_name, label_prompt, with_prompts
 from engine.params import Plain, from_mapping
 from engine.registry import Explainer, all_explainers, explainer
 from engine.request import DTYPES, Example, HeadScales, Input, Picture, PicturePrompt, Prompt
@@ -141,14 +141,16 @@ def _picture_input(pixels: np.ndarray, name: str) -> CommandInput:
 
 
 def name_labels(model: str, labels: str | None, template: str | None) -> str:
-    """The name of a zero-shot model with the labels that the options give."""
+    """The name of a zero-shot model with the labels that the options give. Errors: a template alone, labels twice."""
     if labels is None:
         if template is not None:
             raise UsageError(
                 "--template: requires --labels. Example: --labels 'cat, dog' --template 'a photo of a {}'."
             )
         return model
-    return with_prompts(model, labels, template or PLAIN_TEMPLATE)
+    if base_name(model) != model:
+        raise UsageError(f"--labels: {excerpt(model)} names its labels already. Remove them, or --labels.")
+    return with_prompts(model, labels, template)
 
 
 def label_input(model: str, source: CommandInput, prediction: Prediction) -> CommandInput:

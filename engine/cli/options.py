@@ -33,13 +33,15 @@ ContrastOption = Annotated[
 ]
 ChatOption = Annotated[bool, typer.Option("--chat", help="With --prompt: apply the model's chat template.")]
 LabelsOption = Annotated[
-    str | None, typer.Option(metavar="A,B", help="Classes of a zero-shot model (CLIP, SigLIP): its labels.")
+    str | None,
+    typer.Option(metavar="A,B", help="Labels of your own as classes (zero-shot), for CLIP, SigLIP or an NLI model."),
 ]
 TemplateOption = Annotated[
-    str | None, typer.Option(metavar="T", help="With --labels: the text around a label, such as 'a photo of a {}'.")
+    str | None,
+    typer.Option(metavar="T", help="With --labels: the text around a label, such as 'a photo of a {}'."),
 ]
 SideOption = Annotated[
-    str, typer.Option(metavar="picture|prompt", help="Of a zero-shot model: explain the picture or the label's prompt.")
+    str, typer.Option(metavar="picture|prompt", help="Of CLIP and SigLIP: explain the picture or the label's prompt.")
 ]
 ImageOption = Annotated[str | None, typer.Option(metavar="F", help="An image: PNG, JPEG, WebP or GIF.")]
 DatasetOption = Annotated[str | None, typer.Option(metavar="D", help="Take the text or image from a data set.")]

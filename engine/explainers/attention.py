@@ -213,9 +213,12 @@ def _mix_uniformly(task: Task, item: TaskItem, layers: slice) -> Attribution:
 
 
 def _select_query(task: Task, attention: Float[torch.Tensor, "query key"], query: str) -> Float[torch.Tensor, "key"]:
-    """A row, or the mean of them. `cls` is the position that the head reads: the first, GPT-2's last, or (T5) all."""
+    """A row, or the mean of them. `cls` is the position that the head reads: the first, GPT-2's last, or (T5) all.
+
+    BART's head reads a decoder, which reads every position of the encoder.
+    """
     reading = task.model.adapter.reading
-    if query == "mean" or reading == "mean":
+    if query == "mean" or reading in ("mean", "decoder"):
         return attention.mean(0)
     if reading == "patches":
         return attention[~torch.from_numpy(task.examples[0].special).to(attention.device)].mean(0)
@@ -352,6 +355,8 @@ def pooled_rows(adapter: Any, batch: Any) -> Float[torch.Tensor, "batch seq"]:
         patches = batch.visible & (place >= batch.specials)
         shares = patches / patches.sum(1, keepdim=True).clamp(min=1)
         return shares if adapter.reading == "patches" else (shares + (place == 0).float()) / 2
-    read = {"module": place < adapter.tokens_read, "last": place == last, "mean": batch.visible}[adapter.reading]
+    read = {
+        "module": place < adapter.tokens_read, "last": place == last, "mean": batch.visible, "decoder": batch.visible,
+    }[adapter.reading]  # fmt: skip
     shares = read.expand(batch.visible.shape).float()
     return shares / shares.sum(1, keepdim=True)

@@ -47,7 +47,15 @@ _LLAMA = BlockParts("self_attn.o_proj", "self_attn.o_proj", "mlp.down_proj")
 _GEMMA = BlockParts("self_attn.o_proj", "post_attention_layernorm", "post_feedforward_layernorm")
 
 PARTS: dict[str, BlockParts] = {
-    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "electra"), _BERT),
+    **dict.fromkeys(("bert", "roberta", "xlm-roberta", "electra", "camembert", "deberta-v2"), _BERT),
+    "modernbert": BlockParts("attn.Wo", "attn.Wo", "mlp.Wo"),
+    "albert": BlockParts(
+        "albert_layers.0.attention.dense",
+        "albert_layers.0.attention.dense",
+        "albert_layers.0.ffn_output",
+        "albert_layers.0.ffn",
+    ),
+    "mpnet": BlockParts("attention.attn.o", "attention.attn.o", "output.dense", "intermediate"),
     "distilbert": BlockParts("attention.out_lin", "attention.out_lin", "ffn.lin2", "ffn"),
     "gpt2": BlockParts("attn.c_proj", "attn.c_proj", "mlp.c_proj"),
     "t5": BlockParts("layer.0.SelfAttention.o", "layer.0.SelfAttention.o", "layer.1.DenseReluDense.wo"),
@@ -69,6 +77,11 @@ class Tap:
 def block_parts(model: AnyClassifier) -> BlockParts:
     """The parts of the model's blocks. Errors: a family without an entry."""
     model_type = str(model.module.config.model_type)  # type: ignore[union-attr]
+    if model.adapter.reading == "decoder":
+        raise ExegesisError(
+            f"model {model.id}: its head reads a decoder, so what its encoder's blocks compute cannot be read as the "
+            "head's input. Use a model without a decoder."
+        )
     if model_type not in PARTS:
         raise ExegesisError(
             f"model {model.id}: the parts of its blocks ({model_type}) are not listed. Families: {', '.join(PARTS)}."

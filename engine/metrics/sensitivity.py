@@ -30,6 +30,7 @@ from engine.models.causal import CausalModel, EncodedPrompt, PromptBatch
 from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
 from engine.models.label_classifier import LabelClassifier
 from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier
+from engine.models.zero_shot import ZeroShotClassifier
 from engine.progress import check_cancelled
 from engine.registry import Explainer, explainer
 from engine.request import Request
@@ -280,6 +281,10 @@ class MovedCausalModel(MovedTextClassifier, CausalModel):  # type: ignore[misc] 
     """A causal language model, shared, for moved prompts."""
 
 
+class MovedZeroShotClassifier(MovedTextClassifier, ZeroShotClassifier):
+    """A zero-shot classifier, shared, for moved texts: its hypotheses stay where they are."""
+
+
 def classifier_of_neighbors(model: AnyClassifier) -> AnyClassifier:
     """The model that reads what `move` returns: for pictures the model itself."""
     if not isinstance(model, TextClassifier):
@@ -287,7 +292,10 @@ def classifier_of_neighbors(model: AnyClassifier) -> AnyClassifier:
     if isinstance(model, LabelClassifier):
         raise ExegesisError("sensitivity: a label's prompt beside a picture has no neighbors. Use another method.")
     own = {field.name: getattr(model, field.name) for field in dataclasses.fields(model)}
-    kind = MovedCausalModel if isinstance(model, CausalModel) else MovedTextClassifier
+    kinds: dict[type, type[TextClassifier]] = {
+        CausalModel: MovedCausalModel, ZeroShotClassifier: MovedZeroShotClassifier,
+    }  # fmt: skip
+    kind = next((moving for known, moving in kinds.items() if isinstance(model, known)), MovedTextClassifier)
     return kind(**{**own, "memo": {}})
 
 

@@ -11,7 +11,7 @@ from engine import plugins
 from engine.errors import ExegesisError, UsageError
 from engine.models import catalog
 
-Reading = Literal["module", "last", "mean"]
+Reading = Literal["module", "last", "mean", "decoder"]
 UNLIMITED = 10**6
 """Tokenizers without a limit have a larger number."""
 
@@ -38,11 +38,15 @@ class TextAdapter:
     """A family of text models. Paths are dotted names inside the module.
 
     reading: how the sentence vector is computed. `module`: by the module's own head, from its first token; `last`: the
-    last original position, then `head`; `mean`: the mean over visible positions, then `head`.
+    last original position, then `head`; `mean`: the mean over visible positions, then `head`; `decoder`: the last
+    position of a decoder that reads the encoder and the same tokens, shifted by one, then `head`.
     norm: a LayerNorm after the last block, if the family has one.
     position_start: the id of the first position, or None where positions are relative.
-    lrp: None for a family that AttnLRP's rules do not cover. attention: transformers' name of the attention that
-    computes what the family means. masks_by_layer: whether layers with a sliding window get a mask of their own.
+    lrp: None for a family that AttnLRP's rules do not cover; `lrp_missing` then names the part that has no rule.
+    attention: transformers' name of the attention that computes what the family means. masks_by_layer: whether layers
+    with a sliding window get a mask of their own. plain_mask: whether the module takes `[batch seq]` masks alone.
+    pooling: the entry of config.json that says `cls` or `mean`, if checkpoints differ. shared_blocks: whether all
+    blocks have the same weights.
     """
 
     family: str
@@ -60,6 +64,10 @@ class TextAdapter:
     attention: str = "sdpa"
     masks_by_layer: bool = False
     lora_targets: tuple[str, ...] = ()
+    lrp_missing: str = ""
+    plain_mask: bool = False
+    pooling: str = ""
+    shared_blocks: bool = False
     tokens_read: ClassVar[int] = 1
     """Number of first tokens that the head reads if `reading` is `module`."""
 
@@ -67,6 +75,10 @@ class TextAdapter:
     def after_blocks(self) -> tuple[str, ...]:
         """Paths of the modules with weights after the last block."""
         return self.head if self.norm is None else (self.norm, *self.head)
+
+    def configured(self, config: Mapping[str, Any]) -> TextAdapter:
+        """The adapter of a checkpoint whose config.json may say that the mean is read rather than the first token."""
+        return replace(self, reading="mean") if self.pooling and config.get(self.pooling) == "mean" else self
 
     def first_position(self, config: Any) -> int:
         """Id of the first position, given a checkpoint's config."""
@@ -158,8 +170,82 @@ ADAPTERS: dict[str, TextAdapter] = {
         position_start=None,
         lora_targets=("q", "k", "v", "o", "wi", "wo", "wi_0", "wi_1"),
     ),
+    "camembert": replace(_ROBERTA, family="CamemBERT", architecture="CamembertForSequenceClassification"),
+    "modernbert": TextAdapter(
+        family="ModernBERT",
+        architecture="ModernBertForSequenceClassification",
+        backbone="model",
+        embeddings="model.embeddings.tok_embeddings",
+        blocks="model.layers",
+        head=("head", "classifier"),
+        norm="model.final_norm",
+        lrp=LrpParts(("norm", "attn_norm", "mlp_norm", "final_norm"), ("act",), gated=("Wi", "Wo")),
+        masks_by_layer=True,
+        lora_targets=("Wqkv", "Wo", "Wi"),
+        pooling="classifier_pooling",
+    ),
+    "albert": TextAdapter(
+        family="ALBERT",
+        architecture="AlbertForSequenceClassification",
+        backbone="albert",
+        embeddings="albert.embeddings.word_embeddings",
+        blocks="albert.encoder.albert_layer_groups",
+        head=("albert.pooler", "classifier"),
+        lrp=LrpParts(
+            ("LayerNorm", "full_layer_layer_norm"),
+            ("activation", "pooler_activation"),
+            ("position_embeddings", "token_type_embeddings"),
+        ),
+        token_types=True,
+        lora_targets=("query", "key", "value", "dense", "ffn", "ffn_output"),
+        shared_blocks=True,
+    ),
+    "mpnet": replace(
+        _ROBERTA,
+        family="MPNet",
+        architecture="MPNetForSequenceClassification",
+        backbone="mpnet",
+        embeddings="mpnet.embeddings.word_embeddings",
+        blocks="mpnet.encoder.layer",
+        attention="eager",
+        lora_targets=("q", "k", "v", "o", "intermediate.dense", "output.dense"),
+    ),
+    "deberta-v2": TextAdapter(
+        family="DeBERTa-v3",
+        architecture="DebertaV2ForSequenceClassification",
+        backbone="deberta",
+        embeddings="deberta.embeddings.word_embeddings",
+        blocks="deberta.encoder.layer",
+        head=("pooler", "classifier"),
+        lrp=None,
+        lrp_missing="the products of queries and keys with relative positions (disentangled attention)",
+        token_types=True,
+        attention="eager",
+        plain_mask=True,
+        lora_targets=(
+            "query_proj",
+            "key_proj",
+            "value_proj",
+            "attention.output.dense",
+            "intermediate.dense",
+            "output.dense",
+        ),
+    ),
+    "bart": TextAdapter(
+        family="BART",
+        architecture="BartForSequenceClassification",
+        backbone="model",
+        embeddings="model.shared",
+        blocks="model.encoder.layers",
+        head=("classification_head",),
+        lrp=None,
+        lrp_missing="relevance of the decoder's start token and positions",
+        reading="decoder",
+        position_start=0,
+        lora_targets=("q_proj", "k_proj", "v_proj", "out_proj", "fc1", "fc2"),
+    ),
 }
-
+"""Classifiers by the `model_type` of config.json: one architecture each, which `exegesis train` trains."""
 
 _LLAMA = TextAdapter(
     family="Llama",
@@ -192,7 +278,13 @@ CAUSAL_ADAPTERS: dict[str, TextAdapter] = {
         replace(_LLAMA, family="Qwen3", architecture="Qwen3ForCausalLM", masks_by_layer=True),
         # Its logits are soft-capped at the end, which AttnLRP has no rule for; only eager attention soft-caps.
         replace(
-            _LLAMA, family="Gemma 2", architecture="Gemma2ForCausalLM", masks_by_layer=True, lrp=None, attention="eager"
+            _LLAMA,
+            family="Gemma 2",
+            architecture="Gemma2ForCausalLM",
+            masks_by_layer=True,
+            lrp=None,
+            attention="eager",
+            lrp_missing="the logits that are soft-capped at the end",
         ),
         replace(
             _LLAMA,
@@ -218,6 +310,31 @@ CAUSAL_ADAPTERS: dict[str, TextAdapter] = {
     )
 }
 """Causal language models by the name of their architecture in config.json."""
+OTHER_ADAPTERS: dict[str, TextAdapter] = {
+    adapter.architecture: adapter
+    for adapter in (
+        replace(
+            ADAPTERS["t5"],
+            family="T5",
+            architecture="T5ForSequenceClassification",
+            backbone="transformer",
+            embeddings="transformer.shared",
+            blocks="transformer.encoder.block",
+            head=("classification_head",),
+            norm=None,
+            lrp=None,
+            lrp_missing="relevance of the decoder's start token",
+            reading="decoder",
+        ),
+        *(
+            replace(
+                CAUSAL_ADAPTERS[f"{name}ForCausalLM"], architecture=f"{name}ForSequenceClassification", head=("score",)
+            )
+            for name in ("Llama", "Mistral", "Qwen2", "Qwen3")
+        ),
+    )
+}
+"""Classifiers of a family that has another one, or whose other models are language models, by architecture."""
 
 
 def register_family(model_type: str, adapter: TextAdapter) -> None:
@@ -243,15 +360,25 @@ def causal_adapter(config: Mapping[str, Any]) -> TextAdapter | None:
     return CAUSAL_ADAPTERS[known[0]] if known else None
 
 
+def adapter_of_config(config: Mapping[str, Any], where: str) -> TextAdapter:
+    """The adapter of a classifier by its config.json. `where`: the model's name, for the error."""
+    names = config.get("architectures")
+    other = (
+        [OTHER_ADAPTERS[str(name)] for name in names if str(name) in OTHER_ADAPTERS] if isinstance(names, list) else []
+    )
+    return other[0] if other else adapter_for(str(config.get("model_type", "")), where).configured(config)
+
+
 def adapter_for(model_type: str, where: str) -> TextAdapter:
     """Look up the adapter of a checkpoint's `model_type`. `where`: the model's name, for the error."""
     plugins.load("models")
     if model_type not in ADAPTERS:
-        families = ", ".join(a.family for a in ADAPTERS.values())
+        families = ", ".join(dict.fromkeys(a.family for a in (*ADAPTERS.values(), *OTHER_ADAPTERS.values())))
         causal = ", ".join(CAUSAL_ADAPTERS)
+        images = ", ".join(dict.fromkeys(a.family for a in IMAGE_ADAPTERS))
         raise ExegesisError(
             f"model {where}: its type {model_type!r} is not supported. Supported families of classifiers: {families}; "
-            f"architectures of language models: {causal}."
+            f"architectures of language models: {causal}; families of image classifiers: {images}."
         )
     return ADAPTERS[model_type]
 
@@ -272,9 +399,9 @@ class ImageAdapter:
     first_norm: a block's first LayerNorm. last_norm: a LayerNorm that the head reads the last block through, if any.
     pre_norm: a LayerNorm before the first block. unread: parts after the last block that the head does not read.
     interpolated: whether pictures may have any size, as positions are interpolated. section: the part of config.json
-    that describes the model of pictures, where it is nested. lrp_gap: the part that AttnLRP's rules do not cover, where
-    `lrp` is None. prompts: whether the classes are texts (zero-shot). windows: whether attention stays
-    within windows; then the blocks are stages, and `first_norm` is that of a block of a stage.
+    that describes the model of pictures, where it is nested. lrp_missing: the part that AttnLRP's rules do not cover,
+    where `lrp` is None. prompts: whether the classes are texts (zero-shot). windows: whether attention stays within
+    windows; then the blocks are stages, and `first_norm` is that of a block of a stage.
     """
 
     family: str
@@ -285,7 +412,7 @@ class ImageAdapter:
     first_norm: str = "layernorm_before"
     causal: bool = False
     lrp: LrpParts | None = _VIT_LRP
-    lrp_gap: str = ""
+    lrp_missing: str = ""
     layers: str = "layers"
     projection: str = "patch_embeddings.projection"
     last_norm: str | None = "layernorm"
@@ -421,7 +548,7 @@ IMAGE_ADAPTERS: tuple[ImageAdapter, ...] = (
     ),
     replace(
         _SIGLIP, architecture="SiglipModel", heads=("similarity",), unread=(), pooling="attention", lrp=None,
-        lrp_gap="attention pooling head", prompts=True,
+        lrp_missing="the attention pooling head", prompts=True,
     ),
     ImageAdapter(
         family="Swin", architecture="SwinForImageClassification", backbone="swin", specials=(), heads=("classifier",),

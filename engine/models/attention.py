@@ -44,6 +44,12 @@ class AttentionRecorder:
     scales: list[torch.Tensor | None] = field(default_factory=list)
     """Factors of the outputs of the layer's heads, each `[#batch head]`; None where none is scaled."""
     max_layers: int | None = None
+    recorded: frozenset[int] | None = None
+    """Only parts with these ids are recorded: the encoder's blocks where there is a decoder. None for all."""
+
+    def records(self, module: torch.nn.Module) -> bool:
+        """Whether that layer's attention is recorded."""
+        return self.recorded is None or id(module) in self.recorded
 
 
 _recorder: ContextVar[AttentionRecorder | None] = ContextVar("exegesis_attention_recorder", default=None)
@@ -63,6 +69,8 @@ def captured_attention(
     recorder = _recorder.get()
     if recorder is None:
         return fused_attention(module, query, key, value, attention_mask, **options), None
+    if not recorder.records(module):
+        return plain_attention(module, query, key, value, attention_mask, **options)
     return _explicit_attention(module, query, key, value, attention_mask, recorder, **options)
 
 
@@ -188,10 +196,16 @@ def use_attention(module: torch.nn.Module, name: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def capture_attention(module: torch.nn.Module, max_layers: int | None = None) -> Iterator[AttentionRecorder]:
-    """Record the attention layers in the block. A pass ends after the first `max_layers` layers."""
+def capture_attention(
+    module: torch.nn.Module, max_layers: int | None = None, blocks: torch.nn.Module | None = None
+) -> Iterator[AttentionRecorder]:
+    """Record the attention layers in the block. A pass ends after the first `max_layers` layers.
+
+    `blocks`: the only part of `module` that is recorded; None for all of it.
+    """
     register_attention(CAPTURE, captured_attention)
-    recorder = AttentionRecorder(max_layers=max_layers)
+    recorded = None if blocks is None else frozenset(map(id, blocks.modules()))
+    recorder = AttentionRecorder(max_layers=max_layers, recorded=recorded)
     token = _recorder.set(recorder)
     try:
         with use_attention(module, CAPTURE), contextlib.suppress(RecordingComplete):

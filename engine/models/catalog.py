@@ -20,7 +20,14 @@ from engine import access
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.lazy import huggingface_hub
 from engine.models import fetched
-from engine.models.label_prompts import LabelPrompts, base_name, split_prompts
+from engine.models.label_prompts import (
+    PAIR_LABELS,
+    PICTURE_LABELS,
+    LabelPrompts,
+    LabelRules,
+    base_name,
+    split_prompts,
+)
 
 HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
 """Files to download from the hub: weights, JSON, vocabularies and chat templates, which run in a sandbox; no code."""
@@ -177,7 +184,7 @@ def locate(model: str) -> ModelSource:
         source = _locate(name)
         if prompts is None:
             return source
-        _check_takes_labels(source)
+        _label_rules(source).check(prompts)
         return replace(source, id=model, prompts=prompts)
     except OSError as error:
         raise UsageError(
@@ -185,26 +192,46 @@ def locate(model: str) -> ModelSource:
         ) from None
 
 
-def takes_labels(config: Mapping[str, Any]) -> bool:
-    """Whether a model with this config.json matches pictures with texts, so that its classes are labels."""
+def matches_pictures(config: Mapping[str, Any]) -> bool:
+    """Whether a model with this config.json matches pictures with texts, so that it has no classes but labels."""
     names = config.get("architectures")
     return isinstance(names, list) and any(name in ZERO_SHOT for name in names)
 
 
 def needs_labels(model: str) -> bool:
-    """Whether the classes of a model are labels, whether its name has some or not; False where it cannot be read."""
+    """Whether a model has no classes but labels, whether its name has some or not; False where it cannot be read."""
     try:
-        return takes_labels(config(locate(base_name(model))))
+        return matches_pictures(config(locate(base_name(model))))
     except ExegesisError:
         return False
 
 
-def _check_takes_labels(source: ModelSource) -> None:
-    if source.base is not None or not takes_labels(config(source)):
-        raise UsageError(
-            f"labels: the model {excerpt(source.id)} has classes of its own. Leave labels and template out, or choose "
-            f"a model that matches pictures with texts ({' or '.join(ZERO_SHOT)})."
-        )
+def label_rules(model: str) -> LabelRules | None:
+    """What a model, with labels in its name or without, allows as labels; None where it takes or reads none."""
+    try:
+        return _label_rules(locate(base_name(model)))
+    except ExegesisError:
+        return None
+
+
+def is_entailment(label: str) -> bool:
+    """Whether a label of an NLI model says that the second text follows from the first."""
+    return label.casefold().startswith("entail")
+
+
+def _label_rules(source: ModelSource) -> LabelRules:
+    """The rules of the kind of zero-shot model. Errors: it is none."""
+    stated = {} if source.base is not None else config(source)
+    if matches_pictures(stated):
+        return PICTURE_LABELS
+    with contextlib.suppress(TypeError, ValueError, LookupError):  # an invalid config.json
+        if stated.get("model_type") not in IMAGE_TYPES and any(map(is_entailment, _own_labels(source))):
+            return PAIR_LABELS
+    raise UsageError(
+        f"labels: the model {excerpt(source.id)} has classes of its own. Leave labels and template out, or choose a "
+        f"model that matches pictures with texts ({' or '.join(ZERO_SHOT)}) or decides pairs of texts (NLI), such as "
+        "nli-minilm."
+    )
 
 
 def _locate(model: str) -> ModelSource:
@@ -284,8 +311,9 @@ def config(source: ModelSource) -> dict[str, Any]:
 
 
 def card(model: str) -> dict[str, Any]:
-    """Read the card.json of an embedded or trained model; empty if there is none."""
-    return _card(locate(model))
+    """Read the card.json of an embedded or trained model; empty if there is none, or if the labels are a user's."""
+    source = locate(model)
+    return {} if source.prompts is not None else _card(source)
 
 
 def model_labels(model: str) -> tuple[str, ...]:
@@ -296,12 +324,15 @@ def model_labels(model: str) -> tuple[str, ...]:
     Errors: missing files; TypeError, ValueError or LookupError if config.json is invalid.
     """
     source = locate(model)
+    return _own_labels(source) if source.prompts is None else source.prompts.classes
+
+
+def _own_labels(source: ModelSource) -> tuple[str, ...]:
+    """As `model_labels`, whatever labels the name gives."""
     if source.base is not None:
         return tuple(_card(source).get("labels") or UNNAMED_LABELS)
-    if source.prompts is not None:
-        return source.prompts.labels
     stated = config(source)
-    return () if is_causal_config(stated) or takes_labels(stated) else config_labels(stated)
+    return () if is_causal_config(stated) or matches_pictures(stated) else config_labels(stated)
 
 
 def config_labels(config: Mapping[str, Any]) -> tuple[str, ...]:
@@ -419,8 +450,9 @@ def check_config_sizes(where: str, config: Mapping[str, Any]) -> None:
         elif isinstance(value, dict) or (type(value) is int and IS_SIZE.search(name)):
             size, name = (len(value), "num_labels") if isinstance(value, dict) else (value, name)
             most = next((most for part, most in MAX_SIZES.items() if part in name), MAX_SIZE)
-            if not 0 <= size <= most:
-                bound = f"at most {most:,}" if size > most else "at least 0"
+            least = -1 if name == "max_relative_positions" else 0  # DeBERTa's -1: as many as there are positions
+            if not least <= size <= most:
+                bound = f"at most {most:,}" if size > most else f"at least {least}"
                 raise ExegesisError(f"{where}: in its config.json {name} must be {bound}, got {size}.")
 
 

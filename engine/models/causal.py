@@ -319,18 +319,6 @@ class CausalModel(TextClassifier):
             memo[key] = falling[: min(CANDIDATES, len(falling) - 1)].tolist()
         return list(memo[key])
 
-    def _attention_mask(self, batch: TextBatch) -> torch.Tensor | dict[str, torch.Tensor] | None:
-        if batch.whole and batch.past is None:
-            return None
-        config: Any = self.module.config
-        window = getattr(config, "sliding_window", None)
-        if self.adapter.masks_by_layer:
-            return {
-                "full_attention": self._additive_mask(batch),
-                "sliding_attention": self._additive_mask(batch, window),
-            }
-        return self._additive_mask(batch, window)
-
 
 def reduce_logits(
     logits: Float[torch.Tensor, "batch vocabulary"],

@@ -163,7 +163,8 @@ class Classifier(ABC, Generic[InputT, EncodedT, BatchT]):
         self, batch: BatchT, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
     ) -> tuple[Float[torch.Tensor, "batch label"], AttentionRecorder]:
         """Logits together with every layer's attention."""
-        with capture_attention(self.module) as recorder:
+        decoder = self.adapter.reading == "decoder"
+        with capture_attention(self.module, blocks=self.blocks if decoder else None) as recorder:
             return self.logits(batch, embeds), recorder
 
     def labels_of(self, encoded: EncodedT) -> tuple[str, ...]:

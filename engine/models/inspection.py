@@ -70,7 +70,8 @@ def _facts(
         "family": model.adapter.family,
         "task": task,
         "labels": list(model.labels),
-        "parameters": sum(p.numel() for p in model.module.parameters()),
+        # ALBERT's blocks share their memory.
+        "parameters": sum({(p.data_ptr(), p.shape): p.numel() for p in model.module.parameters()}.values()),
         "blocks": len(model.blocks),
         **sizes,
         "revision": model.revision,

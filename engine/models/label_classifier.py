@@ -83,7 +83,7 @@ class LabelClassifier(TextClassifier):
     ) -> Float[torch.Tensor, "batch seq d_model"]:
         hidden = self.embed(batch) if embeds is None else embeds
         if self.full_length is None:
-            mask = self._additive_mask(batch)
+            mask = self._additive_mask(batch.visible, self.adapter.causal)
         else:
             mask = None
             if not batch.whole:

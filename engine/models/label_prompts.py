@@ -1,11 +1,13 @@
-"""Zero-shot classes: labels that a person types, and the prompts that a model of pictures and texts reads for them.
+"""Labels that a user types as the classes of a zero-shot model, and the texts that the model reads for them.
 
-Labels belong to a model's name, `FOLDER?labels=cat|dog&template=a photo of a {}`, so that every command, page, link,
-job and cache key that names a model has them.
+Labels and template belong to a model's name, `FOLDER?labels=cat|dog&template=a photo of a {}`, so that every command,
+page, link, job and cache key that names a model has them. Imports no torch.
 """
 
 from __future__ import annotations
 
+import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from urllib.parse import quote, unquote
 
@@ -13,56 +15,84 @@ from engine.errors import UsageError, excerpt, not_allowed
 
 MARK = "?labels="
 """Where the labels begin in a model's name."""
-TEMPLATE_FIELD, BETWEEN = "template", "|"
+TEMPLATE_FIELD, BETWEEN, QUOTE = "template", "|", '"'
 PLACE = "{}"
 """Where the label stands in a template."""
-PLAIN_TEMPLATE = PLACE
-LEAST_LABELS, MOST_LABELS, MOST_CHARACTERS = 2, 1_000, 300
+MOST_CHARACTERS = 300
 READABLE = " '()/:{}.!?"
 """Characters that a name holds as they are. A comma is not among them, as commas separate names of models."""
 
 
 @dataclass(frozen=True)
-class LabelPrompts:
-    """The classes of a zero-shot model. `template`: what the model reads, with the label in place of `{}`.
+class LabelRules:
+    """What a kind of zero-shot model allows: its default template, and the least and largest number of labels."""
 
-    Errors: fewer than two labels, two that are equal, an empty or a long one; a template without a place.
+    template: str
+    least: int
+    most: int
+
+    def check(self, prompts: LabelPrompts) -> None:
+        """Refuse too few or too many labels."""
+        if not self.least <= len(prompts.labels) <= self.most:
+            allowed = f"{self.least:,} to {self.most:,} labels, such as 'a cat, a dog'"
+            raise not_allowed("labels", allowed, format_labels(prompts.labels))
+
+
+PICTURE_LABELS = LabelRules(PLACE, 2, 1_000)
+"""Of a model that matches pictures with texts."""
+PAIR_LABELS = LabelRules(f"This example is {PLACE}.", 1, 50)
+"""Of a model that decides pairs of texts (NLI), which reads the text once per label."""
+
+
+@dataclass(frozen=True)
+class LabelPrompts:
+    """The labels in a model's name. `template`: the text around each, None for the default of the kind of model.
+
+    Errors: no label, two that are equal, an empty or a long one; a template without a place.
     """
 
     labels: tuple[str, ...]
-    template: str = PLAIN_TEMPLATE
+    template: str | None = None
 
     def __post_init__(self) -> None:
-        if not LEAST_LABELS <= len(self.labels) <= MOST_LABELS:
-            allowed = f"{LEAST_LABELS} to {MOST_LABELS:,} labels, such as 'a cat, a dog'"
-            raise not_allowed("labels", allowed, ", ".join(self.labels) or "none")
+        if not self.labels:
+            raise not_allowed("labels", "labels between commas, such as 'a cat, a dog'", "none")
         repeated = [label for at, label in enumerate(self.labels) if label in self.labels[:at]]
         if repeated:
             raise UsageError(f"labels: {excerpt(repeated[0])} is there twice. Give each class one label.")
         if any(not label.strip() for label in self.labels):
             raise UsageError("labels: one of them is empty. Leave it out, or write its name.")
-        if len(self.template) > MOST_CHARACTERS or any(len(label) > MOST_CHARACTERS for label in self.labels):
+        template = PLACE if self.template is None else self.template
+        if any(len(text) > MOST_CHARACTERS for text in (*self.labels, template)):
             raise UsageError(f"labels: must have at most {MOST_CHARACTERS} characters each, and so must the template.")
-        if self.template.count(PLACE) != 1:
+        if template.count(PLACE) != 1:
             allowed = f"a text with {PLACE} once, where the label stands, such as 'a photo of a {PLACE}'"
-            raise not_allowed(TEMPLATE_FIELD, allowed, self.template)
+            raise not_allowed(TEMPLATE_FIELD, allowed, template)
 
     @property
-    def texts(self) -> tuple[str, ...]:
+    def classes(self) -> tuple[str, ...]:
+        """The names of the classes: the labels, or the only label and its opposite."""
+        return self.labels if len(self.labels) > 1 else (*self.labels, f"not {self.labels[0]}")
+
+    def texts(self, rules: LabelRules) -> tuple[str, ...]:
         """What the model reads, a text a label."""
-        return tuple(self.template.replace(PLACE, label) for label in self.labels)
+        template = rules.template if self.template is None else self.template
+        return tuple(template.replace(PLACE, label) for label in self.labels)
 
 
 def parse_labels(text: str) -> tuple[str, ...]:
-    """Labels as people type them: between commas, or between | where one holds a comma itself."""
-    parts = (part.strip() for part in text.split(BETWEEN if BETWEEN in text else ","))
-    return tuple(part for part in parts if part)
+    """Labels as people type them: between commas, and in double quotes where one holds a comma itself."""
+    try:
+        [parts] = csv.reader([" ".join(text.splitlines())], skipinitialspace=True)
+    except csv.Error as error:
+        raise not_allowed("labels", f"labels between commas ({error})", text) from None
+    return tuple(part.strip() for part in parts if part.strip())
 
 
-def format_labels(labels: tuple[str, ...]) -> str:
+def format_labels(labels: Iterable[str]) -> str:
     """Labels as `parse_labels` reads them."""
-    between = f" {BETWEEN} " if any("," in label for label in labels) else ", "
-    return between.join(labels)
+    quoted = (f'"{label.replace(QUOTE, QUOTE * 2)}"' if set(label) & {",", QUOTE} else label for label in labels)
+    return ", ".join(quoted)
 
 
 def base_name(model: str) -> str:
@@ -71,28 +101,28 @@ def base_name(model: str) -> str:
 
 
 def split_prompts(model: str) -> tuple[str, LabelPrompts | None]:
-    """The name of a model and its classes, None where the name holds none. Errors: those of `LabelPrompts`."""
+    """The name of a model and its labels, None where the name holds none. Errors: those of `LabelPrompts`."""
     base, mark, rest = model.partition(MARK)
     if not mark:
         return model, None
     labels, *fields = rest.split("&")
-    template = next((unquote(field.partition("=")[2]) for field in fields), PLAIN_TEMPLATE)
+    template = next((unquote(field.partition("=")[2]) for field in fields), None)
     if [field.partition("=")[0] for field in fields] not in ([], [TEMPLATE_FIELD]):
         raise UsageError(f"model: after its labels only {TEMPLATE_FIELD}=... may follow, got {excerpt(rest)}.")
     return base, LabelPrompts(tuple(unquote(label) for label in labels.split(BETWEEN)), template)
 
 
-def with_prompts(model: str, labels: str, template: str = PLAIN_TEMPLATE) -> str:
+def with_prompts(model: str, labels: str, template: str | None = None) -> str:
     """The name of a model with these labels, as people type them. Errors: those of `LabelPrompts`."""
-    prompts = LabelPrompts(parse_labels(labels), template.strip() or PLAIN_TEMPLATE)
+    prompts = LabelPrompts(parse_labels(labels), (template or "").strip() or None)
     own = BETWEEN.join(quote(label, safe=READABLE) for label in prompts.labels)
-    rest = "" if prompts.template == PLAIN_TEMPLATE else f"&{TEMPLATE_FIELD}={quote(prompts.template, safe=READABLE)}"
+    rest = "" if prompts.template is None else f"&{TEMPLATE_FIELD}={quote(prompts.template, safe=READABLE)}"
     return f"{base_name(model)}{MARK}{own}{rest}"
 
 
 def label_prompt(model: str, label: int) -> str:
-    """What a zero-shot model reads for its label of that number. Errors: its name gives no labels."""
+    """What a model of pictures and texts reads for its label of that number. Errors: its name gives no labels."""
     prompts = split_prompts(model)[1]
     if prompts is None:
         raise UsageError(f"labels: {excerpt(model)} has no labels in its name, so no prompts. Give it labels.")
-    return prompts.texts[label]
+    return prompts.texts(PICTURE_LABELS)[label]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import functools
 import threading
 import warnings
@@ -24,18 +25,21 @@ from transformers.utils import logging as hf_logging
 from engine import runtime
 from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
 from engine.lazy import peft
-from engine.models import catalog, sandbox, zero_shot
+from engine.models import catalog, picture_text, sandbox
 from engine.models.adapters import (
+    ADAPTERS,
     CAUSAL_ADAPTERS,
     ImageAdapter,
     TextAdapter,
-    adapter_for,
+    adapter_of_config,
     causal_adapter,
     image_adapter_for,
 )
 from engine.models.causal import CausalModel
 from engine.models.label_prompts import base_name
+from engine.models.own_attention import route_attention
 from engine.models.text_classifier import TextClassifier
+from engine.models.zero_shot import as_zero_shot
 from engine.request import DTYPES
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import check_labels, check_sizes, config_errors, read_preprocessing
@@ -146,21 +150,25 @@ def load_model(model: str, dtype: str = "float32", device: torch.device | None =
 def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device: torch.device) -> TextClassifier:
     """Load a checkpoint without caching it. Errors: those of `load_model`."""
     config = catalog.read_base_config(source.base or source.folder)
-    if source.prompts is not None:
+    if source.prompts is not None and catalog.matches_pictures(config):
         pictures = load_image(source, revision, dtype, device)
-        return zero_shot.label_classifier(_load_towers(source, pictures.adapter, dtype, device), pictures)
+        return picture_text.label_classifier(_load_towers(source, pictures.adapter, dtype, device), pictures)
     catalog.check_text_model(source.id, config)
     causal = None if source.base else causal_adapter(config)
-    adapter = causal or adapter_for(config.get("model_type", ""), source.id)
+    adapter = causal or adapter_of_config(config, source.id)
     with silence_libraries(), loading_errors(source.id):
         module, labels = _load_adapted(source) if source.base else _load_checkpoint(source, adapter, config)
         tokenizer = _load_tokenizer(source)
     if not tokenizer.is_fast:
         raise ExegesisError(f"model {source.id}: no fast tokenizer (tokenizer.json), so no character offsets.")
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
+    route_attention(module)
+    if adapter.shared_blocks:
+        unroll_blocks(module, adapter.blocks)
     regression = len(labels) == 1
     kind = CausalModel if causal else TextClassifier
-    return kind(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
+    model = kind(source.id, revision, module, tokenizer, adapter, labels, regression, dtype, device)
+    return model if source.prompts is None else as_zero_shot(model, source.prompts)
 
 
 _TEXT_MODELS = ModelCache(load, "text")
@@ -183,7 +191,7 @@ def load_image(source: catalog.ModelSource, revision: str, dtype: torch.dtype, d
     if source.prompts is not None:
         towers, labels = _load_towers(source, adapter, dtype, device), source.prompts.labels
         with loading_errors(source.id):
-            module: Any = zero_shot.picture_tower(towers, source.prompts)
+            module: Any = picture_text.picture_tower(towers, source.prompts)
     else:
         with silence_libraries(), loading_errors(source.id):
             module, _ = load_complete(getattr(transformers, adapter.architecture), source)
@@ -200,7 +208,7 @@ def load_image(source: catalog.ModelSource, revision: str, dtype: torch.dtype, d
 
 def _load_towers(
     source: catalog.ModelSource, adapter: ImageAdapter, dtype: torch.dtype, device: torch.device
-) -> zero_shot.Towers:
+) -> picture_text.Towers:
     """Both sides of a zero-shot model, which pictures and texts of all labels share."""
     plain = replace(source, id=base_name(source.id), prompts=None)
     with silence_libraries(), loading_errors(plain.id):
@@ -210,11 +218,11 @@ def _load_towers(
 @functools.lru_cache(maxsize=1)
 def _towers(
     source: catalog.ModelSource, revision: str, architecture: str, dtype: torch.dtype, device: torch.device
-) -> zero_shot.Towers:
+) -> picture_text.Towers:
     """As `_load_towers`; the last one stays loaded until its files, whose `revision` this is, change."""
     module, _ = load_complete(getattr(transformers, architecture), source)
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
-    return zero_shot.Towers(module, _load_tokenizer(source))
+    return picture_text.Towers(module, _load_tokenizer(source))
 
 
 _IMAGE_MODELS = ModelCache(load_image, "image")
@@ -262,7 +270,7 @@ def load_complete(kind: Any, source: catalog.ModelSource, attention: str = "sdpa
 
 def _load_adapted(source: catalog.ModelSource) -> tuple[Any, tuple[str, ...]]:
     assert source.base is not None
-    labels = catalog.model_labels(source.id)
+    labels = catalog.model_labels(base_name(source.id))
     base = load_base(source.base, labels, regression=len(labels) == 1)
     return merge_adapter(base, source.folder), labels
 
@@ -276,6 +284,21 @@ def _load_tokenizer(source: catalog.ModelSource) -> Any:
             f"model {source.id}: its tokenizer cannot be read ({type(error).__name__}: {excerpt(str(error), 200)}). "
             "Save it beside the model with its save_pretrained."
         ) from error
+
+
+def unroll_blocks(module: Any, path: str) -> None:
+    """Give each layer that runs the same weights a block of its own, whose parameters share their memory (ALBERT).
+
+    Heads can then be scaled and read a layer at a time. A randomized block gets weights of its own.
+    """
+    groups = module.get_submodule(path)
+    layers = int(module.config.num_hidden_layers)
+    of_layer = [groups[int(layer / (layers / len(groups)))] for layer in range(layers)]
+    del groups[:]
+    for group in of_layer:
+        shared = {id(p): nn.Parameter(p.detach(), requires_grad=False) for p in group.parameters()}
+        groups.append(copy.deepcopy(group, shared))
+    module.config.num_hidden_groups = layers
 
 
 def classifier_class(adapter: TextAdapter) -> Any:
@@ -302,7 +325,7 @@ def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> 
             use_safetensors=True,
             trust_remote_code=False,
             ignore_mismatched_sizes=True,
-            attn_implementation="sdpa",
+            attn_implementation=ADAPTERS[family].attention if family in ADAPTERS else "sdpa",
             dtype=torch.float32,
             **label_names(labels),
         )
@@ -336,7 +359,7 @@ def load_tokenizer(path: Path) -> Any:
 
 def longest_input(path: Path, tokenizer: Any) -> int:
     """Maximum number of input tokens of a model, without reading its weights."""
-    adapter = adapter_for(catalog.read_base_config(path).get("model_type", ""), str(path))
+    adapter = adapter_of_config(catalog.read_base_config(path), str(path))
     config = transformers.AutoConfig.from_pretrained(str(path), trust_remote_code=False)
     return adapter.longest_input(config, tokenizer)
 

@@ -172,10 +172,9 @@ _absorbed: ContextVar[AbsorbedRelevance | None] = ContextVar("exegesis_lrp_absor
 def lrp_parts(adapter: TextAdapter | ImageAdapter) -> LrpParts:
     """The modules of a family to which the rules apply. Errors: the rules do not cover it."""
     if adapter.lrp is None:
-        gap = getattr(adapter, "lrp_gap", "")
-        what = f"the {gap} of {adapter.family} models" if gap else f"{adapter.family} models"
         raise ExegesisError(
-            f"attn_lrp: its rules do not cover {what}. Use another method, such as integrated_gradients."
+            f"attn_lrp: its rules do not cover {adapter.family} models: there is none for "
+            f"{adapter.lrp_missing or 'a part of them'}. Use another method, such as integrated_gradients."
         )
     return adapter.lrp
 
@@ -226,7 +225,7 @@ def _register_hooks(module: nn.Module, parts: LrpParts, absorbed: AbsorbedReleva
     for part, name in _last_names(module).items():
         own = part._parameters
         absorbed.added.extend(added for name in parts.added if (added := own.get(name)) is not None)
-        if name in parts.norms:
+        if name in parts.norms and not isinstance(part, nn.Identity):  # as in ModernBERT's first block
             yield after(part, lambda norm, x, y: pass_norm(x, y, norm, absorbed, parts.norm_shift))
         elif name in parts.activations:
             yield after(part, lambda _, x, y: pass_activation(x, y))

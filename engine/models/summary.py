@@ -17,11 +17,11 @@ from engine.data.tasks import FACTS, TASK_LABELS, registered_dataset, shipped_da
 from engine.errors import ExegesisError, excerpt
 from engine.lazy import transformers
 from engine.models import catalog
-from engine.models.adapters import TextAdapter, adapter_for, causal_adapter, image_adapter_for
+from engine.models.adapters import TextAdapter, adapter_for, adapter_of_config, causal_adapter, image_adapter_for
 from engine.models.label_prompts import base_name
 
-BLOCKS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer")
-HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head")
+BLOCKS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "encoder_layers")
+HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head", "encoder_attention_heads")
 """Names of the numbers of blocks and heads in the families' configs."""
 PEFT_PREFIX = "base_model.model."
 """Prefix that peft gives to the names of an adapter's tensors."""
@@ -64,7 +64,7 @@ def model_size(model: str) -> ModelSize:
     elif kind in catalog.IMAGE_TYPES:
         architecture = image_adapter_for(kind, config.get("architectures") or [], source.id).family
     else:
-        architecture = adapter_for(kind, source.id).family
+        architecture = adapter_of_config(config, source.id).family
     return ModelSize(sum(counts.values()), blocks, heads, architecture)
 
 
@@ -162,7 +162,7 @@ def summarize_model(model: str) -> ModelFacts:
     try:
         if model.startswith(catalog.BASE_PREFIX):
             return ModelFacts()
-        if catalog.is_embedded(model):
+        if catalog.is_embedded(base_name(model)):
             return _summary(model, ())
         folder = Path(base_name(model)).expanduser()
         if not folder.is_dir():

@@ -262,7 +262,7 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
         if self.adapter.reading == "module":
             return self.module(**inputs).logits
         hidden = self._hidden(inputs)
-        if self.adapter.reading == "last":
+        if self.adapter.reading in ("last", "decoder"):
             # By original length: the head of transformers would take the last id other than the pad id, or the last
             # column.
             return self._head(hidden[torch.arange(len(hidden), device=self.device), batch.lengths - 1])
@@ -279,22 +279,35 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
             "inputs_embeds": self.embed(batch) if embeds is None else embeds,
             "attention_mask": self._attention_mask(batch),
         }
-        if self.adapter.position_start is not None:
+        if self.adapter.position_start is not None and self.adapter.reading != "decoder":
             inputs["position_ids"] = self._positions(batch)
         if self.adapter.token_types:
             inputs["token_type_ids"] = batch.types
-        if self.adapter.reading == "last":
+        if self.adapter.reading in ("last", "decoder"):
             inputs["use_cache"] = False
         if batch.past is not None:
             inputs["past_key_values"] = batch.past
+        if self.adapter.reading == "decoder":
+            inputs |= self._decoder_inputs(batch, inputs["inputs_embeds"])
         return inputs
+
+    def _decoder_inputs(self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"]) -> dict[str, Any]:
+        """What the decoder reads: its start token, then all tokens but the last, the same as the encoder reads."""
+        config: Any = self.module.config
+        start = self.embedding(torch.tensor([[config.decoder_start_token_id]], device=self.device))
+        shifted = torch.cat([start.to(embeds.dtype).expand(len(embeds), 1, -1), embeds[:, :-1]], dim=1)
+        if batch.whole:
+            return {"decoder_inputs_embeds": shifted, "decoder_attention_mask": None}
+        first = torch.ones_like(batch.visible[:, :1])
+        mask = self._additive_mask(torch.cat([first, batch.visible[:, :-1]], dim=1), causal=True)
+        return {"decoder_inputs_embeds": shifted, "decoder_attention_mask": mask}
 
     def _mean_embedding(self) -> Float[torch.Tensor, "d_model"]:
         weight = self.embedding.weight
         if "mean_embedding" not in self.memo:
             wide = torch.promote_types(weight.dtype, torch.float32)
-            # Gemma's embeddings are scaled when they are looked up.
-            scale = float(getattr(self.embedding, "scalar_embed_scale", 1.0))
+            # Gemma's and BART's embeddings are scaled when they are looked up.
+            scale = float(getattr(self.embedding, "scalar_embed_scale", getattr(self.embedding, "embed_scale", 1.0)))
             self.memo["mean_embedding"] = (weight.mean(0, dtype=wide) * scale).to(weight.dtype)
         return self.memo["mean_embedding"]
 
@@ -309,24 +322,40 @@ class TextClassifier(Classifier[Example, EncodedText, TextBatch]):
 
     def _attention_mask(self, batch: TextBatch) -> torch.Tensor | dict[str, torch.Tensor] | None:
         """Additive mask `[batch 1 query|1 key]`, or one by the type of a layer, or None if everything is visible."""
-        return None if batch.whole and batch.past is None else self._additive_mask(batch)
+        if batch.whole and batch.past is None:
+            return None
+        if self.adapter.plain_mask:
+            return batch.visible.long()
+        config: Any = self.module.config
+        causal, window = self.adapter.causal, getattr(config, "sliding_window", None)
+        if self.adapter.masks_by_layer:
+            return {
+                "full_attention": self._additive_mask(batch.visible, causal, past=batch.past),
+                "sliding_attention": self._additive_mask(batch.visible, causal, window, batch.past),
+            }
+        return self._additive_mask(batch.visible, causal, window if causal else None, batch.past)
 
-    def _additive_mask(self, batch: TextBatch, window: int | None = None) -> torch.Tensor:
-        """`window`: the last positions, its own included, that a position of a causal model sees; None for all."""
-        visible = batch.visible[:, None, None, :]
-        if self.adapter.causal:
-            query = key = torch.arange(batch.ids.shape[1], device=self.device)[None]
-            if batch.past is not None:
-                query = key + batch.past.starts[:, None]
-                before = torch.arange(batch.past.width, device=self.device).expand(len(query), -1)
-                absent = before >= batch.past.starts[:, None]
-                key = torch.cat([before.masked_fill(absent, torch.iinfo(before.dtype).max), query], dim=1)
-                visible = torch.cat([~absent, batch.visible], dim=1)[:, None, None, :]
-            query, key = query[:, None, :, None], key[:, None, None, :]
-            near = key <= query if window is None else (key <= query) & (key > query - window)
-            visible = visible & near
+    def _additive_mask(
+        self, keys: Bool[torch.Tensor, "batch seq"], causal: bool, window: int | None = None, past: Past | None = None
+    ) -> torch.Tensor:
+        """`window`: the last positions, its own included, that a position of a causal model sees, or the number to
+        either side that one of another model sees; None for all."""
+        visible = keys[:, None, None, :]
+        query = key = torch.arange(keys.shape[1], device=self.device)[None]
+        if past is not None:
+            query = key + past.starts[:, None]
+            before = torch.arange(past.width, device=self.device).expand(len(query), -1)
+            absent = before >= past.starts[:, None]
+            key = torch.cat([before.masked_fill(absent, torch.iinfo(before.dtype).max), query], dim=1)
+            visible = torch.cat([~absent, keys], dim=1)[:, None, None, :]
+        query, key = query[:, None, :, None], key[:, None, None, :]
+        if causal:
+            visible = visible & ((key <= query) if window is None else (key <= query) & (key > query - window))
             # A position with nothing to attend to would attend uniformly, even to later ones: it attends to itself.
             visible = visible | (~visible.any(-1, keepdim=True) & (key == query))
+        elif window is not None:
+            near = visible & ((query - key).abs() <= window)
+            visible = near | (~near.any(-1, keepdim=True) & visible)  # padding far from the text, which nobody reads
         dtype = self.embedding.weight.dtype
         return torch.zeros(visible.shape, dtype=dtype, device=self.device).masked_fill(~visible, torch.finfo(dtype).min)
 

@@ -1,143 +1,186 @@
-"""Models that match pictures with texts (CLIP, SigLIP) as zero-shot classifiers, explained on both sides.
+"""Zero-shot classifiers: an NLI model and labels that a user chooses (Yin, Hay and Roth, 2019).
 
-A picture's logits are its scaled similarities with the prompts of the labels, so that the model of pictures with the
-normalized texts as its head is an image classifier like any other. The other way round the picture is fixed: a prompt
-is a text whose score is its similarity with the picture.
+The model reads the text as the premise, once with each label's hypothesis ("This example is travel."). The logit of a
+class is the logit of entailment, so the softmax is over the labels. With a single label the classes are the label and
+its opposite, by the logits of entailment and contradiction. The features are the tokens of the text: hypotheses are
+never removed. Labels and template are part of the model's name (`engine.models.label_prompts`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, replace
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
-import torch
-from jaxtyping import Float
-from torch import Tensor, nn
+import numpy as np
+from jaxtyping import Float, Int
 
-from engine.errors import ExegesisError
-from engine.models.adapters import PROMPT_ADAPTERS
-from engine.models.label_classifier import LabelClassifier
-from engine.models.label_prompts import LabelPrompts
-from engine.models.lrp import UnitLength
-from engine.models.text_classifier import tokenize
-from engine.vision.classifier import ImageClassifier
+from engine.errors import ExegesisError, UsageError, excerpt
+from engine.lazy import torch
+from engine.models.attention import AttentionRecorder
+from engine.models.catalog import is_entailment
+from engine.models.label_prompts import PAIR_LABELS, LabelPrompts, base_name
+from engine.models.text_classifier import EncodedText, TextBatch, TextClassifier, encode_text
+from engine.request import Example
 
-FULL_LENGTH = ("siglip",)
-"""The `model_type` of models that read texts padded to one length, padding included."""
-SIMILARITY = "similarity"
-"""The only label of a prompt's score."""
+PROBE = "a"
+"""A premise of one token, to see how a pair is put together."""
 
 
-class Similarity(nn.Module):
-    """Scaled similarity with fixed vectors: `scale * unit(project(pool(x))) @ vectors.T + bias`.
-
-    `vectors`: of unit length, `[other d]`. The scale, the bias and the vectors are no parameters, as they belong to the
-    classes and not to the side that is explained.
-    """
-
-    scaled: Tensor
-    bias: Tensor | None
-
-    def __init__(
-        self, projection: nn.Module | None, pool: nn.Module | None, scale: Tensor, bias: Tensor | None, vectors: Tensor
-    ) -> None:
-        super().__init__()
-        self.projection, self.pool, self.unit = projection, pool, UnitLength()
-        self.register_buffer("scaled", scale.detach() * vectors.detach())
-        self.register_buffer("bias", None if bias is None else bias.detach())
-
-    def vector(self, hidden: Tensor, mask: Tensor | None = None) -> Tensor:
-        """The unit vector of each row. `mask`: additive `[batch 1 1 key]`, which only a pooling head reads."""
-        pooled = hidden if self.pool is None else attention_pool(self.pool, hidden, mask)
-        return self.unit(pooled if self.projection is None else self.projection(pooled))
-
-    def forward(self, hidden: Tensor, mask: Tensor | None = None, vectors: Tensor | None = None) -> Tensor:
-        """Similarities `[batch other]`. `vectors`: one of a row's own, `[batch d]`, for a single similarity each."""
-        own = self.vector(hidden, mask)
-        logits = own @ self.scaled.T if vectors is None else (own * vectors).sum(1, keepdim=True) * self.scaled
-        return logits if self.bias is None else logits + self.bias
-
-
-def attention_pool(pool: Any, hidden: Tensor, mask: Tensor | None) -> Tensor:
-    """SigLIP's pooling head, with hidden positions left out."""
-    probe = pool.probe.repeat(len(hidden), 1, 1)
-    padding = None if mask is None else mask[:, 0, 0]
-    attended = pool.attention(probe, hidden, hidden, key_padding_mask=padding)[0]
-    return (attended + pool.mlp(pool.layernorm(attended)))[:, 0]
-
-
-class Tower(nn.Module):
-    """One side of such a model, with the fixed vectors of the other side as its head."""
-
-    def __init__(self, name: str, side: Any, config: Any, similarity: Similarity) -> None:
-        super().__init__()
-        self.config = config
-        self.similarity = similarity
-        self.side = name
-        setattr(self, name, side)
-
-    def _init_weights(self, module: nn.Module) -> None:
-        getattr(self, self.side)._init_weights(module)
+def find_relations(model: str, labels: Sequence[str]) -> dict[str, int]:
+    """The places of entailment and contradiction among an NLI model's labels. Errors: the first is not there."""
+    names = [label.casefold() for label in labels]
+    places: Mapping[str, int | None] = {
+        "entail": next((at for at, name in enumerate(names) if is_entailment(name)), None),
+        "contradict": next((at for at, name in enumerate(names) if name.startswith("contradict")), None),
+    }
+    if places["entail"] is None:
+        raise UsageError(
+            f"labels: need a model that decides pairs (NLI), with a label 'entailment'; {model} has "
+            f"{', '.join(labels) or 'none'}. Use one such as nli-minilm."
+        )
+    if places["contradict"] is None:  # of two classes, the other one
+        places = {**places, "contradict": 1 - places["entail"] if len(names) == 2 else None}
+    return {relation: at for relation, at in places.items() if at is not None}
 
 
 @dataclass(frozen=True, eq=False)
-class Towers:
-    """A loaded model of both sides, with its tokenizer. Read-only and shared."""
+class Suffix:
+    """What follows the text in the model's input: a hypothesis with its special tokens."""
 
-    module: Any
-    tokenizer: Any
-
-    @property
-    def scale(self) -> Tensor:
-        return self.module.logit_scale.exp()
-
-    @property
-    def bias(self) -> Tensor | None:
-        return getattr(self.module, "logit_bias", None)
-
-    @property
-    def full_length(self) -> int | None:
-        """The number of tokens that texts are padded to; None where padding is hidden."""
-        config = self.module.config
-        return config.text_config.max_position_embeddings if config.model_type in FULL_LENGTH else None
-
-    def text_vectors(self, texts: Sequence[str]) -> Float[Tensor, "text d"]:
-        """The unit vectors of texts, as the plain model computes them."""
-        length = self.full_length
-        limit = length or self.module.config.text_config.max_position_embeddings
-        padding = True if length is None else "max_length"
-        encoded = tokenize(self.tokenizer, list(texts), None, limit, padding=padding, return_tensors="pt")
-        names = [name for name in self.tokenizer.model_input_names if name in ("input_ids", "attention_mask")]
-        inputs = {name: encoded[name].to(self.module.device) for name in names}
-        largest = int(inputs["input_ids"].max())
-        if largest >= self.module.config.text_config.vocab_size:
-            raise ExegesisError(f"its tokenizer gives token {largest}, which it has no embedding for")
-        with torch.no_grad():
-            vectors = self.module.get_text_features(**inputs).pooler_output
-        return vectors / vectors.norm(dim=-1, keepdim=True)
-
-    def picture_similarity(self, vectors: Tensor) -> Similarity:
-        """The head of the side of pictures."""
-        pool = getattr(self.module.vision_model, "head", None)
-        return Similarity(getattr(self.module, "visual_projection", None), pool, self.scale, self.bias, vectors)
+    ids: Int[np.ndarray, "seq"]
+    types: Int[np.ndarray, "seq"]
 
 
-def picture_tower(towers: Towers, prompts: LabelPrompts) -> Tower:
-    """The model of pictures with the labels' prompts as its head."""
-    side = towers.module.vision_model
-    similarity = towers.picture_similarity(towers.text_vectors(prompts.texts))
-    return Tower("vision_model", side, towers.module.config.vision_config, similarity).eval().requires_grad_(False)
+@dataclass(eq=False)
+class ZeroShotClassifier(TextClassifier):
+    """An NLI model as a classifier of the labels in its name. `relations`: see `find_relations`."""
+
+    prompts: LabelPrompts | None = None
+    relations: Mapping[str, int] = dataclasses.field(default_factory=dict)
+
+    @cached_property
+    def suffixes(self) -> tuple[Suffix, ...]:
+        """Of each label."""
+        assert self.prompts is not None
+        suffixes = []
+        for hypothesis in self.prompts.texts(PAIR_LABELS):
+            encoded = encode_text(self.tokenizer, Example(PROBE, hypothesis), None)
+            start = _second_text(encoded)
+            if start is None:
+                raise ExegesisError(
+                    f"model {self.id}: its tokenizer reads nothing in the hypothesis {excerpt(hypothesis)}. "
+                    "Write another template."
+                )
+            suffixes.append(Suffix(encoded.ids[start:], encoded.types[start:]))
+        return tuple(suffixes)
+
+    @cached_property
+    def max_length(self) -> int:
+        """Tokens of the text, with the special tokens before the hypothesis."""
+        longest = max(len(suffix.ids) for suffix in self.suffixes)
+        left = self.adapter.longest_input(self.module.config, self.tokenizer) - longest
+        if left < 8:
+            raise ExegesisError(
+                f"model {self.id}: its longest hypothesis has {longest} tokens, which leaves {max(0, left)} for the "
+                "text. Shorten the template or the labels."
+            )
+        return left
+
+    def encode(self, example: Example, max_length: int | None = None) -> EncodedText:
+        """Tokenize a text as the premise. Errors: as `TextClassifier.encode`; a second text."""
+        if example.text_pair is not None:
+            raise UsageError(
+                "text_pair: a zero-shot classifier reads one text, as the second one is the hypothesis. Remove it."
+            )
+        assert self.prompts is not None
+        pair = super().encode(Example(example.text, self.prompts.texts(PAIR_LABELS)[0]), 10**6)
+        end = _second_text(pair)
+        assert end is not None, "the suffixes are read from the same hypotheses"
+        special = pair.special[:end]
+        features = np.flatnonzero(~special)
+        if not len(features):
+            raise UsageError(
+                "text: nothing to explain: it has no token that the model can read. Give at least one word."
+            )
+        cut = max(0, end - (max_length or self.max_length))
+        stays = np.ones(end, dtype=bool)
+        if cut:
+            stays[features[-cut:]] = False
+        tokens = tuple(token for token, stay in zip(pair.tokens[:end], stays, strict=True) if stay)
+        return EncodedText(pair.ids[:end][stays], pair.types[:end][stays], tokens, cut)
+
+    def logits(
+        self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch label"]:
+        """Logits of entailment of each label; of a single one, of entailment and contradiction."""
+        pairs, pair_embeds = self._with_hypotheses(batch, self.embed(batch) if embeds is None else embeds)
+        scores = super().logits(pairs, pair_embeds).unflatten(0, (len(batch.ids), -1))
+        if len(self.suffixes) > 1:
+            return scores[..., self.relations["entail"]]
+        return torch.stack([scores[:, 0, self.relations[relation]] for relation in ("entail", "contradict")], dim=1)
+
+    def _with_hypotheses(self, batch: TextBatch, embeds: torch.Tensor) -> tuple[TextBatch, torch.Tensor]:
+        """A row for each text and label: the text's positions, then the hypothesis, then padding."""
+        count, width, rows = len(self.suffixes), max(len(one.ids) for one in self.suffixes), len(batch.ids)
+        ids = np.full((count, width), self.pad_id, dtype=np.int64)
+        types = np.zeros((count, width), dtype=np.int64)
+        for at, one in enumerate(self.suffixes):
+            ids[at, : len(one.ids)], types[at, : len(one.ids)] = one.ids, one.types
+        sizes = torch.tensor([len(one.ids) for one in self.suffixes], device=self.device)
+
+        def append_hypotheses(text: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+            return torch.cat([text.repeat_interleave(count, 0), own.repeat(rows, *([1] * (own.dim() - 1)))], dim=1)
+
+        place = torch.arange(batch.ids.shape[1], device=self.device)
+        there = torch.arange(width, device=self.device) < sizes[:, None]
+        valid = append_hypotheses(place < batch.lengths[:, None], there)
+        order = (~valid).int().argsort(dim=1, stable=True)
+        suffix_ids = torch.from_numpy(ids).to(self.device)
+        pairs = TextBatch(
+            append_hypotheses(batch.ids, suffix_ids).gather(1, order),
+            (append_hypotheses(batch.visible, there) & valid).gather(1, order),
+            append_hypotheses(batch.types, torch.from_numpy(types).to(self.device)).gather(1, order),
+            valid.sum(1),
+            batch.whole and len({len(one.ids) for one in self.suffixes}) == 1,
+        )
+        joined = append_hypotheses(embeds, self.embedding(suffix_ids).to(embeds.dtype))
+        return pairs, joined.gather(1, order[..., None].expand(*order.shape, embeds.shape[-1]))
+
+    def hidden(
+        self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> Float[torch.Tensor, "batch seq d_model"]:
+        """Errors: always, since there is one for each label."""
+        raise self._no_single_pass("hidden states")
+
+    def logits_with_attention(
+        self, batch: TextBatch, embeds: Float[torch.Tensor, "batch seq d_model"] | None = None
+    ) -> tuple[Float[torch.Tensor, "batch label"], AttentionRecorder]:
+        """Errors: always, since there is one for each label."""
+        raise self._no_single_pass("attention")
+
+    def _no_single_pass(self, what: str) -> ExegesisError:
+        return ExegesisError(
+            f"model {base_name(self.id)}: with labels of your own it reads the text once per label, so it has no "
+            f"single {what}. Explain the text and one hypothesis as a pair instead, or use another method."
+        )
 
 
-def label_classifier(towers: Towers, pictures: ImageClassifier) -> LabelClassifier:
-    """The side of texts, whose head has no fixed vectors: each prompt brings its picture."""
-    module = towers.module
-    adapter = PROMPT_ADAPTERS[type(module).__name__]
-    head = getattr(module, "text_projection", None) or module.text_model.head
-    similarity = Similarity(head, None, towers.scale, towers.bias, torch.ones((), device=module.device))
-    tower = Tower("text_model", module.text_model, module.config.text_config, similarity).eval().requires_grad_(False)
-    return LabelClassifier(
-        pictures.id, pictures.revision, tower.to(pictures.dtype), towers.tokenizer, adapter, (SIMILARITY,), True,
-        pictures.dtype, pictures.device, pictures=replace(pictures, memo={}), full_length=towers.full_length,
-    )  # fmt: skip
+def _second_text(encoded: EncodedText) -> int | None:
+    """The place of the first token of the second text."""
+    return next((at for at, token in enumerate(encoded.tokens) if token.segment == 1), None)
+
+
+def as_zero_shot(model: TextClassifier, prompts: LabelPrompts) -> ZeroShotClassifier:
+    """The loaded NLI model as a classifier of these labels. Errors: it is none."""
+    relations = find_relations(base_name(model.id), model.labels)
+    if len(prompts.labels) == 1 and "contradict" not in relations:
+        raise UsageError(f"labels: {base_name(model.id)} has no label 'contradiction', so give two labels or more.")
+    adapter: Any = dataclasses.replace(
+        model.adapter, lrp=None, lrp_missing="a text that is read once per label, with another hypothesis each"
+    )
+    own = {field.name: getattr(model, field.name) for field in dataclasses.fields(TextClassifier)}
+    own |= {"adapter": adapter, "labels": prompts.classes, "regression": False, "memo": {}}
+    return ZeroShotClassifier(**own, prompts=prompts, relations=relations)

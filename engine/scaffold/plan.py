@@ -37,8 +37,8 @@ _BASE = "base_model_name_or_path"
 LIST_FIELDS = ("settings", "train_sizes", "seeds")
 """The fields of a plan that are tuples."""
 DEFAULT_TRAIN_SIZES = (500,)
-LAYER_FIELDS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers")
-HEAD_FIELDS = ("num_attention_heads", "n_head", "num_heads", "n_heads")
+LAYER_FIELDS = ("num_hidden_layers", "n_layer", "num_layers", "n_layers", "encoder_layers")
+HEAD_FIELDS = ("num_attention_heads", "n_head", "num_heads", "n_heads", "encoder_attention_heads")
 """Names of the layer and head counts in the configs of model families."""
 SPLIT = "train"
 """The split of the data set if the plan names none."""

@@ -32,7 +32,7 @@ class WindowClassifier(ImageClassifier):
     def __post_init__(self) -> None:
         if self._embeddings.position_embeddings is not None:
             # They are added behind a LayerNorm, where AttnLRP has no gradient of the embeddings to multiply them with.
-            self.adapter = replace(self.adapter, lrp=None, lrp_gap="absolute positions")
+            self.adapter = replace(self.adapter, lrp=None, lrp_missing="absolute positions")
 
     @cached_property
     def cells(self) -> tuple[int, int]:

@@ -110,8 +110,7 @@ def test_a_model_of_the_other_kind_is_refused(run: Run, vit: str, bert: str, fil
     said = run("explain", "--model", bert, "--method", "random", "--image", str(file)).complaint(1)
     assert (
         "its type 'bert' is not a supported image model. Supported: ViT, DeiT, DINOv2, DINOv2 with registers, CLIP, SigLIP, Swin. Use an "
-        "image model, such as digits-vit"
-        in said
+        "image model, such as digits-vit" in said
     )
     for text in (("--text", "a film"), ("--dataset", "reviews", "--index", "0")):
         said = run("explain", "--model", vit, "--method", "random", *text).complaint(1)

@@ -1,4 +1,4 @@
-"""`exegesis explain` with labels: classes of a zero-shot model, and the prompt of one beside the picture."""
+"""`exegesis explain` with labels: classes of a zero-shot model of pictures or texts, and the prompt of one label."""
 
 from __future__ import annotations
 
@@ -53,3 +53,19 @@ def test_a_model_with_classes_takes_no_labels_and_a_text_has_no_prompt_side(run:
     assert said.startswith("labels: the model 'scenes-vit' has classes of its own. Leave labels and template")
     said = run("explain", "--method", "random", "--text", "Not bad.", "--side", "prompt").complaint(2)
     assert said.startswith("--side: prompt requires a picture. Give one: --image F")
+
+
+def test_labels_of_a_text_beside_those_in_the_name(run: Run) -> None:
+    text, typed = (
+        ("--method", "random", "--text", "The chef fried the onions."),
+        ("--labels", '"travel, by sea", a|b & c'),
+    )
+    [made] = run("explain", "--model", "nli-minilm", *text, *typed, "--template", "It is {}.", "--json").json
+    name = with_prompts("nli-minilm", '"travel, by sea", a|b & c', "It is {}.")
+    assert made["model"] == name
+    assert list(made["prediction"]["probabilities"]) == ["travel, by sea", "a|b & c"]
+    [again] = run("explain", "--model", name, *text, "--json").json
+    assert again["prediction"] == made["prediction"]
+    said = run("explain", "--model", name, *text, *typed).complaint(2)
+    assert said.startswith("--labels: ")
+    assert said.endswith("names its labels already. Remove them, or --labels.")

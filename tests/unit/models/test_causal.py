@@ -249,7 +249,7 @@ def test_lrp_conserves_the_logit_or_says_that_it_cannot(family: Path) -> None:
     first = model.encode(PROMPTS[0])
     task = task_for(model, [PROMPTS[0], PROMPTS[2], Prompt(TEXTS[3], target=first.labels[0], contrast=first.labels[1])])
     if model.adapter.lrp is None:
-        with pytest.raises(ExegesisError, match=r"attn_lrp: its rules do not cover Gemma 2 models\. Use another"):
+        with pytest.raises(ExegesisError, match=r"attn_lrp: its rules do not cover Gemma 2 models: there is none"):
             run("attn_lrp", task)
         return
     for attribution, item in zip(run("attn_lrp", task), task.items, strict=True):

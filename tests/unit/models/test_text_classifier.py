@@ -11,7 +11,7 @@ import transformers
 from engine.models.loading import classifier_class, load_model
 from engine.models.text_classifier import TextClassifier
 from engine.request import Example
-from tests.tiny import FAMILIES, save_checkpoint
+from tests.tiny import FAMILIES, MORE_FAMILIES, save_checkpoint
 
 EXAMPLES = [
     Example("the film is a quiet triumph"),
@@ -21,7 +21,7 @@ EXAMPLES = [
 ]
 
 
-@pytest.fixture(scope="module", params=FAMILIES)
+@pytest.fixture(scope="module", params=(*FAMILIES, *MORE_FAMILIES))
 def family(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return save_checkpoint(request.param, tmp_path_factory.mktemp(request.param), labels=3)
 
@@ -74,6 +74,9 @@ def test_logits_and_rows_under_captured_attention(model: TextClassifier, plain: 
         assert attention.shape[:2] == (len(EXAMPLES), 4)
         torch.testing.assert_close(attention.sum(-1), torch.ones(attention.shape[:3]))
         hidden = attention.masked_fill(batch.visible[:, None, None, :], 0)
+        if model.adapter.causal and getattr(model.module.config, "sliding_window", None):
+            # Padding that has no text in its window attends to itself, which nobody reads.
+            hidden = hidden * batch.visible[:, None, :, None]
         assert hidden.abs().max() == 0, "nobody attends to padding"
         if model.adapter.causal:
             assert attention.triu(1).abs().max() == 0, "nobody attends to the future"
@@ -106,4 +109,4 @@ def test_the_own_attention_is_back_after_a_failure(model: TextClassifier) -> Non
     batch = model.collate([model.encode(EXAMPLES[0])])
     with pytest.raises(RuntimeError):
         model.logits_with_attention(batch, model.embed(batch)[..., :-1])
-    assert model.module.config._attn_implementation == before == "sdpa"
+    assert model.module.config._attn_implementation == before == model.adapter.attention

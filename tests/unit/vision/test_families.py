@@ -309,7 +309,7 @@ def test_positions_of_swin_that_attn_lrp_does_not_cover(tmp_path: Path) -> None:
     with torch.inference_mode():
         np.testing.assert_allclose(model.logits(batch), plain(pixel_values=batch.pictures).logits, atol=1e-9)
     items = [TaskItem(e, p, 1, 0) for e, p in zip(encoded, predict_encoded(model, encoded), strict=True)]
-    with pytest.raises(ExegesisError, match="attn_lrp: its rules do not cover the absolute positions of Swin models"):
+    with pytest.raises(ExegesisError, match="do not cover Swin models: there is none for absolute positions"):
         run("attn_lrp", Task(model, items))
 
 
@@ -320,7 +320,7 @@ def test_the_families_are_documented_as_they_are() -> None:
     assert rows == [
         (
             adapter.family, adapter.architecture, " (labels)" if adapter.prompts else "", attention[adapter.windows],
-            "yes" if adapter.lrp else f"no: {adapter.lrp_gap}", attention[adapter.windows],
+            "yes" if adapter.lrp else f"no rule for {adapter.lrp_missing}", attention[adapter.windows],
         )
         for adapter in IMAGE_ADAPTERS
     ]  # fmt: skip

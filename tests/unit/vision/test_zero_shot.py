@@ -13,7 +13,14 @@ from engine.errors import ExegesisError, UsageError
 from engine.explain import explain, predict_encoded
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
-from engine.models.label_prompts import LabelPrompts, format_labels, parse_labels, split_prompts, with_prompts
+from engine.models.label_prompts import (
+    PICTURE_LABELS,
+    LabelPrompts,
+    format_labels,
+    parse_labels,
+    split_prompts,
+    with_prompts,
+)
 from engine.models.loading import load_image_model, load_model
 from engine.models.summary import summarize_model
 from engine.params import from_mapping
@@ -117,7 +124,7 @@ def test_the_picture_side_against_the_plain_model(family: str) -> None:
     gray = plain_similarities(family, torch.zeros_like(values), PROMPTS)[0, 1]
     assert made.scores.sum() == pytest.approx(float(plain.detach() - gray), abs=1e-4)
     if family == "siglip":
-        with pytest.raises(Exception, match="do not cover the attention pooling head of SigLIP models"):
+        with pytest.raises(Exception, match="do not cover SigLIP models: there is none for the attention pooling head"):
             run("attn_lrp", task)
     else:
         assert run("attn_lrp", task)[0].check.value < 1e-9  # type: ignore[union-attr]
@@ -230,14 +237,17 @@ def test_a_picker_says_whose_labels_the_classes_are() -> None:
 
 def test_labels_are_typed_and_named() -> None:
     assert parse_labels("a cat, a dog ,") == ("a cat", "a dog")
-    assert parse_labels("a cat, asleep | a dog") == ("a cat, asleep", "a dog")
-    assert format_labels(("a cat, asleep", "a dog")) == "a cat, asleep | a dog"
-    name = with_prompts("my/clip", "50% & more, a=b | c?", "a photo of {}, blurred")
+    assert parse_labels('"a cat, asleep", a dog') == ("a cat, asleep", "a dog")
+    assert format_labels(("a cat, asleep", "a dog")) == '"a cat, asleep", a dog'
+    awkward = ("a|b, c & d", '12" disc', '"said", she', "x=1?labels=y", "50%2C #3 + é")
+    assert parse_labels(format_labels(awkward)) == awkward
+    assert split_prompts(with_prompts("m", format_labels(awkward)))[1] == LabelPrompts(awkward)
+    name = with_prompts("my/clip", '"50% & more, a=b", c?', "a photo of {}, blurred")
     assert "," not in name
     base, prompts = split_prompts(name)
     assert base == "my/clip"
     assert prompts == LabelPrompts(("50% & more, a=b", "c?"), "a photo of {}, blurred")
-    assert prompts.texts == ("a photo of 50% & more, a=b, blurred", "a photo of c?, blurred")
+    assert prompts.texts(PICTURE_LABELS) == ("a photo of 50% & more, a=b, blurred", "a photo of c?, blurred")
     assert split_prompts(with_prompts(name, "x, y"))[1] == LabelPrompts(("x", "y"))
     assert split_prompts("my/clip") == ("my/clip", None)
 
@@ -245,8 +255,7 @@ def test_labels_are_typed_and_named() -> None:
 @pytest.mark.parametrize(
     ("labels", "template", "sentence"),
     [
-        ("a cat", "{}", r"labels: must be 2 to 1,000 labels, such as 'a cat, a dog', got 'a cat'"),
-        ("", "{}", "labels: must be 2 to 1,000 labels, .*, got 'none'"),
+        ("", "{}", "labels: must be labels between commas, .*, got 'none'"),
         ("a, b, a", "{}", "labels: 'a' is there twice. Give each class one label"),
         ("a, b", "a photo", r"template: must be a text with \{\} once, .*, got 'a photo'"),
         ("a, b", "{} and {}", r"template: must be a text with \{\} once"),
@@ -264,6 +273,8 @@ def test_what_does_not_fit_is_refused() -> None:
         read_view(folder)
     with pytest.raises(UsageError, match=r"matches pictures with texts and has no classes of its own\. Give it"):
         load_image_model(folder)
+    with pytest.raises(UsageError, match=r"labels: must be 2 to 1,000 labels, such as 'a cat, a dog', got 'a cat'"):
+        load_image_model(with_prompts(folder, "a cat"))
     with pytest.raises(UsageError, match=r"labels: the model .* has classes of its own\. Leave labels and"):
         load_image_model(with_prompts("scenes-vit", "a, b"))
     with pytest.raises(UsageError, match=r"after its labels only template=\.\.\. may follow, got"):
