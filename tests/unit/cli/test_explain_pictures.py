@@ -109,8 +109,8 @@ def test_parameters_are_addressed_as_for_texts(run: Run, vit: str, file: Path) -
 def test_a_model_of_the_other_kind_is_refused(run: Run, vit: str, bert: str, file: Path) -> None:
     said = run("explain", "--model", bert, "--method", "random", "--image", str(file)).complaint(1)
     assert (
-        "its type 'bert' is not a supported image model. Supported: ViT, DeiT, DINOv2, DINOv2 with registers, CLIP, SigLIP, Swin. Use an "
-        "image model, such as digits-vit" in said
+        "its type 'bert' is not a supported image model. Supported: ViT, DeiT, DINOv2, DINOv2 with registers, CLIP, "
+        "SigLIP, Swin. Use an image model, such as digits-vit" in said
     )
     for text in (("--text", "a film"), ("--dataset", "reviews", "--index", "0")):
         said = run("explain", "--model", vit, "--method", "random", *text).complaint(1)
