@@ -10,9 +10,10 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from engine.lazy import torch
-from engine.models.causal import CausalModel
+from engine.models.causal import CausalModel, EncodedPrompt
 from engine.models.classifier import EMBEDDING, AnyClassifier, EncodedInput, as_float64
 from engine.params import LOGIT
+from engine.passes import shares_prefixes
 from engine.removal import coalition_values, target_values, token_masks
 from engine.result import Check, Prediction
 from engine.runtime import in_chunks, memory_budget, rows_at_once
@@ -58,8 +59,8 @@ class Captured(NamedTuple):
     """Factors of the heads' outputs; None where none is scaled."""
 
 
-Reduce = Callable[[slice, "torch.Tensor"], None]
-"""Takes the gradients `[row seq width]` of a slice of rows."""
+Reduce = Callable[[Int[np.ndarray, "row"], "torch.Tensor"], None]
+"""Takes rows, in rising order, and their gradients `[row seq width]`."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,59 +101,89 @@ class Task:
     def gradients(
         self,
         index: Int[np.ndarray, "row"],
-        points: Callable[[slice, Any], Float[torch.Tensor, "row seq width"]],
+        points: Callable[[Int[np.ndarray, "_"], Any], Float[torch.Tensor, "_ seq width"]],
         reduce: Reduce,
         quantity: str = LOGIT,
         place: str = EMBEDDING,
+        passes: Sequence[Sequence[int]] | None = None,
     ) -> Float[np.ndarray, "row"]:
         """Gradients of a quantity of each row's target at the given points, handed to `reduce` chunk by chunk.
 
         The points are embeddings, or what the model has at another place. The quantity is the logit f or the
-        probability m. Returns its value for each row.
+        probability m. `passes`: rows that share one pass forward, the one with the longest input first, whose points
+        are read; by default each row has its own. All go back together. Returns the value of each row.
         """
         model = self.model
-        targets = torch.tensor([self.targets[int(i)] for i in index], device=model.device)
-
-        def compute(rows: slice) -> np.ndarray:
-            batch = self.batch(index[rows])
-            point = points(rows, batch).detach().requires_grad_()
-            logits = model.logits(batch, model.embed_points(point, place))
-            value, slope, size = _slopes(model, logits, targets[rows], quantity)
-            (unit,) = torch.autograd.grad(logits, point, slope)
-            values = as_float64(value)
-            reduce(rows, unit * size[..., None])  # last: a chunk that runs out of memory is done again
-            return values
-
         longest = max(len(e) for e in self.examples)
-        return np.concatenate(in_chunks(compute, len(index), rows_at_once(model, longest, gradients=True)))
+        most = rows_at_once(model, longest, gradients=True)
+        given = [[row] for row in range(len(index))] if passes is None else passes
+        shared = sorted((own[at : at + most] for own in given for at in range(0, len(own), most)), key=len)
 
-    def shared_gradients(
-        self,
-        index: Int[np.ndarray, "row"],
-        reduce: Callable[[np.ndarray, torch.Tensor, torch.Tensor], None],
-        quantity: str,
-    ) -> None:
-        """Gradients at the embeddings of prompts that all begin the longest one, by one pass forward over that.
+        def compute(part: slice) -> tuple[np.ndarray, np.ndarray]:
+            turns = np.array(shared[part]).T
+            batch = self.batch(index[turns[0]])
+            point = points(turns[0], batch).detach().requires_grad_()
+            read = self.read_targets(len(turns) > 1, batch, model.embed_points(point, place))
+            logits, values, slopes, sizes = [], [], [], []
+            for rows in turns:
+                items = index[rows]
+                targets = torch.tensor([self.items[i].target for i in items], device=model.device)
+                logits.append(read(items))
+                value, slope, size = _slopes(model, logits[-1], targets, quantity)
+                values.append(as_float64(value))
+                slopes.append(slope)
+                sizes.append(size[..., None])
+            order = np.concatenate(turns)
+            if len(turns) == 1:
+                (unit,) = torch.autograd.grad(logits, point, slopes)
+                reduce(order, unit * sizes[0])  # last: a chunk that runs out of memory is done again
+            else:
+                own = torch.eye(len(turns), device=model.device)[..., None, None]
+                batched = [one.to(slope.dtype) * slope for one, slope in zip(own, slopes, strict=True)]
+                (units,) = torch.autograd.grad(logits, point, batched, is_grads_batched=True)
+                rising = np.argsort(order)
+                reduce(
+                    order[rising], (units * torch.stack(sizes)).flatten(0, 1)[torch.from_numpy(rising).to(model.device)]
+                )
+            return order, np.concatenate(values)
 
-        All go back together. `reduce` takes items, the embeddings `[1 seq d_model]` and gradients `[item seq d_model]`.
-        """
+        parts = in_chunks(compute, len(shared), fit_passes(shared, lambda count: max(1, most // count)))
+        values = np.empty(len(index))
+        values[np.concatenate([rows for rows, _ in parts])] = np.concatenate([own for _, own in parts])
+        return values
+
+    def read_targets(
+        self, shared: bool, batch: Any, embeds: Float[torch.Tensor, "row seq d_model"]
+    ) -> Callable[[Int[np.ndarray, "row"]], Float[torch.Tensor, "row label"]]:
+        """Logits of an item for each row, by one pass forward. `shared`: a row begins with several items' inputs."""
         model = self.model
-        assert isinstance(model, CausalModel)
-        targets = torch.tensor([self.targets[int(i)] for i in index], device=model.device)
+        if shared and isinstance(model, CausalModel):
+            hidden = model.hidden(batch, embeds)
+            return lambda items: model.logits_within(hidden, self.batch(items))
+        logits = model.logits(batch, embeds)
+        return lambda _: logits
 
-        def compute(rows: slice) -> None:
-            batch = self.batch(index[rows])
-            lengths = batch.lengths.tolist()
-            longest = lengths.index(max(lengths))
-            point = model.embed(batch)[longest : longest + 1].detach().requires_grad_()
-            logits = model.logits_along(batch, point)
-            _, slope, size = _slopes(model, logits, targets[rows], quantity)
-            own = torch.eye(len(lengths), device=model.device, dtype=slope.dtype)[..., None] * slope
-            (units,) = torch.autograd.grad(logits, point, own, is_grads_batched=True)
-            reduce(index[rows], point.detach(), units[:, 0] * size[..., None])
+    def shared_passes(self, prefixes: bool = True) -> list[list[int]]:
+        """The items that can share a pass forward, each time the one with the longest input first.
 
-        longest = max(len(self.examples[int(i)]) for i in index)
-        in_chunks(compute, len(index), rows_at_once(model, longest, gradients=True))
+        They have the same input and other targets. `prefixes`: a causal model's inputs may begin the longest one, too.
+        """
+        prefixes = prefixes and isinstance(self.model, CausalModel) and shares_prefixes(self.model)
+        groups: list[list[int]] = []
+        named: dict[Any, list[int]] = {}
+        for item in sorted(range(len(self.items)), key=lambda item: -len(self.examples[item])):
+            example = self.examples[item]
+            if prefixes and type(example) is EncodedPrompt:
+                group = next((one for one in groups if _begins(example, self.examples[one[0]])), None)
+            elif type(example) is EncodedPrompt:
+                group = named.setdefault((example.ids.tobytes(), example.special.tobytes()), [])
+            else:
+                group = named.setdefault((type(example), example.key), [])
+            if not group:
+                group = [] if group is None else group
+                groups.append(group)
+            group.append(item)
+        return sorted(groups, key=lambda group: (len(group), min(group)))
 
     def by_parts(self, compute: Callable[[Task], list[T]], attention: bool = False) -> list[T]:
         """Run `compute` on parts of the items that fit into memory with their gradients, and join the results.
@@ -184,6 +215,24 @@ class Task:
         return Captured(
             torch.cat(recorder.logits), torch.cat(recorder.probabilities), torch.cat(scales) if scales else None
         )
+
+
+def fit_passes(passes: Sequence[Sequence[int]], most: Callable[[int], int]) -> Callable[[int], int]:
+    """How many passes from one on go together: those of as many rows, at most `most` of that count. By rising count."""
+    counts = np.array(list(map(len, passes)))
+
+    def fit(first: int) -> int:
+        alike = int(np.searchsorted(counts, counts[first], side="right")) - first
+        return min(alike, most(int(counts[first])))
+
+    return fit
+
+
+def _begins(shorter: EncodedInput, longer: EncodedInput) -> bool:
+    """Whether a pass over the longer prompt reads the shorter one too."""
+    count = len(shorter)
+    same_ids = type(longer) is EncodedPrompt and np.array_equal(longer.ids[:count], shorter.ids)
+    return same_ids and np.array_equal(longer.special[:count], shorter.special)
 
 
 def _slopes(

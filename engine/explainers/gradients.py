@@ -16,7 +16,6 @@ from jaxtyping import Float
 
 from engine.errors import unknown
 from engine.lazy import torch
-from engine.models.causal import EncodedPrompt
 from engine.models.classifier import EMBEDDING, AnyClassifier, as_float64
 from engine.params import LOGIT, QuantityParams, option
 from engine.registry import Axes, register
@@ -209,16 +208,26 @@ def noisy_gradients(task: Task, params: SmoothGradParams) -> list[Float[torch.Te
         float(x.max() - x.min()) for x in (task.model.points(task.batch([i]), place) for i in range(len(task.items)))
     ]
     index = np.repeat(np.arange(len(task.items)), samples)
+    # Noise is drawn for an input and a seed.
+    alike = [own for group in task.shared_passes(prefixes=False) for own in _by_seed(task, group)]
+    passes = [[item * samples + sample for item in own] for own in alike for sample in range(samples)]
 
-    def add_noise(rows: slice, batch: Any) -> torch.Tensor:
+    def add_noise(rows: np.ndarray, batch: Any) -> torch.Tensor:
         points = task.model.points(batch, place)
         noise = np.zeros(points.shape)  # of all rows, so that a GPU is sent it at once
-        for row, at in enumerate(range(rows.start, rows.stop)):
+        for row, at in enumerate(rows.tolist()):
             draw = _draw_noise(task.items[index[at]], at % samples, points.shape[-1])
             noise[row, : len(draw)] = draw * (params.noise * ranges[index[at]])
         return points + torch.from_numpy(noise).to(device=points.device, dtype=points.dtype)
 
-    return mean_gradients(task, index, add_noise, np.full(len(index), 1 / samples), params.quantity, place)
+    return mean_gradients(task, index, add_noise, np.full(len(index), 1 / samples), params.quantity, place, passes)
+
+
+def _by_seed(task: Task, items: list[int]) -> list[list[int]]:
+    seeds: dict[int, list[int]] = {}
+    for item in items:
+        seeds.setdefault(task.items[item].seed, []).append(item)
+    return list(seeds.values())
 
 
 def _draw_noise(item: TaskItem, sample: int, width: int) -> Float[np.ndarray, "seq d_model"]:
@@ -231,32 +240,33 @@ def _draw_noise(item: TaskItem, sample: int, width: int) -> Float[np.ndarray, "s
 def mean_gradients(
     task: Task,
     index: np.ndarray,
-    points: Callable[[slice, Any], Float[torch.Tensor, "row seq width"]],
+    points: Callable[[np.ndarray, Any], Float[torch.Tensor, "_ seq width"]],
     weights: Float[np.ndarray, "row"],
     quantity: str = LOGIT,
     place: str = EMBEDDING,
+    passes: list[list[int]] | None = None,
 ) -> list[Float[torch.Tensor, "_ width"]]:
     """Weighted sums, an item each, of the gradients of its rows; summed in double precision on the device.
 
-    `index` rises: the rows of an item are neighbors.
+    `index` rises: the rows of an item are neighbors. `passes`: as of `Task.gradients`.
     """
     width = task.model.points(task.batch([0]), place).shape[-1]
     wide = torch.float64 if task.model.device.type != "mps" else torch.float32
     total = [torch.zeros(len(e), width, dtype=wide, device=task.model.device) for e in task.examples]
     weight = torch.as_tensor(weights, dtype=wide, device=task.model.device)
 
-    def add(rows: slice, gradient: torch.Tensor) -> None:
-        owners = index[rows]
+    def add(rows: np.ndarray, gradient: torch.Tensor) -> None:
+        owners, own_weight = index[rows], weight[torch.from_numpy(rows).to(weight.device)]
         parts = []
         for item in np.unique(owners):
             own = slice(*np.searchsorted(owners, [item, item + 1]).tolist())
             part = gradient[own, : len(total[item])].to(wide)
-            parts.append((item, torch.tensordot(weight[rows][own], part, dims=1)))
+            parts.append((item, torch.tensordot(own_weight[own], part, dims=1)))
         # All or nothing: had memory run out after some were added, the retry would add them twice.
         for item, part in parts:
             total[item].add_(part)
 
-    task.gradients(index, points, add, quantity, place)
+    task.gradients(index, points, add, quantity, place, passes)
     return total
 
 
@@ -268,41 +278,22 @@ def input_gradients(
     Prompts that begin another one, as those before each token of a generated text do, share its pass forward.
     """
     scores: dict[int, Float[np.ndarray, "seq"]] = {}
+    read: list[tuple[np.ndarray, torch.Tensor]] = []
 
-    def read(items: np.ndarray, points: torch.Tensor, gradient: torch.Tensor) -> None:
-        values = as_float64(reduce(points.double(), gradient.double()))  # of all rows, so that a GPU is waited for once
+    def points(items: np.ndarray, batch: Any) -> torch.Tensor:
+        read[:] = [(items, task.model.points(batch, place).detach())]
+        return read[0][1]
+
+    def store(items: np.ndarray, gradient: torch.Tensor) -> None:
+        [(first, own)] = read
+        if not np.array_equal(items, first):  # several share a pass
+            own = task.model.points(task.batch(items), place)
+        width = own.shape[1]
+        values = as_float64(reduce(own.double(), gradient[:, :width].double()))  # of all, so that a GPU waits once
         scores.update({item: row[: len(task.examples[item])] for item, row in zip(items.tolist(), values, strict=True)})
 
-    alone: list[int] = []
-    for group in _shared_passes(task, place):
-        if len(group) == 1:
-            alone += group
-        else:
-            task.shared_gradients(np.array(group), read, quantity)
-    if alone:
-        index = np.array(alone)
-
-        def read_rows(rows: slice, gradient: torch.Tensor) -> None:
-            read(index[rows], task.model.points(task.batch(index[rows]), place), gradient)
-
-        task.gradients(index, lambda rows, batch: task.model.points(batch, place), read_rows, quantity, place)
+    task.gradients(np.arange(len(task.items)), points, store, quantity, place, task.shared_passes())
     return [Attribution(scores[item], 1) for item in range(len(task.items))]
-
-
-def _shared_passes(task: Task, place: str) -> list[list[int]]:
-    """The items by the longest prompt that they begin, which is one of them."""
-    examples = task.examples
-    if place != EMBEDDING or not all(type(example) is EncodedPrompt for example in examples):
-        return [[item] for item in range(len(examples))]
-    groups: list[list[int]] = []
-    for item in sorted(range(len(examples)), key=lambda item: -len(examples[item])):
-        ids = examples[item].ids
-        longer = (group for group in groups if np.array_equal(examples[group[0]].ids[: len(ids)], ids))
-        if (group := next(longer, None)) is None:
-            groups.append([item])
-        else:
-            group.append(item)
-    return groups
 
 
 QUADRATURES = ("clenshaw_curtis", "gauss_legendre", "trapezoid", "riemann")
@@ -423,9 +414,22 @@ class Paths:
         self._shares: list[dict[float, np.ndarray]] = [{} for _ in task.items]
         self._values: list[dict[float, float]] = [{} for _ in task.items]
         self._scores: list[np.ndarray | None] = [None] * len(task.items)
+        self._paths = self._shared_paths()
+        """The number of each item's path; items of one number share passes."""
         self.gaps = np.full(len(task.items), np.inf)
         self.changes = np.full(len(task.items), np.inf)
         """The largest change of a score since the nodes before, relative to the largest score; infinite at first."""
+
+    def _shared_paths(self) -> dict[int, int]:
+        """Items that read the same input, or begin it, and whose baselines are the same there."""
+        numbers: dict[int, int] = {}
+        for group in self.task.shared_passes():
+            first = self.start[group[0]]
+            for item in group:
+                count = len(self.task.examples[item])
+                same = torch.equal(self.start[item, :count], first[:count])
+                numbers[item] = group[0] if same else item
+        return numbers
 
     def integrate(self, items: np.ndarray, rule: str, steps: int) -> None:
         """Update scores, gaps and changes of `items` with that number of nodes."""
@@ -467,18 +471,22 @@ class Paths:
         # Half precision holds three digits: the place on the path keeps more.
         precise = torch.promote_types(self.task.model.dtype, torch.float32)
         place = torch.tensor([alpha for _, alpha in new], dtype=precise, device=self.start.device)
+        shared: dict[tuple[int, float], list[int]] = {}
+        for row, (i, alpha) in enumerate(new):
+            shared.setdefault((self._paths[i], alpha), []).append(row)
+        passes = [sorted(rows, key=lambda row: -len(self.task.examples[new[row][0]])) for rows in shared.values()]
 
-        def interpolate(rows: slice, batch: Any) -> torch.Tensor:
+        def interpolate(rows: np.ndarray, batch: Any) -> torch.Tensor:
             start, end = (side[index[rows], : batch.visible.shape[1]] for side in (self.start, self.end))
             return torch.lerp(start.to(precise), end.to(precise), place[rows, None, None]).to(start.dtype)
 
-        def store(rows: slice, gradient: torch.Tensor) -> None:
+        def store(rows: np.ndarray, gradient: torch.Tensor) -> None:
             step = (self.end - self.start)[index[rows], : gradient.shape[1]]
             shares = as_float64((step.to(precise) * gradient).sum(-1))
-            for (i, alpha), share in zip(new[rows], shares, strict=True):
+            for (i, alpha), share in zip((new[row] for row in rows), shares, strict=True):
                 self._shares[i][alpha] = share[: len(self.task.examples[i])]
 
-        values = self.task.gradients(index, interpolate, store, self.quantity)
+        values = self.task.gradients(index, interpolate, store, self.quantity, passes=passes)
         for (i, alpha), value in zip(new, values.tolist(), strict=True):
             self._values[i][alpha] = value
 

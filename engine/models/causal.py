@@ -136,15 +136,12 @@ class CausalModel(TextClassifier):
         """Logits of the token that follows each row, over the whole vocabulary."""
         return self._capped(super().logits(batch, embeds))
 
-    def logits_along(
-        self, batch: PromptBatch, embeds: Float[torch.Tensor, "1 seq d_model"]
+    def logits_within(
+        self, hidden: Float[torch.Tensor, "batch seq d_model"], batch: PromptBatch
     ) -> Float[torch.Tensor, "batch label"]:
-        """Logits of prompts that all begin the longest one, by one pass over that. `embeds`: its word embeddings."""
-        [longest] = batch.lengths.argmax()[None].tolist()
-        only = slice(longest, longest + 1)
-        row = TextBatch(batch.ids[only], batch.visible[only], batch.types[only], batch.lengths[only], whole=True)
-        logits = self._capped(self._head(self.hidden(row, embeds)[0, batch.lengths - 1]))
-        return reduce_logits(logits, batch.candidates, batch.contrast)
+        """Logits of prompts that the rows of a pass are or begin with. `hidden`: of those rows."""
+        last = hidden[torch.arange(len(hidden), device=self.device), batch.lengths - 1]
+        return reduce_logits(self._capped(self._head(last)), batch.candidates, batch.contrast)
 
     def continuation_log_probabilities(self, batch: TextBatch, count: int) -> Float[torch.Tensor, "batch {count}"]:
         """Log-probability of each of the last `count` tokens of each row, given all tokens before it, in nats."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import itertools
 from collections.abc import Iterator
 from unittest import mock
@@ -12,18 +13,20 @@ import pytest
 import torch
 
 from engine import passes
-from engine.explainers import gradients
+from engine import task as task_module
 from engine.generation import GenerationQuery, continue_tokens, log_probabilities
 from engine.metrics.sensitivity import classifier_of_neighbors, moved
 from engine.models.causal import CausalModel
 from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_model
+from engine.params import Plain
 from engine.passes import ChangedRows
 from engine.removal import coalition_probabilities, token_masks
 from engine.removal_operators import OPERATORS
 from engine.request import Example, Prompt
 from engine.runtime import memory_budget, past_bytes
-from tests.explaining import run, task_for
+from engine.task import Task
+from tests.explaining import classifier, run, task_for
 from tests.tiny import CAUSAL_FAMILIES, save_causal
 
 TEXTS = (
@@ -46,13 +49,19 @@ def model(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     return loaded(str(save_causal(request.param, tmp_path_factory.mktemp(request.param))))
 
 
+@pytest.fixture(scope="module")
+def double(model: CausalModel) -> CausalModel:
+    """In double precision, in which the order of sums does not show."""
+    return loaded(model.id, "float64")
+
+
 @pytest.fixture
 def llama() -> CausalModel:
     return loaded(TINY)
 
 
-def loaded(name: str) -> CausalModel:
-    model = load_model(name)
+def loaded(name: str, dtype: str = "float32") -> CausalModel:
+    model = load_model(name, dtype)
     assert isinstance(model, CausalModel)
     return model
 
@@ -199,22 +208,93 @@ def test_moved_embeddings_follow_their_tokens() -> None:
     np.testing.assert_allclose(found, expected, atol=1e-6)
 
 
-@pytest.mark.parametrize("quantity", ["logit", "probability"])
-def test_prompts_that_begin_another_share_its_pass_forward(model: CausalModel, quantity: str) -> None:
+def alone() -> contextlib.AbstractContextManager[object]:
+    """Every item has a pass of its own."""
+    return mock.patch.object(Task, "shared_passes", lambda task, prefixes=True: [[i] for i in range(len(task.items))])
+
+
+def targets_of(model: CausalModel) -> list[Prompt]:
+    """Targets and a contrast of one prompt, another prompt, and the start of the first."""
     text = TEXTS[2]
     labels = model.encode(Prompt(text)).labels
-    prompts = [
+    return [
         *(Prompt(text, target=labels[at]) for at in (0, 3)), Prompt(text, target=labels[2], contrast=labels[1]),
         Prompt("good"), Prompt("although the plot"),
     ]  # fmt: skip
-    task = task_for(model, prompts)
-    assert gradients._shared_passes(task, "embedding") == [[0, 1, 2, 4], [3]]
+
+
+SHARING: list[tuple[str, dict[str, Plain], int, bool]] = [
+    ("gradient_x_input", {}, 1, True),
+    ("gradient_l2", {"quantity": "probability"}, 1, True),
+    ("integrated_gradients", {"steps": "fixed", "n_steps": 3, "baseline": "zero"}, 3, True),
+    ("integrated_gradients", {"quantity": "probability", "steps": "fixed", "n_steps": 2}, 2, True),
+    ("smoothgrad", {"n_samples": 3}, 3, False),
+]
+"""Methods, their parameters, their passes over an input, and whether prefixes share a pass."""
+
+
+@pytest.mark.parametrize(("method", "params", "passes", "prefixes"), SHARING)
+def test_targets_share_their_pass_forward(
+    double: CausalModel, method: str, params: dict[str, Plain], passes: int, prefixes: bool
+) -> None:
+    task = task_for(double, targets_of(double))
+    assert task.shared_passes() == [[3], [0, 1, 2, 4]]
+    assert task.shared_passes(prefixes=False) == [[3], [4], [0, 1, 2]]
+    with counted_positions(double) as positions:
+        together = run(method, task, **params)
+    with alone(), counted_positions(double) as whole:
+        expected = run(method, task, **params)
+    assert sum(positions) < sum(whole)
+    if passes:
+        long, good, start = (len(task.examples[item]) for item in (0, 3, 4))
+        assert sum(positions) == passes * (long + (good if prefixes else 2 * max(good, start)))
+    # Gemma's norms run in single precision whatever that of the model is.
+    close = 1e-5 if "Gemma" in double.adapter.family else 1e-6
+    for one, other in zip(together, expected, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, atol=close * np.abs(other.scores).max(), rtol=0)
+        assert one.evaluations == other.evaluations
+        assert one.notes == other.notes
+
+
+@pytest.mark.parametrize(("method", "params", "passes", "_"), SHARING)
+def test_classes_share_their_pass_forward(method: str, params: dict[str, Plain], passes: int, _: bool) -> None:
+    model = classifier("bert", labels=4)
+    tasks = [task_for(model, ["the plot drags", "a warm film"], target=target) for target in range(4)]
+    task = Task(model, [item for own in tasks for item in own.items])
+    assert task.shared_passes() == [[0, 2, 4, 6], [1, 3, 5, 7]]
     with counted_positions(model) as positions:
-        together = run("gradient_x_input", task, quantity=quantity)
-    assert sum(positions) == sum(len(task.examples[item]) for item in (0, 3)), "each text is read once"
-    for one, prompt in zip(together, prompts, strict=True):
-        [alone] = run("gradient_x_input", task_for(model, [prompt]), quantity=quantity)
-        np.testing.assert_allclose(one.scores, alone.scores, atol=1e-4 * np.abs(alone.scores).max(), rtol=0)
+        together = run(method, task, **params)
+    if passes:
+        assert sum(positions) == 2 * passes * max(map(len, task.examples))
+    with alone():
+        expected = [one for own in tasks for one in run(method, own, **params)]
+    for one, other in zip(together, expected, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, atol=1e-6 * np.abs(other.scores).max(), rtol=0)
+
+
+def test_seeds_share_no_noise(llama: CausalModel) -> None:
+    items = [dataclasses.replace(task_for(llama, ["good"]).items[0], seed=seed) for seed in (0, 1, 0)]
+    first, second, third = (one.scores for one in run("smoothgrad", Task(llama, items), n_samples=2))
+    np.testing.assert_allclose(first, third, rtol=1e-6)
+    assert not np.allclose(first, second, rtol=1e-3)
+
+
+def test_little_memory_takes_targets_apart(llama: CausalModel, monkeypatch: pytest.MonkeyPatch) -> None:
+    task = task_for(llama, targets_of(llama))
+    expected = run("gradient_x_input", task)
+    monkeypatch.setattr(task_module, "rows_at_once", lambda *_, **__: 3)
+    with counted_positions(llama) as positions:
+        found = run("gradient_x_input", task)
+    long, good, start = (len(task.examples[item]) for item in (0, 3, 4))
+    assert positions == [2 * max(good, start), long], "three go back together; the fourth reads its own tokens"
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one.scores, other.scores, atol=1e-5 * np.abs(other.scores).max(), rtol=0)
+
+
+def test_positions_that_depend_on_the_length_share_no_prefix(llama: CausalModel) -> None:
+    task = task_for(llama, targets_of(llama))
+    with mock.patch.object(llama.module.config, "rope_parameters", {"rope_type": "dynamic"}):
+        assert task.shared_passes() == [[3], [4], [0, 1, 2]]
 
 
 def test_generation_reads_each_token_once(llama: CausalModel) -> None:
