@@ -80,13 +80,9 @@ def test_pictures_times_the_plain_head_are_the_plain_logits(family: str) -> None
     encoded = [model.encode(blobs(seed, 30, 41)) for seed in range(3)]
     vectors = torch.from_numpy(head_inputs(model, encoded)).double()
     with torch.inference_mode():
-        wanted = plain(pixel_values=model.collate(encoded).pictures, **interpolated(family)).logits
+        wanted = plain(pixel_values=model.collate(encoded).pictures).logits
         np.testing.assert_allclose(plain.classifier(vectors), wanted, atol=1e-5)
     assert fingerprint(model) == before
-
-
-def interpolated(family: str) -> dict[str, bool]:
-    return {}
 
 
 def test_two_heads_read_a_half_of_the_vector_each() -> None:
