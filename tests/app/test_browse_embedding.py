@@ -102,16 +102,18 @@ def test_points_are_labeled_examples_and_a_click_shows_one(model: str, data: str
 
 def test_a_box_filters_the_list_and_is_cleared(model: str, data: str) -> None:
     own = load(data)
-    predictions(model, [labeled.example for labeled in own.examples])
+    made = predictions(model, [labeled.example for labeled in own.examples])
     page = opened(model=model, data=data)
     embedding = embedding_map(model, own)
     [color] = [one for one in page.button_group if one.key == key("embedding_color")]
-    assert list(color.options) and color.value in ("label", ["label"])
+    assert len(color.options) == 2
     encoding = json.loads(chart(page).spec)["layer"][0]["encoding"]
-    shown = json.loads(chart(page).spec)
     assert encoding["color"]["title"] == "Label"
-    assert set(encoding["shape"]["scale"]["domain"]) <= {"Right", "Wrong"}
-    assert "Crosses" in " ".join(one.value for one in page.caption) or "Wrong" not in str(shown)
+    right = [one.index == labeled.label for one, labeled in zip(made, own.examples, strict=True)]
+    verdicts = [name for name, value in (("Right", True), ("Wrong", False)) if value in right]
+    assert encoding["shape"]["scale"]["domain"] == verdicts
+    color.set_value("predicted").run()
+    assert json.loads(chart(page).spec)["layer"][0]["encoding"]["color"]["title"] == "Prediction"
     box = box_around(embedding, [0, 2])
     inside = [
         at for at, point in enumerate(embedding.coordinates)

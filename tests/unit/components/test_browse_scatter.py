@@ -1,4 +1,4 @@
-"""The chart of an embedding map: colors of many classes and of scores, mistakes, its file, and the examples in a box."""
+"""The chart of an embedding map: colors of classes and of scores, mistakes, its file, and the examples in a box."""
 
 from __future__ import annotations
 
