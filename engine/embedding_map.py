@@ -91,9 +91,9 @@ def embedding_map(model: str, data: Dataset | ImageDataset, projection: str = PC
     if entry is None:
         own = representations(model, data)
         _require_enough(len(own.places))
-        coordinates, explained = principal_components(own.vectors) if projection == PCA else (_umap(own.vectors), ())
+        coordinates, shares = principal_components(own.vectors) if projection == PCA else (_umap(own.vectors), ())
         unread = len(sampled_places(len(data))) - len(own.places)
-        meta = {"explained": list(explained), "dimensions": own.vectors.shape[1], "unread": unread}
+        meta = {"explained": list(shares), "dimensions": own.vectors.shape[1], "unread": unread}
         entry = meta, {"places": own.places, "coordinates": coordinates}
         result_store().put(key, *entry)
     meta, arrays = entry

@@ -68,7 +68,7 @@ def _draw_map(
     title = f"{model}, {opened.data.title}"
     chart = scatter.EmbeddingChart(embedding, table.rows, color, is_score, title, browser_theme(), key)
     receive = partial(_receive_click, widget, frozenset(embedding.places.tolist()), show)
-    modes = [scatter.BOX, scatter.PICKED]
+    modes = [scatter.BOX, scatter.CLICK]
     st.altair_chart(chart.chart(), key=widget, on_select=receive, selection_mode=modes, alt=ALT)
     selected = selected_places(embedding, dict(st.session_state[widget].selection).get(scatter.BOX))
     if selected is not None:
@@ -116,7 +116,7 @@ def _compute(opened: OpenTexts | OpenPictures, model: str, projection: str, toke
 def _receive_click(widget: str, places: Collection[int], show: Callable[[int], object]) -> None:
     """Show the example whose point was clicked, once; a box alone shows none."""
     restore_controls()
-    picked = st.session_state[widget].selection.get(scatter.PICKED) or [{}]
+    picked = st.session_state[widget].selection.get(scatter.CLICK) or [{}]
     place, seen = picked[-1].get("index"), f"{widget}.seen"
     if st.session_state.get(seen) != place:
         st.session_state[seen] = place

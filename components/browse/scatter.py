@@ -13,15 +13,15 @@ import pandas as pd
 from components.browse.examples import ExampleRow
 from components.browse.thumbnails import describe_row
 from components.charts.files import CaptionedChart, ChartCaption
-from components.charts.frame import PICKED, style_chart
+from components.charts.frame import style_chart
 from components.controls import Key
 from components.numbers import plain
 from components.palette import CHART_COLORS, PALETTES, STEPS, Theme, color
 from engine.embedding_map import PCA, PROJECTION_TITLES, EmbeddingMap
 from engine.table_io import escape_cell
 
-BOX = "box"
-"""The name of the selection of an area."""
+BOX, CLICK = "box", "click"
+"""The names of the selections of an area and of a point."""
 LABEL, PREDICTED = "label", "predicted"
 COLOR_TITLES = {LABEL: "Label", PREDICTED: "Prediction"}
 NONE, OTHERS = "None", "Other classes"
@@ -84,25 +84,28 @@ class EmbeddingChart(CaptionedChart):
         own = self if theme is None else replace(self, theme=theme)
         frame = own._frame()
         box = alt.selection_interval(name=BOX)
-        click = alt.selection_point(name=PICKED, fields=["index"], empty=False)
+        click = alt.selection_point(name=CLICK, fields=["index"], empty=False)
         titles = axis_titles(self.embedding)
         axes = [
             channel(f"{name}:Q", title=title, scale=alt.Scale(zero=False))
             for channel, name, title in ((alt.X, "x", titles[0]), (alt.Y, "y", titles[1]))
         ]
         is_judged = any(row.right is not None for row, _ in self._points())
-        legend = alt.Legend(orient="bottom", titleLimit=0) if is_judged else None
+        ink, is_wrong = PALETTES[own.theme], alt.when(f"datum.verdict === '{VERDICTS[False]}'")
+        legend = alt.Legend(orient="bottom", symbolFillColor=ink.muted, symbolStrokeWidth=0) if is_judged else None
         domain = [name for name in SHAPES if name in set(frame["verdict"])]
         shapes = alt.Scale(type="ordinal", domain=domain, range=[SHAPES[name] for name in domain])
         names = {"text": "text", "label": "label", "predicted": "prediction", "verdict": "verdict"}
         tips = [alt.Tooltip(f"{field}:N", title=title) for field, title in names.items() if (frame[field] != "").any()]
         points = (
             alt.Chart(frame)
-            .mark_point(filled=True, size=28 if len(frame) > MANY else 60)
+            .mark_point(filled=True, strokeWidth=1)
             .encode(
                 *axes,
                 color=own._color(frame),
                 shape=alt.Shape("verdict:N", title="Verdict", scale=shapes, legend=legend),
+                size=is_wrong.then(alt.value(150)).otherwise(alt.value(28 if len(frame) > MANY else 60)),
+                stroke=is_wrong.then(alt.value(ink.text)).otherwise(alt.value(ink.ground)),
                 opacity=alt.when(box).then(alt.value(0.85)).otherwise(alt.value(0.2)),
                 tooltip=tips,
             )
@@ -116,7 +119,7 @@ class EmbeddingChart(CaptionedChart):
 
     def _frame(self) -> pd.DataFrame:
         """What the points and their tooltips need, mistakes last: so they lie on top."""
-        rows = [
+        rows: list[dict[str, object]] = [
             {
                 "index": row.index,
                 "x": x,
@@ -129,7 +132,8 @@ class EmbeddingChart(CaptionedChart):
             }
             for row, (x, y) in self._points()
         ]
-        frame = pd.DataFrame(sorted(rows, key=lambda row: row["verdict"] == VERDICTS[False]))
+        rows.sort(key=lambda row: row["verdict"] == VERDICTS[False])
+        frame = pd.DataFrame(rows)
         if not self._is_score:
             names = [str(name) for name in frame["color"]]
             colored = named_colors(names, self.theme)

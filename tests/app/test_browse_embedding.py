@@ -13,7 +13,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.testing.v1 import AppTest
 
 from components.browse.embedding import TITLE
-from components.browse.scatter import BOX, PICKED
+from components.browse.scatter import BOX, CLICK
 from components.inputs import text_choice
 from components.navigation import TEXT
 from components.text.state import key
@@ -92,10 +92,10 @@ def test_points_are_labeled_examples_and_a_click_shows_one(model: str, data: str
     captions = " ".join(one.value for one in page.caption)
     assert f"5 examples, {embedding.dimensions} dimensions." in captions
     assert "Predict the examples" in captions
-    select(page, **{PICKED: [{"index": 3}], BOX: {}})
+    select(page, **{CLICK: [{"index": 3}], BOX: {}})
     assert page.number_input(text_choice.key("index")).value == 3
     assert listed(page) == list(range(5))
-    select(page, **{PICKED: [{"index": 99}], BOX: {"x": "<b>", "y": [1, 2]}})
+    select(page, **{CLICK: [{"index": 99}], BOX: {"x": "<b>", "y": [1, 2]}})
     assert not page.exception
     assert page.number_input(text_choice.key("index")).value == 3
 
