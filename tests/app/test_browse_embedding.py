@@ -14,10 +14,12 @@ from streamlit.testing.v1 import AppTest
 
 from components.browse.embedding import TITLE
 from components.browse.scatter import BOX, CLICK
+from components.images.state import key as picture_key
 from components.inputs import text_choice
 from components.navigation import TEXT
 from components.text.state import key
 from engine.data.datasets import load
+from engine.data.image_datasets import load_images
 from engine.data.slices import slice_name
 from engine.embedding_map import EmbeddingMap, embedding_map
 from engine.predictions import predictions
@@ -176,3 +178,20 @@ def test_closed_it_computes_nothing(model: str, data: str) -> None:
     page.run()
     [section] = [one for one in page.expander if one.label == TITLE]
     assert not section.children
+
+
+def test_a_box_filters_pictures_too() -> None:
+    page = AppTest.from_file(str(ROOT / "pages" / "images.py"), default_timeout=SECONDS)
+    data = slice_name("scenes", range(6))
+    for name, value in {"open": "browse", "method": "random", "model": "scenes-vit", "data": data}.items():
+        page.query_params[name] = value
+    page.run()
+    page.session_state[picture_key("embedding")] = True
+    page.run()
+    assert not errors(page)
+    embedding = embedding_map("scenes-vit", load_images(data))
+    assert embedding.places.tolist() == list(range(6))
+    middle = float(sorted(embedding.coordinates[:, 0])[3])
+    select(page, **{BOX: {"x": [middle, 1e9], "y": [-1e9, 1e9]}})
+    assert "3 examples selected." in [one.value for one in page.markdown]
+    assert any("3 listed" in one.value or "of 3 listed" in one.value for one in page.caption)
