@@ -81,7 +81,8 @@ else:
     torch = LazyModule("torch")
     transformers = LazyModule("transformers", "masking_utils")
 gguf: Any = LazyModule("gguf")
-"""It states no types."""
+umap: Any = LazyModule("umap")
+"""They state no types."""
 
 __all__ = [
     "LazyModule",
@@ -98,4 +99,5 @@ __all__ = [
     "sqlalchemy",
     "torch",
     "transformers",
+    "umap",
 ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -145,13 +145,14 @@ def _matches(
     return (first.labels, tuple(classes.indices)) if comparable and classes.indices else ((), ())
 
 
-def list_examples(table: ExampleTable, listing: Listing) -> list[int]:
-    """The indices of the listed rows, in order; what has no value to sort by comes last."""
+def list_examples(table: ExampleTable, listing: Listing, selected: Collection[int] | None = None) -> list[int]:
+    """The indices of the listed rows, in order; what has no value to sort by comes last. `selected`: None for all."""
     fits, words = _FILTERS[listing.show], _folded(listing.search)
     rows = [
         row
         for row in table.rows
         if fits(row, table)
+        and (selected is None or row.index in selected)
         and listing.label in ("", row.label)
         and listing.predicted in ("", row.predicted)
         and (not words or words in _folded(row.text if row.pair is None else f"{row.text} {row.pair}"))

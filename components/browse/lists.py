@@ -13,6 +13,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from components.browse.confusion import draw_confusion
+from components.browse.embedding import draw_embedding
 from components.browse.examples import (
     CONFIDENT,
     MOST_SHOWN,
@@ -192,11 +193,13 @@ def _draw_texts(opened: OpenTexts, model: str, results: ExampleResults, current:
     scores = opened.data.task == "regression"
     barred = SCORES_ONLY if not (scores if table.regression is None else table.regression) else CLASSES_ONLY
     draw_confusion(table, key)
+    show = partial(text_choice.show, opened)
+    selected = draw_embedding(opened, model, table, show, key)
     search, *places = st.columns([4, 4, 3, 3, 4], gap="small")
     search.text_input("Search", key=key("browse.search"), max_chars=LONGEST_SEARCH, placeholder="words in the text")
     listing = draw_listing_controls(places, barred, () if scores else table.label_names, table.class_names, key)
-    listed = list_examples(table, listing)
-    draw_walk(listed, current, partial(text_choice.show, opened), key)
+    listed = list_examples(table, listing, selected)
+    draw_walk(listed, current, show, key)
     if missing := explain_missing(table, listing):
         show_note(missing)
     if listed:
@@ -300,9 +303,10 @@ def _draw_pictures(opened: OpenPictures, focus: PictureFocus, results: ExampleRe
     picture_choice.offer_better_model(list_models("image"), opened, "browse")
     barred = TEXTS_ONLY if table.label_names else TEXTS_ONLY | LABELS_ONLY
     draw_confusion(table, key)
-    listing = draw_listing_controls(st.columns(4, gap="small"), barred, table.label_names, table.class_names, key)
-    listed = list_examples(table, listing)
     show = partial(picture_choice.show, opened)
+    selected = draw_embedding(opened, focus.model, table, show, key)
+    listing = draw_listing_controls(st.columns(4, gap="small"), barred, table.label_names, table.class_names, key)
+    listed = list_examples(table, listing, selected)
     draw_walk(listed, current, show, key)
     if missing := explain_missing(table, listing):
         show_note(missing)

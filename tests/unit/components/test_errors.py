@@ -79,6 +79,8 @@ SAFE = {
         "components/adversarial/experiment_panel.py",
         "summarize_means(means.scores, means.frame.titles)",
     ): "numbers and titles of methods",
+    ("components/browse/embedding.py", "describe_map(embedding, table)"): "numbers and our words",
+    ("components/browse/embedding.py", "f\"{count(len(selected), 'example').capitalize()} selected.\""): "a number",
     ("components/browse/lists.py", "' '.join(notes)"): "numbers, and titles of methods",
     ("components/browse/lists.py", "f'No example matches.{more} Change the search or the filter.'"): "a number",
     ("components/browse/lists.py", "describe_place(listed, current)"): "numbers",
