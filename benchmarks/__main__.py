@@ -31,6 +31,7 @@ MODULES = {
     "causal_work": "causal",
     "causal_context": "causal",
     "causal_shapes": "causal",
+    "gpu": "gpu",
     "cache_hits": "cached",
     "explain_hit": "cached",
     "study_claims": "study",
