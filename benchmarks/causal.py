@@ -435,9 +435,7 @@ def random_causal(shape: str, dtype: torch.dtype = torch.bfloat16) -> CausalMode
     with device:
         module = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
     module = module.to(device).eval().requires_grad_(False)
-    return dataclasses.replace(
-        small, id=shape, module=module, reference=module, dtype=dtype, device=device, memo={}
-    )
+    return dataclasses.replace(small, id=shape, module=module, reference=module, dtype=dtype, device=device, memo={})
 
 
 @benchmark(rounds=5, shapes="135M,1.5B,7B", repeats=4)

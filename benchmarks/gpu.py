@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import faulthandler
 import json
 import subprocess
+import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-import pandas as pd
 import torch
 
 from benchmarks import gpu_sections
@@ -23,9 +25,14 @@ from engine.home import project_root
 COMMAND = "make gpu"
 MINUTES = 8.5
 """The imports take some of nine."""
+GRACE = 15
+"""Seconds beyond them until a run that hangs is ended. What earlier sections measured is written by then."""
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 PAGE = project_root() / "docs" / "gpu.md"
 REHEARSED = project_root() / "build" / "gpu-rehearsal"
+NAMING = ("model", "method", "precision", "work")
+"""What tells the rows of a section apart."""
+DASH = "–"
 Section = Callable[[Scale, TimeShare, Device], Iterator[dict[str, Any]]]
 SECTIONS: dict[str, tuple[Section, float, str]] = {
     "peak": (gpu_sections.peak, 15, "Product of matrices"),
@@ -38,8 +45,8 @@ SECTIONS: dict[str, tuple[Section, float, str]] = {
 }
 """In order of worth: the rows, the seconds of its share, and the title."""
 REFUSAL = (
-    "gpu needs CUDA, and torch sees no such device here. On a machine with one run `make gpu`; "
-    "`python -m benchmarks gpu --rehearse` shows on any machine that it runs."
+    "gpu needs CUDA: torch sees no such device here, or EXEGESIS_DEVICE names another. Run `make gpu` on a machine "
+    "with one; `python -m benchmarks gpu --rehearse` shows on any machine that it runs."
 )
 
 
@@ -64,19 +71,24 @@ def gpu(minutes: float, sections: str, out: Path | None, rehearse: bool) -> Meas
     if not rehearse and runtime.device().type != "cuda":
         raise SystemExit(REFUSAL)
     share = TimeShare.of(60 * minutes)
-    warnings.simplefilter("ignore")  # Captum warns of gradients that it switches on
     folder = out or (REHEARSED if rehearse else PAGE.parent)
     folder.mkdir(parents=True, exist_ok=True)
     facts = device_facts(rehearse)
     device, tables = Device(str(facts["device"])), dict[str, Table]()
-    with empty_home():
+    spent = facts["section_seconds"] = dict[str, float]()
+    faulthandler.dump_traceback_later(60 * minutes + GRACE, exit=True, file=sys.__stderr__)
+    with contextlib.ExitStack() as stack:
+        stack.callback(faulthandler.cancel_dump_traceback_later)
+        stack.enter_context(empty_home())
+        stack.enter_context(warnings.catch_warnings(action="ignore"))  # Captum's, of gradients that it switches on
         for name, part in share.split({name: SECTIONS[name][1] for name in names}):
             rows = tables[name] = list[dict[str, Any]]()
             try:
                 rows.extend(SECTIONS[name][0](REHEARSAL if rehearse else FULL_SCALE, part, device))
             except Exception as error:  # what is measured stays, whatever comes
                 rows.append({"failed": f"{type(error).__name__}: {error}"})
-            facts["seconds"] = round(60 * minutes - share.left())
+            facts["seconds"] = round(60 * minutes - share.left(), 1)
+            spent[name] = round(facts["seconds"] - sum(spent.values()), 1)
             write_report(folder, facts, tables)
     shown = {SECTIONS[name][2]: shown_rows(name, rows) for name, rows in tables.items()}
     return Measurement(shown, limits_of(tables), failures(tables))
@@ -115,9 +127,9 @@ def limits_of(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[Limit]:
 
 
 def failures(tables: Mapping[str, Sequence[Mapping[str, Any]]]) -> list[str]:
-    """What failed or is beyond its bound, a line each."""
+    """What failed, a line each."""
     return [
-        f"{name}: {', '.join(str(row[key]) for key in ('model', 'method', 'precision', 'work') if key in row)}: {row['failed']}"
+        f"{name}, {', '.join(str(row[key]) for key in NAMING if key in row)}: {row['failed']}"
         for name, rows in tables.items()
         for row in rows
         if "failed" in row
@@ -136,40 +148,50 @@ def write_report(folder: Path, facts: Mapping[str, Any], tables: Mapping[str, Ta
 
 def render(facts: Mapping[str, Any], tables: Mapping[str, Table]) -> str:
     """The generated part of the page."""
-    capacity = f", {facts['memory_bytes'] / 1e9:.0f} GB" if facts["memory_bytes"] else ""
-    device = f"{facts['device']}{capacity}, compute capability {facts['capability']}, driver {facts['driver']}"
+    device = str(facts["device"])
+    if facts["memory_bytes"]:
+        device += f", {facts['memory_bytes'] / 1e9:.0f} GB, compute capability {facts['capability']}"
+        device += f", driver {facts['driver'] or 'unknown'}"
     title = "**A rehearsal with tiny models: no number here is of a GPU.** " if facts["rehearsal"] else ""
     lines = [f"{title}`{COMMAND}`, {facts['date']}: {device}, torch {facts['torch']}; {facts.get('seconds')} s."]
     for name, rows in tables.items():
-        lines += ["", f"## {SECTIONS[name][2]}", "", *markdown(shown_rows(name, rows))]
+        lines += ["", f"## {SECTIONS[name][2]}", "", *markdown(shown_rows(name, rows)), *remarks(name, rows)]
     return "\n".join(lines)
 
 
 def shown_rows(name: str, rows: Table) -> Table:
-    """The rows as a person reads them: a line a method, and a column for each model and precision where there are many."""
-    if name == "parity":
-        return _columns(rows, lambda row: _number(row["error"]) + ("" if row["kept"] else " **beyond**"))
-    if name == "speed":
-        return _columns(rows, lambda row: _number(row["ms"]))
-    return rows
-
-
-def _columns(rows: Table, cell: Callable[[dict[str, Any]], str]) -> Table:
-    methods: dict[str, dict[str, Any]] = {}
-    columns = dict.fromkeys(f"{row['model']}, {row['precision']}" for row in rows if "model" in row)
+    """The rows as a person reads them. Of many methods, a line each, with a column for each model and precision."""
+    cells: dict[str, Callable[[dict[str, Any]], str]] = {
+        "parity": lambda row: _shown(row["error"]) + ("" if row["kept"] else " **beyond**"),
+        "speed": lambda row: _shown(row["ms"]),
+    }
+    if name not in cells or not all("method" in row for row in rows):
+        return rows
+    columns = dict.fromkeys(f"{row['model']}, {row['precision']}" for row in rows)
+    lines = {row["method"]: {"method": f"`{row['method']}`", **dict.fromkeys(columns, "")} for row in rows}
     for row in rows:
-        if "method" not in row:
-            return rows
-        line = methods.setdefault(row["method"], {"method": f"`{row['method']}`", **dict.fromkeys(columns, "")})
-        why = row.get("failed") or row.get("skipped")
-        line[f"{row['model']}, {row['precision']}"] = why or cell(row)
-    return list(methods.values())
+        lines[row["method"]][f"{row['model']}, {row['precision']}"] = DASH if _why_not(row) else cells[name](row)
+    return list(lines.values())
 
 
-def _number(value: object) -> str:
-    if isinstance(value, bool) or not isinstance(value, float):
-        return {True: "yes", False: "no", None: ""}.get(value, str(value)) if value in (True, False, None) else str(value)
-    return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+def remarks(name: str, rows: Table) -> list[str]:
+    """Why methods have no number where the table has a dash, each reason once."""
+    if name not in ("parity", "speed"):
+        return []
+    reasons = dict.fromkeys(f"* `{row.get('method', name)}`: {_why_not(row)}." for row in rows if _why_not(row))
+    return ["", *reasons] if reasons else []
+
+
+def _why_not(row: Mapping[str, Any]) -> str:
+    return str(row.get("failed") or row.get("skipped") or "")
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, float):
+        return f"{value:,.0f}" if abs(value) >= 1000 else f"{value:.3g}"
+    return "" if value is None else str(value)
 
 
 def markdown(rows: Table) -> list[str]:
@@ -177,5 +199,5 @@ def markdown(rows: Table) -> list[str]:
     names = list(dict.fromkeys(name for row in rows for name in row))
     if not names:
         return ["Not measured: no time was left."]
-    cells = [[_number(row.get(name, "")).replace("|", "\\|").replace("\n", " ") for name in names] for row in rows]
+    cells = [[_shown(row.get(name)).replace("|", "\\|").replace("\n", " ") for name in names] for row in rows]
     return [f"| {' | '.join(line)} |" for line in (names, ["---"] * len(names), *cells)]

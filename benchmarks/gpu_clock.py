@@ -65,8 +65,10 @@ def within(share: TimeShare, work: Callable[[], Cells]) -> Cells:
     except Cancelled:
         return {"skipped": TOO_LONG}
     except UsageError as error:
-        return {"skipped": f"{str(error).partition('. ')[0].rstrip('.')}"}
+        return {"skipped": str(error).partition(". ")[0].rstrip(".")}
     except Exception as error:
-        cells = {"skipped": NO_MEMORY} if runtime.out_of_memory(error) else {"failed": f"{type(error).__name__}: {error}"}
+        cells = (
+            {"skipped": NO_MEMORY} if runtime.out_of_memory(error) else {"failed": f"{type(error).__name__}: {error}"}
+        )
     runtime.free()  # once the traceback has let go of the tensors
     return cells
