@@ -32,6 +32,10 @@ class TimeShare:
     def left(self) -> float:
         return self.end - self.clock()
 
+    def quarter(self) -> TimeShare:
+        """A quarter of what is left: room for costly work, while later work keeps the rest."""
+        return TimeShare(self.clock() + max(self.left(), 0) / 4, self.clock)
+
     def split(self, weights: Mapping[K, float]) -> Iterator[tuple[K, TimeShare]]:
         """A share for each in turn, by its weight among those that are still to come, of what is left by then."""
         rest = sum(weights.values())

@@ -16,7 +16,6 @@ import numpy as np
 import torch
 
 from benchmarks.causal import Subject, read_subject
-from benchmarks.counting import counting
 from benchmarks.gpu_clock import Cells, TimeShare, within
 from benchmarks.gpu_models import PRECISIONS, REHEARSED_SIZES, SIZES, pass_flops, published_peak, random_model
 from benchmarks.harness import TEXT, peak_memory, reset_peak_memory
@@ -178,14 +177,14 @@ def parity(scale: Scale, share: TimeShare, device: Device) -> Iterator[Cells]:
     kinds = {PICTURES: "image"}
     for name, own in share.split({CLASSIFIER: 1.0, DECODER: 1.0, PICTURES: 1.0}):
         task_at = parity_tasks(name)
-        for method, part in own.split(dict.fromkeys(all_explainers(kinds.get(name, "text")), 1.0)):
+        for method in all_explainers(kinds.get(name, "text")):
             exact: list[np.ndarray] = []
 
             def on_cpu(method: str = method, exact: list[np.ndarray] = exact, task_at: Any = task_at) -> Cells:
                 exact.append(run(method, task_at("float64", torch.device("cpu")), FEW)[0].scores)
                 return {}
 
-            told = within(part, on_cpu)
+            told = within(own, on_cpu)
             for precision in PRECISIONS:
 
                 def on_device(
@@ -196,7 +195,7 @@ def parity(scale: Scale, share: TimeShare, device: Device) -> Iterator[Cells]:
                     error = map_error(scores, exact[0])
                     return {"error": error, "bound": BOUNDS[precision], "kept": error <= BOUNDS[precision]}
 
-                cells = told or within(part, on_device)
+                cells = told or within(own, on_device)
                 yield {"model": name, "method": method, "precision": precision, **cells}
 
 
@@ -222,7 +221,8 @@ def speed(scale: Scale, share: TimeShare, device: Device) -> Iterator[Cells]:
     pairs = {(size, precision): 1.0 for size in scale.sizes for precision in PRECISIONS}
     for (size, precision), own in share.split(pairs):
         with model_at(size, precision, TEXT, own) as (task, told):
-            for method, part in own.split(dict.fromkeys(all_explainers(), 1.0)):
+            for method in all_explainers():
+                part = own.quarter()
                 row = {"model": scale.sizes[size], "precision": precision, "method": method}
                 yield {**row, **(told or within(part, lambda: _example_time(method, task, part, scale)))}  # noqa: B023
 
@@ -277,11 +277,18 @@ def bulk(scale: Scale, share: TimeShare, device: Device) -> Iterator[Cells]:
 def _bulk_share(task: Task | None, what: str, share: TimeShare, scale: Scale, device: Device) -> Cells:
     assert task is not None
     rows = scale.bulk_rows
-    with counting(task.model.module) as counted:  # warms up
+    passes = list[tuple[int, int]]()
+
+    def note(_block: Any, inputs: tuple[Any, ...], given: dict[str, Any]) -> None:
+        passes.append((inputs[0] if inputs else given["hidden_states"]).shape[:2])
+
+    hook = task.model.blocks[0].register_forward_pre_hook(note, with_kwargs=True)
+    try:  # warms up, too
         WORKS[what](task, rows)()
-    flops = [sum(pass_flops(task.model, 1, length) for length in counted.forward),
-             sum(pass_flops(task.model, 1, length, back=True) for length in counted.back)]  # fmt: skip
-    each, tokens = sum(flops) / rows, sum(map(sum, counted.by_way)) / rows
+    finally:
+        hook.remove()
+    each = sum(pass_flops(task.model, *shape, back=what != "forward") for shape in passes) / rows
+    tokens = sum(count * length for count, length in passes) / rows
     seconds = seconds_of(WORKS[what](task, rows))
     while seconds < scale.bulk_seconds and share.left() > 3 * seconds:
         rows *= 2

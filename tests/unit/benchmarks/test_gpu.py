@@ -70,6 +70,7 @@ def test_a_rehearsal_writes_a_json_file_and_the_page(tmp_path: Path, capsys: pyt
     assert models == {"tiny encoder", "tiny decoder"}
     assert len(told["sections"]["speed"]) == 2 * 2 * len(FEW)
     assert all(row["ms"] > 0 for row in told["sections"]["speed"])
+    assert all(row["TFLOP/s"] > 0 and row["tokens/s"] > 0 for row in told["sections"]["bulk"])
     assert len(told["sections"]["parity"]) == 3 * 2 * len(FEW)
     [shared] = told["sections"]["sessions"]
     assert shared["answers"] >= 1
