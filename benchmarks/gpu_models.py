@@ -12,6 +12,7 @@ import transformers
 from benchmarks.causal import random_causal
 from benchmarks.explainers import load_text_model
 from engine import runtime
+from engine.models.classifier import AnyClassifier
 from engine.models.text_classifier import TextClassifier
 
 READER = "reviews-minilm"
@@ -49,14 +50,15 @@ def random_encoder(size: str, dtype: torch.dtype) -> TextClassifier:
     """A BERT of that shape, which reads with the tokenizer of `reviews-minilm`."""
     reader, device = load_text_model(READER), runtime.device()
     torch.manual_seed(0)
-    config: Any = transformers.BertConfig(**ENCODERS[size], num_labels=2)  # type: ignore[arg-type]
+    shape: dict[str, Any] = {**ENCODERS[size], "num_labels": 2}
+    config = transformers.BertConfig(**shape)
     with device:
         module = transformers.BertForSequenceClassification._from_config(config, attn_implementation="sdpa")
     module = module.to(device=device, dtype=dtype).eval().requires_grad_(False)
     return dataclasses.replace(reader, id=size, module=module, dtype=dtype, device=device, memo={})
 
 
-def pass_flops(model: TextClassifier, rows: int, length: int, back: bool = False) -> float:
+def pass_flops(model: AnyClassifier, rows: int, length: int, back: bool = False) -> float:
     """Floating-point operations of rows of `length` tokens: two for each weight of the blocks and token.
 
     Attention adds `4 layers length^2 width` a row (products of queries and keys, and with values), a decoder's head two
