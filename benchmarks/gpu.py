@@ -76,7 +76,7 @@ def gpu(minutes: float, sections: str, out: Path | None, rehearse: bool) -> Meas
     facts = device_facts(rehearse)
     device, tables = Device(str(facts["device"])), dict[str, Table]()
     spent = facts["section_seconds"] = dict[str, float]()
-    faulthandler.dump_traceback_later(60 * minutes + GRACE, exit=True, file=sys.__stderr__)
+    faulthandler.dump_traceback_later(60 * minutes + GRACE, exit=True, file=sys.__stderr__ or sys.stderr)
     with contextlib.ExitStack() as stack:
         stack.callback(faulthandler.cancel_dump_traceback_later)
         stack.enter_context(empty_home())
