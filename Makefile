@@ -13,7 +13,7 @@ PYTEST := $(BIN)/python -m pytest
 INSTALL := $(BIN)/python -m pip install --quiet --no-input --constraint constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help app test test-all test-versions mutants check format lint types bench docs wheel constraints clean
+.PHONY: help app test test-all test-versions mutants check format lint types bench gpu docs wheel constraints clean
 
 help:
 	@echo "make app      install and open the dashboard (PORT=$(PORT))"
@@ -25,6 +25,7 @@ help:
 	@echo "make docs     build the documentation as a website in build/docs"
 	@echo "make wheel    build the package in build/wheel"
 	@echo "make bench    side-by-side measurements against other libraries"
+	@echo "make gpu      parity, speed and memory on a machine with CUDA, in nine minutes"
 	@echo "make clean    remove the environment and every tool's leftovers"
 
 $(VENV)/.made:
@@ -85,6 +86,10 @@ types: $(VENV)/.dev
 
 bench: $(VENV)/.dev
 	$(BIN)/python -m benchmarks $(ARGS)
+
+# Writes docs/gpu.json and the tables of docs/gpu.md.
+gpu: $(VENV)/.dev
+	$(BIN)/python -m benchmarks gpu $(ARGS)
 
 # MkDocs announces its next version unless this variable is set.
 docs: $(VENV)/.docs

@@ -31,6 +31,7 @@ MODULES = {
     "causal_work": "causal",
     "causal_context": "causal",
     "causal_shapes": "causal",
+    "gpu": "gpu",
     "cache_hits": "cached",
     "explain_hit": "cached",
     "study_claims": "study",
@@ -48,6 +49,8 @@ MODULES = {
     "study_ratings": "waiting",
 }
 """The module of each benchmark, which is a function of that name."""
+NEED_CUDA = ("causal_shapes", "gpu")
+"""The benchmarks that refuse to run without CUDA. Without names they are left out on such a machine, with a line."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -60,7 +63,11 @@ def main(arguments: Sequence[str]) -> int:
     if len(names) == 1:
         module = importlib.import_module(f"benchmarks.{MODULES[names[0]]}")
         return int(getattr(module, names[0])(options))
-    commands = {name: [sys.executable, "-m", "benchmarks", name, *options] for name in names or MODULES}
+    left_out = () if names or importlib.import_module("torch").cuda.is_available() else NEED_CUDA
+    if left_out:
+        print(f"Left out without CUDA: {', '.join(left_out)}.", file=sys.stderr)
+    chosen = names or [name for name in MODULES if name not in left_out]
+    commands = {name: [sys.executable, "-m", "benchmarks", name, *options] for name in chosen}
     failed = [name for name, command in commands.items() if subprocess.run(command).returncode]
     if failed:
         print(f"error: these benchmarks failed: {', '.join(failed)}.", file=sys.stderr)

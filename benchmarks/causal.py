@@ -416,9 +416,9 @@ def causal_context(model: str, rounds: int, tokens: int, sentences: int) -> Meas
 
 SHAPES: dict[str, dict[str, int]] = {
     "135M": {"hidden_size": 576, "intermediate_size": 1_536, "num_hidden_layers": 30, "num_attention_heads": 9,
-             "num_key_value_heads": 3, "vocab_size": 49_152},
+             "num_key_value_heads": 3, "vocab_size": 49_152, "tie_word_embeddings": True},
     "1.5B": {"hidden_size": 1_536, "intermediate_size": 8_960, "num_hidden_layers": 28, "num_attention_heads": 12,
-             "num_key_value_heads": 2, "vocab_size": 151_936},
+             "num_key_value_heads": 2, "vocab_size": 151_936, "tie_word_embeddings": True},
     "7B": {"hidden_size": 4_096, "intermediate_size": 11_008, "num_hidden_layers": 32, "num_attention_heads": 32,
            "num_key_value_heads": 32, "vocab_size": 32_000},
     "rehearsal": {"hidden_size": 64, "intermediate_size": 128, "num_hidden_layers": 2, "num_attention_heads": 4,
@@ -427,17 +427,15 @@ SHAPES: dict[str, dict[str, int]] = {
 """Llama's shape at the sizes of SmolLM2-135M, Qwen2-1.5B and Llama-2-7B, and one that any machine runs."""
 
 
-def random_causal(shape: str) -> CausalModel:
-    """A model of that shape with random weights in bfloat16, which reads with the tokenizer of tiny-llama."""
+def random_causal(shape: str, dtype: torch.dtype = torch.bfloat16) -> CausalModel:
+    """A model of that shape with random weights, which reads with the tokenizer of tiny-llama."""
     small, device = load_causal("tiny-llama"), runtime.device()
     torch.manual_seed(0)
     config = transformers.LlamaConfig(**SHAPES[shape], max_position_embeddings=CONTEXT)  # type: ignore[arg-type]
     with device:
-        module = transformers.AutoModelForCausalLM.from_config(config, dtype=torch.bfloat16)
+        module = transformers.AutoModelForCausalLM.from_config(config, dtype=dtype)
     module = module.to(device).eval().requires_grad_(False)
-    return dataclasses.replace(
-        small, id=shape, module=module, reference=module, dtype=torch.bfloat16, device=device, memo={}
-    )
+    return dataclasses.replace(small, id=shape, module=module, reference=module, dtype=dtype, device=device, memo={})
 
 
 @benchmark(rounds=5, shapes="135M,1.5B,7B", repeats=4)

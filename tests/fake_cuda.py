@@ -25,6 +25,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextvars import Context
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -266,6 +267,9 @@ def fake_cuda(free: int = TOTAL) -> Iterator[FakeCuda]:
         cuda.emptied += 1
         cuda.free, cuda.reserved = cuda.free + cuda.reserved - cuda.allocated, cuda.allocated
 
+    def limit(fraction: float, device: Any = None) -> None:
+        cuda.largest = int(fraction * TOTAL)
+
     told: dict[str, Callable[..., Any]] = {
         "is_available": lambda: True,
         "is_initialized": lambda: True,
@@ -276,6 +280,14 @@ def fake_cuda(free: int = TOTAL) -> Iterator[FakeCuda]:
         "mem_get_info": lambda device=None: (cuda.free, TOTAL),
         "memory_reserved": lambda device=None: cuda.reserved,
         "memory_allocated": lambda device=None: cuda.allocated,
+        "max_memory_allocated": lambda device=None: cuda.allocated,
+        "reset_peak_memory_stats": lambda device=None: None,
+        "set_per_process_memory_fraction": lambda fraction, device=None: setattr(
+            cuda, "largest", int(fraction * TOTAL)
+        ),
+        "get_device_capability": lambda device=None: (8, 0),
+        "get_device_properties": lambda device=None: SimpleNamespace(total_memory=TOTAL),
+        "synchronize": lambda device=None: None,
         "empty_cache": empty_cache,
         "manual_seed": cuda.seed,
         "manual_seed_all": cuda.seed,

@@ -218,7 +218,8 @@ def _classifier(part: Task) -> tuple[Any, dict[str, Any]]:
             self.module = part.model.module
 
         def forward(self, points: torch.Tensor, rows: torch.Tensor) -> torch.Tensor:
-            return part.model.logits(part.batch(rows.tolist()), points)
+            # Captum's noise makes points of half precision single ones.
+            return part.model.logits(part.batch(rows.tolist()), points.to(part.model.dtype))
 
     targets = torch.tensor(part.targets, device=part.model.device)
     return Logits(), {"target": targets, "additional_forward_args": (torch.arange(len(part.items)),)}

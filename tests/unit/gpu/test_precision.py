@@ -19,6 +19,7 @@ most 2.2e-6, 9.3e-3 and 7.0e-2. float32 rounded to TF32 would be off by as much 
 """
 METHODS = (
     "gradient_x_input", "integrated_gradients", "occlusion", "attention_logits", "attention_x_gradient", "attn_lrp",
+    "gradient_shap",
 )  # fmt: skip
 
 
