@@ -65,6 +65,7 @@ if TYPE_CHECKING:
     import skimage.io
     import skimage.segmentation
     import sklearn.datasets
+    import sklearn.linear_model
     import sqlalchemy
     import torch
     import transformers.masking_utils
@@ -76,7 +77,7 @@ else:
     pyarrow = LazyModule("pyarrow", "parquet", "types")
     scipy = LazyModule("scipy", "sparse", "special", "stats")
     skimage = LazyModule("skimage", "data", "io", "segmentation")
-    sklearn = LazyModule("sklearn", "datasets")
+    sklearn = LazyModule("sklearn", "datasets", "linear_model")
     sqlalchemy = LazyModule("sqlalchemy")
     torch = LazyModule("torch")
     transformers = LazyModule("transformers", "masking_utils")

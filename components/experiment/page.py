@@ -209,7 +209,7 @@ def command_line(plan: Any) -> str:
     """
     own = experiment_of(plan)
     given = ["exegesis", own.id, "--models", ",".join(plan.models), "--dataset", plan.dataset]
-    given += ["--methods", ",".join(plan.methods)]
+    given += ["--methods", ",".join(plan.methods)] if plan.methods else []
     numbers, texts, switches = list[str](), list[str](), list[str]()
     for name, one in options_of(own.plan).items():
         value = getattr(plan, name)
