@@ -65,7 +65,6 @@ if TYPE_CHECKING:
     import skimage.io
     import skimage.segmentation
     import sklearn.datasets
-    import sklearn.linear_model
     import sqlalchemy
     import torch
     import transformers.masking_utils
@@ -77,7 +76,7 @@ else:
     pyarrow = LazyModule("pyarrow", "parquet", "types")
     scipy = LazyModule("scipy", "sparse", "special", "stats")
     skimage = LazyModule("skimage", "data", "io", "segmentation")
-    sklearn = LazyModule("sklearn", "datasets", "linear_model")
+    sklearn = LazyModule("sklearn", "datasets")
     sqlalchemy = LazyModule("sqlalchemy")
     torch = LazyModule("torch")
     transformers = LazyModule("transformers", "masking_utils")

@@ -195,7 +195,7 @@ def check(plan: ConceptsPlan) -> None:
         count = len(source) if isinstance(source, list) else source.count
         if count < LEAST_EXAMPLES:
             raise UsageError(
-                f"concepts: {name} must have at least {LEAST_EXAMPLES} examples, got {count}. Add examples; 50 are good."
+                f"concepts: {name} must have at least {LEAST_EXAMPLES} examples, got {count}. Add some; 50 are good."
             )
     for model in plan.models:
         labels = class_labels(model)
@@ -223,7 +223,7 @@ def sample(plan: ConceptsPlan) -> Sample:
 
 
 def units(plan: ConceptsPlan, sample: Sample) -> Units:
-    """A unit for the activations of each concept and of the random examples, and one for the gradients of each class."""
+    """A unit for the activations of each concept and of random examples, and one for the gradients of each class."""
     work = _Work(plan, sample)
     return Units(WorkUnit(key, label, compute, stores_itself=True, group=[label]) for label, key, compute in work.steps)
 

@@ -24,6 +24,11 @@ NEGATION = (
     "234"
 )
 """Reviews with not, never, no or n't."""
+BOATS = (
+    "scenes:slice=boats,rows=3+12+24+31+41+57+68+71+82+95+104+119+121+135+141+155+165+172+180+198+209+213+221+234+240+"
+    "256+263+274+283+297+300+311+327+337+346+350+368+378+388+398"
+)
+"""Pictures of a boat."""
 
 
 def parse_layers(text: str) -> tuple[int, ...]:
@@ -56,7 +61,7 @@ class ConceptsPlan(ExperimentPlan):
     dataset: str = options.dataset()
     concepts: tuple[str, ...] = option(
         (), "Data sets, slices, files or folders whose examples have the concept, between commas.", metavar="D,D",
-        link="concept", parse=parse_concepts, label="Concepts: data sets", place="line",
+        link="concept", parse=parse_concepts, label="Concepts: data sets", place="lead",
         about="A data set, a slice of one, a file or a folder with at least 10 examples. Several between commas.",
     )  # fmt: skip
     texts: str = option(
@@ -101,9 +106,7 @@ CONCEPTS = register(
         json_help="Print all scores with p-values as JSON.",
         opens_with={
             "text": ConceptsPlan(("reviews-minilm",), "reviews", (NEGATION,)),
-            "image": ConceptsPlan(
-                ("scenes-marked-vit",), "scenes-marked:count=400", ("scenes:count=60",), classes=("fish", "car")
-            ),
+            "image": ConceptsPlan(("scenes-vit",), "scenes", (BOATS,), classes=("boat", "fish")),
         },
     )
 )
