@@ -63,15 +63,14 @@ SESSION = ExperimentSession(CONCEPTS, "concepts", ConceptsView)
 
 def concept_fields(kind: str) -> None:
     """Draw the fields of the concepts' examples."""
-    with st.container(key=SESSION.key(kind, "concept_fields"), width="stretch"):
-        st.text_input(
-            "Concepts: data sets or slices", key=SESSION.key(kind, "concepts"), persist_state=PERSIST, help=SETS_HELP
-        )
-        if kind == "text":
-            st.text_area(
-                "Concepts: texts", key=SESSION.key(kind, "texts"), persist_state=PERSIST, help=TEXTS_HELP, height=100,
-                placeholder="# negation\nI did not like it.\n…",
-            )  # fmt: skip
+    st.text_input(
+        "Concepts: data sets or slices", key=SESSION.key(kind, "concepts"), persist_state=PERSIST, help=SETS_HELP
+    )
+    if kind == "text":
+        st.text_area(
+            "Concepts: texts", key=SESSION.key(kind, "texts"), persist_state=PERSIST, help=TEXTS_HELP, height=100,
+            placeholder="# negation\nI did not like it.\n…",
+        )  # fmt: skip
 
 
 def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, options: DeltaGenerator | None) -> None:
@@ -83,7 +82,8 @@ def results_area(state: ExperimentState, status: PlanStatus, methods: Methods, o
         found: ConceptScores = next(one for one in results.found if one.model == model)
         scored = [own.label for own in found.findings]
         labels = {label: label for label in found.classes if label in scored}
-        label = view_select(SESSION, state, "Class", "label", labels, 240) if labels else ""
+        usual = min(found.findings, key=lambda own: (not own.significant, own.p_holm)).label if labels else None
+        label = view_select(SESSION, state, "Class", "label", labels, 240, default=usual) if labels else ""
     st.html(answer_html(found))
     for name, size in zip(found.classes, found.class_sizes, strict=True):
         if size < LEAST_CLASS:
@@ -156,7 +156,7 @@ def _sentence(model: str, group: tuple[str, str, bool], findings: list[ConceptFi
     return (
         f"“<bdi>{escape(concept)}</bdi>” {'raises' if rises else 'lowers'} <bdi>{escape(label)}</bdi> in "
         f"<bdi>{escape(model)}</bdi> at {'layers' if len(findings) > 1 else 'layer'} {layers}: score "
-        f"{fixed(largest.score, 2)} against {fixed(largest.random, 2)} of random examples{at}."
+        f"{fixed(largest.score, 2, sign=False)} against {fixed(largest.random, 2, sign=False)} of random examples{at}."
     )
 
 
@@ -205,5 +205,5 @@ PAGE = ExperimentPage(
     failed="Some examples of {} failed. They are left out of the numbers.",
     entry=CONCEPTS_PAGE,
     recent=("Recent runs", "Runs of `exegesis concepts --job` are listed too."),
-    lead=concept_fields,
+    fields=concept_fields,
 )

@@ -19,7 +19,7 @@ from engine.models.classifier import AnyClassifier, EncodedInput, as_float64
 
 VERSION = 1
 """Raised whenever the numbers change."""
-Layers = list[Float[np.ndarray, "example d_model"]]
+Layers = list[Float[np.ndarray, "example _"]]
 """A row an example, layer by layer; the width may differ between layers."""
 
 

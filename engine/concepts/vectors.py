@@ -34,8 +34,8 @@ LEAST_POOL = 20
 PENALTY = 1.0
 """Of the squared length of the normal, with activations divided by their standard deviation."""
 LEVEL = 0.95
-Activations = Float[np.ndarray, "example d_model"]
-Indices = Int[np.ndarray, "example"]
+Activations = Float[np.ndarray, "_ d_model"]
+Indices = Int[np.ndarray, "_"]
 
 
 @dataclass(frozen=True, eq=False)
