@@ -63,7 +63,8 @@ class ExperimentPage:
     `components.experiment.runs.work_area`. `preview`: draws more below the cost, before the first run. `recent`: label
     of the list of recent runs and the note below it; no list if omitted. `summary`: the plan in one line; puts its
     controls into an expander with this label. `advice`: a note below these controls. `lead`: draws the controls that
-    come before all others. `fields`: draws controls in rows of their own, above the models. `start`: label of the button that starts, the experiment's name if empty.
+    come before all others. `fields`: draws controls in rows of their own, above the models. `start`: label of the
+    button that starts, the experiment's name if empty.
     """
 
     session: ExperimentSession
