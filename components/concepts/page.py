@@ -42,7 +42,7 @@ CHART = (
     "random examples. Activations are means over tokens or patches of each block’s output."
 )
 TEST = (
-    "Each vector has its own part of the concept’s examples. p: Welch’s t-test against random vectors, adjusted over "
+    "Each vector has its own part of the concept’s examples. p: a t-test against random vectors, adjusted over "
     "concepts, layers and classes (Holm). Below an accuracy of 0.6 on held-out examples, a vector separates nothing."
 )
 TEXTS_HELP = "One example a line, at least 10; 50 are good. A line “# name” begins another concept."

@@ -16,7 +16,7 @@ from engine.format import count_text
 
 LEGEND = (
     "Score: the share of the class's examples whose logit rises along the concept's vector, with its 95% interval over "
-    "vectors. Random: the same of random examples. p: Welch's t-test, adjusted over concepts, layers and classes "
+    "vectors. Random: the same of random examples. p: a t-test, adjusted over concepts, layers and classes "
     "(Holm). Accuracy: of the vectors on held-out examples; below 0.6 the score says nothing."
 )
 

@@ -137,7 +137,8 @@ def tcav_scores(
 
 
 def p_value(scores: Float[np.ndarray, "run"], random: Float[np.ndarray, "random_run"]) -> float:
-    """Welch's two-sided t-test of the scores of a concept against those of random vectors.
+    """The two-sided t-test of the scores of a concept against those of random vectors: the larger p-value of Student's
+    and Welch's. By Welch's alone, random concepts whose few scores agree by chance pass in 6% of the simulations.
 
     At least one over the number of ways to choose the concept's scores among all: no randomization test has less, and
     scores without variance, all 0 or all 1, would have a p-value of 0.
@@ -146,7 +147,8 @@ def p_value(scores: Float[np.ndarray, "run"], random: Float[np.ndarray, "random_
     if np.ptp(scores) == 0 and np.ptp(random) == 0:
         return 1.0 if scores[0] == random[0] else least
     own, other = ((float(one.mean()), float(one.std(ddof=1)), len(one)) for one in (scores, random))
-    return max(least, float(scipy.stats.ttest_ind_from_stats(*own, *other, equal_var=False).pvalue))
+    tests = (scipy.stats.ttest_ind_from_stats(*own, *other, equal_var=equal) for equal in (True, False))
+    return max(least, *(float(one.pvalue) for one in tests))
 
 
 def mean_interval(scores: Float[np.ndarray, "run"]) -> tuple[float, float, float]:
