@@ -40,6 +40,7 @@ PARTS = {
     "attack": "A part is one attack on one example, or the map of another method for an attacked example.",
     "behavior": "A part is the questions about one example, with its maps.",
     "compare": A_MAP,
+    "concepts": "A part is the activations of one concept or of random examples, or the gradients of one class.",
     "corpus": "A part is the scores of all words or patches of one example.",
     "evaluate": "A part is one map, or the metrics of one example.",
     "predict": "A part is one prediction, or one comparison of methods on an example.",

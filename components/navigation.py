@@ -247,10 +247,21 @@ RULES_PAGE = PageEntry(
     ),
 )
 
+CONCEPTS_PAGE = PageEntry(
+    "pages/concepts.py",
+    "Concepts",
+    "Test concepts",
+    "Does the prediction depend on a concept that you give by examples?",
+    caution=(
+        "A vector can also stand for what the examples have in common besides the concept, and other examples of the "
+        "concept can give another vector (Ramaswamy et al., 2023, Overlooked factors in concept-based explanations)."
+    ),
+)
+
 SECTIONS = {
     "": (HOME, REPRODUCTION, LIBRARY, ANNOTATE),
     "Explain": (TEXT, IMAGES, ATTENTION, LAYERS, COMPARE),
-    "Ask the model": (BEHAVIOR, RULES_PAGE, WORDS),
+    "Ask the model": (BEHAVIOR, RULES_PAGE, CONCEPTS_PAGE, WORDS),
     "Test methods": (EVALUATE, RANDOMIZATION, ADVERSARIAL, SUPPRESSOR, SCAFFOLD),
     "Ask people": (STUDY, RESULTS),
 }

@@ -384,7 +384,7 @@ class PageSession:
     def params(self, methods: Mapping[str, Explainer]) -> Params:
         """The parameters of the chosen methods that differ from their defaults."""
         changed: Params = {}
-        for id in self.value("methods"):
+        for id in self.value("methods") or ():
             names = as_plain(methods[id].params())
             values = {
                 name: self.value(f"{id}.{name}") for name in names if self.key(f"{id}.{name}") in st.session_state

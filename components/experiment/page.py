@@ -63,7 +63,8 @@ class ExperimentPage:
     `components.experiment.runs.work_area`. `preview`: draws more below the cost, before the first run. `recent`: label
     of the list of recent runs and the note below it; no list if omitted. `summary`: the plan in one line; puts its
     controls into an expander with this label. `advice`: a note below these controls. `lead`: draws the controls that
-    come before all others. `start`: label of the button that starts, the experiment's name if empty.
+    come before all others. `fields`: draws controls in rows of their own, above the models. `start`: label of the
+    button that starts, the experiment's name if empty.
     """
 
     session: ExperimentSession
@@ -77,6 +78,7 @@ class ExperimentPage:
     summary: Callable[[Any], str] | None = None
     advice: Callable[[Any], str] | None = None
     lead: Callable[[str], None] | None = None
+    fields: Callable[[str], None] | None = None
     start: str = ""
 
 
@@ -102,6 +104,8 @@ def experiment_page(page: ExperimentPage) -> None:
         with line:
             page.lead(kind)
     options = options_popover(session.key(kind, ""), line)
+    if page.fields is not None:
+        page.fields(kind)
     state = session.from_widgets(loaded, methods)
     box = st.container()
     if page.summary is not None:
@@ -209,7 +213,7 @@ def command_line(plan: Any) -> str:
     """
     own = experiment_of(plan)
     given = ["exegesis", own.id, "--models", ",".join(plan.models), "--dataset", plan.dataset]
-    given += ["--methods", ",".join(plan.methods)]
+    given += ["--methods", ",".join(plan.methods)] if plan.methods else []
     numbers, texts, switches = list[str](), list[str](), list[str]()
     for name, one in options_of(own.plan).items():
         value = getattr(plan, name)

@@ -33,7 +33,7 @@ from components.method_picker import all_methods, chosen_methods
 from components.state import KindSessions, control_values, renew_models
 from engine.data.sources import list_datasets
 from engine.experiments.base import Experiment, experiment_of
-from engine.experiments.options import Option, is_wide, options_of, page_options
+from engine.experiments.options import Option, has_methods, is_wide, options_of, page_options
 from engine.input_kinds import list_models
 from engine.models.summary import fitting_dataset, summarize_model
 from engine.params import Plain, from_mapping
@@ -236,14 +236,16 @@ def plan_controls(session: ExperimentSession, kind: str, methods: Methods, optio
     for place, one in zip(others, by_place["top"], strict=True):
         with place:
             _control(session, kind, one)
-    chosen_methods(methods, session.key(kind, ""))
+    if has_methods(session.experiment.plan):
+        chosen_methods(methods, session.key(kind, ""))
     if by_place["line"]:
         with st.container(horizontal=True, gap="small", vertical_alignment="center"):
             for one in by_place["line"]:
                 _pills(session, kind, one)
     if options is not None:
         with options:
-            _method_sets(session, kind, methods)
+            if has_methods(session.experiment.plan):
+                _method_sets(session, kind, methods)
             _more(session, kind, by_place["more"])
     return {"model": model.empty(), "data": data.empty(), "other": st.empty()}
 

@@ -30,7 +30,7 @@ from engine.cli.root import FAILED, STOPPED, fail, note
 from engine.cluster import RAY_ADDRESS
 from engine.errors import Cancelled, UsageError, not_allowed
 from engine.experiments.base import Experiment
-from engine.experiments.options import Option, options_of
+from engine.experiments.options import Option, has_methods, options_of
 from engine.experiments.run import FORMATS, carry_out, formats_of, part_results, rows_of
 from engine.jobs import create
 from engine.progress import CancelToken, Report
@@ -56,13 +56,15 @@ def command_of(own: Experiment, sections: Sections) -> Callable[..., None]:
 
     plan_options = {name: (_annotation(one), _default(one)) for name, one in _plan_options(own).items()}
     as_json = (Annotated[bool, typer.Option("--json", help=own.json_help)], False)
-    set_parameters(command, {**plan_options, **SHARED, "as_json": as_json})
+    shared = {name: one for name, one in SHARED.items() if name != "param" or has_methods(own.plan)}
+    set_parameters(command, {**plan_options, **shared, "as_json": as_json})
     command.__doc__ = own.summary
     return command
 
 
 def _plan_options(own: Experiment) -> Mapping[str, Option]:
-    return {name: one for name, one in options_of(own.plan).items() if name not in ("dtype", "params")}
+    hidden = ("dtype", "params") if has_methods(own.plan) else ("dtype", "params", "methods")
+    return {name: one for name, one in options_of(own.plan).items() if name not in hidden}
 
 
 def _annotation(one: Option) -> Any:
@@ -85,10 +87,12 @@ def _value(one: Option, typed: Any) -> Any:
     """The value of a field of the plan. Errors: a number or a name that is missing or wrong."""
     if one.name == "dataset":
         return require_value(one.flag, typed)
+    if one.is_list and not typed and one.default == ():
+        return ()
     if one.is_number_list:
         return tuple(read_whole(one.flag, name, one.get("low") or 0) for name in read_names(one.flag, typed))
     if one.is_list:
-        return tuple(read_names(one.flag, typed)) if typed or one.default != () else ()
+        return one.get("parse")(typed) if one.get("parse") else tuple(read_names(one.flag, typed))
     if one.hint is int:
         return read_whole(one.flag, typed, one.get("low") or 0)
     return typed
@@ -97,6 +101,8 @@ def _value(one: Option, typed: Any) -> Any:
 def _read_plan(own: Experiment, typed: Mapping[str, Any]) -> Any:
     options = {name: one for name, one in _plan_options(own).items() if name != "methods"}
     plan = own.plan(methods=(), dtype=typed["dtype"], **{n: _value(one, typed[n]) for n, one in options.items()})
+    if not has_methods(own.plan):
+        return plan
     usual = options_of(own.plan)["methods"].default
     wanted = typed["methods"] or (",".join(usual) if isinstance(usual, tuple) else "")
     methods, _ = read_methods("--methods", wanted, plan.kind, plan.models)

@@ -81,6 +81,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
         "attack.attack",
         "Attack explanations of many examples. Run it again to resume.",
     ),
+    "concepts": (
+        "concepts.concepts",
+        "Test whether a prediction depends on concepts given by examples (TCAV). Run it again to resume.",
+    ),
     "rules": (
         "rules.rules",
         "Test claims about a model, written as rules such as '\"not\" -> negative'. Run it again to resume.",

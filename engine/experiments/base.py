@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 MODULES = {
     "attack": "engine.attacks.plan",
     "behavior": "engine.behavior.plan",
+    "concepts": "engine.concepts.plan",
     "corpus": "engine.corpus.plan",
     "evaluate": "engine.evaluation.plan",
     "randomize": "engine.randomization.plan",

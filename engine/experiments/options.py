@@ -90,6 +90,16 @@ def methods(default: Any, help: str) -> Any:
     return option(default, help, metavar="A,B", link="method")
 
 
+def no_methods() -> Any:
+    """Of an experiment that uses no explainers: neither the command nor the page asks for methods."""
+    return option((), page=False)
+
+
+def has_methods(plan: type) -> bool:
+    """Whether the experiment of this plan uses explainers."""
+    return bool(options_of(plan)["methods"].get("page", True))
+
+
 def examples(default: int) -> Any:
     about = "Number of examples, sampled with the seed. A smaller data set is used whole."
     help = "Number of examples, sampled with the seed."

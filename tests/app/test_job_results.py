@@ -40,6 +40,7 @@ ATTACK = {
 }  # fmt: skip
 SPECS: dict[str, dict[str, Any]] = {
     "attack": {**PLAN, "methods": ["gradient"], "objectives": ["constrained"], "attack": ATTACK},
+    "concepts": {**PLAN, "texts": "\n".join(f"not {word}" for word in "abcdefghij"), "layers": [1], "runs": 3},
     "corpus": {**PLAN, "methods": ["random"], "least": 2},
     "behavior": {**PLAN, "methods": ["gradient_x_input"], "task": "recourse", "size": 1},
     "compare": {
@@ -100,6 +101,7 @@ def reproduction_plans(kind: str, query: Query, spec: Mapping[str, Any]) -> tupl
 PLANS: dict[str, Callable[[str, Query, Mapping[str, Any]], tuple[object, object]]] = {
     "attack": attack_plans,
     "behavior": experiment_plans,
+    "concepts": experiment_plans,
     "corpus": experiment_plans,
     "compare": comparison_plans,
     "evaluate": experiment_plans,

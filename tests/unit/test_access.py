@@ -45,6 +45,11 @@ SPECS: dict[str, list[dict[str, Any]]] = {
         ]
         for kind in ("evaluate", "behavior", "randomize", "attack", "corpus")
     },
+    "concepts": [
+        {"models": ["{path}"], "dataset": "reviews", "concepts": ["reviews"]},
+        {"models": ["reviews-minilm"], "dataset": "{path}", "concepts": ["reviews"]},
+        {"models": ["reviews-minilm"], "dataset": "reviews", "concepts": ["{path}"]},
+    ],
     "reproduce": [{"places": {"imdb": "{path}"}}],
     "rules": [
         {"models": [model], "dataset": dataset, "rules": ["negation -> negative"]}

@@ -17,8 +17,8 @@ from engine.request import Example, Request
 from tests.unit.cli.conftest import Run
 
 COMMANDS = (
-    "app", "ask", "attack", "behavior", "compare", "corpus", "counterfactuals", "empirical", "evaluate", "explain",
-    "generate", "heads", "layers", "pretrain", "randomize", "reproduce", "rules", "scaffold", "significance",
+    "app", "ask", "attack", "behavior", "compare", "concepts", "corpus", "counterfactuals", "empirical", "evaluate",
+    "explain", "generate", "heads", "layers", "pretrain", "randomize", "reproduce", "rules", "scaffold", "significance",
     "similarity", "slide",
     "suppressor", "train", "maps", "models", "datasets", "jobs", "cache", "study", "doctor",
 )  # fmt: skip

@@ -1,0 +1,112 @@
+"""The plan of a test of concepts: the declaration of the experiment `concepts`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from engine.data.registry import parse_names
+from engine.errors import not_allowed
+from engine.experiments import options
+from engine.experiments.base import Experiment, register
+from engine.experiments.options import ExperimentPlan
+from engine.params import Plain, option
+
+MOST_CONCEPTS = 8
+LEAST_EXAMPLES = 10
+"""Examples that a concept has at least."""
+MOST_EXAMPLES = 400
+"""Examples of a concept that are read; more are drawn from."""
+NEGATION = (
+    "reviews:slice=negation,rows=10+12-13+16+19+24+28+31+51-52+56+58+60+67+71+73+75-76+79+86+92+95+104+115-119+122+124+"
+    "130+133+135+157+159+163+168+170-172+174-175+177-178+180+183+186+195+199+209+213+215-216+218+222-223+226+228+230+"
+    "234"
+)
+"""Reviews with not, never, no or n't."""
+BOATS = (
+    "scenes:slice=boats,rows=3+12+24+31+41+57+68+71+82+95+104+119+121+135+141+155+165+172+180+198+209+213+221+234+240+"
+    "256+263+274+283+297+300+311+327+337+346+350+368+378+388+398"
+)
+"""Pictures of a boat."""
+
+
+def parse_layers(text: str) -> tuple[int, ...]:
+    """Layers between commas; none for all. Errors say what is allowed."""
+    parts = [part.strip() for part in text.split(",") if part.strip()]
+    if not all(re.fullmatch(r"[0-9]{1,3}", part) for part in parts) or len({*map(int, parts)}) < len(parts):
+        raise not_allowed("layers", "different layers from 0 between commas", text, "Example: 0,3,5.")
+    return tuple(map(int, parts))
+
+
+def parse_classes(text: str) -> tuple[str, ...]:
+    """Names of classes between commas; none for all."""
+    return tuple(part.strip() for part in text.split(",") if part.strip())
+
+
+def parse_concepts(text: str) -> tuple[str, ...]:
+    """Data sets between commas, whose options may contain commas."""
+    return tuple(parse_names(text))
+
+
+@dataclass(frozen=True)
+class ConceptsPlan(ExperimentPlan):
+    """The plan. `dataset`: of the scored examples and of the random examples.
+
+    `concepts`: data sets whose examples have the concept. `texts`: examples of further concepts, one a line; a line
+    "# name" begins another. `layers`, `classes`: empty for all. `runs`: concept activation vectors a concept.
+    """
+
+    models: tuple[str, ...] = options.models()
+    dataset: str = options.dataset()
+    concepts: tuple[str, ...] = option(
+        (), "Data sets, slices, files or folders whose examples have the concept, between commas.", metavar="D,D",
+        link="concept", parse=parse_concepts, label="Concepts: data sets", place="lead",
+        about="A data set, a slice of one, a file or a folder with at least 10 examples. Several between commas.",
+    )  # fmt: skip
+    texts: str = option(
+        "", "Examples of a concept, one a line; a line '# name' begins another concept.", metavar="T", place="lead",
+    )  # fmt: skip
+    classes: tuple[str, ...] = option(
+        (), "Classes whose logits are tested. [default: all]", metavar="A,B", link="class", parse=parse_classes,
+        label="Classes", about="Names between commas. Empty: all classes of the model.",
+    )  # fmt: skip
+    layers: tuple[int, ...] = option(
+        (), "Layers, counted from 0. [default: all]", metavar="A,B", parse=parse_layers, label="Layers",
+        about="Numbers from 0 between commas. Empty: all layers.",
+    )  # fmt: skip
+    examples: int = options.examples(200)
+    runs: int = option(
+        10, "Vectors a concept, each of its own examples.", low=2, most=100, metavar="N", label="Vectors",
+        about="Concept activation vectors a concept, each trained on its own part of the concept's examples against "
+        "its own random examples.",
+    )  # fmt: skip
+    seed: int = options.seed("Draws the examples, the random examples and the parts of each concept.")
+    split: str | None = options.split()
+    dtype: str = options.dtype()
+    methods: tuple[str, ...] = options.no_methods()
+    params: Mapping[str, Mapping[str, Plain]] = options.params()
+
+    @property
+    def methods_with_baselines(self) -> tuple[str, ...]:
+        """None: concepts are tested without explainers."""
+        return ()
+
+
+CONCEPTS = register(
+    Experiment(
+        id="concepts",
+        plan=ConceptsPlan,
+        module="engine.concepts.experiment",
+        title="Concepts in {models} on {dataset}",
+        noun="concepts",
+        participle="tested concepts",
+        summary="Test whether a prediction depends on concepts given by examples (TCAV). Run it again to resume.",
+        doing="reading activations",
+        json_help="Print all scores with p-values as JSON.",
+        opens_with={
+            "text": ConceptsPlan(("reviews-minilm",), "reviews", (NEGATION,)),
+            "image": ConceptsPlan(("scenes-vit",), "scenes", (BOATS,), classes=("boat", "fish")),
+        },
+    )
+)
