@@ -26,7 +26,7 @@ def test_a_link_opened_first_shows_the_page_in_its_frame(
     way: str, entry: PageEntry, start_server: Callable[[str], Server], open_page: Callable[..., Page]
 ) -> None:
     server = start_server(way)
-    check_frame(open_page(server.url + link(entry) + "?from=link"), server, entry)
+    check_frame(open_page(server.url + link(entry) + "?embed_options=show_padding"), server, entry)
     assert "Traceback" not in server.log
 
 
@@ -34,7 +34,7 @@ def test_a_link_opened_first_shows_the_page_in_its_frame(
 def test_each_page_opens_in_its_frame_by_its_link(
     entry: PageEntry, server: Server, open_page: Callable[..., Page]
 ) -> None:
-    check_frame(open_page(server.url + link(entry) + "?from=link"), server, entry)
+    check_frame(open_page(server.url + link(entry) + "?embed_options=show_padding"), server, entry)
 
 
 def check_frame(page: Page, server: Server, entry: PageEntry) -> None:
@@ -45,7 +45,7 @@ def check_frame(page: Page, server: Server, entry: PageEntry) -> None:
     menus = [] if entry.alone else [name for name in SECTIONS if name]
     expect(navigation.get_by_role("button")).to_have_text(menus)
     expect(page).to_have_title(f"{entry.title} · Exegesis")
-    assert page.url == server.url + link(entry) + "?from=link"
+    assert page.url == server.url + link(entry) + "?embed_options=show_padding"
 
 
 @pytest.mark.parametrize("way", ["streamlit", "launcher"])
