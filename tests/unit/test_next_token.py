@@ -77,7 +77,7 @@ def test_a_token_named_without_its_space_is_said_from_the_probabilities() -> Non
     plain = next_tokens("tiny-llama", start)
     shares = dict(zip(plain.labels, plain.probabilities, strict=True))
 
-    def notes(**tokens: str) -> tuple[str, ...]:
+    def notes(**tokens: Any) -> tuple[str, ...]:
         prompt = dataclasses.replace(start, **tokens)
         return spacing_notes("tiny-llama", prompt, explain(Request("tiny-llama", "random", prompt)).prediction)
 
