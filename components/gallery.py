@@ -98,15 +98,18 @@ def _explained(card: GalleryCard, made: Explanation) -> str:
 
 
 def _verdict(card: GalleryCard, prediction: Prediction) -> str:
-    """The prediction, and the label where it differs; of a prompt the next token among the two that it names."""
+    """The prediction, and the label where it differs; of a prompt the likelier of the two tokens that it names."""
     share = escape(percent(prediction.confidence))
     wrong = None if card.label == prediction.label else card.label
-    if isinstance(card.example, Prompt):
-        tokens = " or ".join(f"<bdi>{escape(visible_token(label))}</bdi>" for label in prediction.labels)
+    if prediction.of_two_tokens:
+        more, other = (
+            f"<bdi>{escape(visible_token(label))}</bdi>"
+            for label in (prediction.label, prediction.labels[1 - prediction.index])
+        )
         answer = "" if wrong is None else f", answer: <bdi>{escape(visible_token(wrong))}</bdi>"
-        return f"{tokens}? Predicted <b><bdi>{escape(visible_token(prediction.label))}</bdi></b> ({share}){answer}"
+        return f"<b>{more}</b> rather than {other} ({share} of the two){answer}"
     label = "" if wrong is None else f", label: {escape(wrong)}"
-    return f"Predicted <b>{escape(prediction.label)}</b> ({share}){label}"
+    return f"Predicted <b>{escape(visible_token(prediction.label))}</b> ({share}){label}"
 
 
 def _scale(view: TokenMap) -> str:

@@ -27,7 +27,9 @@ def prediction_html(prediction: Prediction, target: int, like: Prediction | None
     more = f"and {left:,} {'other' if like else 'less likely'} classes"
     if prediction.labels[-1] == OTHERS:
         more = f"and all other tokens: {escape(percent(1 - sum(prediction.probabilities[i] for i in indexes)))}"
-    more = f'<p class="xg-small">{more}</p>' if left else ""
+    if prediction.of_two_tokens:
+        more = "of these two tokens alone"
+    more = f'<p class="xg-small">{more}</p>' if left or prediction.of_two_tokens else ""
     return f'<div class="xg"><div class="xg-prediction">{bars}</div>{more}</div>'
 
 

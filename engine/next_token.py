@@ -6,6 +6,7 @@ import dataclasses
 import functools
 import json
 import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,7 +20,7 @@ from engine.lazy import LazyModule, torch
 from engine.models import catalog
 from engine.progress import check_cancelled
 from engine.request import DTYPES, PLAIN, HeadScales, Prompt
-from engine.result import OTHERS
+from engine.result import OTHERS, Prediction
 from engine.store import result_store
 
 if TYPE_CHECKING:
@@ -29,6 +30,8 @@ else:  # they load transformers, which lists and links do without
 
 VERSION = 1
 """Raised whenever the numbers change."""
+MOST_TIMES = 100_000
+"""Of a ratio of probabilities that is written out."""
 MOST_GENERATED = 64
 """Tokens of a generated text."""
 TEMPLATE_FILE = "chat_template.jinja"
@@ -130,6 +133,46 @@ def next_tokens(model: str, prompt: Prompt, heads: HeadScales = PLAIN) -> NextTo
         tuple(meta["labels"]), tuple(meta["probabilities"]), meta["entropy"], meta["vocabulary"],
         NamedToken(**meta["target"]), None if contrast is None else NamedToken(**contrast),
     )  # fmt: skip
+
+
+def spacing_notes(model: str, prompt: Prompt, prediction: Prediction, heads: HeadScales = PLAIN) -> tuple[str, ...]:
+    """A note for each token named without the space before it, where the token with it is the likelier next one.
+
+    From the probabilities of the prediction. Those of a contrast are of two tokens alone: then from `next_tokens`.
+    """
+    if not any(name and name[0].isalnum() for name in (prompt.target, prompt.contrast)):
+        return ()
+    if prediction.of_two_tokens:
+        return spacing_notes_of(next_tokens(model, prompt, heads))
+    assert prompt.target is not None
+    shares = dict(zip(prediction.labels, prediction.probabilities, strict=True))
+    if prompt.target not in shares:  # no token is that alone, so it was read with the space
+        return ()
+    return tuple(_spacing_note("target", prompt.target, shares[prompt.target], shares))
+
+
+def spacing_notes_of(tokens: NextTokens) -> tuple[str, ...]:
+    """The notes of `spacing_notes` on a distribution."""
+    named = {"target": tokens.target} | ({} if tokens.contrast is None else {"contrast": tokens.contrast})
+    shares = dict(zip(tokens.labels, tokens.probabilities, strict=True))
+    for other in (one.label for one in named.values()):
+        shares.pop(other, None)  # " are" rather than "are" means both
+    return tuple(
+        note
+        for argument, one in named.items()
+        for note in _spacing_note(argument, one.label, one.probability, shares)
+    )  # fmt: skip
+
+
+def _spacing_note(argument: str, name: str, share: float, shares: Mapping[str, float]) -> Iterator[str]:
+    spaced = shares.get(f" {name}", 0.0)
+    if name[:1].isalnum() and name != OTHERS and spaced > share:
+        times = spaced / share if share else math.inf
+        many = f"{float(f'{times:.2g}'):,g} times" if times < MOST_TIMES else f"more than {MOST_TIMES:,} times"
+        yield (
+            f"The {argument} {name!r} was read as the token without a space; {f' {name}'!r} is {many} as probable. Add "
+            "a space if you mean the next word."
+        )
 
 
 def _compute(model: str, prompt: Prompt, heads: HeadScales) -> NextTokens:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from engine.explain import explain_many
 from engine.input_kinds import kind_of_model
-from engine.request import HeadScales, Request
+from engine.next_token import spacing_notes
+from engine.request import HeadScales, Prompt, Request
 from exegesis.display import working
 from exegesis.inputs import Methods, read_input, read_methods
 from exegesis.models import default_dtype, model_name
@@ -71,7 +73,8 @@ def explain(
     >>> result.to_pandas()["token"].tolist()[1:4]
     ['A', 'dull', ',']
 
-    Errors: an unknown model, method, parameter or class, each with the known ones.
+    Errors: an unknown model, method, parameter or class, each with the known ones. A warning says where a token that is
+    named without the space before it is the less probable one.
     """
     name = model_name(model, tokenizer, processor)
     params = read_methods(methods, kind_of_model(name))
@@ -80,4 +83,7 @@ def explain(
     precision = default_dtype(model) if dtype is None else dtype
     requests = [Request(name, id, content, own, named, seed, precision, scales) for id, own in params.items()]
     with working("explaining", progress) as (report, cancel):
-        return Explanations(content, tuple(explain_many(requests, report, cancel)), named)
+        made = tuple(explain_many(requests, report, cancel))
+    for note in spacing_notes(name, content, made[0].prediction, scales) if isinstance(content, Prompt) else ():
+        warnings.warn(note, stacklevel=2)
+    return Explanations(content, made, named)

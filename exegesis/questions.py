@@ -27,7 +27,7 @@ from engine.query import (
     complete,
     notes_of,
     parse,
-    write_sentence,
+    sentence_of,
 )
 from engine.query.command import EXPERIMENTS, edited_example, example_of, pairs_of, plan_of_query
 from engine.request import Input
@@ -114,9 +114,10 @@ def ask(
 
     Errors: a question that is not understood lists the nearest forms.
     """
-    parsed = complete(parse(question), QueryContext(model_name(model), dataset, index))
-    commands, notes = commands_of(parsed), notes_of(parsed)
-    sentence, lines = write_sentence(parsed), tuple(one.line for one in commands)
+    context = QueryContext(model_name(model), dataset, index)
+    parsed = complete(parse(question), context)
+    commands, notes = commands_of(parsed), notes_of(parsed, context)
+    sentence, lines = sentence_of(parsed), tuple(one.line for one in commands)
     results = _results(parsed, commands, progress) if run else ()
     return QuestionAnswer(question, sentence, parsed, lines, notes, results)
 

@@ -203,7 +203,7 @@ class Explanations(TabularResult, Sequence[Explanation]):
         first = self[0]
         origin, prediction = first.provenance, first.prediction
         answer = f"score {prediction.logits[0]:.4f}" if prediction.regression else (
-            f"{prediction.label!r} {prediction.confidence:.4f}, explained: {origin.target_label!r}"
+            f"{prediction.label!r}{_rather_than(prediction)}, explained: {origin.target_label!r}"
         )  # fmt: skip
         lines = [f"Explanations of {origin.model}, revision {origin.revision}: {answer}"]
         width = max(map(len, self.methods))
@@ -215,6 +215,13 @@ class Explanations(TabularResult, Sequence[Explanation]):
         pixels = {"pixels": self.input.pixels} if isinstance(self.input, Picture) else {}
         meta = {"input": self.input.as_plain(), "target": self.target, "explanations": [meta for meta, _ in packed]}
         return write_archive("explanations", meta, [*(arrays for _, arrays in packed), pixels])
+
+
+def _rather_than(prediction: Prediction) -> str:
+    """The probability; of a contrast also the other token."""
+    if not prediction.of_two_tokens:
+        return f" {prediction.confidence:.4f}"
+    return f" rather than {prediction.labels[1 - prediction.index]!r} {prediction.confidence:.4f} of the two"
 
 
 def _largest(one: Explanation) -> str:

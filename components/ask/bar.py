@@ -54,16 +54,17 @@ def _draw_question(here: PageEntry) -> None:
         st.caption("Type a question, or pick one of the list, and press Enter.")
         return
     try:
-        asked = query.complete(query.parse(question), context())
+        shown = context()
+        asked = query.complete(query.parse(question), shown)
         commands, (entry, link) = query.commands_of(asked), links.page_of(asked)
     except query.NotUnderstood as error:
         _draw_nearest(error.reason, error.nearest)
     except Exception as error:
         st.html(error_html(describe_error(error)))
     else:
-        title, sentence = query.OPERATIONS[asked.operation].title, query.write_sentence(asked)
+        title, sentence = query.OPERATIONS[asked.operation].title, query.sentence_of(asked)
         st.markdown(f"**{title}:** {escape_label(sentence)}")
-        for note in query.notes_of(asked):
+        for note in query.notes_of(asked, shown):
             st.caption(escape_label(note))
         if st.button(f"Open {entry.title}", key=f"{KEY}_go", icon=":material/arrow_forward:"):
             _open(entry, link, here)

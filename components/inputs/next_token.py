@@ -11,7 +11,7 @@ from components.inputs.text_choice import SELECTION, TOKENS
 from components.numbers import hundredths, percent, plain, signed
 from engine.errors import UsageError
 from engine.format import hidden_token, visible_token
-from engine.next_token import NamedToken, NextTokens
+from engine.next_token import NamedToken, NextTokens, spacing_notes_of
 from engine.result import OTHERS
 
 ANY = ""
@@ -38,7 +38,8 @@ def next_token_html(tokens: NextTokens, explained: bool) -> str:
         f"{hundredths(tokens.entropy)} bits, like a choice among {choices} equally likely tokens "
         f"(the vocabulary has {tokens.vocabulary:,})."
     )
-    return f'<div class="xg"><p>{sentence}{_explained_html(tokens) if explained else ""}</p></div>'
+    notes = "".join(f" {escape(note)}" for note in (spacing_notes_of(tokens) if explained else ()))
+    return f'<div class="xg"><p>{sentence}{_explained_html(tokens) if explained else ""}{notes}</p></div>'
 
 
 def distribution_html(tokens: NextTokens) -> str:

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from engine.cli import options, output
-from engine.query import OPERATIONS, QueryContext, commands_of, complete, notes_of, parse, write_sentence
+from engine.query import OPERATIONS, QueryContext, commands_of, complete, notes_of, parse, sentence_of
 
 
 def ask(
@@ -32,14 +32,14 @@ def ask(
     context = QueryContext(model, dataset, options.read_whole("--index", index) if index else None)
     query = complete(parse(question), context)
     commands = commands_of(query)
-    title, sentence = OPERATIONS[query.operation].title, write_sentence(query)
+    title, sentence = OPERATIONS[query.operation].title, sentence_of(query)
     if as_json:
         lines = [command.line for command in commands]
         plain = {"operation": query.operation, "title": title, "sentence": sentence, **query.slots()}
-        output.print_json({**plain, "commands": lines, "notes": list(notes_of(query))})
+        output.print_json({**plain, "commands": lines, "notes": list(notes_of(query, context))})
     else:
         print(output.visible(f"{title}: {sentence}"))
-        for line in (*(command.line for command in commands), *notes_of(query)):
+        for line in (*(command.line for command in commands), *notes_of(query, context)):
             print(output.visible(line))
     for command in commands if run else ():
         sys.stdout.flush()

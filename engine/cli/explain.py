@@ -34,9 +34,10 @@ from engine.explain import explain_many
 from engine.heads.readings import CAUTION, DEFAULT_SCORES, HeadTable, HeadTableQuery, head_table, head_table_to_json
 from engine.heads.scores import AGREEMENT
 from engine.metrics.ablation import PROBE
+from engine.next_token import spacing_notes
 from engine.progress import Report
 from engine.registry import explainer
-from engine.request import Request
+from engine.request import Prompt, Request
 from engine.result import Check, Explanation, explanation_to_json
 from engine.store import result_store
 
@@ -99,8 +100,11 @@ def explain(
         ]
         with output.progress_bar("explaining") as report:
             explanations = _explain_supported(requests, report) if are_all else explain_many(requests, report)
-    if status := result_store().status:
-        note(status)
+        prompt_read = source.example if isinstance(source.example, Prompt) else None
+        first = explanations[0].prediction
+        spacing = () if prompt_read is None else spacing_notes(model, prompt_read, first, heads)
+    for line in (*spacing, *filter(None, [result_store().status])):
+        note(line)
     if as_json:
         output.print_json([explanation_to_json(explanation) for explanation in explanations])
     else:

@@ -4,7 +4,7 @@
 `parser` matches it with the table, and `command` fills in what it leaves out and writes the commands.
 """
 
-from engine.query.command import QueryCommand, QueryContext, commands_of, complete, notes_of
+from engine.query.command import QueryCommand, QueryContext, commands_of, complete, notes_of, sentence_of
 from engine.query.grammar import OPERATIONS, ParsedQuery
 from engine.query.parser import NotUnderstood, nearest_forms, parse, sample_sentences, write_sentence
 
@@ -20,5 +20,6 @@ __all__ = [
     "notes_of",
     "parse",
     "sample_sentences",
+    "sentence_of",
     "write_sentence",
 ]

@@ -25,6 +25,7 @@ from engine.models.catalog import DEFAULT_MODEL
 from engine.models.summary import fitting_dataset, fitting_model, summarize_model
 from engine.next_token import is_causal
 from engine.query.grammar import OPERATIONS, THIS, ParsedQuery
+from engine.query.parser import write_sentence
 from engine.randomization.plan import RANDOMIZE
 from engine.request import Example, Prompt
 from engine.rules.plan import RULES
@@ -135,7 +136,9 @@ def _with_data(query: ParsedQuery, context: QueryContext) -> ParsedQuery:
             return replace(query, dataset=context.dataset if pairs else PAIR_DATASET)
         return replace(query, dataset=query.dataset or (context.dataset if pairs else PAIR_DATASET))
     models = query.models
+    own_prompt = query.operation == "lens" and query.text is not None and query.text_pair is None
     needs_prompt = query.operation in CONTINUED or query.token is not None
+    needs_prompt |= own_prompt and query.target is None and not context.shows_input
     if not models and needs_prompt and not is_causal(context.model) and not _is_about(query, context):
         causal = [name for name in list_models("text") if is_causal(name)]
         fitting = [name for name in causal if query.dataset is None or fits(name, query.dataset)]
@@ -250,9 +253,22 @@ def commands_of(query: ParsedQuery) -> tuple[QueryCommand, ...]:
     return tuple(QueryCommand(tuple(arguments), _stdin(query)) for arguments in _arguments(query))
 
 
-def notes_of(query: ParsedQuery) -> tuple[str, ...]:
-    """What a completed query names and the answer does not narrow down."""
+def sentence_of(query: ParsedQuery) -> str:
+    """The sentence that asks a completed query. A text of one's own is of no data set."""
+    own = query.text is not None and query.operation not in EXPERIMENTS
+    return write_sentence(replace(query, dataset=None) if own else query)
+
+
+def notes_of(query: ParsedQuery, context: QueryContext = QueryContext()) -> tuple[str, ...]:
+    """What a completed query names and the answer does not narrow down, and a model that is not the context's."""
     notes = []
+    needs_prompt = query.operation in CONTINUED or query.token is not None
+    if needs_prompt and context.shows_input and context.model not in query.models and not is_causal(context.model):
+        notes.append(f"{context.model} is a classifier. This asks the language model {join_names(query.models)}.")
+    if query.operation == "continuation":
+        notes.append(
+            "The command lists the next tokens in its line “predicted”. Random is the method that costs least."
+        )
     if query.count is not None:
         notes.append(f"All of them are shown. Read the first {query.count}.")
     if query.operation == "mistakes" and query.target is not None:

@@ -215,13 +215,14 @@ _SAY = r"(?:says?|said|writes?|wrote|continues? with|goes? on with|generates?|ou
 TOKENS: tuple[re.Pattern[str], ...] = tuple(
     re.compile(rf"(?<![\w«]){pattern}(?![\w»])", re.IGNORECASE)
     for pattern in (
-        rf"(?:{_NEXT} (?:(?:is|to|be|become|being|as|of) )*|{_SAY} )?{_TOKEN}{_RATHER} {_CONTRAST}",
+        rf"(?:{_NEXT} (?:(?:is|to|be|become|being|as|of) )*|{_SAY} )?{_TOKEN}{_RATHER} {_CONTRAST}(?: after(?= «))?",
+        rf"{_SAY} (?P<token>[^\W\d_]+) (?:rather than|instead of) (?P<contrast>[^\W\d_]+) after(?= «)",
         rf"{_NEXT} (?:(?:is|to|be|become|being|as|of) )*{_TOKEN}",
         rf"(?:{_SAY} |(?<=decides )(?:on )?){_TOKEN}",
         rf"{_TOKEN} (?:(?:is|be|as|comes?|come|becomes?|the) )*(?:{_NEXT}|next)",
     )
 )
-"""Phrases that name a next token, quoted, and the one that it is compared with."""
+"""Phrases that name a next token and the one that it is compared with, quoted unless both stand before "after"."""
 NO_WORD = frozenset(word for word in FILLERS if not word.endswith("ly")).union(
     ("all", "any", "every", "each", "some", "my", "your", "our", "their", "same", "if", "til", "until", "without"),
     ("before", "after", "while"),

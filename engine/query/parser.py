@@ -197,8 +197,8 @@ def _next_tokens(sentence: Sentence) -> Iterator[tuple[str, dict[str, list[str]]
     for pattern in TOKENS:
         for match in pattern.finditer(sentence.text):
             quotes = {name: QUOTE_MARK.fullmatch(mark) for name, mark in match.groupdict().items()}
-            tokens = {name: [sentence.quotes[int(mark[1])]] for name, mark in quotes.items() if mark}
-            if all(len(token.split()) == 1 for [token] in tokens.values()):
+            tokens = {name: [sentence.quotes[int(mark[1])] if mark else match[name]] for name, mark in quotes.items()}
+            if not _are_classes(match) and all(len(token.split()) == 1 for [token] in tokens.values()):
                 marks = " ".join(f"<{name}0>" for name in tokens)
                 yield f"{sentence.text[: match.start()]} {marks} {sentence.text[match.end() :]}", tokens
 

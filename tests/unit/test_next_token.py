@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from pathlib import Path
 from typing import Any
@@ -12,10 +13,11 @@ import torch
 import transformers
 
 from engine.errors import UsageError
+from engine.explain import explain
 from engine.format import hidden_token, visible_token
 from engine.models.causal import CANDIDATES
-from engine.next_token import has_chat_template, is_causal, next_tokens, next_tokens_key
-from engine.request import HeadScales, Prompt
+from engine.next_token import has_chat_template, is_causal, next_tokens, next_tokens_key, spacing_notes
+from engine.request import HeadScales, Prompt, Request
 from engine.result import OTHERS
 from tests.tiny import save_causal, save_checkpoint
 
@@ -68,6 +70,26 @@ def test_named_tokens_have_their_probability_and_rank(folder: Path, shares: np.n
 def test_a_token_that_is_none_is_refused(folder: Path) -> None:
     with pytest.raises(UsageError, match=r"contrast: must be one token of .*which is \d+ tokens"):
         next_tokens(str(folder), Prompt(PROMPT.text, contrast=" unbelievably"))
+
+
+def test_a_token_named_without_its_space_is_said_from_the_probabilities() -> None:
+    start = Prompt("The keys near the cabinet")
+    plain = next_tokens("tiny-llama", start)
+    shares = dict(zip(plain.labels, plain.probabilities, strict=True))
+
+    def notes(**tokens: Any) -> tuple[str, ...]:
+        prompt = dataclasses.replace(start, **tokens)
+        return spacing_notes("tiny-llama", prompt, explain(Request("tiny-llama", "random", prompt)).prediction)
+
+    contrast = next_tokens("tiny-llama", dataclasses.replace(start, contrast="is")).contrast
+    assert contrast is not None
+    times = float(f"{shares[' is'] / contrast.probability:.2g}")
+    said = f"'is' was read as the token without a space; ' is' is {times:,g} times as probable."
+    [note] = notes(target="are", contrast="is")
+    assert note.startswith(f"The contrast {said}"), "no token is 'are' alone, so the target is ' are'"
+    [note] = notes(target="is")
+    assert note.startswith(f"The target {said}")
+    assert notes(target="are") == notes(target=" are", contrast=" is") == notes() == ()
 
 
 def test_scaled_heads_change_the_distribution_but_not_its_tokens(folder: Path) -> None:

@@ -228,11 +228,18 @@ def _text_pieces(view: TokenMap, segment: int, positions: Sequence[int]) -> list
             parts.append((high, _special(view, position, *ends)))
             continue
         gap = between(text, at, unit)
-        parts.append((high, escape(gap) + _chip(view, position)))
+        parts.append((high, _between(view, gap, start=at == 0) + _chip(view, position)))
         at = at + len(gap) if unit.blank else max(at, unit.end)
     cut = rest and view.truncated
     parts.append((high, ' <bdi class="xg-cut">… the rest was cut off</bdi>' if cut else escape(text[at:])))
     return parts
+
+
+def _between(view: TokenMap, gap: str, start: bool) -> str:
+    """What stands before a unit. A long prompt lost its `start`, which was not read."""
+    if start and view.truncated and gap.strip():
+        return f'<bdi class="xg-cut">{count(view.truncated, "token")} not read …</bdi> '
+    return escape(gap)
 
 
 def _chip(view: TokenMap, position: int) -> str:

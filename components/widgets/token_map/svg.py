@@ -71,7 +71,8 @@ def _paragraphs(view: TokenMap) -> list[list[TextPiece]]:
             continue
         current = unit.segment
         gap = between(view.texts[current], reached[current], unit)
-        paragraphs[current] += _between(gap)
+        cut = view.truncated and not reached[current] and gap.strip()
+        paragraphs[current] += [TextPiece("cut off … ")] if cut else _between(gap)
         paragraphs[current].append(TextPiece(clean_xml(unit.text), position, _value(view, position)))
         reached[current] = reached[current] + len(gap) if unit.blank else max(reached[current], unit.end)
     for segment, text in enumerate(view.texts):

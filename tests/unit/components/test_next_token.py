@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from html import unescape
 
 from components.inputs.next_token import distribution_html, name_controls, next_token_html
 from engine.errors import UsageError
@@ -34,6 +35,19 @@ def test_a_contrast_is_said_with_the_difference_of_the_logits() -> None:
         "why <b><bdi>·are</bdi></b> (60.0%, rank 1 of 1,000) rather than <b><bdi>·is</bdi></b> (10.0%, rank 3" in html
     )
     assert "difference of their logits is +1.79" in html  # ln 0.6 - ln 0.1 = ln 6
+
+
+def test_a_token_without_its_space_is_said_where_the_one_with_it_is_likelier() -> None:
+    bare, rare = NamedToken("are", -7.6009025, 300), NamedToken("is", -9.2103404, 700)  # 0.0005, 0.0001
+    html = next_token_html(tokens(bare, rare), explained=True)
+    said = "The target 'are' was read as the token without a space; ' are' is 1,200 times as probable."
+    assert said in unescape(html)  # 0.6 / 0.0005
+    assert "The contrast" not in html, "' is' is not among the likely ones"
+    assert "without a space" not in next_token_html(tokens(bare, NamedToken(" are", -0.5108256, 1)), explained=True)
+    assert "without a space" not in next_token_html(tokens(NamedToken("are", -0.1, 1)), explained=True)
+    assert "without a space" not in next_token_html(tokens(bare), explained=False)
+    unlikely = next_token_html(tokens(NamedToken("are", -800.0, 900)), explained=True)
+    assert "is more than 100,000 times as probable" in unlikely
 
 
 def test_an_error_names_the_control_as_the_page_does() -> None:

@@ -41,6 +41,12 @@ def test_a_regression_head_has_its_score_and_no_bar() -> None:
     assert "%" not in html
 
 
+def test_shares_of_a_token_and_its_contrast_say_that_they_are_of_these_two() -> None:
+    two = prediction_html(Prediction((" are", " is"), (8.0, 0.0), (0.9997, 0.0003)), target=0)
+    assert '<p class="xg-small">of these two tokens alone</p>' in two
+    assert "tokens" not in prediction_html(Prediction(("no", "yes"), (0.0, 1.0), (0.25, 0.75)), target=0)
+
+
 def test_labels_are_escaped() -> None:
     html = prediction_html(Prediction(("<b>", "&"), (0.0, 1.0), (0.5, 0.5)), target=0)
     assert "&lt;b&gt;" in html

@@ -11,6 +11,7 @@ import pytest
 from components.palette import STEPS
 from components.styles import DIGITS, place_classes, same_unit_rules, unit_selector
 from components.widgets.token_map import TokenMap, direction, legend_html, tip, token_map_html
+from components.widgets.token_map.svg import maps_svg
 from engine.request import Example
 from engine.word_units import units
 from tests.unit.components.making import explanation
@@ -192,10 +193,31 @@ def test_the_first_letter_gives_the_direction(text: str, expected: str) -> None:
     assert direction(text) == expected
 
 
+def test_a_cut_prompt_begins_in_words_and_not_with_what_was_not_read() -> None:
+    text = "a very long start a b"
+    made = explanation(Example("a b"))
+    read = [
+        replace(unit, start=unit.start + 18, end=unit.end + 18)
+        for unit in units(made.tokens, made.scores, Example("a b"))
+        if not unit.special
+    ]
+    view = TokenMap(tuple(read), (text,), True, "good", 4)
+    html = token_map_html(view)
+    assert re.sub("<[^>]*>", "", html).startswith("4 tokens not read … a b")
+    assert "very" not in html
+    drawn_file = maps_svg([("Title", view)], [], dark=False)
+    assert "cut off …" in drawn_file
+    assert "very" not in drawn_file
+    whole = token_map_html(replace(view, truncated=0))
+    assert "not read" not in whole
+    assert "a very long start" in whole, "what no token covers stays"
+
+
 def test_a_cut_text_ends_in_words_and_not_in_its_rest() -> None:
     example = Example("a b and a very long rest")
     made = explanation(Example("a b"), truncated=6)
     view = TokenMap(units(made.tokens, made.scores, example), (example.text,), True, "good", made.truncated)
     html = token_map_html(view)
     assert "the rest was cut off" in html
+    assert "not read" not in html
     assert "very long rest" not in html

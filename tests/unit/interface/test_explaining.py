@@ -125,6 +125,9 @@ def test_a_loaded_language_model_explains_a_contrast(tmp_path: Path) -> None:
     assert own.input == Prompt(TEXT, target=second, contrast=first)
     again = explain(place, TEXT, "gradient_x_input", target=second, contrast=first)
     np.testing.assert_array_equal(own[0].scores, again[0].scores)
+    more, less = (second, first) if own.prediction.index == 0 else (first, second)
+    assert f": {more!r} rather than {less!r} {own.prediction.confidence:.4f} of the two, explained:" in repr(own)
+    assert "of these two tokens alone" in own.to_html()
     with torch.inference_mode():
         ids = tokenizer(TEXT, return_tensors="pt").input_ids
         logits = model.eval()(ids).logits[0, -1]

@@ -27,7 +27,7 @@ from components.navigation import (
 from engine.cli.root import COMMANDS
 from engine.data.datasets import load
 from engine.errors import UsageError
-from engine.query import OPERATIONS, ParsedQuery, QueryContext, commands_of, complete, notes_of, parse
+from engine.query import OPERATIONS, ParsedQuery, QueryContext, commands_of, complete, notes_of, parse, sentence_of
 from engine.query.command import ATTACK_STEPS, fits, plan_of_query
 from engine.shipped.gallery import METHODS
 
@@ -289,6 +289,26 @@ def test_a_question_about_a_next_token_needs_a_language_model() -> None:
     with pytest.raises(UsageError, match="bert-reviews is a classifier"):
         asked("why 'are' rather than 'is' in 'The keys' with the model bert-reviews")
     assert asked("what comes next", QueryContext()).models == ("tiny-llama",), "no page shows a classifier's input"
+
+
+def test_the_lens_of_a_quoted_text_is_that_of_a_language_model_where_no_page_shows_an_input() -> None:
+    text = "which layer decides, lens of 'The keys near the cabinet'"
+    home = asked(text, QueryContext())
+    assert home.models == ("tiny-llama",)
+    assert sentence_of(home) == 'which layer decides in "The keys near the cabinet" with the model tiny-llama'
+    assert asked(text, HERE).models == ("bert-reviews",), "the page's model reads texts too"
+    assert asked("lens of 'A dull film' for positive", QueryContext()).models != ("tiny-llama",)
+    assert sentence_of(asked("which layer decides", PROMPT)).endswith(
+        "in example 3 of the data set agreement with the model tiny-llama"
+    )
+
+
+def test_a_language_model_in_place_of_the_page_s_classifier_is_said() -> None:
+    said = "bert-reviews is a classifier. This asks the language model tiny-llama."
+    for text in ("what comes next after 'The keys near the cabinet'", "why 'are' rather than 'is' in 'The keys'"):
+        assert said in notes_of(asked(text, HERE), HERE)
+        assert said not in notes_of(asked(text, PROMPT), PROMPT)
+    assert "lists the next tokens" in notes_of(asked("what comes next", PROMPT), PROMPT)[0]
 
 
 def test_a_question_about_layers_opens_the_lens_of_the_prompt() -> None:
