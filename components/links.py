@@ -15,6 +15,7 @@ import re
 import typing
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import is_dataclass, replace
+from difflib import get_close_matches
 from functools import partial
 from typing import Any, TypeVar
 
@@ -82,16 +83,19 @@ def link_fields(record: Any) -> set[str]:
     return {one.link for one in options_of(kind).values()}.union(*map(link_fields, inner))
 
 
-def unknown_fields(link: Link, record: Any, more: Iterable[str] = ()) -> list[str]:
-    """The names in a link that neither the record nor `more` has: a page would drop them without a word.
+def unknown_fields(link: Link, record: Any, more: Iterable[str] = ()) -> dict[str, str]:
+    """The names in a link that neither the record nor `more` has, each with the nearest name that is known, else "".
 
     Parameters of methods are `method.name`; what is wrong in them is said where they are read.
     """
     methods = {id for kind in KINDS for id in all_explainers(kind)}
     known = link_fields(record).union(more, ALWAYS_KNOWN)
-    return [name for name in link if name not in known and name.partition(".")[0] not in methods]
+    strange = [name for name in link if name not in known and name.partition(".")[0] not in methods]
+    return {name: next(iter(get_close_matches(name, known, 1, NEAR)), "") for name in strange}
 
 
+NEAR = 0.7
+"""The least similarity of a name with the one that was meant: of dataset and data."""
 ALWAYS_KNOWN = ("input", "method", "embed", "embed_options")
 """Names that every page takes: the kind of input, the methods, and Streamlit's own."""
 

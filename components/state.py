@@ -316,7 +316,7 @@ class PageSession:
         """
         if fresh:
             link: Query = st.session_state[self._link]
-            unknown = [] if state is None else unknown_fields(link, state, {*self.selection.names, *more})
+            unknown = {} if state is None else unknown_fields(link, state, {*self.selection.names, *more})
             st.session_state[self._unknown_key] = unknown
             st.session_state[self._link] = {name: values for name, values in link.items() if name not in unknown}
             st.session_state[self._message_key] = list(said)
@@ -333,7 +333,7 @@ class PageSession:
         """Remember the link of the page and put it into the address, unless it is there already."""
         if changed:
             st.session_state[self._link], st.session_state[self._message_key] = link, []
-            st.session_state[self._unknown_key] = []
+            st.session_state[self._unknown_key] = {}
         if names := st.session_state.get(self._unknown_key):
             show_note(describe_unknown(names))
         shown: Query = st.session_state[self._link]
@@ -466,12 +466,14 @@ class PageSession:
         return f"{self.page}_unknown"
 
 
-def describe_unknown(names: Sequence[str]) -> str:
-    """A sentence on the fields of a link that a page does not have."""
+def describe_unknown(unknown: Mapping[str, str]) -> str:
+    """A sentence on the fields of a link that a page does not have, with the nearest ones that it has."""
+    names, nearest = list(unknown), dict.fromkeys(filter(None, unknown.values()))
+    hint = f": did you mean {', '.join(nearest)}?" if nearest else "."
     quoted = join_names([excerpt(name, 40) for name in names[:MOST_NAMED]])
     more = f" and {len(names) - MOST_NAMED} more" if len(names) > MOST_NAMED else ""
     verb = "is" if len(names) == 1 else "are"
-    return f"{quoted}{more} in the link {verb} not known here. The page opened with the rest of the link."
+    return f"{quoted}{more} in the link {verb} not known here{hint} The page opened with the rest of the link."
 
 
 class KindSessions:

@@ -41,6 +41,7 @@ from components.widgets.base import draw_pin_hint
 from components.widgets.patch_map import use_picture_styles
 from engine.input_kinds import list_models
 from engine.registry import all_explainers
+from engine.vision.picture import read_view
 
 use_styles()
 use_picture_styles()
@@ -72,7 +73,8 @@ if probe is not None:
         draw_summary(state, methods, explanations, probe)
     if explanations:
         draw_pin_hint("patch")
-    heads_link("image", write_picture_focus(state.focus), state.target, key("heads"))
+    if not read_view(state.model).windows:
+        heads_link("image", write_picture_focus(state.focus), state.target, key("heads"))
     draw_truth(methods, explanations, truth, state.seed)
     draw_label_tokens(state, probe)
     draw_sliding(state, probe)

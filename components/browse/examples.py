@@ -344,11 +344,11 @@ def describe_left_out(table: ExampleTable, titles: dict[str, str]) -> str:
 
 
 def describe_place(listed: Sequence[int], current: int | None) -> str:
-    """The place of the example in the list: 3 of 41 listed."""
+    """The place of the example in the list: Example 7: 3 of 41 in the list."""
     if not listed:
         return "none listed"
     if current in listed:
-        return f"{listed.index(current) + 1:,} of {len(listed):,} listed"
+        return f"Example {current}: {listed.index(current) + 1:,} of {len(listed):,} in the list"
     return f"{len(listed):,} listed; the current example is not in the list"
 
 

@@ -34,6 +34,8 @@ from components.widgets.patch_map import (
 from engine.format import join_names
 from engine.metrics.plausibility import TruthScores, expected_truth_scores, truth_scores, truth_skip_reason
 from engine.metrics.ranking import is_constant
+from engine.models.catalog import needs_labels
+from engine.models.label_prompts import split_prompts
 from engine.registry import Explainer
 from engine.request import Request
 from engine.result import Explanation
@@ -44,6 +46,7 @@ from engine.word_units import BASELINE
 PatchMask = Bool[np.ndarray, "row column"]
 """The patches that show what the label names."""
 CHANCE = "Chance, on average"
+TYPE_LABELS = "Type two or more labels above, such as: a cat, a dog."
 MOST_CLASSES = 3
 """Classes of the prediction that have a bar: the maps should be near the top of the page."""
 TRUTH_MEANING = (
@@ -76,7 +79,7 @@ def describe_agreement(explanation: Explanation, truth: PatchMask | None, seed: 
     scores = truth_scores(explanation.on_grid, truth, (seed,))
     hits, game = round(scores.overlap * scores.size), "hit" if scores.pointing else "missed"
     by_chance = scores.size * expected_truth_scores(scores.n, scores.size).overlap
-    line = f"Overlap {hits} of {scores.size} (chance {by_chance:.1f}), pointing game {game}"
+    line = f"Overlap {hits} of {scores.size} (chance {percent(by_chance / scores.size)}), pointing game {game}"
     equal = is_constant(explanation.on_grid.ravel())
     return [line, "All scores are equal, so this is the level of chance."] if equal else [line]
 
@@ -124,7 +127,7 @@ def truth_answer(rows: Mapping[str, TruthScores], chance: TruthScores, blind: Co
     most = max(scores.overlap for scores in told.values())
     best = [name for name, scores in told.items() if scores.overlap == most]
     hits, pointing = round(most * chance.size), sum(scores.pointing == 1 for scores in told.values())
-    found = f"{hits} of {chance.size} patches (chance {chance.size * chance.overlap:.1f})"
+    found = f"{hits} of {chance.size} patches (chance {percent(chance.overlap)})"
     finds = f"{join_names(best)} {'finds' if len(best) == 1 else 'find'} the most of it" if hits else "No map finds it"
     return (
         f"{finds}: {found}. The highest-scored patch shows it for {pointing} of {count(len(told), 'method')} (chance "
@@ -157,6 +160,9 @@ def draw_prediction(state: PictureState, control_place: DeltaGenerator | None) -
         return None
     if not state.model:
         st.info("Pick a model above, or type the folder of a checkpoint or a hub ID.")
+        return None
+    if needs_labels(state.model) and split_prompts(state.model)[1] is None:
+        st.info(TYPE_LABELS)
         return None
     probe = Request(state.model, PROBE, state.picture, {}, None, state.seed)
     return prediction_area(probe, state.target, key("target"), "picture", MOST_CLASSES, control_place)
@@ -256,7 +262,7 @@ def describe_preprocessing(view: ModelView, size: Size) -> str:
     """The preprocessing of a picture of that size; empty where the model sees every pixel unchanged."""
     resized = replace(view.preprocessing, crop=None).output_size(*size)
     steps = [*_describe_resize(size, resized), *_describe_crop(resized, view.size)]
-    return f"{_describe_size(size)} pixels, {' and '.join(steps)}." if steps else ""
+    return f"{_describe_size(size)} pixels, {join_names(steps)}." if steps else ""
 
 
 def _describe_resize(size: Size, resized: Size) -> list[str]:
@@ -269,9 +275,9 @@ def _describe_resize(size: Size, resized: Size) -> list[str]:
 def _describe_crop(resized: Size, view: Size) -> list[str]:
     if resized == view:
         return []
-    if resized[0] >= view[0] and resized[1] >= view[1]:
-        return [f"cropped to the central {_describe_size(view)}"]
-    return [f"padded with black to {_describe_size(view)}"]
+    inside = min(resized[0], view[0]), min(resized[1], view[1])
+    cropped = [f"cropped to the central {_describe_size(inside)}"] if inside != resized else []
+    return [*cropped, *([f"padded with black to {_describe_size(view)}"] if inside != view else [])]
 
 
 def _describe_size(size: Size) -> str:

@@ -35,7 +35,7 @@ from engine.data.picture_files import open_picture
 from engine.data.scenes import MarkedSceneParams
 from engine.data.sources import list_datasets
 from engine.errors import ExegesisError
-from engine.models.catalog import card
+from engine.models.catalog import card, label_rules
 from engine.models.summary import fitting_dataset, summarize_model
 from engine.params import from_mapping, parse_assignments
 from engine.request import Picture
@@ -333,7 +333,7 @@ def offer_better_model(models: Collection[str], opened: OpenPictures, name: str)
     """
     model = str(value("model") or "").strip()
     better = "" if opened.error or not model else better_model(list(models), model, opened)
-    if not better:
+    if not better or label_rules(model) is not None:  # a zero-shot model takes the classes as its labels
         return
     with st.container(horizontal=True, gap="small", vertical_alignment="center", key=key(f"offer {name}")):
         st.caption(

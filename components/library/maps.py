@@ -11,6 +11,7 @@ from components.inputs.datasets import model_label
 from components.organizer import is_organizer
 from components.tables import draw_table
 from engine.errors import ExegesisError, UsageError
+from engine.format import count_text
 from engine.input_kinds import INPUT_KINDS, list_models
 from engine.lazy import LazyModule
 from engine.maps import imported
@@ -68,7 +69,7 @@ def _draw_import() -> None:
     models = [model for kind in INPUT_KINDS for model in list_models(kind)]
     with st.form("library.maps.form"):
         st.file_uploader(
-            "File of maps", ["json", "npz"], key=FILE,
+            "File of maps", ["json", "npz"], key=FILE, max_upload_size=MOST_BYTES // 10**6,
             help=f"At most {MOST_BYTES // 10**6} MB. The format is described in the documentation.",
         )  # fmt: skip
         left, right = st.columns(2, gap="medium")
@@ -89,7 +90,7 @@ def _import() -> None:
     except Exception as error:
         st.html(error_html(describe_error(error)))
         return
-    st.toast(f"{len(stored.maps):,} maps were imported: {stored.id}.")
+    st.toast(f"Imported {count_text(len(stored.maps), 'map')}: {stored.id}.")
     st.rerun()
 
 

@@ -12,7 +12,7 @@ from engine.cli import options, output
 from engine.cli.root import Commands
 from engine.errors import UsageError
 from engine.lazy import LazyModule
-from engine.maps.files import MOST_BYTES, read_maps
+from engine.maps.files import MOST_BYTES, MapFile, read_maps
 
 if TYPE_CHECKING:
     from engine.maps import imported
@@ -34,13 +34,22 @@ def import_file(
 ) -> None:
     """Check a file of maps against its model and store it."""
     content = read_file(file)
+    maps = read_maps(content, Path(file).name)
     with output.progress_bar("checking") as report, output.stdout_reserved():
-        stored = imported.import_maps(read_maps(content, Path(file).name), name or Path(file).stem, model, report)
+        stored = imported.import_maps(maps, name or Path(file).stem, model, report)
     if as_json:
         output.print_json(to_json(stored))
         return
     _print_table([stored])
-    print(output.visible(f"Use it: exegesis evaluate --models {stored.model} --methods {stored.id} --dataset ..."))
+    print(output.visible(f"Use it: {command_for(maps, stored)}"))
+
+
+def command_for(file: MapFile, stored: ImportedMaps) -> str:
+    """The command that uses a set: Evaluate where it has maps of a data set, else the explanation of a text."""
+    data = next((entry.dataset for entry in file.maps if entry.dataset), None)
+    if data is None:
+        return f"exegesis explain --model {stored.model} --method {stored.id} --text '...'"
+    return f"exegesis evaluate --models {stored.model} --methods {stored.id} --dataset {data}"
 
 
 def read_file(file: str) -> bytes:

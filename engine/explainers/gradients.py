@@ -524,6 +524,12 @@ def path_endpoints(
         return start, task.model.embed(batch)
 
 
+ONLY_NEGATIVE = (
+    "No weighted activation is positive, so Grad-CAM shows nothing here. That does not mean that no patch matters: "
+    "choose both signs to see the negative ones."
+)
+
+
 @dataclass(frozen=True)
 class GradCamParams:
     sign: str = option(
@@ -550,7 +556,13 @@ def grad_cam(task: Task, params: GradCamParams) -> list[Attribution]:
     patches is not read by the class any more, so its gradient is zero. Special tokens get 0.
     """
     maps = task.by_parts(_weighted_activations)
-    return [Attribution(np.maximum(scores, 0) if params.sign == "positive" else scores, 1) for scores in maps]
+    return [positive_part(scores) if params.sign == "positive" else Attribution(scores, 1) for scores in maps]
+
+
+def positive_part(scores: Float[np.ndarray, "seq"]) -> Attribution:
+    """The positive scores; a note where there are none, but negative ones."""
+    nothing = scores.any() and not (scores > 0).any()
+    return Attribution(np.maximum(scores, 0), 1, notes=(ONLY_NEGATIVE,) if nothing else ())
 
 
 def _weighted_activations(task: Task) -> list[Float[np.ndarray, "seq"]]:

@@ -10,6 +10,7 @@ import numpy as np
 from jaxtyping import Float
 
 from engine.errors import UsageError, excerpt
+from engine.format import count_text
 from engine.maps.files import MapEntry, Span
 from engine.models.classifier import EncodedInput
 from engine.request import Example, Input
@@ -54,8 +55,8 @@ def _align_by_count(entry: MapEntry, encoded: EncodedInput, count: int) -> Float
         return scores[encoded.features]
     if len(scores) != count:
         raise UsageError(
-            f"{entry.name}: has {len(scores)} scores, but the model reads {count} tokens ({len(encoded)} with special "
-            "ones). Add offsets or tokens."
+            f"{entry.name}: has {count_text(len(scores), 'score')}, but the model reads {count_text(count, 'token')} ("
+            f"{len(encoded)} with special ones). Add offsets or tokens."
         )
     return scores
 

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from engine.errors import ExegesisError, UsageError, excerpt
+from engine.format import count_text
 
 MOST_BYTES = 32_000_000
 """Of a file, and of the arrays in it."""
@@ -147,7 +148,7 @@ def _parse_entry(place: int, entry: object) -> MapEntry:
     for field in ("tokens", "offsets", "segments"):
         own: Any = parsed[field]
         if own is not None and len(own) != len(parsed["scores"] or ()):
-            raise _wrong(place, field, f"as many as the {len(parsed['scores'] or ())} scores", len(own))
+            raise _wrong(place, field, f"as many as the {count_text(len(parsed['scores'] or ()), 'score')}", len(own))
     return MapEntry(place=place, **{**given, **parsed})
 
 

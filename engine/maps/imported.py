@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, unknown
+from engine.format import count_text
 from engine.home import home
 from engine.lazy import LazyModule
 from engine.models import catalog
@@ -273,7 +274,7 @@ def _method(imported: ImportedMaps) -> Explainer:
         cheap=True,
         axes=Axes("as in the other tool", "as in the other tool", "imported map"),
         citation=f"Imported from {imported.tool}, {imported.date}",
-        caution=f"Imported from {imported.tool}, not recomputed: nothing here checks how it was computed.",
+        caution="Nothing here checks how the other tool computed it.",
         resolver=resolve,
         digest=imported.digest,
     )
@@ -289,7 +290,8 @@ def _attribution(imported: ImportedMaps, item: TaskItem) -> Attribution:
     if by_class is None:
         raise ExegesisError(
             f"{imported.id} has no map of this input, and maps imported from {imported.tool} are not recomputed. It "
-            f"has maps of {len(imported.by_input):,} inputs: import more, or choose a method that computes maps."
+            f"has maps of {count_text(len(imported.by_input), 'input')}: import more, "
+            "or choose a method that computes maps."
         )
     label = item.prediction.labels[item.target]
     if label not in by_class:

@@ -211,6 +211,8 @@ class ModelView:
     specials: int
     """The number of positions before the patches."""
     labels: tuple[str, ...]
+    windows: bool = False
+    """Whether it attends within windows, so that no head attends to all patches."""
 
     def transform(self, pixels: UInt8[np.ndarray, "height width 3"]) -> UInt8[np.ndarray, "new_height new_width 3"]:
         """A picture as the model sees it."""
@@ -254,7 +256,9 @@ def _cached_view(model: str, revision: str) -> ModelView:
         grid = size[0] // patch[0], size[1] // patch[1]
         channels, labels = int(config["num_channels"]), catalog.model_labels(model)
     check_sizes(source.id, preprocessing, size, channels)
-    return ModelView(model, revision, preprocessing, size, patch, grid, adapter.special_tokens(config), labels)
+    return ModelView(
+        model, revision, preprocessing, size, patch, grid, adapter.special_tokens(config), labels, adapter.windows
+    )
 
 
 @contextlib.contextmanager

@@ -155,7 +155,7 @@ def test_next_walks_through_what_is_listed_in_its_order(model: str, data: str) -
     for place, index in enumerate(order, 1):
         press(page, "Next")
         assert current(page) == index
-        assert f"{place} of 3 listed" in told(page)
+        assert f"{place} of 3 in the list" in told(page)
         assert page.session_state[key("browse_table")]["selection"]["rows"] == [place - 1]
     assert button(page, "Next").disabled  # type: ignore[attr-defined]
     press(page, "Previous")
@@ -224,7 +224,7 @@ def test_of_a_large_data_set_the_table_holds_the_first_and_says_so(model: str, t
     assert "The table shows the first 1,000 of 1,500" in told(page)
     press(page, "Next")
     assert current(page) == MOST_SHOWN + 499
-    assert "1,500 of 1,500 listed" in told(page)
+    assert "1,500 of 1,500 in the list" in told(page)
 
 
 def test_nothing_found_says_what_to_change(model: str, data: str) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 import streamlit as st
@@ -15,6 +16,7 @@ from components.prediction import HEADS_LINK
 from components.text import state as text_session
 from tests.project import ROOT
 from tests.tiny import save_checkpoint
+from tests.unit.vision.tiny_families import save_family
 from tests.unit.vision.tiny_vit import save_vit
 
 SECONDS = 240
@@ -64,4 +66,13 @@ def test_the_heads_behind_a_prediction_are_one_click_away(
 
 def test_there_is_no_way_to_the_heads_before_there_is_a_prediction(models: dict[str, str]) -> None:
     page = opened("pages/text.py", {"model": models["text"], "text": " "})
+    assert not [button for button in page.button if button.label == HEADS_LINK]
+
+
+def test_a_model_without_heads_over_all_patches_has_no_way_to_them(tmp_path: Path) -> None:
+    page = opened(
+        "pages/images.py", {"model": str(save_family(tmp_path / "swin", "swin")), **PICTURE, "method": "random"}
+    )
+    assert not page.exception
+    assert any("xg-prediction" in html.proto.body for html in page.get("html"))
     assert not [button for button in page.button if button.label == HEADS_LINK]

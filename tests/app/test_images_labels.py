@@ -8,6 +8,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from components.images.label_tokens import METHODS
+from components.images.results import TYPE_LABELS
 from components.images.state import key
 from components.inputs import picture_choice
 from engine.data.image_datasets import load_images
@@ -46,8 +47,9 @@ def link_of(page: AppTest, name: str) -> str:
 
 def test_labels_are_typed_and_wrong_ones_explained(model: str) -> None:
     page = opened(model=model)
-    [error] = errors(page)
-    assert "matches pictures with texts and has no classes of its own. Give it two or more labels" in error
+    assert not errors(page)
+    assert [info.value for info in page.info] == [TYPE_LABELS]
+    assert "has more of this data set's classes" not in " ".join(one.value for one in page.caption)
     labels = page.text_input(key=picture_choice.key("labels"))
     labels.set_value("film").run()
     assert any("labels: must be 2 to 1,000 labels, such as 'a cat, a dog', got 'film'" in one for one in errors(page))

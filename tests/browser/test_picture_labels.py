@@ -9,6 +9,7 @@ from urllib.parse import parse_qs, urlencode, urlsplit
 import pytest
 from playwright.sync_api import Page, expect
 
+from components.images.results import TYPE_LABELS
 from components.navigation import IMAGES
 from engine.models.label_prompts import with_prompts
 from tests.browser.conftest import TIMEOUT_MS
@@ -32,7 +33,7 @@ def test_labels_are_typed_and_their_words_are_shown(
 ) -> None:
     query = {"model": clip, "data": "scenes:count=3", "method": "occlusion"}
     page = open_page(f"{server.url}/{IMAGES.url_path}?{urlencode(query)}", width=width, scheme=scheme)
-    expect(page.get_by_text("has no classes of its own")).to_be_visible(timeout=2 * TIMEOUT_MS)
+    expect(page.get_by_text(TYPE_LABELS)).to_be_visible(timeout=2 * TIMEOUT_MS)
     page.get_by_label("Labels", exact=True).fill("film, good food")
     page.keyboard.press("Enter")
     expect(page.get_by_text("The probabilities are a softmax over the labels given")).to_be_visible(timeout=TIMEOUT_MS)

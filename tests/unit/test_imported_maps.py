@@ -95,7 +95,7 @@ def test_tokens_with_the_marks_of_tokenizers_are_found_in_the_text(model: str) -
         ({"offsets": [*map(list, WORDS[:-1]), [31, 99]]}, "span 6, [31, 99], ends after the text"),
         ({"offsets": [*map(list, WORDS[:-1]), [30, 31]]}, "span 6, ' ' at [30, 31], has a score"),
         ({"offsets": [*map(list, WORDS[:-1]), [30, 31]], "scores": [*SCORES[:-1], 0]}, "no span covers the model's"),
-        ({"offsets": None, "scores": [1.0]}, "has 1 scores, but the model reads"),
+        ({"offsets": None, "scores": [1.0]}, "has 1 score, but the model reads"),
         ({"offsets": None, "tokens": ["good", "fool", "x", "x", "x", "x"]}, "token 2, 'fool', is not what follows"),
         ({"offsets": None, "tokens": ["good", "bad", "x", "x", "x", "x"]}, "token 2, 'bad', is not what follows in the "
          "text, ' food, bad service, '. Add offsets."),

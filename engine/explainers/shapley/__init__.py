@@ -322,7 +322,7 @@ def pair_weights(pairs: Bool[np.ndarray, "pair feature"], designed: int) -> Floa
 def notes_on(plan: CoalitionPlan) -> tuple[str, ...]:
     """Notes for a reader of the estimate."""
     if plan.complete:
-        return ("exact: all coalitions were evaluated",)
+        return ("Exact: all coalitions were evaluated.",)
     if len(plan.pairs) <= plan.n:
-        return (f"coarse: {2 * len(plan.pairs)} evaluations, {2 * plan.n + 2} cover each feature alone and left out",)
+        return (f"Coarse: {2 * len(plan.pairs)} evaluations, {2 * plan.n + 2} cover each feature alone and left out.",)
     return ()

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from engine.cli.maps import command_for
+from engine.maps.files import MapEntry, MapFile
+from engine.maps.imported import ImportedMaps
 from tests.unit.cli.conftest import Run
 
 pytestmark = pytest.mark.usefixtures("own_home")
@@ -38,12 +41,24 @@ def test_a_file_becomes_a_method(run: Run, checkpoint: Callable[[str], Path], tm
     assert run("maps", "list", "--json").json == []
 
 
+def test_the_next_command_fits_what_the_file_explains(
+    run: Run, checkpoint: Callable[[str], Path], tmp_path: Path
+) -> None:
+    model = str(checkpoint("bert"))
+    printed = run("maps", "import", write(tmp_path, model=model)).out
+    assert f"Use it: exegesis explain --model {model} --method maps:mine --text '...'" in printed
+    entry = MapEntry(1, (1.0,), dataset="reviews", example=3)
+    of_data = MapFile("other 1.0", "Saliency", model, True, (entry,))
+    stored = ImportedMaps("mine", "text", model, "r", "other 1.0", "Saliency", True, "2026-01-01", ())
+    assert command_for(of_data, stored) == f"exegesis evaluate --models {model} --methods maps:mine --dataset reviews"
+
+
 def test_errors_are_one_line(run: Run, checkpoint: Callable[[str], Path], tmp_path: Path) -> None:
     model = str(checkpoint("bert"))
     assert "nowhere.json cannot be read" in run("maps", "import", "nowhere.json").complaint(2)
     assert "does not name the model" in run("maps", "import", write(tmp_path)).complaint(2)
     wrong = write(tmp_path, maps=[{**MAP, "scores": [1.5]}])
-    assert "offsets must be as many as the 1 scores" in run("maps", "import", wrong, "--model", model).complaint(2)
+    assert "offsets must be as many as the 1 score" in run("maps", "import", wrong, "--model", model).complaint(2)
     name = run("maps", "import", write(tmp_path), "--model", model, "--name", "a/b").complaint(2)
     assert name.startswith("name: must be letters")
     assert "maps: unknown name 'none'" in run("maps", "remove", "none").complaint(2)

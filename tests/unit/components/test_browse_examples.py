@@ -330,6 +330,6 @@ def test_the_way_through_the_list() -> None:
 
 
 def test_the_place_in_the_list() -> None:
-    assert describe_place([7, 3, 5], 3) == "2 of 3 listed"
+    assert describe_place([7, 3, 5], 3) == "Example 3: 2 of 3 in the list"
     assert describe_place([7, 3, 5], None) == "3 listed; the current example is not in the list"
     assert describe_place([], 3) == "none listed"

@@ -138,7 +138,10 @@ SAFE = {
     ("components/library/cards.py", "f'{card.title} · `{name}`'"): "the card of an embedded data set",
     ("components/library/jobs.py", "f'Job {job.id} was added to the list below.'"): "a number",
     ("components/library/previews.py", "f'Job {job.id} was added: see Jobs.'"): "a number",
-    ("components/library/maps.py", "f'{len(stored.maps):,} maps were imported: {stored.id}.'"): "a number and a name",
+    (
+        "components/library/maps.py",
+        "f\"Imported {count_text(len(stored.maps), 'map')}: {stored.id}.\"",
+    ): "a number and a name",
     ("components/library/jobs.py", "f'#{view.id} · {view.when}'"): "a number and a time",
     ("components/library/cards.py", "name"): "an embedded model",
     (

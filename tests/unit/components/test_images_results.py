@@ -47,13 +47,15 @@ def view(resize: tuple[int, ...], crop: tuple[int, int] | None, size: tuple[int,
         (view((), (64, 64), (64, 64)), (100, 64), "64 × 100 pixels, cropped to the central 64 × 64."),
         (view((), (64, 64), (64, 64)), (10, 20),
          "20 × 10 pixels, padded with black to 64 × 64."),
+        (view((26, 26), (24, 32), (24, 32)), (32, 32),
+         "32 × 32 pixels, resized to 26 × 26, cropped to the central 26 × 24 and padded with black to 32 × 24."),
     ],
 )  # fmt: skip
 def test_it_is_said_what_the_model_sees(seeing: ModelView, size: tuple[int, int], words: str) -> None:
     assert describe_preprocessing(seeing, size) == words
     white = np.full((*size, 3), 255, dtype=np.uint8)
     seen = seeing.transform(white)
-    assert seen.shape == (64, 64, 3)
+    assert seen.shape == (*seeing.size, 3)
     assert ("black" in words) == bool((seen == 0).any())
 
 
@@ -100,9 +102,9 @@ def grid(*rows: str) -> np.ndarray:
 @pytest.mark.parametrize(
     ("truth", "line"),
     [
-        (("x..", ".xx"), "Overlap 2 of 3 (chance 1.5), pointing game hit"),
-        (("x..", "x.x"), "Overlap 3 of 3 (chance 1.5), pointing game hit"),
-        ((".x.", "..."), "Overlap 0 of 1 (chance 0.2), pointing game missed"),
+        (("x..", ".xx"), "Overlap 2 of 3 (chance 50.0%), pointing game hit"),
+        (("x..", "x.x"), "Overlap 3 of 3 (chance 50.0%), pointing game hit"),
+        ((".x.", "..."), "Overlap 0 of 1 (chance 16.7%), pointing game missed"),
     ],
 )
 def test_a_line_says_what_a_map_finds_beside_chance(truth: tuple[str, str], line: str) -> None:
@@ -153,14 +155,14 @@ def test_the_answer_names_the_methods_with_the_highest_overlap_beside_chance() -
     rows["Equal"] = truth_scores(np.ones((2, 3)), grid("x..", ".xx"))
     chance = expected_truth_scores(6, 3)
     assert truth_answer(rows, chance, ["Equal"]) == (
-        "B and C find the most of it: 2 of 3 patches (chance 1.5). The highest-scored patch shows it for 2 of 3 "
+        "B and C find the most of it: 2 of 3 patches (chance 50.0%). The highest-scored patch shows it for 2 of 3 "
         "methods (chance 50.0%). One picture cannot rank methods; Evaluate compares them over many."
     )
     assert truth_answer(rows, chance, ["A", "C", "Equal"]).startswith("B finds the most of it: 2 of 3")
     assert truth_answer(rows, chance, list(rows)).startswith("No map tells patches apart")
     missed = {"A": truth_scores(SCORES, grid(".x.", "..."))}
     assert truth_answer(missed, expected_truth_scores(6, 1), []).startswith(
-        "No map finds it: 0 of 1 patches (chance 0.2)"
+        "No map finds it: 0 of 1 patches (chance 16.7%)"
     )
 
 

@@ -178,13 +178,27 @@ def test_no_field_that_a_page_writes_is_unknown_to_it(name: str) -> None:
     more = {*focus, *MORE.get(name.partition(",")[0], ())}
     written = {field: values for one in GOLDEN[name].values() for field, values in one.get("link", {}).items()}
     assert written
-    assert unknown_fields(written, state, more) == []
-    assert unknown_fields({**written, "colour": ["red"], "no_such.steps": ["1"]}, state, more) == [
+    assert unknown_fields(written, state, more) == {}
+    assert list(unknown_fields({**written, "colour": ["red"], "no_such.steps": ["1"]}, state, more)) == [
         "colour", "no_such.steps"
     ]  # fmt: skip
 
 
 def test_unknown_fields_are_named_in_one_line() -> None:
     line = "'colour' in the link is not known here. The page opened with the rest of the link."
-    assert describe_unknown(["colour"]) == line
-    assert describe_unknown(list("abcdef")).startswith("'a', 'b', 'c' and 'd' and 2 more in the link are not known")
+    assert describe_unknown({"colour": ""}) == line
+
+
+def test_names_of_the_command_line_point_to_those_of_a_link() -> None:
+    state, _ = doors.pages()["text"].read({})
+    strange = unknown_fields({"models": ["m"], "dataset": ["reviews"], "zzz": ["1"]}, state, text_choice.NAMES)
+    assert strange == {"models": "model", "dataset": "data", "zzz": ""}
+    assert describe_unknown(strange).startswith(
+        "'models', 'dataset' and 'zzz' in the link are not known here: did you mean model, data? The page"
+    )
+
+
+def test_many_unknown_fields_are_counted() -> None:
+    assert describe_unknown(dict.fromkeys("abcdef", "")).startswith(
+        "'a', 'b', 'c' and 'd' and 2 more in the link are not known"
+    )

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor
 
 from engine.explain import predict_encoded
-from engine.explainers.gradients import PLACES, quadrature_nodes
+from engine.explainers.gradients import ONLY_NEGATIVE, PLACES, positive_part, quadrature_nodes
 from engine.models.classifier import EMBEDDING
 from engine.params import PROBABILITY, Plain, from_mapping
 from engine.registry import explainer
@@ -155,6 +155,21 @@ def test_grad_cam_by_loops_on_the_plain_model(architecture: str, sign: str) -> N
     [made] = run("grad_cam", task_for(model, picture), sign=sign)
     np.testing.assert_allclose(on_patches(made, specials), wanted, atol=1e-10)
     assert made.scores.any()
+
+
+@pytest.mark.parametrize(
+    ("scores", "wanted", "notes"),
+    [
+        ([0.0, -1.0, -2.0], [0.0, 0.0, 0.0], (ONLY_NEGATIVE,)),
+        ([0.0, -1.0, 2.0], [0.0, 0.0, 2.0], ()),
+        ([0.0, 0.0, 0.0], [0.0, 0.0, 0.0], ()),
+    ],
+)
+def test_grad_cam_without_a_positive_score_says_so(
+    scores: list[float], wanted: list[float], notes: tuple[str, ...]
+) -> None:
+    made = positive_part(np.array(scores))
+    assert (made.scores.tolist(), made.notes) == (wanted, notes)
 
 
 @pytest.mark.parametrize("method", ["gradient", "gradient_l2", "smoothgrad", "grad_cam", "integrated_gradients"])

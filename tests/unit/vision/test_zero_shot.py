@@ -130,6 +130,12 @@ def test_the_picture_side_against_the_plain_model(family: str) -> None:
         assert run("attn_lrp", task)[0].check.value < 1e-9  # type: ignore[union-attr]
 
 
+@pytest.mark.parametrize("family", ZERO_SHOT)
+def test_grad_cam_reads_patches_where_the_pooled_token_still_attends_to_them(family: str) -> None:
+    [made] = run("grad_cam", picture_task(family), sign="both")
+    assert np.count_nonzero(made.scores) > len(made.scores) // 2
+
+
 def test_a_patch_that_siglip_does_not_see_is_not_pooled() -> None:
     model = picture_task("siglip").model
     batch, module = picture_task("siglip").batch(), plain_zero_shot("siglip").vision_model
