@@ -252,9 +252,10 @@ def removal_work(task: Task, rows: int) -> Callable[[], object]:
 def gradient_work(task: Task, rows: int) -> Callable[[], object]:
     """Passes forward and back from points between the embeddings and zero."""
 
-    def points(part: slice, batch: Any) -> torch.Tensor:
+    def points(part: np.ndarray, batch: Any) -> torch.Tensor:
         embedded = task.model.embed(batch)
-        return embedded * torch.linspace(0, 1, rows, device=embedded.device, dtype=embedded.dtype)[part, None, None]
+        places = torch.linspace(0, 1, rows, device=embedded.device, dtype=embedded.dtype)
+        return embedded * places[torch.from_numpy(part).to(embedded.device), None, None]
 
     return lambda: task.gradients(np.zeros(rows, dtype=np.int64), points, lambda *_: None)
 
