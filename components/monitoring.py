@@ -34,6 +34,8 @@ REMEMBERED_SECONDS = 2.0
 """The health check runs at most once in so many seconds, however often it is requested."""
 AT_ONCE = 2
 """Number of checks at once, so that a database that does not answer holds up no page."""
+STREAMLIT_METRICS = "/_stcore/metrics"
+REFUSAL = f"Only this machine and the networks in {MONITORS} may read the metrics."
 HEADERS = {"Cache-Control": "no-store"}
 
 
@@ -65,7 +67,7 @@ def monitoring_routes(base: str = "") -> list[Route]:
 
     async def metrics(request: Request) -> Response:
         if not may_monitor(_visit(request)):
-            return PlainTextResponse(f"Only this machine and the networks in {MONITORS} may read the metrics.", 403)
+            return PlainTextResponse(REFUSAL, 403)
         text = await to_thread.run_sync(_metrics_text, limiter=limiter)
         return Response(text, headers=HEADERS, media_type=monitoring.CONTENT_TYPE)
 
@@ -99,6 +101,19 @@ class _Readiness:
 
 
 _readiness = _Readiness()
+
+
+class GuardMetrics:
+    """Middleware that keeps Streamlit's own metrics for those who may monitor."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        own = scope["type"] == "http" and scope["path"].rstrip("/").endswith(STREAMLIT_METRICS)
+        if own and not may_monitor(_visit(Request(scope))):
+            return await PlainTextResponse(REFUSAL, 403)(scope, receive, send)
+        await self.app(scope, receive, send)
 
 
 class CountRequests:

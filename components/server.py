@@ -34,7 +34,7 @@ from streamlit.runtime.state import SafeSessionState
 from streamlit.web import cli
 
 from components.compute import CHARTS, MODELS, import_held
-from components.monitoring import CountRequests
+from components.monitoring import CountRequests, GuardMetrics
 from components.navigation import HOME, PAGES, ROOT, SECTIONS, PageEntry
 from engine.access import STUDY_ONLY
 from engine.errors import not_allowed
@@ -104,7 +104,12 @@ def middleware() -> list[Middleware]:
         if not ORIGIN.fullmatch(site):
             raise not_allowed(EMBEDDERS, "sites such as https://lab.example, separated by spaces", site)
     uploads = [Middleware(NoUploads)] if os.environ.get(STUDY_ONLY) == "1" else []
-    return [Middleware(CountRequests), Middleware(Headers, embedders=" ".join(embedders)), *uploads]
+    return [
+        Middleware(CountRequests),
+        Middleware(GuardMetrics),
+        Middleware(Headers, embedders=" ".join(embedders)),
+        *uploads,
+    ]
 
 
 def disable_address_lookup() -> None:

@@ -32,6 +32,8 @@ from engine.store import result_store
 EXECUTORS = ("local", "ray")
 RAY_ADDRESS = "EXEGESIS_RAY_ADDRESS"
 """The cluster on which jobs run, host:port or "auto"; also the default of `--address`."""
+SECRETS = (access.PASSWORD, "EXEGESIS_DATABASE_URL")
+"""Variables of the server that neither the driver nor a worker needs."""
 DRIVER = "engine.cluster_driver"
 PROBE_SECONDS, PROBES = 2.0, 3
 """Seconds between two looks for the head of the cluster; failed looks after which it counts as lost."""
@@ -194,7 +196,7 @@ def drive(connection: Connection) -> None:
 def _driver(tasks: Sequence[ClusterTask], address: str) -> Iterator[Connection]:
     """A process that drives the cluster, ended at the end of the block; Ray then drops the tasks that are left."""
     here, there = Pipe()
-    variables = {name: value for name, value in os.environ.items() if name != access.PASSWORD}
+    variables = {name: value for name, value in os.environ.items() if name not in SECRETS}
     variables["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
     process = subprocess.Popen(
         [sys.executable, "-P", "-m", DRIVER, str(there.fileno())], pass_fds=[there.fileno()], env=variables,

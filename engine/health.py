@@ -82,13 +82,13 @@ def examine() -> Iterator[Finding]:
     )
     for look in looks:
         yield _safely(look)
+    yield from plugin_findings() or [Finding("plugins", "ok", "none installed")]
 
 
 def examine_readiness() -> Iterator[Finding]:
     """The findings without which a server cannot do its work; quick, and without a model."""
     for look in (_cache, _home, _database):
         yield _safely(look)
-    yield from plugin_findings() or [Finding("plugins", "ok", "none installed")]
 
 
 def plugin_findings() -> list[Finding]:

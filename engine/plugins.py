@@ -135,7 +135,9 @@ def _run(plugin: Plugin, entry: importlib.metadata.EntryPoint) -> None:
         if not callable(function):
             raise UsageError(f"{entry.value} must be a function without arguments, got {type(function).__name__}")
         function()
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # whatever else it raises is its failure, and the rest loads
         for undo in reversed(plugin.undo):
             undo()
         plugin.added = ()
@@ -173,7 +175,7 @@ def failures_of(plugin: Plugin, what: str) -> Iterator[None]:
         yield
     except (ExegesisError, MemoryError):
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         if runtime.out_of_memory(error):
             raise
         raise plugin.failure(what, error) from error

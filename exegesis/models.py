@@ -32,6 +32,8 @@ FOLDER = "snapshots"
 MOST_SNAPSHOTS = 8
 """Snapshots in the home folder; beyond that the one that was used least recently is removed."""
 DIGEST_CHARACTERS = 16
+OWN_CLASSES = ("transformers.", "engine.models.")
+"""Packages of the classes that a snapshot is loaded as."""
 ALLOWED = "a name, a folder or a loaded transformers model"
 
 
@@ -87,6 +89,9 @@ def model_name(model: Any, tokenizer: Any = None, processor: Any = None) -> str:
     if isinstance(model, str | os.PathLike):
         if tokenizer is not None or processor is not None:
             raise UsageError(f"tokenizer: {os.fspath(model)} brings its own. Leave tokenizer and processor out.")
+        if Path(model).parent == home() / FOLDER:
+            with contextlib.suppress(OSError):  # a folder that is not there is told by who loads it
+                os.utime(model)
         return os.fspath(model)
     if isinstance(inner := getattr(model, "model", None), transformers.PreTrainedModel) and not _is_model(model):
         own = [getattr(model, name, None) for name in ("tokenizer", "image_processor")]  # a pipeline
@@ -118,6 +123,16 @@ def _check_model(model: Any, companion: Any) -> None:
             "model: is quantized, so its gradients are undefined. Load it in float32, bfloat16 or float16."
         )
     kind, config = type(model).__name__, model.config.to_dict()
+    if not type(model).__module__.startswith(OWN_CLASSES) or any("forward" in vars(part) for part in model.modules()):
+        raise UsageError(
+            f"model: the class {excerpt(kind)} or its forward is not transformers' own, and a snapshot of its weights "
+            "would leave that out. Pass a model of a transformers class."
+        )
+    if hooks := [hook for part in model.modules() for hook in _hooks(part) if not _is_of_transformers(hook)]:
+        raise UsageError(
+            f"model: has {len(hooks)} forward hooks, which a snapshot of its weights leaves out. Remove them, and "
+            "register them again afterwards."
+        )
     stated = {**config, "architectures": [kind]}
     reads_pictures = config.get("model_type") in catalog.IMAGE_TYPES
     if reads_pictures:
@@ -128,6 +143,15 @@ def _check_model(model: Any, companion: Any) -> None:
         name, maker = ("processor", "AutoImageProcessor") if reads_pictures else ("tokenizer", "AutoTokenizer")
         got = "is missing" if companion is None else f"cannot be saved, got {excerpt(companion)}"
         raise UsageError(f"{name}: {got}; a {kind} needs it. Pass {name}={maker}.from_pretrained(...).")
+
+
+def _hooks(part: Any) -> list[Any]:
+    return [*part._forward_hooks.values(), *part._forward_pre_hooks.values()]
+
+
+def _is_of_transformers(hook: Any) -> bool:
+    """Whether transformers registered it itself, as it does to collect hidden states: it changes nothing."""
+    return str(getattr(hook, "__module__", "")).startswith("transformers.")
 
 
 def _write_settings(model: Any, companion: Any, folder: Path) -> None:

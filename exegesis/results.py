@@ -8,6 +8,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -46,6 +47,8 @@ HEADER = "exegesis"
 """The array of an archive that holds the JSON of all that is no array."""
 LARGEST_ARCHIVE = 2**30
 """Bytes of all arrays of an archive, unpacked."""
+MOST_PARTS = 1_000_000
+"""Parts of an archive: models, or explanations."""
 SUFFIXES = (".csv", ".json", ".parquet", ".npz")
 SHOWN_SCORES = 3
 """Tokens in the text of a result."""
@@ -449,6 +452,12 @@ _READERS: Mapping[str, Callable[[Any, Any], TabularResult]] = {
 }
 
 
+DAMAGE = (
+    OSError, ValueError, KeyError, TypeError, IndexError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error
+)  # fmt: skip
+"""What the reading of a damaged archive raises; MemoryError where its header claims more than there is."""
+
+
 def write_archive(kind: str, meta: Mapping[str, Any], arrays: Sequence[Mapping[str, np.ndarray]]) -> bytes:
     """An archive of `kind`. The array `name` of part n is there as `n.name`, for anyone who reads it with numpy."""
     text = json.dumps(plain({"kind": kind, "parts": len(arrays), "meta": meta}), allow_nan=False)
@@ -473,12 +482,14 @@ def read_archive(file: Path) -> tuple[str, dict[str, Any], list[dict[str, np.nda
         with np.load(file, allow_pickle=False) as opened:
             arrays = {name: opened[name] for name in opened.files}
         stated = json.loads(arrays.pop(HEADER).tobytes().decode())
+        if not 0 <= stated["parts"] <= MOST_PARTS:
+            raise ValueError(f"{stated['parts']} parts")
         parts: list[dict[str, np.ndarray]] = [{} for _ in range(stated["parts"])]
         for name, values in arrays.items():
             part, _, own = name.partition(".")
             parts[int(part)][own] = values
         return stated["kind"], stated["meta"], parts
-    except (OSError, ValueError, KeyError, TypeError, IndexError, zipfile.BadZipFile, EOFError) as error:
+    except DAMAGE as error:
         raise ExegesisError(f"path: {file.name} is no result that save wrote ({error}). Save it again.") from error
 
 

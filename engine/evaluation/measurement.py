@@ -6,9 +6,11 @@ Some metrics read the maps and marks alone, others run the model again.
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -304,10 +306,18 @@ def _registered_value(metric: Metric, one: UnitScores, method: str) -> float | s
         return error_line(error)
     if value is None:
         return NO_VALUE
-    if not isinstance(value, float | int | np.number) or not np.isfinite(value):
+    if not _is_finite(value):
         source = f" (from the package {metric.package})" if metric.package else ""
         return f"metric {metric.id}{source} gave {excerpt(value)}, which is not a finite number"
+    assert isinstance(value, Real)
     return float(value)
+
+
+def _is_finite(value: object) -> bool:
+    try:
+        return isinstance(value, Real) and math.isfinite(value)
+    except OverflowError:  # an int beyond the floats
+        return False
 
 
 def marks_of_side(one: UnitScores, side: str = "") -> tuple[Marks, np.ndarray] | str:

@@ -61,11 +61,16 @@ def _align_by_count(entry: MapEntry, encoded: EncodedInput, count: int) -> Float
     return scores
 
 
+def _folded(text: str) -> str:
+    """Lower case, character by character, so that the offsets stay."""
+    return "".join(lower if len(lower := character.lower()) == 1 else character for character in text)
+
+
 def locate_tokens(entry: MapEntry, tokens: Sequence[str], example: Example) -> list[tuple[int, Span]]:
     """The segment and the characters of each token, found one after the other in the text, then in its pair."""
-    texts, segment, cursor, spans = [text.casefold() for text in example.texts], 0, 0, list[tuple[int, Span]]()
+    texts, segment, cursor, spans = [_folded(text) for text in example.texts], 0, 0, list[tuple[int, Span]]()
     for at, token in enumerate(tokens):
-        word = MARKERS.sub("", token).casefold()
+        word = _folded(MARKERS.sub("", token))
         start = texts[segment].find(word, cursor)
         if start < 0 and segment + 1 < len(texts):
             segment, cursor = segment + 1, 0

@@ -227,7 +227,7 @@ def all_imported() -> list[ImportedMaps]:
     return sets
 
 
-@functools.lru_cache(maxsize=32)
+@functools.lru_cache(maxsize=512)
 def _load_once(path: str, modified: int, size: int) -> ImportedMaps:
     """Load a file once. `modified`, `size`: change with the file."""
     return load(Path(path))
@@ -243,8 +243,10 @@ def find_imported(name: str) -> ImportedMaps:
 
 def remove(name: str) -> None:
     """Delete an imported set; results that are in the cache stay. Errors: there is none of that name."""
-    find_imported(name)
-    (maps_folder() / f"{name}{SUFFIX}").unlink(missing_ok=True)
+    path = maps_folder() / f"{name}{SUFFIX}"
+    if Path(name).name != name or not path.is_file():  # a damaged one can be removed too
+        find_imported(name)
+    path.unlink(missing_ok=True)
 
 
 def methods(kind: str) -> dict[str, Explainer]:
@@ -252,7 +254,7 @@ def methods(kind: str) -> dict[str, Explainer]:
     return {one.id: _method(one) for one in all_imported() if one.kind == kind}
 
 
-@functools.lru_cache(maxsize=64)
+@functools.lru_cache(maxsize=512)
 def _method(imported: ImportedMaps) -> Explainer:
     """The method that looks maps up in a set."""
 

@@ -99,6 +99,9 @@ def test_metrics_are_for_this_machine_and_the_networks_of_the_variable(
     assert client("10.1.2.3", "exegesis").get("/metrics").status_code == 200
     assert client("::ffff:10.1.2.3", "exegesis").get("/metrics").status_code == 200
     assert client("192.168.1.1", "exegesis").get("/metrics").status_code == 403
+    for address, status in (("192.168.1.1", 403), ("10.1.2.3", 404), ("127.0.0.1", 404)):  # 404: no Streamlit here
+        host = "localhost" if address.startswith("127") else "exegesis"
+        assert client(address, host).get("/_stcore/metrics").status_code == status
     proxied = client("10.1.2.3", "exegesis").get("/metrics", headers={"X-Forwarded-For": "10.1.2.3"})
     assert proxied.status_code == 403, "the proxy is in the network, whoever asks it"
     monkeypatch.setenv(MONITORS, "10.0.0.0/8,10.1.2.3")

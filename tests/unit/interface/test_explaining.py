@@ -96,7 +96,6 @@ def test_a_loaded_model_equals_its_folder_and_stays_as_it_is(family: str, tmp_pa
     tokenizer = transformers.AutoTokenizer.from_pretrained(str(place))
     if tokenizer.pad_token is None:
         tokenizer.pad_token = tokenizer.eos_token
-    model.register_forward_hook(lambda *_: None)
     before = facts_of(model)
     methods = ["gradient_x_input", "attention_mean", "occlusion"]
     own, theirs = explain(model, TEXT, methods, tokenizer=tokenizer), explain(place, TEXT, methods)
@@ -105,6 +104,20 @@ def test_a_loaded_model_equals_its_folder_and_stays_as_it_is(family: str, tmp_pa
     assert own.prediction == theirs.prediction
     for one, other in zip(own, theirs, strict=True):
         np.testing.assert_array_equal(one.scores, other.scores)
+
+
+def test_hooks_and_classes_that_a_snapshot_would_leave_out_are_refused(tmp_path: Path) -> None:
+    place = str(save_checkpoint("bert", tmp_path / "saved"))
+    tokenizer = transformers.AutoTokenizer.from_pretrained(place)
+    model = transformers.BertForSequenceClassification.from_pretrained(place)
+    handle = model.classifier.register_forward_hook(lambda _module, _inputs, logits: -logits)
+    with pytest.raises(exegesis.ExegesisError, match=r"model: has 1 forward hooks, which a snapshot .* Remove them"):
+        explain(model, TEXT, "random", tokenizer=tokenizer)
+    handle.remove()
+    explain(model, TEXT, "random", tokenizer=tokenizer)
+    named = type("BertForSequenceClassification", (transformers.BertForSequenceClassification,), {"__module__": "mine"})
+    with pytest.raises(exegesis.ExegesisError, match="is not transformers' own"):
+        explain(named.from_pretrained(place), TEXT, "random", tokenizer=tokenizer)
 
 
 def test_a_loaded_vision_transformer_equals_its_folder() -> None:

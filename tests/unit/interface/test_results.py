@@ -126,6 +126,10 @@ def test_a_hostile_archive_runs_nothing(tmp_path: Path, monkeypatch: pytest.Monk
     file.write_bytes(write_archive("explanations", {"input": {}, "target": None, "explanations": [{}]}, [{}, {}]))
     with pytest.raises(exegesis.ExegesisError, match="is damaged or of another version"):
         exegesis.load(file)
+    header = json.dumps({"kind": "explanations", "parts": 10**9, "meta": {}}).encode()
+    np.savez_compressed(file, exegesis=np.frombuffer(header, np.uint8))
+    with pytest.raises(exegesis.ExegesisError, match=r"is no result that save wrote \(1000000000 parts\)"):
+        exegesis.load(file)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("exegesis.npy", bytes(5000))
     monkeypatch.setattr("exegesis.results.LARGEST_ARCHIVE", 4999)
