@@ -32,7 +32,7 @@ FOLDER = "snapshots"
 MOST_SNAPSHOTS = 8
 """Snapshots in the home folder; beyond that the one that was used least recently is removed."""
 DIGEST_CHARACTERS = 16
-OWN_CLASSES = ("transformers.", "engine.models.")
+OWN_CLASSES = ("transformers.", "torch.", "engine.models.")
 """Packages of the classes that a snapshot is loaded as."""
 ALLOWED = "a name, a folder or a loaded transformers model"
 
@@ -123,10 +123,11 @@ def _check_model(model: Any, companion: Any) -> None:
             "model: is quantized, so its gradients are undefined. Load it in float32, bfloat16 or float16."
         )
     kind, config = type(model).__name__, model.config.to_dict()
-    if not type(model).__module__.startswith(OWN_CLASSES) or any("forward" in vars(part) for part in model.modules()):
+    foreign = [part for part in model.modules() if not _is_restored(part)]
+    if foreign:
         raise UsageError(
-            f"model: the class {excerpt(kind)} or its forward is not transformers' own, and a snapshot of its weights "
-            "would leave that out. Pass a model of a transformers class."
+            f"model: the class {excerpt(type(foreign[0]).__name__)} or its forward is not transformers' own, and a "
+            "snapshot of the weights would leave that out. Pass a model of a transformers class."
         )
     if hooks := [hook for part in model.modules() for hook in _hooks(part) if not _is_of_transformers(hook)]:
         raise UsageError(
@@ -143,6 +144,11 @@ def _check_model(model: Any, companion: Any) -> None:
         name, maker = ("processor", "AutoImageProcessor") if reads_pictures else ("tokenizer", "AutoTokenizer")
         got = "is missing" if companion is None else f"cannot be saved, got {excerpt(companion)}"
         raise UsageError(f"{name}: {got}; a {kind} needs it. Pass {name}={maker}.from_pretrained(...).")
+
+
+def _is_restored(part: Any) -> bool:
+    """Whether a snapshot brings the module back as it is: its class and its forward are a library's."""
+    return type(part).__module__.startswith(OWN_CLASSES) and "forward" not in vars(part)
 
 
 def _hooks(part: Any) -> list[Any]:

@@ -453,9 +453,11 @@ _READERS: Mapping[str, Callable[[Any, Any], TabularResult]] = {
 
 
 DAMAGE = (
-    OSError, ValueError, KeyError, TypeError, IndexError, EOFError, MemoryError, zipfile.BadZipFile, zlib.error
+    OSError, ValueError, KeyError, TypeError, IndexError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile,
+    zlib.error,
 )  # fmt: skip
-"""What the reading of a damaged archive raises; MemoryError where its header claims more than there is."""
+"""What the reading of a damaged archive raises; MemoryError where its header claims more than there is, RuntimeError
+of an encrypted or deeply nested one."""
 
 
 def write_archive(kind: str, meta: Mapping[str, Any], arrays: Sequence[Mapping[str, np.ndarray]]) -> bytes:

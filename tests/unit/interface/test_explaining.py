@@ -115,6 +115,10 @@ def test_hooks_and_classes_that_a_snapshot_would_leave_out_are_refused(tmp_path:
         explain(model, TEXT, "random", tokenizer=tokenizer)
     handle.remove()
     explain(model, TEXT, "random", tokenizer=tokenizer)
+    inverted = type("Inverted", (torch.nn.Linear,), {"forward": lambda self, x: -torch.nn.Linear.forward(self, x)})
+    model.classifier.__class__ = inverted
+    with pytest.raises(exegesis.ExegesisError, match="the class 'Inverted' or its forward is not transformers' own"):
+        explain(model, TEXT, "random", tokenizer=tokenizer)
     named = type("BertForSequenceClassification", (transformers.BertForSequenceClassification,), {"__module__": "mine"})
     with pytest.raises(exegesis.ExegesisError, match="is not transformers' own"):
         explain(named.from_pretrained(place), TEXT, "random", tokenizer=tokenizer)
