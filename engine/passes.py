@@ -70,9 +70,11 @@ def in_passes(model: AnyClassifier, texts: Sequence[EncodedInput], rows: Changed
 
 def shares_prefixes(model: AnyClassifier) -> bool:
     """Whether a position's keys and values are the same whatever follows."""
+    if model.adapter is None or not model.adapter.causal:
+        return False
     rotary = getattr(model.module.config, "rope_parameters", None) or {}
     kinds = [rotary, *(part for part in rotary.values() if isinstance(part, dict))]  # Gemma 3 has one by type of layer
-    return bool(model.adapter.causal) and not any(kind.get("rope_type") in VARYING_POSITIONS for kind in kinds)
+    return not any(kind.get("rope_type") in VARYING_POSITIONS for kind in kinds)
 
 
 def _texts_held(model: AnyClassifier, longest: int) -> int:

@@ -427,7 +427,7 @@ class Paths:
             first = self.start[group[0]]
             for item in group:
                 count = len(self.task.examples[item])
-                same = torch.equal(self.start[item, :count], first[:count])
+                same = item == group[0] or torch.equal(self.start[item, :count], first[:count])
                 numbers[item] = group[0] if same else item
         return numbers
 

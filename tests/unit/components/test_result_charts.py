@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from components.charts.frame import DOTTED
 from components.palette import PALETTES, THEMES, Theme, contrast
 from components.results.charts import (
     MOST_POINTS,
@@ -98,7 +99,7 @@ def test_the_course_has_the_skills_after_each_vote_and_the_placebo_is_dotted(fou
     np.testing.assert_allclose(table[list(found.methods)].to_numpy(), found.course, atol=5e-4)
     lines = course_chart(found, "light").to_dict()["layer"][0]["encoding"]["strokeDash"]["scale"]
     dotted = dict(zip(lines["domain"], lines["range"], strict=True))
-    assert [name for name, dash in dotted.items() if dash != [1, 0]] == ["random"]
+    assert [name for name, dash in dotted.items() if dash == DOTTED] == ["random"]
 
 
 def test_of_a_long_course_some_votes_are_drawn_the_first_and_the_last_among_them(found: RankingSummary) -> None:

@@ -106,7 +106,7 @@ def test_only_a_patch_that_the_others_do_not_equal_survives() -> None:
     assert few.shortage(0.05) == (
         "With 9 other pictures a p-value is at least 0.1, so at a rate of 5% no patch can be significant."
     )
-    with pytest.raises(ValueError, match="draws: a row of finite numbers for each patch"):
+    with pytest.raises(ValueError, match="draws: a row of finite numbers for each of 2 patches"):
         found([[0.1]])
 
 
