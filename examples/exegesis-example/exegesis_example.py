@@ -51,8 +51,9 @@ def add_metric():
 
 
 def add_family():
-    register_family("camembert", replace(
-        ADAPTERS["xlm-roberta"], family="CamemBERT", architecture="CamembertForSequenceClassification"
+    register_family("data2vec-text", replace(
+        ADAPTERS["roberta"], family="Data2Vec", backbone="data2vec_text", blocks="data2vec_text.encoder.layer",
+        architecture="Data2VecTextForSequenceClassification", embeddings="data2vec_text.embeddings.word_embeddings"
     ))  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import torch
 import transformers
 
 from tests.project import ROOT
@@ -31,23 +32,24 @@ def package(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def camembert(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A checkpoint of a family that only the plugin adds: RoBERTa's parts under another name."""
+def data2vec(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A checkpoint of a family that only the plugin adds: RoBERTa's parts under other names."""
     folder = save_checkpoint("roberta", tmp_path_factory.mktemp("family") / "tiny")
-    config = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    config |= {"model_type": "camembert", "architectures": ["CamembertForSequenceClassification"]}
-    (folder / "config.json").write_text(json.dumps(config), encoding="utf-8")
-    assert transformers.AutoConfig.from_pretrained(str(folder)).model_type == "camembert"
+    stated = json.loads((folder / "config.json").read_text(encoding="utf-8"))
+    stated = {name: value for name, value in stated.items() if name not in ("model_type", "architectures")}
+    torch.manual_seed(0)
+    module = transformers.Data2VecTextForSequenceClassification(transformers.Data2VecTextConfig(**stated))
+    module.save_pretrained(str(folder))
     return str(folder)
 
 
 @pytest.fixture(scope="module")
-def tour(package: Path, camembert: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+def tour(package: Path, data2vec: str, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
     """What `tests.plugin_tour` saw, with the package on the path."""
     home = tmp_path_factory.mktemp("home")
     path = os.pathsep.join([str(ROOT), str(package)])
     done = subprocess.run(
-        [sys.executable, "-m", "tests.plugin_tour", camembert], cwd=ROOT, capture_output=True, text=True,
+        [sys.executable, "-m", "tests.plugin_tour", data2vec], cwd=ROOT, capture_output=True, text=True,
         env={**os.environ, "PYTHONPATH": path, "EXEGESIS_HOME": str(home)},
     )  # fmt: skip
     assert done.returncode == 0, done.stderr[-3000:]
@@ -87,7 +89,7 @@ def test_pages_offer_all_four_and_show_where_they_are_from(tour: dict[str, Any])
     assert "Word length" in choices
     assert "Gini" in leaderboard
     assert "Word length" in tour["study"]
-    added = "explainers: word_length; metrics: gini; models: camembert; datasets: moods"
+    added = "explainers: word_length; metrics: gini; models: data2vec-text; datasets: moods"
     assert added in tour["library"]
     [finding] = tour["findings"]
     assert (finding["name"], finding["status"]) == ("plugins", "ok")
