@@ -20,20 +20,22 @@ import tempfile
 import time
 from collections.abc import Generator, Iterator, Sequence
 from multiprocessing.connection import Connection, Pipe
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 from engine import access, runtime
 from engine.cache_mirror import configured_mirror, reading_mirror
-from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.errors import ExegesisError, UsageError, not_allowed, one_line, unknown
 from engine.models import sandbox
 from engine.progress import CancelToken, Report
 from engine.store import result_store
+from engine.telemetry import log_event
 
 EXECUTORS = ("local", "ray")
 RAY_ADDRESS = "EXEGESIS_RAY_ADDRESS"
 """The cluster on which jobs run, host:port or "auto"; also the default of `--address`."""
 SECRETS = (access.PASSWORD, "EXEGESIS_DATABASE_URL")
 """Variables of the server that neither the driver nor a worker needs."""
+_log = logging.getLogger("exegesis.cluster")
 DRIVER = "engine.cluster_driver"
 PROBE_SECONDS, PROBES = 2.0, 3
 """Seconds between two looks for the head of the cluster; failed looks after which it counts as lost."""
@@ -110,15 +112,21 @@ def _gather(ray: Any, tasks: Sequence[ClusterTask], report: Report, cancel: Canc
     done, total = 0, sum(task.size for task in tasks)
     for ended in _ended_tasks(ray, tasks, runtime.device_type()):
         cancel.check()
-        for place, entries in ended:
+        for place, entries, error in ended:
             done += tasks[place].size
-            if entries is not None:
+            if entries is None:
+                log_event(_log, "task failed on the cluster", logging.WARNING, error=error)
+            else:
                 store_entries(tasks[place], entries)
         report(done, total, f"{counted} on the cluster")
 
 
-EndedTask = tuple[int, CacheEntries | None]
-"""The place of a task in the list, and the entries that it left; None if it failed."""
+class EndedTask(NamedTuple):
+    """The place of a task in the list, the entries that it left (None if it failed), and why it failed."""
+
+    place: int
+    entries: CacheEntries | None
+    error: str = ""
 
 
 def _ended_tasks(
@@ -131,10 +139,11 @@ def _ended_tasks(
     while waiting:
         ended: list[EndedTask] = []
         for reference in ray.wait(list(waiting), timeout=LOOK_SECONDS)[0]:
-            place, entries = waiting.pop(reference), None
-            with contextlib.suppress(ray.exceptions.RayError):
-                entries = ray.get(reference)
-            ended.append((place, entries))
+            place = waiting.pop(reference)
+            try:
+                ended.append(EndedTask(place, ray.get(reference)))
+            except ray.exceptions.RayError as error:
+                ended.append(EndedTask(place, None, one_line(getattr(error, "cause", None) or error)))
         yield ended
 
 

@@ -49,6 +49,12 @@ def panics_told(where: str) -> Iterator[None]:
         raise ExegesisError(f"{where}: broke off ({excerpt(str(error), 200)}). Use another one.") from error
 
 
+def one_line(error: BaseException) -> str:
+    """An error as one line, with its type unless the message is ours."""
+    text = " ".join(str(error).split())
+    return text if isinstance(error, ExegesisError) else f"{type(error).__name__}: {text}".rstrip(": ")
+
+
 def excerpt(value: object, limit: int = 80) -> str:
     """`repr(value)`, cut so that an error stays one line."""
     text = repr(value).replace("\n", " ")

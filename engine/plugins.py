@@ -175,7 +175,9 @@ def failures_of(plugin: Plugin, what: str) -> Iterator[None]:
         yield
     except (ExegesisError, MemoryError):
         raise
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # of anybody's code
         if runtime.out_of_memory(error):
             raise
         raise plugin.failure(what, error) from error

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from cache.codec import plain
 from engine import plugins
 from engine.errors import ExegesisError, UsageError, unknown
 from engine.lazy import LazyModule
@@ -211,6 +212,11 @@ def _checked(function: Any, plugin: plugins.Plugin, id: str) -> Any:
                 raise plugin.failure(f"method {id}: wrong result", f"{expected}, got shape {own.shape}")
             if own.dtype.kind not in "fiu" or not np.isfinite(own).all():
                 raise plugin.failure(f"method {id}: wrong result", "scores must be finite numbers")
+        for one in attributions:
+            if not all(isinstance(note, str) for note in one.notes):
+                raise plugin.failure(f"method {id}: wrong result", "notes must be texts")
+            with plugins.failures_of(plugin, f"method {id}: wrong result: extras must be plain values"):
+                plain(dict(one.extras))
         return attributions
 
     return explain

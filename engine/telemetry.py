@@ -29,11 +29,11 @@ EXPLAINED, EXPLANATION_SECONDS = "exegesis_explanation_seconds_count", "exegesis
 Value = str | int | float | bool | None
 
 
-def log_event(log: logging.Logger, event: str, **fields: Value) -> None:
-    """Log an event, one line of level INFO. It appears if `EXEGESIS_LOG_FORMAT` is json, or the level is lowered."""
-    if log.isEnabledFor(logging.INFO):
+def log_event(log: logging.Logger, event: str, level: int = logging.INFO, **fields: Value) -> None:
+    """Log an event on one line. At level INFO it appears if `EXEGESIS_LOG_FORMAT` is json, or the level is lowered."""
+    if log.isEnabledFor(level):
         text = " ".join([event, *(f"{name}={value}" for name, value in fields.items())])
-        log.info("%s", text, extra={"event": event, "fields": fields})
+        log.log(level, "%s", text, extra={"event": event, "fields": fields})
 
 
 class JsonFormatter(logging.Formatter):

@@ -48,7 +48,7 @@ def launch(
     log_format()  # likewise a format and a network that there are not
     monitor_networks()
     if mirror := configured_mirror():
-        mirror_at(mirror)
+        mirror_at(mirror).check()
     variables = server_environment(os.environ, everybody, study_only)
     warning = check_admission(host, variables)
     check_port(port, host)

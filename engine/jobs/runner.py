@@ -19,7 +19,8 @@ from typing import Any
 from cache import Store, canonical, single_flight
 from engine import access
 from engine.cluster import configured_address, run_tasks_apart, store_entries
-from engine.errors import Cancelled, ExegesisError, UsageError, panics_told
+from engine.errors import Cancelled, ExegesisError, UsageError, one_line, panics_told
+from engine.format import count_text
 from engine.home import home
 from engine.jobs.cluster_tasks import cluster_tasks
 from engine.jobs.kinds import Batch, ClusterEstimate, RunEstimate, WorkUnit, kind_of, unit_groups
@@ -259,7 +260,7 @@ def _outcome(run: _Run) -> dict[str, object]:
         _log.exception("job %s failed", run.job.id)
         return {"state": "failed", "error": one_line(error), **run.counts()}
     state = "failed" if run.failed else "done"
-    return {"state": state, "error": run.failure_summary(), "note": run.store.status, **run.counts()}
+    return {"state": state, "error": run.failure_summary(), "note": run.note(), **run.counts()}
 
 
 class _Run:
@@ -271,7 +272,8 @@ class _Run:
         self.total = self.done = self.computed = self.failed = 0
         self.estimate = RunEstimate()
         self.on_cluster: ClusterEstimate | None = None
-        self.first_error = ""
+        self.first_error = self.lost_error = ""
+        self.lost = 0
         self._written = 0.0
 
     def work(self) -> None:
@@ -323,15 +325,29 @@ class _Run:
         with contextlib.closing(run_tasks_apart(tasks, address)) as rounds:
             for ended in rounds:
                 self.cancel.check()
-                for place, entries in ended:
+                for place, entries, error in ended:
                     estimate.end(tasks[place].size)
-                    if entries is not None:
+                    if entries is None:
+                        self._count_lost(tasks[place].size, error)
+                    else:
                         store_entries(tasks[place], entries)
                     stored = [key for key in entries or () if left.pop(key, None) is not None]
                     self.done, self.computed = self.done + len(stored), self.computed + len(stored)
                 self._report()
         self.on_cluster = None
         return list(left.values())
+
+    def _count_lost(self, units: int, error: str) -> None:
+        """Count units that failed on the cluster, and log and keep the first reason."""
+        if not self.lost:
+            self.lost_error = error
+            log_event(_log, "task failed on the cluster", logging.WARNING, job=self.job.id, error=error)
+        self.lost += units
+
+    def note(self) -> str:
+        """What the job's list says beside the state: a trouble of the cache, or of the cluster."""
+        failed = f"{count_text(self.lost, 'unit')} failed on the cluster and ran here. The first: {self.lost_error}"
+        return " ".join(filter(None, [self.store.status, failed if self.lost else ""]))
 
     def _compute_together(self, group: list[WorkUnit]) -> list[WorkUnit]:
         """Pass the group to its batch. Returns the units that must be computed one by one."""
@@ -434,12 +450,6 @@ def _beat(table: JobTable, id: int, cancel: CancelToken, wait: Callable[[float],
             if time.monotonic() - beaten > HEARTBEAT_SECONDS:
                 beaten = time.monotonic()
                 table.beat(id)
-
-
-def one_line(error: BaseException) -> str:
-    """An error as one line for the table of jobs."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, ExegesisError) else f"{type(error).__name__}: {text}".rstrip(": ")
 
 
 def _forget_parent() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +14,7 @@ from engine.errors import UsageError
 from engine.explain import explain
 from engine.request import Example, Request
 from engine.store import result_store
+from engine.telemetry import JsonFormatter
 from tests.explaining import checkpoint
 
 pytestmark = pytest.mark.usefixtures("home")
@@ -71,3 +73,28 @@ def test_a_damaged_entry_and_a_storage_that_fails_are_misses(tmp_path: Path, mon
 def test_an_address_that_cannot_be_opened_is_refused() -> None:
     with pytest.raises(UsageError, match=r"EXEGESIS_CACHE_MIRROR: cannot be opened, got .*nowhere://x"):
         mirror_at("nowhere://x")
+
+
+def test_a_login_in_the_address_is_never_printed() -> None:
+    with pytest.raises(UsageError, match=r"got 'nowhere://host/x'") as error:
+        mirror_at("nowhere://user:hunter2@host/x")
+    assert "hunter2" not in str(error.value)
+
+
+def test_a_server_starts_only_if_it_can_write_there(tmp_path: Path) -> None:
+    mirror_at(str(tmp_path / "new" / "folder")).check()
+    assert [path for path in (tmp_path / "new").rglob("*") if path.is_file()] == []
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(UsageError, match=r"EXEGESIS_CACHE_MIRROR: cannot be written, got .* Check the address"):
+        mirror_at(f"file://{tmp_path}/file/below").check()
+
+
+def test_a_failure_of_the_storage_has_its_reason_in_the_json_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    mirror_at(f"file://{tmp_path}/file/below").write("abc", b"").result(timeout=10.0)
+    [record] = [one for one in caplog.records if one.name == "exegesis.mirror"]
+    line = json.loads(JsonFormatter().format(record))
+    assert (line["event"], line["level"]) == ("the cache mirror cannot be written", "warning")
+    assert line["error"] in ("NotADirectoryError", "FileExistsError")

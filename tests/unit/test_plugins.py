@@ -109,6 +109,14 @@ def test_what_another_group_registers_is_refused(install: Install) -> None:
     assert "new" not in all_explainers()
 
 
+HELPERS = """
+import asyncio
+def cancelled(): raise asyncio.CancelledError
+def noted(task, note):
+    maps = [Attribution(np.zeros(len(item.encoded)), 0) for item in task.items]
+    object.__setattr__(maps[0], 'notes', (note,))
+    return maps
+"""
 GOOD = "lambda task, params: [Attribution(np.zeros(len(i.encoded)), 0) for i in task.items]"
 
 
@@ -120,12 +128,16 @@ GOOD = "lambda task, params: [Attribution(np.zeros(len(i.encoded)), 0) for i in 
         ("lambda task, params: None", "method new: failed (TypeError"),
         ("lambda task, params: [Attribution(np.zeros(2), 0)]", "positions, got shape (2,))"),
         (GOOD.replace("zeros(", "log(np.zeros(").replace("))", ")))", 1), "scores must be finite numbers"),
+        ("lambda task, params: noted(task, 5)", "method new: wrong result (notes must be texts)"),
+        (GOOD.replace(", 0)", ", 0, extras={'k': object()})"), "method new: wrong result: extras must be plain values"),
+        ("lambda task, params: exit(3)", "method new: failed (SystemExit: 3)"),
+        ("lambda task, params: cancelled()", "method new: failed (CancelledError"),
     ],
 )
 def test_an_explainer_that_fails_is_named_as_the_packages(
     install: Install, own: str, body: str, why: str
 ) -> None:  # fmt: skip
-    install("explainers", f"def add(): of('new')({body})")
+    install("explainers", f"{HELPERS}def add(): of('new')({body})")
     with pytest.raises(ExegesisError) as caught, np.errstate(all="ignore"):
         explain(Request(own, "new", Example("good food")))
     assert why in str(caught.value)
@@ -178,6 +190,8 @@ def add():
         ("lambda scores, marks: float(np.abs(scores).max())", None),
         ("lambda scores, marks: None", "the metric has no value for this map"),
         ("lambda scores, marks: float('nan')", "metric top (from the package broken 2.0) gave nan"),
+        ("lambda scores, marks: 1j", "metric top (from the package broken 2.0) gave 1j"),
+        ("lambda scores, marks: 10**400", "metric top (from the package broken 2.0) gave 1000"),
         ("lambda scores, marks: 'high'", "metric top (from the package broken 2.0) gave 'high'"),
         ("lambda scores, marks: 1 / 0", "metric top: failed (ZeroDivisionError"),
     ],

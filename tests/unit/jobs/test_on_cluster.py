@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -51,7 +52,7 @@ class WorkersHere:
         yield []
         for place, task in enumerate(tasks):
             self.count += 1
-            yield [(place, None if self.fails(task) else task.run())]
+            yield [EndedTask(place, None, "OSError: no room") if self.fails(task) else EndedTask(place, task.run())]
 
 
 def on_workers(monkeypatch: pytest.MonkeyPatch, **options: Any) -> WorkersHere:
@@ -103,6 +104,7 @@ def test_what_fails_there_is_tried_here_so_that_its_reason_is_recorded(monkeypat
     monkeypatch.setattr(example_jobs, "explain_many", failing)
     ended = jobs.run_now(jobs.create("explain", spec))
     assert (ended.state, ended.done, ended.computed, ended.failed) == ("failed", 6, 5, 1)
+    assert ended.note == "3 units failed on the cluster and ran here. The first: OSError: no room"
     assert [(one.label, one.error) for one in jobs.failures(ended.id)] == [
         ("gradient_l2, example 2", "this unit fails")
     ]
@@ -132,6 +134,24 @@ def test_a_cluster_that_cannot_be_reached_fails_the_job_in_one_sentence_and_it_r
     monkeypatch.delenv(RAY_ADDRESS)
     jobs.resume(ended.id)
     assert jobs.wait(ended.id, 60.0).state == "done"
+
+
+def test_the_driver_has_no_secret_of_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in cluster_work.SECRETS:
+        monkeypatch.setenv(name, "hidden")
+    seen: dict[str, str] = {}
+    popen = cluster_work.subprocess.Popen
+
+    def noted(command: Any, **options: Any) -> Any:
+        seen.update(options["env"])
+        return popen(command, **options)
+
+    monkeypatch.setattr(cluster_work.subprocess, "Popen", noted)
+    monkeypatch.setattr(cluster_work, "DRIVER", "no_such_module")
+    with cluster_work._driver([], "10.0.0.1:1"):
+        pass
+    assert seen["PATH"] == os.environ["PATH"]
+    assert "hidden" not in seen.values()
 
 
 def test_a_driver_that_ends_is_a_lost_cluster(monkeypatch: pytest.MonkeyPatch) -> None:
