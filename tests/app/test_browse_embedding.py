@@ -194,4 +194,4 @@ def test_a_box_filters_pictures_too() -> None:
     middle = float(sorted(embedding.coordinates[:, 0])[3])
     select(page, **{BOX: {"x": [middle, 1e9], "y": [-1e9, 1e9]}})
     assert "3 examples selected." in [one.value for one in page.markdown]
-    assert any("3 listed" in one.value or "of 3 listed" in one.value for one in page.caption)
+    assert any("of 3 in the list" in one.value or "3 listed;" in one.value for one in page.caption)

@@ -255,13 +255,13 @@ def test_a_set_is_predicted_by_a_job_and_its_failure_cases_come_first(model: str
     assert "1 to 40 of 60 pictures" in told(page)
     page.selectbox(f"{LISTED}show").set_value("wrong").run()
     page.number_input(f"{WIDGETS}index").set_value(order[3]).run()
-    assert f"4 of {len(order)} listed" in told(page)
+    assert f"4 of {len(order)} in the list" in told(page)
     press(page, "Next")
     assert page.number_input(f"{WIDGETS}index").value == order[4]
     link = link_of(page)
     assert (link["show"], link["sort"], link["open"]) == ("wrong", "mistakes", "browse")
     again = opened(**link)
-    assert f"5 of {len(order)} listed" in told(again)
+    assert f"5 of {len(order)} in the list" in told(again)
 
 
 def test_pages_of_the_list_are_turned_and_follow_the_picture(folder: Path) -> None:
@@ -275,7 +275,7 @@ def test_pages_of_the_list_are_turned_and_follow_the_picture(folder: Path) -> No
     page.number_input(f"{WIDGETS}index").set_value(51).run()
     assert "41 to 60 of 60 pictures" in told(page)
     page.selectbox(f"{LISTED}label").set_value("eel").run()
-    assert "26 of 30 listed" in told(page)
+    assert "26 of 30 in the list" in told(page)
 
 
 def test_what_needs_labels_is_not_offered_without_them() -> None:

@@ -65,7 +65,7 @@ def test_the_list_is_predicted_and_shows_what_is_chosen_in_it(
     press.click()
     expect(page.get_by_text("6 examples. Accuracy")).to_be_visible(timeout=TIMEOUT_MS)
     expect(press).to_have_count(0)
-    expect(page.get_by_text("1 of 6 listed")).to_be_visible()
+    expect(page.get_by_text("1 of 6 in the list")).to_be_visible()
     expect(cells(page, 2)).to_have_text([own[0], own[1], f"'{own[2]}", *own[3:]])
     press_row(page, 3)
     expect_example(page, 3, own[3])
@@ -81,12 +81,12 @@ def test_the_list_is_predicted_and_shows_what_is_chosen_in_it(
     expect(page).to_have_url(re.compile(r"[?&]index=1(&|$)"), timeout=TIMEOUT_MS)
     again = open_page(page.url)
     expect_example(again, 1, own[1])
-    expect(again.get_by_text("1 of 1 listed")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(again.get_by_text("1 of 1 in the list")).to_be_visible(timeout=TIMEOUT_MS)
 
 
 def test_a_narrow_window_holds_the_list(server: Server, model: str, tmp_path: Path, open_page: Open) -> None:
     page = open_page(address(server, model=model, data=data(tmp_path, TEXTS)), width=390)
-    expect(page.get_by_text("1 of 6 listed")).to_be_visible(timeout=TIMEOUT_MS)
+    expect(page.get_by_text("1 of 6 in the list")).to_be_visible(timeout=TIMEOUT_MS)
     expect(page.get_by_test_id("stDataFrame")).to_be_visible()
     assert page.evaluate("document.documentElement.scrollWidth") <= 390
     for control in (page.get_by_role("textbox", name="Search"), page.get_by_role("combobox", name="Sort")):

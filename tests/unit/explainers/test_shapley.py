@@ -65,7 +65,7 @@ def test_a_full_budget_is_exact(n: int, seed: int) -> None:
     full = kernel_shap(n, game, 2**n, seed)
     np.testing.assert_allclose(full.phi, exact(n, game), atol=1e-12)
     assert full.evaluations == 2**n
-    assert "exact" in full.notes[0]
+    assert full.notes[0].startswith("Exact: ")
 
 
 @pytest.mark.parametrize("order", ["auto", "1"])
