@@ -43,6 +43,7 @@ from engine.data.released import (
     find_esnli,
     find_imdb,
     find_multinli,
+    find_sentences,
     find_snli_sick,
 )
 from engine.data.slices import split_slice, take_slice
@@ -50,6 +51,8 @@ from engine.data.tables import TABLE_SUFFIXES, MappedRows, RowErrors, TableRow, 
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.params import from_mapping
 
+EMBEDDED = {"reviews": SENTIMENT_LABELS, "reviews-written": SENTIMENT_LABELS, "nli": NLI_LABELS}
+"""Data sets that are a single file of the project, without splits, and their classes."""
 SST2_HUB_ID = "stanfordnlp/sst2"
 SST2_COLUMNS = {"text": "sentence", "label": "label"}
 SST2_FILES = {"train": "train.tsv", "validation": "dev.tsv", "test": "test.tsv"}
@@ -110,6 +113,9 @@ RELEASES: Mapping[str, Release] = {
         ),
     ),
     "snli-sick": Release(("nli",), "snli_test.tsv, sick_train.tsv and snli_dev.tsv", (find_snli_sick,)),
+    "sentences": Release(
+        ("sentences", "sentiment labelled sentences"), "amazon_cells.tsv, imdb.tsv and yelp.tsv", (find_sentences,)
+    ),
     "mlqe-pe": Release(
         ("mlqe_pe", "mlqe-pe"),
         "the unpacked folders post-editing and direct-assessments, or en-de.dev.jsonl",
@@ -156,12 +162,17 @@ def load(
         raise ExegesisError(f"dataset: {excerpt(name)} cannot be read ({error.strerror}). Check the path.") from None
 
 
-def _load_embedded(name: str, label_names: Sequence[str], request: LoadRequest) -> Dataset:
+def embedded_file(name: str) -> Path:
+    """The file of an embedded data set."""
+    return Path(__file__).resolve().parent / f"{name.replace('-', '_')}.jsonl"
+
+
+def _load_embedded(name: str, request: LoadRequest) -> Dataset:
     """Load a data set that is a single file of the project."""
     reject_options(name, request.options)
     _reject_split(name, request.split)
-    path, card = Path(__file__).resolve().parent / f"{name}.jsonl", read_card(name)
-    data = _from_file(path, LoadRequest(limit=request.limit, label_names=label_names))
+    path, card = embedded_file(name), read_card(name)
+    data = _from_file(path, LoadRequest(limit=request.limit, label_names=EMBEDDED[name]))
     return replace(data, title=card.title, card=card, revision=content_revision([path], {}))
 
 
@@ -225,10 +236,11 @@ def _missing(name: str, release: Release, where: str) -> ExegesisError:
     return ExegesisError(f"{name}: {where} {step} that holds it.")
 
 
-register("reviews")(partial(_load_embedded, "reviews", SENTIMENT_LABELS))
+register("reviews")(partial(_load_embedded, "reviews"))
 register("reviews-generated")(load_generated_reviews)
 register("reviews-marked")(load_marked_reviews)
-register("nli")(partial(_load_embedded, "nli", NLI_LABELS))
+register("reviews-written")(partial(_load_embedded, "reviews-written"))
+register("nli")(partial(_load_embedded, "nli"))
 register("nli-generated")(load_generated_pairs)
 register("quality")(load_quality)
 for _name in PROMPT_GRAMMARS:

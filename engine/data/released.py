@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from engine.data.examples import Span, interleave
+from engine.data.generation import split_of
 from engine.data.labels import NLI_LABELS, SENTIMENT_LABELS
 from engine.data.registry import SPLIT_ALIASES
 from engine.data.tables import TableRow, read_first_line, read_jsonl, read_table, read_text, read_tsv
@@ -51,6 +52,12 @@ SNLI_SICK_FILES = {
     "train": ("snli_test.tsv", "sick_train.tsv"),
 }
 SNLI_SICK_COLUMNS = {"premise": "text", "hypothesis": "text_pair", "label": "label"}
+
+SENTENCE_FILES = {"amazon": "amazon_cells", "imdb": "imdb", "yelp": "yelp"}
+"""Of Sentiment Labelled Sentences: the stem of a domain's file."""
+SENTENCE_SUFFIXES = (".tsv", "_labelled.txt")
+"""The second is UCI's own."""
+SENTENCE_COLUMNS = ("text", "label")
 
 
 @dataclass(frozen=True)
@@ -424,3 +431,29 @@ def _snli_sick_row(where: str, row: dict[str, object]) -> TableRow:
     if absent:
         raise ExegesisError(f"{where}: has no column {absent!r}. Its columns: {', '.join(row)}.")
     return where, {SNLI_SICK_COLUMNS.get(name, name): value for name, value in row.items()}
+
+
+def find_sentences(path: Path) -> ReleasedDataset | None:
+    """Recognize Sentiment Labelled Sentences: a folder with a file of sentences and labels for each domain.
+
+    It has no splits of its own. A fifth of the sentences, chosen by a checksum of the lowercased text, is for tests.
+    Source: Kotzias et al. 2015, doi:10.1145/2783258.2783380.
+    """
+    for suffix in SENTENCE_SUFFIXES:
+        files = {domain: path / f"{stem}{suffix}" for domain, stem in SENTENCE_FILES.items()}
+        if all(file.is_file() for file in files.values()):
+            return ReleasedDataset({split: partial(_read_sentences, files, split) for split in ("test", "train")})
+    return None
+
+
+def _read_sentences(files: Mapping[str, Path], split: str, limit: int | None) -> SplitContent:
+    """Read the sentences of a split, taking one of each domain in turn."""
+    groups = []
+    for domain, file in files.items():
+        rows = [_sentence_row(domain, *row) for row in read_tsv(file, columns=SENTENCE_COLUMNS)]
+        groups.append([row for row in rows if (split_of(row[1]["text"].lower()) == "train") == (split == "train")])
+    return SplitContent(interleave(groups)[:limit], list(files.values()), SENTIMENT_LABELS)
+
+
+def _sentence_row(domain: str, where: str, row: Mapping[str, Any]) -> TableRow:
+    return where, {"text": row["text"].strip(), "label": row["label"], "domain": domain}

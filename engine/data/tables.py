@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, NoReturn, TypeVar
 
@@ -102,13 +103,14 @@ def read_jsonl(path: Path, errors: RowErrors | None = None) -> list[TableRow]:
     return _parse_rows(path, _number_lines(read_text(path)), _parse_object, errors)
 
 
-def read_tsv(path: Path, errors: RowErrors | None = None) -> list[TableRow]:
-    """Read the rows of a tab-separated file with a header, whatever its suffix.
+def read_tsv(path: Path, errors: RowErrors | None = None, columns: Sequence[str] = ()) -> list[TableRow]:
+    """Read the rows of a tab-separated file, whatever its suffix. `columns`: of a file without a header.
 
     Tab-separated values have no quoting: a quotation mark is a plain character (IANA).
     """
     lines = _number_lines(read_text(path).replace("\r\n", "\n"))
-    return _parse_table(path, ((number, line.split("\t")) for number, line in lines), errors)
+    header = [(0, list(columns))] if columns else []
+    return _parse_table(path, chain(header, ((number, line.split("\t")) for number, line in lines)), errors)
 
 
 def _number_lines(text: str) -> Iterator[tuple[int, str]]:

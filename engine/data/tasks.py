@@ -23,6 +23,7 @@ class DatasetFacts:
 FACTS: Mapping[str, DatasetFacts] = {
     "reviews": DatasetFacts("Sentiment", 320),
     "reviews-generated": DatasetFacts("Sentiment", 1000),
+    "reviews-written": DatasetFacts("Sentiment", datasets.embedded_file("reviews-written").read_bytes().count(b"\n")),
     "reviews-marked": DatasetFacts("Marker word", 1000),
     "nli": DatasetFacts(f"Inference{PAIRS}", 219),
     "nli-generated": DatasetFacts(f"Inference{PAIRS}", 1000),
@@ -34,6 +35,7 @@ FACTS: Mapping[str, DatasetFacts] = {
     "sst2": DatasetFacts("Sentiment"),
     "imdb": DatasetFacts("Sentiment"),
     "movies": DatasetFacts("Sentiment"),
+    "sentences": DatasetFacts("Sentiment"),
     "esnli": DatasetFacts(f"Inference{PAIRS}"),
     "multinli": DatasetFacts(f"Inference{PAIRS}"),
     "snli-sick": DatasetFacts(f"Inference{PAIRS}"),

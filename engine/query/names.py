@@ -34,7 +34,7 @@ AS_METHOD = ("attention weights", "attention scores", "raw attention", "attentio
 """Names of average attention where they are a method, and not a question about the heads."""
 NO_METHOD = "attention_head"
 """Its title is that of the heads themselves, which a question names by layer and number."""
-WEAK = ("reviews", "movies", "quality", "agreement", "facts")
+WEAK = ("reviews", "movies", "sentences", "quality", "agreement", "facts")
 """Data sets whose names are words, too: they are names after a preposition or beside "data set"."""
 BEFORE_WEAK = tuple(
     f"{preposition} {article}"

@@ -31,7 +31,7 @@ class LoopConfig:
     clip: float = option(1.0, "largest norm of the gradient", low=0)
     label_smoothing: float = option(0.0, "probability spread over all classes", low=0, high=0.5)
     average: float = option(0.0, "decay of the running average of weights; 0: none", low=0, high=0.99999)
-    train_size: int = option(0, "training examples, sampled with the seed; 0: all", low=0)
+    train_size: int = option(0, "training examples of the data set, sampled with the seed; 0: all", low=0)
     held_out: int = option(800, "training examples held out to choose the epoch (at most a fifth)", low=1)
     measure: str = option("", "further data sets to measure at the end, separated by commas")
     precision: str = option("float32", "arithmetic of the training steps", choices=("float32", "bfloat16"))
@@ -65,6 +65,9 @@ class LoopConfig:
 class TrainConfig(LoopConfig):
     """Options of a fine-tuning. Defaults: thesis, section 3.1 (10 epochs, batch 16, 5e-5, 6% warm-up, patience 5)."""
 
+    add: str = option(
+        "", "more training sets, each whole: sentences*4,reviews-written repeats the first 4 times an epoch"
+    )
     columns: str = option("", "columns of a file, such as text=review,label=stars")
     method: str = option(
         "full",
@@ -77,6 +80,9 @@ class TrainConfig(LoopConfig):
     rank: int = option(16, "adapters: rank of the updates", low=1)
     alpha: int = option(32, "LoRA: scale of the updates, divided by the rank", low=1)
     dropout: float = option(0.05, "LoRA: dropout before the updates", low=0, high=0.9)
+    head: str = option(
+        "full", "LoRA: train the whole head, or only its last layer, and the others by LoRA", choices=("full", "lora")
+    )
 
     @property
     def stored_half(self) -> bool:

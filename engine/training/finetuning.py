@@ -9,13 +9,14 @@ from typing import Any
 
 import peft
 import torch
-from safetensors.torch import save_file
+from safetensors.torch import load_file, save_file
 from transformers.pytorch_utils import Conv1D
 
+from engine.data.datasets import registered_name
 from engine.data.examples import LabeledExample
-from engine.errors import ExegesisError, UsageError
+from engine.errors import ExegesisError, UsageError, not_allowed
 from engine.models import catalog
-from engine.models.adapters import adapter_for
+from engine.models.adapters import TextAdapter, adapter_for
 from engine.models.catalog import weights_sha256
 from engine.models.loading import load_base, load_tokenizer, longest_input, merge_adapter, silence_libraries
 from engine.progress import CancelToken, Report, silent
@@ -24,11 +25,13 @@ from engine.training.loop import SplitScore, TrainingLoop, evaluate
 from engine.training.recipe import TrainingRecipe, TrainResult, describe_training, prepare_output_folder
 from engine.training.text_data import (
     TokenizedTexts,
+    load_added_texts,
     load_further_texts,
     read_text_corpus,
     sample_rows,
     split_held_out,
     text_source,
+    text_sources,
     tokenize_examples,
 )
 
@@ -58,7 +61,10 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         self.corpus = read_text_corpus(config.dataset, config.columns)
         self.further = load_further_texts(config.measure, self.corpus)
         self.labels, self.regression = self.corpus.labels, self.corpus.regression
-        self.train_rows, self.held_rows, self.dropped = self._split()
+        self.first_rows, self.held_rows, dropped = self._split()
+        self.added = load_added_texts(config.add, self.corpus, self.held_rows if config.drop_contained else ())
+        self.train_rows = self.first_rows + [row for one in self.added for row in one.rows * one.repeats]
+        self.dropped = dropped + sum(one.dropped for one in self.added)
         self.family = catalog.read_base_config(self.path).get("model_type", "")
         self.tokenizer = load_tokenizer(self.path)
         self.max_length = min(config.max_length, longest_input(self.path, self.tokenizer))
@@ -69,8 +75,9 @@ class FineTuning(TrainingRecipe[TrainConfig]):
     def new_loop(self) -> TrainingLoop:
         module = load_base(self.path, self.labels, self.regression)
         if self.config.method == "lora":
-            module = add_lora(module, self.family, self.config)
+            module = add_lora(module, self.family, self.config, self.path)
         inputs = {"base's weights": weights_sha256(self.path), "data set's content": self.corpus.revision}
+        inputs |= {f"content of {one.name}": one.revision for one in self.added}
         train, held_out = self._tokenize(self.train_rows), self._tokenize(self.held_rows)
         identity = self.config.identity() | inputs
         return TrainingLoop(module.to(self.device), train, held_out, self.config, self.regression, identity)
@@ -93,11 +100,20 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         return {name: evaluate(stored, self._tokenize(rows), self.regression) for name, rows in splits.items()}
 
     def facts(self, module: Any) -> dict[str, Any]:
-        facts = describe_training(self.config.base, self.config.dataset, text_source(self.config.dataset))
-        return facts | {"base": facts["base"] | {"sha256": weights_sha256(self.path)}}
+        names = [self.config.dataset, *(one.name for one in self.added)]
+        use = "+".join(registered_name(name) or name for name in names) if self.added else self.config.dataset
+        facts = describe_training(self.config.base, use, text_sources(names))
+        facts |= {"base": facts["base"] | {"sha256": weights_sha256(self.path)}}
+        return facts | {"training_sets": self._training_sets()} if self.added else facts
 
     def sizes(self) -> dict[str, int]:
         return {"train": len(self.train_rows), "held_out": len(self.held_rows), "dropped": self.dropped}
+
+    def _training_sets(self) -> list[dict[str, Any]]:
+        """Title, license, number of examples and repeats of each training set, the first one first."""
+        first = (self.config.dataset, self.first_rows, 1)
+        sets = [first, *((one.name, one.rows, one.repeats) for one in self.added)]
+        return [text_source(name) | {"examples": len(rows), "repeats": repeats} for name, rows, repeats in sets]
 
     def precision(self) -> dict[str, str]:
         return {}
@@ -106,7 +122,7 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         return tokenize_examples(rows, self.tokenizer, self.max_length, adapter_for(self.family, self.config.base))
 
     def _split(self) -> tuple[list[LabeledExample], list[LabeledExample], int]:
-        """Split the examples into (train, held out, number of dropped examples)."""
+        """Split the examples of the first data set into (train, held out, number of dropped examples)."""
         config, name, rows = self.config, self.corpus.name, self.corpus.train
         if rows and rows[0].answer is not None:
             raise UsageError(
@@ -124,19 +140,40 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         return sample_rows(train, config.train_size, config.seed), held_out, dropped
 
 
-def add_lora(module: torch.nn.Module, family: str, config: TrainConfig) -> torch.nn.Module:
-    """Add LoRA to all linear layers of the blocks; the head is fully trained (Hu et al., 2022)."""
+def add_lora(module: torch.nn.Module, family: str, config: TrainConfig, base: Path) -> torch.nn.Module:
+    """Add LoRA to all linear layers of the blocks (Hu et al., 2022); the head is fully trained unless config says not.
+
+    `base`: folder of the base. Errors: `head` is `lora`, and the base has no head before the last layer.
+    """
     adapter = adapter_for(family, config.base)
+    layers, saved = _split_head(module, adapter, base) if config.head == "lora" else ([], list(adapter.head))
     settings = peft.LoraConfig(
         task_type="SEQ_CLS",
         r=config.rank,
         lora_alpha=config.alpha,
         lora_dropout=config.dropout,
-        target_modules=list(adapter.lora_targets),
-        modules_to_save=list(adapter.head),
+        target_modules=[*adapter.lora_targets, *layers],
+        modules_to_save=saved,
     )
     with silence_libraries():
         return peft.get_peft_model(module, settings)
+
+
+def _split_head(module: torch.nn.Module, adapter: TextAdapter, base: Path) -> tuple[list[str], list[str]]:
+    """Split the head into linear layers that can learn by LoRA and modules that are stored whole, as the last one is.
+
+    The weights of the layers must come from the base: an adapter does not store new ones.
+    """
+    *inner, last = adapter.head
+    starts = tuple(f"{name}." for name in inner)
+    parts = {name: part for name, part in module.named_modules() if f"{name}.".startswith(starts)}
+    layers = [name for name, part in parts.items() if isinstance(part, LINEAR)]
+    stored = {key for file in base.glob("*.safetensors") for key in load_file(file)}
+    weights = {f"{name}.weight" for name in layers}
+    if not layers or not weights <= stored | {f"{adapter.backbone}.{key}" for key in stored}:
+        raise not_allowed("head", f"full, as {base.name} stores no layer of a head before the last", "lora")
+    others = [name for name, part in parts.items() if name not in layers and list(part.parameters(recurse=False))]
+    return layers, [*others, last]
 
 
 def extract_lora(trained: torch.nn.Module, base: torch.nn.Module, family: str, config: TrainConfig) -> torch.nn.Module:

@@ -53,7 +53,7 @@ from engine.training.text_data import (
     pad_rows,
     sample_rows,
     split_held_out,
-    text_source,
+    text_sources,
 )
 from engine.training.tokenizer_training import SENTINELS, train_tokenizer
 
@@ -303,11 +303,10 @@ class Pretraining(TrainingRecipe[PretrainConfig]):
         }
 
     def facts(self, module: Any) -> dict[str, Any]:
-        sources = [text_source(name) for name in _dataset_names(self.config.dataset)]
-        joined = {key: "; ".join(dict.fromkeys(s[key].rstrip(".") for s in sources)) for key in sources[0]}
+        sources = text_sources(_dataset_names(self.config.dataset))
         shape = f"{self.shape}; {len(self.tokenizer):,} pieces, {self.config.max_length} tokens"
         use = PROMPTS if self.prompts else PRETRAINING
-        return describe_training(NEW_BASE, use, joined) | {"shape": shape, "next_token": bool(self.prompts)}
+        return describe_training(NEW_BASE, use, sources) | {"shape": shape, "next_token": bool(self.prompts)}
 
     def sizes(self) -> dict[str, int]:
         return {"train": len(self.train), "held_out": len(self.held_out), "dropped": self.texts.dropped}

@@ -9,7 +9,7 @@ import os
 import platform
 import tempfile
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
@@ -49,6 +49,17 @@ USES: dict[str, dict[str, str]] = {
             "Trained on single sentences and phrases of film reviews, lowercased and tokenized. There is no neutral "
             "class. It is much less accurate on reviews of other things, irony, mixed opinions, other languages and "
             "texts much longer than a sentence. Not for decisions about people."
+        ),
+    },
+    "sst2+sentences+reviews-written": {
+        "intended_use": (
+            "Sentiment, negative or positive, of short English reviews: a real transformer for looking at, comparing "
+            "and judging explanation methods without a network connection."
+        ),
+        "limits": (
+            "Trained on phrases and sentences of film reviews, sentences about phones, films and restaurants, and "
+            "reviews that language models wrote. There is no neutral class. It is less accurate on irony, mixed "
+            "opinions, other languages and texts much longer than a sentence. Not for decisions about people."
         ),
     },
     "reviews-generated": {
@@ -178,6 +189,12 @@ def _scores_tables(card: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _training_sets_table(sets: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The data sets of a training with more than one: their examples, repeats and licenses."""
+    rows = [f"| {one['name']} | {one['examples']:,} | {one['repeats']} | {one['licence']} |" for one in sets]
+    return ["| training set | examples | times an epoch | license |", "|---|---|---|---|", *rows, ""] if rows else []
+
+
 def describe_training(base: str, dataset: str, data: Mapping[str, str]) -> dict[str, Any]:
     """Describe source, license, use and limits of a base and a data set, as far as they are known."""
     if base in catalog.embedded_bases():
@@ -203,6 +220,7 @@ def card_markdown(card: Mapping[str, Any]) -> str:
     dropped = (
         f"; {sizes['dropped']:,} training texts contained in held-out ones were dropped" if sizes["dropped"] else ""
     )
+    repeated = " an epoch, repeats included" if "training_sets" in card else ""
     lines = [
         f"# {card['title']}",
         "",
@@ -218,10 +236,11 @@ def card_markdown(card: Mapping[str, Any]) -> str:
         "",
         f"    {card['command']}",
         "",
-        f"{card['seconds']:.0f} seconds on {card['machine']}. Trained on {sizes['train']:,} examples. The epoch was "
-        f"chosen on {sizes['held_out']:,} held-out examples of the training split{dropped}; everything else was "
-        "measured once, at the end.",
+        f"{card['seconds']:.0f} seconds on {card['machine']}. Trained on {sizes['train']:,} examples{repeated}. "
+        f"The epoch was chosen on {sizes['held_out']:,} held-out examples of the training split{dropped}; everything "
+        "else was measured once, at the end.",
         "",
+        *_training_sets_table(card.get("training_sets", [])),
         *([card["note"], ""] if card.get("note") else []),
         f"| epoch | mean loss | held-out {metric} |",
         "|---|---|---|",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import random
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from typing import Any
 
 import torch
 
-from engine.data.datasets import dataset_card, load, registered_name
+from engine.data.datasets import EMBEDDED, dataset_card, load, registered_name
 from engine.data.examples import Dataset, LabeledExample
 from engine.data.generation import SPLIT_SIZES, GeneratedExamples
 from engine.data.registry import parse_names
@@ -23,8 +24,8 @@ from engine.params import parse_assignments
 
 SCORE = ("score",)
 """The only label of a regression head."""
-WITHOUT_SPLITS = ("reviews", "nli")
-"""Embedded data sets without splits."""
+REPEATED = re.compile(r"(.+?)(?:\*([1-9]\d{0,2}))?")
+"""A data set and how often an epoch repeats it: `sentences*4`."""
 PART_WORDS = 3
 """Words of the runs by which a text is looked up: single words of a grammar are in every tenth text."""
 
@@ -38,6 +39,20 @@ class TextCorpus:
     regression: bool
     train: tuple[LabeledExample, ...]
     others: dict[str, tuple[LabeledExample, ...]]
+    revision: str
+
+
+@dataclass(frozen=True)
+class AddedTexts:
+    """The training split of a further data set. `repeats`: how often an epoch repeats each of its examples.
+
+    `dropped`: the number of examples left out because held-out texts contain them.
+    """
+
+    name: str
+    repeats: int
+    rows: list[LabeledExample]
+    dropped: int
     revision: str
 
 
@@ -55,16 +70,43 @@ def load_further_texts(names: str, corpus: TextCorpus) -> dict[str, tuple[Labele
     sets = {}
     for name in parse_names(names):
         data = load(name)
-        labels = SCORE if data.task == "regression" else data.label_names
-        if labels != corpus.labels:
-            raise not_allowed(f"measure {name}", f"labeled {', '.join(corpus.labels)}", ", ".join(labels))
+        _check_labels(f"measure {name}", data, corpus)
         sets[Path(name).name] = _labelled(data)
     return sets
 
 
+def load_added_texts(names: str, corpus: TextCorpus, held_out: Sequence[LabeledExample]) -> tuple[AddedTexts, ...]:
+    """Load the training splits of further data sets with the same labels: `sentences*4,reviews-written`.
+
+    Examples whose text is part of a held-out one are dropped.
+    """
+    added: list[AddedTexts] = []
+    for part in parse_names(names):
+        match = REPEATED.fullmatch(part)
+        if match is None or "*" in match[1]:
+            raise not_allowed("add", "names of data sets, each with *1 to *999 at most, such as sentences*4", part)
+        name = match[1]
+        if name in (corpus.name, *(one.name for one in added)):
+            raise not_allowed("add", "data sets that are named once", name, f"To repeat one, write {name}*2.")
+        data = load_train_split(name)
+        _check_labels(f"add {name}", data, corpus)
+        whole = _labelled(data)
+        rows = drop_contained_rows(whole, held_out)
+        if not rows:
+            raise ExegesisError(f"add: every text of {name} is part of a held-out text. Use --no-drop-contained.")
+        added.append(AddedTexts(name, int(match[2] or 1), rows, len(whole) - len(rows), data.revision))
+    return tuple(added)
+
+
+def _check_labels(argument: str, data: Dataset, corpus: TextCorpus) -> None:
+    labels = SCORE if data.task == "regression" else data.label_names
+    if labels != corpus.labels:
+        raise not_allowed(argument, f"labeled {', '.join(corpus.labels)}", ", ".join(labels))
+
+
 def load_train_split(dataset: str, mapping: dict[str, str] | None = None) -> Dataset:
     """Load the training split, or the whole of a data set without splits."""
-    if Path(dataset).is_file() or dataset in WITHOUT_SPLITS:
+    if Path(dataset).is_file() or registered_name(dataset) in EMBEDDED:
         return load(dataset, columns=mapping)
     return load(dataset, split="train", columns=mapping)
 
@@ -76,6 +118,12 @@ def text_source(dataset: str) -> dict[str, str]:
         return {"name": card.title, "source": card.source, "licence": card.licence}
     name = dataset if dataset.startswith("hub:") else Path(dataset).name
     return {"name": name, "source": name, "licence": "as its source states; not known to Exegesis"}
+
+
+def text_sources(datasets: Iterable[str]) -> dict[str, str]:
+    """Titles, sources and licenses of several data sets, joined, as `text_source` has them of one."""
+    sources = [text_source(name) for name in datasets]
+    return {key: "; ".join(dict.fromkeys(s[key].rstrip(".") for s in sources)) for key in sources[0]}
 
 
 def _load_other_splits(
@@ -115,11 +163,15 @@ def split_held_out(
     candidates = _longest_whole(texts) if drop_contained else list(range(len(examples)))
     wanted = min(count, max(1, len(examples) // 5), len(candidates))
     chosen = set(random.Random(seed).sample(candidates, wanted))
-    rest = [i for i in range(len(examples)) if i not in chosen]
-    if drop_contained:
-        index = ContainmentIndex(texts[i] for i in chosen)
-        rest = [i for i in rest if not index.contains(texts[i])]
-    return [examples[i] for i in rest], [examples[i] for i in sorted(chosen)]
+    held_out = [examples[i] for i in sorted(chosen)]
+    rest = [example for i, example in enumerate(examples) if i not in chosen]
+    return drop_contained_rows(rest, held_out) if drop_contained else rest, held_out
+
+
+def drop_contained_rows(rows: Sequence[LabeledExample], held_out: Sequence[LabeledExample]) -> list[LabeledExample]:
+    """The examples whose text is not part of a held-out one, by whole words, ignoring case."""
+    index = ContainmentIndex(map(_normalize, held_out))
+    return [row for row in rows if not index.contains(_normalize(row))]
 
 
 def sample_rows(rows: Sequence[LabeledExample], count: int, seed: int) -> list[LabeledExample]:

@@ -54,7 +54,7 @@ def test_a_limit_keeps_the_first_examples_and_the_revision() -> None:
 
 
 def test_every_registered_data_set_has_a_card_with_every_field_filled() -> None:
-    own = {"nli", "nli-generated", "quality", "reviews", "reviews-generated", "reviews-marked"}
+    own = {"nli", "nli-generated", "quality", "reviews", "reviews-generated", "reviews-marked", "reviews-written"}
     own |= {"agreement", "indirect-object", "facts", "sentiment-prompt"}
     assert set(dataset_names()) == own | {"sst2"} | set(RELEASES)
     assert {*dataset_names(), *image_names()} == set(card_names())

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import zlib
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,7 @@ import pytest
 
 from engine.data.datasets import RELEASES, load
 from engine.data.examples import Dataset, LabeledExample
-from engine.data.registry import data_root
+from engine.data.registry import data_root, read_card
 from engine.data.released import cut_passage, find_snli_sick, parse_stars
 from engine.errors import ExegesisError, UsageError
 from tests.unit.data import release_files
@@ -239,6 +241,50 @@ def test_a_folder_without_a_file_of_the_training_split_is_not_the_set(tmp_path: 
     release = find_snli_sick(tmp_path)
     assert release is not None
     assert sorted(release.splits) == ["train", "validation"]
+
+
+def test_sentences_are_split_by_their_text_and_take_turns_between_sites(data: Path) -> None:
+    folder = data / "sentences"
+    for site, stem in {"amazon": "amazon_cells", "imdb": "imdb", "yelp": "yelp"}.items():
+        lines = [f'The {site} "thing", number {i}.  \t{i % 2}' for i in range(60)]
+        release_files.write(
+            folder / f"{stem}.tsv", "\n".join([*lines, f"Great {site}!\t1", f"GREAT {site}!\t1"]) + "\n"
+        )
+    by_split = {split: load("sentences", split=split) for split in ("train", "test")}
+    assert load("sentences").split == "test"
+    for split, loaded in by_split.items():
+        assert (loaded.split, loaded.label_names) == (split, ("negative", "positive"))
+        held_out = [zlib.crc32(example.text.lower().encode()) % 10 < 2 for example in loaded.examples]
+        assert set(held_out) == {split == "test"}
+        for example in loaded.examples:
+            site, number = re.findall("amazon|imdb|yelp", example.text)[0], re.findall(r"\d+", example.text)
+            assert (example.extra, example.label) == ({"domain": site}, int(number[0]) % 2 if number else 1)
+    texts = [example.text for loaded in by_split.values() for example in loaded.examples]
+    assert len(texts) == 3 * 62
+    assert 'The imdb "thing", number 0.' in texts, "there is no header, no quoting, and no blank at the end"
+    first = load("sentences", split="train", limit=3).examples
+    assert [example.extra["domain"] for example in first] == ["amazon", "imdb", "yelp"]
+    train, test = ({example.text.lower() for example in loaded.examples} for loaded in by_split.values())
+    assert not train & test
+
+    (folder / "yelp.tsv").rename(folder / "yelp_labelled.txt")
+    with pytest.raises(
+        ExegesisError, match=r"sentences: is not in .* Put a folder sentences there \(amazon_cells\.tsv"
+    ):
+        load("sentences")
+    for stem in ("amazon_cells", "imdb"):
+        (folder / f"{stem}.tsv").rename(folder / f"{stem}_labelled.txt")
+    assert load(folder, split="train").examples == by_split["train"].examples, "UCI's own names"
+
+
+@pytest.mark.skipif(
+    not (data_root() / "sentences" / "yelp.tsv").is_file(),
+    reason="needs the local Sentiment Labelled Sentences (EXEGESIS_DATA/sentences)",
+)
+def test_the_card_of_the_sentences_names_their_numbers() -> None:
+    train, test = (len(load("sentences", split=split)) for split in ("train", "test"))
+    assert train + test == 3_000
+    assert f"{train:,} for training and {test:,} for test" in read_card("sentences").size
 
 
 def test_mlqe_has_the_bad_words_of_both_sides_in_the_raw_text(data: Path) -> None:

@@ -108,6 +108,16 @@ def test_no_review_shares_six_words_with_sst2() -> None:
     assert report.count_shared([record["text"] for record in REVIEWS], sentences) == 0
 
 
+def test_written_reviews_are_clean_and_share_no_six_words_with_reviews() -> None:
+    written = load("reviews-written").examples
+    texts = [example.text for example in written]
+    assert len(set(texts)) == len(texts)
+    assert all(text == text.strip() for text in texts)
+    assert {example.extra["domain"] for example in written} == {record["domain"] for record in REVIEWS}
+    assert 0.4 < sum(example.label == 1 for example in written) / len(written) < 0.6
+    assert find_shared_ngrams([texts, [record["text"] for record in REVIEWS]]) == set()
+
+
 def test_without_sst2_the_report_says_that_it_was_not_checked(tmp_path: Path) -> None:
     assert report.sst2_sentences(tmp_path) is None
     assert "not checked" in report.sst2_line(REVIEW_STATISTICS)

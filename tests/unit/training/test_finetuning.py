@@ -5,6 +5,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +21,7 @@ from engine.progress import CancelToken, silent
 from engine.request import Example
 from engine.similarity import text_similarity
 from engine.training.config import TrainConfig
-from engine.training.finetuning import train
+from engine.training.finetuning import FineTuning, train
 from tests.project import ROOT
 from tests.tiny import FAMILIES
 
@@ -59,6 +60,31 @@ def test_every_family_trains_an_adapter_in_float16(family: str, tiny, toy, tmp_p
     assert any("lora_B" in name and t.abs().max() > 0 for name, t in tensors.items())
     assert result.card["bytes"] == (tmp_path / "m" / "adapter_model.safetensors").stat().st_size
     assert load_model(str(tmp_path / "m")).labels == ("good", "poor")
+
+
+def test_a_head_by_lora_is_smaller_and_what_is_stored_is_what_was_trained(tiny, toy, tmp_path: Path) -> None:
+    results = {
+        head: train(config(tiny("bert"), toy(TWO), tmp_path / head, method="lora", rank=2, epochs=2, head=head))
+        for head in ("full", "lora")
+    }
+    names = {head: set(load_file(tmp_path / head / "adapter_model.safetensors")) for head in results}
+    size = 24  # of the hidden states: the pooler is one matrix of size x size and a bias
+    assert (
+        results["full"].card["bytes"] - results["lora"].card["bytes"] > 2 * (size * size + size - 2 * 2 * size) - 1024
+    )
+    inner = {"pooler.dense.lora_A.weight", "pooler.dense.lora_B.weight"}
+    assert {name.partition("bert.")[2] for name in names["lora"] - names["full"]} == inner
+    for one in results.values():
+        assert one.scores["held-out"].value == one.history[one.best_epoch].held_out
+    base, model = load_base(Path(tiny("bert")), ("good", "poor")), load_model(str(tmp_path / "lora"))
+    change = model.module.bert.pooler.dense.weight.detach() - base.bert.pooler.dense.weight.detach()
+    assert 1 <= torch.linalg.matrix_rank(change, rtol=1e-3) <= 2
+
+
+@pytest.mark.parametrize("family", ["roberta", "gpt2", "t5"])
+def test_a_head_of_one_module_is_always_trained_whole(family: str, tiny, toy, tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match=rf"head: must be full, as {family} stores no layer of a head before the last"):
+        train(config(tiny(family), toy(TWO, 40), tmp_path / "m", method="lora", head="lora"))
 
 
 @pytest.mark.parametrize("family", FAMILIES)
@@ -173,6 +199,50 @@ def test_another_setting_does_not_take_up_a_checkpoint(tiny, toy, tmp_path: Path
         UsageError, match=r"out: holds a checkpoint of a run with another batch_size, seed\. Use the same settings"
     ):
         train(config(tiny("bert"), data, tmp_path / "m", batch_size=4, seed=1))
+
+
+def test_added_sets_are_repeated_and_never_held_out(tiny, toy, tmp_path: Path) -> None:
+    first, rows = toy(TWO, 40), ["text,label", "one good view,good", "two poor days,poor", "over,good"]
+    (tmp_path / "added.csv").write_text("\n".join(rows))
+    changes = {"train_size": 5, "held_out": 8, "add": f"{tmp_path / 'added.csv'}*3", "drop_contained": False}
+    recipe = FineTuning(config(tiny("bert"), first, tmp_path / "m", **changes), silent, None)
+    texts = [row.text for row in recipe.train_rows]
+    assert texts[5:] == ["one good view", "two poor days", "over"] * 3, "the size is that of the first set"
+    assert recipe.sizes() == {"train": 14, "held_out": 8, "dropped": 0}
+    assert {row.text for row in recipe.held_rows} <= {row.text for row in recipe.corpus.train}
+    held = replace(recipe.config, drop_contained=True)
+    assert any(" over " in f" {row.text} " for row in FineTuning(held, silent, None).held_rows)
+    dropping = FineTuning(held, silent, None)
+    assert [row.text for row in dropping.train_rows[5:]] == ["one good view", "two poor days"] * 3
+    assert dropping.sizes() == {"train": 11, "held_out": 8, "dropped": 1}
+
+
+@pytest.mark.parametrize("method", ["full", "lora", "extracted"])
+def test_a_run_with_an_added_set_is_taken_up_again_and_its_card_names_both(
+    method: str, tiny, toy, tmp_path: Path
+) -> None:
+    data, added, token = toy(TWO, 40), tmp_path / "added.csv", CancelToken()
+    added.write_text("text,label\n" + "one good view,good\ntwo poor days,poor\n" * 4)
+    changes = {"epochs": 1, "method": method, "rank": 2, "add": f"{added}*2"}
+    whole = train(config(tiny("bert"), data, tmp_path / "whole", **changes))
+    assert whole.card["sizes"]["train"] == 32 + 16
+    assert [(one["name"], one["examples"], one["repeats"]) for one in whole.card["training_sets"]] == [
+        ("toy.csv", 32, 1),
+        ("added.csv", 8, 2),
+    ]
+    page = (tmp_path / "whole" / "card.md").read_text()
+    assert "on toy.csv; added.csv. Labels: good, poor." in page
+    assert "Trained on 48 examples an epoch, repeats included." in page
+    assert "| added.csv | 8 | 2 | as its source states; not known to Exegesis |" in page
+    stopped = config(tiny("bert"), data, tmp_path / "cut", **changes)
+    with pytest.raises(Cancelled):
+        train(stopped, lambda done, total, label: token.cancel() if done == 3 else None, token)
+    content = added.read_text()
+    added.write_text(content + "three good days,good\n")
+    with pytest.raises(UsageError, match=r"a run with another content of .*added\.csv\. Use the same settings"):
+        train(stopped)
+    added.write_text(content)
+    assert train(stopped).card["sha256"] == whole.card["sha256"]
 
 
 def test_progress_ends_at_the_total_and_reports_each_epoch(tiny, toy, tmp_path: Path) -> None:

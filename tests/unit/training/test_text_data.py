@@ -6,13 +6,21 @@ from pathlib import Path
 import pytest
 import torch
 
+from engine.data.datasets import load
 from engine.data.examples import LabeledExample
+from engine.errors import ExegesisError, UsageError
 from engine.models.adapters import ADAPTERS
 from engine.models.loading import load_tokenizer
 from engine.models.text_classifier import encode_text
 from engine.request import Example
 from engine.training.loop import label_tensor
-from engine.training.text_data import ContainmentIndex, split_held_out, tokenize_examples
+from engine.training.text_data import (
+    ContainmentIndex,
+    TextCorpus,
+    load_added_texts,
+    split_held_out,
+    tokenize_examples,
+)
 from tests.tiny import FAMILIES
 
 
@@ -55,6 +63,52 @@ def test_held_out_texts_are_part_of_no_longer_text() -> None:
     rows = phrases(3)
     _, held_out = split_held_out(rows, 15, seed=1)
     assert not [h for h in held_out if any(f" {h.text} " in f" {r.text} " and h.text != r.text for r in rows)]
+
+
+def corpus_of(*labels: str) -> TextCorpus:
+    return TextCorpus("first.csv", labels, False, (), {}, "")
+
+
+def test_added_sets_have_the_labels_repeats_and_no_held_out_text(tmp_path: Path) -> None:
+    for name, rows in {"a": "Warm film,positive\nCold soup,negative\n", "b": "film,positive\nfilms,negative\n"}.items():
+        (tmp_path / f"{name}.csv").write_text(f"text,label\n{rows}")
+    corpus, held_out = corpus_of("negative", "positive"), examples("a  warm FILM again")
+    a, b = load_added_texts(f"{tmp_path}/a.csv*12, {tmp_path}/b.csv", corpus, held_out)
+    assert [row.text for row in a.rows] == ["Cold soup"]
+    assert [(row.text, row.label) for row in b.rows] == [("films", 0)]
+    assert [(one.repeats, one.dropped) for one in (a, b)] == [(12, 1), (1, 1)]
+    assert a.revision != b.revision
+    (whole,) = load_added_texts(f"{tmp_path}/a.csv", corpus, ())
+    assert [row.label for row in whole.rows] == [1, 0]
+    (split,) = load_added_texts("reviews-generated:seed=1,count=30*2,", corpus, ())
+    assert (split.name, split.repeats, len(split.rows)) == ("reviews-generated:seed=1,count=30", 2, 30)
+    assert split.rows == list(load("reviews-generated:seed=1,count=30", split="train").examples)
+
+
+@pytest.mark.parametrize(
+    ("names", "match"),
+    [
+        ("nli*2", r"add nli: must be labeled negative, positive, got 'entailment, neutral, contradiction'"),
+        ("agreement", r"add agreement: must be labeled negative, positive, got 'answer, other'"),
+        ("reviews*0", r"add: must be names of data sets, each with \*1 to \*999 at most, such as .*, got 'reviews\*0'"),
+        ("reviews*x", r"add: must be names of data sets"),
+        (
+            "reviews*2,reviews",
+            r"add: must be data sets that are named once, got 'reviews'\. To repeat one, .*reviews\*2",
+        ),
+        ("first.csv", r"add: must be data sets that are named once, got 'first\.csv'"),
+        ("no-such-set*2", r"dataset: unknown name 'no-such-set'"),
+    ],
+)
+def test_an_added_set_that_does_not_fit_is_refused(names: str, match: str) -> None:
+    with pytest.raises(UsageError, match=match):
+        load_added_texts(names, corpus_of("negative", "positive"), ())
+
+
+def test_an_added_set_within_the_held_out_texts_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("text,label\nwarm,positive\nwarm film,negative\n")
+    with pytest.raises(ExegesisError, match=r"add: every text of .*a\.csv is part of a held-out text"):
+        load_added_texts(f"{tmp_path}/a.csv", corpus_of("negative", "positive"), examples("a warm film"))
 
 
 def test_the_seed_decides_and_repeats() -> None:
