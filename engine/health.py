@@ -24,7 +24,7 @@ from engine.home import home, is_checkout, project_root
 from engine.lazy import LazyModule, torch
 from engine.models import catalog
 from engine.models.fetched import FETCHED
-from engine.registry import all_explainers
+from engine.registry import load_plugins
 from engine.store import result_store
 from exegesis_entry import CLASH_ADVICE, PACKAGES, shared_packages
 
@@ -93,9 +93,7 @@ def examine_readiness() -> Iterator[Finding]:
 
 def plugin_findings() -> list[Finding]:
     """One finding for each package with plugins: what it added, and why an entry point of it could not be loaded."""
-    all_explainers()
-    for group in plugins.GROUPS:
-        plugins.load(group)
+    load_plugins()
     by_package: dict[str, list[plugins.Plugin]] = {}
     for plugin in plugins.plugins():
         by_package.setdefault(plugin.source, []).append(plugin)

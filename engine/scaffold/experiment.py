@@ -140,7 +140,7 @@ def scaffold(
     cluster.check_executor(executor, address)
     check(plan)
     if executor == "ray":
-        cluster.run_tasks(missing_tasks(plan), address, report, cancel or CancelToken(), "students")
+        cluster.run_tasks(missing_tasks(plan), address, report, cancel or CancelToken(), "student")
     with cancellable(cancel):
         failed = {}
         trainer = StudentTrainer(plan)
