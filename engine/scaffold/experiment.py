@@ -19,7 +19,7 @@ from cache.codec import Arrays, Meta
 from engine import cluster, runtime
 from engine.cluster import CacheEntries
 from engine.data.sources import ExampleSource
-from engine.errors import Cancelled, ExegesisError
+from engine.errors import Cancelled, ExegesisError, one_line
 from engine.home import home
 from engine.jobs.kinds import Spec, UnitStep, WorkUnit, job_kind
 from engine.lazy import LazyModule
@@ -155,7 +155,7 @@ def scaffold(
             except ExegesisError as error:
                 if number == 0:
                     raise  # the first student failed, so all would
-                failed[run] = " ".join(str(error).split())
+                failed[run] = one_line(error)
         report(len(missing), len(missing), "")
         return replace(load_result(plan), failed=failed)
 
