@@ -28,6 +28,7 @@ from engine.models import adapters, catalog
 from engine.models.causal import CausalModel
 from engine.models.classifier import AnyClassifier
 from engine.request import DTYPES, Example, Picture
+from engine.vision.adapters import image_adapter_for
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import PictureBatch
 
@@ -203,7 +204,7 @@ def _check_model(model: Any, companion: Any) -> None:
     stated = {**config, "architectures": [kind]}
     reads_pictures = config.get("model_type") in catalog.IMAGE_TYPES
     if reads_pictures:
-        adapters.image_adapter_for(config["model_type"], [kind], kind)
+        image_adapter_for(config["model_type"], [kind], kind)
     elif adapters.causal_adapter(stated) is None:
         adapters.adapter_of_config(stated, kind)
     if not hasattr(companion, "save_pretrained"):

@@ -26,21 +26,15 @@ from engine import runtime
 from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
 from engine.lazy import peft
 from engine.models import catalog, picture_text, sandbox
-from engine.models.adapters import (
-    ADAPTERS,
-    CAUSAL_ADAPTERS,
-    ImageAdapter,
-    TextAdapter,
-    adapter_of_config,
-    causal_adapter,
-    image_adapter_for,
-)
+from engine.models.adapters import ADAPTERS, CAUSAL_ADAPTERS, adapter_of_config, causal_adapter
 from engine.models.causal import CausalModel
 from engine.models.label_prompts import base_name
 from engine.models.own_attention import route_attention
+from engine.models.text_adapter import TextAdapter
 from engine.models.text_classifier import TextClassifier
 from engine.models.zero_shot import as_zero_shot
 from engine.request import DTYPES
+from engine.vision.adapters import ImageAdapter, image_adapter_for
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import check_labels, check_sizes, config_errors, read_preprocessing
 from engine.vision.windows import WindowClassifier

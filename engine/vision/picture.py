@@ -22,9 +22,9 @@ from PIL import Image
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.lazy import skimage, torch
 from engine.models import catalog
-from engine.models.adapters import ImageAdapter, image_adapter_for
 from engine.removal import FeatureGroups, singletons
 from engine.result import Token
+from engine.vision.adapters import ImageAdapter, image_adapter_for
 
 SPECIALS = ("[CLS]", "[DIST]")
 """Names of the special tokens before the patches: class, and (DeiT) distillation."""
