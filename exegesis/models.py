@@ -24,7 +24,7 @@ from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, one_l
 from engine.home import home
 from engine.input_kinds import kind_of_model, load_classifier
 from engine.lazy import LazyModule, torch, transformers
-from engine.models import adapters, catalog
+from engine.models import adapters, catalog, checkpoint_files
 from engine.models.causal import CausalModel
 from engine.models.classifier import AnyClassifier
 from engine.request import DTYPES, Example, Picture
@@ -234,10 +234,10 @@ def _write_settings(model: Any, companion: Any, folder: Path) -> None:
     model.config.save_pretrained(str(folder))
     # In Transformers 5 a processor may be stored under a name that our reader of checkpoints does not look for.
     stored = folder / "processor_config.json"
-    if stored.is_file() and not (folder / catalog.PROCESSOR).is_file():
+    if stored.is_file() and not (folder / checkpoint_files.PROCESSOR).is_file():
         stated = json.loads(stored.read_text(encoding="utf-8"))
         own = stated.get("image_processor", stated)
-        (folder / catalog.PROCESSOR).write_text(json.dumps(own), encoding="utf-8")
+        (folder / checkpoint_files.PROCESSOR).write_text(json.dumps(own), encoding="utf-8")
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from engine.errors import Cancelled, ExegesisError, one_line
 from engine.home import home
 from engine.jobs.kinds import Spec, UnitStep, WorkUnit, job_kind
 from engine.lazy import LazyModule
-from engine.models import catalog
+from engine.models import catalog, checkpoint_files
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent, tell
 from engine.scaffold.plan import (
     SMAT,
@@ -105,7 +105,7 @@ class StudentStore:
 
 def base_revision(base: str) -> str:
     """A hash of the base's weights."""
-    return catalog.weights_sha256(catalog.locate_base(base))
+    return checkpoint_files.weights_sha256(catalog.locate_base(base))
 
 
 def pack(student: StudentResult) -> tuple[Meta, Arrays]:

@@ -14,9 +14,9 @@ from transformers.pytorch_utils import Conv1D
 
 from engine.data.examples import LabeledExample
 from engine.errors import ExegesisError, UsageError
-from engine.models import catalog
+from engine.models import catalog, checkpoint_files
 from engine.models.adapters import adapter_for
-from engine.models.catalog import weights_sha256
+from engine.models.checkpoint_files import weights_sha256
 from engine.models.loading import load_base, load_tokenizer, longest_input, merge_adapter, silence_libraries
 from engine.progress import CancelToken, Report, silent
 from engine.training.config import TrainConfig
@@ -59,7 +59,7 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         self.further = load_further_texts(config.measure, self.corpus)
         self.labels, self.regression = self.corpus.labels, self.corpus.regression
         self.train_rows, self.held_rows, self.dropped = self._split()
-        self.family = catalog.read_base_config(self.path).get("model_type", "")
+        self.family = checkpoint_files.read_base_config(self.path).get("model_type", "")
         self.tokenizer = load_tokenizer(self.path)
         self.max_length = min(config.max_length, longest_input(self.path, self.tokenizer))
         self.kind = KINDS[config.method]
