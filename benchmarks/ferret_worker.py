@@ -1,12 +1,10 @@
 """ferret-xai in an environment of its own: a line of JSON in, a line of JSON out. Started by `benchmarks.peers`.
 
-Imports nothing of Exegesis but `benchmarks.counting`.
+Imports nothing of Exegesis but `benchmarks.counting` and `benchmarks.peer_worker`.
 """
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from typing import Any
 
@@ -20,8 +18,8 @@ from ferret.explainers.shap import SHAPExplainer
 from transformers import AutoModelForSequenceClassification, AutoTokenizer
 
 from benchmarks.counting import counting
+from benchmarks.peer_worker import Job, answer_jobs
 
-Job = dict[str, Any]
 SCORING = {"removal_args": {"remove_tokens": False}}
 """A removed token is [MASK], as with us; ten steps are ferret's own."""
 
@@ -90,16 +88,5 @@ class Worker:
         return {"values": torch.softmax(logits.double(), -1)[:, job["target"]].tolist()}
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    worker, answers = Worker(sys.argv[1]), sys.stdout
-    # What libraries print must not stand among the answers.
-    sys.stdout = sys.stderr
-    print(json.dumps({"ready": True}), file=answers, flush=True)
-    for line in sys.stdin:
-        job = json.loads(line)
-        print(json.dumps(getattr(worker, job["do"])(job)), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    answer_jobs(Worker)

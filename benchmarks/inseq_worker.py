@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import json
-import sys
 import time
 from typing import Any
 
 import inseq
-import torch
 
-Job = dict[str, Any]
+from benchmarks.peer_worker import Job, answer_jobs
 
 
 class Worker:
@@ -32,16 +29,5 @@ class Worker:
         return {"seconds": seconds, "scores": scores.nan_to_num().tolist(), "steps": scores.shape[1]}
 
 
-def main() -> None:
-    torch.set_num_threads(1)
-    worker, answers = Worker(sys.argv[1]), sys.stdout
-    # What libraries print must not stand among the answers.
-    sys.stdout = sys.stderr
-    print(json.dumps({"ready": True}), file=answers, flush=True)
-    for line in sys.stdin:
-        job = json.loads(line)
-        print(json.dumps(getattr(worker, job["do"])(job)), file=answers, flush=True)
-
-
 if __name__ == "__main__":
-    main()
+    answer_jobs(Worker)

@@ -2,7 +2,7 @@
 
 A task's worker keeps what it finds in a folder of its own, hands it over and throws it away: this process alone writes
 the cache, from which the result is then put together as if all of it had been found here. The workers need the same
-installation, and models and data sets by the same names or paths.
+installation, the same plugins, and models and data sets by the same names or paths.
 
 Commands drive the cluster from their own process (`run_tasks`). Jobs drive it from a process of their own
 (`run_tasks_apart`), because Ray ends the process that drives it when the head of the cluster is lost.
@@ -18,15 +18,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Generator, Iterator, Mapping, Sequence
 from multiprocessing.connection import Connection, Pipe
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
-from engine import access, runtime
+from engine import access, plugins, runtime
 from engine.cache_mirror import configured_mirror, reading_mirror
 from engine.errors import ExegesisError, UsageError, not_allowed, one_line, unknown
+from engine.format import count_text, plural
 from engine.models import sandbox
 from engine.progress import CancelToken, Report
+from engine.registry import load_plugins
 from engine.store import result_store
 from engine.telemetry import log_event
 
@@ -80,11 +82,12 @@ def pending(tasks: Sequence[ClusterTask]) -> list[ClusterTask]:
 
 
 def run_tasks(
-    tasks: Sequence[ClusterTask], address: str | None, report: Report, cancel: CancelToken, counted: str = "examples"
+    tasks: Sequence[ClusterTask], address: str | None, report: Report, cancel: CancelToken, counted: str = "example"
 ) -> None:
-    """Has them done by the cluster at that address, None for the one on this machine. What fails there is pending over.
+    """Have tasks done by the cluster at that address, None for the one on this machine.
 
-    `counted`: what the parts of a task are. Errors: no Ray, no cluster.
+    What fails there stays pending, and a note says so (`engine.runtime.note`). `counted`: what a part of a task is, in
+    the singular. Errors: no Ray, no cluster.
     """
     if tasks:
         with _cluster(address) as ray:
@@ -108,17 +111,44 @@ def store_entries(task: ClusterTask, entries: CacheEntries) -> None:
         store.put(task.key, {"done": True}, {})
 
 
+def failure_note(count: int, counted: str, first: str) -> str:
+    """Say how many parts failed on the cluster, and why the first did."""
+    return f"{count_text(count, counted)} failed on the cluster and ran here. The first: {first}"
+
+
 def _gather(ray: Any, tasks: Sequence[ClusterTask], report: Report, cancel: CancelToken, counted: str) -> None:
     done, total = 0, sum(task.size for task in tasks)
-    for ended in _ended_tasks(ray, tasks, runtime.device_type()):
+    failed, first = 0, ""
+    for ended in _ended_tasks(ray, tasks, WorkerSettings.of_this_process()):
         cancel.check()
         for place, entries, error in ended:
             done += tasks[place].size
             if entries is None:
+                failed, first = failed + tasks[place].size, first or error
                 log_event(_log, "task failed on the cluster", logging.WARNING, error=error)
             else:
                 store_entries(tasks[place], entries)
-        report(done, total, f"{counted} on the cluster")
+        report(done, total, f"{plural(counted)} on the cluster")
+    if failed:
+        runtime.note(failure_note(failed, counted, first))
+
+
+class WorkerSettings(NamedTuple):
+    """What a worker must know of the process that sends it a task, so that it leaves the entries that are looked for.
+
+    `device_type`: of that process, which stands in the keys; the worker's may be another. `sandboxed`: a server asks,
+    which tries untrusted checkpoints in a sandbox first. `mirror`: of the server's cache. `plugins`: what packages add
+    there (`engine.plugins.additions`).
+    """
+
+    device_type: str
+    sandboxed: bool
+    mirror: str
+    plugins: Mapping[str, Sequence[str]]
+
+    @classmethod
+    def of_this_process(cls) -> WorkerSettings:
+        return cls(runtime.device_type(), sandbox.is_enabled(), configured_mirror(), plugins.additions())
 
 
 class EndedTask(NamedTuple):
@@ -129,12 +159,10 @@ class EndedTask(NamedTuple):
     error: str = ""
 
 
-def _ended_tasks(
-    ray: Any, tasks: Sequence[ClusterTask], asker: str, sandboxed: bool = False
-) -> Iterator[list[EndedTask]]:
+def _ended_tasks(ray: Any, tasks: Sequence[ClusterTask], settings: WorkerSettings) -> Iterator[list[EndedTask]]:
     """Yield the tasks that ended, every `LOOK_SECONDS` at least and before the first of them ends."""
     run = ray.remote(max_retries=RETRIES, num_cpus=1, num_gpus=int("GPU" in ray.cluster_resources()))(_run)
-    waiting = {run.remote(task, asker, sandboxed, configured_mirror()): place for place, task in enumerate(tasks)}
+    waiting = {run.remote(task, settings): place for place, task in enumerate(tasks)}
     yield []
     while waiting:
         ended: list[EndedTask] = []
@@ -147,15 +175,18 @@ def _ended_tasks(
         yield ended
 
 
-def _run(task: ClusterTask, asker: str, sandboxed: bool, mirror: str) -> CacheEntries:
-    """On a worker. `asker`: the kind of device of who looks for the results; the worker's may be another.
-
-    `sandboxed`: a server asks, which tries untrusted checkpoints in a sandbox first. `mirror`: of the server's cache.
-    """
-    if sandboxed:
-        sandbox.enable()
-    with runtime.kept_for(asker), reading_mirror(mirror):
-        return task.run()
+def _run(task: ClusterTask, settings: WorkerSettings) -> CacheEntries:
+    """On a worker. Errors name it, by its host."""
+    try:
+        if settings.plugins:
+            load_plugins()
+            plugins.check_additions(settings.plugins)
+        if settings.sandboxed:
+            sandbox.enable()
+        with runtime.kept_for(settings.device_type), reading_mirror(settings.mirror):
+            return task.run()
+    except Exception as error:
+        raise ExegesisError(f"worker {socket.gethostname()}: {one_line(error)}") from error
 
 
 def run_tasks_apart(tasks: Sequence[ClusterTask], address: str) -> Generator[list[EndedTask], None, None]:
@@ -186,10 +217,10 @@ def run_tasks_apart(tasks: Sequence[ClusterTask], address: str) -> Generator[lis
 
 def drive(connection: Connection) -> None:
     """The work of the process of `run_tasks_apart`: take the tasks, and send back what ends."""
-    tasks, address, asker, sandboxed = connection.recv()
+    tasks, address, settings = connection.recv()
     try:
         with _cluster(address) as ray:
-            for ended in _ended_tasks(ray, tasks, asker, sandboxed):
+            for ended in _ended_tasks(ray, tasks, settings):
                 if connection.poll():  # nothing more is sent here: the process that asked has ended
                     return
                 if ended:
@@ -214,7 +245,7 @@ def _driver(tasks: Sequence[ClusterTask], address: str) -> Iterator[Connection]:
     there.close()
     try:
         with contextlib.suppress(OSError):  # it ended already: `recv` tells so
-            here.send((list(tasks), address, runtime.device_type(), sandbox.is_enabled()))
+            here.send((list(tasks), address, WorkerSettings.of_this_process()))
         yield here
     finally:
         here.close()

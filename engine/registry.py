@@ -252,6 +252,13 @@ def all_explainers(kind: str = "text") -> dict[str, Explainer]:
     return EXPLAINERS[kind] | imported if imported else EXPLAINERS[kind]
 
 
+def load_plugins() -> None:
+    """Run the entry points of all groups of plugins, after the project's own methods are registered."""
+    all_explainers()
+    for group in plugins.GROUPS:
+        plugins.load(group)
+
+
 def method_order() -> tuple[str, ...]:
     """Return the ids of all methods in one order for all kinds, by which each has its color."""
     return tuple(dict.fromkeys(id for kind in [*KINDS, *EXPLAINERS] for id in all_explainers(kind)))

@@ -20,7 +20,8 @@ from engine import runtime
 from engine.errors import ExegesisError, UsageError, excerpt
 from engine.explainers.lrp import conservation_limit
 from engine.models.adapters import adapter_for
-from engine.models.catalog import file_sha256, locate_base, read_base_config
+from engine.models.catalog import locate_base
+from engine.models.checkpoint_files import file_sha256, read_base_config
 from engine.models.classifier import as_float64
 from engine.models.loading import load_base, load_tokenizer
 from engine.models.lrp import lrp_parts, lrp_rules

@@ -17,7 +17,8 @@ from engine import runtime
 from engine.errors import ExegesisError, UsageError, excerpt
 from engine.lazy import LazyModule, torch
 from engine.models import catalog
-from engine.models.catalog import locate_base, read_base_config, weights_sha256
+from engine.models.catalog import locate_base
+from engine.models.checkpoint_files import read_base_config, weights_sha256
 from engine.models.classifier import as_float64
 from engine.models.text_classifier import TextClassifier, encode_text, tokenize
 from engine.progress import check_cancelled

@@ -17,11 +17,20 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from engine.errors import ExegesisError, UsageError, excerpt, not_allowed
+import numpy as np
+
+from engine import runtime
+from engine.errors import ExegesisError, UsageError, excerpt, not_allowed, one_line
 from engine.home import home
+from engine.input_kinds import kind_of_model, load_classifier
 from engine.lazy import LazyModule, torch, transformers
-from engine.models import adapters, catalog
-from engine.request import DTYPES
+from engine.models import adapters, catalog, checkpoint_files
+from engine.models.causal import CausalModel
+from engine.models.classifier import AnyClassifier
+from engine.request import DTYPES, Example, Picture
+from engine.vision.adapters import image_adapter_for
+from engine.vision.classifier import ImageClassifier
+from engine.vision.picture import PictureBatch
 
 if TYPE_CHECKING:
     from engine.models import loading
@@ -34,6 +43,10 @@ MOST_SNAPSHOTS = 8
 DIGEST_CHARACTERS = 16
 OWN_CLASSES = ("transformers.", "torch.", "engine.models.")
 """Packages of the classes that a snapshot is loaded as."""
+PROBES = ("A short sentence.", "Nothing in this one is shorter than it was before, or is it?")
+"""Texts on which a loaded model and its snapshot must agree."""
+LOGIT_TOLERANCES = {"float32": 1e-3, "bfloat16": 0.15, "float16": 0.03, "float64": 1e-3}
+"""By precision, how far the logits may differ, as a share of the largest one: attention rounds in several ways."""
 ALLOWED = "a name, a folder or a loaded transformers model"
 
 
@@ -52,18 +65,72 @@ def wrap(model: Any, tokenizer: Any = None, *, processor: Any = None) -> str:
     processor : transformers.BaseImageProcessor, optional
         The image processor of an image model. It can also be given as `tokenizer`.
 
-    Errors: another family, no tokenizer or processor, an unmerged adapter, quantized weights.
+    Errors: another family, no tokenizer or processor, an unmerged adapter, quantized weights, and a model that computes
+    something else than its weights and its config say.
     """
     companion = processor if tokenizer is None else tokenizer
     _check_model(model, companion)
     place = home() / FOLDER
     try:
-        return str(_store(model, companion, place))
+        folder = str(_store(model, companion, place))
     except OSError as error:
         raise ExegesisError(
             f"model: its snapshot cannot be written to {place} ({error.strerror or error}). Free space there, or set "
             "EXEGESIS_HOME to another folder."
         ) from error
+    _check_snapshot(model, folder)
+    return folder
+
+
+def _check_snapshot(model: Any, folder: str) -> None:
+    """Refuse a model whose logits on two short inputs are not those of its snapshot.
+
+    An attribute that is no weight, such as another activation function, is not in the snapshot.
+    """
+    precision = default_dtype(model)
+    with runtime.turn(), torch.inference_mode(), _evaluating(model):
+        snapshot = load_classifier(kind_of_model(folder), folder, precision, runtime.device())
+        for probe in _probes(snapshot):
+            batch = snapshot.collate([snapshot.encode(probe)])
+            expected = snapshot.next_logits(batch) if isinstance(snapshot, CausalModel) else snapshot.logits(batch)
+            logits = _own_logits(model, batch).to(expected)
+            tolerance = LOGIT_TOLERANCES[precision] * float(expected.abs().max())
+            if not torch.allclose(logits, expected, rtol=0.0, atol=tolerance, equal_nan=True):
+                raise UsageError(
+                    "model: on a short input its logits differ from those of the same weights and config by up to "
+                    f"{float((logits - expected).abs().max()):.2g}. Something else was changed, such as an activation "
+                    "function, and a snapshot would leave that out. Load the model again, and change only weights."
+                )
+
+
+def _probes(snapshot: AnyClassifier) -> list[Example | Picture]:
+    if not isinstance(snapshot, ImageClassifier):
+        return [Example(text) for text in PROBES]
+    levels = np.indices((*snapshot.size, 3)).sum(0)
+    return [Picture((levels * step % 256).astype(np.uint8)) for step in (1, 7)]
+
+
+def _own_logits(model: Any, batch: Any) -> torch.Tensor:
+    """The model's own logits of an unpadded batch of one input; of a language model those of the next token."""
+    pictures = isinstance(batch, PictureBatch)
+    inputs = {"pixel_values": batch.pictures.to(model.dtype)} if pictures else {"input_ids": batch.ids}
+    try:
+        logits = model(**{name: values.to(model.device) for name, values in inputs.items()}, return_dict=True).logits
+    except Exception as error:  # of anybody's changes
+        raise UsageError(f"model: fails on a short input ({one_line(error)}). Pass a model that runs.") from error
+    return logits if logits.ndim == 2 else logits[:, -1]
+
+
+@contextlib.contextmanager
+def _evaluating(model: Any) -> Iterator[None]:
+    """Take the model out of training mode in the block, without a trace."""
+    modes = [(part, part.training) for part in model.modules()]
+    model.eval()
+    try:
+        yield
+    finally:
+        for part, training in modes:
+            part.training = training
 
 
 def _store(model: Any, companion: Any, place: Path) -> Path:
@@ -137,9 +204,9 @@ def _check_model(model: Any, companion: Any) -> None:
     stated = {**config, "architectures": [kind]}
     reads_pictures = config.get("model_type") in catalog.IMAGE_TYPES
     if reads_pictures:
-        adapters.image_adapter_for(config["model_type"], [kind], kind)
+        image_adapter_for(config["model_type"], [kind], kind)
     elif adapters.causal_adapter(stated) is None:
-        adapters.adapter_for(str(config.get("model_type", "")), kind)
+        adapters.adapter_of_config(stated, kind)
     if not hasattr(companion, "save_pretrained"):
         name, maker = ("processor", "AutoImageProcessor") if reads_pictures else ("tokenizer", "AutoTokenizer")
         got = "is missing" if companion is None else f"cannot be saved, got {excerpt(companion)}"
@@ -167,10 +234,10 @@ def _write_settings(model: Any, companion: Any, folder: Path) -> None:
     model.config.save_pretrained(str(folder))
     # In Transformers 5 a processor may be stored under a name that our reader of checkpoints does not look for.
     stored = folder / "processor_config.json"
-    if stored.is_file() and not (folder / catalog.PROCESSOR).is_file():
+    if stored.is_file() and not (folder / checkpoint_files.PROCESSOR).is_file():
         stated = json.loads(stored.read_text(encoding="utf-8"))
         own = stated.get("image_processor", stated)
-        (folder / catalog.PROCESSOR).write_text(json.dumps(own), encoding="utf-8")
+        (folder / checkpoint_files.PROCESSOR).write_text(json.dumps(own), encoding="utf-8")
 
 
 @contextlib.contextmanager

@@ -26,7 +26,7 @@ from components.widgets.patch_map import patch_card, patch_card_html, picture_ca
 from engine.cli.compare import comparison_sections, search_sections
 from engine.cli.output import check_place, visible, write_file
 from engine.comparison.plan import ComparisonPlan, plan_of
-from engine.errors import ExegesisError, UsageError, not_allowed, unknown
+from engine.errors import ExegesisError, UsageError, not_allowed, one_line, unknown
 from engine.experiments.base import ExperimentResult, experiment, experiment_of
 from engine.experiments.options import options_of
 from engine.experiments.run import join_results, pack_fields, part_results, parts_of, rows_of, unpack_fields
@@ -403,9 +403,9 @@ def load(path: str | Path) -> TabularResult | pd.DataFrame | Any:
         kind, meta, arrays = read_archive(file)
         try:
             return _READERS[kind](meta, arrays)
-        except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        except DAMAGE as error:
             raise ExegesisError(
-                f"path: {file.name} is damaged or of another version ({error}). Save it again."
+                f"path: {file.name} is damaged or of another version ({one_line(error)}). Save it again."
             ) from error
     try:
         if suffix == ".json":
@@ -414,8 +414,8 @@ def load(path: str | Path) -> TabularResult | pd.DataFrame | Any:
             return pandas.read_parquet(file)
         frame = pandas.read_csv(file, keep_default_na=False, na_values=[""])
         return frame.map(lambda cell: unescape_cell(cell) if isinstance(cell, str) else cell)
-    except (ValueError, OSError) as error:
-        raise ExegesisError(f"path: {file.name} cannot be read ({error}). Save it again.") from error
+    except DAMAGE as error:
+        raise ExegesisError(f"path: {file.name} cannot be read ({one_line(error)}). Save it again.") from error
 
 
 def _read_explanations(meta: Mapping[str, Any], arrays: Sequence[Mapping[str, np.ndarray]]) -> Explanations:
@@ -453,11 +453,11 @@ _READERS: Mapping[str, Callable[[Any, Any], TabularResult]] = {
 
 
 DAMAGE = (
-    OSError, ValueError, KeyError, TypeError, IndexError, EOFError, MemoryError, RuntimeError, zipfile.BadZipFile,
-    zlib.error,
+    OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, EOFError, MemoryError, RuntimeError,
+    zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
-"""What the reading of a damaged archive raises; MemoryError where its header claims more than there is, RuntimeError
-of an encrypted or deeply nested one."""
+"""What the reading of a damaged file raises; MemoryError where its header claims more than there is, RuntimeError of
+an encrypted or deeply nested one."""
 
 
 def write_archive(kind: str, meta: Mapping[str, Any], arrays: Sequence[Mapping[str, np.ndarray]]) -> bytes:
@@ -492,7 +492,9 @@ def read_archive(file: Path) -> tuple[str, dict[str, Any], list[dict[str, np.nda
             parts[int(part)][own] = values
         return stated["kind"], stated["meta"], parts
     except DAMAGE as error:
-        raise ExegesisError(f"path: {file.name} is no result that save wrote ({error}). Save it again.") from error
+        raise ExegesisError(
+            f"path: {file.name} is no result that save wrote ({one_line(error)}). Save it again."
+        ) from error
 
 
 def plain_plan(plan: Any) -> dict[str, Any]:

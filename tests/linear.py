@@ -10,7 +10,7 @@ import transformers
 from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, processors
 from torch import Tensor, nn
 
-from engine.models.adapters import LrpParts, TextAdapter
+from engine.models.text_adapter import LrpParts, TextAdapter
 from engine.models.text_classifier import TextClassifier
 
 WORDS = (

@@ -13,8 +13,8 @@ import scipy.ndimage
 import torch
 from torch import Tensor, nn
 
-from engine.models.adapters import IMAGE_ADAPTERS
 from engine.request import Picture
+from engine.vision.adapters import IMAGE_ADAPTERS
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import EncodedPicture, Preprocessing
 

@@ -41,12 +41,12 @@ from engine.attacks.plan import AttackPlan, AttackRequest
 from engine.attacks.result import AttackResult
 from engine.data.labels import match_classes
 from engine.data.sources import SourceExample, load_source
-from engine.errors import ExegesisError, UsageError, not_allowed
+from engine.errors import ExegesisError, UsageError, not_allowed, one_line
 from engine.evaluation.result import ExampleFacts
 from engine.experiments.base import Units
 from engine.experiments.run import carry_out
 from engine.experiments.run import check as check_plan
-from engine.experiments.sample import Sample, UnreadableExample, bisect_failures, draw_sample, error_line
+from engine.experiments.sample import Sample, UnreadableExample, bisect_failures, draw_sample
 from engine.explain import method_key, versions_of
 from engine.jobs.kinds import UnitStep, WorkUnit, unreadable_key
 from engine.models import catalog
@@ -269,7 +269,7 @@ class _Assembly:
         results = bisect_failures(partial(attack_many, report=report), requests)
         for one, request, result in zip(group, requests, results, strict=True):
             if isinstance(result, ExegesisError):
-                self._skip_all(model, objective, method, one.index, error_line(result))
+                self._skip_all(model, objective, method, one.index, one_line(result))
                 continue
             self._add(self._metric_key(model, objective, method, method), one.index, metric_values(result))
             self._add_facts(model, one, result)
@@ -300,7 +300,7 @@ class _Assembly:
         params = self.plan.params_of(key.method)
         (result,) = bisect_failures(lambda _: [measure_transfer(request, attacked, key.method, params)], [None])
         if isinstance(result, ExegesisError):
-            self._skip(key, TRANSFERRED, example, error_line(result))
+            self._skip(key, TRANSFERRED, example, one_line(result))
         else:
             self._add(key, example, metric_values(result))
 

@@ -18,10 +18,10 @@ from engine.behavior.result import COLUMNS, BehaviorResult, ModelBehavior, answe
 from engine.behavior.subjects import NoQuestion, Subject, picture_subject, text_subject
 from engine.data.examples import ImageExample
 from engine.data.sources import SourceExample
-from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed
+from engine.errors import Cancelled, ExegesisError, UsageError, not_allowed, one_line
 from engine.experiments.base import Units
 from engine.experiments.run import carry_out, pack_fields, unpack_fields
-from engine.experiments.sample import Sample, UnreadableExample, bisect_failures, draw_sample, error_line
+from engine.experiments.sample import Sample, UnreadableExample, bisect_failures, draw_sample
 from engine.explain import explain_many, method_key
 from engine.jobs.kinds import UnitStep, WorkUnit
 from engine.models import catalog
@@ -239,7 +239,7 @@ class _ModelQuestions:
             with runtime.turn(lends=True):
                 answered = measure(self._subject(self.examples[index]), explanations, signed, self.plan, index)
         except NoQuestion as error:
-            result_store().put(self.keys[index], {"why": error_line(error)}, {})
+            result_store().put(self.keys[index], {"why": one_line(error)}, {})
             return error
         except Cancelled:
             raise
@@ -290,7 +290,7 @@ class _ModelQuestions:
             probabilities=np.array([one.probability for one in own], dtype=np.float64),
             evaluations=np.array([one.evaluations for one in own], dtype=np.int64).reshape(-1, ways),
             owner=np.repeat(np.arange(len(own)), [len(one.words) for one in own]),
-            failed=self.failed | {index: error_line(error) for index, error in errors.items()},
+            failed=self.failed | {index: one_line(error) for index, error in errors.items()},
             complete=not self.unstable and all(isinstance(error, NoQuestion) for error in errors.values()),
             failures=failures,
             **_joined(own, ways),

@@ -16,8 +16,7 @@ from jaxtyping import Bool, Float, Int
 
 from engine.behavior.plan import DELETE, FEATURE, INPUTS, LOCAL, PARTS, BehaviorPlan
 from engine.behavior.subjects import NoQuestion, Subject
-from engine.errors import ExegesisError, UsageError
-from engine.experiments.sample import error_line
+from engine.errors import ExegesisError, UsageError, one_line
 from engine.format import count_text
 from engine.lazy import scipy
 from engine.metrics.results import LEVEL
@@ -108,7 +107,7 @@ def measure(
     if subject.model.regression:
         raise NoQuestion(f"task: {plan.task} needs classes, and {subject.model.id} predicts a score. Use a classifier.")
     explained = {method: one for method, one in explanations.items() if isinstance(one, Explanation)}
-    failures = {method: error_line(one) for method, one in explanations.items() if isinstance(one, ExegesisError)}
+    failures = {method: one_line(one) for method, one in explanations.items() if isinstance(one, ExegesisError)}
     scores = {method: subject.scores(one) for method, one in explained.items()}
     costs = [one.evaluations for one in explained.values()]
     own = replace(plan, methods=tuple(explained))

@@ -11,6 +11,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 from rich.console import RenderableType
 
+from engine import runtime
 from engine.cli import output
 from engine.cli.inputs import check_dtype, read_methods, read_typed_params
 from engine.cli.jobs import exit_unless_done, run_with_progress
@@ -186,14 +187,19 @@ def worked(
     """
     if job_spec is not None:
         _as_job(kind, job_spec)
-    with output.stdout_reserved(), output.stoppable() as cancel, output.progress_bar(doing) as report:
+    with (
+        runtime.noting() as notes,
+        output.stdout_reserved(),
+        output.stoppable() as cancel,
+        output.progress_bar(doing) as report,
+    ):
         try:
             result = work(report, cancel)
         except Cancelled:
             message = f"{kind}: stopped; finished parts are stored. Run the same command to resume."
             raise typer.Exit(fail(message, STOPPED)) from None
-    if status := result_store().status:
-        note(status)
+    for line in filter(None, [*notes, result_store().status]):
+        note(line)
     return result
 
 

@@ -15,7 +15,8 @@ from engine.cli.root import STOPPED, fail
 from engine.data.image_datasets import is_images
 from engine.errors import Cancelled
 from engine.lazy import LazyModule
-from engine.models.catalog import PROCESSOR, embedded_image_models
+from engine.models.catalog import embedded_image_models
+from engine.models.checkpoint_files import PROCESSOR
 from engine.params import from_mapping
 from engine.progress import CancelToken, Report
 from engine.training.config import NEW_VIT, SHAPES, ImageTrainConfig, LoopConfig, PretrainConfig, TrainConfig

@@ -17,9 +17,9 @@ from engine.comparison.agreement import AgreementOptions, find_random, mean_disa
 from engine.comparison.alignment import AlignedMaps, align_maps
 from engine.comparison.plan import ComparisonPlan, ModelMethodPair, plan_of
 from engine.data.sources import ExampleSource, SourceExample, load_source
-from engine.errors import Cancelled, ExegesisError
+from engine.errors import Cancelled, ExegesisError, one_line
 from engine.experiments.example_jobs import plan_explain
-from engine.experiments.sample import draw_indices, error_line
+from engine.experiments.sample import draw_indices
 from engine.explain import explain, explain_many, key_of
 from engine.jobs.kinds import Spec, WorkUnit, job_kind, unreadable_key
 from engine.metrics.agreement import MEASURES
@@ -155,7 +155,7 @@ def _read_examples(source: ExampleSource, indices: Sequence[int], on_skip: OnSki
             one.input.check_length()
             yield one
         except ExegesisError as error:
-            on_skip(SkippedMap(index, None, error_line(error)))
+            on_skip(SkippedMap(index, None, one_line(error)))
 
 
 def _explain_all(requests: Sequence[Request]) -> list[Answer]:
@@ -172,7 +172,7 @@ def _explain(request: Request) -> Answer:
     except Cancelled:
         raise
     except ExegesisError as error:
-        return error_line(error)
+        return one_line(error)
 
 
 def _cached(request: Request) -> Answer:

@@ -21,10 +21,10 @@ from engine.corpus.scores import ExampleScores, methods_of, score_examples, scor
 from engine.corpus.statistics import word_statistics
 from engine.data.labels import PROMPT_LABELS, match_classes
 from engine.data.sources import ExampleSource, SourceExample
-from engine.errors import ExegesisError
+from engine.errors import ExegesisError, one_line
 from engine.experiments.base import ExperimentResult, Units
 from engine.experiments.run import carry_out
-from engine.experiments.sample import GROUP_SIZE, Sample, bisect_failures, draw_sample, error_line
+from engine.experiments.sample import GROUP_SIZE, Sample, bisect_failures, draw_sample
 from engine.false_discovery import adjusted_p_values, shortage
 from engine.jobs.kinds import WorkUnit, batched_units, unreadable_key
 from engine.predictions import VERSION as PREDICTION_VERSION
@@ -148,7 +148,7 @@ def assemble(plan: CorpusPlan, sample: Sample, report: Report) -> CorpusWords:
         failed |= {one.index: one.why for one in group if not isinstance(one, SourceExample)}
         for one, result in zip(readable, bisect_failures(partial(score_examples, plan), readable), strict=True):
             if isinstance(result, ExegesisError):
-                failed[one.index] = error_line(result)
+                failed[one.index] = one_line(result)
             else:
                 scored[one.index], given[one.index] = result, one
     slices = slices_of(sample.source, list(given.values()), list(scored.values()))

@@ -11,7 +11,7 @@ from cache import key_for
 from engine import runtime
 from engine.data.labels import match_classes
 from engine.data.sources import ExampleSource, SourceExample
-from engine.errors import Cancelled, ExegesisError, not_allowed, unknown
+from engine.errors import Cancelled, ExegesisError, not_allowed, one_line, unknown
 from engine.evaluation.measurement import (
     ExplainedExample,
     Measurements,
@@ -32,7 +32,7 @@ from engine.evaluation.result import COLUMNS, Evaluation, ExampleFacts, ModelEva
 from engine.evaluation.scores import to_json
 from engine.experiments.base import Units
 from engine.experiments.run import carry_out
-from engine.experiments.sample import GROUP_SIZE, Sample, UnreadableExample, draw_sample, error_line, has_marks
+from engine.experiments.sample import GROUP_SIZE, Sample, UnreadableExample, draw_sample, has_marks
 from engine.explain import explain_many, method_key
 from engine.explain import key_of as explanation_key
 from engine.input_kinds import check_removal, check_unit, load_classifier
@@ -265,7 +265,7 @@ class _ModelEvaluator:
         except Cancelled:
             raise
         except ExegesisError as error:
-            return error_line(error)
+            return one_line(error)
         return ""
 
     def _add_facts(self, explained: Sequence[ExplainedExample], scored: Sequence[UnitScores]) -> None:

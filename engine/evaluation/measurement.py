@@ -19,11 +19,11 @@ from jaxtyping import Float, Int
 from cache import canonical, key_for
 from engine.data.examples import LabeledExample
 from engine.data.sources import SourceExample
-from engine.errors import ExegesisError, excerpt
+from engine.errors import ExegesisError, excerpt, one_line
 from engine.evaluation.plan import READ, EvaluationPlan
 from engine.evaluation.result import CONSTANT_MAPS, ExampleFacts
 from engine.experiments.options import RANDOM
-from engine.experiments.sample import UnreadableExample, bisect_failures, error_line
+from engine.experiments.sample import UnreadableExample, bisect_failures
 from engine.explain import explain_many
 from engine.metrics.agreement import agreement
 from engine.metrics.catalog import METRICS, SIDES, Metric, Needs
@@ -108,7 +108,7 @@ def explain_examples(
         probe = probes[one.index]
         own = {method: answers.get(method, probes).get(one.index, probe) for method in methods}
         good = {method: answer for method, answer in own.items() if isinstance(answer, Explanation)}
-        failed = {method: error_line(answer) for method, answer in own.items() if isinstance(answer, ExegesisError)}
+        failed = {method: one_line(answer) for method, answer in own.items() if isinstance(answer, ExegesisError)}
         explained.append(ExplainedExample(one.index, one, good, failed))
     return explained
 
@@ -303,7 +303,7 @@ def _registered_value(metric: Metric, one: UnitScores, method: str) -> float | s
     try:
         value: object = metric.compute(one.scores[method].copy(), marks)
     except ExegesisError as error:
-        return error_line(error)
+        return one_line(error)
     if value is None:
         return NO_VALUE
     if not _is_finite(value):
@@ -374,7 +374,7 @@ def measure_removal(
         for id in ids:
             for method in plan.methods_with_baselines:
                 if isinstance(curves, ExegesisError) or method in one.failed:
-                    why = one.failed.get(method) or error_line(curves)  # type: ignore[arg-type]
+                    why = one.failed.get(method) or one_line(curves)  # type: ignore[arg-type]
                     measurements.add(one.index, method, id, why)
                 else:
                     _add_curves(plan, measurements, one.index, method, id, curves[method])
@@ -414,5 +414,5 @@ def measure_sensitivity(
 
 def _sensitivity(answer: Sensitivity | ExegesisError) -> float | str:
     if isinstance(answer, ExegesisError):
-        return error_line(answer)
+        return one_line(answer)
     return answer.reason if answer.value is None else answer.value

@@ -11,7 +11,7 @@ import numpy as np
 
 from engine.data.examples import LabeledExample
 from engine.data.sources import ExampleSource, SourceExample, load_source
-from engine.errors import Cancelled, ExegesisError
+from engine.errors import Cancelled, ExegesisError, one_line
 from engine.input_kinds import input_kind
 
 GROUP_SIZE = 32
@@ -52,12 +52,7 @@ class Sample:
         try:
             return self.source.read(index)
         except ExegesisError as error:
-            return UnreadableExample(index, error_line(error))
-
-
-def error_line(error: ExegesisError) -> str:
-    """An error in one line, as it is counted."""
-    return " ".join(str(error).split())
+            return UnreadableExample(index, one_line(error))
 
 
 def draw_sample(kind: str, dataset: str, split: str | None, examples: int, seed: int) -> Sample:

@@ -24,8 +24,8 @@ from jaxtyping import Bool, Float
 from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.data.sources import SourceExample
-from engine.errors import Cancelled, ExegesisError, not_allowed
-from engine.experiments.sample import draw_sample, error_line
+from engine.errors import Cancelled, ExegesisError, not_allowed, one_line
+from engine.experiments.sample import draw_sample
 from engine.explain import require_finite
 from engine.explainers.attention import pooled_rows
 from engine.heads.flow import AttentionFlow, FlowEdge, PrunedFlow
@@ -267,7 +267,7 @@ def head_importance(
         except Cancelled:
             raise
         except ExegesisError as problem:
-            failed[error_line(problem)] += 1
+            failed[one_line(problem)] += 1
     report(len(sample.indices), len(sample.indices), "examples")
     if not shares:
         raise ExegesisError(f"{next(iter(failed))} None of the {len(sample.indices)} examples could be read.")

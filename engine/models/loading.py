@@ -25,22 +25,16 @@ from transformers.utils import logging as hf_logging
 from engine import runtime
 from engine.errors import ExegesisError, excerpt, not_allowed, panics_told
 from engine.lazy import peft
-from engine.models import catalog, picture_text, sandbox
-from engine.models.adapters import (
-    ADAPTERS,
-    CAUSAL_ADAPTERS,
-    ImageAdapter,
-    TextAdapter,
-    adapter_of_config,
-    causal_adapter,
-    image_adapter_for,
-)
+from engine.models import catalog, checkpoint_files, picture_text, sandbox
+from engine.models.adapters import ADAPTERS, CAUSAL_ADAPTERS, adapter_of_config, causal_adapter
 from engine.models.causal import CausalModel
 from engine.models.label_prompts import base_name
 from engine.models.own_attention import route_attention
+from engine.models.text_adapter import TextAdapter
 from engine.models.text_classifier import TextClassifier
 from engine.models.zero_shot import as_zero_shot
 from engine.request import DTYPES
+from engine.vision.adapters import ImageAdapter, image_adapter_for
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import check_labels, check_sizes, config_errors, read_preprocessing
 from engine.vision.windows import WindowClassifier
@@ -149,7 +143,7 @@ def load_model(model: str, dtype: str = "float32", device: torch.device | None =
 
 def load(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device: torch.device) -> TextClassifier:
     """Load a checkpoint without caching it. Errors: those of `load_model`."""
-    config = catalog.read_base_config(source.base or source.folder)
+    config = checkpoint_files.read_base_config(source.base or source.folder)
     if source.prompts is not None and catalog.matches_pictures(config):
         pictures = load_image(source, revision, dtype, device)
         return picture_text.label_classifier(_load_towers(source, pictures.adapter, dtype, device), pictures)
@@ -184,7 +178,7 @@ def load_image_model(model: str, dtype: str = "float32", device: torch.device | 
 
 def load_image(source: catalog.ModelSource, revision: str, dtype: torch.dtype, device: torch.device) -> ImageClassifier:
     """Load a checkpoint without caching it. Errors: those of `load_image_model`."""
-    config = catalog.read_base_config(source.base or source.folder)
+    config = checkpoint_files.read_base_config(source.base or source.folder)
     adapter = image_adapter_for(config.get("model_type", ""), config.get("architectures") or [], source.id)
     check_labels(source, adapter)
     preprocessing = read_preprocessing(source.folder, source.id)
@@ -309,7 +303,7 @@ def classifier_class(adapter: TextAdapter) -> Any:
 
 def load_base(path: Path, labels: tuple[str, ...], regression: bool = False) -> torch.nn.Module:
     """Load a base in float32 with a head of one logit per label, or a single one for regression."""
-    family = catalog.read_base_config(path).get("model_type", "")
+    family = checkpoint_files.read_base_config(path).get("model_type", "")
     if not any(path.glob("*.safetensors")):
         raise ExegesisError(
             f"base: {path} holds no safetensors (pickle checkpoints are refused). "
@@ -359,7 +353,7 @@ def load_tokenizer(path: Path) -> Any:
 
 def longest_input(path: Path, tokenizer: Any) -> int:
     """Maximum number of input tokens of a model, without reading its weights."""
-    adapter = adapter_of_config(catalog.read_base_config(path), str(path))
+    adapter = adapter_of_config(checkpoint_files.read_base_config(path), str(path))
     config = transformers.AutoConfig.from_pretrained(str(path), trust_remote_code=False)
     return adapter.longest_input(config, tokenizer)
 

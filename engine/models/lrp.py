@@ -16,8 +16,9 @@ import torch
 from torch import Tensor, nn
 
 from engine.errors import ExegesisError
-from engine.models.adapters import ImageAdapter, LrpParts, TextAdapter
 from engine.models.attention import fused_attention, register_attention, use_attention
+from engine.models.text_adapter import LrpParts, TextAdapter
+from engine.vision.adapters import ImageAdapter
 
 
 class UnitLength(nn.Module):

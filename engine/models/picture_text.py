@@ -16,11 +16,11 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from engine.errors import ExegesisError
-from engine.models.adapters import PROMPT_ADAPTERS
 from engine.models.label_classifier import LabelClassifier
 from engine.models.label_prompts import PICTURE_LABELS, LabelPrompts
 from engine.models.lrp import UnitLength
 from engine.models.text_classifier import tokenize
+from engine.vision.adapters import PROMPT_ADAPTERS
 from engine.vision.classifier import ImageClassifier
 
 FULL_LENGTH = ("siglip",)

@@ -23,7 +23,7 @@ from typing import Any
 from engine import access
 from engine.errors import ExegesisError, excerpt
 from engine.models import catalog
-from engine.models.catalog import minilm_package_folder
+from engine.models.downloads import minilm_package_folder
 
 OPEN_SECONDS, TOKENIZE_SECONDS, START_SECONDS = 120.0, 20.0, 120.0
 MEMORY = 2**30

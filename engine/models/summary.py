@@ -17,8 +17,10 @@ from engine.data.tasks import FACTS, TASK_LABELS, registered_dataset, shipped_da
 from engine.errors import ExegesisError, excerpt
 from engine.lazy import transformers
 from engine.models import catalog
-from engine.models.adapters import TextAdapter, adapter_for, adapter_of_config, causal_adapter, image_adapter_for
+from engine.models.adapters import adapter_for, adapter_of_config, causal_adapter
 from engine.models.label_prompts import base_name
+from engine.models.text_adapter import TextAdapter
+from engine.vision.adapters import image_adapter_for
 
 BLOCKS = ("num_hidden_layers", "num_layers", "n_layers", "n_layer", "encoder_layers")
 HEADS = ("num_attention_heads", "num_heads", "n_heads", "n_head", "encoder_attention_heads")

@@ -14,9 +14,9 @@ from jaxtyping import Bool, Float, Int
 from engine.errors import ExegesisError, UsageError, excerpt, panics_told, unknown
 from engine.lazy import torch
 from engine.models import sandbox
-from engine.models.adapters import TextAdapter
 from engine.models.classifier import Classifier
 from engine.models.past import Past
+from engine.models.text_adapter import TextAdapter
 from engine.removal_operators import OPERATORS
 from engine.request import Example, Prompt
 from engine.result import Token

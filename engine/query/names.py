@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from engine.data.sources import list_datasets
 from engine.input_kinds import list_models
-from engine.models import catalog
+from engine.models import catalog, downloads
 from engine.query.grammar import CLASSES, CLASSES_OF, FILLERS, GRAMMAR, PHRASES, THIS
 from engine.registry import KINDS, all_explainers
 
@@ -214,7 +214,7 @@ def vocabulary() -> frozenset[str]:
 @functools.cache
 def english_words() -> frozenset[str]:
     """The words of MiniLM's vocabulary, none of which is a misspelling."""
-    folder = catalog.minilm_package_folder()
+    folder = downloads.minilm_package_folder()
     lines = (folder / "vocab.txt").read_text(encoding="utf-8").splitlines() if folder else ()
     return frozenset(line for line in lines if line.isalpha())
 

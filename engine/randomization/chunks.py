@@ -18,8 +18,8 @@ from cache import key_for
 from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.data.sources import SourceExample
-from engine.errors import ExegesisError, unknown
-from engine.experiments.sample import Sample, bisect_failures, error_line
+from engine.errors import ExegesisError, one_line, unknown
+from engine.experiments.sample import Sample, bisect_failures
 from engine.explain import method_key, predict_encoded, require_finite, require_finite_logits
 from engine.input_kinds import load_classifier
 from engine.models import catalog
@@ -257,7 +257,7 @@ class ModelWork:
         indices = chunk.indices if original is None else tuple(original.predictions)
         inputs = self._inputs(model, indices, failed)
         outcomes = dict(zip(inputs, bisect_failures(partial(_predictions, model), list(inputs.values())), strict=True))
-        unpredicted = {index: error_line(one) for index, one in outcomes.items() if isinstance(one, ExegesisError)}
+        unpredicted = {index: one_line(one) for index, one in outcomes.items() if isinstance(one, ExegesisError)}
         predictions = {index: one for index, one in outcomes.items() if isinstance(one, Prediction)}
         read = {index: _model_input(inputs[index]) for index in predictions} if original is None else {}
         result = ChunkPredictions(predictions, read, failed | unpredicted, lasting=not unpredicted)
@@ -287,7 +287,7 @@ class ModelWork:
         outcomes = bisect_failures(lambda some: self._run(model, chunk.method, some), items)
         scores = {index: np.asarray(one.scores, dtype=np.float64)
                   for index, one in zip(inputs, outcomes, strict=True) if isinstance(one, Attribution)}  # fmt: skip
-        failed = {index: error_line(one)
+        failed = {index: one_line(one)
                   for index, one in zip(inputs, outcomes, strict=True) if isinstance(one, ExegesisError)}  # fmt: skip
         return ChunkMaps(scores, failed)
 
@@ -324,7 +324,7 @@ class ModelWork:
             try:
                 inputs[index] = self._encoded(model, index)
             except ExegesisError as error:
-                failed[index] = error_line(error)
+                failed[index] = one_line(error)
         return inputs
 
     def _encode(self, model: AnyClassifier, index: int) -> EncodedInput:

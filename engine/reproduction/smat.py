@@ -16,8 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from cache.codec import plain
-from engine.errors import Cancelled, ExegesisError
-from engine.experiments.sample import error_line
+from engine.errors import Cancelled, ExegesisError, one_line
 from engine.home import product_version
 from engine.metrics.results import Interval
 from engine.models import catalog
@@ -100,7 +99,7 @@ class SmatQuery(ReproductionQuery):
             )
             return replace(plan, base=self._place(one.base))
         except ExegesisError as error:
-            return " ".join(str(error).split())
+            return one_line(error)
 
     def _place(self, name: str) -> str:
         return self.places.get(name, name)
@@ -169,7 +168,7 @@ class SmatQuery(ReproductionQuery):
         except Cancelled:
             raise
         except ExegesisError as error:
-            return error_line(error)
+            return one_line(error)
 
     def _students(self, key: StudentsKey, trained: ScaffoldResult | str | None) -> ScaffoldResult | str:
         """All that are finished, with why others failed; where nothing could be taught and nothing is finished, why."""
@@ -179,7 +178,7 @@ class SmatQuery(ReproductionQuery):
         try:
             result = load_result(plan)
         except ExegesisError as error:
-            return error_line(error)
+            return one_line(error)
         if isinstance(trained, str) and not result.students:
             return trained
         failed = trained.failed if isinstance(trained, ScaffoldResult) else {}
@@ -196,7 +195,7 @@ class SmatQuery(ReproductionQuery):
         except Cancelled:
             raise
         except ExegesisError as error:
-            return error_line(error)
+            return one_line(error)
 
     def _model(self, task: str) -> ModelSummary:
         plan = self.tasks[task]
@@ -205,7 +204,7 @@ class SmatQuery(ReproductionQuery):
         try:
             return teacher_summary(plan)
         except ExegesisError as error:
-            return ModelSummary(plan.teacher, plan.dataset, error_line(error), None, 0)
+            return ModelSummary(plan.teacher, plan.dataset, one_line(error), None, 0)
 
     def key_parts(self) -> dict[str, Any]:
         """Reads no data set: pages ask it."""
@@ -271,7 +270,7 @@ def _teacher_revision(plan: ScaffoldPlan | str) -> str:
     try:
         return catalog.revision(plan.teacher)
     except ExegesisError as error:
-        return error_line(error)
+        return one_line(error)
 
 
 def _summary(key: StudentsKey, result: ScaffoldResult | str) -> ExperimentSummary:

@@ -14,9 +14,8 @@ from engine.data.datasets import SST2_COLUMNS, load, registered_name
 from engine.data.examples import Dataset
 from engine.data.generation import draw_balanced
 from engine.data.labels import SENTIMENT_LABELS
-from engine.errors import Cancelled, ExegesisError, unknown
+from engine.errors import Cancelled, ExegesisError, one_line, unknown
 from engine.experiments.run import carry_out, key_of, parts_of, prepare, sample_of
-from engine.experiments.sample import error_line
 from engine.home import product_version
 from engine.lazy import LazyModule
 from engine.models import catalog
@@ -243,7 +242,7 @@ class ThesisQuery(ReproductionQuery):
             except Cancelled:
                 raise
             except ExegesisError as error:
-                failed[one.name] = f"not fine-tuned: {error_line(error)}"
+                failed[one.name] = f"not fine-tuned: {one_line(error)}"
         return failed
 
     def key_parts(self) -> dict[str, Any]:
@@ -350,7 +349,7 @@ def _availability(place: str) -> tuple[str, str]:
     try:
         return "", catalog.revision(place)
     except ExegesisError as error:
-        return " ".join(str(error).split()), ""
+        return one_line(error), ""
 
 
 def _run(experiment: ThesisExperiment, report: Report) -> Result:
@@ -362,7 +361,7 @@ def _run(experiment: ThesisExperiment, report: Report) -> Result:
     except Cancelled:
         raise
     except ExegesisError as error:
-        return experiment, error_line(error)
+        return experiment, one_line(error)
 
 
 def _summary(experiment: ThesisExperiment, result: Any) -> ExperimentSummary:
@@ -399,7 +398,7 @@ def _result_keys(experiment: ThesisExperiment) -> list[str]:
         whole, sample = prepare(plan)
         return [key_of(part, sample) for part in parts_of(whole)]
     except ExegesisError as error:
-        return [error_line(error)]
+        return [one_line(error)]
 
 
 def _unsigned_sum(contrast: Contrast, scale: Scale) -> object:

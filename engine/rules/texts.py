@@ -12,8 +12,8 @@ import numpy as np
 
 from engine import runtime
 from engine.data.sources import SourceExample
-from engine.errors import ExegesisError, UsageError
-from engine.experiments.sample import Sample, bisect_failures, error_line, training_half
+from engine.errors import ExegesisError, UsageError, one_line
+from engine.experiments.sample import Sample, bisect_failures, training_half
 from engine.explain import explain_many
 from engine.format import count_text
 from engine.input_kinds import load_classifier
@@ -78,7 +78,7 @@ def read_predicted(plan: RulesPlan, sample: Sample) -> tuple[list[ReadExample], 
     read = list[ReadExample]()
     for one, outcome in zip(sources, outcomes, strict=True):
         if isinstance(outcome, ExegesisError):
-            failed[one.index] = error_line(outcome)
+            failed[one.index] = one_line(outcome)
         elif isinstance(one.input, Example):
             read.append(ReadExample(one.index, one.input, outcome))
     return read, failed

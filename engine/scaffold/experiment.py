@@ -19,11 +19,11 @@ from cache.codec import Arrays, Meta
 from engine import cluster, runtime
 from engine.cluster import CacheEntries
 from engine.data.sources import ExampleSource
-from engine.errors import Cancelled, ExegesisError
+from engine.errors import Cancelled, ExegesisError, one_line
 from engine.home import home
 from engine.jobs.kinds import Spec, UnitStep, WorkUnit, job_kind
 from engine.lazy import LazyModule
-from engine.models import catalog
+from engine.models import catalog, checkpoint_files
 from engine.progress import CancelToken, Report, cancellable, check_cancelled, silent, tell
 from engine.scaffold.plan import (
     SMAT,
@@ -105,7 +105,7 @@ class StudentStore:
 
 def base_revision(base: str) -> str:
     """A hash of the base's weights."""
-    return catalog.weights_sha256(catalog.locate_base(base))
+    return checkpoint_files.weights_sha256(catalog.locate_base(base))
 
 
 def pack(student: StudentResult) -> tuple[Meta, Arrays]:
@@ -140,7 +140,7 @@ def scaffold(
     cluster.check_executor(executor, address)
     check(plan)
     if executor == "ray":
-        cluster.run_tasks(missing_tasks(plan), address, report, cancel or CancelToken(), "students")
+        cluster.run_tasks(missing_tasks(plan), address, report, cancel or CancelToken(), "student")
     with cancellable(cancel):
         failed = {}
         trainer = StudentTrainer(plan)
@@ -155,7 +155,7 @@ def scaffold(
             except ExegesisError as error:
                 if number == 0:
                     raise  # the first student failed, so all would
-                failed[run] = " ".join(str(error).split())
+                failed[run] = one_line(error)
         report(len(missing), len(missing), "")
         return replace(load_result(plan), failed=failed)
 

@@ -13,8 +13,8 @@ from cache.codec import Arrays, Meta
 from engine import runtime
 from engine.data.examples import ImageExample, LabeledExample
 from engine.data.sources import ExampleSource, SourceExample
-from engine.errors import ExegesisError, UsageError
-from engine.experiments.sample import error_line, has_marks
+from engine.errors import ExegesisError, UsageError, one_line
+from engine.experiments.sample import has_marks
 from engine.input_kinds import load_classifier
 from engine.metrics.catalog import SIDES
 from engine.metrics.plausibility import (
@@ -99,7 +99,7 @@ def read_marked_examples(
         try:
             one = _mark(teacher, source.read(index))
         except ExegesisError as error:
-            one = error_line(error)
+            one = one_line(error)
         if isinstance(one, str):
             skipped[one] += 1
         else:
@@ -242,7 +242,7 @@ def _read_examples(
             given = source.read(index).input
             coded = teacher.encode(given)
         except ExegesisError as error:
-            skipped[error_line(error)] += 1
+            skipped[one_line(error)] += 1
             continue
         if len(coded.features):
             examples.append((index, coded, given))

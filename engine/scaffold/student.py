@@ -18,7 +18,7 @@ import torch
 from jaxtyping import Bool, Float
 
 from engine.errors import ExegesisError, UsageError, unknown
-from engine.models import catalog, loading
+from engine.models import catalog, checkpoint_files, loading
 from engine.models.attention import capture_attention
 from engine.models.classifier import AnyClassifier, EncodedInput
 from engine.training.image_training import load_vit
@@ -263,7 +263,7 @@ def load_base(base: str, teacher: AnyClassifier) -> AnyClassifier:
     Errors: another architecture or shape than the teacher's.
     """
     folder = catalog.locate_base(base)
-    config = catalog.read_base_config(folder)
+    config = checkpoint_files.read_base_config(folder)
     wanted: Any = teacher.module.config
     got = config.get("model_type")
     if got != wanted.model_type:
@@ -273,7 +273,7 @@ def load_base(base: str, teacher: AnyClassifier) -> AnyClassifier:
         )
     module = _module(folder, teacher).to(device=teacher.device, dtype=teacher.dtype).eval().requires_grad_(False)
     _check_shape(base, module.config, teacher)
-    return replace(teacher, module=module, memo={}, id=base, revision=catalog.weights_sha256(folder)[:16])  # type: ignore[type-var]
+    return replace(teacher, module=module, memo={}, id=base, revision=checkpoint_files.weights_sha256(folder)[:16])  # type: ignore[type-var]
 
 
 def _module(folder: Path, teacher: AnyClassifier) -> torch.nn.Module:

@@ -13,8 +13,8 @@ from jaxtyping import Bool, Float, Int
 
 from engine.errors import ExegesisError, unknown
 from engine.lazy import torch
-from engine.models.adapters import LrpParts, TextAdapter
 from engine.models.classifier import Classifier
+from engine.models.text_adapter import LrpParts, TextAdapter
 from engine.request import Input
 from engine.result import Token
 

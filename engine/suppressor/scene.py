@@ -15,7 +15,6 @@ import torch
 from jaxtyping import Float, Int, UInt8
 
 from engine.data.scenes import draw_background
-from engine.models.adapters import image_adapter_for
 from engine.progress import CancelToken, Report, silent
 from engine.request import Picture
 from engine.suppressor.trained import (
@@ -37,6 +36,7 @@ from engine.suppressor.trained import (
 from engine.training.config import ImageTrainConfig
 from engine.training.image_data import Normalization, PixelSet
 from engine.training.image_training import BILINEAR, new_vit
+from engine.vision.adapters import image_adapter_for
 from engine.vision.classifier import ImageClassifier
 from engine.vision.picture import EncodedPicture, Preprocessing
 

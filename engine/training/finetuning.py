@@ -15,10 +15,11 @@ from transformers.pytorch_utils import Conv1D
 from engine.data.datasets import registered_name
 from engine.data.examples import LabeledExample
 from engine.errors import ExegesisError, UsageError, not_allowed
-from engine.models import catalog
-from engine.models.adapters import TextAdapter, adapter_for
-from engine.models.catalog import weights_sha256
+from engine.models import catalog, checkpoint_files
+from engine.models.adapters import adapter_for
+from engine.models.checkpoint_files import weights_sha256
 from engine.models.loading import load_base, load_tokenizer, longest_input, merge_adapter, silence_libraries
+from engine.models.text_adapter import TextAdapter
 from engine.progress import CancelToken, Report, silent
 from engine.training.config import TrainConfig
 from engine.training.loop import SplitScore, TrainingLoop, evaluate
@@ -65,7 +66,7 @@ class FineTuning(TrainingRecipe[TrainConfig]):
         self.added = load_added_texts(config.add, self.corpus, self.held_rows if config.drop_contained else ())
         self.train_rows = self.first_rows + [row for one in self.added for row in one.rows * one.repeats]
         self.dropped = dropped + sum(one.dropped for one in self.added)
-        self.family = catalog.read_base_config(self.path).get("model_type", "")
+        self.family = checkpoint_files.read_base_config(self.path).get("model_type", "")
         self.tokenizer = load_tokenizer(self.path)
         self.max_length = min(config.max_length, longest_input(self.path, self.tokenizer))
         self.kind = KINDS[config.method]

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from engine.data.examples import ImageDataset
 from engine.errors import ExegesisError, not_allowed
-from engine.models import catalog
-from engine.models.catalog import weights_sha256
+from engine.models import catalog, checkpoint_files
+from engine.models.checkpoint_files import weights_sha256
 from engine.models.loading import label_names, silence_libraries
 from engine.progress import CancelToken, Report, silent
 from engine.training.config import NEW_VIT, ImageTrainConfig
@@ -155,7 +155,7 @@ def read_vit_base(base: str) -> VitBase:
     """Read a ViT checkpoint, given its embedded name, folder or hub id."""
     embedded = base in catalog.embedded_image_models()
     folder = catalog.locate(base).folder if embedded else catalog.locate_base(base)
-    config = catalog.read_base_config(folder)
+    config = checkpoint_files.read_base_config(folder)
     if config.get("model_type") != "vit":
         raise ExegesisError(
             f"base: must be a ViT, or vit for a new one, got {base} of type {config.get('model_type')!r}."
@@ -163,10 +163,10 @@ def read_vit_base(base: str) -> VitBase:
     size = config.get("image_size", 224)
     if not isinstance(size, int):
         raise ExegesisError(f"base: must read square images, got {base} with the size {size}. Choose another base.")
-    file = folder / catalog.PROCESSOR
+    file = folder / checkpoint_files.PROCESSOR
     if not file.is_file():
         raise ExegesisError(
-            f"base: {folder.name} has no {catalog.PROCESSOR}, which defines how it reads images. Add it."
+            f"base: {folder.name} has no {checkpoint_files.PROCESSOR}, which defines how it reads images. Add it."
         )
     processor = json.loads(file.read_text(encoding="utf-8"))
     mean, std = (tuple(processor.get(name, (0.5,) * 3)) for name in ("image_mean", "image_std"))
@@ -202,7 +202,7 @@ def store_vit(module: Any, out: Path, size: int, normalization: Normalization, h
         "image_mean": list(normalization.mean),
         "image_std": list(normalization.std),
     }
-    (out / catalog.PROCESSOR).write_text(json.dumps(processor, indent=2) + "\n", encoding="utf-8")
+    (out / checkpoint_files.PROCESSOR).write_text(json.dumps(processor, indent=2) + "\n", encoding="utf-8")
 
 
 def new_vit(config: ImageTrainConfig, labels: tuple[str, ...]) -> nn.Module:

@@ -19,7 +19,7 @@ import torch
 from engine import runtime
 from engine.errors import UsageError, not_allowed
 from engine.models import catalog
-from engine.models.catalog import weights_sha256
+from engine.models.checkpoint_files import weights_sha256
 from engine.progress import CancelToken, Report
 from engine.training.config import LoopConfig
 from engine.training.loop import LOSS, CheckpointFolder, EpochRecord, SplitScore, TrainingLoop, copy_weights

@@ -18,7 +18,7 @@ from engine.data.examples import Dataset, LabeledExample
 from engine.data.generation import SPLIT_SIZES, GeneratedExamples
 from engine.data.registry import parse_names
 from engine.errors import ExegesisError, UsageError, not_allowed
-from engine.models.adapters import TextAdapter
+from engine.models.text_adapter import TextAdapter
 from engine.models.text_classifier import tokenize
 from engine.params import parse_assignments
 

@@ -12,11 +12,11 @@ from jaxtyping import Float
 
 from engine.errors import unknown
 from engine.lazy import torch
-from engine.models.adapters import ImageAdapter
 from engine.models.classifier import EMBEDDING, Classifier
 from engine.removal_operators import PATCH_OPERATORS
 from engine.request import Picture
 from engine.result import Prediction
+from engine.vision.adapters import ImageAdapter
 from engine.vision.picture import EncodedPicture, PictureBatch, Preprocessing, both_sides, collate, read_size
 
 SOFTMAX_NOTE = "The probabilities are a softmax over the labels given: another label would change all of them."

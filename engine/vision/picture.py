@@ -21,10 +21,10 @@ from PIL import Image
 
 from engine.errors import ExegesisError, UsageError, excerpt, unknown
 from engine.lazy import skimage, torch
-from engine.models import catalog
-from engine.models.adapters import ImageAdapter, image_adapter_for
+from engine.models import catalog, checkpoint_files
 from engine.removal import FeatureGroups, singletons
 from engine.result import Token
+from engine.vision.adapters import ImageAdapter, image_adapter_for
 
 SPECIALS = ("[CLS]", "[DIST]")
 """Names of the special tokens before the patches: class, and (DeiT) distillation."""
@@ -92,12 +92,12 @@ class Preprocessing:
 
 def read_preprocessing(folder: Path, model: str) -> Preprocessing:
     """Read the preprocessing of a checkpoint's folder. Errors: there is none, or its values are not valid."""
-    file, section = folder / catalog.PROCESSOR, ""
-    if not file.is_file() and (folder / catalog.NESTED_PROCESSOR[0]).is_file():
-        file, section = folder / catalog.NESTED_PROCESSOR[0], catalog.NESTED_PROCESSOR[1]
+    file, section = folder / checkpoint_files.PROCESSOR, ""
+    if not file.is_file() and (folder / checkpoint_files.NESTED_PROCESSOR[0]).is_file():
+        file, section = folder / checkpoint_files.NESTED_PROCESSOR[0], checkpoint_files.NESTED_PROCESSOR[1]
     if not file.is_file():
         raise ExegesisError(
-            f"model {model}: no {catalog.PROCESSOR} in its folder, so its preprocessing is unknown. "
+            f"model {model}: no {checkpoint_files.PROCESSOR} in its folder, so its preprocessing is unknown. "
             "Save its image processor in that folder with save_pretrained."
         )
     try:
@@ -134,7 +134,7 @@ def check_sizes(model: str, preprocessing: Preprocessing, size: tuple[int, int],
         if got != size:
             raise ExegesisError(
                 f"model {model}: reads {_size_text(size)} pixels, but its preprocessing gives {_size_text(got)}. "
-                f"Correct size and crop_size in its {catalog.PROCESSOR}."
+                f"Correct size and crop_size in its {checkpoint_files.PROCESSOR}."
             )
 
 

@@ -6,11 +6,12 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from engine import plugins
+from engine import cluster, plugins
 from engine.data.datasets import dataset_names, load, registered_name
 from engine.data.labels import SENTIMENT_LABELS
 from engine.errors import ExegesisError
@@ -20,7 +21,7 @@ from engine.explain import explain, key_of
 from engine.health import plugin_findings
 from engine.metrics.catalog import METRICS, metric
 from engine.models.adapters import ADAPTERS, adapter_for
-from engine.registry import EXPLAINERS, all_explainers, explainer
+from engine.registry import EXPLAINERS, all_explainers, explainer, load_plugins
 from engine.request import Example, Request
 from tests.tiny import save_checkpoint
 
@@ -265,3 +266,55 @@ def add():
         adapter_for("mine", "x")
     assert "model family 'bert' is registered twice" in told("models")
     assert ADAPTERS["bert"].family == "BERT"
+
+
+def of_version(version: str) -> dict[str, tuple[str, ...]]:
+    """What the package adds to the server."""
+    return {f"broken {version}": ("new",)}
+
+
+@pytest.mark.parametrize(
+    ("code", "setting", "expected", "why"),
+    [
+        (f"def add(): of('new')({GOOD})", "", {"other 1.0": ("gini",)}, r"other 1.0 \(gini\) is not installed there"),
+        (f"def add(): of('new')({GOOD})", "", of_version("3.0"), r"3.0 \(new\) is there in another version, 2.0"),
+        (
+            f"def add(): of('new')({GOOD})",
+            "off",
+            of_version("2.0"),
+            r"2.0 \(new\) is left out there by EXEGESIS_PLUGINS",
+        ),
+        (f"def add(): of('old')({GOOD})", "", of_version("2.0"), r"2.0 \(new\) adds something else there"),
+        ("1 / 0", "", of_version("2.0"), r"2.0 \(new\) does not work there: .*\(ZeroDivisionError: division by zero\)"),
+    ],
+)
+def test_a_worker_that_lacks_what_a_package_adds_to_the_server_says_which_and_why(
+    install: Install, monkeypatch: pytest.MonkeyPatch, code: str, setting: str, expected: dict[str, Any], why: str
+) -> None:
+    install("explainers", code)
+    monkeypatch.setenv(plugins.SETTING, setting)
+    task = NoWork()
+    with pytest.raises(
+        ExegesisError, match=rf"^worker \S+: the plugin .*{why}.*Install the same version on each worker"
+    ):
+        cluster._run(task, cluster.WorkerSettings("cpu", False, "", expected))
+    assert not task.runs
+
+
+def test_a_worker_with_the_same_plugin_runs_the_task(install: Install) -> None:
+    install("explainers", f"def add(): of('new')({GOOD}); of('newer')({GOOD})")
+    load_plugins()
+    assert (expected := plugins.additions()) == {"broken 2.0": ("new", "newer")}
+    task = NoWork()
+    assert cluster._run(task, cluster.WorkerSettings("cpu", False, "", expected)) == {"entry": b""}
+    assert task.runs == 1
+
+
+class NoWork:
+    """A task that only counts how often it runs."""
+
+    key, size, runs = "key", 1, 0
+
+    def run(self) -> cluster.CacheEntries:
+        self.runs += 1
+        return {"entry": b""}

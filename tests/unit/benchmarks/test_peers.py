@@ -22,7 +22,16 @@ from tests.explaining import checkpoint, classifier
 
 TEXT = "although the plot drags, the ending is warm and funny"
 PERCENTS = (0, *peers.PERCENTS)
-ECHO = "import sys\nfor line in sys.stdin: print(line, end='', flush=True)\nprint('{\"ready\": true}')"
+WORKER = """
+from benchmarks.peer_worker import answer_jobs
+class Worker:
+    def __init__(self, folder):
+        self.folder = folder
+    def work(self, job):
+        print("a library's noise")
+        return {"folder": self.folder, "texts": job["texts"]}
+answer_jobs(Worker)
+"""
 
 
 class Silent(torch.nn.Module):
@@ -57,13 +66,15 @@ def test_the_loop_over_captum_asks_what_we_ask() -> None:
 
 
 def test_a_worker_answers_line_by_line_and_its_end_is_told() -> None:
-    command = [sys.executable, "-c", ECHO]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    command = [sys.executable, "-c", WORKER, "model"]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+    ) as process:
         peer = PeerProcess(process)
-        assert peer.ask("work", texts=["ä"]) == {"do": "work", "texts": ["ä"]}
+        assert peer.answer() == {"ready": True}
+        assert peer.ask("work", texts=["ä"]) == {"folder": "model", "texts": ["ä"]}
         assert process.stdin is not None
         process.stdin.close()
-        assert peer.answer() == {"ready": True}
         with pytest.raises(NotThereError, match="its process ended with exit status 0"):
             peer.answer()
 

@@ -13,6 +13,7 @@ import pytest
 
 import engine.cli.experiments as run_module
 import engine.evaluation.measurement as explanations
+from engine import runtime
 from engine.errors import ExegesisError
 from engine.evaluation import result
 from engine.evaluation.experiment import evaluate, rows
@@ -229,3 +230,18 @@ def test_where_nothing_could_be_explained_the_command_says_so_and_fails(
     )
     assert (done.code, done.err) == (1, "error: evaluate: no example could be explained; see the reasons above.\n")
     assert "skipped on" in done.out
+
+
+def test_notes_of_the_work_are_printed_beside_the_result_once(
+    run: Run, bert: str, reviews: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    carry_out = run_module.carry_out
+
+    def noted(*given: Any, **more: Any) -> Any:
+        runtime.note("2 examples failed on the cluster")
+        runtime.note("2 examples failed on the cluster")
+        return carry_out(*given, **more)
+
+    monkeypatch.setattr(run_module, "carry_out", noted)
+    done = run("evaluate", "--models", bert, "--dataset", reviews, "--methods", "random", "--metrics", "complexity")
+    assert (done.code, done.err) == (0, "note: 2 examples failed on the cluster\n")

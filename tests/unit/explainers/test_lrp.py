@@ -28,9 +28,9 @@ from transformers.models.bert.modeling_bert import BertSelfAttention
 from transformers.models.t5.modeling_t5 import T5LayerNorm
 
 from engine.explainers.lrp import conservation_limit
-from engine.models.adapters import LrpParts
 from engine.models.loading import T5EncoderForSequenceClassification, classifier_class, load_image_model, load_model
 from engine.models.lrp import lrp_rules
+from engine.models.text_adapter import LrpParts
 from engine.task import Attribution
 from tests.explaining import checkpoint, classifier, fingerprint, run, task_for
 from tests.oracles.lrp_models import picture_relevance, relevance

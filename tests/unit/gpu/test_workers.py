@@ -52,7 +52,7 @@ def test_what_gpu_workers_hand_over_is_found_where_there_is_none(
         tasks, assembled = planned(written(tmp_path / "reviews.jsonl", REVIEWS), tmp_path)
         asker = runtime.device_type()
     with gpu() as seen:
-        handed = [cluster._run(task, asker, False, "") for task in tasks]
+        handed = [cluster._run(task, cluster.WorkerSettings(asker, False, "", {})) for task in tasks]
     assert seen.kernels
     with on("cpu"):
         for task, found in zip(tasks, handed, strict=True):

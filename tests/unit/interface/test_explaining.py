@@ -78,7 +78,7 @@ def facts_of(model: Any) -> dict[str, Any]:
     return {
         "training": [part.training for part in parts],
         "gradients": [(p.requires_grad, p.grad is None, p.device, p.dtype) for p in model.parameters()],
-        "weights": [(name, value.numpy().tobytes()) for name, value in model.state_dict().items()],
+        "weights": [(name, value.view(torch.uint8).numpy().tobytes()) for name, value in model.state_dict().items()],
         "hooks": [len(part._forward_hooks) + len(part._forward_pre_hooks) for part in parts],
         "attention": model.config._attn_implementation,
         "config": {name: str(value) for name, value in vars(model.config).items()},
@@ -124,10 +124,41 @@ def test_hooks_and_classes_that_a_snapshot_would_leave_out_are_refused(tmp_path:
         explain(named.from_pretrained(place), TEXT, "random", tokenizer=tokenizer)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_an_activation_function_that_a_snapshot_would_leave_out_is_refused(folder: Path, dtype: Any) -> None:
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(str(folder), dtype=dtype).train()
+    tokenizer = transformers.AutoTokenizer.from_pretrained(str(folder))
+    first = exegesis.wrap(model, tokenizer)
+    model.bert.encoder.layer[0].intermediate.intermediate_act_fn = torch.nn.ReLU()
+    before = facts_of(model)
+    with pytest.raises(
+        exegesis.ExegesisError, match=r"model: .* its logits differ .* by up to \d.*change only weights"
+    ):
+        explain(model, TEXT, "random", tokenizer=tokenizer)
+    assert facts_of(model) == before
+    model.bert.encoder.layer[0].intermediate.intermediate_act_fn = torch.nn.GELU()
+    assert exegesis.wrap(model, tokenizer) == first, "as its config says"
+    model.classifier = torch.nn.Linear(1, 2)
+    with pytest.raises(exegesis.ExegesisError, match=r"its weights do not match its config\.json"):
+        exegesis.wrap(model, tokenizer)
+
+
+def test_a_loaded_classifier_of_a_family_of_language_models_equals_its_folder(tmp_path: Path) -> None:
+    place = str(save_checkpoint("llama-classifier", tmp_path / "saved"))
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(place)
+    tokenizer = transformers.AutoTokenizer.from_pretrained(place)
+    own = explain(model, TEXT, "gradient_x_input", tokenizer=tokenizer)
+    np.testing.assert_array_equal(own[0].scores, explain(place, TEXT, "gradient_x_input")[0].scores)
+
+
 def test_a_loaded_vision_transformer_equals_its_folder() -> None:
     place = str(catalog.locate("scenes-vit").folder)
     model = transformers.ViTForImageClassification.from_pretrained(place, dtype=torch.float32)
     processor = transformers.AutoImageProcessor.from_pretrained(place)
+    activation, model.vit.layers[0].mlp.activation_fn = model.vit.layers[0].mlp.activation_fn, torch.nn.ReLU()
+    with pytest.raises(exegesis.ExegesisError, match="model: on a short input its logits differ"):
+        exegesis.wrap(model, processor)
+    model.vit.layers[0].mlp.activation_fn = activation
     picture = exegesis.example("scenes", 1)
     own = explain(model, picture, "gradient_x_input", processor=processor)
     np.testing.assert_array_equal(own[0].scores, explain("scenes-vit", picture, "gradient_x_input")[0].scores)

@@ -107,7 +107,11 @@ def test_a_formula_is_no_formula_in_a_file(tmp_path: Path) -> None:
     [
         ("maps.pkl", b"", r"path: must be a file whose name ends with one of .csv, .json, .parquet, .npz, got"),
         ("maps.npz", b"PK\3\4", r"path: maps.npz is no result that save wrote \("),
-        ("maps.json", b"{", r"path: maps.json cannot be read \("),
+        ("maps.json", b"{", r"path: maps.json cannot be read \(JSONDecodeError: .*\). Save it again.$"),
+        ("maps.json", b"[" * 100_000, r"path: maps.json cannot be read \(RecursionError: .*\). Save it again.$"),
+        ("maps.json", b"\xff", r"path: maps.json cannot be read \(UnicodeDecodeError: "),
+        ("maps.parquet", b"PAR1" + bytes(20) + b"PAR1", r"path: maps.parquet cannot be read \(.*\). Save it again.$"),
+        ("maps.csv", b"", r"path: maps.csv cannot be read \(EmptyDataError: "),
         ("missing.csv", None, r"path: no file .*missing.csv"),
     ],
 )
@@ -128,7 +132,7 @@ def test_a_hostile_archive_runs_nothing(tmp_path: Path, monkeypatch: pytest.Monk
         exegesis.load(file)
     header = json.dumps({"kind": "explanations", "parts": 10**9, "meta": {}}).encode()
     np.savez_compressed(file, exegesis=np.frombuffer(header, np.uint8))
-    with pytest.raises(exegesis.ExegesisError, match=r"is no result that save wrote \(1000000000 parts\)"):
+    with pytest.raises(exegesis.ExegesisError, match=r"is no result that save wrote \(ValueError: 1000000000 parts\)"):
         exegesis.load(file)
     with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as packed:
         packed.writestr("exegesis.npy", bytes(5000))

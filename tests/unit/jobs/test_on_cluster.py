@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import socket
 import time
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 import engine.cluster as cluster_work
-from engine import jobs
+from engine import jobs, plugins, runtime
 from engine.behavior.plan import DELETE, BehaviorPlan
 from engine.cluster import RAY_ADDRESS, EndedTask, run_tasks_apart
 from engine.errors import ExegesisError
@@ -108,6 +112,46 @@ def test_what_fails_there_is_tried_here_so_that_its_reason_is_recorded(monkeypat
     assert [(one.label, one.error) for one in jobs.failures(ended.id)] == [
         ("gradient_l2, example 2", "this unit fails")
     ]
+
+
+class RayHere:
+    """Stands for Ray with one worker, in this process, which runs a task when its result is awaited."""
+
+    class exceptions:
+        RayError = ExegesisError
+
+    def cluster_resources(self) -> dict[str, float]:
+        return {"CPU": 1.0}
+
+    def remote(self, **options: Any) -> Callable[[Any], Any]:
+        return lambda function: SimpleNamespace(remote=lambda *given: partial(function, *given))
+
+    def wait(self, waiting: list[Any], timeout: float) -> tuple[list[Any], list[Any]]:
+        return waiting[:1], waiting[1:]
+
+    def get(self, reference: Callable[[], Any]) -> Any:
+        return reference()
+
+
+def test_what_fails_for_a_command_is_a_note_that_names_the_worker_and_the_plugin(
+    monkeypatch: pytest.MonkeyPatch, home: Path
+) -> None:
+    monkeypatch.setattr(cluster_work, "_cluster", lambda address: nullcontext(RayHere()))
+    monkeypatch.setattr(plugins, "additions", lambda: {"example 0.1": ("gini",)})
+    spec = {"model": str(checkpoint("bert")), "methods": ["gradient_l2"], "examples": EXAMPLES}
+    tasks = cluster_tasks(kind_of("explain"), spec, list(kind_of("explain").plan(spec)))
+    with runtime.noting() as notes, monkeypatch.context() as patch:
+        patch.setattr(cluster_work.WorkerSettings, "of_this_process", lambda: LACKING)
+        cluster_work.run_tasks(tasks, "10.0.0.1:6379", lambda *given: None, CancelToken())
+    assert notes == [
+        f"3 examples failed on the cluster and ran here. The first: worker {socket.gethostname()}: the plugin "
+        "absent 0.1 (gini) is not installed there. Install the same version on each worker of the cluster."
+    ]
+    assert cluster_work.pending(tasks) == tasks
+    assert cluster_work.WorkerSettings.of_this_process().plugins == {"example 0.1": ("gini",)}
+
+
+LACKING = cluster_work.WorkerSettings("cpu", False, "", {"absent 0.1": ("gini",)})
 
 
 def test_a_job_on_a_cluster_is_canceled_between_two_tasks_and_keeps_what_is_done(

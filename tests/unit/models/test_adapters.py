@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from engine.errors import ExegesisError
-from engine.models.adapters import ADAPTERS, CAUSAL_ADAPTERS, OTHER_ADAPTERS, TextAdapter, adapter_of_config
+from engine.models.adapters import ADAPTERS, CAUSAL_ADAPTERS, OTHER_ADAPTERS, adapter_of_config
+from engine.models.text_adapter import TextAdapter
 from tests.project import ROOT
 
 EVERY = (*ADAPTERS.values(), *OTHER_ADAPTERS.values(), *CAUSAL_ADAPTERS.values())

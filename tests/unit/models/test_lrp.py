@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from transformers.activations import NewGELUActivation
 from transformers.models.t5.modeling_t5 import T5LayerNorm
 
-from engine.models.adapters import LrpParts
 from engine.models.lrp import AbsorbedRelevance, lrp_attention, lrp_rules, pass_activation, pass_norm, share_product
+from engine.models.text_adapter import LrpParts
 from tests.oracles import lrp
 from tests.oracles.lrp import Value
 

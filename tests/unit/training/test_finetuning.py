@@ -14,7 +14,7 @@ import torch
 from safetensors.torch import load_file
 
 from engine.errors import Cancelled, ExegesisError, UsageError
-from engine.models import catalog
+from engine.models import checkpoint_files
 from engine.models.adapters import adapter_for
 from engine.models.loading import load_base, load_model
 from engine.progress import CancelToken, silent
@@ -259,8 +259,8 @@ def test_the_card_states_command_hashes_and_scores(tiny, toy, tmp_path: Path) ->
     assert card["command"].startswith("exegesis train --base ")
     assert "--method lora" in card["command"]
     assert "--patience" not in card["command"]
-    assert card["sha256"] == catalog.weights_sha256(tmp_path / "m")
-    assert card["base"]["sha256"] == catalog.weights_sha256(Path(tiny("bert")))
+    assert card["sha256"] == checkpoint_files.weights_sha256(tmp_path / "m")
+    assert card["base"]["sha256"] == checkpoint_files.weights_sha256(Path(tiny("bert")))
     assert card["command"] in page
     assert f"| held-out | {card['scores']['held-out']['value']:.4f} | 8 |" in page
 

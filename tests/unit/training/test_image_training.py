@@ -20,7 +20,7 @@ from safetensors.torch import load_file
 
 from engine.cli.root import app
 from engine.errors import Cancelled, ExegesisError, UsageError
-from engine.models import catalog
+from engine.models import checkpoint_files
 from engine.progress import CancelToken, silent
 from engine.training import image_data, image_training
 from engine.training.config import ImageTrainConfig
@@ -146,7 +146,7 @@ def test_the_card_says_how(config: Train) -> None:
     assert result.card["command"] in page
     assert "--base vit --dataset " in result.card["command"]
     assert "--drop-patches 0.25" in result.card["command"]
-    assert result.card["sha256"] == catalog.weights_sha256(result.out)
+    assert result.card["sha256"] == checkpoint_files.weights_sha256(result.out)
     assert "1 blocks x 16, 2 heads; images of 8 x 8 pixels in 2 x 2 patches" in page
     assert "bytes in float16" in page
     assert f"| test | {result.scores['test'].value:.4f} | 48 |" in page

@@ -18,7 +18,6 @@ from engine.explain import predict_encoded
 from engine.heads.scaling import layers_and_heads
 from engine.input_kinds import kind_of_model
 from engine.models import catalog
-from engine.models.adapters import IMAGE_ADAPTERS
 from engine.models.attention import scale_heads, twice_differentiable
 from engine.models.loading import load_image_model
 from engine.models.summary import block_count, model_size
@@ -29,6 +28,7 @@ from engine.removal import coalition_quantities, token_masks
 from engine.request import Picture
 from engine.scaffold.student import load_base
 from engine.task import Attribution, Task, TaskItem
+from engine.vision.adapters import IMAGE_ADAPTERS
 from engine.vision.classifier import cut_patches
 from engine.vision.picture import PictureBatch, read_view
 from tests.project import ROOT
