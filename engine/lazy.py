@@ -58,6 +58,7 @@ if TYPE_CHECKING:
     import peft
     import pyarrow.parquet
     import pyarrow.types
+    import scipy.linalg.lapack
     import scipy.sparse
     import scipy.special
     import scipy.stats
@@ -74,7 +75,7 @@ else:
     pandas = LazyModule("pandas")
     peft = LazyModule("peft")
     pyarrow = LazyModule("pyarrow", "parquet", "types")
-    scipy = LazyModule("scipy", "sparse", "special", "stats")
+    scipy = LazyModule("scipy", "linalg", "sparse", "special", "stats")
     skimage = LazyModule("skimage", "data", "io", "segmentation")
     sklearn = LazyModule("sklearn", "datasets")
     sqlalchemy = LazyModule("sqlalchemy")
