@@ -40,12 +40,13 @@ class LazyModule(ModuleType):
     def __init__(self, name: str, *submodules: str) -> None:
         super().__init__(name)
         self._submodules = submodules
+        self._imported: ModuleType | None = None
 
     def __getattr__(self, name: str) -> Any:
-        if self.__name__ not in sys.modules:
-            with paused_collection():
-                importlib.import_module(self.__name__)
-        module = importlib.import_module(self.__name__)
+        module = sys.modules.get(self.__name__)
+        if module is None or module is not self._imported:  # not used yet, or replaced since
+            with paused_collection() if self.__name__ not in sys.modules else contextlib.nullcontext():
+                module = self._imported = importlib.import_module(self.__name__)
         if name in self._submodules:
             return importlib.import_module(f"{self.__name__}.{name}")
         return getattr(module, name)

@@ -156,25 +156,26 @@ def _strip_offsets(text: str, start: int, end: int) -> tuple[int, int]:
 
 def collate_texts(examples: Sequence[EncodedText], pad_id: int, device: torch.device) -> TextBatch:
     """Put examples side by side, padded on the right."""
-    lengths = np.array([len(example) for example in examples])
-    visible = np.arange(lengths.max()) < lengths[:, None]
+    lengths = [len(example) for example in examples]
+    widest = max(lengths)
+    visible = np.arange(widest) < np.array(lengths)[:, None]
     return TextBatch(
         torch.from_numpy(pad_rows([example.ids for example in examples], pad_id)).to(device),
         torch.from_numpy(visible).to(device),
         torch.from_numpy(pad_rows([example.types for example in examples], 0)).to(device),
-        torch.from_numpy(lengths).to(device),
-        bool(lengths.min() == lengths.max()),
+        torch.tensor(lengths, device=device),
+        min(lengths) == widest,
     )
 
 
 def pad_rows(rows: Sequence[Int[np.ndarray, "_"]], fill: int) -> Int[np.ndarray, "row width"]:
     """Rows below each other, padded on the right with `fill`."""
-    joined, lengths = np.concatenate(rows), np.array([len(row) for row in rows])
-    width = int(lengths.max())
+    joined, lengths = np.concatenate(rows), [len(row) for row in rows]
+    width = max(lengths)
     if len(joined) == len(rows) * width:
         return joined.reshape(len(rows), width)
     padded = np.full((len(rows), width), fill, dtype=joined.dtype)
-    padded[np.arange(width) < lengths[:, None]] = joined
+    padded[np.arange(width) < np.array(lengths)[:, None]] = joined
     return padded
 
 
